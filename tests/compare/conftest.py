@@ -13,7 +13,7 @@ from tests.publisher.world import World
 
 
 @pytest.fixture(scope="module")
-def made(server: tuple[str, URL]) -> Iterator[World]:
+def shared_world(server: tuple[str, URL]) -> Iterator[World]:
     with fresh(*server) as database:
         engine = connect(database.url, keep_open=4)
         world = World(engine, database.dialect)
@@ -23,8 +23,8 @@ def made(server: tuple[str, URL]) -> Iterator[World]:
 
 
 @pytest.fixture
-def world(made: World) -> World:
-    made.clear()
-    made.change(f"delete from {made.log.names()['known']}")
-    made.change(f"delete from {made.log.names()['notice']}")
-    return made
+def world(shared_world: World) -> World:
+    shared_world.clear()
+    shared_world.change(f"delete from {shared_world.log.names()['known']}")
+    shared_world.change(f"delete from {shared_world.log.names()['notice']}")
+    return shared_world

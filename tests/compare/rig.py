@@ -46,19 +46,19 @@ class Life:
 
     def cycle(self) -> int:
         """Poll and publish; how many objects differed."""
-        found = self._comparing.poll()
+        difference_count = self._comparing.poll()
         if self._comparing.changed:
             self._publisher.refresh()
         self._publisher.cycle()
-        return found
+        return difference_count
 
 
 @contextmanager
-def life(world: World, sink: Receiver, tables: str = "usr", **given: Any) -> Iterator[Life]:
+def life(world: World, sink: Receiver, tables: str = "usr", **settings: Any) -> Iterator[Life]:
     url = world.engine.url.render_as_string(hide_password=False)
-    sections = given.pop("sections", {})
-    given |= {"url": url, "sync_tables": tables, "polling_interval": 0, "publication_mode": "compare"}
-    config = Config(given, tables=sections)
+    sections = settings.pop("sections", {})
+    settings |= {"url": url, "sync_tables": tables, "polling_interval": 0, "publication_mode": "compare"}
+    config = Config(settings, tables=sections)
     with world.elect() as leader:
         comparing = Comparison(config, world.store, leader.epoch, config.build(ComparingSettings))
         xds = config.build(XdsSettings)
@@ -81,26 +81,26 @@ class Replica(Receiver):
         self.rows: dict[str, Row] = {}
         self.reported: Counter[str] = Counter()
         self.moods: dict[str, str] = {}  # by key: how its next event is answered
-        self._seen: set[str] = set()
+        self._seen_ids: set[str] = set()
 
     def _answer(self, document: OutgoingDocument) -> Reply:
-        said = []
+        statuses = []
         for event in etree.fromstring(document.text.encode()).iterfind("input/*"):
             key = str(event.findtext("association")).partition(",table=")[0]
             event_id = str(event.get("event-id"))
-            taken = event_id in self._seen  # and no one heard it
+            taken = event_id in self._seen_ids  # and no one heard it
             mood = "success" if taken else self.moods.pop(key, "success")
             if mood != "success":
-                said.append(Status(Level[mood.upper()], event_id, "no"))
-            if mood in ("success", "warning") and event_id not in self._seen:
-                self._seen.add(event_id)
+                statuses.append(Status(Level[mood.upper()], event_id, "no"))
+            if mood in ("success", "warning") and event_id not in self._seen_ids:
+                self._seen_ids.add(event_id)
                 self.reported[event.tag] += 1
                 getattr(self, f"_{event.tag}")(key, event)
-        return Reply(tuple(said)) if said else ACCEPTED
+        return Reply(tuple(statuses)) if statuses else ACCEPTED
 
     def _add(self, key: str, event: Any) -> None:
         assert key not in self.rows, f"{key} is added twice"
-        attrs = ((one.get("attr-name"), one.findtext("value")) for one in event.iterfind("add-attr"))
+        attrs = ((attr.get("attr-name"), attr.findtext("value")) for attr in event.iterfind("add-attr"))
         self.rows[key] = {str(name): str(value or "") for name, value in attrs}
 
     def _modify(self, key: str, event: Any) -> None:
@@ -140,6 +140,6 @@ class Mortal(Replica):
 
 def rows_of(world: World) -> dict[str, Row]:
     with world.engine.connect() as connection:
-        found = connection.execute(text("select idu, fname, lname from usr")).all()
-    named = ((row[0], zip(("fname", "lname"), row[1:], strict=True)) for row in found)
+        rows = connection.execute(text("select idu, fname, lname from usr")).all()
+    named = ((row[0], zip(("fname", "lname"), row[1:], strict=True)) for row in rows)
     return {f"idu={idu}": {n: v for n, v in values if v is not None} for idu, values in named}

@@ -83,15 +83,15 @@ class Audited:
         """Return the operation and the key of each event."""
         reported = self._shell.run("run", "--once", "--allow-loopback", "--url", self._url).stdout
         events = (
-            one
+            event
             for line in reported.splitlines()
-            for one in etree.fromstring(line.encode()).iterfind("input/*")
+            for event in etree.fromstring(line.encode()).iterfind("input/*")
         )
-        return [(one.tag, str(one.findtext("association")).partition(",")[0]) for one in events]
+        return [(event.tag, str(event.findtext("association")).partition(",")[0]) for event in events]
 
 
 @contextlib.contextmanager
-def made(database: Database, folder: Path) -> Iterator[Audited]:
+def auditing(database: Database, folder: Path) -> Iterator[Audited]:
     with contextlib.closing(Shell(folder)) as shell:
         audited = Audited(database, shell)
         yield audited
@@ -100,14 +100,14 @@ def made(database: Database, folder: Path) -> Iterator[Audited]:
 
 @pytest.fixture
 def audited(postgres: Database, tmp_path: Path) -> Iterator[Audited]:
-    with made(postgres, tmp_path) as found:
-        yield found
+    with auditing(postgres, tmp_path) as database_audited:
+        yield database_audited
 
 
 @pytest.fixture
 def audited_everywhere(database: Database, tmp_path: Path) -> Iterator[Audited]:
-    with made(database, tmp_path) as found:
-        yield found
+    with auditing(database, tmp_path) as database_audited:
+        yield database_audited
 
 
 @pytest.mark.slow("it compares a log again and again")

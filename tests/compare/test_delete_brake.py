@@ -28,7 +28,7 @@ BOTH = "usr plain"
 
 
 @pytest.fixture
-def beside(world: World) -> Iterator[World]:
+def two_table_world(world: World) -> Iterator[World]:
     """Make a second table, whose rows are published all along."""
     world.change("create table plain (pk integer primary key, v varchar(10))")
     yield world
@@ -43,9 +43,9 @@ def fill(world: World, rows: int, first: int = 1) -> None:
 
 def state(world: World) -> list[tuple[object, ...]]:
     """Return everything that is on record of the objects of usr."""
-    known = world.log.names()["known"]
+    state_table = world.log.names()["known"]
     with world.engine.connect() as connection:
-        rows = connection.execute(text(f"select * from {known} where object_table like '%usr'"))
+        rows = connection.execute(text(f"select * from {state_table} where object_table like '%usr'"))
         return sorted((tuple(row) for row in rows), key=repr)
 
 
@@ -64,35 +64,35 @@ def resume(world: World, table: str) -> None:
 def kinds(world: World) -> list[str]:
     with world.store.upkeep() as upkeep:
         notices = upkeep.notices()
-    return [one.kind for one in reversed(notices) if one.kind in ("resume", "pass")]
+    return [notice.kind for notice in reversed(notices) if notice.kind in ("resume", "pass")]
 
 
-def test_a_table_that_was_emptied_stops_alone_until_it_may_pass_once(beside: World) -> None:
+def test_a_table_that_was_emptied_stops_alone_until_it_may_pass_once(two_table_world: World) -> None:
     replica = Replica()
-    fill(beside, 150)
-    with life(beside, replica, tables=BOTH) as publisher:
+    fill(two_table_world, 150)
+    with life(two_table_world, replica, tables=BOTH) as publisher:
         assert publisher.cycle() == 150
         publisher.cycle()
-        recorded = state(beside)
-        beside.change("truncate table usr")
+        recorded = state(two_table_world)
+        two_table_world.change("truncate table usr")
         for number in range(3):
-            beside.change("insert into plain values (:n, 'a')", n=number)
+            two_table_world.change("insert into plain values (:n, 'a')", n=number)
             assert publisher.cycle() == 1
             assert replica.events[-1].get("class-name") == "plain"
             usr = stopped(publisher)
             assert "150 of 150 objects would be deleted" in publisher.unread[usr]
-        assert state(beside) == recorded
+        assert state(two_table_world) == recorded
         assert replica.reported["delete"] == 0
-        resume(beside, usr)
+        resume(two_table_world, usr)
         assert publisher.cycle() == 150
         assert (publisher.unread, replica.reported["delete"]) == ({}, 150)
-        fill(beside, 150)
+        fill(two_table_world, 150)
         assert publisher.cycle() == 150
         publisher.cycle()
-        beside.change("delete from usr")
+        two_table_world.change("delete from usr")
         assert publisher.cycle() == 0
         assert stopped(publisher) == usr
-    assert (replica.reported["delete"], kinds(beside)) == (150, ["resume", "pass"])
+    assert (replica.reported["delete"], kinds(two_table_world)) == (150, ["resume", "pass"])
 
 
 def test_a_start_decides_anew_and_keeps_what_may_pass(world: World) -> None:
@@ -276,16 +276,16 @@ def test_a_daemon_counts_the_stopped_tables(world: World, tmp_path: Path) -> Non
 
 
 @pytest.mark.slow("it runs the command several times")
-def test_the_commands_name_a_stopped_table_and_let_it_pass(beside: World, tmp_path: Path) -> None:
-    url = beside.engine.url.render_as_string(hide_password=False)
+def test_the_commands_name_a_stopped_table_and_let_it_pass(two_table_world: World, tmp_path: Path) -> None:
+    url = two_table_world.engine.url.render_as_string(hide_password=False)
     (tmp_path / "eventlog.toml").write_text(
         f'url = "{url}"\npublication-mode = "compare"\nsync-tables = "usr plain"\nmax-deletes = 5\n'
     )
-    fill(beside, 20)
+    fill(two_table_world, 20)
     with contextlib.closing(Shell(tmp_path)) as shell:
         assert shell.run("run", "--once").stdout.count("<add ") == 20
-        beside.change("delete from usr")
-        beside.change("insert into plain values (1, 'a')")
+        two_table_world.change("delete from usr")
+        two_table_world.change("insert into plain values (1, 'a')")
         done = shell.run("resume", "--table", "usr")
         assert (done.code, "usr: max-deletes stops no such table" in done.stderr) == (1, True)
         done = shell.run("run", "--once")

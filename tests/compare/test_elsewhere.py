@@ -144,16 +144,16 @@ def test_values_of_every_kind_are_reported_as_a_log_holds_them(world: World, lit
 
 
 @pytest.fixture
-def other(server: tuple[str, URL]) -> Iterator[Database]:
+def second_database(server: tuple[str, URL]) -> Iterator[Database]:
     with fresh(*server) as database:
         yield database
 
 
 def test_a_database_whose_words_we_know_is_reported_as_its_triggers_would(
-    world: World, other: Database
+    world: World, second_database: Database
 ) -> None:
-    engine, replica, dice = connect(other.url, keep_open=1), Replica(), random.Random(5)
-    url = other.url.render_as_string(hide_password=False)
+    engine, replica, dice = connect(second_database.url, keep_open=1), Replica(), random.Random(5)
+    url = second_database.url.render_as_string(hide_password=False)
     with engine.begin() as connection:
         connection.execute(text(USR))
     with life(world, replica, source_url=url) as publisher:
@@ -171,9 +171,9 @@ def test_a_database_whose_words_we_know_is_reported_as_its_triggers_would(
     engine.dispose()
 
 
-def test_one_table_there_that_cannot_be_read_stops_no_other(world: World, other: Database) -> None:
-    engine, receiver = connect(other.url, keep_open=1), Receiver()
-    url = other.url.render_as_string(hide_password=False)
+def test_one_table_there_that_cannot_be_read_stops_no_other(world: World, second_database: Database) -> None:
+    engine, receiver = connect(second_database.url, keep_open=1), Receiver()
+    url = second_database.url.render_as_string(hide_password=False)
     with engine.begin() as connection:
         connection.execute(text(USR))
         connection.execute(text("create table plain (v varchar(9))"))

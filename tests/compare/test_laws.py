@@ -23,13 +23,13 @@ pytestmark = pytest.mark.quick
 KEYS = range(2)
 TEXTS = st.one_of(st.none(), st.sampled_from(["", " ", "a", "a ", "A", "ä", "=+\\", "\n", "9" * 60]))
 ROW = st.tuples(st.just("row"), st.sampled_from(KEYS), TEXTS, TEXTS)
-GONE = st.tuples(st.just("gone"), st.sampled_from(KEYS))
+DELETED = st.tuples(st.just("gone"), st.sampled_from(KEYS))
 MOVED = st.tuples(st.just("moved"), st.sampled_from(KEYS), st.sampled_from(KEYS))
 ANSWERED = st.sampled_from(["retry", "error", "warning", "fatal", "crash"])
 ANSWER = st.tuples(st.just("answer"), st.sampled_from(KEYS), ANSWERED)
 CYCLE = st.just(("cycle",))
 STEPS = st.lists(
-    st.one_of(ROW, CYCLE, ANSWER, CYCLE, GONE, MOVED, st.just(("poll",)), st.just(("start",))),
+    st.one_of(ROW, CYCLE, ANSWER, CYCLE, DELETED, MOVED, st.just(("poll",)), st.just(("start",))),
     min_size=12,
     max_size=30,
 )
@@ -45,7 +45,7 @@ FOLDING = "character set utf8mb4 collate utf8mb4_general_ci"  # of MariaDB and M
 class Place(NamedTuple):
     """The place of the table, and the way in which it is changed."""
 
-    given: dict[str, Any]
+    settings: dict[str, Any]
     run: Callable[..., Any]
 
     def rows(self) -> dict[str, Row]:
@@ -55,14 +55,14 @@ class Place(NamedTuple):
 
     def change(self, step: tuple[Any, ...]) -> None:
         """Change a row."""
-        what, idu, *more = step
+        what, idu, *arguments = step
         if what == "moved":
-            self.run("delete from usr where idu = :i", i=more[0])
-            self.run("update usr set idu = :n where idu = :i", i=idu, n=more[0])
+            self.run("delete from usr where idu = :i", i=arguments[0])
+            self.run("update usr set idu = :n where idu = :i", i=idu, n=arguments[0])
             return
         self.run("delete from usr where idu = :i", i=idu)
         if what == "row":
-            self.run("insert into usr values (:i, :f, :l)", i=idu, f=more[0], l=more[1])
+            self.run("insert into usr values (:i, :f, :l)", i=idu, f=arguments[0], l=arguments[1])
 
 
 _SELECT = "select idu, fname, lname from usr"
@@ -76,8 +76,8 @@ def place(request: pytest.FixtureRequest, world: World, tmp_path: Path) -> Itera
 
     def run(statement: str, **values: Any) -> Any:
         with engine.begin() as connection:
-            found = connection.execute(text(statement), values)
-            return found.all() if found.returns_rows else None
+            cursor = connection.execute(text(statement), values)
+            return cursor.all() if cursor.returns_rows else None
 
     if elsewhere:
         run("create table usr (idu integer primary key, fname varchar(80), lname varchar(80))")
@@ -106,7 +106,7 @@ def test_whatever_happens_the_replica_is_the_table_in_the_end(
     replica.moods.clear()
     for idu in KEYS:  # so that what failed is looked at again
         place.change(("row", idu, "in the end", str(len(steps))))
-    with life(world, replica, **given_settings, **place.given) as publisher:
+    with life(world, replica, **given_settings, **place.settings) as publisher:
         for _ in range(4):
             publisher.cycle()
         assert replica.rows == place.rows()
@@ -123,10 +123,13 @@ def _begin(world: World, place: Place) -> None:
 
 
 def _live(
-    world: World, place: Place, replica: Mortal, steps: Iterator[tuple[Any, ...]], given: dict[str, Any]
+    world: World, place: Place, replica: Mortal, steps: Iterator[tuple[Any, ...]], settings: dict[str, Any]
 ) -> bool:
     """Return one life of a publisher; whether another one follows."""
-    with contextlib.suppress(Crash, ReceiverFatal), life(world, replica, **given, **place.given) as publisher:
+    with (
+        contextlib.suppress(Crash, ReceiverFatal),
+        life(world, replica, **settings, **place.settings) as publisher,
+    ):
         for step in steps:
             if step[0] == "start":
                 return True
@@ -144,11 +147,11 @@ def _do(place: Place, replica: Mortal, publisher: Life, step: tuple[Any, ...]) -
         place.change(step)
 
 
-ALIKE = ("a", "A", "á", "a ", "b", "B ")
+SIMILAR_TEXTS = ("a", "A", "á", "a ", "b", "B ")
 
 
 @LAW
-@given(names=st.lists(st.sampled_from(ALIKE), min_size=2, max_size=6))
+@given(names=st.lists(st.sampled_from(SIMILAR_TEXTS), min_size=2, max_size=6))
 def test_a_key_that_becomes_an_equal_one_is_a_delete_and_then_an_add(world: World, names: list[str]) -> None:
     """Compare keys letter for letter, whatever the collation of the column takes to be equal."""
     _begin(world, Place({}, lambda statement: world.change(statement)))

@@ -110,9 +110,9 @@ def states_of(table: Table) -> st.SearchStrategy[tuple[State, State]]:
     """Draw two states; the second has many objects of the first."""
     wild = st.sampled_from([1, 2, 99])  # how many of the values are drawn from
 
-    def of(most: int) -> st.SearchStrategy[tuple[State, State]]:
+    def of(value_count: int) -> st.SearchStrategy[tuple[State, State]]:
         keys = st.tuples(*(st.sampled_from(VALUES[name]) for name in table.key))
-        cells = st.tuples(*(st.none() | st.sampled_from(VALUES[c.name][:most]) for c in table.data))
+        cells = st.tuples(*(st.none() | st.sampled_from(VALUES[c.name][:value_count]) for c in table.data))
         state = st.dictionaries(keys, cells, max_size=8)
         return st.tuples(state, state, st.booleans()).map(
             lambda drawn: (drawn[0], drawn[0] | drawn[1] if drawn[2] else drawn[1])
@@ -125,32 +125,32 @@ def batches(table: Table, state: State) -> Iterator[pa.RecordBatch]:
     return in_batches(table, (("here", key, cells) for key, cells in state.items()))
 
 
-def plainly(table: Table, old: State, new: State) -> list[tuple[Any, ...]]:
+def plainly(table: Table, old_state: State, new_state: State) -> list[tuple[Any, ...]]:
     """Return each difference in the form of the plain way."""
-    own = ranks(TABLES)
-    circular = [own.circular(table, column) for column in table.data]
-    found: list[tuple[Phase, Difference]] = []
-    for key in old.keys() | new.keys():
+    table_ranks = ranks(TABLES)
+    circular = [table_ranks.circular(table, column) for column in table.data]
+    phased_differences: list[tuple[Phase, Difference]] = []
+    for key in old_state.keys() | new_state.keys():
         name = tablekey.write(zip(table.key, key, strict=True))
-        before, after = old.get(key), new.get(key)
+        before, after = old_state.get(key), new_state.get(key)
         if after is None:
-            found.append((Phase.DELETED, Difference(name, before, None)))
+            phased_differences.append((Phase.DELETED, Difference(name, before, None)))
         elif before is not None:
             if before == after:
                 continue
-            found.append((Phase.CHANGED, Difference(name, before, after)))
+            phased_differences.append((Phase.CHANGED, Difference(name, before, after)))
         else:
             first = tuple(None if late else cell for late, cell in zip(circular, after, strict=True))
-            found.append((Phase.NEW, Difference(name, None, first)))
+            phased_differences.append((Phase.NEW, Difference(name, None, first)))
             if first != after:
-                found.append((Phase.CHANGED, Difference(name, first, after)))
+                phased_differences.append((Phase.CHANGED, Difference(name, first, after)))
     reported: list[tuple[Any, ...]] = []
     position = 0
-    for _, one in sorted(found, key=lambda pair: (pair[0], pair[1].key.encode())):
+    for _, difference in sorted(phased_differences, key=lambda pair: (pair[0], pair[1].key.encode())):
         try:
-            change = change_of(table, one)
+            change = change_of(table, difference)
         except EventlogError as fault:
-            reported.append((f"{table} {one.key}", str(fault)))
+            reported.append((f"{table} {difference.key}", str(fault)))
             continue
         if change is not None:
             position += 1
@@ -158,11 +158,11 @@ def plainly(table: Table, old: State, new: State) -> list[tuple[Any, ...]]:
     return reported
 
 
-def by_column(table: Table, old: State, new: State, memory: int) -> list[tuple[Any, ...]]:
-    sides = batches(table, old), batches(table, new)
-    found = ((table, reported) for reported in differences(TABLES, table, *sides, memory))
-    lines = in_order(TABLES, found, memory)
-    return [(one.where, one.reason) if isinstance(one, Refused) else (one,) for one in lines]
+def by_column(table: Table, old_state: State, new_state: State, memory: int) -> list[tuple[Any, ...]]:
+    sides = batches(table, old_state), batches(table, new_state)
+    table_lines = ((table, reported) for reported in differences(TABLES, table, *sides, memory))
+    lines = in_order(TABLES, table_lines, memory)
+    return [(line.where, line.reason) if isinstance(line, Refused) else (line,) for line in lines]
 
 
 T, BARE = TABLES.get("t?"), TABLES.get("bare")

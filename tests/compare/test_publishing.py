@@ -68,10 +68,10 @@ def test_the_replica_is_the_table_after_each_poll(world: World, state_values: bo
 
 def _change(world: World, dice: random.Random, values: tuple[str | None, ...]) -> None:
     for _ in range(dice.randint(0, 8)):
-        given = {"i": dice.randrange(8), "f": dice.choice(values), "l": dice.choice(values)}
-        world.change("delete from usr where idu = :i", i=given["i"])
+        row = {"i": dice.randrange(8), "f": dice.choice(values), "l": dice.choice(values)}
+        world.change("delete from usr where idu = :i", i=row["i"])
         if dice.random() < 0.75:
-            world.change("insert into usr values (:i, :f, :l)", **given)
+            world.change("insert into usr values (:i, :f, :l)", **row)
 
 
 def test_an_event_that_waits_is_sent_as_it_was_and_what_came_later_follows(world: World) -> None:
@@ -245,9 +245,9 @@ def events_of(documents: str) -> list[Any]:
 VECTORS = Path(__file__).parents[2] / "examples" / "digests.jsonl"
 
 
-def test_databases_make_the_published_digests(made: World) -> None:
-    dialect = made.log.dialect
-    with made.engine.connect() as connection:
+def test_databases_make_the_published_digests(shared_world: World) -> None:
+    dialect = shared_world.log.dialect
+    with shared_world.engine.connect() as connection:
         for line in VECTORS.read_text("utf-8").splitlines():
             vector = json.loads(line)
             columns = [replace(_column(kind), name=name) for name, kind, _ in vector["columns"]]

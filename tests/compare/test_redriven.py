@@ -27,14 +27,14 @@ KEYS = range(2)
 REFUSED = "\x01"  # no XML can have it
 TEXTS = st.sampled_from([None, "a", "b", REFUSED])
 ROW = st.tuples(st.just("row"), st.sampled_from(KEYS), TEXTS, TEXTS)
-GONE = st.tuples(st.just("gone"), st.sampled_from(KEYS))
+DELETED = st.tuples(st.just("gone"), st.sampled_from(KEYS))
 LEVELS = st.sampled_from(["retry", "error", "error", "warning", "fatal", "crash"])
 ANSWER = st.tuples(st.just("answer"), st.sampled_from(KEYS), LEVELS)
 REDRIVE = st.just(("redrive",))
 SKIP = st.just(("skip",))
 PUBLISH = st.sampled_from([("send",), ("poll",), ("cycle",)])
 STEPS = st.lists(
-    st.one_of(ROW, PUBLISH, ANSWER, PUBLISH, GONE, REDRIVE, SKIP, st.just(("start",))),
+    st.one_of(ROW, PUBLISH, ANSWER, PUBLISH, DELETED, REDRIVE, SKIP, st.just(("start",))),
     min_size=12,
     max_size=30,
 )
@@ -47,18 +47,18 @@ class SetReceiver(Receiver):
         super().__init__(self._answer)
         self.rows: dict[str, Values] = {}
         self.moods: dict[str, str] = {}
-        self._seen: set[str] = set()
+        self._seen_ids: set[str] = set()
 
     def _answer(self, document: OutgoingDocument) -> Reply:
         statuses, crashes = [], False
         for event in etree.fromstring(document.text.encode()).iterfind("input/*"):
             key = str(event.findtext("association")).partition(",table=")[0]
             event_id = str(event.get("event-id"))
-            mood = "success" if event_id in self._seen else self.moods.pop(key, "success")
+            mood = "success" if event_id in self._seen_ids else self.moods.pop(key, "success")
             crashes = crashes or mood == "crash"
-            if mood in ("success", "warning", "crash") and event_id not in self._seen:
+            if mood in ("success", "warning", "crash") and event_id not in self._seen_ids:
                 if getattr(self, f"_{event.tag}")(key, event):
-                    self._seen.add(event_id)
+                    self._seen_ids.add(event_id)
                 else:
                     mood = "error"
             if mood not in ("success", "crash"):

@@ -32,8 +32,8 @@ def person(world: World) -> Iterator[World]:
     world.change("drop table if exists person")
 
 
-def rename(world: World, old: str, new: str, table: str = "person") -> None:
-    world.change(f"alter table {table} rename column {old} to {new}")
+def rename(world: World, old_name: str, new_name: str, table: str = "person") -> None:
+    world.change(f"alter table {table} rename column {old_name} to {new_name}")
 
 
 def withholding(*names: str, **lists: list[str]) -> dict[str, Any]:
@@ -194,19 +194,21 @@ def test_a_state_of_an_earlier_version_is_taken_over_without_an_event(person: Wo
 
 def age(world: World, *, values: bool) -> None:
     """Make of the state what the version before this one kept."""
-    known, table = world.log.names()["known"], "person"
+    known_table, table = world.log.names()["known"], "person"
     with world.engine.begin() as connection:
         rows = connection.execute(text(f"select * from {table} order by id")).all()
         for number, *texts in rows:
-            own = short("1;" + "".join(f"s{len(one)}:{one};" for one in texts)).hex()
+            digest = short("1;" + "".join(f"s{len(value)}:{value};" for value in texts)).hex()
             names = list(people(world)[f"id={number}"])
-            kept = json.dumps(dict(zip(names, texts, strict=True))) if values else None
+            row_values = json.dumps(dict(zip(names, texts, strict=True))) if values else None
             connection.execute(
-                text(f"update {known} set digest = :d, row_values = :v where object_key = :k"),
-                {"d": own, "v": kept, "k": f"id={number}"},
+                text(f"update {known_table} set digest = :d, row_values = :v where object_key = :k"),
+                {"d": digest, "v": row_values, "k": f"id={number}"},
             )
         base = json.dumps({"format": 1, "objects": len(rows), "mark": None})
-        connection.execute(text(f"update {known} set row_values = :b where key_hash = 'base'"), {"b": base})
+        connection.execute(
+            text(f"update {known_table} set row_values = :b where key_hash = 'base'"), {"b": base}
+        )
 
 
 def test_an_object_of_which_all_is_withheld_is_never_deleted(person: World) -> None:

@@ -71,7 +71,7 @@ def test_sums_differ_where_the_rows_of_a_segment_do(
 
 
 def test_only_segments_that_differ_are_read(engine: Engine) -> None:
-    _many(engine)
+    _fill_both(engine)
     with snapshot(engine) as moment:
         connection = moment.connection
         old, new = _state(connection, "old_t"), _state(connection, "new_t")
@@ -84,7 +84,7 @@ def test_only_segments_that_differ_are_read(engine: Engine) -> None:
 
 @pytest.mark.slow("starts a shell and fills two tables")
 def test_the_changes_are_those_of_all_rows(engine: Engine, database: Database, tmp_path: Path) -> None:
-    _many(engine)
+    _fill_both(engine)
     shell = Shell(tmp_path)
     words = ("compare", "old_t", "new_t", "--to", "changes", "--url")
     url = database.url.render_as_string(hide_password=False)
@@ -96,7 +96,7 @@ def test_the_changes_are_those_of_all_rows(engine: Engine, database: Database, t
     assert by_segment.stdout.count("\n") == 8
 
 
-def _many(engine: Engine) -> None:
+def _fill_both(engine: Engine) -> None:
     """Fill both tables; eight rows differ, two of them by exchanged values."""
     rows: dict[int, Row] = {
         number * 3 - ROWS: (f"Jack{number}", "Frost", f"{number % 7}.00") for number in range(ROWS)

@@ -307,9 +307,9 @@ def test_one_that_is_killed_leaves_no_rows_that_waited_on_disk(tmp_path: Path) -
 def _compare(folder: Path, *words: str, tables: str | None = "usr.toml", exit_code: int = 0) -> str:
     """Return the changes that the command writes, or its message if it fails."""
     (folder / "usr.toml").write_text(USR)
-    more = {None: [], "usr.toml": ["--tables", "usr.toml", "--rows-of", "usr"]}
+    table_flags = {None: [], "usr.toml": ["--tables", "usr.toml", "--rows-of", "usr"]}
     done = shell_in(folder).run(
-        "compare", *words, *more.get(tables, ["--tables", str(tables)]), "--to", "changes"
+        "compare", *words, *table_flags.get(tables, ["--tables", str(tables)]), "--to", "changes"
     )
     assert done.code == exit_code, done.stderr
     return done.stdout if exit_code == 0 else done.stderr

@@ -22,12 +22,12 @@ class Retyped(NamedTuple):
     using: str = "cast(c as {type})"
 
 
-WHOLE = Retyped("varchar(20)", "'05'", "integer")
+INTEGER = Retyped("varchar(20)", "'05'", "integer")
 DECIMAL = Retyped("varchar(20)", "'1.10'", "numeric(8,1)")
 SIGNED = Retyped("varchar(20)", "'+7'", "integer")
 FLOATS = Retyped("double precision", "0.1", "real")
 NARROWED = Retyped("double precision", "0.10000000149011612", "real")
-RETYPED = {"whole": WHOLE, "decimal": DECIMAL, "signed": SIGNED, "floats": FLOATS, "narrowed": NARROWED}
+RETYPED = {"whole": INTEGER, "decimal": DECIMAL, "signed": SIGNED, "floats": FLOATS, "narrowed": NARROWED}
 
 
 @pytest.fixture(params=[*RETYPED.values()], ids=[*RETYPED])

@@ -20,14 +20,14 @@ pytestmark = pytest.mark.quick
 @contextmanager
 def polls_of_rows() -> Iterator[list[str]]:
     """Yield the statements that compare each row with the state."""
-    found: list[str] = []
+    polls: list[str] = []
 
-    def note(connection: Any, cursor: Any, statement: str, *rest: Any) -> None:
+    def note(connection: Any, cursor: Any, statement: str, *unused: Any) -> None:
         if "row_values" in statement and statement.lstrip().startswith("select n.key_text"):
-            found.append(statement)
+            polls.append(statement)
 
     event.listen(Engine, "before_cursor_execute", note)
-    yield found
+    yield polls
     event.remove(Engine, "before_cursor_execute", note)
 
 

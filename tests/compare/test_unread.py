@@ -24,7 +24,7 @@ MODE = ("--mode", "compare")
 
 
 @pytest.fixture
-def beside(world: World) -> Iterator[World]:
+def world_with_view(world: World) -> Iterator[World]:
     """Make a view next to the table, which a test may spoil."""
     world.change("create table plain (pk integer primary key, v varchar(10))")
     world.change("create view odd as select pk as pk_pk, v from plain")
@@ -33,27 +33,28 @@ def beside(world: World) -> Iterator[World]:
     world.change("drop table if exists plain")
 
 
-def test_a_table_that_cannot_be_read_stops_no_other(beside: World) -> None:
+def test_a_table_that_cannot_be_read_stops_no_other(world_with_view: World) -> None:
     receiver = Receiver()
-    beside.user(1)
-    beside.change("insert into plain values (1, 'a'), (2, 'b')")
-    with life(beside, receiver, tables="odd usr") as publisher:
+    world_with_view.user(1)
+    world_with_view.change("insert into plain values (1, 'a'), (2, 'b')")
+    with life(world_with_view, receiver, tables="odd usr") as publisher:
         assert publisher.cycle() == 3
-        beside.change("drop view odd")  # two rows of one key: the first may have been found when it is seen
-        beside.change(
+        # two rows of one key: the first may have been found when it is seen
+        world_with_view.change("drop view odd")
+        world_with_view.change(
             "create view odd as select pk as pk_pk, v from plain union all select pk, 'x' from plain"
         )
-        beside.change("insert into plain values (3, 'c')")
-        beside.change("update usr set fname = 'John'")
+        world_with_view.change("insert into plain values (3, 'c')")
+        world_with_view.change("update usr set fname = 'John'")
         assert publisher.cycle() == 1
         assert [event.get("class-name") for event in receiver.events[3:]] == ["usr"]
         ((table, why),) = publisher.unread.items()
         assert table.endswith("odd")
         assert "same key" in why
-        beside.change("drop view odd")
+        world_with_view.change("drop view odd")
         assert publisher.cycle() == 0
         assert "no table or view odd" in str(publisher.unread)
-        beside.change("create view odd as select pk as pk_pk, v from plain")
+        world_with_view.change("create view odd as select pk as pk_pk, v from plain")
         assert publisher.cycle() == 1  # what it had is still known: only what is new is sent
         assert publisher.unread == {}
         assert "pk_pk=3" in str(receiver.events[-1].findtext("association"))
@@ -61,58 +62,60 @@ def test_a_table_that_cannot_be_read_stops_no_other(beside: World) -> None:
 
 @pytest.mark.parametrize("section", [{"publish": ["v"]}, {"withhold": ["v"]}, {"max-value": 5}])
 def test_a_table_that_is_gone_stops_no_other_whatever_the_settings_say_of_it(
-    beside: World, section: dict[str, object]
+    world_with_view: World, section: dict[str, object]
 ) -> None:
     receiver = Receiver()
-    beside.change("insert into plain values (1, 'a')")
-    with life(beside, receiver, tables="plain usr", sections={"plain": section}) as publisher:
+    world_with_view.change("insert into plain values (1, 'a')")
+    with life(world_with_view, receiver, tables="plain usr", sections={"plain": section}) as publisher:
         publisher.cycle()
-        beside.change("alter table plain rename to away")
-        beside.user(1)
+        world_with_view.change("alter table plain rename to away")
+        world_with_view.user(1)
         assert publisher.cycle() == 1
         assert receiver.events[-1].get("class-name") == "usr"
         assert "no table or view plain" in str(publisher.unread)
-        beside.change("alter table away rename to plain")
-        beside.change("insert into plain values (2, 'b')")
+        world_with_view.change("alter table away rename to plain")
+        world_with_view.change("insert into plain values (2, 'b')")
         withheld = "withhold" in section  # there is nothing else to send
         assert publisher.cycle() == int(not withheld)
         assert publisher.unread == {}
     assert receiver.events[-1].get("class-name") == ("usr" if withheld else "plain")
 
 
-def test_a_name_of_which_nothing_is_known_is_an_error_at_the_start(beside: World) -> None:
-    with life(beside, Receiver(), tables="usr nowhere") as publisher, pytest.raises(NoSuchTable):
+def test_a_name_of_which_nothing_is_known_is_an_error_at_the_start(world_with_view: World) -> None:
+    with life(world_with_view, Receiver(), tables="usr nowhere") as publisher, pytest.raises(NoSuchTable):
         publisher.cycle()
 
 
-def test_a_table_without_a_key_is_named_at_every_start_and_stops_no_other(beside: World) -> None:
-    beside.change("create table loose (v varchar(10))")
-    beside.change("create view seen as select idu, fname from usr")
+def test_a_table_without_a_key_is_named_at_every_start_and_stops_no_other(world_with_view: World) -> None:
+    world_with_view.change("create table loose (v varchar(10))")
+    world_with_view.change("create view seen as select idu, fname from usr")
     receiver = Receiver()
-    beside.user(1)
+    world_with_view.user(1)
     for differing in (1, 0):
-        with life(beside, receiver, tables="usr loose seen") as publisher:
+        with life(world_with_view, receiver, tables="usr loose seen") as publisher:
             assert publisher.cycle() == differing
             assert [name.rpartition(".")[2] for name in sorted(publisher.unread)] == ["loose", "seen"]
             assert "exclude-table-filter" in str(publisher.unread)
     assert [event.tag for event in receiver.events] == ["add"]
-    beside.change("drop view seen")
-    beside.change("drop table loose")
+    world_with_view.change("drop view seen")
+    world_with_view.change("drop table loose")
 
 
-def test_a_table_that_could_not_be_read_at_the_start_is_taken_as_it_is_later(beside: World) -> None:
+def test_a_table_that_could_not_be_read_at_the_start_is_taken_as_it_is_later(world_with_view: World) -> None:
     receiver = Receiver()
-    beside.change("insert into plain values (1, 'a')")
-    beside.change("drop view odd")
-    beside.change("create view odd as select pk as pk_pk, v from plain union all select pk, 'x' from plain")
-    with life(beside, receiver, tables="odd", startup_option="future") as publisher:
+    world_with_view.change("insert into plain values (1, 'a')")
+    world_with_view.change("drop view odd")
+    world_with_view.change(
+        "create view odd as select pk as pk_pk, v from plain union all select pk, 'x' from plain"
+    )
+    with life(world_with_view, receiver, tables="odd", startup_option="future") as publisher:
         assert publisher.cycle() == 0
         assert len(publisher.unread) == 1
-        beside.change("drop view odd")
-        beside.change("create view odd as select pk as pk_pk, v from plain")
+        world_with_view.change("drop view odd")
+        world_with_view.change("create view odd as select pk as pk_pk, v from plain")
         assert publisher.cycle() == 0
         assert publisher.unread == {}
-        beside.change("update plain set v = 'b'")
+        world_with_view.change("update plain set v = 'b'")
         assert publisher.cycle() == 1
     assert [event.tag for event in receiver.events] == ["modify"]
 

@@ -51,7 +51,7 @@ class Attached:
         *,
         key: bool = True,
         name: str = "process_log",
-        more: str = "",
+        extra_columns: str = "",
         upper: bool = False,
     ) -> None:
         self.engine = engine
@@ -63,7 +63,7 @@ class Attached:
         columns = [f"{self.column(column)} {shape[column]} null" for column in COLUMNS]
         if key:
             columns[0] = f"{self.column('record_id')} {shape['record_id']} not null primary key"
-        self.change(f"create table {self.table} ({', '.join(columns)}{more})")
+        self.change(f"create table {self.table} ({', '.join(columns)}{extra_columns})")
         self.change("create table usr (idu integer primary key, fname varchar(64), lname varchar(64))")
 
     @property
@@ -101,8 +101,8 @@ class Attached:
     def call(self, *words: str, **environment: str) -> Result:
         """Return a command on the log; whatever it ends with, it is never a fault of ours."""
         url = self.engine.url.render_as_string(hide_password=False)
-        given = {"EVENTLOG_URL": url, "EVENTLOG_LOG_TABLE": self.name} | self.environment
-        result = CliRunner().invoke(cli, words, env=given | environment)
+        settings = {"EVENTLOG_URL": url, "EVENTLOG_LOG_TABLE": self.name} | self.environment
+        result = CliRunner().invoke(cli, words, env=settings | environment)
         fault = result.exception
         assert fault is None or isinstance(fault, SystemExit | EventlogError), repr(fault)
         return result

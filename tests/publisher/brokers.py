@@ -38,9 +38,9 @@ def cluster() -> Iterator[Cluster]:
     library = _library()
     reason = ctypes.create_string_buffer(512)
     owner = library.rd_kafka_new(_PRODUCER, library.rd_kafka_conf_new(), reason, len(reason))
-    made = library.rd_kafka_mock_cluster_new(owner, 1)
-    yield Cluster(library, made)
-    library.rd_kafka_mock_cluster_destroy(made)
+    handle = library.rd_kafka_mock_cluster_new(owner, 1)
+    yield Cluster(library, handle)
+    library.rd_kafka_mock_cluster_destroy(handle)
     library.rd_kafka_destroy(owner)
 
 
@@ -48,10 +48,10 @@ def _library() -> Any:
     """Return the library that the Python package brings, with the types of what is called there."""
     kafka = pytest.importorskip("confluent_kafka", reason="confluent-kafka is not installed")
     folder = Path(kafka.__file__).parent.with_name("confluent_kafka.libs")
-    found = next(folder.glob("librdkafka*"), None)
-    if found is None:
+    path = next(folder.glob("librdkafka*"), None)
+    if path is None:
         pytest.skip("this confluent-kafka does not bring librdkafka as a file")
-    library = ctypes.CDLL(str(found))
+    library = ctypes.CDLL(str(path))
     pointer = ctypes.c_void_p
     library.rd_kafka_conf_new.restype = pointer
     library.rd_kafka_new.restype = pointer

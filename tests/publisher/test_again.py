@@ -15,22 +15,22 @@ from tests.publisher.world import Receiver, World
 pytestmark = [pytest.mark.quick, pytest.mark.usefixtures("either_way")]
 
 
-def again(world: World, *facts: RecordedEvent, rules: Rules | None = None) -> FoldedPickUp:
+def refold(world: World, *facts: RecordedEvent, rules: Rules | None = None) -> FoldedPickUp:
     """Return what a reader makes of remembered events."""
     reader = world.reader(["usr"], rules or Rules(), XdsSettings())
     with world.store.snapshot() as snapshot:
         return reader.refold(snapshot, facts)
 
 
-def change(number: int, column: str, value: str, **more: object) -> dict[str, object]:
-    return {"table_key": "idu=1", "event_type": 3, "column_name": column, "new_value": value} | more
+def change(number: int, column: str, value: str, **columns: object) -> dict[str, object]:
+    return {"table_key": "idu=1", "event_type": 3, "column_name": column, "new_value": value} | columns
 
 
 def test_two_events_of_one_object_stay_two(world: World) -> None:
     world.write(
         change(1, "fname", "a"), change(2, "lname", "b"), change(3, "fname", "c"), change(4, "lname", "d")
     )
-    reading = again(
+    reading = refold(
         world, RecordedEvent("eventlog:1-2:x", (1, 2), 1000), RecordedEvent("eventlog:4", (4,), 1000)
     )
     assert [(s.event_id, s.settles) for s in reading.sendings] == [
@@ -50,7 +50,7 @@ def test_a_delete_that_is_pending_ends_no_life_of_what_went_out_before(world: Wo
         {"table_key": "idu=1", "event_type": 8, "column_name": "fname"},
         {"table_key": "idu=1", "event_type": 4},
     )
-    reading = again(world, RecordedEvent("eventlog:2", (2,), 1000), RecordedEvent("eventlog:1", (1,), 1000))
+    reading = refold(world, RecordedEvent("eventlog:2", (2,), 1000), RecordedEvent("eventlog:1", (1,), 1000))
     assert [s.event_id for s in reading.sendings] == ["eventlog:2", "eventlog:1"]
     assert ">Jack<" in reading.sendings[1].text
 
@@ -60,7 +60,7 @@ def test_with_future_events_the_rows_stay_in_the_order_of_their_times(world: Wor
         change(1, "fname", "late", event_time="2025-01-02 00:00:00"),
         change(2, "lname", "early", event_time="2025-01-01 00:00:00"),
     )
-    (sending,) = again(
+    (sending,) = refold(
         world, RecordedEvent("eventlog:1-2:x", (1, 2), 1000), rules=Rules(handle_future_events=True)
     ).sendings
     assert sending.text.index("early") < sending.text.index("late")

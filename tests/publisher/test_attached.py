@@ -18,8 +18,8 @@ from tests.sql.test_pick_up_plan import SERIES, plan
 pytestmark = pytest.mark.quick
 
 
-def key(number: object, **more: Any) -> dict[str, Any]:
-    return {"record_id": number, "table_key": f"idu={number}"} | more
+def key(number: object, **columns: Any) -> dict[str, Any]:
+    return {"record_id": number, "table_key": f"idu={number}"} | columns
 
 
 @pytest.fixture(params=[*SHAPES])
@@ -255,7 +255,12 @@ def test_no_command_ends_in_a_traceback_on_any_log(
 
 def test_columns_in_capitals_and_more_of_them(engine: Engine, database: Database) -> None:
     log = Attached(
-        engine, database.dialect, NUMERIC, name="PROCESS", upper=True, more=", site integer, note varchar(9)"
+        engine,
+        database.dialect,
+        NUMERIC,
+        name="PROCESS",
+        upper=True,
+        extra_columns=", site integer, note varchar(9)",
     )
     log.call("install")
     log.write(key(1, event_type=4))

@@ -35,11 +35,11 @@ TYPES = st.sampled_from((1, 1, 2, 2, 3, 3, 4, 5, 6, 7, 8, 9))
 def rows(draw: st.DrawFn) -> dict[str, Any]:
     """Return one row of the log."""
     table = draw(st.sampled_from(("usr", "usr", "grp", "nowhere")))
-    spelled = draw(st.sampled_from((table, table, table, table.upper())))
+    table_spelling = draw(st.sampled_from((table, table, table, table.upper())))
     return key(
         0,
         event_type=draw(TYPES),
-        table_name=spelled,
+        table_name=table_spelling,
         table_key=draw(st.sampled_from(KEYS[table])),
         column_name=draw(st.sampled_from(COLUMNS)),
         old_value=draw(TEXTS),
@@ -157,24 +157,24 @@ def test_a_table_that_the_database_refuses_costs_only_itself(peopled: World) -> 
             world.change(f"drop table if exists {name}")
 
 
-ALIKE = ("one", "two", "three", "four")
+SIMILAR_TABLES = ("one", "two", "three", "four")
 BACK = st.tuples(
-    st.sampled_from((*ALIKE, "seen")),
+    st.sampled_from((*SIMILAR_TABLES, "seen")),
     st.sampled_from((5, 6, 6, 8)),
     st.sampled_from((*(f"k={number}" for number in range(9)), "k=x", "k=99999999999")),
 )
 
 
 @pytest.fixture
-def alike(world: World, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
+def similar_world(world: World, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
     """Add tables and a view with as many columns each, of other types; few rows count as many."""
     monkeypatch.setattr("eventlog.sql.log.pending.BY_COLUMN_FROM", 0)
     columns = ("v varchar(9), w char(3)", "v integer, w varchar(9)", "v date, w integer", "v char(3), w date")
     values = ("'<' || k, 'b'", "k, 'b'", "date '2024-02-29', null", "'b', null")
     try:
-        for name, made, cells in zip(ALIKE, columns, values, strict=True):
+        for name, data_columns, cells in zip(SIMILAR_TABLES, columns, values, strict=True):
             key_type = "varchar(9)" if name == "two" else "integer"
-            world.change(f"create table {name} (k {key_type} primary key, {made})")
+            world.change(f"create table {name} (k {key_type} primary key, {data_columns})")
             for number in range(6):
                 texts = cells.replace("'<' || k", f"'<{number}'").replace("k,", f"{number},")
                 world.change(f"insert into {name} values ('{number}', {texts})")
@@ -182,42 +182,44 @@ def alike(world: World, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
         yield world
     finally:
         world.change("drop view if exists seen")
-        for name in ALIKE:
+        for name in SIMILAR_TABLES:
             world.change(f"drop table if exists {name}")
 
 
 @settings(max_examples=drawn(40))
 @given(st.lists(BACK, min_size=1, max_size=60), st.sampled_from((0, 2, 200)), st.sampled_from((2, 5, 400)))
 def test_tables_are_read_together(
-    alike: World, log: list[tuple[str, int, str]], few: int, together: int
+    similar_world: World, log: list[tuple[str, int, str]], few: int, together: int
 ) -> None:
-    alike.change(f"delete from {alike.log.names()['log']}")
-    alike.write(
+    similar_world.change(f"delete from {similar_world.log.names()['log']}")
+    similar_world.write(
         *(
             key(0, event_type=kind, table_name=name, table_key=text, column_name="v")
             for name, kind, text in log
         )
     )
-    reader = alike.reader((*ALIKE, "seen"), Rules(), XdsSettings())
+    reader = similar_world.reader((*SIMILAR_TABLES, "seen"), Rules(), XdsSettings())
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("eventlog.columnar.current.FEW", few)
         patch.setattr("eventlog.publisher.fold_columns.FEW", few)
         patch.setattr("eventlog.columnar.current.TOGETHER", together)
-        by_row, by_column = (read(alike, reader, PickUpFilter(100), by_column=way) for way in (False, True))
+        by_row, by_column = (
+            read(similar_world, reader, PickUpFilter(100), by_column=way) for way in (False, True)
+        )
     assert result_of(by_column) == result_of(by_row)
 
 
-def test_one_statement_reads_many_tables(alike: World) -> None:
-    alike.write(
+def test_one_statement_reads_many_tables(similar_world: World) -> None:
+    similar_world.write(
         *(
             key(0, event_type=6, table_name=name, table_key=f"k={number}")
             for number in range(5)
-            for name in ALIKE
+            for name in SIMILAR_TABLES
         )
     )
-    reader = alike.reader(ALIKE, Rules(), XdsSettings())
-    with alike.statements() as statements:
-        reading = read(alike, reader, PickUpFilter(100), by_column=True)
+    reader = similar_world.reader(SIMILAR_TABLES, Rules(), XdsSettings())
+    with similar_world.statements() as statements:
+        reading = read(similar_world, reader, PickUpFilter(100), by_column=True)
     assert len(list(reading.every())) == 20
     (asked,) = (words for words in statements if "two" in words)
-    assert ("four" in asked) == alike.log.dialect.measures_rows
+    assert ("four" in asked) == similar_world.log.dialect.measures_rows

@@ -40,9 +40,9 @@ def family(world: World) -> Iterator[World]:
     world.change("drop table usr_mail")
 
 
-def texts(world: World, **given: object) -> list[str]:
+def texts(world: World, **settings: object) -> list[str]:
     """Return the events that the pending rows give."""
-    tables = read_tables(world.engine, world.log, Config(given))
+    tables = read_tables(world.engine, world.log, Config(settings))
     readable = read_readable(world.engine, world.log, tables)
     with world.store.snapshot() as snapshot:
         reading = PickUpFolder(tables, readable, Rules(), XdsSettings()).preview(snapshot, PickUpFilter(100))
@@ -94,8 +94,8 @@ NAMED: dict[str, object] = {"sync_tables": "usr, grp; usr_phone"}
 
 def values(event: str, attribute: str) -> list[tuple[str, str | None, str | None]]:
     """Return the type, the reference and the text of each value that is added to an attribute."""
-    found = etree.fromstring(event).iterfind(f".//*[@attr-name='{attribute}']/add-value/value")
-    return [(str(v.get("type")), v.get("association-ref"), v.text) for v in found]
+    elements = etree.fromstring(event).iterfind(f".//*[@attr-name='{attribute}']/add-value/value")
+    return [(str(v.get("type")), v.get("association-ref"), v.text) for v in elements]
 
 
 def test_a_child_that_is_only_named_is_read_back_and_refers(named: World) -> None:

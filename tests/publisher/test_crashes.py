@@ -26,22 +26,22 @@ class DyingSink(FilesSink):
 
     def __init__(self, folder: Path, call: int, after: bool) -> None:
         super().__init__(folder)
-        self._left = call
+        self._calls_left = call
         self._after = after
 
     def deliver(self, documents: Sequence[OutgoingDocument]) -> Iterator[Reply]:
-        self._left -= 1
-        if self._left == 0 and not self._after:
+        self._calls_left -= 1
+        if self._calls_left == 0 and not self._after:
             raise Crash
         replies = list(super().deliver(documents))
-        if self._left == 0:
+        if self._calls_left == 0:
             raise Crash
         yield from replies
 
 
-def until(left: int) -> Callable[[Path, Path], Path]:
+def until(renames: int) -> Callable[[Path, Path], Path]:
     """Return a function that renames files and crashes after so many."""
-    rename, calls = Path.rename, iter(range(left))
+    rename, calls = Path.rename, iter(range(renames))
 
     def renamed(path: Path, target: Path) -> Path:
         if next(calls, None) is None:

@@ -54,9 +54,9 @@ FATAL = b'<nds><output><status level="fatal" event-id="eventlog:1">enough</statu
 
 @pytest.fixture
 def arrivals() -> Iterator[Arrivals]:
-    made = Arrivals()
-    yield made
-    made.close()
+    receiver = Arrivals()
+    yield receiver
+    receiver.close()
 
 
 def until(condition: Callable[[], object], patience: float = 20.0) -> None:
@@ -93,7 +93,7 @@ class Run:
         return time.monotonic() - begun
 
 
-def configured(world: World, arrivals: Arrivals, **given: Any) -> Config:
+def configured(world: World, arrivals: Arrivals, **settings: Any) -> Config:
     url = world.engine.url.render_as_string(hide_password=False)
     reported = {
         "url": url,
@@ -102,12 +102,12 @@ def configured(world: World, arrivals: Arrivals, **given: Any) -> Config:
         "allow_loopback": True,
         "sync_tables": "usr",
     }
-    return Config(reported | {"polling_interval": 1, "reconnect": 1, "retry_wait": 0.1} | given)
+    return Config(reported | {"polling_interval": 1, "reconnect": 1, "retry_wait": 0.1} | settings)
 
 
 @contextmanager
-def running(world: World, arrivals: Arrivals, **given: Any) -> Iterator[Run]:
-    config = configured(world, arrivals, **given)
+def running(world: World, arrivals: Arrivals, **settings: Any) -> Iterator[Run]:
+    config = configured(world, arrivals, **settings)
     run = Run(config)
     try:
         yield run
@@ -556,11 +556,11 @@ def test_once_is_one_cycle_and_tells_what_went_wrong(world: World, arrivals: Arr
         once(url="postgresql://127.0.0.1:1/nowhere")
 
 
-def _fails(run: Callable[..., None], fault: type[EventlogError], **given: Any) -> bool:
+def _fails(run: Callable[..., None], fault: type[EventlogError], **arguments: Any) -> bool:
     try:
-        run(**given)
-    except EventlogError as found:
-        return isinstance(found, fault)
+        run(**arguments)
+    except EventlogError as error:
+        return isinstance(error, fault)
     return False
 
 

@@ -99,8 +99,8 @@ def some_row(dice: random.Random, kinds: Sequence[int]) -> dict[str, Any]:
 def purge_all(world: World) -> int:
     """Purge what is handled, however new it is; how many rows that were."""
     with world.store.snapshot() as snapshot:
-        later = datetime.fromisoformat(snapshot.now()) + timedelta(hours=1)
-    return purge(world.store, Purge(later))
+        cutoff = datetime.fromisoformat(snapshot.now()) + timedelta(hours=1)
+    return purge(world.store, Purge(cutoff))
 
 
 def history(world: World, delete: bool, seed: int, kinds: Sequence[int]) -> History:

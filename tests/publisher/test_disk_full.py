@@ -63,11 +63,11 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     """A file system of its own."""
     place = tmp_path / "disk"
     place.mkdir()
-    made = subprocess.run(
+    mount = subprocess.run(
         ["mount", "-t", "tmpfs", "-o", f"size={ROOM}", "eventlog-test", str(place)], capture_output=True
     )
-    if made.returncode:
-        pytest.skip(f"no small file system can be mounted here: {made.stderr.decode().strip()}")
+    if mount.returncode:
+        pytest.skip(f"no small file system can be mounted here: {mount.stderr.decode().strip()}")
     yield place
     subprocess.run(["umount", str(place)], check=True)
 
@@ -105,6 +105,6 @@ def test_documents_that_are_too_large_for_the_file_system_are_divided(world: Wor
     assert [failed.reason for failed in world.failures()] == [f"folder {folder}: File too large"]
 
 
-def may_grow(process: subprocess.Popen[bytes], most: int) -> None:
+def may_grow(process: subprocess.Popen[bytes], max_bytes: int) -> None:
     """Limit how long a file the process may write."""
-    resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (most, resource.RLIM_INFINITY))
+    resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (max_bytes, resource.RLIM_INFINITY))

@@ -24,7 +24,7 @@ class Foreign:
     name: str
     types: dict[str, str]
     upper: bool
-    more: str
+    extra_columns: str
     environment: dict[str, str]
 
 
@@ -43,14 +43,14 @@ PERSONNEL = Foreign(
         "new_value": "char(200)",
     },
     upper=True,
-    more=", SITE integer, NOTE varchar(20) default 'x'",
+    extra_columns=", SITE integer, NOTE varchar(20) default 'x'",
     environment={"EVENTLOG_BATCH_SIZE": "1", "EVENTLOG_LOG_TIME": "local"},
 )
 TICKETS = Foreign(
     "changes",
     {"record_id": "integer", "status": "varchar(10)", "event_type": "smallint", "new_value": "text"},
     upper=False,
-    more="",
+    extra_columns="",
     environment={"EVENTLOG_BATCH_SIZE": "10"},
 )
 
@@ -58,19 +58,19 @@ TICKETS = Foreign(
 @pytest.fixture(params=[PERSONNEL, TICKETS], ids=lambda foreign: foreign.name)
 def foreign(request: pytest.FixtureRequest, engine: Engine, database: Database) -> Iterator[Attached]:
     """The log, in a schema of its own where the database has schemas."""
-    made: Foreign = request.param
+    foreign_log: Foreign = request.param
     unzoned = "timestamp" if database.dialect.transactional_ddl else "datetime"
-    times = {name: unzoned for name, of in made.types.items() if of == "unzoned"}
+    times = {name: unzoned for name, of in foreign_log.types.items() if of == "unzoned"}
     with schemas(engine, database) as place:
         log = Attached(
             engine,
             database.dialect,
-            made.types | times,
-            name=f"{place}{made.name}",
-            upper=made.upper,
-            more=made.more,
+            foreign_log.types | times,
+            name=f"{place}{foreign_log.name}",
+            upper=foreign_log.upper,
+            extra_columns=foreign_log.extra_columns,
         )
-        log.environment |= made.environment
+        log.environment |= foreign_log.environment
         yield log
 
 

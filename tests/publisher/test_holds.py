@@ -19,7 +19,7 @@ from tests.publisher.world import Receiver, World
 
 pytestmark = [pytest.mark.quick, pytest.mark.usefixtures("either_way")]
 FAR = datetime.now(UTC).replace(tzinfo=None) + timedelta(minutes=50)  # within the longest wait
-OTHER: dict[str, Any] = {"table_name": "USR", "event_type": 4}
+DELETE_IN_CAPITALS: dict[str, Any] = {"table_name": "USR", "event_type": 4}
 
 
 def busy(document: OutgoingDocument) -> Reply:
@@ -29,8 +29,8 @@ def busy(document: OutgoingDocument) -> Reply:
 def spellings(world: World) -> set[tuple[str, str]]:
     """Return the recorded spellings of held objects."""
     with world.engine.connect() as connection:
-        found = connection.execute(text(f"select table_name, table_key from {world.log.names()['held']}"))
-        return {(row[0], row[1]) for row in found}
+        rows = connection.execute(text(f"select table_name, table_key from {world.log.names()['held']}"))
+        return {(row[0], row[1]) for row in rows}
 
 
 def due(world: World) -> None:
@@ -61,8 +61,8 @@ def test_rows_of_a_new_spelling_are_held_at_once_and_fill_no_limit(world: World)
     with world.publisher(receiver, query_limit=2) as publisher:
         publisher.cycle()
         world.write(
-            *[OTHER | {"table_key": "idu=1"}] * 3,
-            *[OTHER | {"table_key": "IDU=1"}] * 3,
+            *[DELETE_IN_CAPITALS | {"table_key": "idu=1"}] * 3,
+            *[DELETE_IN_CAPITALS | {"table_key": "IDU=1"}] * 3,
             {"table_key": "idu=2"},
         )
         receiver.answering = lambda document: ACCEPTED

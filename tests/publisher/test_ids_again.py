@@ -27,8 +27,8 @@ def begin_again(world: World) -> None:
 
 def call(world: World, *words: str) -> Result:
     url = world.engine.url.render_as_string(hide_password=False)
-    given = {"EVENTLOG_URL": url, "EVENTLOG_SYNC_TABLES": "usr"}
-    return CliRunner().invoke(cli, words, env=given)
+    settings = {"EVENTLOG_URL": url, "EVENTLOG_SYNC_TABLES": "usr"}
+    return CliRunner().invoke(cli, words, env=settings)
 
 
 def deletes(*numbers: int) -> list[dict[str, object]]:

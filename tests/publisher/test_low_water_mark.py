@@ -159,7 +159,7 @@ def test_the_mark_waits_for_whoever_writes(world: World, delete: bool) -> None:
     with world.elect() as leader, world.engine.connect() as late:
         reader = Reader(world, leader)
         world.write(DELETED, DELETED)
-        many(world, DELETED, 2, late)
+        write_equal_rows(world, DELETED, 2, late)
         world.write(DELETED, DELETED)
         assert reader.look(delete=delete) == [1, 2, 5, 6]
         for _ in range(4):
@@ -227,7 +227,7 @@ def test_dead_rows_below_the_mark_are_not_passed_over(world: World) -> None:
         old.execute(text("set transaction isolation level repeatable read"))
         old.execute(text("select count(*) from eventlog"))
         reader = Reader(world, leader)
-        many(world, DELETED, 5_000)
+        write_equal_rows(world, DELETED, 5_000)
         until(lambda: reader.raise_mark() == 5_000)
         world.write(DELETED)
 
@@ -273,7 +273,9 @@ ROWS_READ = {
 }
 
 
-def many(world: World, row: dict[str, Any], count: int, connection: Connection | None = None) -> None:
+def write_equal_rows(
+    world: World, row: dict[str, Any], count: int, connection: Connection | None = None
+) -> None:
     """Write so many equal rows."""
     names = world.log.names()
     values = {"event_type": 4, "table_name": "usr", "perpetrator": None} | row

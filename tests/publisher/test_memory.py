@@ -24,9 +24,11 @@ from eventlog.publisher.tally import GOOD
 pytestmark = pytest.mark.quick
 
 NEIGHBOURS = st.tuples(st.integers(1, 2**63 - 99), st.integers(1, 40)).map(
-    lambda found: range(found[0], found[0] + found[1])
+    lambda first_and_count: range(first_and_count[0], sum(first_and_count))
 )
-ROWS = st.lists(NEIGHBOURS, max_size=8).map(lambda found: [row for some in found for row in some])
+ROWS = st.lists(NEIGHBOURS, max_size=8).map(
+    lambda ranges: [row for neighbours in ranges for row in neighbours]
+)
 
 
 @given(ROWS)

@@ -29,9 +29,9 @@ pytestmark = pytest.mark.quick
 DECLARED = (DatabaseSettings, TablePublishing, Rules, XdsSettings, PublisherSettings, DaemonSettings)
 
 
-def config(world: World, *, columns: Any = None, tables: Any = None, **given: Any) -> Config:
+def config(world: World, *, columns: Any = None, tables: Any = None, **settings: Any) -> Config:
     url = world.engine.url.render_as_string(hide_password=False)
-    return Config({"url": url, "sync_tables": "usr"} | given, columns or {}, tables or {})
+    return Config({"url": url, "sync_tables": "usr"} | settings, columns or {}, tables or {})
 
 
 @pytest.fixture

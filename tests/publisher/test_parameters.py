@@ -34,13 +34,13 @@ def end_by_pid(world: World) -> None:
 def end_by_thread(world: World) -> None:
     """End every other session of this database (MariaDB and MySQL)."""
     with world.engine.connect() as connection:
-        found = connection.execute(
+        sessions = connection.execute(
             text(
                 "select id from information_schema.processlist"
                 " where db = database() and id <> connection_id()"
             )
         )
-        for (number,) in found.all():
+        for (number,) in sessions.all():
             try:
                 connection.exec_driver_sql(f"kill {int(number)}")
             except DatabaseFailed as fault:
@@ -57,15 +57,15 @@ ENDINGS: dict[str, Callable[[World], None]] = {
 
 @pytest.fixture
 def arrivals() -> Iterator[Arrivals]:
-    made = Arrivals()
-    yield made
-    made.close()
+    receiver = Arrivals()
+    yield receiver
+    receiver.close()
 
 
 def cycles(run: Run) -> int:
     """Return how many cycles there were; a fast one may have passed before anyone looks."""
-    found = re.search(r"^eventlog_cycles_total (\d+)", run.monitor.text(), re.MULTILINE)
-    return int(found[1]) if found else 0
+    match = re.search(r"^eventlog_cycles_total (\d+)", run.monitor.text(), re.MULTILINE)
+    return int(match[1]) if match else 0
 
 
 def test_without_wake_up_it_polls(world: World, arrivals: Arrivals) -> None:

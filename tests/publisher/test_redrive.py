@@ -20,8 +20,8 @@ pytestmark = pytest.mark.quick
 BAD = "\x01"
 
 
-def insert(number: int, column: str, value: str | None, **more: Any) -> dict[str, Any]:
-    return key(number, event_type=1, column_name=column, new_value=value, **more)
+def insert(number: int, column: str, value: str | None, **columns: Any) -> dict[str, Any]:
+    return key(number, event_type=1, column_name=column, new_value=value, **columns)
 
 
 def update(number: int, column: str, value: str) -> dict[str, Any]:
@@ -39,7 +39,7 @@ def types(world: World) -> dict[int, int]:
         return {row[0]: row[1] for row in connection.exec_driver_sql(sql)}
 
 
-def said(world: World, *words: str) -> str:
+def output_of(world: World, *words: str) -> str:
     result = call(world, *words)
     return result.output + str(result.exception or "")
 
@@ -75,7 +75,7 @@ def values(event: etree._Element) -> Iterator[str]:
 
 def test_an_event_is_redriven_whole(world: World) -> None:
     failed_add(world)
-    reported = said(world, "redrive", "3")
+    reported = output_of(world, "redrive", "3")
     assert "2 rows are new again" in reported
     assert world.letters() == {1: "N", 2: "E", 3: "N"}
     assert types(world) == {1: 7, 2: 6, 3: 7}
@@ -87,7 +87,7 @@ def test_values_are_sent_as_they_are_now(world: World) -> None:
     world.write(update(1, "fname", "Jack"), key(1, event_type=2, column_name="lname", new_value="Frost"))
     world.cycle(Receiver(fail))
     world.change("update usr set fname = 'Joe' where idu = 1")
-    assert "2 rows are new again" in said(world, "redrive", "--all")
+    assert "2 rows are new again" in output_of(world, "redrive", "--all")
     assert types(world) == {1: 8, 2: 8}
     assert sent(world) == ["modify fname=Joe lname=Frost"]
 
@@ -95,7 +95,7 @@ def test_values_are_sent_as_they_are_now(world: World) -> None:
 def test_values_of_an_object_that_is_gone_have_no_effect(world: World) -> None:
     failed_add(world)
     world.change("delete from usr where idu = 1")
-    said(world, "redrive", "3")
+    output_of(world, "redrive", "3")
     assert sent(world) == []
     assert world.letters() == {1: "S", 2: "E", 3: "S"}
 
@@ -117,7 +117,7 @@ def test_rows_that_did_not_fail_are_named(world: World) -> None:
 
 def test_an_event_is_shown_whole(world: World) -> None:
     failed_add(world)
-    lines = said(world, "errors", "3").splitlines()
+    lines = output_of(world, "errors", "3").splitlines()
     assert [line.split()[0] for line in lines] == ["1", "3"]
     assert "of eventlog:1-3:" in lines[0]
     assert "of eventlog:1-3:" in lines[1]
@@ -125,7 +125,7 @@ def test_an_event_is_shown_whole(world: World) -> None:
 
 def test_an_event_is_skipped_whole(world: World) -> None:
     failed_add(world)
-    reported = said(world, "skip", "1", "--reason", "test data")
+    reported = output_of(world, "skip", "1", "--reason", "test data")
     assert "2 rows are skipped" in reported
     assert "3" in reported
     assert world.letters() == {1: "W", 2: "E", 3: "W"}
@@ -142,7 +142,7 @@ def test_an_event_that_waits_is_skipped_whole(world: World) -> None:
 @pytest.mark.parametrize("level", [Level.SUCCESS, Level.WARNING])
 def test_a_row_of_an_insert_that_failed_alone_makes_no_second_add(world: World, level: Level) -> None:
     failed_alone(world, level)
-    said(world, "redrive", "2")
+    output_of(world, "redrive", "2")
     assert types(world) == {1: 1, 2: 8}
     receiver = Receiver()
     world.cycle(receiver, insert_query_back="add")
@@ -155,7 +155,7 @@ def test_rows_of_an_insert_of_which_none_was_sent_make_one_add(world: World) -> 
     world.cycle(Receiver())
     assert world.letters() == {1: "E", 2: "E"}
     world.change("update usr set fname = 'Jack', lname = 'Frost' where idu = 1")
-    assert "2 rows are new again" in said(world, "redrive", "2")
+    assert "2 rows are new again" in output_of(world, "redrive", "2")
     assert types(world) == {1: 7, 2: 7}
     receiver = Receiver()
     world.cycle(receiver, insert_query_back="add")
@@ -166,7 +166,7 @@ def test_a_life_before_a_delete_is_another_insert(world: World) -> None:
     world.user(1)
     world.write(insert(1, "fname", "Jack"), key(1, event_type=4), insert(1, "lname", BAD))
     world.cycle(Receiver())
-    said(world, "redrive", "3")
+    output_of(world, "redrive", "3")
     assert types(world)[3] == 7
 
 
@@ -227,7 +227,7 @@ def test_a_delete_whose_object_is_absent_goes(world: World, handled: Callable[[]
     failed_delete(world)
     handled()
     world.write(key(1, event_type=5), key(1, event_type=4))
-    assert "1 row is new again" in said(world, "redrive", "1")
+    assert "1 row is new again" in output_of(world, "redrive", "1")
     assert sent(world) == ["delete", "delete"]
 
 
@@ -305,7 +305,7 @@ def test_many_rows_that_stay_are_reported_by_reason(world: World) -> None:
     world.cycle(Receiver(fail))
     for number in range(1, 41):
         world.user(number)
-    lines = said(world, "redrive", "--all").splitlines()
+    lines = output_of(world, "redrive", "--all").splitlines()
     assert lines[0].endswith("0 rows are new again")
     assert len([line for line in lines if "stay" in line]) == 1
     assert "rows 1, 2, 3" in lines[1]

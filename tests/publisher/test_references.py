@@ -22,7 +22,7 @@ pytestmark = pytest.mark.quick
 
 
 @contextmanager
-def made(world: World, *statements: str) -> Iterator[None]:
+def objects(world: World, *statements: str) -> Iterator[None]:
     """Make tables and views while the block runs."""
     with ExitStack() as stack:
         for statement in statements:
@@ -32,7 +32,7 @@ def made(world: World, *statements: str) -> Iterator[None]:
         yield
 
 
-def known(world: World, names: str) -> Tables:
+def tables_of(world: World, names: str) -> Tables:
     tables = read_tables(world.engine, world.log, Config({"sync_tables": names}))
     assert list(tablesfile.read(tablesfile.write(tables)).get("member").columns.values()) == [
         *tables.get("member").columns.values()
@@ -42,7 +42,7 @@ def known(world: World, names: str) -> Tables:
 
 def test_columns_that_refer_together_are_plain_values_and_check_reports_it(world: World) -> None:
     names = "team member"
-    with made(
+    with objects(
         world,
         "create table team (site varchar(9), id integer, primary key (site, id))",
         "create table member (id integer primary key, tid integer, tsite varchar(9),"
@@ -50,7 +50,7 @@ def test_columns_that_refer_together_are_plain_values_and_check_reports_it(world
     ):
         world.change("insert into team values ('a', 7)")
         world.change("insert into member values (1, 7, 'a')")
-        known(world, names)
+        tables_of(world, names)
         world.write({"table_name": "member", "table_key": "id=1"})
         (event,) = texts(world, sync_tables=names)
         assert values(event, "tid") == [("int", None, "7")]
@@ -61,18 +61,18 @@ def test_columns_that_refer_together_are_plain_values_and_check_reports_it(world
 
 
 def test_a_reference_to_what_is_no_key_is_none(world: World) -> None:
-    with made(
+    with objects(
         world,
         "create table team (id integer primary key, code integer unique)",
         "create table member (id integer primary key, team integer,"
         " foreign key (team) references team (code))",
     ):
-        assert known(world, "team member").get("member").columns["team"].reference is None
+        assert tables_of(world, "team member").get("member").columns["team"].reference is None
 
 
 def test_columns_of_views_refer_to_what_has_the_key(world: World) -> None:
     names = "person club member"
-    with made(
+    with objects(
         world,
         "create view person as select idu as pk_idu, fname as sv_fname from usr",
         "create view club as select 1 as pk_site, 7 as pk_idg from usr",
@@ -82,7 +82,7 @@ def test_columns_of_views_refer_to_what_has_the_key(world: World) -> None:
         world.user(1)
         world.change("update eventlog set status = 'S'")
         world.write({"table_name": "member", "table_key": "pk_id=1"})
-        schema = known(world, names).get("person").schema
+        schema = tables_of(world, names).get("person").schema
         (event,) = texts(world, sync_tables=names)
         assert values(event, "fk_boss") == [("dn", f"pk_idu=1,table=person,schema={schema}", "1")]
         assert [values(event, name) for name in ("fk_s", "fk_g")] == [
@@ -96,7 +96,7 @@ def test_columns_of_views_refer_to_what_has_the_key(world: World) -> None:
     "spelling", ["fk_mv__idg__mbr_of", "fk_mbr_of", "mbr_of", "MBR_OF", "fk_1__idg__mbr_of"]
 )
 def test_every_variant_of_a_views_column_is_that_column(world: World, spelling: str) -> None:
-    with made(
+    with objects(
         world,
         "create view member as select idu as pk_id, fname as sv_fname, 5 as fk_mv__idg__mbr_of from usr",
     ):
@@ -118,7 +118,7 @@ def test_the_second_table_of_one_name_is_named_by_a_reference_to_it(world: World
     world.change(f"create {kind} {schema}")
     try:
         world.change(f"create table {schema}.usr (idu integer primary key)")
-        with made(
+        with objects(
             world,
             f"create table member (id integer primary key, boss integer, other integer, foreign key (boss)"
             f" references {schema}.usr (idu), foreign key (other) references usr (idu))",
@@ -128,7 +128,7 @@ def test_the_second_table_of_one_name_is_named_by_a_reference_to_it(world: World
             world.change("insert into member values (1, 1, 1)")
             world.change("update eventlog set status = 'S'")
             names = f"usr {schema}.usr member"
-            home = known(world, names).get("member").schema
+            home = tables_of(world, names).get("member").schema
             world.write({"table_name": "member", "table_key": "id=1"})
             (event,) = texts(world, sync_tables=names)
             assert values(event, "boss") == [("dn", f"idu=1,table=usr,schema={schema}", "1")]
@@ -143,7 +143,7 @@ def test_a_child_that_may_not_be_read_is_an_error_at_start(world: World) -> None
     role = "reads_no_child"
     world.change(f"create role {role} login password 'x'")
     try:
-        with made(world, "create table usr_phone (idu integer references usr (idu), phoneno text)"):
+        with objects(world, "create table usr_phone (idu integer references usr (idu), phoneno text)"):
             world.change(f"grant select on all tables in schema public to {role}")
             world.change(f"grant all on {', '.join(own_tables(world))} to {role}")
             world.change(f"revoke all on usr_phone from {role}")
@@ -168,7 +168,7 @@ def own_tables(world: World) -> list[str]:
 
 def test_the_tables_file_of_a_database_without_a_log_can_be_read(world: World, tmp_path: Path) -> None:
     """Read it although a foreign key refers to a table outside it, or to no key."""
-    with made(
+    with objects(
         world,
         "create table team (id integer primary key, code integer unique)",
         "create table member (id integer primary key, team integer, code integer,"

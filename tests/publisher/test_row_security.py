@@ -37,8 +37,8 @@ def publisher(world: World) -> Iterator[str]:
 
 def run(world: World, role: str, *options: str) -> Result:
     url = world.engine.url.set(username=role, password="x").render_as_string(hide_password=False)
-    given = ["run", "--once", "--url", url, "--sync-tables", "usr", *options]
-    return CliRunner().invoke(cli, given)
+    arguments = ["run", "--once", "--url", url, "--sync-tables", "usr", *options]
+    return CliRunner().invoke(cli, arguments)
 
 
 def test_a_row_that_is_hidden_is_refused_and_not_taken_for_gone(world: World, publisher: str) -> None:

@@ -43,7 +43,7 @@ def mallory(world: World) -> Iterator[str]:
     world.change(f"drop role {role}")
 
 
-def seen(world: World) -> list[str]:
+def users_seen(world: World) -> list[str]:
     with world.engine.connect() as connection:
         return [row[0] for row in connection.exec_driver_sql("select distinct who from public.seen")]
 
@@ -67,7 +67,7 @@ def test_nothing_that_fits_better_is_run(world: World, mallory: str, delete: boo
         world.write(key(1), key(2, table_name="unknown"))
         done = CliRunner().invoke(cli, [*command, *url])
         assert done.exit_code in (0, 1), (command, done.output)
-        assert seen(world) == [], command
+        assert users_seen(world) == [], command
 
 
 def test_statements_after_a_cycle_find_their_tables(world: World, mallory: str) -> None:

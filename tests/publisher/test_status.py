@@ -20,7 +20,7 @@ pytestmark = pytest.mark.quick
 
 LETTERS = "NSWEFnx"  # the last two are reserved
 IDS = range(1, len(LETTERS) + 1)
-LATER = datetime(2100, 1, 1)
+FAR_FUTURE = datetime(2100, 1, 1)
 
 
 def answered(level: Level) -> Callable[[World], object]:
@@ -43,8 +43,8 @@ ACTS = {
     "redrive": (lambda world: world.redrive(), "NSWNNnx"),
     "redrive by id": (lambda world: world.redrive(FailureFilter(tuple(IDS))), "NSWNNnx"),
     "skip": (lambda world: skip(world.store, IDS, "so it is"), "WSWWWnx"),
-    "purge": (lambda world: purge(world.store, Purge(LATER)), "N  EFnx"),
-    "purge by name": (lambda world: purge(world.store, Purge(LATER, list(Letter))), "     nx"),
+    "purge": (lambda world: purge(world.store, Purge(FAR_FUTURE)), "N  EFnx"),
+    "purge by name": (lambda world: purge(world.store, Purge(FAR_FUTURE, list(Letter))), "     nx"),
 }
 
 

@@ -48,15 +48,15 @@ def errors(reply: Reply) -> list[str | None]:
 
 @pytest.fixture
 def brokers() -> Iterator[Cluster]:
-    with cluster() as made:
-        yield made
+    with cluster() as mock_cluster:
+        yield mock_cluster
 
 
 def kafka(brokers: Cluster, **options: Any) -> Any:
     reported = {"linger.ms": 100} | {name.replace("_", "."): value for name, value in options.items()}
     text = ",".join(f"{name}={value}" for name, value in reported.items())
-    given = {"kafka_brokers": brokers.address, "kafka_timeout": 10.0}
-    return open_sink("kafka", given | {"kafka_options": text})
+    settings = {"kafka_brokers": brokers.address, "kafka_timeout": 10.0}
+    return open_sink("kafka", settings | {"kafka_options": text})
 
 
 def arrived(brokers: Cluster) -> list[str]:
@@ -133,11 +133,11 @@ def test_a_publisher_goes_on_past_a_message_over_the_limit(world: World, brokers
 
 
 @contextmanager
-def files_up_to(most: int) -> Iterator[None]:
+def files_up_to(max_bytes: int) -> Iterator[None]:
     """No file grows longer meanwhile; Python would keep half of a module's bytecode."""
     _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     keeps_none, sys.dont_write_bytecode = sys.dont_write_bytecode, True
-    resource.setrlimit(resource.RLIMIT_FSIZE, (most, hard))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (max_bytes, hard))
     try:
         yield
     finally:

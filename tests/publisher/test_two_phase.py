@@ -25,10 +25,10 @@ def preparing() -> Iterator[Tracked]:
     settings = FAST | {"max_prepared_transactions": "4"}
     with embedded_postgres(settings=settings) as server:
         url = make_url(server.url)
-        with tracked(Database("prepares", url, POSTGRESQL)) as made:
-            made.run("create table usr (idu integer primary key)")
-            made.track("usr")
-            yield made
+        with tracked(Database("prepares", url, POSTGRESQL)) as tracking:
+            tracking.run("create table usr (idu integer primary key)")
+            tracking.track("usr")
+            yield tracking
 
 
 def test_a_prepared_change_wakes_the_publisher_once_it_is_committed(preparing: Tracked) -> None:

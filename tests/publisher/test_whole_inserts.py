@@ -24,7 +24,7 @@ def history(dice: random.Random, size: int) -> Rows:
         life += [1] * dice.randint(1, 6) + [2] * dice.randint(0, 2) + [4]
     rows: Rows = []
     while len(rows) < size and any(waiting):
-        number = dice.choice([n for n, left in enumerate(waiting) if left])
+        number = dice.choice([n for n, kinds in enumerate(waiting) if kinds])
         burst = dice.choice((1, 1, 2, 9))
         rows += [(kind, number) for kind in waiting[number][:burst]]
         del waiting[number][:burst]
@@ -37,9 +37,11 @@ def write(world: World, rows: Rows) -> None:
         names[name] for name in ("event_type", "table_name", "table_key", "column_name", "new_value")
     )
     statement = text(f"insert into {names['log']} ({columns}) values (:kind, 'usr', :key, 'fname', :value)")
-    given = [{"kind": kind, "key": f"idu={number}", "value": "v" * (7 * number)} for kind, number in rows]
+    parameters = [
+        {"kind": kind, "key": f"idu={number}", "value": "v" * (7 * number)} for kind, number in rows
+    ]
     with world.engine.begin() as connection:
-        connection.execute(statement, given)
+        connection.execute(statement, parameters)
 
 
 def picked(world: World, choice: PickUpFilter) -> Iterator[tuple[PickUp, list[int]]]:
@@ -57,15 +59,15 @@ def picked(world: World, choice: PickUpFilter) -> Iterator[tuple[PickUp, list[in
 def torn(rows: Rows, look: PickUp, pending: Sequence[int]) -> list[int]:
     """Return the objects of whose insert a pick-up left something."""
     taken = set(look.ids)
-    found = []
+    torn_objects = []
     for number in {rows[row - 1][1] for row in taken}:
-        own = [row for row in pending if rows[row - 1][1] == number]
-        mine = [row for row in own if row in taken]
-        assert mine == own[: len(mine)], "a row overtakes another one of its object"
-        left = own[len(mine) :]
-        if left and rows[mine[-1] - 1][0] == rows[left[0] - 1][0] == 1:
-            found.append(number)
-    return found
+        object_rows = [row for row in pending if rows[row - 1][1] == number]
+        picked = [row for row in object_rows if row in taken]
+        assert picked == object_rows[: len(picked)], "a row overtakes another one of its object"
+        unpicked = object_rows[len(picked) :]
+        if unpicked and rows[picked[-1] - 1][0] == rows[unpicked[0] - 1][0] == 1:
+            torn_objects.append(number)
+    return torn_objects
 
 
 BYTES = (1, 30, 100, 1 << 20, 1 << 20, 1 << 20)

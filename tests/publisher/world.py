@@ -76,9 +76,9 @@ class Receiver:
 
 def events_of(document: str) -> list[etree._Element]:
     """Return the events of a document."""
-    found = etree.fromstring(document.encode()).find("input")
-    assert found is not None
-    return list(found)
+    input_element = etree.fromstring(document.encode()).find("input")
+    assert input_element is not None
+    return list(input_element)
 
 
 class ByKey:
@@ -139,13 +139,13 @@ class World:
     @contextmanager
     def statements(self) -> Iterator[list[str]]:
         """The texts of all statements that reach the server within the block."""
-        found: list[str] = []
+        statements: list[str] = []
 
-        def hear(connection: Any, cursor: Any, statement: str, *rest: Any) -> None:
-            found.append(statement)
+        def hear(connection: Any, cursor: Any, statement: str, *unused: Any) -> None:
+            statements.append(statement)
 
         event.listen(self.engine, "before_cursor_execute", hear)
-        yield found
+        yield statements
         event.remove(self.engine, "before_cursor_execute", hear)
 
     def letters(self) -> dict[int, str]:
@@ -190,24 +190,24 @@ class World:
         sink: Sink,
         tables: Sequence[str] = ("usr",),
         control: CycleControl | None = None,
-        **given: Any,
+        **options: Any,
     ) -> Iterator[Publisher]:
         """Return the leader's publisher; by default retries wait longer than any test takes."""
         leader = self.elect()
-        rules, xds = build(Rules, given), build(XdsSettings, given)
+        rules, xds = build(Rules, options), build(XdsSettings, options)
         settings = build(
-            PublisherSettings, {"retry_wait": 3600.0, "delete_from_log": self.delete_from_log} | given
+            PublisherSettings, {"retry_wait": 3600.0, "delete_from_log": self.delete_from_log} | options
         )
         with leader:
             make = partial(self.reader, tables, rules, xds)
             yield Publisher(self.store, make, sink, leader.epoch, xds.batch_size, settings, control)
 
-    def cycle(self, sink: Sink, **given: Any) -> Cycle:
+    def cycle(self, sink: Sink, **options: Any) -> Cycle:
         """Return one cycle of a new leader."""
-        with self.publisher(sink, **given) as publisher:
+        with self.publisher(sink, **options) as publisher:
             return publisher.cycle()
 
 
-def key(number: int, **more: Any) -> dict[str, Any]:
+def key(number: int, **columns: Any) -> dict[str, Any]:
     """Return a row of one user."""
-    return {"table_key": f"idu={number}"} | more
+    return {"table_key": f"idu={number}"} | columns

@@ -94,7 +94,7 @@ class Witness(Replica):
         if event.tag == "delete" and self._is_unsure(key):
             self.rows.setdefault(key, {})
         if self._is_redriven(event) and self.has_taken(event):  # it is read back each time that it goes
-            self._seen[str(event.get("event-id"))] = etree.tostring(event, encoding="unicode")
+            self._event_texts[str(event.get("event-id"))] = etree.tostring(event, encoding="unicode")
         super().take(event)
         came = self._note(event, "again" if self.counts["again"] > again else "")
         rows = row, last_row(event)

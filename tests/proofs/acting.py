@@ -15,7 +15,7 @@ from eventlog.sql.connect import execute_plain
 
 TABLES = ("usr", "phone", "part")
 KEYS = 12
-MADE = (
+CREATE_TABLES = (
     "create table usr (k int primary key, a text, b int)",
     "create table phone (k int primary key, a text, b int)",
     "alter table phone add foreign key (b) references usr on update cascade on delete cascade",
@@ -96,15 +96,15 @@ class Sessions:
         ((_, statement),) = dice.choices(self._choice, weights)
         # a merge of a partitioned table may show wrong new rows: capture.cases has it
         table = dice.choice(TABLES[:2] if statement.startswith("merge") else TABLES)
-        given = {"t": table, "k": dice.randrange(KEYS), "l": dice.randrange(KEYS)}
-        given |= {"a": dice.choice(("null", "''", "'x y'", "'é=&%'", f"'{dice.random()}'"))}
-        given |= {"b": "null" if table == "phone" and dice.random() < 0.7 else dice.randrange(KEYS)}
+        values = {"t": table, "k": dice.randrange(KEYS), "l": dice.randrange(KEYS)}
+        values |= {"a": dice.choice(("null", "''", "'x y'", "'é=&%'", f"'{dice.random()}'"))}
+        values |= {"b": "null" if table == "phone" and dice.random() < 0.7 else dice.randrange(KEYS)}
         self.statements += 1
         if statement == "copy":
             numbers = dice.sample(range(100, 1100), 2)
             _copy(connection, table, dict(zip(numbers, ("copied", None), strict=True)))
         else:
-            execute_plain(connection, statement.format(**given))
+            execute_plain(connection, statement.format(**values))
 
 
 def _copy(connection: Any, table: str, rows: dict[int, str | None]) -> None:

@@ -21,7 +21,7 @@ class Case:
     name: str
     line: int
     version: int = 0  # the first PostgreSQL that knows its statements
-    made: list[str] = field(default_factory=list)
+    preparations: list[str] = field(default_factory=list)
     tracked: list[tuple[str, Choice]] = field(default_factory=list)
     done: list[tuple[bool, list[str]]] = field(default_factory=list)  # transactions, and whether they fail
     rows: list[str] = field(default_factory=list)
@@ -33,45 +33,45 @@ def read_cases() -> Iterator[Case]:
     """Yield the cases of the file."""
     case = None
     for number, line in enumerate(FILE.read_text().splitlines(), 1):
-        first, _, rest = line.partition(" ")
+        first, _, words = line.partition(" ")
         if first == "==":
             if case is not None:
                 yield case
-            case = Case(rest, number)
+            case = Case(words, number)
         elif case is not None and line and first != "#":
-            _read_line(case, line, first, rest)
+            _read_line(case, line, first, words)
     if case is not None:
         yield case
 
 
-def _read_line(case: Case, line: str, first: str, rest: str) -> None:
+def _read_line(case: Case, line: str, first: str, words: str) -> None:
     if first == "version":
-        case.version = int(rest)
+        case.version = int(words)
     elif first == "track":
-        table, *words = rest.split(" ", 1)
-        case.tracked.append((table, _choice(*words)))
+        table, *choice_words = words.split(" ", 1)
+        case.tracked.append((table, _choice(*choice_words)))
     elif first in ("do", "fails"):
-        statements = [statement.strip() for statement in rest.split(AT_ONCE)]
+        statements = [statement.strip() for statement in words.split(AT_ONCE)]
         case.done.append((first == "fails", statements))
     elif first == "refused:":
-        case.refused = rest
+        case.refused = words
     elif first == "or":
         case.other_rows, case.rows = case.rows, []
     elif first.isdigit():
         case.rows.append(line)
     else:
-        case.made.append(line)
+        case.preparations.append(line)
 
 
 def _choice(words: str = "") -> Choice:
     """Return the choice that the words of `eventlog track` make."""
     flags = shlex.split(words)
-    given = dict(zip(flags[::2], flags[1::2], strict=True))
+    value_of_flag = dict(zip(flags[::2], flags[1::2], strict=True))
     return Choice(
-        insert=int(given.get("--insert", 5)),
-        update=int(given.get("--update", 6)),
-        children=tuple(filter(None, [given.get("--child")])),
-        without=tuple(filter(None, [given.get("--without")])),
+        insert=int(value_of_flag.get("--insert", 5)),
+        update=int(value_of_flag.get("--update", 6)),
+        children=tuple(filter(None, [value_of_flag.get("--child")])),
+        without=tuple(filter(None, [value_of_flag.get("--without")])),
     )
 
 
@@ -80,7 +80,7 @@ def written(table: str, row: Logged) -> str:
     start = f"{row.type} {table} {row.key}"
     if row.column is None:
         return start
-    return f"{start} {row.column}: {_value(row.old)} -> {_value(row.new)}"
+    return f"{start} {row.column}: {_value(row.old_value)} -> {_value(row.new_value)}"
 
 
 def _value(text: str | None) -> str:

@@ -19,8 +19,8 @@ class Act(NamedTuple):
     """A change of a row; of a truncate, the table."""
 
     table: str
-    old: Values | None
-    new: Values | None
+    before: Values | None
+    after: Values | None
     truncated: bool = False
 
 
@@ -65,7 +65,7 @@ def _decode(messages: list[bytes]) -> Iterator[Act]:
         elif kind in "IUD":
             relation = relations[reader.number("I")]
             sides: dict[str, Values] = {}
-            while reader.left():
+            while reader.has_more():
                 side = reader.letter()
                 sides[side] = reader.row(relation)
             yield Act(relation.name, sides.get("O"), sides.get("N"))
@@ -81,21 +81,21 @@ class _Reader:
     def __init__(self, message: bytes) -> None:
         self._message, self._at = message, 0
 
-    def left(self) -> bool:
+    def has_more(self) -> bool:
         return self._at < len(self._message)
 
     def letter(self) -> str:
         return chr(self.number("B"))
 
     def number(self, code: str) -> int:
-        (found,) = struct.unpack_from(f"!{code}", self._message, self._at)
+        (number,) = struct.unpack_from(f"!{code}", self._message, self._at)
         self._at += struct.calcsize(f"!{code}")
-        return int(found)
+        return int(number)
 
     def word(self) -> str:
         end = self._message.index(0, self._at)
-        found, self._at = self._message[self._at : end].decode(), end + 1
-        return found
+        word, self._at = self._message[self._at : end].decode(), end + 1
+        return word
 
     def relation(self) -> _Relation:
         _schema, name, _identity = self.word(), self.word(), self.number("B")

@@ -47,8 +47,8 @@ class WritersOfRows(Rig):
     def _step(self, connection: Any, dice: random.Random) -> None:
         """One statement; a key that is there already costs the transaction."""
         columns = value_by_column(dice)
-        some = dice.sample(COLUMNS, dice.randint(1, 3))
-        changed = ", ".join(f"{column} = :{column}" for column in some)
+        columns_to_change = dice.sample(COLUMNS, dice.randint(1, 3))
+        changed = ", ".join(f"{column} = :{column}" for column in columns_to_change)
         marks = ", ".join(f":{column}" for column in COLUMNS)
         statement = dice.choices(
             (
@@ -61,14 +61,14 @@ class WritersOfRows(Rig):
             (5, 6, 1, 3, 0.3),
         )[0]
         keys = {"idu": int(dice.random() ** 2 * self.keys), "other": dice.randrange(self.keys)}
-        given = {name: value for name, value in (columns | keys).items() if f":{name}" in statement}
-        connection.execute(text(statement), given)
+        parameters = {name: value for name, value in (columns | keys).items() if f":{name}" in statement}
+        connection.execute(text(statement), parameters)
 
     def rows(self) -> dict[str, Row]:
         """Return the rows of the table."""
         with self.engine.connect() as connection:
-            found = connection.execute(text("select * from usr")).all()
-        return {str(idu): _without_nulls(zip(COLUMNS, values, strict=True)) for idu, *values in found}
+            rows = connection.execute(text("select * from usr")).all()
+        return {str(idu): _without_nulls(zip(COLUMNS, values, strict=True)) for idu, *values in rows}
 
 
 class Replica:
@@ -82,26 +82,26 @@ class Replica:
         self.rows: dict[str, Row] = {}
         self.counts: Counter[str] = Counter()
         self.faults: list[str] = []
-        self._seen: dict[str, str] = {}
+        self._event_texts: dict[str, str] = {}
         self._lock = threading.Lock()
 
     def take(self, event: Any) -> None:
         """Apply an event; what does not fit is kept as a fault."""
         event_id, body = str(event.get("event-id")), etree.tostring(event, encoding="unicode")
         with self._lock:
-            if event_id in self._seen:
+            if event_id in self._event_texts:
                 self.counts["again"] += 1
-                is_same = self._has_query_back or body == self._seen[event_id]
+                is_same = self._has_query_back or body == self._event_texts[event_id]
                 self._expect(is_same, f"{event_id} came again with another content")
                 return
-            self._seen[event_id] = body
+            self._event_texts[event_id] = body
             self.counts[event.tag] += 1
             key = event.findtext("association").partition(",")[0].partition("=")[2]
             getattr(self, f"_{event.tag}")(key, event, event_id)
 
     def has_taken(self, event: Any) -> bool:
         """Return whether an event with that event-id was taken."""
-        return str(event.get("event-id")) in self._seen
+        return str(event.get("event-id")) in self._event_texts
 
     def _add(self, key: str, event: Any, event_id: str) -> None:
         self._expect(key not in self.rows, f"{event_id} adds {key}, which is there")

@@ -46,7 +46,7 @@ class Chain:
 
     def __init__(self) -> None:
         self.repeats = 0
-        self._seen: dict[str, str] = {}
+        self._event_texts: dict[str, str] = {}
         self._at: dict[str, int] = dict.fromkeys(map(str, range(OBJECTS)), 0)
 
     def take(self, document: str) -> None:
@@ -58,11 +58,11 @@ class Chain:
         """One event; one that came before under the same event-id must be the same."""
         event_id = str(event.get("event-id"))
         body = etree.tostring(event, encoding="unicode")
-        if event_id in self._seen:
-            assert body == self._seen[event_id], f"{event_id} came again with another content"
+        if event_id in self._event_texts:
+            assert body == self._event_texts[event_id], f"{event_id} came again with another content"
             self.repeats += 1
             return
-        self._seen[event_id] = body
+        self._event_texts[event_id] = body
         self._follow(event, event_id)
 
     def _follow(self, event: Any, event_id: str) -> None:
@@ -131,10 +131,10 @@ class Rig:
             "1",
             *words,
         ]
-        known = os.environ | {"EVENTLOG_URL": self.url, "PYTHONPATH": str(ROOT)} | (environment or {})
-        known["EVENTLOG_DELETE_FROM_LOG"] = str(self.delete_from_log)
+        variables = os.environ | {"EVENTLOG_URL": self.url, "PYTHONPATH": str(ROOT)} | (environment or {})
+        variables["EVENTLOG_DELETE_FROM_LOG"] = str(self.delete_from_log)
         with (self.folder / "publisher.log").open("ab") as log:
-            process = subprocess.Popen(command, env=known, cwd=self.folder, stdout=log, stderr=log)
+            process = subprocess.Popen(command, env=variables, cwd=self.folder, stdout=log, stderr=log)
         self.processes.append(process)
         return process
 
@@ -192,15 +192,17 @@ class Rig:
         fewest, deadline = sys.maxsize, 0.0
         while True:
             with self.engine.connect() as connection:
-                left = int(connection.execute(pending).scalar() or 0)
-            if not left:
+                pending_rows = int(connection.execute(pending).scalar() or 0)
+            if not pending_rows:
                 return
-            if left < fewest:
-                fewest, deadline = left, time.monotonic() + patience
+            if pending_rows < fewest:
+                fewest, deadline = pending_rows, time.monotonic() + patience
             if time.monotonic() > deadline:
                 break
             time.sleep(0.1)
-        raise AssertionError(f"{left} rows are left; {(self.folder / 'publisher.log').read_text()[-2000:]}")
+        raise AssertionError(
+            f"{pending_rows} rows are left; {(self.folder / 'publisher.log').read_text()[-2000:]}"
+        )
 
     def truth(self) -> dict[str, int]:
         """Return the counter of each object."""

@@ -61,8 +61,8 @@ def _written(path: Path) -> tuple[int, int]:
 def rows(database: Database) -> Rows:
     """Return the rows of the second database's table."""
     with connect(database.url).connect() as connection:
-        found = connection.execute(text(f"select idu, {', '.join(COLUMNS)} from usr")).all()
-    pairs = ((str(idu), dict(zip(COLUMNS, values, strict=True))) for idu, *values in found)
+        records = connection.execute(text(f"select idu, {', '.join(COLUMNS)} from usr")).all()
+    pairs = ((str(idu), dict(zip(COLUMNS, values, strict=True))) for idu, *values in records)
     return {key: {name: value for name, value in row.items() if value is not None} for key, row in pairs}
 
 

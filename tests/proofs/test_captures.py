@@ -22,7 +22,7 @@ from eventlog.sql.names import Log
 from eventlog.sql.schema import migrate
 from tests import judges
 from tests.databases import fresh
-from tests.proofs.acting import MADE, TABLES, Sessions
+from tests.proofs.acting import CREATE_TABLES, TABLES, Sessions
 from tests.proofs.pgoutput import Act, acts, begin
 from tests.proofs.rig import SEED
 from tests.sql.test_replicated import LOGICAL
@@ -60,7 +60,7 @@ def pg(logical: URL) -> Iterator[Tracked]:
 @pytest.mark.parametrize("sessions", [1, 4])
 @pytest.mark.parametrize("granularity", ["statement", "row"])
 def test_captures_agree(pg: Tracked, tmp_path: Path, sessions: int, granularity: str) -> None:
-    pg.run(*MADE)
+    pg.run(*CREATE_TABLES)
     for table in TABLES:
         rowwise = granularity == "row" and table != "part"  # a partitioned table knows no other
         pg.track(table, insert=1, update=2, granularity="row" if rowwise else "statement")
@@ -103,7 +103,7 @@ def _jars() -> list[str]:
 
 def _expected(done: list[Act]) -> int:
     """Return how many changes Debezium makes of these acts; a changed key makes two."""
-    return sum(2 if act.old and act.new and act.old["k"] != act.new["k"] else 1 for act in done)
+    return sum(2 if act.before and act.after and act.before["k"] != act.after["k"] else 1 for act in done)
 
 
 def _read_by_debezium(engine: Engine, jars: list[str], folder: Path, count: int) -> list[Act]:
@@ -114,13 +114,13 @@ def _read_by_debezium(engine: Engine, jars: list[str], folder: Path, count: int)
     finally:
         reader.stop()
         debezium.end(engine)
-    found = []
+    read_acts = []
     for change in reader.changes():
         if change["op"] == "m":  # a message of `acts` in the write-ahead log
             continue
-        old, new = (_texts(change.get(side)) for side in ("before", "after"))
-        found.append(Act(change["source"]["table"], old, new, change["op"] == "t"))
-    return found
+        before, after = (_texts(change.get(side)) for side in ("before", "after"))
+        read_acts.append(Act(change["source"]["table"], before, after, change["op"] == "t"))
+    return read_acts
 
 
 def _texts(row: dict[str, object] | None) -> dict[str, str | None] | None:
@@ -132,43 +132,43 @@ def _texts(row: dict[str, object] | None) -> dict[str, str | None] | None:
 def _of_log(connection: Connection) -> Sequences:
     """Return the rows of each object, as our triggers logged them."""
     columns = "table_name, event_type, table_key, column_name, old_value, new_value"
-    found: Sequences = {}
+    rows_by_object: Sequences = {}
     for table, *row in connection.execute(text(f"select {columns} from eventlog order by record_id")):
         logged = Logged(*row)
-        found.setdefault((table, logged.key), []).append(logged)
-    return found
+        rows_by_object.setdefault((table, logged.key), []).append(logged)
+    return rows_by_object
 
 
 def _of_acts(done: list[Act]) -> Sequences:
     """Return the rows that should be logged of each object, by what another capture saw."""
-    found: Sequences = {}
+    rows_by_object: Sequences = {}
     there: dict[str, set[str]] = {table: set() for table in LEAVES}
-    for table, old, new, truncated in done:
+    for table, before, after, truncated in done:
         published = PUBLISHED.get(table, table)
-        gone = there[table] if truncated else set()
-        for number in sorted(gone):
-            found[published, f"k={number}"].append(Logged(4, f"k={number}"))
-        gone.clear()
-        for row in _rows(old, new):
-            found.setdefault((published, row.key), []).append(row)
-        there[table] -= {str(old["k"])} if old else set()
-        there[table] |= {str(new["k"])} if new else set()
-    return found
+        deleted_keys = there[table] if truncated else set()
+        for number in sorted(deleted_keys):
+            rows_by_object[published, f"k={number}"].append(Logged(4, f"k={number}"))
+        deleted_keys.clear()
+        for row in _rows(before, after):
+            rows_by_object.setdefault((published, row.key), []).append(row)
+        there[table] -= {str(before["k"])} if before else set()
+        there[table] |= {str(after["k"])} if after else set()
+    return rows_by_object
 
 
-def _rows(old: dict[str, str | None] | None, new: dict[str, str | None] | None) -> Iterator[Logged]:
+def _rows(before: dict[str, str | None] | None, after: dict[str, str | None] | None) -> Iterator[Logged]:
     """Return what a change of one row is logged as, with types 1, 2 and 4."""
-    if old and new and old["k"] == new["k"]:
+    if before and after and before["k"] == after["k"]:
         for column in COLUMNS:
-            if old[column] != new[column]:
-                yield Logged(2, f"k={new['k']}", column, old[column], new[column])
+            if before[column] != after[column]:
+                yield Logged(2, f"k={after['k']}", column, before[column], after[column])
         return
-    if old:
-        yield Logged(4, f"k={old['k']}")
-    if new:
-        given = [column for column in COLUMNS if new[column] is not None]
-        for column in given or COLUMNS[:1]:
-            yield Logged(1, f"k={new['k']}", column, None, new[column])
+    if before:
+        yield Logged(4, f"k={before['k']}")
+    if after:
+        set_columns = [column for column in COLUMNS if after[column] is not None]
+        for column in set_columns or COLUMNS[:1]:
+            yield Logged(1, f"k={after['k']}", column, None, after[column])
 
 
 def _queue(engine: Engine) -> bool:

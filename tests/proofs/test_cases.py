@@ -62,7 +62,7 @@ def test_there_are_enough_cases_and_each_has_a_name_of_its_own() -> None:
 def test_what_the_log_holds(pg: Tracked, case: Case) -> None:
     if _version(pg) < case.version:
         pytest.skip(f"its statements are of PostgreSQL {case.version}")
-    pg.run(*case.made)
+    pg.run(*case.preparations)
     if case.refused:
         table, _, reason = case.refused.partition(" ")
         with pytest.raises(CannotTrack, match=reason):
@@ -90,8 +90,8 @@ def _transact(pg: Tracked, statements: list[str], fails: bool) -> None:
 def _logged(pg: Tracked) -> list[str]:
     columns = "table_name, event_type, table_key, column_name, old_value, new_value"
     with pg.engine.connect() as connection:
-        found = connection.execute(text(f"select {columns} from log.eventlog order by record_id")).all()
-    return [written(table, Logged(*row)) for table, *row in found]
+        rows = connection.execute(text(f"select {columns} from log.eventlog order by record_id")).all()
+    return [written(table, Logged(*row)) for table, *row in rows]
 
 
 def _version(pg: Tracked) -> int:

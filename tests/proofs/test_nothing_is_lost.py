@@ -25,17 +25,17 @@ HTTP = ("--sink", "http", "--http-timeout", "1", "--retry-wait", "0.1", "--retry
 
 @pytest.fixture
 def rig(database: Database, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Rig]:
-    made = Rig(database, tmp_path)
-    made.delete_from_log = request.param
-    yield made
-    made.close()
+    new_rig = Rig(database, tmp_path)
+    new_rig.delete_from_log = request.param
+    yield new_rig
+    new_rig.close()
 
 
 @pytest.fixture
 def arrivals() -> Iterator[Arrivals]:
-    made = Arrivals()
-    yield made
-    made.close()
+    receiver = Arrivals()
+    yield receiver
+    receiver.close()
 
 
 def await_more(arrived: Callable[[], int]) -> None:

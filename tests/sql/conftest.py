@@ -23,15 +23,15 @@ def template(server: tuple[str, URL]) -> Iterator[str]:
 def database(server: tuple[str, URL], request: pytest.FixtureRequest) -> Iterator[Database]:
     """A database on each server at hand: empty, or with an installed log if the test asks for `tracking`."""
     template = request.getfixturevalue("template") if "tracking" in request.fixturenames else "template0"
-    with fresh(*server, template=template) as made:
-        yield made
+    with fresh(*server, template=template) as new_database:
+        yield new_database
 
 
 @pytest.fixture
 def tracking(database: Database) -> Iterator[Tracked]:
     """A log on each server at hand."""
-    with tracked(database) as made:
-        yield made
+    with tracked(database) as tracked_log:
+        yield tracked_log
 
 
 @pytest.fixture(scope="session")
@@ -46,12 +46,12 @@ def postgres(embedded: Server, request: pytest.FixtureRequest) -> Iterator[Datab
     """The same on the embedded PostgreSQL alone; its log is there for `postgres_tracking`."""
     copied = "postgres_tracking" in request.fixturenames
     template = request.getfixturevalue("postgres_template") if copied else "template0"
-    with server_url(EMBEDDED, embedded) as url, fresh(EMBEDDED, url, template=template) as made:
-        yield made
+    with server_url(EMBEDDED, embedded) as url, fresh(EMBEDDED, url, template=template) as new_database:
+        yield new_database
 
 
 @pytest.fixture
 def postgres_tracking(postgres: Database) -> Iterator[Tracked]:
     """A log on the embedded PostgreSQL alone."""
-    with tracked(postgres) as made:
-        yield made
+    with tracked(postgres) as tracked_log:
+        yield tracked_log

@@ -33,11 +33,11 @@ def table_of(
     columns: Mapping[str, str], key: tuple[str, ...], schema: str = "INDIRECT", name: str = "T"
 ) -> Table:
     unread = {kind: ORACLE.expressions.of(kind).unreadable for kind in columns.values()}
-    made = {
+    table_columns = {
         name: Column(name, kind, kind_of(kind, "oracle"), name, unread=unread[kind])
         for name, kind in columns.items()
     }
-    return Table(schema, name, made, key)
+    return Table(schema, name, table_columns, key)
 
 
 def subject_of(

@@ -57,7 +57,7 @@ class Replication:
             self.copy.run(f"alter subscription copied owner to {owner}")
         self.copy.run("alter subscription copied enable")
         copied = "select count(*) = 0 from pg_subscription_rel where srsubstate <> 'r'"
-        self._until(lambda: self._asked(copied))
+        self._until(lambda: self._is_true(copied))
         self.caught_up()
 
     def caught_up(self) -> None:
@@ -74,7 +74,7 @@ class Replication:
     def faults(self) -> int:
         """Return how often a worker ended by an error, if the server counts it."""
         counted = "select apply_error_count + sync_error_count from pg_stat_subscription_stats"
-        if self._asked("select to_regclass('pg_stat_subscription_stats') is null"):
+        if self._is_true("select to_regclass('pg_stat_subscription_stats') is null"):
             return 0  # before PostgreSQL 15 a worker that fails never catches up
         with self.copy.engine.connect() as connection:
             return int(connection.execute(text(counted)).scalar_one())
@@ -88,7 +88,7 @@ class Replication:
             self._until(lambda: bool(connection.execute(text(idle)).scalar()))
             execute_plain(connection, "select pg_drop_replication_slot(current_database())")
 
-    def _asked(self, question: str) -> bool:
+    def _is_true(self, question: str) -> bool:
         with self.copy.engine.connect() as connection:
             return bool(connection.execute(text(question)).scalar())
 
@@ -104,11 +104,11 @@ def replicating(server: URL) -> Iterator[Replication]:
     """Make two new databases of a server that writes its log for replication."""
     with fresh("source", server) as source, fresh("copy", server) as copy, tracked(copy) as log:
         engine = connect(source.url)
-        made = Replication(engine, log)
+        replication = Replication(engine, log)
         try:
-            yield made
+            yield replication
         finally:
-            made.drop()
+            replication.drop()
             engine.dispose()
 
 

@@ -50,8 +50,8 @@ def subject(dialect: str, choice: Choice) -> Subject:
 
 def _table(dialect: str, name: str, columns: dict[str, str], key: tuple[str, ...]) -> Table:
     fold = DIALECTS[dialect].fold
-    made = {
+    table_columns = {
         fold(column): Column(fold(column), kind, kind_of(kind, dialect), fold(column))
         for column, kind in columns.items()
     }
-    return Table(fold("indirect"), fold(name), made, tuple(map(fold, key)))
+    return Table(fold("indirect"), fold(name), table_columns, tuple(map(fold, key)))

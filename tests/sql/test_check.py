@@ -19,7 +19,7 @@ from tests.sql.tracked import Tracked, tracked
 pytestmark = pytest.mark.quick
 
 
-def found(tracking: Tracked, patience: timedelta = timedelta(days=1)) -> list[Finding]:
+def faults_of(tracking: Tracked, patience: timedelta = timedelta(days=1)) -> list[Finding]:
     with tracking.engine.connect() as connection:
         return [
             finding for finding in check(connection, tracking.log, "publisher", patience) if finding.fault
@@ -27,7 +27,9 @@ def found(tracking: Tracked, patience: timedelta = timedelta(days=1)) -> list[Fi
 
 
 def words(tracking: Tracked) -> str:
-    return "\n".join(f"{finding.where}: {finding.what} -> {finding.remedy}" for finding in found(tracking))
+    return "\n".join(
+        f"{finding.where}: {finding.what} -> {finding.remedy}" for finding in faults_of(tracking)
+    )
 
 
 @pytest.fixture
@@ -38,13 +40,13 @@ def usr(tracking: Tracked) -> Tracked:
 
 
 def log(tracking: Tracked, **columns: str) -> None:
-    given = {"event_type": "6", "table_name": "'usr'", "table_key": "'idu=1'"} | columns
-    tracking.run(f"insert into eventlog ({', '.join(given)}) values ({', '.join(given.values())})")
+    values = {"event_type": "6", "table_name": "'usr'", "table_key": "'idu=1'"} | columns
+    tracking.run(f"insert into eventlog ({', '.join(values)}) values ({', '.join(values.values())})")
 
 
 def test_nothing_is_wrong_at_first(usr: Tracked) -> None:
     usr.run("insert into usr values (1, 'Jack', 'Frost')")
-    assert found(usr) == []
+    assert faults_of(usr) == []
 
 
 @pytest.mark.parametrize(
@@ -64,7 +66,7 @@ def test_nothing_is_wrong_at_first(usr: Tracked) -> None:
 )
 def test_rows_that_cannot_be_sent(usr: Tracked, columns: dict[str, str], expected: str) -> None:
     log(usr, **columns)
-    (finding,) = found(usr)
+    (finding,) = faults_of(usr)
     assert re.search(expected, f"{finding.what} {finding.remedy}")
 
 
@@ -76,7 +78,7 @@ def test_keys_that_differ_only_in_blanks(usr: Tracked) -> None:
 
 def test_objects_that_have_two_associations_are_counted(usr: Tracked) -> None:
     log(usr)
-    assert found(usr) == []
+    assert faults_of(usr) == []
     log(usr, table_key="'IDU=1'")
     log(usr, table_key="'Idu=2'", table_name="'USR'")
     assert "2 pending objects have two associations, such as IDU=1 of usr, which is idu=1" in words(usr)
@@ -104,11 +106,11 @@ def test_objects_of_tables_outside_the_search_path_are_counted(postgres_tracking
 )
 def test_a_column_that_came_or_went_is_drift(usr: Tracked, change: str) -> None:
     usr.run(change)
-    (finding,) = found(usr)
+    (finding,) = faults_of(usr)
     assert "differ from those that track would write" in finding.what or "no longer fit" in finding.what
     assert finding.remedy.startswith("eventlog track ")
     usr.track("usr")
-    assert found(usr) == []
+    assert faults_of(usr) == []
 
 
 def test_a_retyped_key_is_drift(usr: Tracked) -> None:
@@ -124,7 +126,7 @@ def test_a_retyped_key_is_drift(usr: Tracked) -> None:
 def test_a_column_that_is_left_out_may_go(usr: Tracked) -> None:
     usr.track("usr", without=("lname",))
     usr.run("alter table usr add column mail varchar(64)")
-    (finding,) = found(usr)
+    (finding,) = faults_of(usr)
     assert finding.remedy.endswith("usr --without lname")
 
 
@@ -170,17 +172,17 @@ def test_every_way_round_the_triggers_is_reported(usr: Tracked) -> None:
 
 @pytest.fixture
 def pg(postgres: Database) -> Tracked:
-    with tracked(postgres) as made:
-        made.run("create table usr (idu integer primary key, fname text)")
-        made.track("usr")
-        return made
+    with tracked(postgres) as tracking:
+        tracking.run("create table usr (idu integer primary key, fname text)")
+        tracking.track("usr")
+        return tracking
 
 
 def test_a_disabled_trigger(pg: Tracked) -> None:
     pg.run('alter table usr disable trigger "!eventlog_update"')
     assert "trigger !eventlog_update on usr is disabled" in words(pg)
     pg.track("usr")
-    assert found(pg) == []
+    assert faults_of(pg) == []
 
 
 def test_a_cached_sequence(pg: Tracked) -> None:
@@ -195,7 +197,7 @@ def test_a_row_level_trigger_of_others_is_drift(pg: Tracked) -> None:
     )
     assert "differ from those that track would write" in words(pg)
     pg.track("usr")
-    assert found(pg) == []
+    assert faults_of(pg) == []
     pg.run('create trigger " f" after update on usr for each row execute function f()')
     assert "fires before capture" in words(pg)
 
@@ -206,7 +208,7 @@ def test_a_new_partition_is_drift(pg: Tracked) -> None:
         "create table p1 partition of p for values from (0) to (10)",
     )
     pg.track("p")
-    assert found(pg) == []
+    assert faults_of(pg) == []
     pg.run("create table p2 partition of p for values from (10) to (20)")
     assert "trigger !eventlog_insert is missing on p2" in words(pg)
 

@@ -47,8 +47,8 @@ def completed(rows: Sequence[tuple[int, int]], picked: int) -> list[int]:
     ids = np.arange(len(rows), dtype=np.int64) * 3 + 5
     kinds, objects = (np.array(column, np.int64) for column in zip(*rows, strict=True))
     outline = RowHeaders(ids, kinds, objects)
-    found = rest_of_inserts(cast("Any", Sizes()), outline, picked, INSERTS)
-    return [(number - 5) // 3 for number in found]
+    completed_ids = rest_of_inserts(cast("Any", Sizes()), outline, picked, INSERTS)
+    return [(number - 5) // 3 for number in completed_ids]
 
 
 @settings(max_examples=drawn(300))

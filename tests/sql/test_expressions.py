@@ -64,7 +64,7 @@ def test_the_text_of_each_type(tracking: Tracked) -> None:
     tracking.track("t", insert=1)
     given = ", ".join(value for _, value, _ in known)
     logged = tracking.after(*HOSTILE[dialect.name], f"insert into t values (1, {given})")
-    assert [(row.column, row.new) for row in logged] == [
+    assert [(row.column, row.new_value) for row in logged] == [
         (f"c{n}", text) for n, (_, _, text) in enumerate(known)
     ]
     for kind, _, text in known:

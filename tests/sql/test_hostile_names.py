@@ -83,14 +83,14 @@ class Names:
 @pytest.fixture(params=ATTACKS)
 def names(request: pytest.FixtureRequest, postgres_tracking: Tracked) -> Names:
     """A database in which everything that has a name has a hostile one."""
-    made = Names(postgres_tracking, ATTACKS[request.param])
+    hostile_names = Names(postgres_tracking, ATTACKS[request.param])
     postgres_tracking.run(
         "create function public.pwned() returns boolean language plpgsql as"
         " 'begin raise exception ''pwned''; end'",
-        made.fill(PLACES),
+        hostile_names.fill(PLACES),
     )
-    request.addfinalizer(lambda: _drop_role(postgres_tracking, made))  # noqa: PT021 - it has the attack's name
-    return made
+    request.addfinalizer(lambda: _drop_role(postgres_tracking, hostile_names))  # noqa: PT021 - it has the attack's name
+    return hostile_names
 
 
 def _drop_role(pg: Tracked, names: Names) -> None:
@@ -141,12 +141,12 @@ def read_back(pg: Tracked, name: str, key: tuple[str, ...], value: str) -> None:
         catalogue = Catalogue(connection)
         relation = catalogue.find(name)
         children = children_of(catalogue, read_record(connection, pg.log), relation)
-        found = readable(connection, relation.table, pg.dialect, children)
-    for _ in resync(store, Resync(found.table, chunk=1), lambda rows: None):
+        readable_table = readable(connection, relation.table, pg.dialect, children)
+    for _ in resync(store, Resync(readable_table.table, chunk=1), lambda rows: None):
         pass
     assert len(pg.logged()) == 2
     with store.snapshot() as snapshot:
-        (row,) = snapshot.current_rows(found, [found.load_values(key)])
+        (row,) = snapshot.current_rows(readable_table, [readable_table.load_values(key)])
     assert value in row.texts
 
 

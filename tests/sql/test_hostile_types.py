@@ -140,7 +140,7 @@ def test_the_texts_of_the_server_s_types_are_what_casts_made_of_them(pg: Tracked
         with pg.engine.connect() as connection:
             made = AS_BEFORE.get(name, "v::text")
             was = connection.execute(text(f"select {made.replace(':', chr(92) + ':')} from t")).scalar()
-        assert (name, row.new) == (name, was)
+        assert (name, row.new_value) == (name, was)
 
 
 def test_no_column_can_be_called_like_anything_in_a_trigger(pg: Tracked) -> None:

@@ -167,8 +167,8 @@ def test_a_double_keeps_all_of_its_digits(my: Tracked, value: str) -> None:
     my.run("create table t (k integer primary key, v double)")
     my.track("t", insert=1)
     (row,) = my.after(f"insert into t values (1, {value})")
-    assert float(row.new or "") == float(value)
-    assert not (row.new or "").endswith(".0")
+    assert float(row.new_value or "") == float(value)
+    assert not (row.new_value or "").endswith(".0")
 
 
 def test_a_session_cannot_choose_the_numbers_of_the_log(my: Tracked) -> None:

@@ -94,9 +94,9 @@ class Cursor:
 
 @pytest.fixture
 def driver(monkeypatch: pytest.MonkeyPatch) -> Driver:
-    made = Driver()
-    monkeypatch.setattr(oracledb, "connect", lambda *words, **named: made)
-    return made
+    fake_driver = Driver()
+    monkeypatch.setattr(oracledb, "connect", lambda *words, **named: fake_driver)
+    return fake_driver
 
 
 def sizes(driver: Driver, name: str, *rows: dict[str, Any]) -> Mapping[str, Any]:

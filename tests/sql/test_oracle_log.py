@@ -19,7 +19,7 @@ from eventlog.sql.trigger_rows import routines
 
 pytestmark = pytest.mark.quick
 
-MADE = r"create (?:or replace )?(?:package|procedure|function) (?!body)([^\s(]+)"
+CREATED_NAME = r"create (?:or replace )?(?:package|procedure|function) (?!body)([^\s(]+)"
 
 
 def test_a_log_is_the_same_in_capitals_or_without() -> None:
@@ -45,7 +45,7 @@ def test_two_logs_share_nothing() -> None:
         other.companion_name(name) for name in COMPANIONS
     }
     assert one.names()["lock_number"] != other.names()["lock_number"]
-    created = [set(re.findall(MADE, "\n".join(routines(log)))) for log in (one, other)]
+    created = [set(re.findall(CREATED_NAME, "\n".join(routines(log)))) for log in (one, other)]
     assert len(created[0]) == 5
     assert not created[0] & created[1]
 

@@ -91,8 +91,8 @@ def adapted(text: str) -> str:
 def oracle_mode(database: Database) -> Iterator[Tracked]:
     if database.dialect.name != "mariadb":
         pytest.skip("sql_mode=ORACLE is MariaDB's alone")
-    with tracked(database) as made:
-        yield made
+    with tracked(database) as tracked_log:
+        yield tracked_log
 
 
 def install(tracking: Tracked, choice: Choice) -> None:

@@ -15,7 +15,7 @@ from eventlog.sql.stored import OURS, Stored, storage_of
 pytestmark = pytest.mark.quick
 
 QUERIES = Queries(Log(ORACLE))
-OTHERS = {
+FOREIGN_TYPES = {
     "record_id": "NUMBER",
     "status": "CHAR(4)",
     "event_type": "NUMBER(3,0)",
@@ -23,14 +23,20 @@ OTHERS = {
     "perpetrator": "NCHAR(30)",
     "table_key": "CHAR(60)",
 }
-STORED = {name: Stored(storage, of) for name, of in OTHERS.items() if (storage := storage_of(of, ORACLE))}
+STORED = {
+    name: Stored(storage, of) for name, of in FOREIGN_TYPES.items() if (storage := storage_of(of, ORACLE))
+}
 ATTACHED = Queries(
     Log(
         ORACLE,
         "process_log",
         local_time=True,
         stored=OURS
-        | {name: Stored(storage, of) for name, of in OTHERS.items() if (storage := storage_of(of, ORACLE))},
+        | {
+            name: Stored(storage, of)
+            for name, of in FOREIGN_TYPES.items()
+            if (storage := storage_of(of, ORACLE))
+        },
     )
 )
 HOLES = {

@@ -170,8 +170,8 @@ WORDS_OF_SQL = frozenset(WORDS.split())
 
 
 def identifiers(text: str) -> set[str]:
-    found = _WORD.findall(_STRINGS.sub("''", text))
-    return {word.strip('"').upper() for word in found if not word.isdigit()}
+    words = _WORD.findall(_STRINGS.sub("''", text))
+    return {word.strip('"').upper() for word in words if not word.isdigit()}
 
 
 def at_risk(statement: str) -> set[str]:

@@ -96,36 +96,39 @@ def test_pending_rows_are_those_that_are_not_finished(
     every_way(store, sorted({*IDS} - done))
 
 
-def every_way(store: Store, left: list[int]) -> None:
+def every_way(store: Store, pending_ids: list[int]) -> None:
     """Each way of reading finds exactly these."""
-    free = [n for n in left if n % 5]
+    free = [n for n in pending_ids if n % 5]
     with store.snapshot() as snapshot:
-        assert ids_of(snapshot.pick_up(PickUpFilter()).cells) == left
+        assert ids_of(snapshot.pick_up(PickUpFilter()).cells) == pending_ids
         assert ids_of(snapshot.pick_up(PickUpFilter(driver_user="idm")).cells) == free
         by_time = snapshot.pick_up(PickUpFilter(driver_user="idm", future=True)).cells
         assert ids_of(by_time) == free[::-1]
         columns = snapshot.read_pending(PickUpFilter(objects=ByKey())).columns
         assert columns is not None
-        assert columns.ids.tolist() == left
+        assert columns.ids.tolist() == pending_ids
         first = snapshot.pick_up(PickUpFilter(2)).cells
-        assert ids_of(first) == left[:2]
-        assert ids_of(snapshot.every_pending(PickUpFilter(2), left[0], left[-2])) == left[1:-1]
-        assert ids_of(snapshot.pending_after(left[1], 5)) == left[2:7]
-        assert snapshot.loopback("idm", 100) == [n for n in left if n % 5 == 0]
+        assert ids_of(first) == pending_ids[:2]
+        assert (
+            ids_of(snapshot.every_pending(PickUpFilter(2), pending_ids[0], pending_ids[-2]))
+            == pending_ids[1:-1]
+        )
+        assert ids_of(snapshot.pending_after(pending_ids[1], 5)) == pending_ids[2:7]
+        assert snapshot.loopback("idm", 100) == [n for n in pending_ids if n % 5 == 0]
         fates = snapshot.fates(PickUpFilter(driver_user="idm"))
         assert {fate: reported.rows for fate, reported in fates.items()} == {
             "free": len(free),
-            "loopback": len(left) - len(free),
+            "loopback": len(pending_ids) - len(free),
         }
         assert fates["free"].first == min(str(row[3]) for row in by_time)
         assert isinstance(fates["free"], Fates)
         letters = {int(str(row[0])): row[1] for row in snapshot.rows(IDS)}
-        assert [n for n, letter in letters.items() if letter == "N"] == left
+        assert [n for n, letter in letters.items() if letter == "N"] == pending_ids
     with store.upkeep() as upkeep:
         reported = upkeep.backlog()
-        assert reported.pending == len(left)
+        assert reported.pending == len(pending_ids)
         assert reported.oldest is not None
-        assert {count.status: count.rows for count in upkeep.counts()}.get("N") == len(left)
+        assert {count.status: count.rows for count in upkeep.counts()}.get("N") == len(pending_ids)
     with store.snapshot() as snapshot:
         fit = snapshot.fit(PickUpFilter(limit=5, most_bytes=10**9))
         assert fit.limit == 5

@@ -60,10 +60,10 @@ def plan(connection: Connection, dialect: str, statement: str, values: dict[str,
     """Return the database's plan for a statement on the log, in its own words."""
     if dialect == "oracle":
         connection.execute(text(f"explain plan for {statement}"), values)
-        found = connection.execute(text("select plan_table_output from table(dbms_xplan.display())"))
-        return "\n".join(row[0] for row in found)
-    found = connection.execute(text(f"explain {statement}"), values)
-    return "\n".join(" ".join(map(str, row)) for row in found if dialect != "mariadb" or "r" in row)
+        plan_rows = connection.execute(text("select plan_table_output from table(dbms_xplan.display())"))
+        return "\n".join(row[0] for row in plan_rows)
+    plan_rows = connection.execute(text(f"explain {statement}"), values)
+    return "\n".join(" ".join(map(str, row)) for row in plan_rows if dialect != "mariadb" or "r" in row)
 
 
 CHOICES = (PickUpFilter(), PickUpFilter(driver_user="idm"), PickUpFilter(driver_user="idm", future=True))

@@ -144,8 +144,8 @@ def keep_writing(store: Store, number: int, committed: set[str]) -> None:
     for transaction in range(60):
         keys = [f"idu={number}_{transaction}_{row}" for row in range(dice.randint(1, 4))]
         with store.engine.connect() as connection:
-            for one in keys:
-                connection.execute(insert, {"key": one})
+            for key in keys:
+                connection.execute(insert, {"key": key})
                 time.sleep(dice.random() * 0.01)
             if dice.random() < 0.8:
                 connection.commit()

@@ -33,7 +33,7 @@ COMMON = {
     "date": ("'2025-02-28'", "'1970-01-01'"),
     "timestamp": ("'2025-02-28 12:00:00'", "'1999-12-31 23:59:59'"),
 }
-OWN: dict[str, dict[str, tuple[str, ...]]] = {
+VALUES_BY_DATABASE: dict[str, dict[str, tuple[str, ...]]] = {
     "postgresql": {
         "text": ("''", "'x\\'", "' x'"),
         "char(4)": ("'a'", "'ab'"),
@@ -57,7 +57,7 @@ OWN: dict[str, dict[str, tuple[str, ...]]] = {
         "double": ("0.5", "1e100"),
     },
 }
-OWN["mysql"] = OWN["mariadb"]
+VALUES_BY_DATABASE["mysql"] = VALUES_BY_DATABASE["mariadb"]
 DIFFER_BY_CASE = {"varchar(40)"}  # not everywhere, unless the column is declared so
 
 
@@ -75,12 +75,13 @@ def prepare(
 
 
 def values_of(database: Database) -> dict[str, tuple[str, ...]]:
-    found = COMMON | OWN.get(database.dialect.name, {})
+    values_by_type = COMMON | VALUES_BY_DATABASE.get(database.dialect.name, {})
     if not database.dialect.compares_by_case:
-        found = {
-            kind: tuple(v for v in shown if v != "'A'" or "bin" in kind) for kind, shown in found.items()
+        values_by_type = {
+            kind: tuple(v for v in shown if v != "'A'" or "bin" in kind)
+            for kind, shown in values_by_type.items()
         }
-    return found
+    return values_by_type
 
 
 @pytest.mark.long

@@ -41,18 +41,18 @@ def record(tracking: Tracked) -> TrackRecord:
         return read_record(connection, tracking.log)
 
 
-def published(tracking: Tracked, **given: str) -> dict[str, list[str]]:
+def published(tracking: Tracked, **settings: str) -> dict[str, list[str]]:
     """Return the tables that a publisher would read, with their columns."""
-    tables = read_tables(tracking.engine, tracking.log, Config(given))
+    tables = read_tables(tracking.engine, tracking.log, Config(settings))
     assert read_readable(tracking.engine, tracking.log, tables).keys() == {t for t in tables if t.key}
     return {table.name: list(table.columns) for table in tables}
 
 
 def findings(tracking: Tracked) -> dict[bool, str]:
     with tracking.engine.connect() as connection:
-        found = list(check(connection, tracking.log, "publisher"))
+        all_findings = list(check(connection, tracking.log, "publisher"))
     return {
-        f: "\n".join(f"{x.where}: {x.what} -> {x.remedy}" for x in found if x.fault is f)
+        f: "\n".join(f"{x.where}: {x.what} -> {x.remedy}" for x in all_findings if x.fault is f)
         for f in (True, False)
     }
 

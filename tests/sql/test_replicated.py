@@ -42,14 +42,14 @@ def logical() -> Iterator[URL]:
 
 @pytest.fixture
 def replication(logical: URL) -> Iterator[Replication]:
-    with replicating(logical) as made:
-        yield made
+    with replicating(logical) as replicated:
+        yield replicated
 
 
 def findings(tracking: Tracked) -> list[str]:
     with tracking.engine.connect() as connection:
-        found = check(connection, tracking.log)
-        return [f"{finding.what} -> {finding.remedy}" for finding in found if finding.fault]
+        all_findings = check(connection, tracking.log)
+        return [f"{finding.what} -> {finding.remedy}" for finding in all_findings if finding.fault]
 
 
 def perpetrators(tracking: Tracked) -> set[str | None]:

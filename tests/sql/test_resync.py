@@ -48,10 +48,10 @@ def item(store: Store, name: str = "item") -> Table:
         return Catalogue(connection).find(name).table
 
 
-def run(store: Store, wanted: Resync, chunks: int = 1000) -> int:
+def run(store: Store, request: Resync, chunks: int = 1000) -> int:
     """Run until done or for so many chunks; how many rows are logged in all."""
     rows = 0
-    for done, progress in enumerate(resync(store, wanted, lambda rows: None), 1):
+    for done, progress in enumerate(resync(store, request, lambda rows: None), 1):
         rows = progress.rows
         if done == chunks:
             break

@@ -39,8 +39,8 @@ READERS["mariadb"] = READERS["mysql"]
 
 def documented(page: str, heading: str) -> list[str]:
     """Return the statements of the first block of SQL under a heading of a page."""
-    behind = (DOCS / page).read_text(encoding="utf-8").partition(f"## {heading}\n")[2]
-    block = re.search(r"```sql\n(.*?)```", behind, re.DOTALL)
+    section = (DOCS / page).read_text(encoding="utf-8").partition(f"## {heading}\n")[2]
+    block = re.search(r"```sql\n(.*?)```", section, re.DOTALL)
     assert block is not None
     return [line.strip() for line in re.sub(r"--.*", "", block[1]).split(";") if line.strip()]
 
@@ -109,8 +109,8 @@ class House:
         engine = connect(user)
         with engine.begin() as connection:
             for statement in statements:
-                found = connection.execute(text(self.named(statement)))
-            return list(found.all()) if found.returns_rows else []
+                cursor = connection.execute(text(self.named(statement)))
+            return list(cursor.all()) if cursor.returns_rows else []
 
     def refused(self, user: URL, statement: str) -> None:
         with pytest.raises(DatabaseFailed, match=r"denied|must be owner|not exist"):
@@ -133,12 +133,12 @@ class House:
 def house(database: Database, tmp_path: Path) -> Iterator[House]:
     if database.dialect.lock_is_transactional:
         pytest.skip("users of Oracle are made in another way")
-    made = House(database, tmp_path)
-    if made.schemas:
-        made.run("create schema app")
-    made.run("create table app.usr (idu integer primary key, fname varchar(64))")
-    yield made
-    made.clean()
+    new_house = House(database, tmp_path)
+    if new_house.schemas:
+        new_house.run("create schema app")
+    new_house.run("create table app.usr (idu integer primary key, fname varchar(64))")
+    yield new_house
+    new_house.clean()
 
 
 @pytest.fixture

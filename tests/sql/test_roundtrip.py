@@ -22,7 +22,7 @@ pytestmark = pytest.mark.quick
 
 _NAMES = itertools.count()
 _KEYS = ("k", "Key 1", "ä`key")
-_OTHERS = ("a", "select", "Ä \"'\\,", "d", "e", "f", "g")
+_DATA_NAMES = ("a", "select", "Ä \"'\\,", "d", "e", "f", "g")
 
 
 class Changes:
@@ -114,8 +114,10 @@ def layouts(draw: st.DrawFn, dialect: str) -> dict[str, Kind]:
     """Return the columns of a table, each with its type; keys need not come first."""
     kinds = COLUMNS[dialect]
     keys = draw(st.lists(st.sampled_from([k for k in kinds if k.key]), min_size=1, max_size=3))
-    others = draw(st.lists(st.sampled_from([k._replace(key=False) for k in kinds]), min_size=1, max_size=7))
-    layout = [*zip(_KEYS, keys, strict=False), *zip(_OTHERS, others, strict=False)]
+    data_kinds = draw(
+        st.lists(st.sampled_from([k._replace(key=False) for k in kinds]), min_size=1, max_size=7)
+    )
+    layout = [*zip(_KEYS, keys, strict=False), *zip(_DATA_NAMES, data_kinds, strict=False)]
     return dict(draw(st.permutations(layout)))
 
 

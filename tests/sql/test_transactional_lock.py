@@ -22,14 +22,14 @@ pytestmark = pytest.mark.quick
 
 @pytest.fixture
 def engine(postgres: Database) -> Iterator[Engine]:
-    made = postgres.engine()
+    new_engine = postgres.engine()
     log = Log(postgres.dialect)
-    install(made, log)
-    with made.begin() as connection:
+    install(new_engine, log)
+    with new_engine.begin() as connection:
         connection.execute(text("create table if not exists eventlog_lock (one integer)"))
         connection.execute(text("insert into eventlog_lock select 1 where not exists (table eventlog_lock)"))
-    yield made
-    made.dispose()
+    yield new_engine
+    new_engine.dispose()
 
 
 @pytest.fixture

@@ -33,8 +33,8 @@ class Logged(NamedTuple):
     type: int
     key: str
     column: str | None = None
-    old: str | None = None
-    new: str | None = None
+    old_value: str | None = None
+    new_value: str | None = None
 
 
 @dataclass(frozen=True)
@@ -62,9 +62,9 @@ class Tracked:
         """Return the rows since the last time."""
         columns = "event_type, table_key, column_name, old_value, new_value, table_name"
         with self.engine.begin() as connection:
-            found = connection.execute(text(f"select {columns} from eventlog order by record_id")).all()
+            rows = connection.execute(text(f"select {columns} from eventlog order by record_id")).all()
             connection.execute(text("delete from eventlog"))
-        return [Logged(*row[:5]) for row in found if table in (None, row[5])]
+        return [Logged(*row[:5]) for row in rows if table in (None, row[5])]
 
     def after(self, *statements: str) -> list[Logged]:
         """Return what the statements left in the log."""
@@ -93,8 +93,8 @@ def query_back(connection: Connection, dialect: Dialect, table: Table) -> dict[s
     columns = [c for c in table.columns.values() if c.name not in table.key]
     selected = ", ".join((key, *(expressions.text(column, "q", dialect.quote) for column in columns)))
     statement = f"select {selected} from {dialect.quote(table.name)} q"
-    found = connection.execution_options(no_parameters=True).exec_driver_sql(statement).all()
-    return {row[0]: dict(zip((c.name for c in columns), row[1:], strict=True)) for row in found}
+    rows = connection.execution_options(no_parameters=True).exec_driver_sql(statement).all()
+    return {row[0]: dict(zip((c.name for c in columns), row[1:], strict=True)) for row in rows}
 
 
 def replay(rows: Iterable[Logged], columns: Iterable[str]) -> dict[str, Texts]:
@@ -108,8 +108,8 @@ def replay(rows: Iterable[Logged], columns: Iterable[str]) -> dict[str, Texts]:
         fields = content.setdefault(row.key, dict(empty)) if row.type == 1 else content[row.key]
         assert row.column in empty
         if row.type == 2:
-            assert fields[row.column] == row.old
-        fields[row.column] = row.new
+            assert fields[row.column] == row.old_value
+        fields[row.column] = row.new_value
     return content
 
 

@@ -31,14 +31,14 @@ class Model:
             self.rows.clear()
             return
         (key,) = (value for _, value in change.key)
-        (old,) = (value for _, value in change.key_before)
+        (key_before,) = (value for _, value in change.key_before)
         reported = {"idu": key} | change.after
         if change.op is Op.DELETE:
             self.rows.pop(key, None)
         elif change.op is not Op.UPDATE:
             self.rows[key] = self.rows.get(key, dict.fromkeys(COLUMNS)) | reported
-        elif set(reported) == set(COLUMNS) or old in self.rows:
-            row = self.rows.pop(old, dict.fromkeys(COLUMNS))
+        elif set(reported) == set(COLUMNS) or key_before in self.rows:
+            row = self.rows.pop(key_before, dict.fromkeys(COLUMNS))
             self.rows[key] = row | reported
         elif self._missing_rows == "insert":
             self.rows[key] = self.rows.get(key, dict.fromkeys(COLUMNS)) | reported
@@ -46,11 +46,11 @@ class Model:
             self.refused.append(change)
 
 
-def changed(op: Op, key: int, old: int | None = None, **after: Any) -> Change:
+def changed(op: Op, key: int, key_before: int | None = None, **after: Any) -> Change:
     """Return a change of the table usr."""
     fields = [Field(column, ABSENT, value) for column, value in after.items()]
     if op is not Op.DELETE:
-        fields.insert(0, Field("idu", ABSENT if old is None else old, key))
+        fields.insert(0, Field("idu", ABSENT if key_before is None else key_before, key))
     return Change(op, "indirect", "usr", (("idu", key),), tuple(fields))
 
 
@@ -59,7 +59,7 @@ _SIDES = st.one_of(st.none(), st.sampled_from(("", "a", "b ", "c\\N\t", "é\n", 
 _VALUES = st.fixed_dictionaries(
     {"fname": _SIDES, "lname": _SIDES, "n": st.one_of(st.none(), st.integers(-9, 9))}
 )
-_SOME = st.fixed_dictionaries({}, optional={"fname": _SIDES, "lname": _SIDES, "n": st.integers(-9, 9)})
+_PARTS = st.fixed_dictionaries({}, optional={"fname": _SIDES, "lname": _SIDES, "n": st.integers(-9, 9)})
 
 
 @st.composite
@@ -68,21 +68,21 @@ def change(draw: Any) -> Change:
     op = draw(st.sampled_from((Op.INSERT, Op.UPDATE, Op.UPDATE, Op.DELETE, Op.SNAPSHOT)))
     if op is Op.DELETE:
         return changed(op, draw(_KEYS))
-    after = draw(st.one_of(_VALUES, _SOME))
-    old = draw(st.one_of(st.none(), _KEYS)) if op is Op.UPDATE else None
-    return changed(op, draw(_KEYS), old, **after)
+    after = draw(st.one_of(_VALUES, _PARTS))
+    key_before = draw(st.one_of(st.none(), _KEYS)) if op is Op.UPDATE else None
+    return changed(op, draw(_KEYS), key_before, **after)
 
 
 @st.composite
 def transactions(draw: Any) -> list[Change]:
     """Draw changes in transactions, with positions."""
-    made = draw(st.lists(change(), min_size=1, max_size=14))
+    changes = draw(st.lists(change(), min_size=1, max_size=14))
     if draw(st.integers(0, 7)) == 0:
-        made.insert(draw(st.integers(0, len(made))), Change(Op.TRUNCATE, "indirect", "usr"))
-    ends = draw(st.lists(st.booleans(), min_size=len(made), max_size=len(made)))
+        changes.insert(draw(st.integers(0, len(changes))), Change(Op.TRUNCATE, "indirect", "usr"))
+    ends = draw(st.lists(st.booleans(), min_size=len(changes), max_size=len(changes)))
     number = 0
     reported = []
-    for place, (one, ends_one) in enumerate(zip(made, ends, strict=True)):
-        reported.append(one._replace(position=f"{place:035}", transaction=f"t{number}"))
-        number += ends_one
+    for place, (row_change, ends_transaction) in enumerate(zip(changes, ends, strict=True)):
+        reported.append(row_change._replace(position=f"{place:035}", transaction=f"t{number}"))
+        number += ends_transaction
     return reported

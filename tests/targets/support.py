@@ -35,11 +35,11 @@ def apply(
     tables: Tables = TABLES,
     source: str = "test",
     format_name: str = "changes",
-    **given: Any,
+    **options: Any,
 ) -> tuple[Tally, list[Refused]]:
     """Return what became of the changes, and what was refused."""
     refused: list[Refused] = []
-    settings = ApplySettings(**given)
+    settings = ApplySettings(**options)
     with closing(Database(engine, source, tables, settings, refused.append)) as target:
         rows = TableWriter(target, source, format_name, settings, refused.append)
         rows.write(Report(refused.append).good(by_transaction(changes)))
@@ -60,4 +60,4 @@ def run(engine: Engine, *statements: str) -> None:
 
 
 def places(refused: Sequence[Refused]) -> list[str]:
-    return [one.where for one in refused]
+    return [refusal.where for refusal in refused]

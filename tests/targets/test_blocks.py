@@ -66,8 +66,8 @@ def columns(draw: Any) -> list[Any]:
 def goal_at(dialect: Dialect) -> TableTarget:
     """Return the table as a target has it."""
     every = TABLE.columns.values()
-    cells, many = (tuple(make(column, dialect) for column in every) for make in (to_cell, to_column))
-    return TableTarget(TABLE, "t", cells, source=SOURCE, to_columns=many)  # type: ignore[arg-type]
+    cells, to_columns = (tuple(make(column, dialect) for column in every) for make in (to_cell, to_column))
+    return TableTarget(TABLE, "t", cells, source=SOURCE, to_columns=to_columns)  # type: ignore[arg-type]
 
 
 SOURCE = Table(None, "t", {name: TABLE.columns[name] for name in ("k", "l", "t", "n")}, ("k", "l"))
@@ -112,13 +112,13 @@ def changes(draw: Any) -> list[Change]:
     usual = draw(st.lists(values, min_size=1, max_size=4))
     side = st.one_of(st.sampled_from([*usual, ABSENT]), st.sampled_from([1, "a", ABSENT]), values)
     keys = st.sampled_from((("k", "l"), ("L", "K"), ("k",), ()))
-    made = []
+    drawn_changes = []
     for _ in range(draw(st.integers(1, 6))):
         fields = tuple(Field(name, draw(side), draw(side)) for name in draw(st.sampled_from(shapes)))
         key = tuple((name, draw(st.sampled_from((1, "1", "a", None)))) for name in draw(keys))
         raw = draw(st.sampled_from([None] * 5 + [Raw()]))
-        made.append(Change(draw(st.sampled_from(Op)), None, "t", key, fields, raw=raw))
-    return made
+        drawn_changes.append(Change(draw(st.sampled_from(Op)), None, "t", key, fields, raw=raw))
+    return drawn_changes
 
 
 @given(changes(), st.sampled_from(DIALECTS), st.booleans())

@@ -77,7 +77,7 @@ USR = tablesfile.read(USR_FILE)
 
 
 def _capture_fields(op: Op, number: int) -> tuple[Field, ...]:
-    old = ABSENT if op is Op.INSERT else f"{'John' if op is Op.DELETE else 'Jack'} {number}"
-    new = ABSENT if op is Op.DELETE else f"{'Jack' if op is Op.INSERT else 'John'} {number}"
+    before = ABSENT if op is Op.INSERT else f"{'John' if op is Op.DELETE else 'Jack'} {number}"
+    after = ABSENT if op is Op.DELETE else f"{'Jack' if op is Op.INSERT else 'John'} {number}"
     key = Field("id", ABSENT if op is Op.INSERT else number, ABSENT if op is Op.DELETE else number)
-    return key, Field("name", old, new)
+    return key, Field("name", before, after)

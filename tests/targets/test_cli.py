@@ -43,9 +43,9 @@ def shell(tmp_path: Path) -> Iterator[Shell]:
     (folder / "log.csv").write_text(LOG)
     (folder / "usr.csv").write_text("idu,fname\n2,Jane\n")
     (folder / "changes.jsonl").write_text("".join(json.dumps(line) + "\n" for line in CHANGES))
-    made = Shell(folder)
-    yield made
-    made.close()
+    new_shell = Shell(folder)
+    yield new_shell
+    new_shell.close()
 
 
 def url(database: Database) -> str:

@@ -35,7 +35,7 @@ CHANGE = {
     "position": f"20250101000000{1:021}",
     "transaction": "1",
 }
-MADE = [
+CREATED_COLUMNS = [
     ("idu", "integer", None, None, "NO"),
     ("part", "character varying", 4, None, "NO"),
     ("paid", "numeric", None, 2, "YES"),
@@ -55,17 +55,17 @@ def shell(tmp_path: Path) -> Iterator[Shell]:
     folder.mkdir()
     (folder / "t.toml").write_text(TABLES)
     (folder / "c.jsonl").write_text(json.dumps(CHANGE) + "\n")
-    made = Shell(folder)
-    done = made.run("convert", "--tables", "t.toml", "--to", "qlik-message", "-o", "m.jsonl", "c.jsonl")
+    new_shell = Shell(folder)
+    done = new_shell.run("convert", "--tables", "t.toml", "--to", "qlik-message", "-o", "m.jsonl", "c.jsonl")
     assert done.code == 0, done.stderr
-    yield made
-    made.close()
+    yield new_shell
+    new_shell.close()
 
 
 def test_a_table_is_made_as_its_source_describes_it(shell: Shell, postgres: Database) -> None:
     done = shell.run("apply", "--to-url", url(postgres), "--from", "qlik-message", "m.jsonl")
     assert (done.code, done.stderr) == (0, "eventlog: 1 inserted, 0 updated, 0 deleted\n")
-    assert rows(connect(postgres.url), LOOK) == MADE
+    assert rows(connect(postgres.url), LOOK) == CREATED_COLUMNS
 
 
 def test_the_tables_file_has_the_last_word(shell: Shell, postgres: Database) -> None:

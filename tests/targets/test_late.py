@@ -26,8 +26,8 @@ from tests.targets.support import TABLES, rows, run
 pytestmark = pytest.mark.quick
 
 
-def at(place: int, op: Op, key: int, old: int | None = None, **after: Any) -> Change:
-    return changed(op, key, old, **after)._replace(position=f"{place:035}", transaction=str(place))
+def at(place: int, op: Op, key: int, key_before: int | None = None, **after: Any) -> Change:
+    return changed(op, key, key_before, **after)._replace(position=f"{place:035}", transaction=str(place))
 
 
 TRUNCATE = Change(Op.TRUNCATE, "indirect", "usr", position=f"{5:035}")
@@ -103,9 +103,9 @@ LATE_ROWS = {  # what the table holds then
 @pytest.fixture
 def shell(tmp_path: Path) -> Iterator[Shell]:
     (tmp_path / "tables.toml").write_text(NAMES)
-    made = Shell(tmp_path)
-    yield made
-    made.close()
+    new_shell = Shell(tmp_path)
+    yield new_shell
+    new_shell.close()
 
 
 def apply_rows(shell: Shell, database: Placed, lines: list[str], *flags: str) -> Done:

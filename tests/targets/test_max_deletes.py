@@ -47,7 +47,7 @@ def deletes(keys: Iterable[int]) -> list[Change]:
 def numbered(changes: Iterable[Change], size: int = 10) -> list[Change]:
     """Return the changes in transactions of so many."""
     pairs = enumerate(changes)
-    return [one._replace(position=f"{n:035}", transaction=str(n // size)) for n, one in pairs]
+    return [change._replace(position=f"{n:035}", transaction=str(n // size)) for n, change in pairs]
 
 
 def count(engine: Engine, table: str = "t") -> int:
@@ -55,8 +55,8 @@ def count(engine: Engine, table: str = "t") -> int:
     return int(number)
 
 
-def delete(engine: Engine, changes: Iterable[Change], limit: str, **given: Any) -> str:
-    tally, refused = apply(engine, numbered(changes), tables=Tables(), max_deletes=limit, **given)
+def delete(engine: Engine, changes: Iterable[Change], limit: str, **options: Any) -> str:
+    tally, refused = apply(engine, numbered(changes), tables=Tables(), max_deletes=limit, **options)
     assert not refused
     return str(tally)
 

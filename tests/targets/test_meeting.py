@@ -77,9 +77,9 @@ def test_a_group_that_ends_in_a_deadlock_is_done_again(engine: Engine) -> None:
 
 
 def _count(connection: Connection, query: str) -> int:
-    found = int(connection.execute(text(query)).scalar_one())
+    count = int(connection.execute(text(query)).scalar_one())
     connection.rollback()
-    return found
+    return count
 
 
 def test_one_that_always_meets_another_ends_the_run_and_leaves_nothing(

@@ -36,7 +36,7 @@ HOLES = OURS | {
     "column": '"LNAME" varchar2(64 char)',
     "value": "s.c1",
 }
-MADE = {"apply_create": {"columns": '"IDU" number(10) not null, "FNAME" varchar2(64 char)'}}
+HOLES_OF_STATEMENT = {"apply_create": {"columns": '"IDU" number(10) not null, "FNAME" varchar2(64 char)'}}
 # The parser knows tables that are temporary for everybody only.
 UNKNOWN_TO_THE_PARSER = {"private temporary": "global temporary", "preserve definition": "preserve rows"}
 PIECES = {"apply_setting"}
@@ -48,7 +48,7 @@ EVERYWHERE = sorted({name for folder in FOLDERS for name in read(folder) if name
 
 @pytest.mark.parametrize("name", [name for name in EVERYWHERE if name not in PIECES | COPIES])
 def test_a_statement_is_oracles(name: str) -> None:
-    for statement in statements(ORACLE, name, HOLES | MADE.get(name, {})):
+    for statement in statements(ORACLE, name, HOLES | HOLES_OF_STATEMENT.get(name, {})):
         text = statement
         for words, instead in UNKNOWN_TO_THE_PARSER.items():
             text = text.replace(words, instead)

@@ -18,7 +18,7 @@ from tests.targets.support import apply, places, rows, run
 
 pytestmark = pytest.mark.quick
 
-MANY = {f"c{n}": n for n in range(1_700)}
+WIDE_ROW = {f"c{n}": n for n in range(1_700)}
 
 
 def inserted(table: str, key: Any, after: dict[str, Any]) -> Change:
@@ -38,8 +38,8 @@ POISONS = {
     **{f"a table name that is {kind}": inserted(name, 1, {"v": 1}) for kind, name in NAMES.items()},
     **{f"a column name that is {kind}": inserted("good", 7, {name: 1}) for kind, name in NAMES.items()},
     **{f"in a table of its own, {kind}": inserted("bad", 7, {name: 1}) for kind, name in NAMES.items()},
-    "1 700 columns": inserted("good", 7, MANY),
-    "1 700 columns in a table of its own": inserted("bad", 7, MANY),
+    "1 700 columns": inserted("good", 7, WIDE_ROW),
+    "1 700 columns in a table of its own": inserted("bad", 7, WIDE_ROW),
     "a surrogate in the key": inserted("good", "\ud800", {"v": 1}),
     "4 000 digits": inserted("good", 7, {"v": int("9" * 4_000)}),
     "4 000 digits below zero": inserted("good", 7, {"v": -int("9" * 4_000)}),
@@ -62,8 +62,8 @@ IN_MYSQL = {
 
 def mixed(engine: Engine) -> Iterator[tuple[str, Change]]:
     """Make good changes, each followed by a poisonous one."""
-    own = IN_POSTGRESQL if engine.dialect.name == "postgresql" else IN_MYSQL
-    for number, (kind, poison) in enumerate((POISONS | own).items()):
+    poisons_of_database = IN_POSTGRESQL if engine.dialect.name == "postgresql" else IN_MYSQL
+    for number, (kind, poison) in enumerate((POISONS | poisons_of_database).items()):
         yield "", inserted("good", 100 + number, {"v": number, "w": "a"})
         yield kind, poison
     yield "", inserted("good", 99, {"v": 0, "w": "b"})

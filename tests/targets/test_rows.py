@@ -20,10 +20,10 @@ pytestmark = pytest.mark.quick
 _SOURCES = count()
 
 
-def held(engine: Engine) -> dict[Any, dict[str, Any]]:
+def rows_by_key(engine: Engine) -> dict[Any, dict[str, Any]]:
     """Return the rows of usr by key."""
-    found = rows(engine, f"select {', '.join(COLUMNS)} from usr")
-    return {row[0]: dict(zip(COLUMNS, row, strict=True)) for row in found}
+    records = rows(engine, f"select {', '.join(COLUMNS)} from usr")
+    return {row[0]: dict(zip(COLUMNS, row, strict=True)) for row in records}
 
 
 @pytest.mark.parametrize("missing_rows", ["refuse", "insert", "ignore"])
@@ -37,7 +37,7 @@ def test_any_changes_in_any_groups_give_what_one_by_one_gives(engine: Engine, mi
         given: dict[str, Any] = {"missing_rows": missing_rows, "group": group}
         tally, refused = apply(engine, changes, source=f"s{next(_SOURCES)}", **given)
         expected = Model(missing_rows).apply(changes)
-        assert held(engine) == expected.rows
+        assert rows_by_key(engine) == expected.rows
         assert places(refused) == [f"usr:{change.position}" for change in expected.refused]
         assert tally.refused == len(refused)
 

@@ -31,7 +31,7 @@ FULL: dict[str, Any] = {"fname": "Jack", "lname": "Frost", "n": 1}
 
 def numbered(*changes: Change) -> list[Change]:
     """Return the changes, each with its position and a transaction of its own."""
-    return [one._replace(position=f"{n:035}", transaction=str(n)) for n, one in enumerate(changes, 1)]
+    return [change._replace(position=f"{n:035}", transaction=str(n)) for n, change in enumerate(changes, 1)]
 
 
 def test_a_repeat_is_passed_over_and_what_was_added_is_not(engine: Engine) -> None:

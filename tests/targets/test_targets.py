@@ -26,7 +26,7 @@ def together(engine: Engine, *changes: Change, source: str = "test") -> Sequence
     """Apply changes as one transaction; why some were refused."""
     numbered = [c._replace(position=f"{n:035}", transaction="1") for n, c in enumerate(changes, 1)]
     _, refused = apply(engine, numbered, tables=Tables(), source=source)
-    return [f"{one.where.rpartition(':')[2].lstrip('0')}: {one.reason}" for one in refused]
+    return [f"{refusal.where.rpartition(':')[2].lstrip('0')}: {refusal.reason}" for refusal in refused]
 
 
 def test_columns_that_the_target_computes_are_reported_in_vain(engine: Engine) -> None:
@@ -223,10 +223,13 @@ def test_a_key_that_the_target_computes_takes_no_changes(engine: Engine) -> None
     assert "t has no known key" in refused
 
 
-def moved(table: str, old: int, new: int, **after: Any) -> Change:
+def moved(table: str, key_before: int, key_after: int, **after: Any) -> Change:
     """Return a change of the key of a row."""
-    fields = (Field("id", old, new), *(Field(name, ABSENT, value) for name, value in after.items()))
-    return Change(Op.UPDATE, None, table, (("id", new),), fields)
+    fields = (
+        Field("id", key_before, key_after),
+        *(Field(name, ABSENT, value) for name, value in after.items()),
+    )
+    return Change(Op.UPDATE, None, table, (("id", key_after),), fields)
 
 
 def refer_late(engine: Engine) -> None:

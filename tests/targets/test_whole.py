@@ -30,14 +30,14 @@ def shell(tmp_path: Path) -> Iterator[Shell]:
         line = {"op": "insert", "schema": None, "table": "usr", "key": {"idu": key}, "fields": fields}
         place = {"position": f"2025010100000000{key:019}", "transaction": transaction}
         lines.append(json.dumps(line | place) + "\n")
-    made = Shell(folder)
+    new_shell = Shell(folder)
     (folder / "c.jsonl").write_text("".join(lines))
-    done = made.run(
+    done = new_shell.run(
         "convert", "--tables", "t.toml", "--no-metadata", "--to", "qlik-message", "-o", "all.jsonl", "c.jsonl"
     )
     assert done.code == 0, done.stderr
-    yield made
-    made.close()
+    yield new_shell
+    new_shell.close()
 
 
 def test_transactions_of_one_moment_are_not_split(shell: Shell, postgres: Database) -> None:

@@ -22,7 +22,7 @@ from eventlog.compare.rows import NullKey, in_batches, merge_rows, schema
 from eventlog.compare.tables import read_table
 from eventlog.core import tablekey
 from eventlog.core.identity import hash_of_key
-from eventlog.core.tables import Table
+from eventlog.core.tables import Column, Table
 from eventlog.sql.common.dialect import Dialect
 from eventlog.sql.log.object_states import unseal
 from eventlog.sql.log.receiver_state import read_receiver_state
@@ -50,6 +50,16 @@ class PolledChange(NamedTuple):
     renewed: bool = False  # the state has the digest of these values as an earlier version made it
 
 
+class PolledTable(NamedTuple):
+    """A table and its state in the snapshot of a connection."""
+
+    connection: Connection
+    queries: Queries
+    name: str  # in the state
+    source: ReadableTable
+    objects: int  # of the table in the state, by its own record
+
+
 class ChangedPart(NamedTuple):
     """The only rows of a table that can differ from what is known."""
 
@@ -65,26 +75,18 @@ class Remote(Protocol):
 
 
 def poll(
-    connection: Connection,
-    queries: Queries,
-    name: str,
-    source: ReadableTable,
-    objects: int,
-    memory: int = MEMORY,
-    remote: Remote | None = None,
-    part: ChangedPart | None = None,
+    table: PolledTable, memory: int = MEMORY, remote: Remote | None = None, part: ChangedPart | None = None
 ) -> Iterator[PolledChange]:
     """Return the objects of a table that differ, without those whose event is on its way.
 
-    `name` is the table's in the state, where so many objects of it are. `remote` reads its rows if it is in
-    another database than the state. `version` is the column that decides whether a row is looked at. With a
-    `part` only its rows are compared, which the database must be able to do.
+    `remote` reads the rows if the table is in another database than the state. With a `part` only its rows
+    are compared, which the database must be able to do.
     """
-    for change in _differing(connection, queries, name, source, objects, memory, remote, part):
+    for change in _differing(table, memory, remote, part):
         if change.texts is None or not change.is_known:
             yield change
             continue
-        without_names = digest(source.table.data, change.texts, WITHOUT_NAMES).hex()
+        without_names = digest(table.source.table.data, change.texts, WITHOUT_NAMES).hex()
         if not (change.failed and without_names == change.next_digest):  # an event that failed is not resent
             yield change._replace(renewed=without_names == change.known_digest)
 
@@ -98,31 +100,25 @@ def every_object(connection: Connection, queries: Queries, name: str) -> Iterato
 
 
 def _differing(
-    connection: Connection,
-    queries: Queries,
-    name: str,
-    source: ReadableTable,
-    objects: int,
-    memory: int,
-    remote: Remote | None,
-    part: ChangedPart | None,
+    table: PolledTable, memory: int, remote: Remote | None, part: ChangedPart | None
 ) -> Iterator[PolledChange]:
-    dialect = queries.log.dialect
+    connection, source, dialect = table.connection, table.source, table.queries.log.dialect
     if remote is not None or why_here(dialect, source.table) is not None:
         batches = read_table(connection, source.table, source) if remote is None else remote.rows(source)
-        yield from _poll_here(connection, queries, name, source.table, batches, memory)
+        yield from _poll_here(table, batches, memory)
         return
     new_count = 0
     way = each_row_looked_up if part else each_side_once
     with way(connection, dialect):
         for condition in part.conditions if part else ("",):
-            for difference in _changed(connection, queries, name, source, condition):
+            for difference in _changed(table, condition):
                 new_count += not difference.is_known
                 yield difference
-    rows = part.rows if part else connection.execute(text(_filled(queries, "compare_count", source))).scalar()
-    if int(rows or 0) - new_count != objects:
+    count = text(_filled(table.queries, "compare_count", source))
+    rows = part.rows if part else connection.execute(count).scalar()
+    if int(rows or 0) - new_count != table.objects:
         with each_side_once(connection, dialect):
-            yield from _deleted_objects(connection, queries, name, source)
+            yield from _deleted_objects(table)
 
 
 def why_here(dialect: Dialect, table: Table) -> str | None:
@@ -136,13 +132,12 @@ def why_here(dialect: Dialect, table: Table) -> str | None:
     return None
 
 
-def _changed(
-    connection: Connection, queries: Queries, name: str, source: ReadableTable, condition: str
-) -> Iterator[PolledChange]:
-    columns, dialect = source.table.data, queries.log.dialect
+def _changed(table: PolledTable, condition: str) -> Iterator[PolledChange]:
+    source, name, dialect = table.source, table.name, table.queries.log.dialect
+    columns = source.table.data
     row_digest = digest_of(dialect, ((column, f"h.c{number}") for number, column in enumerate(columns)))
     statement = _filled(
-        queries,
+        table.queries,
         "compare_changed",
         source,
         digest=row_digest,
@@ -150,31 +145,20 @@ def _changed(
         within=f" where {condition}" if condition else "",
         is_whole="false" if condition else "true",
     )
-    with closing(_streamed(connection, statement, name)) as rows:
+    with closing(_streamed(table, statement)) as rows:
         for key, key_hash, new_digest, known_hash, known_digest, values, failed, next_digest, *texts in rows:
             if key is None:
                 raise NullKey(str(source.table), " or ".join(source.table.key), source.table)
             is_known, values = known_hash is not None, unseal(name, key, known_digest, values)
-            yield PolledChange(
-                key,
-                key_hash,
-                new_digest,
-                tuple(texts),
-                is_known,
-                known_digest,
-                values,
-                bool(failed),
-                next_digest,
-            )
+            state = is_known, known_digest, values, bool(failed), next_digest
+            yield PolledChange(key, key_hash, new_digest, tuple(texts), *state)
 
 
-def _deleted_objects(
-    connection: Connection, queries: Queries, name: str, source: ReadableTable
-) -> Iterator[PolledChange]:
-    for key, key_hash, known_digest, values in _streamed(connection, gone_statement(queries, source), name):
-        yield PolledChange(
-            key, key_hash, None, None, True, known_digest, unseal(name, key, known_digest, values), False
-        )
+def _deleted_objects(table: PolledTable) -> Iterator[PolledChange]:
+    statement = gone_statement(table.queries, table.source)
+    for key, key_hash, known_digest, values in _streamed(table, statement):
+        values = unseal(table.name, key, known_digest, values)
+        yield PolledChange(key, key_hash, None, None, True, known_digest, values, False)
 
 
 def gone_statement(queries: Queries, source: ReadableTable) -> str:
@@ -182,9 +166,9 @@ def gone_statement(queries: Queries, source: ReadableTable) -> str:
     return _filled(queries, "compare_gone", source)
 
 
-def _streamed(connection: Connection, statement: str, name: str) -> Generator[Sequence[Any], None, None]:
+def _streamed(table: PolledTable, statement: str) -> Generator[Sequence[Any], None, None]:
     streamed = text(statement).execution_options(stream_results=True, yield_per=_FETCHED)
-    with connection.execute(streamed, {"object_table": name}) as rows:
+    with table.connection.execute(streamed, {"object_table": table.name}) as rows:
         yield from rows
 
 
@@ -204,62 +188,56 @@ def _filled(queries: Queries, name: str, source: ReadableTable, **holes: str) ->
     return queries.filled(name, **{hole: unbound(sql) for hole, sql in (pieces | holes).items()})
 
 
-def _poll_here(
-    connection: Connection,
-    queries: Queries,
-    name: str,
-    table: Table,
-    rows: Iterable[pa.RecordBatch],
-    memory: int,
-) -> Iterator[PolledChange]:
-    """Yield all rows and the whole state meet here."""
+def _poll_here(polled: PolledTable, rows: Iterable[pa.RecordBatch], memory: int) -> Iterator[PolledChange]:
+    """Compare all rows with the whole state, in this process."""
+    name, table = polled.name, polled.source.table
 
     def judge(state_rows: pa.RecordBatch, table_rows: pa.RecordBatch) -> Iterator[PolledChange]:
         state = {key: cells for key, *cells in zip(*(c.to_pylist() for c in state_rows.columns), strict=True)}
-        for key, _, *cells in zip(
-            *(c.to_pylist() for c in merge_rows(table, table_rows).columns), strict=True
-        ):
-            texts = tuple(
-                _texts(cell, column.multivalued) for cell, column in zip(cells, table.data, strict=True)
-            )
-            difference = _judged(name, key, digest(table.data, texts).hex(), texts, state.pop(key, None))
-            if difference is not None:
-                yield difference
+        for key, texts in _texts_by_key(table, table_rows):
+            change = _judge(name, key, digest(table.data, texts).hex(), texts, state.pop(key, None))
+            if change is not None:
+                yield change
         for key, (key_hash, known_digest, values, failed, next_digest, first) in state.items():
             if first is None or (failed == "1" and next_digest is not None):
                 values = unseal(name, key, known_digest, values)
                 yield PolledChange(key, str(key_hash), None, None, True, known_digest, values, failed == "1")
 
-    yield from join_sides(
-        _STATE_FORM, _batches(connection, queries, name), schema(table), rows, judge, memory
-    )
+    states = _batches(polled.connection, polled.queries, name)
+    yield from join_sides(_STATE_FORM, states, schema(table), rows, judge, memory)
+
+
+def _texts_by_key(table: Table, rows: pa.RecordBatch) -> Iterator[tuple[str, Texts]]:
+    """Yield the key and the texts of each object."""
+    columns = [column.to_pylist() for column in merge_rows(table, rows).columns]
+    for key, _, *cells in zip(*columns, strict=True):
+        yield key, tuple(map(_texts, cells, table.data))
+
+
+def _texts(cell: str | None, column: Column) -> str | tuple[str, ...] | None:
+    return tuple(json.loads(cell)) if column.multivalued and cell is not None else cell
 
 
 def reread_object(
-    table: Table, difference: PolledChange, current: Iterable[Sequence[str | None]]
+    table: Table, change: PolledChange, current: Iterable[Sequence[str | None]]
 ) -> PolledChange | None:
-    """Return a difference by the current rows of its object, None where there is none any more, or another
-    kind of one, which the next poll finds.
+    """Return a change by the current rows of its object; None where there is none any more, or one of another
+    kind, which the next poll finds.
     """
     rows = [tuple(row) for row in current]
-    if difference.texts is None:
-        return None if rows else difference
+    if change.texts is None:
+        return None if rows else change
     if not rows:
         return None
-    values = tuple(text for _, text in tablekey.read(difference.key))
+    values = tuple(text for _, text in tablekey.read(change.key))
     (batch,) = in_batches(table, ((str(table), values, row) for row in rows))
-    _, _, *cells = (column[0].as_py() for column in merge_rows(table, batch).columns)
-    texts = tuple(_texts(cell, column.multivalued) for cell, column in zip(cells, table.data, strict=True))
+    ((_, texts),) = _texts_by_key(table, batch)
     current_digest = digest(table.data, texts).hex()
-    same = current_digest == (difference.next_digest if difference.failed else difference.known_digest)
-    return None if same else difference._replace(texts=texts, digest=current_digest)
+    same = current_digest == (change.next_digest if change.failed else change.known_digest)
+    return None if same else change._replace(texts=texts, digest=current_digest)
 
 
-def _texts(cell: str | None, multivalued: bool) -> str | tuple[str, ...] | None:
-    return tuple(json.loads(cell)) if multivalued and cell is not None else cell
-
-
-def _judged(
+def _judge(
     name: str, key: str, current_digest: str, texts: Texts, state: Sequence[str | None] | None
 ) -> PolledChange | None:
     """Return what the state of an object means for it; None if there is no difference."""

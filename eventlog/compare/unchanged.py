@@ -12,9 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 from sqlalchemy import text
-from sqlalchemy.engine import Connection
 
-from eventlog.compare.polling import ChangedPart, PolledChange, poll, why_here
+from eventlog.compare.polling import ChangedPart, PolledChange, PolledTable, poll, why_here
 from eventlog.compare.segments import (
     FEW,
     NO_KEY,
@@ -31,8 +30,7 @@ from eventlog.core.errors import EventlogError
 from eventlog.core.tables import Table
 from eventlog.sql.common.dialect import Dialect
 from eventlog.sql.common.expression import literal
-from eventlog.sql.queries import Queries, unbound
-from eventlog.sql.readable import ReadableTable
+from eventlog.sql.queries import unbound
 
 _SEGMENTS = 1 << 17  # of a table; their sums stay in memory, 32 bytes each
 _SUMS = np.dtype([("segment", "<i8"), ("rows", "<i8"), ("first", "<u8"), ("second", "<u8")])
@@ -85,19 +83,11 @@ class UnchangedRows:
         """Compare all rows of a table at the next poll."""
         self._compared.pop(name, None)
 
-    def differences(
-        self,
-        connection: Connection,
-        queries: Queries,
-        name: str,
-        source: ReadableTable,
-        objects: int,
-        memory: int,
-    ) -> Iterator[PolledChange]:
-        """Yield the differences that a poll finds in the connection's snapshot. Rows without a difference are
-        left out if they and the state are as they were then.
+    def differences(self, table: PolledTable, memory: int) -> Iterator[PolledChange]:
+        """Yield the differences that a poll finds. Rows without a difference are left out if they and the
+        state are as they were then.
         """
-        reader = _SumReader(connection, queries, name, source, objects, self._salt)
+        name, reader = table.name, _SumReader(table, self._salt)
         before = self._compared.pop(name, None)
         sums_now = None if before is None else reader.read_same(before.table_sums)
         if before is not None and sums_now == before.table_sums and not before.open:
@@ -105,7 +95,7 @@ class UnchangedRows:
             return
         part = None if before is None or sums_now is None else reader.part(before, sums_now)
         differing: dict[str, str] = {}
-        for difference in poll(connection, queries, name, source, objects, memory, part=part):
+        for difference in poll(table, memory, part=part):
             if len(differing) <= _OPEN:
                 differing[difference.key_hash] = difference.key
             yield difference
@@ -122,20 +112,20 @@ class UnchangedRows:
 class _SumReader(NamedTuple):
     """Reads the sums of a table and its state in the snapshot of a connection."""
 
-    connection: Connection
-    queries: Queries
-    name: str
-    source: ReadableTable
-    objects: int
+    table: PolledTable
     salt: str
 
     @property
     def _side(self) -> TableSide:
-        return TableSide(self.connection, self.source.table, self.source, self.source.table)
+        return TableSide(
+            self.table.connection, self.table.source.table, self.table.source, self.table.source.table
+        )
 
     @property
     def _names(self) -> tuple[str, ...]:
-        return tuple(column.name for column in (*self.source.table.key_columns, *self.source.table.data))
+        return tuple(
+            column.name for column in (*self.table.source.table.key_columns, *self.table.source.table.data)
+        )
 
     def read(self) -> _TableSums:
         """Return the sums, by segments where the key has them."""
@@ -143,7 +133,7 @@ class _SumReader(NamedTuple):
 
     def read_same(self, table_sums: _TableSums) -> _TableSums | None:
         """Return the sums of the same segments; None if they do not suit the table any more."""
-        if (self.source.table, self._names) != (table_sums.table, table_sums.names):
+        if (self.table.source.table, self._names) != (table_sums.table, table_sums.names):
             return None
         bounds, segments = self._bounds(), table_sums.segments
         if segments is None:  # as a table without rows, and perhaps not for good
@@ -157,14 +147,14 @@ class _SumReader(NamedTuple):
         return None if bounds is None else segments_between(bounds, _SEGMENTS, self.salt)
 
     def _sum(self, segments: Segments | None) -> _TableSums:
-        source = self.source
+        source = self.table.source
         if segments is None:
-            row_text = text_of_row(source, self.queries.log.dialect, self.salt)
-            rows = sums(self.connection, source.source, row_text, _ALL, functions=source.functions)
+            row_text = text_of_row(source, self.table.queries.log.dialect, self.salt)
+            rows = sums(self.table.connection, source.source, row_text, _ALL, functions=source.functions)
         else:
             rows = segments.sums(self._side, _ALL)
         packed = np.array(sorted(rows), _SUMS).tobytes()
-        return _TableSums(source.table, self._names, self.objects, segments, packed, self._state(_ALL))
+        return _TableSums(source.table, self._names, self.table.objects, segments, packed, self._state(_ALL))
 
     def part(self, before: _Compared, now: _TableSums) -> ChangedPart | None:
         """Return the rows that can differ since a poll; None if all can."""
@@ -176,7 +166,7 @@ class _SumReader(NamedTuple):
         sums_now = now.sums
         changed = differing_segments(before.table_sums.sums, sums_now)
         try:
-            numbers = (int(self.source.load_key(key)[0]) for key in before.open.values())
+            numbers = (int(self.table.source.load_key(key)[0]) for key in before.open.values())
             changed |= {(number - segments.start) // segments.width for number in numbers}
         except (EventlogError, ValueError):
             return None
@@ -193,19 +183,21 @@ class _SumReader(NamedTuple):
         return total
 
     def _state(self, condition: str) -> SegmentSum:
-        row_text = _text_of_state(self.queries.log.dialect, self.salt)
-        of_table = f"t.object_table = {literal(self.name)} and t.key_hash <> 'base' and {condition}"
-        return next(iter(sums(self.connection, self.queries.name("known"), row_text, of_table)), _NOTHING)
+        row_text = _text_of_state(self.table.queries.log.dialect, self.salt)
+        of_table = f"t.object_table = {literal(self.table.name)} and t.key_hash <> 'base' and {condition}"
+        return next(
+            iter(sums(self.table.connection, self.table.queries.name("known"), row_text, of_table)), _NOTHING
+        )
 
     def waiting(self, objects: Mapping[str, str]) -> dict[str, str]:
         """Return those of these objects whose event is on its way."""
         waiting: dict[str, str] = {}
         for hashes in _listed(objects):
-            state_table = self.queries.name("known")
-            statement = self.queries.filled(
+            state_table = self.table.queries.name("known")
+            statement = self.table.queries.filled(
                 "compare_waiting", known=unbound(state_table), hashes=unbound(hashes)
             )
-            rows = self.connection.execute(text(statement), {"object_table": self.name})
+            rows = self.table.connection.execute(text(statement), {"object_table": self.table.name})
             waiting |= {str(key_hash): objects[str(key_hash)] for (key_hash,) in rows}
         return waiting
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from eventlog.compare.events import current_row_step, dump_nothing, in_chunks
 from eventlog.compare.ordering import Order, Phase
-from eventlog.compare.polling import PolledChange, poll
+from eventlog.compare.polling import PolledChange, PolledTable, poll
 from eventlog.compare.tables import snapshot
 from eventlog.core.errors import EventlogError
 from eventlog.core.identity import object_of
@@ -70,7 +70,8 @@ def audit(store: Store, config: Config, tables: Tables) -> Iterator[Audited]:
             base = TableState() if is_first else bases[name]
             source = readable[table]
             moment.add(source)
-            polled_changes = poll(connection, store.queries, "" if is_first else name, source, base.objects)
+            polled = PolledTable(connection, store.queries, "" if is_first else name, source, base.objects)
+            polled_changes = poll(polled)
             missed_count = _separate(logged, missed, table, polled_changes, explained, is_silent=is_first)
         before = now._replace(purged=_UNFINISHED) if is_first or mark is None else mark
         base = base._replace(mark=before)

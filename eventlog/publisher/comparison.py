@@ -15,7 +15,7 @@ from typing import Any
 
 from eventlog.compare.events import current_row_step, dump, dump_digests, in_chunks, names_in, step_of
 from eventlog.compare.ordering import Order, Phase
-from eventlog.compare.polling import PolledChange, every_object, poll, reread_object
+from eventlog.compare.polling import PolledChange, PolledTable, every_object, poll, reread_object
 from eventlog.compare.self_references import SelfReferences, own_references
 from eventlog.compare.tables import snapshot
 from eventlog.compare.unchanged import UnchangedRows, can_sum
@@ -333,12 +333,13 @@ class Comparison:
                     with connection.begin_nested(), _attempt(remote):
                         readable = self._readable(table)
                         (moment if remote is None else remote.moment).add(readable)
-                        place = (connection, store.queries, name, readable, bases[name].objects, memory)
+                        objects = bases[name].objects
+                        polled = PolledTable(connection, store.queries, name, readable, objects)
                         sees_all = one_moment and remote is None
                         if sees_all and can_sum(store.log.dialect, readable.table):
-                            differences = self._unchanged.differences(*place)
+                            differences = self._unchanged.differences(polled, memory)
                         else:
-                            differences = poll(*place, remote)
+                            differences = poll(polled, memory, remote)
                         yield from (
                             (table, difference) for difference in self._confirmed(differences, readable)
                         )

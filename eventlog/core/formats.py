@@ -81,10 +81,10 @@ class Source(NamedTuple, Generic[T]):
         """Return the record as it came; one of a container without lines is kept as JSON."""
         if record.raw is not None:
             return record.raw
-        value = record.value if isinstance(record, Object) else self._named(record)
+        value = record.value if isinstance(record, Object) else self._cells_by_column(record)
         return json.dumps(value, default=_text).encode() + b"\n"
 
-    def _named(self, row: Row) -> dict[str, Cell]:
+    def _cells_by_column(self, row: Row) -> dict[str, Cell]:
         return dict(zip(self.columns, row.cells, strict=False))
 
 

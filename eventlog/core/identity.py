@@ -67,7 +67,7 @@ def identify(tables: Tables, table_name: str, table_key: str) -> Identified:
     table = tables.find(table_name)
     pairs = tablekey.read(table_key)
     if table is not None and table.key and (ordered := table.key_pairs(pairs)) is not None:
-        return _identified(tables, table, ordered, pairs, table_key)
+        return _identify_in(tables, table, ordered, pairs, table_key)
     parents = tables.parents(table_name)
     orderings = [(parent, child, parent.key_pairs(pairs)) for parent, child in parents]
     matches = [(parent, child, ordered) for parent, child, ordered in orderings if ordered is not None]
@@ -75,9 +75,9 @@ def identify(tables: Tables, table_name: str, table_key: str) -> Identified:
         raise WrongRow(f"{table_name} is a child of {' and of '.join(str(parent) for parent, *_ in matches)}")
     if matches:
         parent, child, ordered = matches[0]
-        return _identified(tables, parent, ordered, pairs, table_key)._replace(child=child)
+        return _identify_in(tables, parent, ordered, pairs, table_key)._replace(child=child)
     if table is not None and not table.key:
-        return _identified(tables, table, table.named(pairs), pairs, table_key)
+        return _identify_in(tables, table, table.in_one_order(pairs), pairs, table_key)
     if table is None and not parents:
         return Identified((table_name, table_key), None, pairs)
     raise wrong_key(table or parents[0][0], pairs)
@@ -103,7 +103,7 @@ def child_column(table: Table | None, child: str, column: str | None) -> str | N
     return qualified
 
 
-def _identified(tables: Tables, table: Table, ordered: Pairs, pairs: Pairs, table_key: str) -> Identified:
+def _identify_in(tables: Tables, table: Table, ordered: Pairs, pairs: Pairs, table_key: str) -> Identified:
     plain = ordered is pairs and '"' not in table_key
     return Identified(
         (tables.name_of(table), table_key if plain else tablekey.write(ordered)), table, ordered

@@ -174,7 +174,7 @@ class Table:
             return None
         return tuple((name, texts[name]) for name in self.key)
 
-    def named(self, pairs: tablekey.Pairs) -> tablekey.Pairs:
+    def in_one_order(self, pairs: tablekey.Pairs) -> tablekey.Pairs:
         """Return columns and texts of a table without a known key, in one order and spelling."""
         return tuple(sorted((self._key_name(name), text) for name, text in pairs))
 

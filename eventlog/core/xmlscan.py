@@ -80,7 +80,7 @@ class Scanner:
         while opening := self._peek(_OPENING):
             if _DECLARATION.match(opening):
                 self._inside = True
-                encoding = _declared(self._through(b"?>"))
+                encoding = _declared_encoding(self._through(b"?>"))
             elif opening.startswith((b"<!--", b"<?")):
                 self._through(b"-->" if opening.startswith(b"<!") else b"?>")
             else:
@@ -96,24 +96,24 @@ class Scanner:
         while not (tag := _TAG.match(self._buffer, self._at)):
             self._read_on()
         self._ended = tag[0].endswith(b"/>")
-        yield self._take(tag.end())
+        yield self._consume(tag.end())
         while True:
             end = self._end.search(self._buffer, self._at)
             self._ended = end is not None
-            if piece := self._take(end.end() if end else self._end_of_whole()):
+            if piece := self._consume(end.end() if end else self._end_of_whole()):
                 yield piece
             if end is None and not self._read_chunks():
-                yield self._take(len(self._buffer))
+                yield self._consume(len(self._buffer))
                 return
 
     def skip(self) -> bytes:
         """Drop the remainder of a broken document; return its bytes so far."""
         if not self._inside:
-            self._take(min(self._at + 1, len(self._buffer)))
+            self._consume(min(self._at + 1, len(self._buffer)))
             if start := self._search(self._anew):
-                self._take(start.start())
+                self._consume(start.start())
         elif not self._ended and (end := self._search(self._end)):
-            self._take(end.end())
+            self._consume(end.end())
         return bytes(self.raw)
 
     def _check_root(self, opening: bytes) -> None:
@@ -134,7 +134,7 @@ class Scanner:
         while (end_at := self._buffer.find(end, start)) < 0:
             start = max(start, len(self._buffer) - len(end) + 1) - self._at
             self._read_on()
-        return self._take(end_at + len(end))
+        return self._consume(end_at + len(end))
 
     def _read_on(self) -> None:
         """Read more of an incomplete tag, comment or instruction."""
@@ -153,9 +153,9 @@ class Scanner:
     def _search(self, pattern: re.Pattern[bytes]) -> re.Match[bytes] | None:
         """Skip to the next match, or to the end."""
         while not (match := pattern.search(self._buffer, self._at)):
-            self._take(max(self._at, min(self._end_of_whole(), len(self._buffer) - _OPENING)))
+            self._consume(max(self._at, min(self._end_of_whole(), len(self._buffer) - _OPENING)))
             if not self._read_chunks():
-                self._take(len(self._buffer))
+                self._consume(len(self._buffer))
                 return None
         return match
 
@@ -164,12 +164,12 @@ class Scanner:
         while self._at < len(self._buffer) or self._read_chunks():
             blanks = _BLANKS.match(self._buffer, self._at)
             assert blanks is not None
-            self._take(blanks.end())
+            self._consume(blanks.end())
             if self._at == len(self._buffer):
                 continue
             if self._peek(len(_BOM)) != _BOM:
                 return
-            self._take(self._at + len(_BOM))
+            self._consume(self._at + len(_BOM))
             self._in_utf_8 = True
 
     def _peek(self, size: int) -> bytes:
@@ -178,7 +178,7 @@ class Scanner:
             pass
         return self._buffer[self._at : self._at + size]
 
-    def _take(self, end: int) -> bytes:
+    def _consume(self, end: int) -> bytes:
         piece = self._buffer[self._at : end]
         self._at = end
         if len(self.raw) < self._max_raw:
@@ -220,7 +220,7 @@ def _recode(chunks: Iterable[bytes], name: str) -> Iterator[bytes]:
         yield decoder.decode(chunk).encode("utf-8", "surrogatepass")
 
 
-def _declared(declaration: bytes) -> str:
+def _declared_encoding(declaration: bytes) -> str:
     """Return the parser's encoding for an XML declaration."""
     match = _ENCODING.search(declaration)
     name = match[1].decode("latin-1") if match else "UTF-8"

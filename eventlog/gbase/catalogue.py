@@ -98,12 +98,12 @@ def declaration(code: int, length: int, extended: str | None) -> str:
             f"{_EXACT[base]}({precision})" if scale == _NO_SCALE else f"{_EXACT[base]}({precision},{scale})"
         )
     if base in _QUALIFIED:
-        return _qualified(_QUALIFIED[base], length)
+        return _qualified_type(_QUALIFIED[base], length)
     name = (extended or "").strip().lower() if base in _OPAQUE else ""
     return f"lvarchar({max(length, 1)})" if name == "lvarchar" else name
 
 
-def _qualified(name: str, length: int) -> str:
+def _qualified_type(name: str, length: int) -> str:
     """`length` is digits * 256 + first unit * 16 + last; a fraction is 10 and its digits."""
     digits, first, last = length >> 8, length >> 4 & 0xF, length & 0xF
     leading = digits - (last - first)

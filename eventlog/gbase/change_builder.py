@@ -50,13 +50,13 @@ class TransactionSpan(NamedTuple):
     facts: Facts
     tails: dict[int, tuple[StreamTable, Tail]]  # by table
 
-    def tail(self, table: int, named: StreamTable) -> Tail:
+    def tail(self, table: int, stream_table: StreamTable) -> Tail:
         """Return the last fields of the changes of a table."""
         cached = self.tails.get(table)
-        if cached is not None and cached[0] is named:
+        if cached is not None and cached[0] is stream_table:
             return cached[1]
-        tail = (self.transaction, self.time, self.user, False, named.facts + self.facts, None)
-        self.tails[table] = named, tail
+        tail = (self.transaction, self.time, self.user, False, stream_table.facts + self.facts, None)
+        self.tails[table] = stream_table, tail
         return tail
 
 
@@ -89,14 +89,14 @@ class ChangeBuilder:
         """Return the values of a row's key; None where the key is not known or not read."""
         if row.schema is None or row.image is not None:
             return None
-        named = self.named(row.table, row.schema)
-        return tuple([row.values[at] for _, at in named.key]) or None
+        stream_table = self.table_of(row.table, row.schema)
+        return tuple([row.values[at] for _, at in stream_table.key]) or None
 
     def _report(self, ambiguous: Ambiguous, transaction: str) -> Refused:
-        named = self.named(ambiguous.table, self._named_tables[ambiguous.table].schema)
+        name = self._named_tables[ambiguous.table].name
         return Refused(
             self._where(),
-            f"transaction {transaction}: several UPDBEF of table {named.name} precede their UPDAFT, and no "
+            f"transaction {transaction}: several UPDBEF of table {name} precede their UPDAFT, and no "
             "key pairs them. They become updates with one side; state the table's number and key in the "
             "tables file",
         )
@@ -105,27 +105,29 @@ class ChangeBuilder:
         number, sequence, _, table, flags, schema, values, image, _ = row
         if image is not None or flags or schema is None:
             return self._odd_row_change(row, span)
-        named = self.named(table, schema)
+        stream_table = self.table_of(table, schema)
         if number == _INSERT:
             op = Op.INSERT
-            fields = tuple(map(_new, _field, zip(named.columns, _absent, values)))  # noqa: B905
+            fields = tuple(map(_new, _field, zip(stream_table.columns, _absent, values)))  # noqa: B905
         else:
             op = Op.DELETE
-            fields = tuple(map(_new, _field, zip(named.columns, values, _absent)))  # noqa: B905
-        key = tuple([(column, values[at]) for column, at in named.key]) if named.key else ()
-        tail = span.tail(table, named)
-        return _change((op, named.owner, named.name, key, fields, str(sequence), *tail))
+            fields = tuple(map(_new, _field, zip(stream_table.columns, values, _absent)))  # noqa: B905
+        key = tuple([(column, values[at]) for column, at in stream_table.key]) if stream_table.key else ()
+        tail = span.tail(table, stream_table)
+        return _change((op, stream_table.owner, stream_table.name, key, fields, str(sequence), *tail))
 
     def _update(self, update: Update, span: TransactionSpan) -> Change:
         before, after = update
         if before is None or after is None or _unlike(before, after):
             return self._odd_change(Op.UPDATE, before, after, span)
-        named = self.named(after.table, after.schema)
-        sides = zip(named.columns, before.values, after.values, strict=True)
+        stream_table = self.table_of(after.table, after.schema)
+        sides = zip(stream_table.columns, before.values, after.values, strict=True)
         fields = tuple(map(_new, _field, sides))
-        key = tuple([(column, after.values[at]) for column, at in named.key])
-        tail = span.tail(after.table, named)
-        return _change((Op.UPDATE, named.owner, named.name, key, fields, str(after.sequence), *tail))
+        key = tuple([(column, after.values[at]) for column, at in stream_table.key])
+        tail = span.tail(after.table, stream_table)
+        return _change(
+            (Op.UPDATE, stream_table.owner, stream_table.name, key, fields, str(after.sequence), *tail)
+        )
 
     def _odd_row_change(self, row: RowRecord, span: TransactionSpan) -> Change:
         if row.number == _INSERT:
@@ -138,36 +140,36 @@ class ChangeBuilder:
         """Return a change with a side that is raw, or whose sides were captured under two schemas."""
         row = after or before
         assert row is not None
-        named = self.named(row.table, row.schema)
+        stream_table = self.table_of(row.table, row.schema)
         old_values, new_values = _values(before), _values(after)
         columns = dict.fromkeys((*old_values, *new_values))
         return Change(
             op,
-            named.owner,
-            named.name,
-            self._odd_key(named, new_values or old_values),
+            stream_table.owner,
+            stream_table.name,
+            self._odd_key(stream_table, new_values or old_values),
             tuple(Field(c, old_values.get(c, ABSENT), new_values.get(c, ABSENT)) for c in columns),
             str(row.sequence),
             span.transaction,
             span.time,
             span.user,
-            extra=named.facts + span.facts + _facts(before, after) + _raw_facts(before, after),
+            extra=stream_table.facts + span.facts + _facts(before, after) + _raw_facts(before, after),
             raw=_raw(before, after),
         )
 
-    def _odd_key(self, named: StreamTable, values: dict[str, Value]) -> Key:
-        if not all(column in values for column, _ in named.key):
+    def _odd_key(self, stream_table: StreamTable, values: dict[str, Value]) -> Key:
+        if not all(column in values for column, _ in stream_table.key):
             return ()
-        return tuple((column, values[column]) for column, _ in named.key)
+        return tuple((column, values[column]) for column, _ in stream_table.key)
 
     def _truncate(self, record: Truncate, span: TransactionSpan) -> Change:
-        named = self._named_tables.get(record.table) or self.named(record.table, None)
-        extra = named.facts + span.facts
+        stream_table = self._named_tables.get(record.table) or self.table_of(record.table, None)
+        extra = stream_table.facts + span.facts
         position = str(record.sequence)
         return Change(
             Op.TRUNCATE,
-            named.owner,
-            named.name,
+            stream_table.owner,
+            stream_table.name,
             (),
             (),
             position,
@@ -177,15 +179,16 @@ class ChangeBuilder:
             extra=extra,
         )
 
-    def named(self, number: int, schema: Schema | None) -> StreamTable:
+    def table_of(self, number: int, schema: Schema | None) -> StreamTable:
         """Return a table as changes name it, whose rows are read with this schema from now on."""
-        named = self._named_tables.get(number)
-        if named is None or named.schema is not schema:
-            named = self._named_tables[number] = _name(self._tables.numbered(number), number, schema)
-        return named
+        stream_table = self._named_tables.get(number)
+        if stream_table is None or stream_table.schema is not schema:
+            stream_table = _stream_table(self._tables.numbered(number), number, schema)
+            self._named_tables[number] = stream_table
+        return stream_table
 
 
-def _name(table: Table | None, number: int, schema: Schema | None) -> StreamTable:
+def _stream_table(table: Table | None, number: int, schema: Schema | None) -> StreamTable:
     facts: Facts = (("number", number),)
     columns = () if schema is None else schema.names
     if schema is not None:

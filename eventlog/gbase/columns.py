@@ -251,15 +251,15 @@ def _decimal(declared: Declared, text: Text) -> ColumnType:
     if len(declared.arguments) < 2:
         size = decimals.floating_size(precision)
         return ColumnType(f"{size}s", decimals.floating_load, decimals.floating_dump(precision))
-    return _fixed(precision, declared.number(1, default=0, low=0, high=precision))
+    return _fixed_decimal(precision, declared.number(1, default=0, low=0, high=precision))
 
 
 def _money(declared: Declared, text: Text) -> ColumnType:
     precision = declared.number(0, default=16, low=1, high=32)
-    return _fixed(precision, declared.number(1, default=min(2, precision), low=0, high=precision))
+    return _fixed_decimal(precision, declared.number(1, default=min(2, precision), low=0, high=precision))
 
 
-def _fixed(precision: int, scale: int) -> ColumnType:
+def _fixed_decimal(precision: int, scale: int) -> ColumnType:
     size = decimals.fixed_size(precision, scale)
     return ColumnType(
         f"{size}s", decimals.fixed_load(precision, scale), decimals.fixed_dump(precision, scale)

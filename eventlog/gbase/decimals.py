@@ -161,7 +161,7 @@ def fixed_dump(precision: int, scale: int) -> Callable[[Scalar | None], bytes]:
             _, integer, fraction = number
             if len(integer) > precision - scale or len(fraction) > scale:
                 raise NotExpressible(f"{value!r} is not a decimal({precision},{scale})")
-        return pack(_aligned(number), size)
+        return pack(_align(number), size)
 
     return dump
 
@@ -169,7 +169,7 @@ def fixed_dump(precision: int, scale: int) -> Callable[[Scalar | None], bytes]:
 def floating_dump(precision: int) -> Callable[[Scalar | None], bytes]:
     """Return the writer of a DECIMAL(p); like a server, it writes up to two digits more than declared."""
     size = floating_size(precision)
-    return lambda value: pack(_aligned(read_decimal(value)), size)
+    return lambda value: pack(_align(read_decimal(value)), size)
 
 
 def read_decimal(value: Scalar | None) -> tuple[bool, str, str] | None:
@@ -183,7 +183,7 @@ def read_decimal(value: Scalar | None) -> tuple[bool, str, str] | None:
     return match[1] == "-", match[2], (match[3] or "").rstrip("0")
 
 
-def _aligned(number: tuple[bool, str, str] | None) -> PackedNumber | None:
+def _align(number: tuple[bool, str, str] | None) -> PackedNumber | None:
     if number is None:
         return None
     negative, integer, fraction = number

@@ -237,7 +237,7 @@ class Frames:
             end = len(data) if header is None else at + header[1]
             yield from self._stream.frame(data[at:end], at)
             if header is not None:
-                self._note(data, at, header[0])
+                self._remember(data, at, header[0])
             at = end
 
     def _stale(self, data: bytes, at: int, layout: RecordLayout, size: int) -> str:
@@ -255,7 +255,7 @@ class Frames:
             return f"its sequence {sequence} is not above {last}, the last of transaction {transaction}"
         return ""
 
-    def _note(self, data: bytes, at: int, layout: RecordLayout) -> None:
+    def _remember(self, data: bytes, at: int, layout: RecordLayout) -> None:
         if layout.number in _UNNUMBERED or len(data) < at + layout.size:
             return
         sequence, transaction = _NAMED(data, at + COMMON_SIZE)

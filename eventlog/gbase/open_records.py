@@ -104,12 +104,13 @@ class OpenRecords:
             return self._from_disk(self._store.take(self), key_of)
         valid = self._valid(self._records, None)
         self._records = []
-        return _paired(valid, find_pairs(valid, key_of)) if self._has_halves else valid
+        return _join_halves(valid, find_pairs(valid, key_of)) if self._has_halves else valid
 
     def _from_disk(self, blocks: StoredBlocks, key_of: KeyOf) -> Iterator[Operation]:
         try:
             if self._has_halves:
-                yield from _paired(self._read_records(blocks), find_pairs(self._read_records(blocks), key_of))
+                pairs = find_pairs(self._read_records(blocks), key_of)
+                yield from _join_halves(self._read_records(blocks), pairs)
             else:
                 yield from self._read_records(blocks)
         finally:
@@ -177,7 +178,7 @@ def _void_from(records: Iterable[Record]) -> int | None:
     return min((record.sequence for record in records if isinstance(record, Discard)), default=None)
 
 
-def _paired(records: Iterable[RowRecord | Truncate], pairs: Pairs) -> Iterator[Operation]:
+def _join_halves(records: Iterable[RowRecord | Truncate], pairs: Pairs) -> Iterator[Operation]:
     """Yield the records with each UPDBEF joined to its UPDAFT."""
     halves: dict[int, RowRecord] = {}
     first, second = count(), count()

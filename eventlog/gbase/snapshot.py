@@ -77,7 +77,7 @@ def _number(connection: Connection, query: str) -> int | None:
 def share_lock(connection: Connection, table: CapturableTable) -> None:
     """Lock the table against changes until the transaction ends, after waiting for present writers."""
     run(connection, "set lock mode to wait 60")
-    run(connection, f"lock table {_named(table)} in share mode")
+    run(connection, f"lock table {_table_reference(table)} in share mode")
 
 
 def read_table(
@@ -98,8 +98,8 @@ def read_table(
     facts: Facts = (("number", number),)
     keys = [at for at, column in enumerate(table.columns) if column.name in table.key]
     keys.sort(key=lambda at: table.key.index(table.columns[at].name))
-    columns = ", ".join(map(_selected, table.columns))
-    query = f"select {columns} from {_named(table)}"  # noqa: S608 - names that `catalogue` has checked
+    columns = ", ".join(map(_select_item, table.columns))
+    query = f"select {columns} from {_table_reference(table)}"  # noqa: S608 - names that `catalogue` has checked
     for count, row in enumerate(fetched(connection, query), 1):
         try:
             values = [_value(column, cell) for column, cell in zip(table.columns, row, strict=True)]
@@ -114,14 +114,14 @@ def read_table(
     yield after
 
 
-def _named(table: CapturableTable) -> str:
+def _table_reference(table: CapturableTable) -> str:
     return f'"{table.table.owner}".{table.table.name}'
 
 
 _AS_TEXT: Final = ("datetime", "interval")
 
 
-def _selected(column: CapturedColumn) -> str:
+def _select_item(column: CapturedColumn) -> str:
     """Return a column as text where the driver's form of it would depend on its settings."""
     if column.declared == "date":
         return f"to_char({column.name}, '%Y-%m-%d')"

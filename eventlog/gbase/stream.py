@@ -151,7 +151,7 @@ class Stream:
                 try:
                     yield self._row(buffer, at, at + header, end, number)
                 except Corrupt as fault:
-                    yield Fault(_moved(fault, base))
+                    yield Fault(_move_fault(fault, base))
                     yield self._raw_row(buffer, at, at + header, end, number)
             else:
                 yield from self._control_record(buffer[at:end], header, scheme, number)
@@ -192,13 +192,13 @@ class Stream:
         sequence, transaction, table, flags = ROW_HEAD.unpack_from(buffer, at + COMMON_SIZE)
         schema = self._schemas.get(table)
         if schema is None:
-            return self._undescribed(buffer, at, start, end, number)
+            return self._report_undescribed(buffer, at, start, end, number)
         if start - at < schema.header_size:
             raise Corrupt(at, "header size", start - at, f"{schema.header_size} are needed for this table")
         values = schema.read_plainly(buffer, at + ROW_SIZE, start, end)
         return RowRecord(number, sequence, transaction, table, flags, schema, values, None, end - at)
 
-    def _undescribed(self, buffer: bytes, at: int, start: int, end: int, number: int) -> RowRecord:
+    def _report_undescribed(self, buffer: bytes, at: int, start: int, end: int, number: int) -> RowRecord:
         """Return a fault for a row of a table without a known schema; it is reported once."""
         row = self._raw_row(buffer, at, start, end, number)
         if row.table in self._schemas:
@@ -225,7 +225,7 @@ class Stream:
             return
         head: Head = layout.make(layout.struct.unpack_from(record, COMMON_SIZE))
         if isinstance(head, TabSchem):
-            yield from self._described(head, record, header)
+            yield from self._read_schema_record(head, record, header)
         elif isinstance(head, Error):
             yield Failed(head, record[header:].rstrip(b"\0").decode("utf-8", "replace"))
         elif isinstance(head, BeginTx | CommTx) and moment(head.time) is None:
@@ -250,7 +250,7 @@ class Stream:
             return Corrupt(self.offset + 4, "payload size", size, f"{layout.number.name} has no payload")
         return None
 
-    def _described(self, head: TabSchem, record: bytes, header: int) -> Iterator[Item]:
+    def _read_schema_record(self, head: TabSchem, record: bytes, header: int) -> Iterator[Item]:
         if head.flags:
             must = Corrupt(self.offset + 20, "flags", head.flags, "this word of TABSCHEM must be 0")
             yield Fault(must, note=True)
@@ -306,5 +306,5 @@ class Stream:
         return Fault(Corrupt(self.offset, "record", f"{len(data)} bytes", f"it is cut off: {needed}"), data)
 
 
-def _moved(fault: Corrupt, base: int) -> Corrupt:
+def _move_fault(fault: Corrupt, base: int) -> Corrupt:
     return Corrupt(fault.offset + base, *fault.args[1:])

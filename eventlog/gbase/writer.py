@@ -184,14 +184,14 @@ class _Writer:
     def _schema(self, change: Change, table: Table | None) -> Schema | None:
         text = change.fact("columns")
         if isinstance(text, str):
-            return self._read(text)
+            return self._read_schema(text)
         if change.raw is not None or table is None or not table.columns:
             return None
-        stated = {name: f"{_name(name)} {column.type}" for name, column in table.columns.items()}
-        ordered = self._read(", ".join(stated.values()))
-        return self._read(", ".join(stated[name] for name in ordered.names))
+        stated = {name: f"{_quote_name(name)} {column.type}" for name, column in table.columns.items()}
+        ordered = self._read_schema(", ".join(stated.values()))
+        return self._read_schema(", ".join(stated[name] for name in ordered.names))
 
-    def _read(self, text: str) -> Schema:
+    def _read_schema(self, text: str) -> Schema:
         schema = self._schemas.get(text)
         if schema is None:
             schema = self._schemas[text] = read_schema(text, self._form)
@@ -234,6 +234,6 @@ def _within(number: int, bits: int) -> int:
     return number
 
 
-def _name(name: str) -> str:
+def _quote_name(name: str) -> str:
     """Return a column's name as a schema text has it."""
     return name if _PLAIN_NAME.fullmatch(name) else '"' + name.replace('"', '""') + '"'

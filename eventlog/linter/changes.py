@@ -101,7 +101,7 @@ class QueueReader:
             nodes = {}
             for node, (count, oldest) in marks.items():
                 delivered = self._delivered.get(node, ())[:count]
-                nodes[node] = self._since.of(node).advanced(delivered, oldest, order, read_all)
+                nodes[node] = self._since.of(node).advance(delivered, oldest, order, read_all)
             return QueueState(order, nodes)
 
         return state
@@ -216,7 +216,7 @@ class QueueReader:
             raise WrongRow(f"TYP is {part.typ}, {typ.name}, which has one part, but LEN2 is {len(second)}")
         if (missing := operation.missing) and not self._reading.keep_contradictions:
             raise WrongRow(f"TYP is {part.typ}, {typ.name}, but {missing}")
-        named = self._name(part)
+        named = self._queue_table(part)
         before, after = (None, first) if typ is Typ.INSERT and not second else (first, second or None)
         change = Change(
             _OPS.get(typ, Op.UPDATE),
@@ -257,7 +257,7 @@ class QueueReader:
     def _time(self, data: bytes) -> str | None:
         return load_time(data, self._order.order or "big") if data else None
 
-    def _name(self, part: QueueRow) -> QueueTable:
+    def _queue_table(self, part: QueueRow) -> QueueTable:
         table = None if part.tabnum_src is None else self._tables.numbered(part.tabnum_src)
         if table is not None:
             return QueueTable(table, table.schema, table.name, self._layouts[table])

@@ -44,7 +44,7 @@ class QueueProgress(NamedTuple):
             return False
         return not (date and self.start.date) or not is_earlier(self.start.date, date, order)
 
-    def advanced(
+    def advance(
         self, delivered: Sequence[Commit], oldest: QueueRow | None, order: str, read_all: bool
     ) -> QueueProgress:
         """Return the progress after a run that delivered these COMMITs.

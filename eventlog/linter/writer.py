@@ -99,14 +99,14 @@ class _Writer:
         if change.op is Op.TRUNCATE:
             raise NotExpressible("a queue has no operation that empties a table")
         typ = _BLOB_TYPS[blob] if isinstance(blob, str) and blob in _BLOB_TYPS else _TYPS[change.op]
-        raw = change.raw if change.raw is not None else self._encoded(change)
+        raw = change.raw if change.raw is not None else self._encode_images(change)
         if typ is Typ.INSERT and raw.before is None:
             return typ, raw.after or b"", b""
         if typ is Typ.UPDATE and (raw.before is None or raw.after is None):
             raise NotExpressible("an update has both images, but one side was not captured")
         return typ, raw.before or b"", raw.after or b""
 
-    def _encoded(self, change: Change) -> Raw:
+    def _encode_images(self, change: Change) -> Raw:
         table = self._tables.of(change.schema, change.table)
         layout = None if table is None else read_layout(str(table), table.linter)
         if layout is None:

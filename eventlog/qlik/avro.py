@@ -156,10 +156,10 @@ def dump_schema(schema: Schema) -> str:
 def foreign(text: str) -> Schema:
     """Return a schema that came with a message, ready for use."""
     with _of_schemas():
-        return _parse(stated(text))
+        return _parse(load_schema(text))
 
 
-def stated(text: str) -> Schema:
+def load_schema(text: str) -> Schema:
     """Return a schema that came with a message, as it was written: JSON needs no more of it."""
     if len(text) > _MAX_SCHEMA:
         raise InvalidAvro(f"an Avro schema of {len(text)} characters: at most {_MAX_SCHEMA} are read")

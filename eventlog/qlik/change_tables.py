@@ -27,7 +27,7 @@ from eventlog.qlik.headers import header_time_setting, read_heading
 from eventlog.qlik.mask import MaskOrder
 from eventlog.qlik.numbering import SequenceMemory, load_memory, memory_of, number, without_no_ops
 from eventlog.qlik.row_pairs import DOCUMENTED, OrderFinder, pair
-from eventlog.qlik.rows import Cells, ChangeRow, RowReader, RowWriter
+from eventlog.qlik.rows import Cells, ChangeRow, ChangeRowWriter, RowReader
 from eventlog.qlik.structure import MAX_COLUMNS, DataColumn, Structure, observe, structure_of, with_key
 
 SUFFIX = "__ct"
@@ -111,14 +111,14 @@ def read_structure(
         described = with_key(structure_of(described_table), described_table.key) if described_table else None
     if described is None:
         return Structure(schema, table, tuple(DataColumn(name) for name in data))
-    described_columns = [_described(described, name) for name in data]
+    described_columns = [_describe_column(described, name) for name in data]
     key = {c.key_position for c in described_columns}
     has_whole_key = all(described.columns[i].key_position in key for i in described.key)
     columns = described_columns if has_whole_key else [DataColumn(c.name, c.spec) for c in described_columns]
     return Structure(schema, table, tuple(columns))
 
 
-def _described(structure: Structure, name: str) -> DataColumn:
+def _describe_column(structure: Structure, name: str) -> DataColumn:
     """Return the description of a column: by its exact name, else by the only one that differs in case."""
     place = structure.index.get(name)
     if place is None:
@@ -204,7 +204,7 @@ class ChangeTable:
 
     structure: Structure
     sheet: Sheet
-    writer: RowWriter
+    writer: ChangeRowWriter
 
 
 def write(changes: Iterable[Change], tables: Tables, settings: TableSettings) -> Iterator[SheetRow | Refused]:
@@ -268,7 +268,7 @@ def change_table(
         SheetColumn(c.name, _sheet_type(c)) for c in structure.columns
     )
     order = DOCUMENTED if settings.mask_order == "auto" else MaskOrder(settings.mask_order)
-    writer = RowWriter(
+    writer = ChangeRowWriter(
         structure, row_plans.dumping_cells(structure.columns), names, order, settings.before_images
     )
     return ChangeTable(structure, Sheet(sheet_name(structure, tables, settings.suffix), columns), writer)

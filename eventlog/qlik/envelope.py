@@ -91,14 +91,14 @@ def _of_2016(message: Mapping[str, Any]) -> Body:
     headers = {**message, "operation": _LETTERS.get(op, op)}
     return Body(
         headers,
-        _joined(message.get("data")),
-        _joined(message.get("bu_data")),
+        _merge_columns(message.get("data")),
+        _merge_columns(message.get("bu_data")),
         message.get("schema"),
         message.get("table"),
     )
 
 
-def _joined(columns: Any) -> dict[str, Any] | None:
+def _merge_columns(columns: Any) -> dict[str, Any] | None:
     if columns is None:
         return None
     if not isinstance(columns, Sequence) or not all(isinstance(c, dict) for c in columns):

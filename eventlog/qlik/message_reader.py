@@ -42,11 +42,12 @@ class RegisteredSchemas:
         self._metadata_by_id = {number: message for number, message in numbered if number is not None}
         self._keys: set[tuple[int, int]] = set()  # schemas of messages and of keys that belong together
 
-    def of(self, number: int) -> Metadata:
+    def metadata_of(self, number: int) -> Metadata:
         """Return the metadata in the schema of a message."""
         table_metadata = self._metadata_by_id.get(number)
         if table_metadata is None:
-            table_metadata = self._metadata_by_id[number] = metadata.registered(number, self._schema(number))
+            table_metadata = metadata.read_registered(number, self._schema(number))
+            self._metadata_by_id[number] = table_metadata
         return table_metadata
 
     def learn_key(self, message: bytes, key: bytes) -> bool:
@@ -59,7 +60,7 @@ class RegisteredSchemas:
         numbers = avro.unframe(message)[0], avro.unframe(key)[0]
         if numbers in self._keys:
             return False
-        self._metadata_by_id[numbers[0]] = with_key(self.of(numbers[0]), self._schema(numbers[1]))
+        self._metadata_by_id[numbers[0]] = with_key(self.metadata_of(numbers[0]), self._schema(numbers[1]))
         self._keys.add(numbers)
         return True
 
@@ -223,7 +224,7 @@ class MessageReader:
         return table_metadata.data_schema
 
     def _body_of_registry(self, number: int, record: bytes) -> Body:
-        table_metadata = self._registered.of(number)
+        table_metadata = self._registered.metadata_of(number)
         self.metadata_by_id[table_metadata.schema_id] = table_metadata
         return envelope.body(
             avro.decode(avro.foreign(table_metadata.data_schema), record), table_metadata.schema_id
@@ -239,7 +240,7 @@ class MessageReader:
 
     def _reader(self, body: Body, names: tuple[str, ...]) -> RecordReader:
         table_metadata = self.metadata_by_id.get(body.schema_id or "")
-        schema, table = self._name(body, table_metadata)
+        schema, table = self._table_name(body, table_metadata)
         described = table_metadata.structure if table_metadata else None
         message_structure = read_structure(schema, table, names, self._tables, described)
         if described is None:
@@ -260,7 +261,7 @@ class MessageReader:
         if self._settings.on_structure is not None:
             self._settings.on_structure(structure)
 
-    def _name(self, body: Body, table_metadata: Metadata | None) -> tuple[str | None, str]:
+    def _table_name(self, body: Body, table_metadata: Metadata | None) -> tuple[str | None, str]:
         """Return schema and table: from the message, its headers, its metadata, or the settings, in this
         order.
         """

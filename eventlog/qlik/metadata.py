@@ -101,7 +101,7 @@ _LOGICAL = {
 _REGISTRY = "registry:"  # before the id of a schema
 
 
-def registered(number: int, schema: str) -> Metadata:
+def read_registered(number: int, schema: str) -> Metadata:
     """Return the metadata in a schema of a registry; its namespace ends in the names of schema and table."""
     record = avro.foreign(schema)
     data = next((f["type"] for f in record.get("fields", ()) if f["name"] == "data"), None)

@@ -83,7 +83,7 @@ class RecordReader:
             key, fields = self._update(cells, self._load(cells), masks, body.before)
         else:
             key, fields = self._insert(self._load(tuple(data.values())), masks)
-        return self._make(op, key, fields, headers)
+        return self._make_change(op, key, fields, headers)
 
     def _values(self, row: Mapping[str, Any] | None) -> Sequence[Value]:
         if row is None:
@@ -162,7 +162,7 @@ class RecordReader:
             raise InvalidMask(f"{name} {data.hex().upper()} in {order} byte order: {fault}")
         return tuple([bits >> place & 1 == 1 for place in self._places])
 
-    def _make(self, op: Op, key: Key, fields: tuple[Field, ...], headers: Mapping[str, Any]) -> Change:
+    def _make_change(self, op: Op, key: Key, fields: tuple[Field, ...], headers: Mapping[str, Any]) -> Change:
         get = headers.get
         position = get("changeSequence") or None
         if position is not None:
@@ -347,7 +347,7 @@ def _message_fields(metadata: Metadata | None, style: Style) -> tuple[bool, tupl
     schema = (
         avro.data_schema((), style.logical, style.names, style.external)
         if metadata is None
-        else avro.stated(metadata.data_schema)
+        else avro.load_schema(metadata.data_schema)
     )
     try:
         fields = {f["name"]: f["type"] for f in schema["fields"]}

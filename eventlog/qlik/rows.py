@@ -107,15 +107,15 @@ class RowReader:
         """Return whether two rows are equal, whatever their containers."""
         pair = first, second
         if first.mask != second.mask:
-            first_marks, second_marks = (row.table.marked(row, order) for row in pair)
+            first_marks, second_marks = (row.table.marked_columns(row, order) for row in pair)
             if first_marks != second_marks:
                 return False
         if first.table.structure.names != second.table.structure.names:
-            return first.table.supplied(first) == second.table.supplied(second)
+            return first.table.supplied_values(first) == second.table.supplied_values(second)
         first_text, second_text = (repr(row.table._plan(row.data)) for row in pair)
         return first.data == second.data or first_text == second_text
 
-    def marked(self, row: ChangeRow, order: MaskOrder) -> frozenset[str] | None:
+    def marked_columns(self, row: ChangeRow, order: MaskOrder) -> frozenset[str] | None:
         """Return the columns whose bits a mask sets, however many zero bytes it has; None where there is no
         mask.
         """
@@ -123,12 +123,12 @@ class RowReader:
             return None
         return frozenset(self.structure.names[i].lower() for i in self._masks_of(row.mask, order).places)
 
-    def supplied(self, row: ChangeRow) -> dict[str, str]:
+    def supplied_values(self, row: ChangeRow) -> dict[str, str]:
         """Return the values of a row by their columns; what is null may be a column that was added later."""
         cells = zip(self.structure.names, self._plan(row.data), strict=True)
         return {name.lower(): str(value) for name, value in cells if value is not None}
 
-    def aligned(self, image: ChangeRow) -> ChangeRow:
+    def align_image(self, image: ChangeRow) -> ChangeRow:
         """Return a B row with its values in the order of this source's columns."""
         names, image_names = self.structure.names, image.table.structure.names
         if names == image_names:
@@ -136,7 +136,7 @@ class RowReader:
         values_by_name = {name.lower(): value for name, value in zip(image_names, image.data, strict=True)}
         return image._replace(data=tuple(values_by_name.get(name.lower(), ABSENT) for name in names))
 
-    def contradicted(self, row: ChangeRow, image: ChangeRow, order: MaskOrder) -> str | None:
+    def contradicted_column(self, row: ChangeRow, image: ChangeRow, order: MaskOrder) -> str | None:
         """Return a column whose bit is clear and whose value differs from the B row."""
         if row.mask is None:
             return None
@@ -158,7 +158,7 @@ class RowReader:
     def change(self, row: ChangeRow, image: ChangeRow | None, order: MaskOrder) -> Change:
         """Return the change of a row, with its B row if there is one."""
         if row.letter == "T":
-            return self._make(Op.TRUNCATE, row, (), ())
+            return self._make_change(Op.TRUNCATE, row, (), ())
         values = self._plan(row.data)
         masks = _NO_MASK if row.mask is None else self._masks_of(row.mask, order)
         if row.letter == "I":
@@ -201,7 +201,7 @@ class RowReader:
         op = Op.SNAPSHOT if row.seq == "" else Op.INSERT
         after = sides.inserted(values, masks)
         fields = make_fields(self.structure.names, repeat(ABSENT), after, ABSENT in after)
-        return self._make(op, row, self.structure.key_of(after), fields)
+        return self._make_change(op, row, self.structure.key_of(after), fields)
 
     def _delete(self, row: ChangeRow, values: Sequence[Value], masks: Masks) -> Change:
         before = sides.deleted(values, masks)
@@ -209,7 +209,7 @@ class RowReader:
         if not self.structure.key and masks.changed is not None:  # the mask of a D row names the key
             key = tuple((self.structure.names[i], values[i]) for i in masks.places)
         fields = make_fields(self.structure.names, before, repeat(ABSENT), ABSENT in before)
-        return self._make(Op.DELETE, row, key, fields)
+        return self._make_change(Op.DELETE, row, key, fields)
 
     def _update(
         self, row: ChangeRow, image: ChangeRow | None, values: Sequence[Value], masks: Masks
@@ -227,13 +227,13 @@ class RowReader:
         if has_absent:
             key_side = [b if a is ABSENT else a for b, a in zip(before, after, strict=True)]
         fields = make_fields(self.structure.names, before, after, has_absent)
-        return self._make(Op.UPDATE, row, self.structure.key_of(key_side), fields)
+        return self._make_change(Op.UPDATE, row, self.structure.key_of(key_side), fields)
 
     def _before(self, image: ChangeRow) -> Sequence[Side]:
         cells = zip(image.data, self._plan(image.data), strict=True)
         return [ABSENT if cell is ABSENT else value for cell, value in cells]
 
-    def _make(self, op: Op, row: ChangeRow, key: Key, fields: tuple[Field, ...]) -> Change:
+    def _make_change(self, op: Op, row: ChangeRow, key: Key, fields: tuple[Field, ...]) -> Change:
         cells = row.cells
         transaction, time = self._circumstance(cells)
         return make_change(
@@ -290,7 +290,7 @@ def _time(cell: object, form: str) -> str | None:
     return None if form != ISO and time.startswith(_NO_TIME) else time
 
 
-class RowWriter:
+class ChangeRowWriter:
     """Writes the changes of one table as rows of its change table."""
 
     def __init__(

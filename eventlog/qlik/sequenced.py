@@ -61,14 +61,14 @@ class SourcePlaces:
         """Return the place of the next record, or None if it lies outside what is read."""
         mark = self.mark()
         self._greatest = max(self._greatest, seq or "")
-        return self._placed(mark, seq, table)
+        return self._place_of(mark, seq, table)
 
     def place_late(self, mark: SequenceMark, seq: str | None, table: int) -> SequencePlace | None:
         """Return the place of a record that was marked before; such records are placed in their order."""
         self._greatest_late = max(self._greatest_late, seq or "")
-        return self._placed(SequenceMark(mark.number, max(mark.greatest, self._greatest_late)), seq, table)
+        return self._place_of(SequenceMark(mark.number, max(mark.greatest, self._greatest_late)), seq, table)
 
-    def _placed(self, mark: SequenceMark, seq: str | None, table: int) -> SequencePlace | None:
+    def _place_of(self, mark: SequenceMark, seq: str | None, table: int) -> SequencePlace | None:
         if not seq:
             return SequencePlace(mark.greatest, True, self._source, self._source, mark.number)
         if seq <= self._since:

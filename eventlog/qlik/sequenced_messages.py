@@ -66,17 +66,17 @@ class MessageSequencer:
             elif len(self._early) < MAX_EARLY and self.reader.awaits(record.value) is not None:
                 self._early.append(_Early(source, record, places, places.mark()))
             else:
-                yield from self._read(source, record, places)
+                yield from self._read_change(source, record, places)
         yield from self.reader.notices()
 
     def flush(self) -> Iterator[SequencedMessage | Refused]:
         """Yield the messages that waited for metadata, after everything was read."""
         for early in self._early:
-            yield from self._read(*early)
+            yield from self._read_change(*early)
         self._early.clear()
         yield from self.reader.notices()
 
-    def _read(
+    def _read_change(
         self,
         source: Source[Object],
         record: Object,
@@ -100,7 +100,7 @@ class MessageSequencer:
 
     def join(self, messages: Callable[[], Iterable[SequencedMessage]]) -> Iterator[Placed | Refused]:
         """Yield the changes in the order of their places, each once; then what was repeated."""
-        yield from self.joined(messages())
+        yield from self.join_sorted(messages())
         for tally in self.tallies:
             yield from tally.warnings()
 
@@ -109,12 +109,12 @@ class MessageSequencer:
         """Return the counters that are reported when all is joined."""
         return (self._repeats,)
 
-    def joined(self, messages: Iterable[SequencedMessage]) -> Iterator[Placed | Refused]:
+    def join_sorted(self, messages: Iterable[SequencedMessage]) -> Iterator[Placed | Refused]:
         """Yield the changes of sorted messages, each once, without reports."""
         for place, group in groupby(messages, key=_table_and_sequence):
             place_messages = list(group)
             if place[1] or len(place_messages) == 1:  # place[1]: without a sequence
-                yield from map(_placed, place_messages)
+                yield from map(_placed_change, place_messages)
             else:
                 yield from self._of_sequence(place_messages)
 
@@ -131,9 +131,9 @@ class MessageSequencer:
             yield self._repeats.add(_table(message.change), message.where, message.raw)
         deleted, inserted = by_op.get(Op.DELETE), by_op.get(Op.INSERT)
         if len(by_op) == 1:
-            yield from map(_placed, by_op.values())
+            yield from map(_placed_change, by_op.values())
         elif len(by_op) == 2 and deleted and inserted and deleted.change.key != inserted.change.key:
-            yield from map(_placed, (deleted, inserted))
+            yield from map(_placed_change, (deleted, inserted))
         else:
             yield from _contradiction(messages, f"as {', '.join(sorted(by_op))}, which are no one change")
 
@@ -169,7 +169,7 @@ def _content(change: Change) -> str:
     return repr((change.op, change.schema, change.table, change.key, change.fields))
 
 
-def _placed(message: SequencedMessage) -> Placed:
+def _placed_change(message: SequencedMessage) -> Placed:
     return Placed(*message[1:])
 
 

@@ -154,7 +154,7 @@ class RowSequencer:
 
     def join(self, rows: Callable[[], Iterable[SequencedRow]]) -> Iterator[Placed | Refused]:
         """Yield the changes of the rows, which `rows` returns sorted, then the reports."""
-        yield from self.joined(rows())
+        yield from self.join_sorted(rows())
         for tally in self.tallies:
             yield from tally.warnings()
 
@@ -163,7 +163,7 @@ class RowSequencer:
         """Return the counters that are reported when all is joined."""
         return self._lone, self._repeats
 
-    def joined(self, rows: Iterable[SequencedRow]) -> Iterator[Placed | Refused]:
+    def join_sorted(self, rows: Iterable[SequencedRow]) -> Iterator[Placed | Refused]:
         """Yield the changes of sorted rows, without reports."""
         for finder in self._finders:
             finder.use_default()
@@ -202,14 +202,14 @@ class RowSequencer:
             if not self._same(first, row):
                 yield from self._contradiction(rows, f"with different values as {row.letter} rows")
                 return
-            yield self._repeats.add(str(row.table.structure), _at(row), row.raw)
+            yield self._repeats.add(str(row.table.structure), _where(row), row.raw)
         image = by_letter.pop("B", None)
         if image is not None and "U" not in by_letter:
             yield self._refuse_lone_image(image)
             image = None
-        yield from self._stated([by_letter[letter] for letter in sorted(by_letter)], image)
+        yield from self._changes_of([by_letter[letter] for letter in sorted(by_letter)], image)
 
-    def _stated(self, rows: list[ChangeRow], image: ChangeRow | None) -> Iterator[Placed | Refused]:
+    def _changes_of(self, rows: list[ChangeRow], image: ChangeRow | None) -> Iterator[Placed | Refused]:
         letters = "".join(row.letter for row in rows)
         if letters == "DI":
             changes = [self._change(row, None) for row in rows]
@@ -221,32 +221,32 @@ class RowSequencer:
             difference = f"as rows {', '.join(letters)}, which are no one change"
             yield from self._contradiction(all_rows, difference)
         elif rows:
-            yield from self._paired(rows[0], image)
+            yield from self._update_change(rows[0], image)
 
-    def _paired(self, row: ChangeRow, image: ChangeRow | None) -> Iterator[Placed | Refused]:
+    def _update_change(self, row: ChangeRow, image: ChangeRow | None) -> Iterator[Placed | Refused]:
         if image is None:
             yield self._change(row, None)
             return
-        aligned = row.table.aligned(image)
+        align_image = row.table.align_image(image)
         try:
-            column = row.table.contradicted(row, aligned, self._order(row))
+            column = row.table.contradicted_column(row, align_image, self._order(row))
         except EventlogError:
             column = None  # what is wrong with the row is reported with it
         if column is None:
-            yield self._change(row, aligned)
+            yield self._change(row, align_image)
             return
         reason = f"B row of change_seq {row.seq}: {column} is another in the U row, but not in its mask"
-        yield Refused(_at(image), reason, _raw(image))
+        yield Refused(_where(image), reason, _raw(image))
         yield self._change(row, None)
 
     def _contradiction(self, rows: Sequence[ChangeRow], difference: str) -> Iterator[Refused]:
         """Yield rows that are refused together, and their transactions with them."""
         for row in rows:
             reason = f"change_seq {row.seq} of {row.table.structure} is there {difference}"
-            yield Refused(_at(row), reason, _raw(row), spoils=row.table.transaction(row))
+            yield Refused(_where(row), reason, _raw(row), spoils=row.table.transaction(row))
 
     def _refuse_lone_image(self, image: ChangeRow) -> Refused:
-        return self._lone.add(str(image.table.structure), _at(image), _raw(image))
+        return self._lone.add(str(image.table.structure), _where(image), _raw(image))
 
     def _same(self, first: ChangeRow, second: ChangeRow) -> bool:
         order = self._finder_of[first.table].order or DOCUMENTED
@@ -262,10 +262,10 @@ class RowSequencer:
         raw = row.raw if image is None or image.raw is None else image.raw + (row.raw or b"")
         try:
             change = row.table.change(row, image, self._order(row))
-            image_where = "" if image is None else _at(image)
-            return Placed(change, _at(row), raw, row.table.source.name, row.where, image_where)
+            image_where = "" if image is None else _where(image)
+            return Placed(change, _where(row), raw, row.table.source.name, row.where, image_where)
         except EventlogError as fault:
-            return Refused(_at(row), str(fault), raw or _raw(row))
+            return Refused(_where(row), str(fault), raw or _raw(row))
 
 
 def _table_and_sequence(row: SequencedRow) -> tuple[Any, ...]:
@@ -277,7 +277,7 @@ def _table_and_letters(rows: Sequence[ChangeRow]) -> tuple[str, str]:
     return str(rows[0].table.structure), (rows[0].seq or "") + "".join(sorted({row.letter for row in rows}))
 
 
-def _at(row: ChangeRow) -> str:
+def _where(row: ChangeRow) -> str:
     return row.table.source.at(row.where)
 
 

@@ -134,7 +134,7 @@ def observe(described: Structure | None, change: Change) -> Structure:
     structure = described or Structure(change.schema, change.table, ())
     columns = {c.name: c for c in structure.columns}
     places = {name: position for position, (name, _) in enumerate(change.key, 1)}
-    captured = _captured(str(change.fact("columns") or ""))
+    captured = _captured_columns(str(change.fact("columns") or ""))
     named = {field.column for field in change.fields}
     keys = [Field(name, ABSENT, value) for name, value in change.key if name not in named]
     for name, before, after in (*keys, *change.fields):
@@ -150,7 +150,7 @@ def observe(described: Structure | None, change: Change) -> Structure:
 
 
 @lru_cache(maxsize=1000)
-def _captured(text: str) -> dict[str, DataColumn]:
+def _captured_columns(text: str) -> dict[str, DataColumn]:
     """Return the columns of the schema record of a capture by their names."""
     stated = filter(None, map(read_definition, definitions(text)))
     return {

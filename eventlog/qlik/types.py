@@ -70,7 +70,7 @@ def _refuse(value: object, expected: str) -> InvalidValue:
 # --- reading: from what a container or a decoder hands over to a value of the model
 
 
-def _ranged(low: int, high: int) -> Load:
+def _ranged_integer(low: int, high: int) -> Load:
     """Return what reads an integer, and refuses one outside of these bounds."""
 
     def load_ranged(value: Any, spec: Spec) -> Value:
@@ -322,11 +322,11 @@ _DUMP_NUMERIC = dict.fromkeys((str, int, float), _dump_numeric)
 _DUMP_DECIMAL = dict.fromkeys((str, int), exact_decimal)
 
 
-def _named(name: str) -> Callable[[Spec], Schema]:
+def _avro(name: str) -> Callable[[Spec], Schema]:
     return lambda spec: name
 
 
-def _annotated(name: str, logical: str) -> Callable[[Spec], Schema]:
+def _logical_type(name: str, logical: str) -> Callable[[Spec], Schema]:
     return lambda spec: {"type": name, "logicalType": logical}
 
 
@@ -339,18 +339,18 @@ def _decimal(spec: Spec) -> Schema:
 
 
 def _text(name: str, lob: bool = False) -> DataType:
-    return DataType(name, _LOAD_TEXT, _DUMP_TEXT, "string", _DUMP_TEXT, _named("string"), _DUMP_TEXT, lob)
+    return DataType(name, _LOAD_TEXT, _DUMP_TEXT, "string", _DUMP_TEXT, _avro("string"), _DUMP_TEXT, lob)
 
 
 def _binary(name: str, lob: bool = False) -> DataType:
-    return DataType(name, _LOAD_BYTES, _DUMP_HEX, "bytes", _DUMP_BYTES, _named("bytes"), _DUMP_BYTES, lob)
+    return DataType(name, _LOAD_BYTES, _DUMP_HEX, "bytes", _DUMP_BYTES, _avro("bytes"), _DUMP_BYTES, lob)
 
 
 def _integer(name: str, avro: str) -> DataType:
     bits, unsigned = 8 * int(name[-1]), name.startswith("U")
     low, high = (0, 2**bits - 1) if unsigned else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
-    loads = dict.fromkeys((int, str, float, decimal.Decimal), _ranged(low, high))
-    return DataType(name, loads, _DUMP_INT, avro, _DUMP_INT, _named(avro), _DUMP_INT)
+    loads = dict.fromkeys((int, str, float, decimal.Decimal), _ranged_integer(low, high))
+    return DataType(name, loads, _DUMP_INT, avro, _DUMP_INT, _avro(avro), _DUMP_INT)
 
 
 def _exact(name: str) -> DataType:
@@ -361,14 +361,14 @@ def _moment_type(
     name: str, loads: Mapping[type, Load | None], dump: Dump, avro: str, logical: str, as_logical: Dump
 ) -> DataType:
     text: dict[type, Dump | None] = {str: dump}
-    return DataType(name, loads, text, "string", text, _annotated(avro, logical), {str: as_logical})
+    return DataType(name, loads, text, "string", text, _logical_type(avro, logical), {str: as_logical})
 
 
 # Replicate User Guide, "Kafka target data types", and its tables for Confluent and Amazon MSK.
 DATA_TYPES: dict[str, DataType] = {
     data_type.name: data_type
     for data_type in (
-        DataType("BOOLEAN", _LOAD_BOOL, _DUMP_BOOL, "boolean", _DUMP_BOOL, _named("boolean"), _DUMP_BOOL),
+        DataType("BOOLEAN", _LOAD_BOOL, _DUMP_BOOL, "boolean", _DUMP_BOOL, _avro("boolean"), _DUMP_BOOL),
         _binary("BYTES"),
         _binary("BLOB", lob=True),
         _moment_type("DATE", _LOAD_DATE, _LOAD_DATE[str] or _plain, "int", "date", _dump_days),
@@ -382,8 +382,8 @@ DATA_TYPES: dict[str, DataType] = {
         _integer("UINT2", "int"),
         _integer("UINT4", "long"),
         _exact("UINT8"),
-        DataType("REAL4", _LOAD_REAL4, _DUMP_REAL4, "float", _DUMP_SINGLE, _named("float"), _DUMP_SINGLE),
-        DataType("REAL8", _LOAD_REAL8, _DUMP_REAL8, "double", _DUMP_DOUBLE, _named("double"), _DUMP_DOUBLE),
+        DataType("REAL4", _LOAD_REAL4, _DUMP_REAL4, "float", _DUMP_SINGLE, _avro("float"), _DUMP_SINGLE),
+        DataType("REAL8", _LOAD_REAL8, _DUMP_REAL8, "double", _DUMP_DOUBLE, _avro("double"), _DUMP_DOUBLE),
         _exact("NUMERIC"),
         _text("STRING"),
         _text("WSTRING"),

@@ -161,19 +161,20 @@ def _no_counterpart(element: etree._Element) -> NotExpressible:
 
 
 def _add(event: _Event) -> tuple[Op, Iterable[Field]]:
-    return Op.INSERT, [_added(event, attr) for attr in event.children("add-attr")]
+    return Op.INSERT, [_read_addition(event, attr) for attr in event.children("add-attr")]
 
 
-def _added(event: _Event, attr: etree._Element) -> Field:
+def _read_addition(event: _Event, attr: etree._Element) -> Field:
     name, column = event.column(attr)
     return Field(name, ABSENT, one_or_many(event.values(attr, column)))
 
 
 def _modify(event: _Event) -> tuple[Op, Iterable[Field]]:
-    return Op.UPDATE, [field for attr in event.children("modify-attr") for field in _modified(event, attr)]
+    attributes = event.children("modify-attr")
+    return Op.UPDATE, [field for attr in attributes for field in _read_modification(event, attr)]
 
 
-def _modified(event: _Event, attr: etree._Element) -> Iterator[Field]:
+def _read_modification(event: _Event, attr: etree._Element) -> Iterator[Field]:
     """Return a removal and the following addition as one field; any other order gives a field each."""
     name, column = event.column(attr)
     open_field: Field | None = None

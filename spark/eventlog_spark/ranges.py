@@ -68,7 +68,7 @@ class RangeJoin:
 
     def _changes(self, batches: Iterable[pa.RecordBatch], good: Good) -> Iterator[Change]:
         """Yield the changes of a range, in their order."""
-        joined = self.sequencer.joined(good(self.records(batches)))
+        joined = self.sequencer.join_sorted(good(self.records(batches)))
         return good(publishable(self._of_transactions(joined, good), self.tables))
 
     def _of_transactions(self, joined: Iterable[Any], good: Good) -> Iterator[Change]:

@@ -25,7 +25,7 @@ from eventlog.core.tables import Tables
 from eventlog.qlik.message_reader import MessageReader
 from eventlog.qlik.message_settings import MessageSettings
 from eventlog.qlik.message_writer import MessageWriter
-from eventlog.qlik.metadata import registered
+from eventlog.qlik.metadata import read_registered
 from eventlog.qlik.structure import DataColumn, Structure
 from eventlog.qlik.types import Spec
 from eventlog.sources.place_settings import KafkaSettings
@@ -128,7 +128,7 @@ def test_a_key_that_names_other_columns_changes_nothing() -> None:
     for strange in (key, b"", b"text", b"\0\0"):
         (change,) = reader.run([Source("t", "t", (), [Object(1, message, None, strange)])])
         assert change.key == ()  # type: ignore[union-attr]
-    assert registered(1, schemas.of(2)).structure.key == ()
+    assert read_registered(1, schemas.of(2)).structure.key == ()
 
 
 # --- who we are to a registry

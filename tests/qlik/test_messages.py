@@ -423,7 +423,7 @@ def test_the_wire_format_of_confluent() -> None:
 
 def test_a_schema_of_a_registry_names_the_table() -> None:
     schema = {**DATA_SCHEMA, "namespace": "com.attunity.queue.msg.task.employees.salaries"}
-    structure = metadata.registered(1, json.dumps(schema)).structure
+    structure = metadata.read_registered(1, json.dumps(schema)).structure
     assert (structure.schema, structure.table, structure.names) == ("employees", "salaries", tuple(TYPES))
 
 

@@ -25,14 +25,16 @@ def main() -> int:
     parser.add_argument("--runs", type=int, default=1, help="seeds, one after another (1)")
     parser.add_argument("--database", choices=KILLABLE, action="append", help="only this one")
     parser.add_argument("--mode", choices=MODES, action="append", help="of finishing, or compare")
-    given = parser.parse_args()
-    seeds = range(given.seed, given.seed + given.runs)
+    arguments = parser.parse_args()
+    seeds = range(arguments.seed, arguments.seed + arguments.runs)
     logging.getLogger("sqlalchemy.pool").setLevel(logging.CRITICAL)  # our connections are cut, too
     failed = 0
-    for seed, product, mode in itertools.product(seeds, given.database or KILLABLE, given.mode or MODES):
+    for seed, product, mode in itertools.product(
+        seeds, arguments.database or KILLABLE, arguments.mode or MODES
+    ):
         folder = Path(tempfile.mkdtemp(prefix="chaos-"))
-        outcome = run(product, mode, given.seconds, seed, folder)
-        print(f"{product}, {mode}, seed {seed}, {given.seconds:g} s: {outcome.reported}", flush=True)
+        outcome = run(product, mode, arguments.seconds, seed, folder)
+        print(f"{product}, {mode}, seed {seed}, {arguments.seconds:g} s: {outcome.reported}", flush=True)
         for fault in outcome.faults:
             print(f"  FAULT {fault}", flush=True)
         if outcome.faults:

@@ -18,7 +18,7 @@ FUNCTION = (
     "create function keep_audit() returns trigger language plpgsql as 'begin " + KEEP + "; return null; end'"
 )
 TRIGGER = "create trigger audit after insert on eventlog for each row "
-MADE = {
+CREATE_TRIGGER = {
     "postgresql": (FUNCTION.format("public."), f"{TRIGGER} execute function keep_audit()"),
     "mariadb": (TRIGGER + KEEP.format(""),),
 }
@@ -36,7 +36,7 @@ class Audit:
                     " (record_id bigint primary key, table_key varchar(200), event_type integer)"
                 )
             )
-            for statement in MADE[engine.dialect.name]:
+            for statement in CREATE_TRIGGER[engine.dialect.name]:
                 connection.execute(text(statement))
 
     def rows(self) -> dict[int, str]:
@@ -47,11 +47,11 @@ class Audit:
         """Return the object of each row with one of these letters, once the database is there."""
         names = self._log.names()
         among = ", ".join(f"'{letter}'" for letter in letters)
-        asked = f"select {names['record_id']} from {names['log']} where {names['status']} in ({among})"
+        query = f"select {names['record_id']} from {names['log']} where {names['status']} in ({among})"
         while True:
             try:
                 with self._engine.connect() as connection:
-                    rows = connection.execute(text(asked)).scalars().all()
+                    rows = connection.execute(text(query)).scalars().all()
                 objects = self.rows()
                 return {int(row): objects[int(row)] for row in rows}
             except EventlogError:
@@ -59,16 +59,16 @@ class Audit:
 
     def near(self, key: str, row: int, skipped: Set[int]) -> str:
         """Return the rows of an object around one, each with its type, and whether it was skipped."""
-        found = [(number, kind) for number, name, kind in self._all() if name == key]
-        before = [one for one in found if one[0] < row][-NEAR:]
-        behind = [one for one in found if one[0] >= row][: NEAR // 2]
+        object_rows = [(number, kind) for number, name, kind in self._all() if name == key]
+        before = [entry for entry in object_rows if entry[0] < row][-NEAR:]
+        following = [entry for entry in object_rows if entry[0] >= row][: NEAR // 2]
         reported = (
-            (number, f"type {kind}{', skipped' * (number in skipped)}") for number, kind in before + behind
+            (number, f"type {kind}{', skipped' * (number in skipped)}") for number, kind in before + following
         )
         return ", ".join(f"{number} ({words})" for number, words in reported)
 
     def _all(self) -> list[tuple[int, str, int]]:
         """Return each row, its object and its type, in their order."""
         with self._engine.connect() as connection:
-            found = connection.execute(text(f"select {COLUMNS} from audit order by record_id")).all()
-        return [(row, key.partition("=")[2], kind) for row, key, kind in found]
+            rows = connection.execute(text(f"select {COLUMNS} from audit order by record_id")).all()
+        return [(row, key.partition("=")[2], kind) for row, key, kind in rows]

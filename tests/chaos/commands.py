@@ -15,17 +15,17 @@ class Commands:
     """Starts `eventlog` with a log of its own."""
 
     def __init__(self, url: str, folder: Path, settings: Mapping[str, str]) -> None:
-        self._folder, self._said = folder, folder / "commands.log"
+        self._folder, self._output_file = folder, folder / "commands.log"
         self._environment = {**os.environ, **settings} | {
             "EVENTLOG_URL": url,
             "PYTHONPATH": f"{ROOT}:{ROOT / 'spark'}",
         }
-        self._said.touch()
+        self._output_file.touch()
         self.late: list[str] = []  # commands that took longer than they may
 
     def start(self, *words: str, within: Sequence[str] = ()) -> subprocess.Popen[bytes]:
         """Return a command that runs on."""
-        with self._said.open("ab") as log:
+        with self._output_file.open("ab") as log:
             return subprocess.Popen(
                 [*within, sys.executable, "-m", "eventlog", *words],
                 env=self._environment,
@@ -46,6 +46,6 @@ class Commands:
             process.wait()
         return process.returncode
 
-    def said(self, last: int = 0) -> str:
+    def output(self, last: int = 0) -> str:
         """Return all their output, or its last characters."""
-        return self._said.read_text(errors="replace")[-last:]
+        return self._output_file.read_text(errors="replace")[-last:]

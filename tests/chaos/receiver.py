@@ -79,7 +79,7 @@ class Witness(Replica):
         self.holes = holes
         self._table = table
         self.reported: list[tuple[str, tuple[int, int], str]] = []  # what did not fit: object, rows, words
-        self._came: dict[str, list[str]] = {}  # what came of each object, and whether it was refused
+        self._histories: dict[str, list[str]] = {}  # what came of each object, and whether it was refused
         self._refused: dict[str, set[int]] = {}  # the rows of refused events, by object
         self._folder = folder
         self._lines: list[str] = []
@@ -89,21 +89,21 @@ class Witness(Replica):
     def take(self, event: Any) -> None:
         """Apply an event; one that does not fit is kept, with its place."""
         before = len(self.faults)
-        again = self.counts["again"]
+        repeats_before = self.counts["again"]
         key, row = object_of(event), first_row(event)
         if event.tag == "delete" and self._is_unsure(key):
             self.rows.setdefault(key, {})
         if self._is_redriven(event) and self.has_taken(event):  # it is read back each time that it goes
             self._event_texts[str(event.get("event-id"))] = etree.tostring(event, encoding="unicode")
         super().take(event)
-        came = self._note(event, "again" if self.counts["again"] > again else "")
+        history = self._note(event, "again" if self.counts["again"] > repeats_before else "")
         rows = row, last_row(event)
-        self.reported += ((key, rows, f"{words}; came of it: {came}") for words in self.faults[before:])
+        self.reported += ((key, rows, f"{words}; came of it: {history}") for words in self.faults[before:])
         if event.tag == "delete":
             self.holes.mend(key, row)
             if int(key) >= CALM:
-                self.reported.append((key, rows, f"no writer deleted {key}; came of it: {came}"))
-        if self.counts["again"] == again:
+                self.reported.append((key, rows, f"no writer deleted {key}; came of it: {history}"))
+        if self.counts["again"] == repeats_before:
             self._keep(event)
 
     def _is_redriven(self, event: Any) -> bool:
@@ -114,7 +114,7 @@ class Witness(Replica):
     def _is_unsure(self, key: str) -> bool:
         """Return whether a publisher that compares cannot know if the object is there: its last event was
         refused."""
-        return self._table.is_compared and self._came.get(key, [""])[-1].endswith("refused")
+        return self._table.is_compared and self._histories.get(key, [""])[-1].endswith("refused")
 
     def may_refuse(self, event: Any) -> bool:
         """Return whether an event may be answered with error; if the publisher compares, not a taken one."""
@@ -143,9 +143,9 @@ class Witness(Replica):
 
     def _note(self, event: Any, became: str) -> str:
         """Note what came of an object; the latest of it."""
-        came = self._came.setdefault(object_of(event), [])
-        came.append(f"{event.tag} {event.get('event-id').partition(':')[2]} {became}".rstrip())
-        return ", ".join(came[-LATEST:])
+        history = self._histories.setdefault(object_of(event), [])
+        history.append(f"{event.tag} {event.get('event-id').partition(':')[2]} {became}".rstrip())
+        return ", ".join(history[-LATEST:])
 
     def _keep(self, event: Any) -> None:
         body = etree.tostring(event, encoding="unicode", with_tail=False)
@@ -167,13 +167,13 @@ class Moody:
     def __init__(self, witness: Witness, dice: random.Random, errors: float) -> None:
         self._witness, self._dice = witness, dice
         self._moods = MOODS | {"error": errors}
-        self._one = threading.Lock()
+        self._lock = threading.Lock()
         self.answers: Counter[str] = Counter()
         self.well = False  # from now on
         self._is_up_at = 0.0
 
     def __call__(self, handler: Any) -> None:
-        with self._one:
+        with self._lock:
             is_down = time.monotonic() < self._is_up_at
             (mood,) = self._dice.choices([*self._moods], [*self._moods.values()])
             mood = "well" if self.well else "down" if is_down else mood
@@ -196,13 +196,13 @@ class Moody:
     def _judge(self, mood: str, events: list[Any]) -> tuple[list[Any], list[str]]:
         """Return what is taken of a document, and the events that are reported."""
         if mood in ("retry", "error", "fatal"):
-            some = [event for event in events if self._dice.random() < 0.4] or events[:1]
+            reported_events = [event for event in events if self._dice.random() < 0.4] or events[:1]
             if mood != "retry":
-                some = [event for event in some if self._witness.may_refuse(event)][:1]
-                for event in some:
+                reported_events = [event for event in reported_events if self._witness.may_refuse(event)][:1]
+                for event in reported_events:
                     self._witness.refuse(event)
-            names = [str(event.get("event-id")) for event in some]
-            return [event for event in events if event not in some], names
+            names = [str(event.get("event-id")) for event in reported_events]
+            return [event for event in events if event not in reported_events], names
         if mood in ("500", "down") or (not mood.startswith("well") and self._dice.random() < 0.5):
             return [], []
         return events, []  # without an answer the publisher cannot know it

@@ -242,7 +242,7 @@ class Chaos:
         self._counts["backlogs"] += 1
         self._backlogs += 1
         place = self._folder if self._disk is None else self._disk.path
-        seen = self._folder if self._disk is None else self._disk.outside
+        visible_folder = self._folder if self._disk is None else self._disk.outside
         name = f"backlog-{self._backlogs}"
         out = place / name
         words = ("backlog", "--from", "log", "--to", "xds", "-o", str(out), *SPARK)
@@ -256,14 +256,14 @@ class Chaos:
         if self._disk is not None:
             self._disk.fill(self._dice.randrange(8))
             self._commands.run(*words, patience=PATIENCE, within=within)
-            self._counts["backlogs on a full disk"] += not (seen / name / "done").exists()
+            self._counts["backlogs on a full disk"] += not (visible_folder / name / "done").exists()
             self._disk.make_room()
         self._commands.run(*words, patience=PATIENCE, within=within)
-        if not (seen / name / "done").exists():
-            self._faults.append(f"the backlog did not come to its end: {self._commands.said(500)}")
+        if not (visible_folder / name / "done").exists():
+            self._faults.append(f"the backlog did not come to its end: {self._commands.output(500)}")
             return
         in_backlog = set()
-        for part in sorted((seen / name / "documents").glob("part-*")):
+        for part in sorted((visible_folder / name / "documents").glob("part-*")):
             for document in part.read_text().splitlines():
                 for event in events_of(document):
                     self._counts["events by Spark"] += 1
@@ -299,11 +299,11 @@ class Chaos:
         self._applying = [self._start_applying(1000)]
         for process in self._applying:
             process.wait()
-        said = self._commands.said(4000)
-        if len(TALLY.findall(said)) < len(
+        output = self._commands.output(4000)
+        if len(TALLY.findall(output)) < len(
             self._applying
         ):  # refused changes are judged by what the rows became
-            self._faults.append(f"apply did not come to its end: {said[-1000:]}")
+            self._faults.append(f"apply did not come to its end: {output[-1000:]}")
 
     def _judge(self) -> Outcome:
         truth = self._rig.rows()
@@ -319,8 +319,8 @@ class Chaos:
         for name, rows in replicas.items():
             for key in self._differing(truth, rows):
                 self._faults.append(f"{key}: {name} has {rows.get(key)}, the table {truth.get(key)}")
-        if "Traceback" in (said := self._said()):
-            self._faults.append(said[said.index("Traceback") :][:2000])
+        if "Traceback" in (output := self._output()):
+            self._faults.append(output[output.index("Traceback") :][:2000])
         if len(holes) > len(keys) / 2:
             self._faults.append(f"{len(holes)} of {len(keys)} objects have a hole")
         answers = ", ".join(f"{count} {mood}" for mood, count in sorted(self._moody.answers.items()))
@@ -362,9 +362,9 @@ class Chaos:
         how = ("--from", "xds", "--tables", f"{self._folder}/tables.toml", "--missing-rows", "insert")
         return (*how, *map(str, self._witness.files(all_of_them=True)))
 
-    def _said(self) -> str:
+    def _output(self) -> str:
         publisher = self._folder / "publisher.log"
-        return self._commands.said() + (publisher.read_text(errors="replace") if publisher.exists() else "")
+        return self._commands.output() + (publisher.read_text(errors="replace") if publisher.exists() else "")
 
 
 def run(product: str, mode: str, seconds: float, seed: int, folder: Path) -> Outcome:

@@ -15,11 +15,11 @@ from tests.proofs.replica import COLUMNS, Row
 def rows_of(database: Database) -> dict[str, Row]:
     """Return the rows of the second database's table."""
     with connect(database.url).connect() as connection:
-        found = connection.execute(text(f"select idu, {', '.join(COLUMNS)} from usr")).all()
-    return _rows(found)
+        records = connection.execute(text(f"select idu, {', '.join(COLUMNS)} from usr")).all()
+    return _rows(records)
 
 
-def _rows(found: Iterable[Iterable[Any]]) -> dict[str, Row]:
+def _rows(records: Iterable[Iterable[Any]]) -> dict[str, Row]:
     """Return rows by their keys, without nulls."""
-    rows = ((str(idu), zip(COLUMNS, values, strict=True)) for idu, *values in found)
+    rows = ((str(idu), zip(COLUMNS, values, strict=True)) for idu, *values in records)
     return {key: {name: value for name, value in pairs if value is not None} for key, pairs in rows}

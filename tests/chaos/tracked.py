@@ -132,7 +132,7 @@ def restore(engine: Engine) -> None:
 def cut_connections(engine: Engine) -> None:
     """End all other sessions of the database."""
     with engine.connect() as connection:
-        others, cut = CUTTING[engine.dialect.name]
-        for (number,) in connection.execute(text(others)).all():
+        other_sessions, cut = CUTTING[engine.dialect.name]
+        for (number,) in connection.execute(text(other_sessions)).all():
             with suppress(EventlogError):  # it has ended meanwhile
                 connection.execute(text(cut.format(number)))

@@ -37,17 +37,17 @@ def keys_of(path: Path) -> list[str]:
     return [str(json.loads(line)["key"]["idu"]) for line in text.splitlines()]
 
 
-def whole(disk: Path, runs: list[Done]) -> None:
+def check_complete(disk: Path, runs: list[Done]) -> None:
     assert keys_of(disk / "out.jsonl") == KEYS
     assert sorted(path.name for path in disk.iterdir()) == ["out.jsonl"]
 
 
 def at_least_once(disk: Path, runs: list[Done]) -> None:
     """Check that all changes are there, with some of the first again: the state is older."""
-    found = keys_of(disk / "out.jsonl")
-    again = len(found) - ROWS
-    assert found[again:] == KEYS
-    assert found[:again] == KEYS[:again]
+    keys = keys_of(disk / "out.jsonl")
+    repeat_count = len(keys) - ROWS
+    assert keys[repeat_count:] == KEYS
+    assert keys[:repeat_count] == KEYS[:repeat_count]
 
 
 def once_in_parts(disk: Path, runs: list[Done]) -> None:
@@ -55,10 +55,10 @@ def once_in_parts(disk: Path, runs: list[Done]) -> None:
     assert [key for part in parts for key in keys_of(part)] == KEYS
 
 
-def kept(disk: Path, runs: list[Done]) -> None:
+def check_kept_rows(disk: Path, runs: list[Done]) -> None:
     assert keys_of(disk / "out.jsonl") == KEYS
-    found = pq.read_table(disk / "kept.parquet").column("idu").to_pylist()
-    assert sorted(found) == KEYS
+    kept_keys = pq.read_table(disk / "kept.parquet").column("idu").to_pylist()
+    assert sorted(kept_keys) == KEYS
     assert sorted(path.name for path in disk.iterdir()) == ["kept.parquet", "out.jsonl"]
 
 
@@ -77,7 +77,7 @@ class Work(NamedTuple):
 
 
 WORKS = {
-    "a file": Work("convert {src}/changes.jsonl -o out.jsonl", whole),
+    "a file": Work("convert {src}/changes.jsonl -o out.jsonl", check_complete),
     "a file that grows": Work("convert --from gbase {src}/capture --state state -o out.jsonl", at_least_once),
     "parts of change tables": Work(
         "convert --from qlik-table --to changes {src}/tables/usr__ct.csv --state state -o parts/",
@@ -87,7 +87,7 @@ WORKS = {
         "convert --from gbase --to changes {src}/capture --state state -o parts/", once_in_parts
     ),
     "a kept state": Work(
-        "compare kept.parquet {src}/usr.csv --rows-of usr --keep kept.parquet -o out.jsonl", kept
+        "compare kept.parquet {src}/usr.csv --rows-of usr --keep kept.parquet -o out.jsonl", check_kept_rows
     ),
     "the memory of a delivery": Work("deliver {src}/documents.xml --memory memory --sink stdout", delivered),
 }
@@ -97,16 +97,16 @@ WORKS = {
 def disk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SmallDisk]:
     with contextlib.ExitStack() as stack:
         try:
-            made = stack.enter_context(small_disk(tmp_path_factory.mktemp("small") / "disk", PAGES))
+            new_disk = stack.enter_context(small_disk(tmp_path_factory.mktemp("small") / "disk", PAGES))
         except NoSmallDisk as fault:
             pytest.skip(f"no small disk can be mounted here: {fault}")
-        yield made
+        yield new_disk
 
 
 @pytest.fixture(scope="module")
 def shell(disk: SmallDisk) -> Iterator[Shell]:
-    with contextlib.closing(Shell(disk.path, disk.within)) as made:
-        yield made
+    with contextlib.closing(Shell(disk.path, disk.within)) as new_shell:
+        yield new_shell
 
 
 @pytest.fixture(scope="module")
@@ -118,13 +118,13 @@ def src(shell: Shell, tmp_path_factory: pytest.TempPathFactory) -> Path:
     rows = (f"{key},{'x' * 200},{'y' * 50}\n" for key in KEYS)
     (folder / "none.csv").write_text(head)
     (folder / "usr.csv").write_text(head + "".join(rows))
-    made = {
+    name_of_form = {
         "changes": "changes.jsonl",
         "gbase": "capture",
         "qlik-table": "tables/",
         "xds": "documents.xml",
     }
-    for form, name in made.items():
+    for form, name in name_of_form.items():
         words = f"compare {folder}/none.csv {folder}/usr.csv --rows-of usr --to {form} -o {folder}/{name}"
         done = shell.run(*words.split(), "--tables", str(folder / "tables.toml"))
         assert done.code == 0, done.stderr

@@ -53,7 +53,7 @@ PADDED = (
 )
 NOW = "--now 2025-03-23T10:57:19"
 # How each file that a case reads is made.
-MADE = {
+COMMAND_OF_FILE = {
     "usr__ct.csv": f"convert --to qlik-table --tables t.toml {NOW} -o usr__ct.csv sound.csv",
     "other.csv": f"convert --to qlik-table --tables t.toml {NOW} --header-prefix h_ -o other.csv sound.csv",
     "stream.bin": "convert --to gbase --tables g.toml -o stream.bin padded.jsonl",
@@ -134,8 +134,8 @@ CASES = {
         "--trim-char": ("convert --from gbase --to changes --tables g.toml stream.bin", "--no-trim-char"),
     },
     "explain": {
-        flag: (base.replace(XDS, EXPLAIN), more)
-        for flag, (base, more) in OF_ROWS.items()
+        flag: (base.replace(XDS, EXPLAIN), option)
+        for flag, (base, option) in OF_ROWS.items()
         if flag not in TAKEN_ALONG["explain"]
     }
     | {
@@ -226,12 +226,12 @@ def shell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
     (folder / "g.toml").write_text(NUMBERED)
     (folder / "padded.jsonl").write_text(PADDED)
     (folder / "some.xml").write_text("<nds/>")
-    made = Shell(folder)
-    for name, words in MADE.items():
-        made.run(*words.split())
+    new_shell = Shell(folder)
+    for name, words in COMMAND_OF_FILE.items():
+        new_shell.run(*words.split())
         assert (folder / name).exists(), words
-    yield made
-    made.close()
+    yield new_shell
+    new_shell.close()
 
 
 def outcome(shell: Shell, words: str) -> tuple[Done, dict[str, bytes]]:

@@ -64,9 +64,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def shell(folder: Path) -> Iterator[Shell]:
     """Return a shell in that folder."""
-    made = Shell(folder)
-    yield made
-    made.close()
+    new_shell = Shell(folder)
+    yield new_shell
+    new_shell.close()
 
 
 class Situation(NamedTuple):

@@ -34,8 +34,8 @@ class Fault(NamedTuple):
     name: str
     file: str
     test: str
-    old: str
-    new: str
+    original: str
+    faulty: str
 
     @property
     def room(self) -> str:
@@ -55,9 +55,11 @@ def plant(fault: Fault, checkout: Path) -> None:
     """Put the fault in its file; the text that it replaces occurs once there."""
     path = checkout / fault.file
     text = path.read_text("utf-8")
-    if text.count(fault.old) != 1:
-        sys.exit(f"{TABLE.name}: {fault.name}: its text occurs {text.count(fault.old)} times in {fault.file}")
-    path.write_text(text.replace(fault.old, fault.new), "utf-8")
+    if text.count(fault.original) != 1:
+        sys.exit(
+            f"{TABLE.name}: {fault.name}: its text occurs {text.count(fault.original)} times in {fault.file}"
+        )
+    path.write_text(text.replace(fault.original, fault.faulty), "utf-8")
 
 
 @contextmanager
@@ -77,8 +79,8 @@ def planted(fault: Fault) -> Iterator[Path]:
 def found_by(fault: Fault, tiers: str) -> str | None:
     """Return the id of the first test that fails with this fault, None if all pass."""
     with planted(fault) as checkout:
-        others = [file for file in tests_of([ROOT / fault.file]) if file != fault.test]
-        return failing(checkout, [fault.test], "0", tiers) or failing(checkout, others, "auto", tiers)
+        other_files = [file for file in tests_of([ROOT / fault.file]) if file != fault.test]
+        return failing(checkout, [fault.test], "0", tiers) or failing(checkout, other_files, "auto", tiers)
 
 
 def failing(checkout: Path, files: Sequence[str], processes: str, tiers: str) -> str | None:

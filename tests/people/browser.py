@@ -25,9 +25,9 @@ class Browser:
 
     def __init__(self, driver: str, profile: Path) -> None:
         arguments = ["--headless=new", "--no-sandbox", "--disable-gpu", f"--user-data-dir={profile}"]
-        wanted = {"browserName": "chrome", "goog:chromeOptions": {"args": arguments}}
-        wanted["goog:loggingPrefs"] = {"browser": "ALL"}
-        session = _call(f"{driver}/session", {"capabilities": {"alwaysMatch": wanted}})
+        capabilities = {"browserName": "chrome", "goog:chromeOptions": {"args": arguments}}
+        capabilities["goog:loggingPrefs"] = {"browser": "ALL"}
+        session = _call(f"{driver}/session", {"capabilities": {"alwaysMatch": capabilities}})
         self._session = f"{driver}/session/{session['sessionId']}"
 
     def open(self, url: str) -> None:
@@ -74,15 +74,15 @@ class Browser:
 
     def picture(self) -> bytes:
         """Return a picture of the window, as PNG."""
-        found = _call(f"{self._session}/screenshot", None, "GET")
-        return base64.b64decode(found)
+        encoded_picture = _call(f"{self._session}/screenshot", None, "GET")
+        return base64.b64decode(encoded_picture)
 
     def close(self) -> None:
         _call(self._session, None, "DELETE")
 
     def _find(self, selector: str) -> str:
-        found: dict[str, str] = self._post("element", using="css selector", value=selector)
-        return found[ELEMENT]
+        element: dict[str, str] = self._post("element", using="css selector", value=selector)
+        return element[ELEMENT]
 
     def _devtools(self, command: str, **values: Any) -> None:
         self._post("goog/cdp/execute", cmd=command, params=values)

@@ -78,12 +78,15 @@ def context_of(name: str) -> click.Context:
 def parameters() -> str:
     """Return the original's parameters with our settings, and those that become no setting."""
     lines = ["| original (display name) | ours | default | differences |", "|---|---|---|---|"]
-    for known in PARAMETERS:
-        ours = known.ours or known.tag
-        lines.append(f"| `{known.tag}` ({_displayed(known)}) | `{ours}` | {known.default} | {known.note} |")
+    for parameter in PARAMETERS:
+        ours = parameter.ours or parameter.tag
+        names = _displayed(parameter)
+        lines.append(f"| `{parameter.tag}` ({names}) | `{ours}` | {parameter.default} | {parameter.note} |")
     lines += ["", "These become no setting:", ""]
     lines += ["| original (display name) | because |", "|---|---|"]
-    lines += (f"| `{known.tag}` ({_displayed(known)}) | {known.reason} |" for known in UNNEEDED)
+    lines += (
+        f"| `{parameter.tag}` ({_displayed(parameter)}) | {parameter.reason} |" for parameter in UNNEEDED
+    )
     return "\n".join(lines) + "\n"
 
 
@@ -112,16 +115,16 @@ def errors() -> str:
 
 def _messages() -> list[Message]:
     """Return the messages of EventlogError's subclasses; names of classes are unique."""
-    found = {}
+    classes_by_name = {}
     for source in SOURCES:
         for path in sorted(source.rglob("*.py")):
             module = ".".join(path.relative_to(source.parent).with_suffix("").parts)
             for name, base, text in _CLASS.findall(path.read_text("utf-8")):
-                found[name] = base, module, text
+                classes_by_name[name] = base, module, text
     return [
         Message(_room(module), f"{module}.{name}", _with_gaps(text))
-        for name, (_, module, text) in found.items()
-        if _is_error(name, {name: base for name, (base, _, _) in found.items()})
+        for name, (_, module, text) in classes_by_name.items()
+        if _is_error(name, {name: base for name, (base, _, _) in classes_by_name.items()})
     ]
 
 
@@ -141,13 +144,13 @@ def _with_gaps(template: str) -> str:
     return "".join(text + ("" if field is None else "…") for text, field, _, _ in parts)
 
 
-def _displayed(known: Parameter | Unneeded) -> str:
-    return ", ".join(f"*{name}*" for name in known.display)
+def _displayed(parameter: Parameter | Unneeded) -> str:
+    return ", ".join(f"*{name}*" for name in parameter.display)
 
 
 def _event_type(case: Path) -> Iterator[str]:
-    intro, *rest = re.split(r"^--- (.*)\n", case.read_text(), flags=re.MULTILINE)
-    parts = dict(zip(rest[::2], rest[1::2], strict=True))
+    intro, *sections = re.split(r"^--- (.*)\n", case.read_text(), flags=re.MULTILINE)
+    parts = dict(zip(sections[::2], sections[1::2], strict=True))
     title, _, reported = intro.strip().partition(": ")
     yield f"## {title}\n"
     yield f"{reported[:1].upper()}{reported[1:]}\n"
@@ -171,14 +174,14 @@ def _page(path: str, name: str, make: Callable[[], str]) -> tuple[Path, Callable
     """Return a page whose part between the marks is made."""
     page = ROOT / path
 
-    def whole() -> str:
-        before, mark, rest = page.read_text("utf-8").partition(BEGIN.format(name))
-        _, end, after = rest.partition(END)
+    def render() -> str:
+        before, mark, after_mark = page.read_text("utf-8").partition(BEGIN.format(name))
+        _, end, after = after_mark.partition(END)
         assert mark, f"{path} lacks {BEGIN.format(name)}"
         assert end, f"{path} lacks {END}"
         return f"{before}{mark}\n\n{make()}\n{end}{after}"
 
-    return page, whole
+    return page, render
 
 
 GENERATED: dict[Path, Callable[[], str]] = dict(

@@ -39,22 +39,22 @@ def environment(folder: str) -> dict[str, str]:
 
 def processes_in(folder: str) -> list[str]:
     """Return the command lines that name the folder."""
-    found = []
+    command_lines = []
     for path in Path("/proc").glob("[0-9]*"):
         try:
             if folder in os.readlink(path / "cwd") or folder.encode() in (path / "cmdline").read_bytes():
-                found.append((path / "cmdline").read_text())
+                command_lines.append((path / "cmdline").read_text())
         except OSError:
             pass  # it ended
-    return found
+    return command_lines
 
 
 @pytest.fixture
 def folder() -> Iterator[str]:
     """A short folder that the database's user may enter."""
-    with tempfile.TemporaryDirectory(prefix="ev-", dir="/tmp") as made:
-        Path(made).chmod(0o755)
-        yield made
+    with tempfile.TemporaryDirectory(prefix="ev-", dir="/tmp") as name:
+        Path(name).chmod(0o755)
+        yield name
 
 
 class Terminal:
@@ -72,14 +72,14 @@ class Terminal:
             preexec_fn=lambda: fcntl.ioctl(theirs, termios.TIOCSCTTY, 0),  # Ctrl-C is a signal
         )
         os.close(theirs)
-        self.seen = ""
+        self.output = ""
 
     def read_until(self, text: str) -> str:
         """Return the output up to that text, or to the end."""
-        begun = len(self.seen)
-        while text not in self.seen[begun:] and self._more():
+        begun = len(self.output)
+        while text not in self.output[begun:] and self._read_piece():
             pass
-        return self.seen[begun:]
+        return self.output[begun:]
 
     def press(self, key: bytes) -> None:
         """Send a key as soon as the demo reads keys, because earlier ones are dropped."""
@@ -93,14 +93,14 @@ class Terminal:
         os.close(self._ours)
         return code
 
-    def _more(self) -> bool:
+    def _read_piece(self) -> bool:
         ready, _, _ = select.select([self._ours], [], [], PATIENCE)
-        assert ready, self.seen
+        assert ready, self.output
         try:
             piece = os.read(self._ours, 65_536)
         except OSError:  # Linux reports it when the other end is closed
             return False
-        self.seen += piece.decode("utf-8", "replace")
+        self.output += piece.decode("utf-8", "replace")
         return bool(piece)
 
 
@@ -138,7 +138,7 @@ def test_at_a_terminal_sections_wait_while_the_receivers_page_shows_what_came(fo
         terminal.press(b" ")
         terminal.read_until(step.title)
     terminal.read_until(PAUSE)
-    (url,) = set(re.findall(r"http://127\.0\.0\.1:\d+/", terminal.seen))
+    (url,) = set(re.findall(r"http://127\.0\.0\.1:\d+/", terminal.output))
     with urllib.request.urlopen(url, timeout=30) as page:
         assert "idu=3" in page.read().decode()
     for words in (PAUSE, "until you press a key"):

@@ -23,18 +23,18 @@ pytestmark = pytest.mark.quick
 ROOT = Path(__file__).parents[2]
 
 
-def definition(name: str, value: str, **more: str) -> str:
-    reported = "".join(f' {key.replace("_", "-")}="{text}"' for key, text in more.items())
+def definition(name: str, value: str, **attributes: str) -> str:
+    reported = "".join(f' {key.replace("_", "-")}="{text}"' for key, text in attributes.items())
     return f'<definition name="{name}"{reported}><value>{value}</value></definition>'
 
 
-def definitions(*found: str) -> str:
-    inner = f"<definitions>{''.join(found)}</definitions>"
+def definitions(*elements: str) -> str:
+    inner = f"<definitions>{''.join(elements)}</definitions>"
     return f"<configuration-values>{inner}</configuration-values>"
 
 
-def channel(name: str, *found: str) -> str:
-    return f"<{name}-options>{definitions(*found)}</{name}-options>"
+def channel(name: str, *elements: str) -> str:
+    return f"<{name}-options>{definitions(*elements)}</{name}-options>"
 
 
 def run(folder: Path, text: str, *options: str) -> Result:
@@ -54,19 +54,19 @@ def imported(*pairs: tuple[str, str], text: str = "") -> translate.Translation:
     return translate.translate(export.read("driver.xml", reported.encode()))
 
 
-def said(found: translate.Translation) -> dict[str, Any]:
+def decided_settings(translation: translate.Translation) -> dict[str, Any]:
     """Return the settings that the export itself decided."""
-    return {line.name: line.value for line in found.lines if line.name != "log-time"}
+    return {line.name: line.value for line in translation.lines if line.name != "log-time"}
 
 
-def reasons(found: translate.Translation) -> str:
-    return "\n".join(map(str, found.without))
+def reasons(translation: translate.Translation) -> str:
+    return "\n".join(map(str, translation.without))
 
 
 def test_an_export_becomes_settings() -> None:
     data = (ROOT / "examples" / "driver.xml").read_bytes()
     found = translate.translate(export.read("driver.xml", data))
-    assert said(found) | {"url": found.url} == {
+    assert decided_settings(found) | {"url": found.url} == {
         "url": "postgresql+psycopg://idm@db.example.com:5432/personnel",
         "time-syntax": 3,
         "sync-schema": "indirect",
@@ -128,36 +128,39 @@ SETTINGS = [
 
 @pytest.mark.parametrize(("pair", "found"), SETTINGS, ids=lambda value: str(value)[:50])
 def test_a_parameter_becomes_a_setting(pair: tuple[str, str], found: dict[str, Any]) -> None:
-    assert said(imported(pair)) == found
+    assert decided_settings(imported(pair)) == found
 
 
 def test_the_log_is_in_the_schema_that_is_synchronized() -> None:
     schema = ("sync-schema", "indirect")
-    assert said(imported(("log-table", "eventlog"), schema))["log-table"] == "indirect.eventlog"
-    assert said(imported(("log-table", "other.log"), schema))["log-table"] == "other.log"
-    assert said(imported(("log-table", "eventlog"), ("sync-tables", "usr")))["log-table"] == "eventlog"
+    assert decided_settings(imported(("log-table", "eventlog"), schema))["log-table"] == "indirect.eventlog"
+    assert decided_settings(imported(("log-table", "other.log"), schema))["log-table"] == "other.log"
+    assert (
+        decided_settings(imported(("log-table", "eventlog"), ("sync-tables", "usr")))["log-table"]
+        == "eventlog"
+    )
 
 
 def test_the_filter_says_whether_a_schema_or_a_list_is_synchronized() -> None:
     both = (("sync-schema", "indirect"), ("sync-tables", "usr"), ("include-table-filter", "u.*"))
     by_list = imported(("sync-filter", "list (include by table/view name)"), ("log-table", "log"), *both)
-    assert said(by_list) == {"log-table": "log", "sync-tables": "usr", "sync-children": True}
+    assert decided_settings(by_list) == {"log-table": "log", "sync-tables": "usr", "sync-children": True}
     assert 'sync-schema = "indirect": not in force: sync-filter is list' in reasons(by_list)
     by_schema = imported(("sync-filter", "schema"), ("log-table", "log"), *both)
-    assert said(by_schema) == {
+    assert decided_settings(by_schema) == {
         "log-table": "indirect.log",
         "sync-schema": "indirect",
         "include-table-filter": "u.*",
     }
     neither = imported(("sync-filter", "empty"), ("log-table", "log"), *both)
-    assert said(neither) == {"log-table": "log", "disable": True}
+    assert decided_settings(neither) == {"log-table": "log", "disable": True}
     assert "both are given: both are published" in reasons(imported(*both))
 
 
 def test_filters_are_carried_over_with_their_schema_alone() -> None:
     filters = (("include-table-filter", "IDM_.*"), ("exclude-table-filter", r"BIN\$.{22}==\$0"))
     found = imported(("sync-schema", "indirect"), *filters)
-    assert said(found) == {"sync-schema": "indirect"} | dict(filters)
+    assert decided_settings(found) == {"sync-schema": "indirect"} | dict(filters)
     assert reasons(imported(*filters)).count("not in force: it chooses among the tables of sync-schema") == 2
     assert r"bad escape \p" in reasons(imported(("include-table-filter", r"\p{Alpha}")))
 
@@ -174,7 +177,7 @@ def test_filters_are_carried_over_with_their_schema_alone() -> None:
     ],
 )
 def test_a_publisher_that_was_off_does_not_run(pairs: list[tuple[str, str]], tmp_path: Path) -> None:
-    assert said(imported(*pairs))["disable"] is True
+    assert decided_settings(imported(*pairs))["disable"] is True
     assert config_of(imported(*pairs), tmp_path).values["disable"] is True
 
 
@@ -201,21 +204,21 @@ def test_triggerless_publication_is_led_to_a_log_elsewhere() -> None:
 
 def test_a_startup_option_is_of_triggerless_publication_alone() -> None:
     found = imported(("publication-mode", "1"), ("startup-option", "1"))
-    assert not {"publication-mode", "startup-option"} & said(found).keys()
+    assert not {"publication-mode", "startup-option"} & decided_settings(found).keys()
     assert 'startup-option = "resync": not in force' in reasons(found)
     odd = imported(("publication-mode", "2"), ("startup-option", "4"))
-    assert "startup-option" not in said(odd)
+    assert "startup-option" not in decided_settings(odd)
     assert "'4' is not one of 1, 2, 3" in reasons(odd)
 
 
 def test_the_subscriber_has_parameters_of_the_same_names() -> None:
     off, on = definition("disable", "1"), definition("disable", "0")
     one = imported(text=f"<d>{channel('subscriber', off)}{channel('publisher', on)}</d>")
-    assert said(one) == {"disable": False}
+    assert decided_settings(one) == {"disable": False}
     other = imported(text=f"<d>{channel('subscriber', on)}{channel('publisher', off)}</d>")
-    assert said(other) == {"disable": True}
+    assert decided_settings(other) == {"disable": True}
     flat = imported(text=definitions(definition("disable", "1", display_name="Disable subscriber?")))
-    assert said(flat) == {}
+    assert decided_settings(flat) == {}
 
 
 @pytest.mark.parametrize("known", UNNEEDED, ids=lambda known: known.tag)
@@ -342,10 +345,10 @@ def test_what_is_no_export_is_said_so(text: str, reason: str) -> None:
         export.read("driver.xml", text.encode())
 
 
-def config_of(found: translate.Translation, folder: Path) -> Config:
+def config_of(translation: translate.Translation, folder: Path) -> Config:
     """Return the settings as `eventlog run` reads them."""
     file = folder / "eventlog.toml"
-    file.write_text(translate.as_toml("driver.xml", found), "utf-8")
+    file.write_text(translate.as_toml("driver.xml", translation), "utf-8")
     return read_config((settings for _, settings in ALL), {}, {}, file)
 
 
@@ -371,7 +374,7 @@ def test_whatever_stands_there_becomes_settings_that_can_be_used(
 
 def test_a_log_whose_name_cannot_be_one_here_is_left_out_and_reported() -> None:
     found = imported(("log-table", "log:of/idm"))
-    assert "log-table" not in said(found)
+    assert "log-table" not in decided_settings(found)
     assert "log-table" in reasons(found)
     assert "cannot name anything in a log" in reasons(found)
 
@@ -393,7 +396,7 @@ def test_every_parameter_is_found_by_all_its_names() -> None:
 
 def test_a_statement_that_names_the_log_is_taken_over_with_a_note() -> None:
     found = imported(("post-poll-stmt", "delete from eventlog"))
-    assert said(found)["post-poll-stmt"] == "delete from eventlog"
+    assert decided_settings(found)["post-poll-stmt"] == "delete from eventlog"
     assert "may delete rows" in str(found.lines)
     assert "may delete rows" not in str(imported(("post-poll-stmt", "call a()")).lines)
 

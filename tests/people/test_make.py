@@ -14,7 +14,7 @@ from tests.installed import source
 pytestmark = pytest.mark.quick
 
 NO_VENV = 'case "$2" in *ensurepip*) exit 1 ;; esac'
-OLD = "echo 3.9; exit"
+OLD_PYTHON = "echo 3.9; exit"
 
 
 def make(folder: Path, python: str | Path) -> tuple[int, str]:
@@ -33,7 +33,7 @@ def _no_make_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("does", "reported"),
     [
-        (OLD, "this needs Python 3.11 to 3.14, and {0} is 3.9; name another: make demo PYTHON="),
+        (OLD_PYTHON, "this needs Python 3.11 to 3.14, and {0} is 3.9; name another: make demo PYTHON="),
         (NO_VENV, "{0} has no venv; on Debian and Ubuntu: apt-get install python3."),
     ],
 )

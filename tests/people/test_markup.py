@@ -23,13 +23,13 @@ class Elements(HTMLParser):
 
     def __init__(self, text: str) -> None:
         super().__init__()
-        self.seen: list[tuple[str, dict[str, str | None]]] = []
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
         self.text = ""
         self.feed(text)
         self.close()
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.seen.append((tag, dict(attrs)))
+        self.tags.append((tag, dict(attrs)))
 
     def handle_data(self, data: str) -> None:
         self.text += data
@@ -38,7 +38,7 @@ class Elements(HTMLParser):
 @given(st.text(), st.text())
 def test_text_stays_text_in_content_and_in_attributes(content: str, value: str) -> None:
     seen = Elements(tag("p", content, title=value))
-    assert seen.seen == [("p", {"title": visible(value)})]
+    assert seen.tags == [("p", {"title": visible(value)})]
     assert seen.text == visible(content)
 
 
@@ -52,7 +52,7 @@ def test_only_markup_is_taken_as_it_is(text: str) -> None:
 def test_a_page_of_hostile_names_has_no_element_of_theirs(text: str) -> None:
     ours = Elements(page("x", table("x", ["x"], [["x"]]), product="x"))
     theirs = Elements(page(text, table(text, [text], [[text]]), product=text))
-    assert [name for name, _ in theirs.seen] == [name for name, _ in ours.seen]
+    assert [name for name, _ in theirs.tags] == [name for name, _ in ours.tags]
 
 
 @given(st.dictionaries(st.text(), st.text(), max_size=3))
@@ -118,8 +118,8 @@ def test_a_longer_time_is_never_reported_as_a_shorter_one(one: float, other: flo
 def size(reported: str) -> float:
     """Return the number of a displayed time."""
     units = {"d": 86_400, "h": 3_600, "min": 60, "s": 1}
-    found = re.findall(r"([\d. e+-]+) (d|h|min|s)", reported)
-    return sum(float(number.replace(" ", "")) * units[unit] for number, unit in found)
+    figures = re.findall(r"([\d. e+-]+) (d|h|min|s)", reported)
+    return sum(float(number.replace(" ", "")) * units[unit] for number, unit in figures)
 
 
 @pytest.mark.parametrize(

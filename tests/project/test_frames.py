@@ -25,7 +25,7 @@ from tests.publisher.world import World, key
 pytestmark = pytest.mark.quick
 
 ROOT = Path(__file__).parents[2]
-MOST = 8
+MAX_FRAMES = 8
 
 
 def our_frames() -> list[str]:
@@ -41,11 +41,11 @@ def our_frames() -> list[str]:
 @contextmanager
 def stacks_at(column: str) -> Iterator[list[list[str]]]:
     """Yield the stacks of all statements that name a column of the log."""
-    found: list[list[str]] = []
+    stacks: list[list[str]] = []
 
-    def note(connection: Any, cursor: Any, statement: str, *rest: Any) -> None:
+    def note(connection: Any, cursor: Any, statement: str, *unused: Any) -> None:
         if f'"{column}"' in statement:
-            found.append(our_frames())
+            stacks.append(our_frames())
 
     def run_together(connection: Connection, calls: Sequence[Call], *, commit: bool = False) -> Any:
         for call in calls:
@@ -57,7 +57,7 @@ def stacks_at(column: str) -> Iterator[list[list[str]]]:
     try:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(pipeline, "run_together", run_together)
-            yield found
+            yield stacks
     finally:
         event.remove(Engine, "before_cursor_execute", note)
 
@@ -82,7 +82,7 @@ def test_the_stack_of_a_pick_up_is_short(
     assert len(stacks) == 2  # how many bytes the rows have, and the rows
     for stack in stacks:
         assert stack[0] == "Daemon.run"
-        assert len(stack) <= MOST, " ".join(stack)
+        assert len(stack) <= MAX_FRAMES, " ".join(stack)
         assert len(set(stack)) == len(stack)
 
 

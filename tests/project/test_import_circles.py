@@ -29,33 +29,35 @@ def module_name(path: Path) -> str:
     return ".".join(path.relative_to(package.parent).with_suffix("").parts).removesuffix(".__init__")
 
 
-def imports(path: Path, known: Mapping[str, Path]) -> Iterator[str]:
+def imports(path: Path, modules: Mapping[str, Path]) -> Iterator[str]:
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names if alias.name in known)
+            yield from (alias.name for alias in node.names if alias.name in modules)
         elif isinstance(node, ast.ImportFrom):
             assert node.module is not None, f"{path} imports by a relative name"
-            whole = (f"{node.module}.{alias.name}" for alias in node.names)
-            yield from (name if name in known else node.module for name in whole if node.module in known)
+            full_names = (f"{node.module}.{alias.name}" for alias in node.names)
+            yield from (
+                name if name in modules else node.module for name in full_names if node.module in modules
+            )
 
 
 def circles(graph: Mapping[str, set[str]]) -> Iterator[tuple[str, ...]]:
     """Yield each set of modules that import each other, sorted."""
     reached = {name: reachable(name, graph) for name in graph}
-    found = {
-        tuple(sorted(other for other in reached[name] if name in reached[other]))
+    distinct_circles = {
+        tuple(sorted(member for member in reached[name] if name in reached[member]))
         for name in graph
         if name in reached[name]
     }
-    yield from sorted(found)
+    yield from sorted(distinct_circles)
 
 
 def reachable(name: str, graph: Mapping[str, set[str]]) -> set[str]:
     """Return the modules that a module imports directly or by way of others."""
-    seen: set[str] = set()
-    ahead = list(graph[name])
-    while ahead:
-        if (module := ahead.pop()) not in seen:
-            seen.add(module)
-            ahead += graph[module]
-    return seen
+    reached: set[str] = set()
+    unvisited = list(graph[name])
+    while unvisited:
+        if (module := unvisited.pop()) not in reached:
+            reached.add(module)
+            unvisited += graph[module]
+    return reached

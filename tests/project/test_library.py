@@ -38,9 +38,9 @@ BAD = ROW | {"record_id": 2, "event_type": 9, "new_value": "Jim"}
 
 def rows_of(text: str) -> Rows:
     """Return the rows of a CSV file."""
-    columns, found = csv.read(io.BytesIO(text.encode()), "rows")
+    columns, rows = csv.read(io.BytesIO(text.encode()), "rows")
     return [
-        dict(zip(columns, row.cells, strict=True)) for row in found if not isinstance(row, eventlog.Refused)
+        dict(zip(columns, row.cells, strict=True)) for row in rows if not isinstance(row, eventlog.Refused)
     ]
 
 

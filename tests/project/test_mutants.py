@@ -12,5 +12,5 @@ pytestmark = pytest.mark.quick
 
 @pytest.mark.parametrize("fault", faults(), ids=lambda fault: fault.name)
 def test_a_fault_has_its_place_in_the_source_and_a_file_of_tests(fault: Fault) -> None:
-    assert (ROOT / fault.file).read_text("utf-8").count(fault.old) == 1
+    assert (ROOT / fault.file).read_text("utf-8").count(fault.original) == 1
     assert (ROOT / fault.test).is_file()

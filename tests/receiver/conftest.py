@@ -88,5 +88,5 @@ def receiving(folder: Path, keep: int = 100) -> Iterator[Client]:
 
 @pytest.fixture
 def client(tmp_path: Path) -> Iterator[Client]:
-    with receiving(tmp_path) as made:
-        yield made
+    with receiving(tmp_path) as new_client:
+        yield new_client

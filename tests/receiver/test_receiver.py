@@ -18,7 +18,7 @@ from tests.receiver.conftest import ADD, DELETE, HOSTILE, MODIFY, Client, nds, r
 
 pytestmark = pytest.mark.quick
 
-MANY = 10_000
+EVENT_COUNT = 10_000
 
 
 def levels(reply: str) -> dict[str | None, str]:
@@ -175,11 +175,11 @@ def test_what_is_not_there_is_said_so(client: Client, path: str) -> None:
 
 def test_ten_thousand_documents_do_not_slow_a_page(tmp_path: Path) -> None:
     archive = Archive(tmp_path / "received.sqlite")
-    for number in range(MANY):
+    for number in range(EVENT_COUNT):
         event = ReceivedEvent("add", "usr", f"idu={number},table=usr", f"log:{number}")
         archive.keep("2025-03-23 10:57:19.000", b"<nds/>", Incoming((event,)), "success", b"<nds/>")
     archive.close()
-    with receiving(tmp_path, keep=2 * MANY) as client:
+    with receiving(tmp_path, keep=2 * EVENT_COUNT) as client:
         for path in ("/", "/?class=usr&status=success&key=idu%3D99", "/?before=5000.1", "/?status=error"):
             began = time.perf_counter()
             client.get(path)

@@ -15,8 +15,8 @@ pytestmark = pytest.mark.quick
 
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    with chromium(tmp_path_factory.mktemp("chromium")) as made:
-        yield made
+    with chromium(tmp_path_factory.mktemp("chromium")) as new_browser:
+        yield new_browser
 
 
 def rows(browser: Browser) -> int:

@@ -25,9 +25,9 @@ pytestmark = pytest.mark.quick
 OUTPUT = b'<nds><output><status level="warning" event-id="eventlog:1">so</status></output></nds>'
 
 
-def post(answering: Answering, *documents: OutgoingDocument, **given: Any) -> list[Reply]:
+def post(answering: Answering, *documents: OutgoingDocument, **settings: Any) -> list[Reply]:
     with receiver(answering) as url:
-        sink = open_sink("http", {"http_url": url, "http_timeout": 0.3} | given)
+        sink = open_sink("http", {"http_url": url, "http_timeout": 0.3} | settings)
         replies = list(sink.deliver(documents or [make(1)]))
         sink.close()
         return replies

@@ -86,9 +86,9 @@ def apply(engine: Engine, count: int, source: str, deliveries: Iterable[Delivery
         rows = TableWriter(target, source, "changes", settings, print)
         rows.write(deliveries)
         tally = rows.tally
-    seconds, own = time.perf_counter() - begun, time.process_time() - worked
+    seconds, own_seconds = time.perf_counter() - begun, time.process_time() - worked
     assert tally.refused == tally.missing == 0, tally
-    return seconds, f"{own / count * 1e6:.1f} us of our own CPU each"
+    return seconds, f"{own_seconds / count * 1e6:.1f} us of our own CPU each"
 
 
 def one_by_one(changes: Sequence[Change]) -> Iterator[Delivery]:
@@ -102,7 +102,7 @@ def main() -> None:
         engine = connect(server.url)
         gc.set_threshold(200_000, 20, 100)  # as the command line has it
         changes, rows = inserts(count), list(zip(*map(row, range(count)), strict=True))
-        more = list(mixed(count, count))
+        mixed_changes = list(mixed(count, count))
         gc.freeze()
         apply(engine, 1, "warm", one_by_one(changes[:1]))
         for _ in range(3):
@@ -115,11 +115,11 @@ def main() -> None:
             bare = time.perf_counter() - begun
             with engine.begin() as connection:
                 connection.exec_driver_sql("truncate usr")
-            ours, own = apply(engine, count, f"inserts {begun}", one_by_one(changes))
+            ours, own_cpu = apply(engine, count, f"inserts {begun}", one_by_one(changes))
             line = f"inserts {count / ours:>10,.0f} a second   bare copy {count / bare:>9,.0f}"
-            print(f"{line}   {bare / ours:.0%}, {own}")
-        seconds, own = apply(engine, len(more), "mixed", one_by_one(more))
-        print(f"mixed {count / seconds:>12,.0f} a second, in a table of {count:,} rows, {own}")
+            print(f"{line}   {bare / ours:.0%}, {own_cpu}")
+        seconds, own_cpu = apply(engine, len(mixed_changes), "mixed", one_by_one(mixed_changes))
+        print(f"mixed {count / seconds:>12,.0f} a second, in a table of {count:,} rows, {own_cpu}")
 
 
 if __name__ == "__main__":

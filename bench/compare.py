@@ -114,7 +114,10 @@ def _keep_all(engine: Engine, store: Store, config: Config, leader: Leader, rows
     ((table, readable),) = read_readable(engine, store.log, tables).items()
     key = f"'idu=' || {readable.key_texts[0]}"
     digest = digest_of(POSTGRESQL, zip(table.data, readable.expressions, strict=True))
-    pairs = (f"'{one.name}', {text}" for one, text in zip(table.data, readable.expressions, strict=True))
+    pairs = (
+        f"'{data_column.name}', {text}"
+        for data_column, text in zip(table.data, readable.expressions, strict=True)
+    )
     with store.work(leader.epoch) as work:
         work.receiver_state().begin_table(str(table), TableState())
     _run(
@@ -137,36 +140,44 @@ def tables(rows: int, runs: int) -> None:
             _run(engine, f"create table {name} ({COLUMNS})")
             _run(engine, f"insert into {name} select {VALUES} from generate_series(1, {rows}) n")
             _run(engine, f"vacuum analyze {name}")
-        whole = _difference(engine, whole=True) if rows <= ROWS else None
-        if whole is not None:
-            print(f"{rows} rows, all of them read: {whole[0]:.1f} s, {whole[1] >> 20} MiB", flush=True)
+        full_read = _difference(engine, reads_all=True) if rows <= ROWS else None
+        if full_read is not None:
+            print(
+                f"{rows} rows, all of them read: {full_read[0]:.1f} s, {full_read[1] >> 20} MiB", flush=True
+            )
         for share in SHARES[:2]:
             if share:
                 _run(engine, f"update later set city = 'Köln' where mod(idu, {round(1 / share)}) = 0")
                 _run(engine, "vacuum analyze later")
             seconds, peers = [], []
             for _ in range(runs):
-                took, read, found = _difference(engine)
+                took, read, change_count = _difference(engine)
                 seconds.append(took)
                 peers += _reladiff(url)
-            other = f"{statistics.median(peers):.1f} s" if peers else "skipped"
-            line = f"{statistics.median(seconds):.1f} s, {read / 2**20:.1f} MiB, {found} changes"
-            print(f"{share:6.1%} changed, two tables: {line}; reladiff {other}", flush=True)
+            reladiff_time = f"{statistics.median(peers):.1f} s" if peers else "skipped"
+            line = f"{statistics.median(seconds):.1f} s, {read / 2**20:.1f} MiB, {change_count} changes"
+            print(f"{share:6.1%} changed, two tables: {line}; reladiff {reladiff_time}", flush=True)
         engine.dispose()
 
 
-def _difference(engine: Engine, *, whole: bool = False) -> tuple[float, int, int]:
+def _difference(engine: Engine, *, reads_all: bool = False) -> tuple[float, int, int]:
     """Return the seconds, the bytes received and the number of changes of one comparison."""
     with snapshot(engine) as before_all, snapshot(engine) as after_all:
-        old, new = before_all.connection, after_all.connection
-        sides = [_table_state(old, "usr"), _table_state(new, "later")]
+        connection_before, connection_after = before_all.connection, after_all.connection
+        sides = [_table_state(connection_before, "usr"), _table_state(connection_after, "later")]
         table = sides[0].table
-        before, begun = sum(map(_received, (old, new))), time.perf_counter()
-        one, other = (side.rows() for side in sides) if whole else differing_rows(*sides)
+        before, begun = sum(map(_received, (connection_before, connection_after))), time.perf_counter()
+        rows_before, rows_after = (side.rows() for side in sides) if reads_all else differing_rows(*sides)
         model = Tables([table])
-        lines = in_order(model, ((table, line) for line in differences(model, table, one, other)))
-        found = sum(1 for _ in lines)
-        return time.perf_counter() - begun, sum(map(_received, (old, new))) - before, found
+        lines = in_order(
+            model, ((table, line) for line in differences(model, table, rows_before, rows_after))
+        )
+        change_count = sum(1 for _ in lines)
+        return (
+            time.perf_counter() - begun,
+            sum(map(_received, (connection_before, connection_after))) - before,
+            change_count,
+        )
 
 
 def _table_state(connection: Connection, name: str) -> TableSide:
@@ -176,9 +187,9 @@ def _table_state(connection: Connection, name: str) -> TableSide:
 
 def _received(connection: Connection) -> int:
     """Return how many bytes a connection received, as Linux counts them (tcpi_bytes_received)."""
-    with socket.socket(fileno=connection.connection.driver_connection.fileno()) as own:  # type: ignore[union-attr]
-        counted = own.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 192)
-        own.detach()
+    with socket.socket(fileno=connection.connection.driver_connection.fileno()) as tcp_socket:  # type: ignore[union-attr]
+        counted = tcp_socket.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 192)
+        tcp_socket.detach()
     return int(struct.unpack_from("Q", counted, 128)[0])
 
 
@@ -208,8 +219,8 @@ def _floor(engine: Engine, store: Store, config: Config) -> None:
             pass
 
 
-def _expect(found: int, expected: int) -> None:
-    assert found == expected, (found, expected)
+def _expect(actual: int, expected: int) -> None:
+    assert actual == expected, (actual, expected)
 
 
 def _run(engine: Engine, statement: str) -> None:

@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.csv as pv
 import pyarrow.parquet as pq
 
-from bench.formats import KNOWN
+from bench.formats import TABLES as CHANGE_TABLES
 from bench.latency import HERE
 from bench.peers.messages import FILES, csv_loop, fastavro_loop, json_loop, prepare
 from eventlog.core import tablesfile
@@ -160,11 +160,11 @@ def used(*words: str) -> Used:
     """Return what `convert` takes with these words."""
     process = HERE.start("convert", *words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
     assert process.stderr is not None
-    said = process.stderr.read().decode()
+    output = process.stderr.read().decode()
     _, status, took = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode:
-        raise Misuse(f"eventlog convert {' '.join(words)}: {said}")
+        raise Misuse(f"eventlog convert {' '.join(words)}: {output}")
     return Used(took.ru_utime + took.ru_stime, took.ru_maxrss >> 10)
 
 
@@ -177,9 +177,9 @@ def of_log(folder: Path, path: Path) -> Used:
 
 def of_changes(folder: Path, kind: str, order: str) -> Used:
     """Return what Qlik changes in a file take, made into lines of JSON."""
-    name, source, container, given = FILES[kind]
-    (folder / "usr.toml").write_text(tablesfile.write(KNOWN))
-    settings = [word for key, value in given.items() for word in (f"--{key}", value)]
+    name, source, container, options = FILES[kind]
+    (folder / "usr.toml").write_text(tablesfile.write(CHANGE_TABLES))
+    settings = [word for key, value in options.items() for word in (f"--{key}", value)]
     formats = ("--from", source, "--as", container, "--to", "changes", "--output-as", "jsonl")
     words = ("--tables", str(folder / "usr.toml"), "--order", order, "-o", str(folder / "out.jsonl"))
     return used(str(folder / name), *words, *formats, *settings)
@@ -189,11 +189,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="eventlog bench convert", description="Logs and changes.")
     parser.add_argument("rows", nargs="?", type=int, default=ROWS, help=f"of a log ({ROWS})")
     parser.add_argument("--changes", type=int, default=200_000, help="of Qlik (200000)")
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
-        functions(folder, given.rows)
-        commands(folder, given.rows, given.changes)
+        functions(folder, arguments.rows)
+        commands(folder, arguments.rows, arguments.changes)
 
 
 def functions(folder: Path, rows: int) -> None:
@@ -204,8 +204,8 @@ def functions(folder: Path, rows: int) -> None:
     few = make(folder / "some", min(rows, SLOWLY))
     for container, path in make(folder / "all", rows).items():
         size, slow = measured(by_row, few[container], container)
-        again, _ = measured(by_column, few[container], container)
-        assert size == again
+        size_by_column, _ = measured(by_column, few[container], container)
+        assert size == size_by_column
         _, fast = measured(by_column, path, container)
         row, column = min(rows, SLOWLY) / slow, rows / fast
         print(
@@ -219,9 +219,9 @@ def commands(folder: Path, rows: int, changes: int) -> None:
     start = of_log(folder, make(folder / "few", FEW)["csv"])
     print(f"start, {FEW} rows of a log    {start.cpu:.2f} s of CPU")
     for container, path in make(folder / "all", rows).items():
-        whole = of_log(folder, path)
-        rate = rows / whole.cpu
-        print(f"log of {rows} rows, {container:<8} {rate:>9,.0f} a CPU second   peak {whole.peak:>4} MiB")
+        use = of_log(folder, path)
+        rate = rows / use.cpu
+        print(f"log of {rows} rows, {container:<8} {rate:>9,.0f} a CPU second   peak {use.peak:>4} MiB")
     prepare(folder, changes)
     for kind, loop in LOOPS.items():
         by_hand = _seconds(lambda: loop(folder / FILES[kind][0], folder / "by-hand.jsonl"))  # noqa: B023

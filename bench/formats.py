@@ -35,7 +35,7 @@ ROUNDS = 3
 TRANSACTIONS = 400  # of a stream
 ROWS_EACH = 50
 CHUNK = 1 << 20
-KNOWN = tablesfile.read(
+TABLES = tablesfile.read(
     """
     [tables.usr]
     schema = "indirect"
@@ -57,9 +57,9 @@ class Result(NamedTuple):
         return f"{self.name:34} {self.rate:11,.0f}/s   floor {self.floor:11,.0f}/s   {share:6.1%}"
 
 
-def changes(wanted: int) -> list[Change]:
+def changes(change_count: int) -> list[Change]:
     """Yield changes: of ten, seven are updates, two are inserts, one is a delete."""
-    return [_change(i) for i in range(1, wanted + 1)]
+    return [_change(i) for i in range(1, change_count + 1)]
 
 
 def _change(i: int) -> Change:
@@ -99,16 +99,21 @@ def _change(i: int) -> Change:
 
 def main() -> None:
     """Print one line for each direction of each form."""
-    made = changes(COUNT)
-    for name, floor, ours, records in (*_json(made), *_avro(made), *_rows(made), *_streams()):
+    all_changes = changes(COUNT)
+    for name, floor, ours, records in (
+        *_json(all_changes),
+        *_avro(all_changes),
+        *_rows(all_changes),
+        *_streams(),
+    ):
         print(Result(name, records / _best(ours), records / _best(floor)))
 
 
 Case = tuple[str, Callable[[], object], Callable[[], object], int]
 
 
-def _json(made: list[Change]) -> Iterator[Case]:
-    written = _all(messages.write(made, KNOWN, MessageSettings()))
+def _json(all_changes: list[Change]) -> Iterator[Case]:
+    written = _all(messages.write(all_changes, TABLES, MessageSettings()))
     lines = [json.dumps(message) for message in written]
     yield (
         "messages, JSON, read",
@@ -119,14 +124,14 @@ def _json(made: list[Change]) -> Iterator[Case]:
     yield (
         "messages, JSON, written",
         lambda: _drain(map(json.dumps, written)),
-        lambda: _drain(map(json.dumps, messages.write(made, KNOWN, MessageSettings()))),
+        lambda: _drain(map(json.dumps, messages.write(all_changes, TABLES, MessageSettings()))),
         COUNT,
     )
 
 
-def _avro(made: list[Change]) -> Iterator[Case]:
+def _avro(all_changes: list[Change]) -> Iterator[Case]:
     settings = MessageSettings(encoding="avro")
-    written = _all(messages.write(made, KNOWN, settings))
+    written = _all(messages.write(all_changes, TABLES, settings))
     outer = [avro.decode(avro.envelope(), data) for data in written]
     meta = avro.decode(avro.foreign(outer[0]["messageSchema"]), outer[0]["message"])
     schema = avro.foreign(meta["dataSchema"])
@@ -144,13 +149,13 @@ def _avro(made: list[Change]) -> Iterator[Case]:
     yield (
         "messages, Avro, written",
         floor_write,
-        lambda: _drain(messages.write(made, KNOWN, settings)),
+        lambda: _drain(messages.write(all_changes, TABLES, settings)),
         COUNT,
     )
 
 
-def _rows(made: list[Change]) -> Iterator[Case]:
-    rows = change_tables.write(made, KNOWN, TableSettings())
+def _rows(all_changes: list[Change]) -> Iterator[Case]:
+    rows = change_tables.write(all_changes, TABLES, TableSettings())
     written = [item for item in rows if isinstance(item, SheetRow)]
     names = tuple(column.name for column in written[0].sheet.columns)
     objects = [_object(names, item.cells) for item in written]
@@ -158,10 +163,10 @@ def _rows(made: list[Change]) -> Iterator[Case]:
 
     def read() -> Iterator[object]:
         rows = map(Row, count(), (tuple(json.loads(line).values()) for line in lines))
-        return change_tables.read([Source("bench", "usr__ct", names, rows)], KNOWN, TableSettings())
+        return change_tables.read([Source("bench", "usr__ct", names, rows)], TABLES, TableSettings())
 
     def write() -> Iterator[str]:
-        for item in change_tables.write(made, KNOWN, TableSettings()):
+        for item in change_tables.write(all_changes, TABLES, TableSettings()):
             assert isinstance(item, SheetRow)
             yield json.dumps(_object(names, item.cells))
 
@@ -254,20 +259,20 @@ def _unpacked(stream: bytes, variable: int) -> None:
 
 def _object(names: tuple[str, ...], cells: tuple[Any, ...]) -> dict[str, Any]:
     """Return a row as JSON Lines hold it."""
-    made = dict(zip(names, cells, strict=True))
-    made["header__change_mask"] = cells[2].hex().upper()
-    return made
+    row = dict(zip(names, cells, strict=True))
+    row["header__change_mask"] = cells[2].hex().upper()
+    return row
 
 
 def _read_messages(values: Iterable[Any]) -> Iterator[object]:
     objects = map(Object, count(), values)
-    return messages.read([Source("bench", "bench", (), objects)], KNOWN, MessageSettings())
+    return messages.read([Source("bench", "bench", (), objects)], TABLES, MessageSettings())
 
 
 def _all(written: Iterable[Any]) -> list[Any]:
-    made = list(written)
-    assert not any(isinstance(item, Refused) for item in made)
-    return made
+    records = list(written)
+    assert not any(isinstance(item, Refused) for item in records)
+    return records
 
 
 def _drain(items: Iterable[object]) -> None:

@@ -72,8 +72,10 @@ class Version(NamedTuple):
     def start(self, *words: str, **options: Any) -> subprocess.Popen[bytes]:
         """Return the process of a command."""
         python = sys.executable if self.folder is None else str(self.folder / ".venv" / "bin" / "python")
-        known = {key: value for key, value in os.environ.items() if not self.folder or key != "PYTHONPATH"}
-        return subprocess.Popen([python, "-m", "eventlog", *words], cwd=self.folder, env=known, **options)
+        variables = {
+            key: value for key, value in os.environ.items() if not self.folder or key != "PYTHONPATH"
+        }
+        return subprocess.Popen([python, "-m", "eventlog", *words], cwd=self.folder, env=variables, **options)
 
     def run(self, engine: Engine, *words: str) -> None:
         """Run a command for a database."""
@@ -342,7 +344,7 @@ def _counting(engine: Engine) -> Iterator[Counter[str]]:
         sent.update({"round trips": 1, "statements": len(calls) + commit})
         return together(connection, calls, commit=commit)
 
-    def alone(connection: object, cursor: object, statement: str, *rest: object) -> None:
+    def alone(connection: object, cursor: object, statement: str, *unused: object) -> None:
         if statement != INSERT:
             sent.update({"round trips": 1, "statements": 1})
 
@@ -384,9 +386,9 @@ def _moments(engine: Engine, log: Log) -> list[dict[str, float]]:
 
 
 if __name__ == "__main__":
-    wanted = int(sys.argv[1]) if len(sys.argv) > 1 else 200
+    row_count = int(sys.argv[1]) if len(sys.argv) > 1 else 200
     if len(sys.argv) > 2:
-        latency_of(Version(Path(sys.argv[2]).resolve()), wanted)
+        latency_of(Version(Path(sys.argv[2]).resolve()), row_count)
     else:
-        latency(wanted)
+        latency(row_count)
         timeline()

@@ -52,12 +52,12 @@ class Flow(NamedTuple):
 
     def sixths(self) -> list[tuple[float, float]]:
         """Return the median and the 99th percentile of the first, a middle and the last sixth."""
-        many = len(self.waits) // 6
-        cuts = [statistics.quantiles(self.waits[at * many : (at + 1) * many], n=100) for at in (0, 3, 5)]
+        length = len(self.waits) // 6
+        cuts = [statistics.quantiles(self.waits[at * length : (at + 1) * length], n=100) for at in (0, 3, 5)]
         return [(cut[49], cut[98]) for cut in cuts]
 
 
-class Held(NamedTuple):
+class TableSizes(NamedTuple):
     """The tables at the end of a run."""
 
     dead: int  # rows
@@ -73,8 +73,8 @@ class Pressed(NamedTuple):
     situation: str
     way: str
     flow: Flow
-    log: Held
-    companions: Held
+    log: TableSizes
+    companions: TableSizes
 
     def __str__(self) -> str:
         waits = "  ".join(f"{p50:7.1f}/{p99:7.1f}" for p50, p99 in self.flow.sixths())
@@ -140,7 +140,7 @@ def pressed(version: Version, mode: str, situation: str, rate: float, seconds: f
                 publishing.wait_for(1 + len(committed))
                 publishing.close()
                 moments = [(at, publishing.arrived.get(number)) for at, number in committed]
-                return Pressed(situation, mode, flow_of(moments), *_held(engine, "eventlog"))
+                return Pressed(situation, mode, flow_of(moments), *_table_sizes(engine, "eventlog"))
 
 
 @contextmanager
@@ -167,24 +167,24 @@ def rows_together(rate: float) -> int:
 
 
 def _write_alone(engine: Engine, rate: float, seconds: float, first: int) -> list[tuple[float, int]]:
-    many = rows_together(rate * WRITERS)
+    rows_each = rows_together(rate * WRITERS)
     committed: list[tuple[float, int]] = []
     begun = time.monotonic()
     with engine.connect() as connection:
         while time.monotonic() < begun + seconds:
             time.sleep(max(0.0, begun + len(committed) / rate - time.monotonic()))
             following = first + len(committed)
-            _put(connection, following, many)
+            _put(connection, following, rows_each)
             now = time.monotonic()
-            committed += [(now, number) for number in range(following, following + many)]
+            committed += [(now, number) for number in range(following, following + rows_each)]
     return committed
 
 
-def _put(connection: Connection, first: int, many: int) -> None:
+def _put(connection: Connection, first: int, row_count: int) -> None:
     rows = text(
         "insert into usr select n, 'a', 'b', 'c' from generate_series(cast(:first as integer), :last) n"
     )
-    connection.execute(rows, {"first": first, "last": first + many - 1})
+    connection.execute(rows, {"first": first, "last": first + row_count - 1})
     connection.commit()
 
 
@@ -192,22 +192,27 @@ def flow_of(moments: Sequence[tuple[float, float | None]]) -> Flow:
     """Return the flow of rows, from the moments when each was committed and came out."""
     begun, until = moments[0][0], moments[-1][0]
     span = until - begun
-    out = [gone for _, gone in moments if gone is not None]
+    out = [published_at for _, published_at in moments if published_at is not None]
     end = max(until, *out)
-    in_time = [gone for gone in out if gone <= until]
-    waits = [1000 * ((end if gone is None else gone) - came) for came, gone in moments]
+    in_time = [published_at for published_at in out if published_at <= until]
+    waits = [
+        1000 * ((end if published_at is None else published_at) - committed_at)
+        for committed_at, published_at in moments
+    ]
     return Flow(len(moments) / span, len(in_time) / span, waits)
 
 
-def _held(engine: Engine, log: str) -> tuple[Held, Held]:
+def _table_sizes(engine: Engine, log: str) -> tuple[TableSizes, TableSizes]:
     """Return what a log and its companions hold, after all sessions have reported their work."""
     time.sleep(1.5)  # an idle session reports after a second at the latest
     with engine.connect() as connection:
         connection.execute(text("select pg_stat_force_next_flush()"))
         tables = connection.execute(text(SIZES)).all()
     parts = ([row for row in tables if row[0] == log], [row for row in tables if row[0] != log])
-    first, others = (Held(sum(row[1] for row in rows), sum(row[2] for row in rows)) for rows in parts)
-    return first, others
+    first, companions = (
+        TableSizes(sum(row[1] for row in rows), sum(row[2] for row in rows)) for rows in parts
+    )
+    return first, companions
 
 
 def main() -> None:
@@ -219,16 +224,16 @@ def main() -> None:
     parser.add_argument("--mode", choices=MODES, help="only this way of finishing")
     parser.add_argument("--rate", type=float, default=2_000, help="rows a second that are offered (2000)")
     parser.add_argument("--of", type=Path, help="a checkout of another version, with its .venv")
-    given = parser.parse_args()
-    seconds = given.seconds or 60 * given.minutes
-    chosen = [name for name in SITUATIONS if given.only in (None, name) or name == "clean"]
-    modes = [mode for mode in MODES if given.mode in (None, mode)]
-    print(f"{seconds:.0f} s a run, rows in a transaction: {rows_together(given.rate)}")
+    arguments = parser.parse_args()
+    seconds = arguments.seconds or 60 * arguments.minutes
+    chosen = [name for name in SITUATIONS if arguments.only in (None, name) or name == "clean"]
+    modes = [mode for mode in MODES if arguments.mode in (None, mode)]
+    print(f"{seconds:.0f} s a run, rows in a transaction: {rows_together(arguments.rate)}")
     runs = []
-    version = HERE if given.of is None else Version(given.of.resolve())
+    version = HERE if arguments.of is None else Version(arguments.of.resolve())
     for mode in modes:
         for situation in chosen:
-            runs.append(pressed(version, mode, situation, given.rate, seconds))
+            runs.append(pressed(version, mode, situation, arguments.rate, seconds))
             print(runs[-1], flush=True)
     judge(runs)
 

@@ -158,7 +158,7 @@ def _peak() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
 
 
-def beside(commit: str, arguments: list[str]) -> None:
+def compare_commits(commit: str, arguments: list[str]) -> None:
     """The bench of another commit and this one in turn, and the median rate of each case in both."""
     here = Path(__file__).parents[1]
     rates: dict[str, dict[tuple[str, str], list[float]]] = {}
@@ -172,12 +172,12 @@ def beside(commit: str, arguments: list[str]) -> None:
                         rates.setdefault(case, {}).setdefault((name, mode), []).append(rate)
         finally:
             subprocess.run(["git", "worktree", "remove", "--force", there], cwd=here, check=True)
-    for case, found in rates.items():
-        if (commit, "update") not in found:
+    for case, rates_of_case in rates.items():
+        if (commit, "update") not in rates_of_case:
             print(f"{case:<30} {commit} does not measure it")
             continue
-        before = statistics.median(found[commit, "update"])
-        for (name, mode), values in found.items():
+        before = statistics.median(rates_of_case[commit, "update"])
+        for (name, mode), values in rates_of_case.items():
             if name == "now":
                 now = statistics.median(values)
                 unit, digits = ("ms", 1) if case.startswith("latency") else ("rows/s", 0)
@@ -204,7 +204,7 @@ def main() -> None:
         timeline()
         return
     if len(sys.argv) > 4:
-        beside(sys.argv[4], sys.argv[1:4])
+        compare_commits(sys.argv[4], sys.argv[1:4])
         return
     rows, batch_size, rate = [*map(int, sys.argv[1:]), *(300_000, 10_000, 200)[len(sys.argv) - 1 :]]
     with embedded_postgres(settings=FAST | {"shared_buffers": "512MB"}) as server:

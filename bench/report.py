@@ -92,26 +92,26 @@ def medians(runs: Sequence[str]) -> list[Line]:
     return [_median(lines) for lines in columns if len(set(map(_words, lines))) == 1]
 
 
-def beside(ours: Sequence[str], theirs: Sequence[str]) -> list[Line]:
+def pair_with_theirs(ours: Sequence[str], theirs: Sequence[str]) -> list[Line]:
     """Return our lines, each with the line of theirs that has the same words, then their other lines."""
     mine, yours = _by_words(ours), _by_words(theirs)
-    found = [
+    own_lines = [
         line
         for key, lines in mine.items()
         for line in (_both(lines, yours[key]) if key in yours else [_of("only ours", _median(lines))])
     ]
-    return found + [_of("only theirs", _median(lines)) for key, lines in yours.items() if key not in mine]
+    return own_lines + [_of("only theirs", _median(lines)) for key, lines in yours.items() if key not in mine]
 
 
 def _by_words(runs: Sequence[str]) -> dict[tuple[str, int], list[str]]:
     """Return the lines that all runs printed, by their words and their place among lines of these words."""
-    found: dict[tuple[str, int], list[str]] = {}
+    lines_by_place: dict[tuple[str, int], list[str]] = {}
     for run in runs:
-        seen: Counter[str] = Counter()
+        counts: Counter[str] = Counter()
         for line in filter(None, run.splitlines()):
-            found.setdefault((_words(line), seen[_words(line)]), []).append(line)
-            seen[_words(line)] += 1
-    return {key: lines for key, lines in found.items() if len(lines) == len(runs)}
+            lines_by_place.setdefault((_words(line), counts[_words(line)]), []).append(line)
+            counts[_words(line)] += 1
+    return {key: lines for key, lines in lines_by_place.items() if len(lines) == len(runs)}
 
 
 def _both(ours: Sequence[str], theirs: Sequence[str]) -> Iterator[Line]:
@@ -153,8 +153,8 @@ def _median(lines: Sequence[str]) -> Line:
     differing = [numbers for _, numbers in figures if len(set(numbers)) > 1]
     if not differing:
         return Line(lines[0], None, None)
-    made = [_like(text, statistics.median(ns)) if ns in differing else text for text, ns in figures]
-    words = iter(made)
+    figures_shown = [_like(text, statistics.median(ns)) if ns in differing else text for text, ns in figures]
+    words = iter(figures_shown)
     first = statistics.median(differing[0])
     spread = (max(differing[0]) - min(differing[0])) / first if first else None
     return Line(_NUMBER.sub(lambda match: next(words).rjust(len(match[0])), lines[0]), spread, first)
@@ -190,8 +190,8 @@ def within(page: str, report: str) -> str:
     """Return a page of Markdown with the report between its marks, a level deeper and without a title of its
     own.
     """
-    before, begun, rest = page.partition(MARKS[0])
-    _, ended, after = rest.partition(MARKS[1])
+    before, begun, after_mark = page.partition(MARKS[0])
+    _, ended, after = after_mark.partition(MARKS[1])
     if not begun or not ended:
         raise Misuse(f"the page has no lines {' and '.join(MARKS)}")
     body = re.sub(r"^#(?=#)", "##", report.partition("\n\n")[2], flags=re.MULTILINE)
@@ -217,7 +217,7 @@ class Heard:
     """The outputs of a benchmark in one tree, run after run, until it fails."""
 
     tree: Path | None  # None: this one
-    said: list[str]
+    outputs: list[str]
     seconds: list[float]
     fault: str | None = None
 
@@ -231,27 +231,29 @@ class Heard:
         if self.tree is not None and name in BY_COMMANDS:
             version, command = HERE, [*command, *BY_COMMANDS[name], str(self.tree)]
         process = version.start(*command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        said, fault = (text.decode() for text in process.communicate())
+        output, fault = (text.decode() for text in process.communicate())
         if process.returncode:
             self.fault = (fault.strip().splitlines() or ["it said nothing"])[-1]
-        self.said.append(said)
+        self.outputs.append(output)
         self.seconds.append(time.monotonic() - begun)
         print(f"  {self.seconds[-1]:.0f} s", file=sys.stderr, flush=True)
 
 
 def _section(name: str, size: str, heard: Sequence[Heard]) -> Section:
-    ours, *others = heard
+    ours, *other_trees = heard
     took = statistics.median(ours.seconds)
     command = f"eventlog bench {name.split()[0]} {size}".rstrip()
-    return Section(command, len(ours.said), took, [] if ours.fault else _lines(ours, others), ours.fault)
+    return Section(
+        command, len(ours.outputs), took, [] if ours.fault else _lines(ours, other_trees), ours.fault
+    )
 
 
-def _lines(ours: Heard, others: Sequence[Heard]) -> list[Line]:
-    for theirs in others:
+def _lines(ours: Heard, other_trees: Sequence[Heard]) -> list[Line]:
+    for theirs in other_trees:
         if theirs.fault is None:
-            return beside(ours.said, theirs.said)
-        return [Line(f"theirs: SKIPPED: {theirs.fault}", None, None), *medians(ours.said)]
-    return medians(ours.said)
+            return pair_with_theirs(ours.outputs, theirs.outputs)
+        return [Line(f"theirs: SKIPPED: {theirs.fault}", None, None), *medians(ours.outputs)]
+    return medians(ours.outputs)
 
 
 def this_machine() -> dict[str, str]:
@@ -293,23 +295,23 @@ def main() -> None:
     parser.add_argument("--beside", type=Path, help="a checkout of another version, with its .venv")
     parser.add_argument("-o", "--output", type=Path, help="a folder for report.md")
     parser.add_argument("--page", type=Path, help="a page of Markdown that has the report between two lines")
-    given = parser.parse_args()
-    if given.page is not None:
-        within(given.page.read_text(), "")  # reported before anything is measured
-    chosen = given.form or "full"
+    arguments = parser.parse_args()
+    if arguments.page is not None:
+        within(arguments.page.read_text(), "")  # reported before anything is measured
+    chosen = arguments.form or "full"
     about = this_machine() | {"form": chosen}
     trees: list[Path | None] = [None]
-    if given.beside is not None:
-        trees.append(given.beside.resolve())
-        about["beside"] = _commit(given.beside)
+    if arguments.beside is not None:
+        trees.append(arguments.beside.resolve())
+        about["beside"] = _commit(arguments.beside)
     sections: list[Section] = []
-    for sections in measured(chosen, 1 if chosen == "scale" else given.runs, given.only, trees):
-        if given.output is not None:  # also where the next run does not come to its end
-            given.output.mkdir(parents=True, exist_ok=True)
-            (given.output / "report.md").write_text(markdown(sections, about))
+    for sections in measured(chosen, 1 if chosen == "scale" else arguments.runs, arguments.only, trees):
+        if arguments.output is not None:  # also where the next run does not come to its end
+            arguments.output.mkdir(parents=True, exist_ok=True)
+            (arguments.output / "report.md").write_text(markdown(sections, about))
     print(markdown(sections, about))
-    if given.page is not None:
-        given.page.write_text(within(given.page.read_text(), markdown(sections, about)))
+    if arguments.page is not None:
+        arguments.page.write_text(within(arguments.page.read_text(), markdown(sections, about)))
 
 
 if __name__ == "__main__":

@@ -140,8 +140,8 @@ def ours(spark: Any, names: list[str], out: Path, current: tuple[tuple[str, str]
 def frames(spark: Any, names: list[str], out: Path, current: tuple[tuple[str, str], ...] = ()) -> None:
     """Write what `documents` makes of a DataFrame, as Spark writes text."""
     rows_of = {table: spark.read.parquet(file) for table, file in current}
-    made = documents(spark.read.parquet(*names), TABLES, current=rows_of, unique=True, partitions=PARTS)
-    made.where("refused is null").select("document").write.text(str(out))
+    frame = documents(spark.read.parquet(*names), TABLES, current=rows_of, unique=True, partitions=PARTS)
+    frame.where("refused is null").select("document").write.text(str(out))
 
 
 class Peak:
@@ -159,8 +159,10 @@ class Peak:
             except OSError:
                 continue
             processes[int(lines["Pid"])] = lines
-        held = [lines for pid, lines in processes.items() if _descends(pid, processes)]
-        sizes = [(lines["Name"].strip(), int(lines.get("VmRSS", "0").split()[0]) << 10) for lines in held]
+        own_processes = [lines for pid, lines in processes.items() if _descends(pid, processes)]
+        sizes = [
+            (lines["Name"].strip(), int(lines.get("VmRSS", "0").split()[0]) << 10) for lines in own_processes
+        ]
         self.java = max([self.java, *(size for name, size in sizes if name == "java")])
         self.python = max([self.python, *(size for name, size in sizes if name != "java")])
 
@@ -174,8 +176,8 @@ def cpu_seconds() -> float:
         except OSError:
             continue
         processes[int(path.parent.name)] = {"PPid": facts[1], "ticks": sum(map(int, facts[11:15]))}
-    held: int = sum(facts["ticks"] for pid, facts in processes.items() if _descends(pid, processes))
-    return held / os.sysconf("SC_CLK_TCK")
+    ticks: int = sum(facts["ticks"] for pid, facts in processes.items() if _descends(pid, processes))
+    return ticks / os.sysconf("SC_CLK_TCK")
 
 
 def _descends(pid: int, processes: dict[int, dict[str, Any]]) -> bool:
@@ -220,11 +222,11 @@ def measure(name: str, events: int, rounds: int, work: Callable[[Path], None], f
         shutil.rmtree(out)
     over.set()
     watcher.join()
-    found = Measured(*(events / 1000 / statistics.median(each) for each in (seconds, busy)))
+    measured = Measured(*(events / 1000 / statistics.median(each) for each in (seconds, busy)))
     memory = f"worker {peak.python >> 20:5} MiB   JVM {peak.java >> 20:5} MiB"
-    rates = f"{found.rate:6.0f} k events/s {found.work:6.0f} k/CPU second"
+    rates = f"{measured.rate:6.0f} k events/s {measured.work:6.0f} k/CPU second"
     print(f"{name:24}{rates}   {memory}", flush=True)
-    return found
+    return measured
 
 
 def main() -> None:
@@ -249,12 +251,14 @@ def main() -> None:
             names = even if case == "even" else make_log(folder / case, events, case)
             rows_of = current if case == "query-back" else ()
             work = partial(ours, spark, names, current=rows_of)
-            found = measure(f"ours, {case}", events, rounds, work, folder)
-            ratios = f"{found.of(text)} of the floor with text keys, {found.of(hashed)} of the hashed one"
+            measured = measure(f"ours, {case}", events, rounds, work, folder)
+            ratios = (
+                f"{measured.of(text)} of the floor with text keys, {measured.of(hashed)} of the hashed one"
+            )
             print(f"{'':24}{ratios}", flush=True)
             work = partial(frames, spark, names, current=rows_of)
             by_frames = measure(f"documents(), {case}", events, rounds, work, folder)
-            print(f"{'':24}{by_frames.of(found)} of the backlog", flush=True)
+            print(f"{'':24}{by_frames.of(measured)} of the backlog", flush=True)
         spark.stop()
 
 

@@ -36,7 +36,7 @@ TURNS = 2_000  # of single updates
 SETTINGS = {"shared_buffers": "512MB", "max_wal_size": "8GB", "checkpoint_timeout": "30min"}
 
 TABLE, BARE = "bench_usr", "bench_bare"
-MADE = f"create table {TABLE} (id bigint primary key, fname text, lname text, age integer, mail text)"
+CREATE_TABLE = f"create table {TABLE} (id bigint primary key, fname text, lname text, age integer, mail text)"
 SOURCE = """
 create table bench_source as
 select i::bigint as id, 'first' || i as fname, 'last' || i as lname, i % 90 as age,
@@ -54,7 +54,7 @@ insert into {{log}} (event_type, table_name, table_key, column_name, new_value)
 select 1, '{TABLE}', 'id=' || n.id::text, f.* from {TABLE} n cross join lateral (
   values ('fname', n.fname), ('lname', n.lname), ('age', n.age::text), ('mail', n.mail)) f
 """
-ONE = "update {table} set age = age + 1 where id = :id"
+UPDATE_ONE = "update {table} set age = age + 1 where id = :id"
 CHOICES = {
     "query-back, statement": Choice(granularity="statement"),
     "query-back, row": Choice(granularity="row"),
@@ -92,7 +92,7 @@ def _database(arguments: list[str]) -> Iterator[str]:
 def _prepare(engine: Engine, log: Log, rows: int) -> None:
     _clean(engine, log)
     migrate.install(engine, log)
-    _run(engine, SOURCE.format(rows=rows), MADE, "analyze bench_source")
+    _run(engine, SOURCE.format(rows=rows), CREATE_TABLE, "analyze bench_source")
 
 
 def _clean(engine: Engine, log: Log) -> None:
@@ -133,7 +133,7 @@ def _bulk(engine: Engine, log: Log, rows: int) -> None:
     best = {name: [float("inf"), float("inf")] for name in kinds}
     for _ in range(ROUNDS):
         for name, make in kinds.items():
-            _run(engine, f"drop table {TABLE}", MADE, f"truncate {log.table}")
+            _run(engine, f"drop table {TABLE}", CREATE_TABLE, f"truncate {log.table}")
             make()
             for place, statement in enumerate((INSERT, UPDATE)):
                 best[name][place] = min(best[name][place], _timed(engine, statement))
@@ -171,7 +171,7 @@ def _single(engine: Engine, log: Log) -> None:
 def _turns(engine: Engine) -> tuple[float, float]:
     """Return the medians of an update without and with our trigger."""
     took: dict[str, list[float]] = {BARE: [], TABLE: []}
-    statements = {table: text(ONE.format(table=table)) for table in took}
+    statements = {table: text(UPDATE_ONE.format(table=table)) for table in took}
     with engine.connect() as connection:
         for turn in range(TURNS):
             for table, statement in statements.items():

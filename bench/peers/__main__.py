@@ -39,10 +39,10 @@ def main() -> None:
     parser.add_argument("rows", nargs="?", type=int, default=ROWS, help=f"of the table ({ROWS})")
     parser.add_argument("--rounds", type=int, default=3, help="of each measurement (3)")
     parser.add_argument("--only", choices=PARTS, help="only this part")
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     for name, part in PARTS.items():
-        if given.only in (None, name):
-            part(given.rows, given.rounds)
+        if arguments.only in (None, name):
+            part(arguments.rows, arguments.rounds)
             print(flush=True)
 
 
@@ -69,9 +69,9 @@ def captured_on_mariadb(rows: int, rounds: int) -> None:
 def _version(url: URL) -> str:
     engine = connect(url)
     with engine.connect() as connection:
-        found = connection.exec_driver_sql("select version()").scalar_one()
+        version = connection.exec_driver_sql("select version()").scalar_one()
     engine.dispose()
-    return str(found).partition(" on ")[0]
+    return str(version).partition(" on ")[0]
 
 
 def _at_hand() -> Iterator[Capture]:
@@ -97,12 +97,14 @@ def _captures(url: URL, ways: list[Capture], rows: int, rounds: int) -> None:
     bare = took[ways[0].name]
     print(f"{changes} changes of rows, {workload.OF_ONE} in a transaction      writers      read into a file")
     for way in ways:
-        ratio = statistics.median(one / floor for one, floor in zip(took[way.name], bare, strict=True))
+        ratio = statistics.median(
+            seconds / floor for seconds, floor in zip(took[way.name], bare, strict=True)
+        )
         read = f"{statistics.median(rates[way.name]):>9,.0f}/s" if rates[way.name] else f"{'-':>11}"
-        print(f"{way.name:{_WIDE}} RUN {ratio:7.2f} x   {read}   {_lacks(way.lacks)}".rstrip())
+        print(f"{way.name:{_WIDE}} RUN {ratio:7.2f} x   {read}   {_in_brackets(way.limits)}".rstrip())
 
 
-def _lacks(words: str) -> str:
+def _in_brackets(words: str) -> str:
     return words and f"[{words}]"
 
 
@@ -116,9 +118,9 @@ def converted(rows: int, rounds: int) -> None:
         start = statistics.median(messages.start(folder, next(numbers)) for _ in range(rounds))
         print(f"{'no change':18} {'eventlog convert, as a command':{_WIDE}} RUN {start:9.2f} s")
         try:
-            for kind, who, work, lacks in messages.ways():
-                found = [messages.rate(work, kind, folder, rows, next(numbers)) for _ in range(rounds)]
-                figures = f"{statistics.median(found):9,.0f}/s   {_lacks(lacks)}".rstrip()
+            for kind, who, work, limits in messages.ways():
+                rates = [messages.rate(work, kind, folder, rows, next(numbers)) for _ in range(rounds)]
+                figures = f"{statistics.median(rates):9,.0f}/s   {_in_brackets(limits)}".rstrip()
                 print(f"{kind:18} {who:{_WIDE}} RUN {figures}", flush=True)
         except EventlogError as missing:
             print(f"{'PySpark':{_WIDE}} SKIPPED: {missing}")

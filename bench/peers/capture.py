@@ -46,7 +46,7 @@ class Capture(Protocol):
     """One way to capture."""
 
     name: str
-    lacks: str  # what it does not do
+    limits: str  # what it does not do
 
     def capturing(self, engine: Engine) -> AbstractContextManager[None]:
         """Return a context in which the table's changes are captured."""
@@ -59,7 +59,7 @@ class Nothing:
     """The floor: the writers alone."""
 
     name = "no capture"
-    lacks = ""
+    limits = ""
 
     @contextmanager
     def capturing(self, engine: Engine) -> Iterator[None]:
@@ -72,8 +72,8 @@ class Nothing:
 class Eventlog:
     """The way of eventlog: triggers, and the publisher into a folder of documents."""
 
-    def __init__(self, name: str, choice: Choice, lacks: str) -> None:
-        self.name, self.lacks = f"eventlog, {name}", lacks
+    def __init__(self, name: str, choice: Choice, limits: str) -> None:
+        self.name, self.limits = f"eventlog, {name}", limits
         self._choice = choice
 
     @contextmanager
@@ -115,7 +115,7 @@ class PgQ:
     """The way of PgQ: a trigger in C, its ticker and a reader of batches."""
 
     name = "PgQ 3, pgq.logutriga"
-    lacks = "the row's values as URL-encoded text, without types; consumers retry events by themselves"
+    limits = "the row's values as URL-encoded text, without types; consumers retry events by themselves"
 
     def __init__(self) -> None:
         pgq()
@@ -184,7 +184,7 @@ class Debezium:
     """The way of Debezium: its engine reads the server's write-ahead log."""
 
     name = f"Debezium {DEBEZIUM_VERSION}"
-    lacks = (
+    limits = (
         "needs wal_level = logical, a slot for which the log is kept, `replica identity full` for whole old"
         " rows, and a JVM, whose start is not counted here"
     )

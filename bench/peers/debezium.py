@@ -41,7 +41,7 @@ class Debezium:
     def __init__(self, url: URL, jars: Sequence[str], tables: Sequence[str], output: Path) -> None:
         self._output = output
         self._batches: list[tuple[int, int]] = []  # how many changes there are, and when, in nanoseconds
-        self._more = threading.Condition()
+        self._progress = threading.Condition()
         command = ["java", "-Xmx1g", "-cp", os.pathsep.join(jars), str(PROGRAM), str(output)]
         self._process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
@@ -49,15 +49,15 @@ class Debezium:
         assert self._process.stdin is not None
         self._process.stdin.write(_properties(url, tables) + "end\n")
         self._process.stdin.flush()
-        self._said: list[str] = []
+        self._messages: list[str] = []
         self._threads = [threading.Thread(target=work) for work in (self._count, self._listen)]
         for thread in self._threads:
             thread.start()
 
     def wait(self, count: int) -> list[tuple[int, int]]:
         """Wait until so many changes were read. Return how many there were after each batch, and when."""
-        with self._more:
-            self._more.wait_for(lambda: self._ended() or self._read() >= count, PATIENCE)
+        with self._progress:
+            self._progress.wait_for(lambda: self._ended() or self._read() >= count, PATIENCE)
             if self._read() < count:
                 raise RuntimeError(f"Debezium has read {self._read()} of {count} changes; {self._last()}")
             return list(self._batches)
@@ -89,22 +89,22 @@ class Debezium:
         return self._process.poll() is not None
 
     def _last(self) -> str:
-        return self._said[-1] if self._said else "it said nothing"
+        return self._messages[-1] if self._messages else "it said nothing"
 
     def _count(self) -> None:
         assert self._process.stdout is not None
         for line in self._process.stdout:
             count, _, moment = line.partition(" ")
-            with self._more:
+            with self._progress:
                 self._batches.append((int(count), int(moment)))
-                self._more.notify_all()
-        with self._more:
-            self._more.notify_all()
+                self._progress.notify_all()
+        with self._progress:
+            self._progress.notify_all()
 
     def _listen(self) -> None:
         assert self._process.stderr is not None
         for line in self._process.stderr:
-            self._said.append(line.strip())
+            self._messages.append(line.strip())
 
 
 def _properties(url: URL, tables: Sequence[str]) -> str:

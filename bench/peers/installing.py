@@ -62,7 +62,7 @@ def jars(name: str) -> list[str]:
             if shutil.which(program) is None:
                 raise Skipped(f"there is no {program} on the path")
         folder.mkdir(parents=True, exist_ok=True)
-        dependencies = "\n".join(DEPENDENCY.format(*wanted) for wanted in JARS[name])
+        dependencies = "\n".join(DEPENDENCY.format(*coordinates) for coordinates in JARS[name])
         (folder / "pom.xml").write_text(POM.format(name=name, dependencies=dependencies))
         _run(folder, "mvn", "-q", "-B", "dependency:copy-dependencies", "-DoutputDirectory=lib")
         (folder / "complete").touch()
@@ -88,8 +88,8 @@ def pgq() -> Path:
             if shutil.which(program) is None:
                 raise Skipped("PgQ comes from Debian, and this is none")
         folder.mkdir(parents=True, exist_ok=True)
-        found = _run(folder, "apt-cache", "search", "--names-only", "^postgresql-[0-9]+-pgq3$").split()
-        names = [word for word in found if word.endswith("-pgq3")]
+        words = _run(folder, "apt-cache", "search", "--names-only", "^postgresql-[0-9]+-pgq3$").split()
+        names = [word for word in words if word.endswith("-pgq3")]
         if not names:
             raise Skipped("Debian's archive here has no postgresql-N-pgq3")
         for package in (names[-1], names[-1].removesuffix("-pgq3")):
@@ -116,12 +116,12 @@ def _run(folder: Path, *words: str) -> str:
     except subprocess.TimeoutExpired as late:
         raise Skipped(f"{words[0]} took more than {PATIENCE} seconds") from late
     if done.returncode:
-        said = (done.stderr + done.stdout).strip().splitlines() or ["it said nothing"]
-        raise Skipped(f"{Path(words[0]).name}: {said[-1][:200]}")
+        output_lines = (done.stderr + done.stdout).strip().splitlines() or ["it said nothing"]
+        raise Skipped(f"{Path(words[0]).name}: {output_lines[-1][:200]}")
     return done.stdout
 
 
-FOUND: dict[str, Callable[[], object]] = {
+INSTALLERS: dict[str, Callable[[], object]] = {
     "pgq": pgq,
     "debezium": lambda: jars("debezium"),
     "informix": lambda: jars("informix"),
@@ -132,9 +132,9 @@ FOUND: dict[str, Callable[[], object]] = {
 def main(names: Sequence[str]) -> int:
     """Fetch them; 1 where one that must be there is not."""
     skips = 0
-    for name in names or FOUND:
+    for name in names or INSTALLERS:
         try:
-            FOUND[name]()
+            INSTALLERS[name]()
             print(f"{name}: RUN", flush=True)
         except Skipped as reason:
             skips += 1

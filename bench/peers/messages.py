@@ -15,7 +15,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any
 
-from bench.formats import KNOWN
+from bench.formats import TABLES
 from bench.formats import changes as made_changes
 from eventlog.core import tablesfile
 from eventlog.core.extras import extra
@@ -35,8 +35,8 @@ Way = Callable[[Path, Path], None]
 
 def prepare(folder: Path, count: int) -> None:
     """The files, made of the same changes."""
-    for name, kind, container, given in FILES.values():
-        job = Job("changes", kind, (), str(folder / name), None, container, KNOWN, options=given)
+    for name, kind, container, options in FILES.values():
+        job = Job("changes", kind, (), str(folder / name), None, container, TABLES, options=options)
         write_changes(job, iter(made_changes(count)), Report(_fail))
 
 
@@ -46,11 +46,11 @@ def _fail(refused: Any) -> None:
 
 def ours(kind: str, order: str) -> Way:
     """`eventlog convert --to changes`."""
-    _, source, container, given = FILES[kind]
+    _, source, container, options = FILES[kind]
 
     def work(path: Path, target: Path) -> None:
-        settings = given | {"order": order}
-        job = Job(source, "changes", (str(path),), str(target), container, "jsonl", KNOWN, options=settings)
+        settings = options | {"order": order}
+        job = Job(source, "changes", (str(path),), str(target), container, "jsonl", TABLES, options=settings)
         convert(job, Report(_fail), CLOCK)
 
     return work
@@ -58,12 +58,12 @@ def ours(kind: str, order: str) -> Way:
 
 def command(kind: str) -> Way:
     """`eventlog convert` as a command, with its start."""
-    _, source, container, given = FILES[kind]
-    settings = [word for name, value in given.items() for word in (f"--{name}", value)]
+    _, source, container, options = FILES[kind]
+    settings = [word for name, value in options.items() for word in (f"--{name}", value)]
 
     def work(path: Path, target: Path) -> None:
         tables = path.with_name("tables.toml")
-        tables.write_text(tablesfile.write(KNOWN))
+        tables.write_text(tablesfile.write(TABLES))
         formats = ["--from", source, "--as", container, "--to", "changes", "--output-as", "jsonl", *settings]
         words = ["convert", str(path), "-o", str(target), "--tables", str(tables), *formats]
         subprocess.run([sys.executable, "-m", "eventlog", *words], check=True)
@@ -163,13 +163,13 @@ class OnSpark:
 
     def messages(self, path: Path, target: Path) -> None:
         """`read.json`, a sort, `write.json`."""
-        found = self.session.read.json(str(path)).select("message.*").where("headers.operation is not null")
-        found.sort("headers.changeSequence").write.json(str(target))
+        frame = self.session.read.json(str(path)).select("message.*").where("headers.operation is not null")
+        frame.sort("headers.changeSequence").write.json(str(target))
 
     def table(self, path: Path, target: Path) -> None:
         """`read.csv`, a sort, `write.json`."""
-        found = self.session.read.csv(str(path), header=True)
-        found.sort("header__change_seq").write.json(str(target))
+        frame = self.session.read.csv(str(path), header=True)
+        frame.sort("header__change_seq").write.json(str(target))
 
 
 def ways() -> Iterator[tuple[str, str, Way, str]]:
@@ -185,9 +185,9 @@ def ways() -> Iterator[tuple[str, str, Way, str]]:
     yield "change table, CSV", "csv, a loop", csv_loop, loop + ", change masks, null and the empty text"
     yield "change table, CSV", "pandas", pandas_table, loop.partition(", ")[2] + ", masks; all in memory"
     spark = OnSpark()
-    lacks = "types, keys that change, bad records; its session's start is not counted"
-    yield "messages, JSON", "PySpark", spark.messages, lacks
-    yield "change table, CSV", "PySpark", spark.table, lacks + "; B rows joined, masks"
+    limits = "types, keys that change, bad records; its session's start is not counted"
+    yield "messages, JSON", "PySpark", spark.messages, limits
+    yield "change table, CSV", "PySpark", spark.table, limits + "; B rows joined, masks"
 
 
 def start(folder: Path, number: int) -> float:

@@ -19,15 +19,17 @@ STEPS = (
 
 def prepare(engine: Engine, rows: int) -> None:
     """The table, empty, and what its changes are made of."""
-    made = [
+    source_rows = [
         {"id": n, "fname": f"Jack{n}", "lname": f"Frost{n}", "age": n % 90, "mail": f"jack{n}@example.org"}
         for n in range(1, rows + 1)
     ]
     with engine.begin() as connection:
         for table in (TABLE, SOURCE):
             connection.execute(text(f"create table {table} ({COLUMNS})"))
-        if made:
-            connection.execute(text(f"insert into {SOURCE} values (:id, :fname, :lname, :age, :mail)"), made)
+        if source_rows:
+            connection.execute(
+                text(f"insert into {SOURCE} values (:id, :fname, :lname, :age, :mail)"), source_rows
+            )
 
 
 def change(engine: Engine, rows: int) -> float:

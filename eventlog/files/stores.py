@@ -86,7 +86,7 @@ class KeyedStore(Generic[T]):
         disk_items = list(self._read(stored_part.number, key)) if stored_part.on_disk else []
         return disk_items + stored_part.items.get(key, [])
 
-    def take(self, part: Hashable) -> StoredItems[T]:
+    def pop(self, part: Hashable) -> StoredItems[T]:
         """Return the items of a part, which leave the store; the file drops them when they are closed."""
         stored_part = self._parts.pop(part, None) or _Part[T](-1)
         self.size -= stored_part.size

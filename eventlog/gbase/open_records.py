@@ -94,14 +94,14 @@ class OpenRecords:
     def drop(self) -> None:
         """Drop all records."""
         if self._store is not None:
-            self._store.take(self).close()
+            self._store.pop(self).close()
         self._blocks.clear()
         self._records.clear()
 
     def operations(self, key_of: KeyOf) -> Iterable[Operation]:
         """Yield the valid records once, with the halves of updates joined; they are dropped then."""
         if self._store is not None:
-            return self._from_disk(self._store.take(self), key_of)
+            return self._from_disk(self._store.pop(self), key_of)
         valid = self._valid(self._records, None)
         self._records = []
         return _join_halves(valid, find_pairs(valid, key_of)) if self._has_halves else valid

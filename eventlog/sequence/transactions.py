@@ -191,7 +191,7 @@ class _Group:
             if first is not None and progress.last >= first:
                 blocking_key, blocking = stopping[0]
                 raise Incomplete(blocking.describe_missing(blocking_key))
-            changes = self.store.take(key)
+            changes = self.store.pop(key)
             yield from self._hand_out(key, progress, changes)
             changes.close()
         self._spoilt.clear()

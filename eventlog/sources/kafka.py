@@ -109,7 +109,7 @@ class Topics:
         """Return the messages of a partition from an offset up to another."""
         return self._source(TopicPartition(*at), start, end)
 
-    def keep(self, offsets: Mapping[tuple[str, int], int]) -> None:
+    def commit_offsets(self, offsets: Mapping[tuple[str, int], int]) -> None:
         """Commit these offsets for the group."""
         if offsets:
             committed = [TopicPartition(*at, offset) for at, offset in offsets.items()]

@@ -113,7 +113,7 @@ class StreamFeed:
         commit_place = commit_of(change, self._fact), change.transaction or ""
         if self._new_after is not None and commit_place <= self._new_after:
             raise BehindOthers(self._name, commit_place[0], self._new_after[0])
-        changes = self._open_changes.take(self._name)
+        changes = self._open_changes.pop(self._name)
         self._position, self._last = position, max(self._last, commit_place)
         state = self._states.next()
         if commit_place[0] > self._since:

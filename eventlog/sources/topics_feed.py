@@ -50,7 +50,7 @@ class TopicReader(Protocol):
     def between(self, at: Partition, start: int, end: int) -> Source[Object]:
         """Return the messages of a partition from an offset up to another."""
 
-    def keep(self, offsets: Mapping[Partition, int]) -> None:
+    def commit_offsets(self, offsets: Mapping[Partition, int]) -> None:
         """Commit the offsets for the group."""
 
     def close(self) -> None: ...
@@ -89,7 +89,7 @@ class TopicsFeed:
 
     def commit(self) -> None:
         """The state is kept: the brokers get a copy."""
-        self._reader.keep(
+        self._reader.commit_offsets(
             {at: partition_read.start for at, partition_read in self._progress.partitions.items()}
         )
 
@@ -182,7 +182,7 @@ class TopicsFeed:
 
     def _hand_out(self, due: DueTransaction) -> Iterator[Delivery | Refused]:
         transaction = due.transaction
-        stored_changes = self._stored_changes.take(transaction.key)
+        stored_changes = self._stored_changes.pop(transaction.key)
         changes, contradiction = without_repeats(stored_changes, self._repeats)
         for placed in stored_changes:
             self._progress.partitions[self._named[placed.source]].open.remove(placed.number)

@@ -142,7 +142,7 @@ class PartWriter(Protocol):
 
     def part(self) -> AbstractContextManager[Write]: ...
 
-    def keep(self, state: TransferState) -> None:
+    def save_state(self, state: TransferState) -> None:
         """Keep the state after what was written."""
 
 
@@ -207,7 +207,7 @@ class InParts:
             position=self._position, part=parts.last, written=parts.written
         )
         if saved_state != self._saved_state:
-            parts.keep(saved_state)
+            parts.save_state(saved_state)
         self._saved_state = saved_state
 
 
@@ -240,7 +240,7 @@ class _Writer:
         if self._memory is not None:
             self._writing = replace(self._writing, memory=self._memory)
 
-    def keep(self, state: TransferState) -> None:
+    def save_state(self, state: TransferState) -> None:
         """Keep a state in its file, if there is one, when all that was refused is on disk."""
         if self._job.state is not None:
             self._report.flush()
@@ -267,7 +267,7 @@ class _Folder:
         if job.state is None:
             raise Misuse("-o with a folder of parts needs --state, which records the whole ones")
         extension = "xml" if job.target.name == "xds" else ""
-        self.keep = writer.keep
+        self.save_state = writer.save_state
         self.seconds = job.poll_interval
         self._parts = Parts(job.output, job.target.shape, job.output_container, extension, last)
         self._writer = writer
@@ -292,7 +292,7 @@ class _Growing:
     last, seconds = None, 0.0
 
     def __init__(self, writer: _Writer, output: Output) -> None:
-        self.keep = writer.keep
+        self.save_state = writer.save_state
         self._writer = writer
         self._write = writer.to(output)
         self._output = output
@@ -331,7 +331,7 @@ class TopicParts:
         self._writer = MessageWriter(job.tables, replace(writing, memory=self._memory))
         self._sender = Sender(kafka)
         if saved_state.written is None:
-            self.keep(saved_state._replace(written=self.written))
+            self.save_state(saved_state._replace(written=self.written))
 
     @property
     def written(self) -> Any:
@@ -349,7 +349,7 @@ class TopicParts:
         yield write
         self._sender.flush()
 
-    def keep(self, state: TransferState) -> None:
+    def save_state(self, state: TransferState) -> None:
         """Keep a state in its file, if there is one, when all that was refused is on disk."""
         if self._job.state is not None:
             self._report.flush()

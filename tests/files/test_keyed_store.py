@@ -38,13 +38,13 @@ def test_items_come_back_by_key_then_by_arrival(steps: list[tuple[int, int, int,
             assert store.get(part, key) == [item for of, item in parts[part] if of == key]
             expected = [item for _, item in sorted(parts[part])]
             if take:
-                items = store.take(part)
+                items = store.pop(part)
                 assert list(items) == list(items) == expected
                 assert (len(items), items[0], items[-1]) == (len(expected), expected[0], expected[-1])
                 del parts[part], sizes[part]
                 items.close()
             assert store.size == sum(sizes.values())
-        assert list(store.take("none")) == []
+        assert list(store.pop("none")) == []
         assert store.get("none", 1) == []
 
 
@@ -52,9 +52,9 @@ def test_a_part_on_disk_is_read_while_others_grow() -> None:
     with closing(KeyedStore[str](0)) as store:
         for number in range(100):
             store.add("read", str(number), 1)
-        for item in store.take("read"):
+        for item in store.pop("read"):
             store.add("written", item, 1)
-        assert list(store.take("written")) == [str(number) for number in range(100)]
+        assert list(store.pop("written")) == [str(number) for number in range(100)]
 
 
 def test_the_file_has_no_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -62,7 +62,7 @@ def test_the_file_has_no_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     with closing(KeyedStore[bytes](0)) as store:
         store.add(0, b"x" * 100_000, 1)
         assert list(tmp_path.iterdir()) == []
-        assert list(store.take(0)) == [b"x" * 100_000]
+        assert list(store.pop(0)) == [b"x" * 100_000]
 
 
 def test_a_disk_without_room_names_its_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -61,7 +61,7 @@ class Brokers:
         records = [Object(n, log[n], b"%d\n" % n) for n in range(start, end)]
         return Source(f"{at[0]}[{at[1]}]", at[0], (), records)
 
-    def keep(self, offsets: Mapping[Partition, int]) -> None:
+    def commit_offsets(self, offsets: Mapping[Partition, int]) -> None:
         self.committed.update(offsets)
 
     def close(self) -> None:

@@ -25,7 +25,7 @@ from eventlog.sql.queries import unbound
 from eventlog.sql.relation import qualified
 from eventlog.targets.tables.apply_settings import ApplySettings, SourceSchema
 from eventlog.targets.tables.outcomes import OtherApply, StepsResult, Tally, refuse
-from eventlog.targets.tables.row_steps import DeletedRows, RowWriter
+from eventlog.targets.tables.row_steps import DeletedRows, StepWriter
 from eventlog.targets.tables.schema import OWN_TABLES, TargetTables
 from eventlog.targets.tables.table import NEW, Block, Step, TableTarget, blocks_of, row_changes_of
 
@@ -78,14 +78,14 @@ class SourceRecord:
         if int(self._run("applied_lock", source=self._source).scalar_one()) != self._rounds:
             raise OtherApply(self._source)
 
-    def keep(self, group: Group) -> None:
+    def save(self, group: Group) -> None:
         """Note what was applied, in the same transaction."""
         if group.marks:
             rows = [{"source": self._source, "mark": mark} for mark in group.marks]
             self._connection.execute(self._clause("applied_mark"), rows)
         self._run("applied_keep", source=self._source, state=group.state or self.state)
 
-    def committed(self, group: Group) -> None:
+    def note_commit(self, group: Group) -> None:
         """Go on from what was noted, once it is committed."""
         self._rounds += 1
         self.state = group.state or self.state
@@ -150,7 +150,7 @@ class Database:
         self._targets = TargetTables(
             self._connection, self._dialect, tables, settings, schema or SourceSchema(), inform
         )
-        self._rows = RowWriter(self._connection, self._dialect, settings)
+        self._rows = StepWriter(self._connection, self._dialect, settings)
         self._deleted = DeletedRows(DeleteLimit.read(settings.max_deletes), self._count_rows)
 
     def close(self) -> None:
@@ -195,10 +195,10 @@ class Database:
         for refused in result.refused:
             self._refuse(refused)
         result.tally.refused = len(result.refused)
-        self.record.keep(group)
+        self.record.save(group)
         self._flush()  # what is passed over is never reported again
         self._connection.commit()
-        self.record.committed(group)
+        self.record.note_commit(group)
         self._deleted.add(deleted)
         return result.tally
 
@@ -215,11 +215,11 @@ class Database:
             new_blocks.append((target, block))
         return new_blocks
 
-    def _plan(self, blocks: Sequence[Block]) -> Plan:
+    def _plan(self, blocks: Sequence[Block]) -> StepPlan:
         """Return what changes do, in their order; refuse each change that is impossible by itself."""
         steps: list[Sequence[Step]] = [()] * sum(len(block.changes) for block in blocks)
         refused: dict[int, Refused] = {}
-        plan = Plan([], StepsResult())
+        plan = StepPlan([], StepsResult())
         for block in blocks:
             try:
                 target = self._targets.get(block)
@@ -244,7 +244,7 @@ class Database:
         return int(self._connection.execute(text(statement)).scalar_one())
 
 
-class Plan(NamedTuple):
+class StepPlan(NamedTuple):
     """The steps of changes, and the changes that are impossible or left out."""
 
     steps: list[Step]

@@ -87,7 +87,7 @@ class DeletedRows:
 Blaming = DatabaseFailed | Collision  # an error for which a row, or several, may be to blame
 
 
-class RowWriter:
+class StepWriter:
     """A writer of steps to the rows of tables; what the database refuses is left out."""
 
     def __init__(self, connection: Connection, dialect: Dialect, settings: ApplySettings) -> None:
@@ -144,7 +144,7 @@ class RowWriter:
         """
         if not steps:
             return StepsResult()
-        outcome = self._attempt(lambda: self._do(steps), check=check)
+        outcome = self._attempt(lambda: self._write_steps(steps), check=check)
         if isinstance(outcome, StepsResult):
             return outcome
         middle = len(steps) // 2
@@ -154,7 +154,7 @@ class RowWriter:
             return self._bisect(steps[:middle], check=check).add(self._bisect(steps[middle:], check=check))
         first = [step for step in steps if step.change is steps[0].change]
         if len(steps) > 1:  # all steps of the first change, one by one, or none
-            outcome = self._attempt(lambda: self._do_singly(first), check=check)
+            outcome = self._attempt(lambda: self._write_singly(first), check=check)
         if not isinstance(outcome, StepsResult):
             outcome = StepsResult(refused=[refuse(first[0].change, _as_error(outcome))])
         return outcome.add(self._bisect(steps[len(first) :], check=check))
@@ -183,13 +183,13 @@ class RowWriter:
         for statement in templates.statements(self._dialect, "apply_check", {}):
             self._connection.execute(text(statement))
 
-    def _do_singly(self, steps: Iterable[Step]) -> StepsResult:
+    def _write_singly(self, steps: Iterable[Step]) -> StepsResult:
         result = StepsResult()
         for step in steps:
-            result.add(self._do([step]))
+            result.add(self._write_steps([step]))
         return result
 
-    def _do(self, steps: Iterable[Step]) -> StepsResult:
+    def _write_steps(self, steps: Iterable[Step]) -> StepsResult:
         """Do the steps in their order, as many together as can be."""
         result = StepsResult()
         batch: list[RowChange] = []
@@ -197,17 +197,17 @@ class RowWriter:
             if isinstance(step, RowChange):
                 batch.append(step)
                 continue
-            self._do_batch(batch, result)
+            self._write_batch(batch, result)
             batch = []
             if isinstance(step, Truncation):
                 self._run("apply_empty", {"table": unbound(step.target.name)})
                 result.tally.count(step.change)
             else:
                 self._move(step, result)
-        self._do_batch(batch, result)
+        self._write_batch(batch, result)
         return result
 
-    def _do_batch(self, row_changes: Sequence[RowChange], result: StepsResult) -> None:
+    def _write_batch(self, row_changes: Sequence[RowChange], result: StepsResult) -> None:
         """Do changes of rows: in each table first the deletes, then the writes."""
         filled: list[Stage] = []
         for target, table_changes in changes_by_table(row_changes).items():
@@ -264,7 +264,7 @@ class RowWriter:
     def _unmoved(self, step: KeyChange, result: StepsResult) -> None:
         """Handle a change of a key whose row is missing."""
         if self._settings.missing_rows == "insert":
-            self._do_batch(
+            self._write_batch(
                 [RowChange(RowAction.WRITE, step.target, step.key, step.cells, step.change)], result
             )
         else:

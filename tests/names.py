@@ -56,8 +56,8 @@ def bindings(node: ast.AST, scope: tuple[str, ...]) -> Iterator[tuple[tuple[str,
             yield scope, node.lineno, node.id
         case ast.Attribute(ctx=ast.Store()):
             yield scope, node.lineno, node.attr
-        case ast.alias():
-            yield scope, node.lineno, node.asname or node.name.partition(".")[0]
+        case ast.alias() if node.asname:  # an imported name without one is bound in its own module
+            yield scope, node.lineno, node.asname
         case ast.ExceptHandler() | ast.MatchAs() | ast.MatchStar() if node.name:
             yield scope, node.lineno, node.name
     for child in ast.iter_child_nodes(node):

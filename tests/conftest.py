@@ -16,7 +16,15 @@ from eventlog.demo.embedded import Server
 from tests import brokers as kafka_brokers
 from tests import frugal, parallel, tiers
 from tests.commands import Shell
-from tests.databases import EMBEDDED, PARAMETERS, Database, embedded_server, fresh, server_url, summary
+from tests.databases import (
+    EMBEDDED,
+    PARAMETERS,
+    Database,
+    embedded_server,
+    server_url,
+    summary,
+    temporary_database,
+)
 
 frugal.keep_bytecode()
 frugal.hurry_spark()
@@ -101,7 +109,7 @@ def server(request: pytest.FixtureRequest, embedded: Server) -> Iterator[tuple[s
 @pytest.fixture
 def database(server: tuple[str, URL]) -> Iterator[Database]:
     """An empty database on each server at hand."""
-    with fresh(*server) as made:
+    with temporary_database(*server) as made:
         yield made
 
 
@@ -110,7 +118,7 @@ def postgres(embedded: Server) -> Iterator[Database]:
     """An empty database on the embedded PostgreSQL alone."""
     with contextlib.ExitStack() as stack:
         url = stack.enter_context(server_url(EMBEDDED, embedded))
-        yield stack.enter_context(fresh(EMBEDDED, url))
+        yield stack.enter_context(temporary_database(EMBEDDED, url))
 
 
 @pytest.fixture

@@ -103,7 +103,9 @@ def embedded_server() -> Iterator[Server]:
 
 
 @contextlib.contextmanager
-def fresh(name: str, url: URL, options: str = "", template: str = "template0") -> Iterator[Database]:
+def temporary_database(
+    name: str, url: URL, options: str = "", template: str = "template0"
+) -> Iterator[Database]:
     """Make a database on that server (a schema of its own on Oracle), and drop it afterwards.
 
     On PostgreSQL it is a copy of `template`; elsewhere it is empty.
@@ -123,7 +125,7 @@ def fresh(name: str, url: URL, options: str = "", template: str = "template0") -
 @contextlib.contextmanager
 def installed(name: str, url: URL) -> Iterator[str]:
     """Make a database with an installed log, which is faster to copy than to make; return its name."""
-    with fresh(name, url) as database:
+    with temporary_database(name, url) as database:
         engine = database.engine()
         migrate.install(engine, Log(database.dialect))
         engine.dispose()

@@ -40,7 +40,7 @@ from tests.chaos.tracked import (
     restore,
     rewrite,
 )
-from tests.databases import Database, fresh
+from tests.databases import Database, temporary_database
 from tests.killable import KILLABLE, Killable
 from tests.proofs.replica import COLUMNS, Row
 from tests.proofs.rig import Arrivals, events_of
@@ -371,7 +371,7 @@ def run(product: str, mode: str, seconds: float, seed: int, folder: Path) -> Out
     """Return a run on a server of its own."""
     with (
         KILLABLE[product]() as (server, database),
-        fresh(product, database.url) as second,
+        temporary_database(product, database.url) as second,
         ExitStack() as stack,
     ):
         try:

@@ -8,13 +8,13 @@ import pytest
 from sqlalchemy.engine import URL
 
 from eventlog.sql.connect import connect
-from tests.databases import fresh
+from tests.databases import temporary_database
 from tests.publisher.world import World
 
 
 @pytest.fixture(scope="module")
 def shared_world(server: tuple[str, URL]) -> Iterator[World]:
-    with fresh(*server) as database:
+    with temporary_database(*server) as database:
         engine = connect(database.url, keep_open=4)
         world = World(engine, database.dialect)
         world.make()

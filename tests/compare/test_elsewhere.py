@@ -27,7 +27,7 @@ from eventlog.sql.any_database import AnyCatalogue, AnyTable, NoSnapshot, one_vi
 from eventlog.sql.connect import connect
 from tests.commands import Shell
 from tests.compare.rig import Replica, Row, life
-from tests.databases import Database, fresh
+from tests.databases import Database, temporary_database
 from tests.publisher.world import Receiver, World
 
 pytestmark = pytest.mark.quick
@@ -145,7 +145,7 @@ def test_values_of_every_kind_are_reported_as_a_log_holds_them(world: World, lit
 
 @pytest.fixture
 def second_database(server: tuple[str, URL]) -> Iterator[Database]:
-    with fresh(*server) as database:
+    with temporary_database(*server) as database:
         yield database
 
 

@@ -19,7 +19,7 @@ from eventlog.sql.common.dialect import Call
 from eventlog.sql.connect import connect
 from eventlog.sql.postgresql import pipeline
 from eventlog.transfer.signals import Signals
-from tests.databases import EMBEDDED, fresh, server_url
+from tests.databases import EMBEDDED, server_url, temporary_database
 from tests.publisher.world import World, key
 
 pytestmark = pytest.mark.quick
@@ -67,7 +67,7 @@ def test_the_stack_of_a_pick_up_is_short(
     embedded: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, many: int
 ) -> None:
     monkeypatch.setattr("eventlog.sql.log.pending.BY_COLUMN_FROM", many)
-    with server_url(EMBEDDED, embedded) as url, fresh(EMBEDDED, url) as database:
+    with server_url(EMBEDDED, embedded) as url, temporary_database(EMBEDDED, url) as database:
         engine = connect(database.url)
         world = World(engine, database.dialect)
         world.make()

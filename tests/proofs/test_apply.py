@@ -16,7 +16,7 @@ import pytest
 from sqlalchemy import text
 
 from eventlog.sql.connect import connect
-from tests.databases import Database, fresh
+from tests.databases import Database, temporary_database
 from tests.killable import KILLABLE
 from tests.proofs.replica import COLUMNS, WritersOfRows
 from tests.proofs.rig import ROOT, SECONDS, SEED
@@ -76,7 +76,7 @@ def test_a_second_database_holds_what_the_first_one_does(product: str, tmp_path:
         limit, size = dice.choice(("2", "7", "300")), dice.choice(("1", "3", "50"))
         return "--query-limit", limit, "--batch-size", size
 
-    with KILLABLE[product]() as (server, database), fresh(product, database.url) as second:
+    with KILLABLE[product]() as (server, database), temporary_database(product, database.url) as second:
         rig = WritersOfRows(database, tmp_path)
         applier = Applier(tmp_path, second.url.render_as_string(hide_password=False))
         sink = ("--sink", "files", "--files-folder", "out")

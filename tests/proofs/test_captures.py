@@ -21,7 +21,7 @@ from eventlog.sql.connect import connect, execute_plain
 from eventlog.sql.names import Log
 from eventlog.sql.schema import migrate
 from tests import judges
-from tests.databases import fresh
+from tests.databases import temporary_database
 from tests.proofs.acting import CREATE_TABLES, TABLES, Sessions
 from tests.proofs.pgoutput import Act, acts, begin
 from tests.proofs.rig import SEED
@@ -49,7 +49,7 @@ def logical() -> Iterator[URL]:
 
 @pytest.fixture
 def pg(logical: URL) -> Iterator[Tracked]:
-    with fresh("logical", logical) as database:
+    with temporary_database("logical", logical) as database:
         engine = connect(database.url, keep_open=6)
         log = Log(database.dialect)
         migrate.install(engine, log)

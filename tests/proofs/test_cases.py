@@ -15,7 +15,7 @@ from eventlog.sql.connect import DatabaseFailed, execute_plain
 from eventlog.sql.names import Log
 from eventlog.sql.relation import Choice
 from eventlog.sql.schema import migrate
-from tests.databases import fresh
+from tests.databases import temporary_database
 from tests.proofs.cases import Case, read_cases, written
 from tests.sql.tracked import Logged, Tracked
 
@@ -30,7 +30,7 @@ def installed(server: tuple[str, URL]) -> Iterator[Tracked | None]:
     if not server[1].get_backend_name().startswith("postgresql"):
         yield None
         return
-    with fresh(*server) as database:
+    with temporary_database(*server) as database:
         engine = database.engine()
         with engine.begin() as connection:
             execute_plain(connection, "create schema log")

@@ -8,14 +8,14 @@ import pytest
 from sqlalchemy.engine import URL
 
 from eventlog.sql.connect import connect
-from tests.databases import fresh
+from tests.databases import temporary_database
 from tests.publisher.world import World
 
 
 @pytest.fixture(scope="session")
 def made_world(server: tuple[str, URL]) -> Iterator[World]:
     """A database with an installed log and the table usr, on each server at hand."""
-    with fresh(*server) as database:
+    with temporary_database(*server) as database:
         engine = connect(database.url, keep_open=4)
         world = World(engine, database.dialect)
         world.make()

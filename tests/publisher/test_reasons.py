@@ -11,7 +11,7 @@ from sqlalchemy.engine import URL
 from eventlog.sinks.sink import Reply, unanswered
 from eventlog.sql.connect import connect
 from eventlog.xds.answers import Level, Status
-from tests.databases import fresh
+from tests.databases import temporary_database
 from tests.publisher.world import Receiver, World, key
 
 pytestmark = pytest.mark.quick
@@ -25,7 +25,7 @@ def any_world(request: pytest.FixtureRequest, server: tuple[str, URL]) -> Iterat
     name, url = server
     if request.param and not url.get_backend_name().startswith("postgresql"):
         pytest.skip("the log's texts are UTF-8 there, whatever the database's are")
-    with fresh(name, url, request.param) as database:
+    with temporary_database(name, url, request.param) as database:
         engine = connect(database.url)
         world = World(engine, database.dialect)
         world.make()

@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy.engine import URL
 
 from eventlog.demo.embedded import Server
-from tests.databases import EMBEDDED, Database, fresh, installed, server_url
+from tests.databases import EMBEDDED, Database, installed, server_url, temporary_database
 from tests.sql.tracked import Tracked, tracked
 
 
@@ -23,7 +23,7 @@ def template(server: tuple[str, URL]) -> Iterator[str]:
 def database(server: tuple[str, URL], request: pytest.FixtureRequest) -> Iterator[Database]:
     """A database on each server at hand: empty, or with an installed log if the test asks for `tracking`."""
     template = request.getfixturevalue("template") if "tracking" in request.fixturenames else "template0"
-    with fresh(*server, template=template) as new_database:
+    with temporary_database(*server, template=template) as new_database:
         yield new_database
 
 
@@ -46,7 +46,10 @@ def postgres(embedded: Server, request: pytest.FixtureRequest) -> Iterator[Datab
     """The same on the embedded PostgreSQL alone; its log is there for `postgres_tracking`."""
     copied = "postgres_tracking" in request.fixturenames
     template = request.getfixturevalue("postgres_template") if copied else "template0"
-    with server_url(EMBEDDED, embedded) as url, fresh(EMBEDDED, url, template=template) as new_database:
+    with (
+        server_url(EMBEDDED, embedded) as url,
+        temporary_database(EMBEDDED, url, template=template) as new_database,
+    ):
         yield new_database
 
 

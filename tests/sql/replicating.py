@@ -11,7 +11,7 @@ from sqlalchemy import text
 from sqlalchemy.engine import URL, Engine
 
 from eventlog.sql.connect import connect, execute_plain
-from tests.databases import fresh
+from tests.databases import temporary_database
 from tests.sql.tracked import Tracked, tracked
 
 PATIENCE = 60.0
@@ -102,7 +102,11 @@ class Replication:
 @contextmanager
 def replicating(server: URL) -> Iterator[Replication]:
     """Make two new databases of a server that writes its log for replication."""
-    with fresh("source", server) as source, fresh("copy", server) as copy, tracked(copy) as log:
+    with (
+        temporary_database("source", server) as source,
+        temporary_database("copy", server) as copy,
+        tracked(copy) as log,
+    ):
         engine = connect(source.url)
         replication = Replication(engine, log)
         try:

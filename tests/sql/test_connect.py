@@ -19,7 +19,7 @@ from eventlog.sql.log.store import Store
 from eventlog.sql.names import Log
 from eventlog.sql.relation import Choice
 from eventlog.sql.schema import migrate
-from tests.databases import Database, fresh
+from tests.databases import Database, temporary_database
 
 pytestmark = pytest.mark.quick
 
@@ -122,7 +122,7 @@ def test_a_database_whose_texts_are_any_bytes_is_refused(server: tuple[str, URL]
     name, url = server
     if not url.get_backend_name().startswith("postgresql"):
         pytest.skip("SQL_ASCII is an encoding of PostgreSQL")
-    with fresh(name, url, " encoding 'SQL_ASCII' lc_collate 'C' lc_ctype 'C'") as database:
+    with temporary_database(name, url, " encoding 'SQL_ASCII' lc_collate 'C' lc_ctype 'C'") as database:
         engine = connect.connect(database.url)
         with pytest.raises(EventlogError, match="encoding is SQL_ASCII"), engine.connect():
             pass

@@ -19,7 +19,7 @@ from eventlog.sql.names import Log
 from eventlog.sql.postgresql import POSTGRESQL, pipeline
 from eventlog.sql.queries import Queries
 from eventlog.sql.schema import migrate
-from tests.databases import EMBEDDED, fresh, server_url
+from tests.databases import EMBEDDED, server_url, temporary_database
 
 pytestmark = pytest.mark.quick
 
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.quick
 @pytest.fixture
 def connection(embedded: Server) -> Iterator[Connection]:
     """A connection that commits by itself, to a database with one table."""
-    with server_url(EMBEDDED, embedded) as url, fresh(EMBEDDED, url) as database:
+    with server_url(EMBEDDED, embedded) as url, temporary_database(EMBEDDED, url) as database:
         engine = connect(database.url).execution_options(**POSTGRESQL.session_options)
         with engine.connect() as connection:
             connection.execute(text("create table t (n bigint primary key, words text)"))
@@ -117,7 +117,7 @@ def test_a_table_that_was_changed_costs_one_attempt(connection: Connection) -> N
 
 
 def test_a_session_that_a_pooler_resets_is_not_used(embedded: Server) -> None:
-    with server_url(EMBEDDED, embedded) as url, fresh(EMBEDDED, url) as database:
+    with server_url(EMBEDDED, embedded) as url, temporary_database(EMBEDDED, url) as database:
         engine, log = connect(database.url, keep_open=1), Log(POSTGRESQL)
         migrate.install(engine, log)
         store = Store(engine, log)

@@ -39,10 +39,10 @@ CURRENT: dict[tuple[str, QueryKey], Answer] = {
 
 def lookup(table: Table, key: QueryKey) -> Answer:
     """Return the current rows of one object."""
-    found = CURRENT.get((table.name, key), ())
-    if isinstance(found, EventlogError):
-        return found
-    return [row[: len(table.data)] for row in found]
+    answer = CURRENT.get((table.name, key), ())
+    if isinstance(answer, EventlogError):
+        return answer
+    return [row[: len(table.data)] for row in answer]
 
 
 def read_table(table: Table, keys: pa.Array) -> CurrentColumns:
@@ -74,7 +74,7 @@ def as_rows(entries: Sequence[Entry]) -> Rows:
 
 @settings(max_examples=drawn(400))
 @given(
-    st.lists(logs(most=25), min_size=1, max_size=3),
+    st.lists(logs(max_rows=25), min_size=1, max_size=3),
     st.sampled_from(("modify", "add")),
     st.sampled_from((1000, 2, 3, 4)),
     st.sampled_from((1 << 20, 5)),
@@ -215,17 +215,17 @@ def test_a_change_is_cut_by_column() -> None:
     ]
 
 
-def check_alike(found: Events, expected: PlainEvents, entries: Sequence[Entry]) -> None:
+def check_alike(events: Events, expected: PlainEvents, entries: Sequence[Entry]) -> None:
     """Check that both ways have the same result."""
-    assert found.texts.to_pylist() == expected.texts
-    assert list(zip(found.parts.tolist(), found.part_counts.tolist(), strict=True)) == [
-        (one.event.part, one.event.parts) for one in expected.with_text
+    assert events.texts.to_pylist() == expected.texts
+    assert list(zip(events.parts.tolist(), events.part_counts.tolist(), strict=True)) == [
+        (with_event.event.part, with_event.event.parts) for with_event in expected.with_text
     ]
-    rows_of = [found.settled_by(slice(at, at + 1)).tolist() for at in range(len(found.sizes))]
-    assert rows_of == [list(one.event.settles) for one in expected.with_text]
-    fates = {entry.record_id: FATES[at] for entry, at in zip(entries, found.fates.tolist(), strict=True)}
+    rows_of = [events.settled_by(slice(at, at + 1)).tolist() for at in range(len(events.sizes))]
+    assert rows_of == [list(with_event.event.settles) for with_event in expected.with_text]
+    fates = {entry.record_id: FATES[at] for entry, at in zip(entries, events.fates.tolist(), strict=True)}
     assert fates == {record_id: outcome.fate for record_id, outcome in expected.outcomes.items()}
-    refused = {row: outcome for row, outcome in found.reasons.items() if outcome.fate is Fate.REFUSED}
+    refused = {row: outcome for row, outcome in events.reasons.items() if outcome.fate is Fate.REFUSED}
     assert refused == {
         row: outcome for row, outcome in expected.outcomes.items() if outcome.fate is Fate.REFUSED
     }

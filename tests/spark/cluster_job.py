@@ -71,9 +71,9 @@ def main(marks: str, log: str, current: str, out: str) -> None:
     spark = start("local-cluster[2,1,1024]", SPECULATION | storage.conf())
     read = backlog.read_log
     work = Troubled(Path(marks))
-    vars(backlog)["read_log"] = lambda *given: (made := read(*given)).mapInArrow(work, made.schema)
-    wanted = replace(job([], Path(), [("usr", current)]), inputs=(log,), output=out)
-    backlog.run(spark, backlog.Backlog(wanted, CLOCK, partitions=3))
+    vars(backlog)["read_log"] = lambda *arguments: (frame := read(*arguments)).mapInArrow(work, frame.schema)
+    conversion = replace(job([], Path(), [("usr", current)]), inputs=(log,), output=out)
+    backlog.run(spark, backlog.Backlog(conversion, CLOCK, partitions=3))
     spark.stop()
 
 

@@ -50,9 +50,9 @@ def write_log(path: Path, rows: Iterable[Cells]) -> Path:
     return path
 
 
-def job(inputs: Sequence[Path], output: Path, current: Sequence[tuple[str, str]] = (), **given: Any) -> Job:
-    target = given.pop("to", "xds")
-    source = given.pop("source", "log")
+def job(inputs: Sequence[Path], output: Path, current: Sequence[tuple[str, str]] = (), **options: Any) -> Job:
+    target = options.pop("to", "xds")
+    source = options.pop("source", "log")
     tables = tablesfile.read(TABLES)
     return Job(
         source,
@@ -61,11 +61,11 @@ def job(inputs: Sequence[Path], output: Path, current: Sequence[tuple[str, str]]
         str(output),
         tables=tables,
         current=tuple(current),
-        options=given,
+        options=options,
     )
 
 
-def converted(wanted: Job) -> tuple[list[str], set[tuple[str, str]]]:
+def converted(conversion: Job) -> tuple[list[str], set[tuple[str, str]]]:
     """Return the records that `convert` writes, and what it leaves out."""
     refused: set[tuple[str, str]] = set()
 
@@ -73,29 +73,29 @@ def converted(wanted: Job) -> tuple[list[str], set[tuple[str, str]]]:
         if record.fault:  # else it is only reported
             refused.add((record.where, record.reason))
 
-    output = Path(wanted.output)
+    output = Path(conversion.output)
     output.parent.mkdir(parents=True, exist_ok=True)
-    container = {"xds": None, "log": "csv"}.get(wanted.target_format, "jsonl")
-    convert(replace(wanted, output_container=container), Report(tell), CLOCK)
+    container = {"xds": None, "log": "csv"}.get(conversion.target_format, "jsonl")
+    convert(replace(conversion, output_container=container), Report(tell), CLOCK)
     return output.read_text("utf-8").splitlines(), refused
 
 
-def left(refused: Iterable[tuple[str, str]]) -> Counter[str]:
+def count_reasons(refused: Iterable[tuple[str, str]]) -> Counter[str]:
     """Return the counted reasons of what `convert` left out."""
     return Counter(reason for _, reason in refused)
 
 
-def backlogged(spark: Any, wanted: Job, **how: Any) -> tuple[list[str], Counter[str]]:
+def backlogged(spark: Any, conversion: Job, **how: Any) -> tuple[list[str], Counter[str]]:
     """Return the records that the parts hold, in their order, and the counted reasons of refusals."""
-    result = run(spark, Backlog(wanted, CLOCK, **how))
-    output = Path(wanted.output)
+    result = run(spark, Backlog(conversion, CLOCK, **how))
+    output = Path(conversion.output)
     assert (output / "documents" / "_SUCCESS").exists()
-    found = lines(output)
-    assert len(found) == result.documents
+    records = lines(output)
+    assert len(records) == result.documents
     refused = [record["refused"] for record in refused_in(output)]
     assert len(refused) == result.refused
-    places = "|".join(re.escape(name) for name in wanted.inputs)
-    return found, Counter(re.sub(rf"^(({places})[^ ]*|[^ ]*:\d+): ", "", reason) for reason in refused)
+    places = "|".join(re.escape(name) for name in conversion.inputs)
+    return records, Counter(re.sub(rf"^(({places})[^ ]*|[^ ]*:\d+): ", "", reason) for reason in refused)
 
 
 def lines(output: Path) -> list[str]:
@@ -130,9 +130,9 @@ def by_object(documents: Iterable[str], rows: Iterable[Cells]) -> ByObject:
     names = {row[0]: object_of(tables, row[5], row[6]) for row in rows}
     reported: ByObject = defaultdict(list)
     for document in documents:
-        found = _EVENT_ID.search(document)
-        assert found is not None
-        reported[names[int(found[1])]].append(document)
+        match = _EVENT_ID.search(document)
+        assert match is not None
+        reported[names[int(match[1])]].append(document)
     return reported
 
 

@@ -65,14 +65,14 @@ def make_store(engine: Engine, dialect: Dialect) -> Store:
     with engine.begin() as connection:
         connection.execute(text(f"create table usr ({columns})"))
         connection.execute(text("insert into usr values (1, 'John', 'Doe', 7), (2, 'Ann', null, 8)"))
-    made = Store(engine, log)
-    write(made, ROWS)
+    store = Store(engine, log)
+    write(store, ROWS)
     names = log.names()
     with engine.begin() as connection:  # a time that MariaDB writes with a nought at its end
         of_some = f"where {names['event_type']} > 4"
         time = "timestamp '2025-03-23 10:57:19.120000'"
         connection.execute(text(f"update {names['log']} set {names['event_time']} = {time} {of_some}"))
-    return made
+    return store
 
 
 def write(store: Store, rows: list[tuple[Any, ...]], change: str | None = None) -> None:
@@ -85,8 +85,8 @@ def write(store: Store, rows: list[tuple[Any, ...]], change: str | None = None) 
         if change is not None:
             connection.execute(text(change))
         for row in rows:
-            given = dict(zip(columns, ("usr", *row), strict=True))
-            connection.execute(text(f"insert into {names['log']} ({listed}) values ({marks})"), given)
+            row_values = dict(zip(columns, ("usr", *row), strict=True))
+            connection.execute(text(f"insert into {names['log']} ({listed}) values ({marks})"), row_values)
 
 
 def pending(store: Store) -> int:
@@ -98,17 +98,17 @@ def letters(store: Store) -> str:
     """Return the letters of all rows, in their order."""
     names = store.log.names()
     with store.engine.connect() as connection:
-        found = connection.execute(
+        status_rows = connection.execute(
             text(f"select {names['status']} from {names['log']} order by {names['record_id']}")
         )
-        return "".join(letter for (letter,) in found)
+        return "".join(letter for (letter,) in status_rows)
 
 
 def failures(store: Store) -> dict[int, str]:
     """Return the reasons of failed rows."""
     with store.engine.connect() as connection:
-        found = connection.execute(text(f"select record_id, reason from {store.log.names()['failed']}"))
-        return {int(row[0]): str(row[1]) for row in found}
+        failed_rows = connection.execute(text(f"select record_id, reason from {store.log.names()['failed']}"))
+        return {int(row[0]): str(row[1]) for row in failed_rows}
 
 
 def backlog(
@@ -122,8 +122,8 @@ def backlog(
     **how: Any,
 ) -> Finished:
     """Return a backlog of the log; `meanwhile` is done when its rows are copied, or at another step."""
-    given = dict(config.values) | asdict(read_rules(config, store))
-    job = Job("log", "xds", (), str(folder), options=given)
+    options = dict(config.values) | asdict(read_rules(config, store))
+    job = Job("log", "xds", (), str(folder), options=options)
 
     def step(sentence: str) -> None:
         if sentence == at:

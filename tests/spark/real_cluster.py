@@ -50,8 +50,8 @@ def wait(what: str, true: Callable[[], Any], seconds: float = 300) -> Any:
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         with suppress(OSError):
-            if found := true():
-                return found
+            if value := true():
+                return value
         time.sleep(0.1)
     raise TimeoutError(what)
 
@@ -89,28 +89,28 @@ def environment(folder: Path) -> Path:
 
 def worker(name: str, number: int, folder: Path) -> subprocess.Popen[bytes]:
     """Return a worker that sees what a machine of its own would."""
-    own = folder / name
-    (own / "spark").mkdir(parents=True)
-    others = [
+    own_folder = folder / name
+    (own_folder / "spark").mkdir(parents=True)
+    other_places = [
         ROOT,
         Path(storage.JARS).parent,
         folder / "driver",
         *(folder / n for n in _WORKERS if n != name),
     ]
-    hidden = [str(path) for path in others]
-    run = f"{own}/spark/bin/spark-class org.apache.spark.deploy.worker.Worker"
+    hidden = [str(path) for path in other_places]
+    run = f"{own_folder}/spark/bin/spark-class org.apache.spark.deploy.worker.Worker"
     script = [
-        f"mount --bind {_SPARK} {own}/spark",
+        f"mount --bind {_SPARK} {own_folder}/spark",
         *(f"mount -t tmpfs tmpfs {path}" for path in hidden),
-        f"cd {own}",
-        f"exec {run} --host {_SUBNET}.{number} --cores 1 --memory 1g --work-dir {own}/work spark://{_HOST}:{_MASTER}",
+        f"cd {own_folder}",
+        f"exec {run} --host {_SUBNET}.{number} --cores 1 --memory 1g --work-dir {own_folder}/work spark://{_HOST}:{_MASTER}",
     ]
-    known = {"SPARK_HOME": f"{own}/spark", "PATH": os.environ["PATH"], "HOME": str(own)}
-    known |= {"JAVA_HOME": os.environ["JAVA_HOME"], "SPARK_LOCAL_DIRS": str(own)}
-    known |= {"SPARK_LOCAL_IP": f"{_SUBNET}.{number}"}
+    variables = {"SPARK_HOME": f"{own_folder}/spark", "PATH": os.environ["PATH"], "HOME": str(own_folder)}
+    variables |= {"JAVA_HOME": os.environ["JAVA_HOME"], "SPARK_LOCAL_DIRS": str(own_folder)}
+    variables |= {"SPARK_LOCAL_IP": f"{_SUBNET}.{number}"}
     return subprocess.Popen(
         ["ip", "netns", "exec", name, "unshare", "--mount", "sh", "-ec", "\n".join(script)],
-        env=known,
+        env=variables,
         stdout=subprocess.DEVNULL,
         stderr=(folder / f"{name}.log").open("wb"),
     )
@@ -118,14 +118,14 @@ def worker(name: str, number: int, folder: Path) -> subprocess.Popen[bytes]:
 
 def processes(name: str) -> list[int]:
     """Return all processes in the namespace of a worker."""
-    found = subprocess.run(["ip", "netns", "pids", name], capture_output=True, text=True, check=True)
-    return [int(number) for number in found.stdout.split()]
+    listing = subprocess.run(["ip", "netns", "pids", name], capture_output=True, text=True, check=True)
+    return [int(number) for number in listing.stdout.split()]
 
 
 def listed(place: str) -> list[str]:
     chosen = fs.FileSelector(place, allow_not_found=True, recursive=True)
-    found = storage.filesystem().get_file_info(chosen)
-    return sorted(file.path[len(place) + 1 :] for file in found if file.type == fs.FileType.File)
+    entries = storage.filesystem().get_file_info(chosen)
+    return sorted(file.path[len(place) + 1 :] for file in entries if file.type == fs.FileType.File)
 
 
 def put(folder: Path, bucket: str) -> None:
@@ -146,11 +146,11 @@ def command(folder: Path, packed: Path, bucket: str) -> Sequence[str]:
         "spark.executor.memory": "512m",
         "spark.speculation": "true",
     }
-    said = [word for name, value in conf.items() for word in ("--conf", f"{name}={value}")]
+    conf_words = [word for name, value in conf.items() for word in ("--conf", f"{name}={value}")]
     words = ["--from", "log", "--to", "xds", "--tables", str(folder / "tables.toml"), "--partitions", "12"]
     places = ["-o", f"s3a://{bucket}/out", f"s3a://{bucket}/logs"]
     master = ["--master", f"spark://{_HOST}:{_MASTER}"]
-    return [sys.executable, "-m", "eventlog", "backlog", *words, *master, *said, *places]
+    return [sys.executable, "-m", "eventlog", "backlog", *words, *master, *conf_words, *places]
 
 
 def trouble(bucket: str, job: subprocess.Popen[bytes]) -> dict[str, Any]:
@@ -165,12 +165,12 @@ def trouble(bucket: str, job: subprocess.Popen[bytes]) -> dict[str, Any]:
         os.kill(process, signal.SIGKILL)
     for process in stalled:
         os.kill(process, signal.SIGSTOP)
-    found = listed(f"{bucket}/out")
+    files_then = listed(f"{bucket}/out")
     time.sleep(3)  # the time for which this worker is stopped
     for process in stalled:
         with suppress(ProcessLookupError):
             os.kill(process, signal.SIGCONT)
-    return {"then": found, "killed": len(dead)}
+    return {"then": files_then, "killed": len(dead)}
 
 
 def run(folder: Path) -> dict[str, Any]:
@@ -194,8 +194,8 @@ def run(folder: Path) -> dict[str, Any]:
             reported = trouble(bucket, job)
             reported["code"] = job.wait(timeout=900)
         reported["said"] = (folder / "driver.log").read_text("utf-8", "replace")[-4000:]
-        found = [] if reported["code"] else list(documents(bucket))
-        return reported | {"done": listed(f"{bucket}/out"), "documents": found}
+        written_documents = [] if reported["code"] else list(documents(bucket))
+        return reported | {"done": listed(f"{bucket}/out"), "documents": written_documents}
     finally:
         for process in started:
             process.kill()

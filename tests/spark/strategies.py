@@ -101,14 +101,14 @@ def row(draw: st.DrawFn, times: st.SearchStrategy[str], few: bool) -> tuple[obje
 
 
 @st.composite
-def logs(draw: st.DrawFn, most: int = 60) -> list[tuple[object, ...]]:
+def logs(draw: st.DrawFn, max_rows: int = 60) -> list[tuple[object, ...]]:
     """Return rows of a log in any order, sometimes with a duplicate record_id."""
     few = draw(st.booleans())
     times = st.just("2025-03-23 10:57:19") if draw(st.booleans()) else TIMES
-    rows = draw(st.lists(row(times, few), min_size=1, max_size=most))
+    rows = draw(st.lists(row(times, few), min_size=1, max_size=max_rows))
     ids = draw(st.permutations(range(1, len(rows) + 1)))
-    again = draw(st.integers(0, 3)) == 0
-    numbers = [1 if again and n == len(rows) else n for n in ids]
+    has_duplicate_id = draw(st.integers(0, 3)) == 0
+    numbers = [1 if has_duplicate_id and n == len(rows) else n for n in ids]
     return [(number, *cells) for number, cells in zip(numbers, rows, strict=True)]
 
 

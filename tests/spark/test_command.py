@@ -50,8 +50,8 @@ def tools_without_java(folder: Path) -> Path:
         "id",
         "chmod",
     ):
-        if found := shutil.which(name):
-            (folder / "bin" / name).symlink_to(found)
+        if program := shutil.which(name):
+            (folder / "bin" / name).symlink_to(program)
     return folder / "bin"
 
 

@@ -30,7 +30,7 @@ from tests.tiers import drawn
 
 pytestmark = pytest.mark.quick
 
-KNOWN = tablesfile.read(TABLES)
+CATALOGUE = tablesfile.read(TABLES)
 SCHEMA = pa.schema(
     [("h", pa.int64()), ("record_id", pa.int64()), ("kind", pa.int8()), ("event_type", pa.int8())]
     + [
@@ -59,14 +59,14 @@ INSERTED = [(1, "N", 5, TIME, None, "usr", "idu=1", None, None, None)]
 def shuffled(rows: Sequence[Cells]) -> list[Cells]:
     """Return rows of a log as they leave the shuffle, with the current rows of their objects among them."""
     unique = {row[0]: row for row in rows}
-    found: list[tuple[str, Cells]] = []
+    keyed_rows: list[tuple[str, Cells]] = []
     asking: set[str] = set()
     for row in unique.values():
         if row[2] not in range(1, 9) or (row[7] is None and row[2] not in (4, 5, 6)):
             cells = (row[0], -1, None, None, None, "it is unreadable", str(row), *[None] * 4)
-            found.append((f"{row[0]}", cells))
+            keyed_rows.append((f"{row[0]}", cells))
             continue
-        name, key, column, logged = spell(KNOWN, *row[5:8])
+        name, key, column, logged = spell(CATALOGUE, *row[5:8])
         meets = meeting(name, key)
         asking |= set() if meets is None else {meets}
         packed = pack_name(name, column)
@@ -82,21 +82,21 @@ def shuffled(rows: Sequence[Cells]) -> list[Cells]:
             logged,
             meets,
         )
-        found.append((meets or f"{name}\0{key}", cells))
+        keyed_rows.append((meets or f"{name}\0{key}", cells))
     number = itertools.count(-1000)
     for (name, query), answers in CURRENT.items():
-        meets = current_row_key(KNOWN.get(name), query)
+        meets = current_row_key(CATALOGUE.get(name), query)
         for current in answers if meets in asking else ():
-            packed = pack_name(str(KNOWN.get(name)), None)
+            packed = pack_name(str(CATALOGUE.get(name)), None)
             values = packed, meets, *pack_cells(current), None, None, None, meets
-            found.append((meets, (next(number), 0, None, *values)))
-    hashed = [(zlib.crc32(together.encode(errors="replace")), *cells) for together, cells in found]
+            keyed_rows.append((meets, (next(number), 0, None, *values)))
+    hashed = [(zlib.crc32(together.encode(errors="replace")), *cells) for together, cells in keyed_rows]
     return sorted(hashed, key=lambda row: (row[0], unpack_name(row[4])[0], row[5] or "", row[1]))
 
 
 def meeting(name: str, key: str) -> str | None:
     try:
-        identity = identify(KNOWN, name, key)
+        identity = identify(CATALOGUE, name, key)
         return (
             None
             if identity.table is None
@@ -112,18 +112,18 @@ def batches(rows: Sequence[Cells], size: int) -> Iterator[pa.RecordBatch]:
         yield pa.record_batch([pa.array(cells, field.type) for cells, field in columns], schema=SCHEMA)
 
 
-def made(task: Any, rows: Sequence[Cells], size: int) -> tuple[list[Cells], list[str]]:
+def run_task(task: Any, rows: Sequence[Cells], size: int) -> tuple[list[Cells], list[str]]:
     """Return the documents in their order, and what is refused."""
-    found = [row for batch in task(batches(rows, size)) for row in batch.to_pylist()]
-    good = sorted((row for row in found if row["refused"] is None), key=lambda row: row["order"])
+    document_rows = [row for batch in task(batches(rows, size)) for row in batch.to_pylist()]
+    good = sorted((row for row in document_rows if row["refused"] is None), key=lambda row: row["order"])
     return [tuple(row.items()) for row in good], sorted(
-        str(row) for row in found if row["refused"] is not None
+        str(row) for row in document_rows if row["refused"] is not None
     )
 
 
 @settings(max_examples=drawn(200), phases=[Phase.explicit, Phase.reuse, Phase.generate])
 @given(
-    st.lists(logs(most=25), min_size=1, max_size=4),
+    st.lists(logs(max_rows=25), min_size=1, max_size=4),
     st.integers(1, 60),
     st.sampled_from(("modify", "add")),
     st.sampled_from((1000, 2)),
@@ -144,19 +144,19 @@ def test_the_rows_are_those_of_the_plain_fold(
     ]
     rows = shuffled(repeated)
     rules = Rules(insert_query_back=insert, max_changes=most, max_value=largest)
-    answerable = frozenset(KNOWN) if asks else frozenset()
-    reading = LogReading(KNOWN, rules, TIME, None, answerable)
-    form = Documents(KNOWN, XdsSettings(insert_query_back=insert))
-    expected = made(FoldToRows(reading, form), rows, size)
-    assert made(FoldToDocuments(reading, form), rows, size) == expected
+    answerable = frozenset(CATALOGUE) if asks else frozenset()
+    reading = LogReading(CATALOGUE, rules, TIME, None, answerable)
+    form = Documents(CATALOGUE, XdsSettings(insert_query_back=insert))
+    expected = run_task(FoldToRows(reading, form), rows, size)
+    assert run_task(FoldToDocuments(reading, form), rows, size) == expected
 
 
 def test_rows_that_memory_cannot_hold_together_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fold, "MAX_SHARE_BYTES", 1000)
     rows = shuffled([(n, "N", 2, TIME, None, "usr", "idu=1", "fname", "a", "b" * 20) for n in range(1, 99)])
-    reading = LogReading(KNOWN, Rules(), TIME, None, frozenset())
+    reading = LogReading(CATALOGUE, Rules(), TIME, None, frozenset())
     with pytest.raises(ObjectTooLarge, match="rows that belong together"):
-        made(FoldToDocuments(reading, Documents(KNOWN, XdsSettings())), rows, 10)
+        run_task(FoldToDocuments(reading, Documents(CATALOGUE, XdsSettings())), rows, 10)
 
 
 def test_no_more_rows_are_held_than_the_last_group() -> None:

@@ -22,7 +22,16 @@ from eventlog.core import tablesfile
 from eventlog.core.entry import COLUMNS
 from eventlog.core.errors import InvalidTables, Misuse
 from eventlog.files import csv
-from tests.spark.helpers import TABLES, backlogged, by_object, configured, converted, job, left, write_log
+from tests.spark.helpers import (
+    TABLES,
+    backlogged,
+    by_object,
+    configured,
+    converted,
+    count_reasons,
+    job,
+    write_log,
+)
 from tests.spark.strategies import CURRENT, logs
 from tests.spark.test_parity import SLOW, current_files
 from tests.spark.test_sources import FILES, make
@@ -30,7 +39,7 @@ from tests.spark.test_sources import TABLES as SOURCE_TABLES
 from tests.tiers import drawn
 
 pytestmark = pytest.mark.quick
-KNOWN = tablesfile.read(TABLES)
+CATALOGUE = tablesfile.read(TABLES)
 NAMES = list(COLUMNS)
 TIME = "2025-03-23 10:57:19"
 Rows = Sequence[Sequence[Any]]
@@ -48,22 +57,26 @@ def frame(spark: Any, rows: Rows, form: str = "as a log has it") -> Any:
     """Return the rows as a DataFrame of this form."""
     names, id_type, kind_type = FORMS[form]
     texts = [tuple(None if cell is None else str(cell) for cell in row) for row in rows]
-    made = spark.createDataFrame(texts, ", ".join(f"{name} string" for name in NAMES))
+    text_frame = spark.createDataFrame(texts, ", ".join(f"{name} string" for name in NAMES))
     typed = {"record_id": id_type, "event_type": kind_type}
     reported = [f.col(name).cast(typed.get(name, "string")) for name in names]
-    spelled = [name.upper() if "capitals" in form else name for name in names]
-    return made.select(*(column.alias(name) for column, name in zip(reported, spelled, strict=True)))
+    column_names = [name.upper() if "capitals" in form else name for name in names]
+    return text_frame.select(
+        *(column.alias(name) for column, name in zip(reported, column_names, strict=True))
+    )
 
 
 def current_frames(spark: Any) -> dict[str, Any]:
     """Return the current rows of `strategies` as DataFrames, their numbers typed."""
-    found = {}
+    frames = {}
     for table, text in CURRENT.items():
         columns, rows = csv.read(io.BytesIO(text.encode()), table)
         cells = [row.cells for row in rows if not isinstance(row, eventlog.Refused)]
-        made = spark.createDataFrame(cells, ", ".join(f"`{name}` string" for name in columns))
-        found[table] = made.withColumn("idu", f.col("idu").cast("int")) if table == "usr" else made
-    return found
+        text_frame = spark.createDataFrame(cells, ", ".join(f"`{name}` string" for name in columns))
+        frames[table] = (
+            text_frame.withColumn("idu", f.col("idu").cast("int")) if table == "usr" else text_frame
+        )
+    return frames
 
 
 def records_in(frame: Any, column: str) -> tuple[list[str], Counter[str]]:
@@ -102,24 +115,24 @@ def test_documents_and_changes_are_those_of_convert(
     given_log = frame(spark, rows, form)
     frames = current_frames(spark)
     made = eventlog_spark.documents(
-        given_log, KNOWN, current=frames, association=association, partitions=partitions, **how
+        given_log, CATALOGUE, current=frames, association=association, partitions=partitions, **how
     )
     documents, refused = records_in(made, "document")
     expected, left_out = converted(job([log], folder / "out.xml", current, association=association, **how))
     assert by_object(documents, rows) == by_object(expected, rows)
     assert documents == expected
-    assert refused == left(left_out)
-    changed = records_in(eventlog_spark.changes(given_log, tables=KNOWN, current=frames, **how), "change")
+    assert refused == count_reasons(left_out)
+    changed = records_in(eventlog_spark.changes(given_log, tables=CATALOGUE, current=frames, **how), "change")
     expected, left_out = converted(job([log], folder / "out.jsonl", current, to="changes", **how))
-    assert changed == (expected, left(left_out))
+    assert changed == (expected, count_reasons(left_out))
 
 
 def test_each_row_tells_its_document(spark: Any) -> None:
     rows = [
         (n, "N", n % 4 + 1, TIME, None, "USR", f"IDU={n % 3}", "fname", "a", f"v{n}") for n in range(1, 14)
     ]
-    reported = eventlog_spark.documents(frame(spark, rows), KNOWN).orderBy("order").collect()
-    plain = eventlog.documents([dict(zip(NAMES, row, strict=True)) for row in rows], KNOWN)
+    reported = eventlog_spark.documents(frame(spark, rows), CATALOGUE).orderBy("order").collect()
+    plain = eventlog.documents([dict(zip(NAMES, row, strict=True)) for row in rows], CATALOGUE)
     found = [
         (row.document, row.event_id, row.op, row.table, row.key, tuple(row.record_ids)) for row in reported
     ]
@@ -140,7 +153,9 @@ def test_backlog_gives_the_same(spark: Any, tmp_path: Path) -> None:
     log, current = write_log(tmp_path / "log.parquet", rows), current_files(tmp_path, "parquet")
     written, left_out = backlogged(spark, job([log], tmp_path / "out", current), partitions=2)
     reported = eventlog_spark.documents(
-        spark.read.parquet(str(log)), KNOWN, current=dict.fromkeys(["usr"], spark.read.parquet(current[0][1]))
+        spark.read.parquet(str(log)),
+        CATALOGUE,
+        current=dict.fromkeys(["usr"], spark.read.parquet(current[0][1])),
     )
     documents, refused = records_in(reported, "document")
     assert by_object(documents, rows) == by_object(written, rows)
@@ -160,9 +175,9 @@ def test_nothing_is_read_before_an_action_and_then_each_row_once(spark: Any) -> 
             "on boolean, age int, `usr_phone.no` string",
         )
     }
-    eventlog_spark.log(trap, KNOWN)
-    eventlog_spark.changes(trap, tables=KNOWN, current=current, typed="usr")
-    reported = eventlog_spark.documents(trap, KNOWN, current=current)
+    eventlog_spark.log(trap, CATALOGUE)
+    eventlog_spark.changes(trap, tables=CATALOGUE, current=current, typed="usr")
+    reported = eventlog_spark.documents(trap, CATALOGUE, current=current)
     plan = reported._jdf.queryExecution().executedPlan().toString()
     assert plan.count("it was read") == 0
     assert plan.count("fail(") == plan.count("MapInArrow fail(") == 1
@@ -177,7 +192,7 @@ def test_the_session_may_be_set_otherwise(spark: Any) -> None:
     rows.count()
     rows = rows.withColumn("event_time", f.timestamp_micros("micros")).drop("micros")
     with configured(spark, spark_sql_session_timeZone="Europe/Berlin", spark_sql_caseSensitive="false"):
-        found = eventlog_spark.log(rows, KNOWN).orderBy("record_id").collect()
+        found = eventlog_spark.log(rows, CATALOGUE).orderBy("record_id").collect()
     assert [row.event_time for row in found] == [time.replace(" ", "T") for time in moments]
 
 
@@ -190,7 +205,9 @@ def test_what_a_log_tells_of_its_rows(spark: Any) -> None:
         (5, "N", 4, "2026-01-01 00:00:00", None, "usr", "idu=1", None, None, None),
     ]
     how: dict[str, Any] = {"driver_user": "driver", "handle_future_events": True, "now": TIME}
-    reported = eventlog_spark.log(frame(spark, rows), KNOWN, **how).orderBy(f.expr("coalesce(record_id, 4)"))
+    reported = eventlog_spark.log(frame(spark, rows), CATALOGUE, **how).orderBy(
+        f.expr("coalesce(record_id, 4)")
+    )
     found = reported.select("event_type", "table", "key", "old_value", "fate", "refused").collect()
     assert [tuple(row) for row in found] == [
         (2, "usr", "idu=1", "a", None, None),
@@ -213,7 +230,7 @@ def test_changes_with_types_are_what_sql_works_on(spark: Any) -> None:
         (5, "N", 2, TIME, None, "grp", "org=a+name=b", "member", None, "m"),
         (6, "N", 2, TIME, None, "usr", "idu=3", "born", None, "late"),
     ]
-    reported = eventlog_spark.changes(frame(spark, rows), tables=KNOWN, typed="usr").cache()
+    reported = eventlog_spark.changes(frame(spark, rows), tables=CATALOGUE, typed="usr").cache()
     reported.createOrReplaceTempView("usr_changes")
     found = spark.sql(
         "select op, key.idu, year(after.born), after.fname, before.photo, after.photo, supplied"
@@ -227,17 +244,19 @@ def test_changes_with_types_are_what_sql_works_on(spark: Any) -> None:
     ]
     (refused,) = reported.where("refused is not null").collect()
     assert "late" in refused.refused
-    members = eventlog_spark.changes(frame(spark, rows), tables=KNOWN, typed="grp").where("refused is null")
+    members = eventlog_spark.changes(frame(spark, rows), tables=CATALOGUE, typed="grp").where(
+        "refused is null"
+    )
     assert [row.after.member for row in members.collect()] == [["m"]]
     reported.unpersist()
 
 
 def test_current_rows_as_query_backs_read_them(spark: Any) -> None:
-    found = eventlog_spark.current(current_frames(spark)["usr"], KNOWN, "usr").orderBy("key").collect()
+    found = eventlog_spark.current(current_frames(spark)["usr"], CATALOGUE, "usr").orderBy("key").collect()
     assert tuple(found[0])[:5] == ("usr", "idu=1", "J\u00f6hn", "Doe  ", "u7s=")
     lacking = spark.createDataFrame([(1,)], "idu int")
     with pytest.raises(InvalidTables, match="lacks column fname"):
-        eventlog_spark.documents(frame(spark, []), KNOWN, current={"usr": lacking})
+        eventlog_spark.documents(frame(spark, []), CATALOGUE, current={"usr": lacking})
 
 
 @pytest.mark.parametrize("source", [name for name in FILES if name != "xds"])
@@ -283,9 +302,9 @@ def test_a_message_that_is_none_is_refused_with_its_place(spark: Any) -> None:
 def test_misuse_is_reported_at_once(spark: Any) -> None:
     log = frame(spark, [])
     wrongs: list[tuple[Callable[[], object], str]] = [
-        (lambda: eventlog_spark.documents(log, KNOWN, batch_size=2), "one event"),
-        (lambda: eventlog_spark.documents(log, KNOWN, no_such=1), "unknown setting"),
-        (lambda: eventlog_spark.documents(log.drop("old_value"), KNOWN), "lacks the column old_value"),
+        (lambda: eventlog_spark.documents(log, CATALOGUE, batch_size=2), "one event"),
+        (lambda: eventlog_spark.documents(log, CATALOGUE, no_such=1), "unknown setting"),
+        (lambda: eventlog_spark.documents(log.drop("old_value"), CATALOGUE), "lacks the column old_value"),
         (lambda: eventlog_spark.changes(log, "xml"), "unknown source"),
         (lambda: eventlog_spark.changes(log, "gbase"), "no column content"),
         (lambda: eventlog_spark.changes(log, "linter", unique=True), "are of a log"),

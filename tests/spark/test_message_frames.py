@@ -23,14 +23,14 @@ from tests.tiers import drawn
 
 pytestmark = pytest.mark.quick
 KAFKA = "topic string, partition int, offset long, key binary, value binary"
-APART = 400  # offsets between two messages: a block of 1000 has two or three of them
+OFFSET_STEP = 400  # offsets between two messages: a block of 1000 has two or three of them
 _NUMBERS = itertools.count()
 
 
 def frame_of(spark: Any, inputs: Sequence[Path]) -> Any:
     """Return the messages of files, a topic each, in no order."""
     rows = [
-        (path.stem, 0, APART * at, None, bytearray(line))
+        (path.stem, 0, OFFSET_STEP * at, None, bytearray(line))
         for path in inputs
         for at, line in enumerate(path.read_bytes().splitlines())
     ]
@@ -49,9 +49,9 @@ def changes_in(frame: Any) -> tuple[list[str], Counter[str]]:
     return changes, refused
 
 
-def in_many(frame: Any, partitions: int | None, **given: Any) -> tuple[list[str], Counter[str]]:
+def in_many(frame: Any, partitions: int | None, **options: Any) -> tuple[list[str], Counter[str]]:
     """Return the changes of messages, read in so many tasks."""
-    return changes_in(eventlog_spark.changes(frame, "qlik-message", partitions=partitions, **given))
+    return changes_in(eventlog_spark.changes(frame, "qlik-message", partitions=partitions, **options))
 
 
 @pytest.mark.long
@@ -132,7 +132,7 @@ def test_avro_whose_metadata_come_behind(spark: Any) -> None:
     described, *data = [(b"\x04MD" in value[:9], bytearray(value)) for value in written]
     assert described[0]
     assert not any(other for other, _ in data)
-    rows = [("data", 0, APART * at, None, value) for at, (_, value) in enumerate(data)]
+    rows = [("data", 0, OFFSET_STEP * at, None, value) for at, (_, value) in enumerate(data)]
     rows.append(("metadata", 0, 7, None, described[1]))
     frame = spark.createDataFrame(rows, KAFKA)
     changes, refused = in_many(frame, 4, encoding="avro", tables=usr)
@@ -145,7 +145,10 @@ def test_avro_whose_metadata_come_behind(spark: Any) -> None:
 
 def test_messages_are_read_once_for_metadata_and_once_for_each_action(spark: Any) -> None:
     """Draw ranges from samples of the rows that tasks have already read."""
-    rows = [("t", 0, APART * n, None, bytearray(message("UPDATE", "usr", n, "a").encode())) for n in range(9)]
+    rows = [
+        ("t", 0, OFFSET_STEP * n, None, bytearray(message("UPDATE", "usr", n, "a").encode()))
+        for n in range(9)
+    ]
     counted = spark.sparkContext.accumulator(0)
 
     def count(batches: Iterable[Any]) -> Iterator[Any]:

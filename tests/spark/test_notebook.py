@@ -24,8 +24,8 @@ NOTEBOOK = ROOT / "examples" / "notebook.py"
 
 def lines(files: fs.FileSystem, folder: str) -> list[str]:
     """Return the records in the parts of a folder."""
-    found = files.get_file_info(fs.FileSelector(folder))
-    parts = sorted(file.path for file in found if Path(file.path).name.startswith("part-"))
+    entries = files.get_file_info(fs.FileSelector(folder))
+    parts = sorted(file.path for file in entries if Path(file.path).name.startswith("part-"))
     return [line for part in parts for line in files.open_input_stream(part).read().decode().splitlines()]
 
 

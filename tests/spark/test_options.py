@@ -12,7 +12,7 @@ from eventlog_spark.backlog import Backlog, run
 from eventlog_spark.session import spark_errors_as_ours
 
 from eventlog.core.errors import EventlogError, Misuse
-from tests.spark.helpers import CLOCK, backlogged, converted, job, left, refused_in, write_log
+from tests.spark.helpers import CLOCK, backlogged, converted, count_reasons, job, refused_in, write_log
 
 pytestmark = pytest.mark.quick
 
@@ -100,7 +100,7 @@ def test_a_truncate_becomes_the_deletes_of_what_stood_there(spark: Any, tmp_path
     found, left_out = backlogged(spark, replace(wanted, output=str(tmp_path / "out")))
     assert found == expected
     assert len(found) == 2
-    assert left_out == left(refused)
+    assert left_out == count_reasons(refused)
     assert len(refused) == 1
 
 
@@ -117,5 +117,5 @@ def test_file_names_are_no_patterns(spark: Any, tmp_path: Path) -> None:
     expected, refused = converted(job(logs, tmp_path / "expected"))
     found, left_out = backlogged(spark, job(logs, tmp_path / "out [*]"), partitions=1, order="log")
     assert found == expected
-    assert left_out == left(refused)
+    assert left_out == count_reasons(refused)
     assert len(refused) == len(names)

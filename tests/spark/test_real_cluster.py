@@ -19,7 +19,7 @@ from tests.spark.helpers import by_object, converted, job, write_log
 
 pytestmark = pytest.mark.long
 
-APART = ("unshare", "--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc")
+UNSHARE = ("unshare", "--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc")
 
 
 def missing() -> str:
@@ -31,17 +31,17 @@ def missing() -> str:
     if shutil.which("ip") is None or shutil.which("unshare") is None:
         return "there is no ip or no unshare"
     bridge = "ip link add bridge type bridge && ip link add to-one type veth peer name eth0"
-    tried = subprocess.run([*APART, "sh", "-c", bridge], capture_output=True, text=True, check=False)
+    tried = subprocess.run([*UNSHARE, "sh", "-c", bridge], capture_output=True, text=True, check=False)
     return f"no namespaces: {tried.stderr.strip()}" if tried.returncode else ""
 
 
 @pytest.fixture
 def folder() -> Iterator[Path]:
     """A folder that every user can enter."""
-    made = Path(tempfile.mkdtemp(prefix="eventlog-cluster-"))
-    made.chmod(0o755)
-    yield made
-    shutil.rmtree(made)
+    path = Path(tempfile.mkdtemp(prefix="eventlog-cluster-"))
+    path.chmod(0o755)
+    yield path
+    shutil.rmtree(path)
 
 
 REASON = missing()
@@ -56,7 +56,7 @@ def test_machines_that_share_nothing_but_a_store(folder: Path, tmp_path: Path) -
 
     paths = os.pathsep.join((str(ROOT), str(ROOT / "spark")))
     done = subprocess.run(
-        [*APART, sys.executable, Path(__file__).with_name("real_cluster.py"), folder],
+        [*UNSHARE, sys.executable, Path(__file__).with_name("real_cluster.py"), folder],
         env=os.environ | {"PYTHONPATH": paths, "JAVA_HOME": str(find_java())},
         capture_output=True,
         text=True,

@@ -24,7 +24,7 @@ from tests.spark.lives import CONFIG, ROWS, backlog, documents, failures, letter
 pytestmark = pytest.mark.long
 
 CUT = [(1, "idu=1", "lname", None, str(n)) for n in range(7)]  # three parts of three values
-LATER = [(2, "idu=1", "fname", "b", "c"), (4, "idu=7", None, None, None)]
+LATER_ROWS = [(2, "idu=1", "fname", "b", "c"), (4, "idu=7", None, None, None)]
 
 
 class Crash(BaseException):
@@ -38,12 +38,12 @@ def store(engine: Engine, database: Database) -> Store:
 
 def stopped(engine: Engine, database: Database) -> Store:
     """Return a log whose pending rows are a long event, which is cut, and one of another object."""
-    made = make_store(engine, database.dialect)
+    store = make_store(engine, database.dialect)
     with engine.begin() as connection:
-        connection.execute(text(f"update {made.log.names()['log']} set {made.log.names()['status']} = 'S'"))
-    write(made, CUT)
-    write(made, [(6, "idu=2", None, None, None)])
-    return made
+        connection.execute(text(f"update {store.log.names()['log']} set {store.log.names()['status']} = 'S'"))
+    write(store, CUT)
+    write(store, [(6, "idu=2", None, None, None)])
+    return store
 
 
 def crashing(at: str, level: Level) -> Callable[[OutgoingDocument], Reply]:
@@ -71,11 +71,11 @@ def test_nothing_is_lost_and_nothing_gets_another_name(
     with pytest.raises(Crash):
         publish(store, dying)
     before = dying.event_ids
-    write(store, LATER)
+    write(store, LATER_ROWS)
     out = tmp_path / "out"
     backlog(spark, store, out)
     assert store.remembered()  # nothing is settled before --finish
-    assert letters(store).count("N") == len(CUT) + 1 + len(LATER)
+    assert letters(store).count("N") == len(CUT) + 1 + len(LATER_ROWS)
     found = event_ids(iter(documents(out)))
     assert [name.partition(".")[2] for name in found[:2]] == ["2", "3"]
     assert len(set(before) | set(found)) == len(before) + len(found)

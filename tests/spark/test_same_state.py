@@ -33,17 +33,17 @@ LOADED = [row(0, 0, "I", 1, "a"), row(0, 0, "I", 2, "a")]
 FIRST = [row(1, 1, "U", 1, "b"), row(5, 3, "I", 3, "a"), row(5, 4, "U", 1, "c")]
 CORRECTED = [row(5, 5, "U", 1, "d"), row(5, 6, "D", 3, "a"), row(5, 7, "I", 3, "z")]  # under the same time
 LATE = [row(3, 2, "U", 2, "late")]
-WANTED = [(1, "d"), (2, "late"), (3, "z"), (4, "again")]
-RELOADED = [row(0, 0, "I", *one) for one in WANTED]
+FINAL_ROWS = [(1, "d"), (2, "late"), (3, "z"), (4, "again")]
+RELOADED = [row(0, 0, "I", *cells) for cells in FINAL_ROWS]
 ROUNDS = [LOADED + FIRST, LOADED + FIRST + CORRECTED, LOADED + FIRST + LATE + CORRECTED + RELOADED]
 
 
 @pytest.fixture
 def shell(tmp_path: Path) -> Iterator[Shell]:
     (tmp_path / "tables.toml").write_text(TABLES)
-    made = Shell(tmp_path)
-    yield made
-    made.close()
+    own_shell = Shell(tmp_path)
+    yield own_shell
+    own_shell.close()
 
 
 def written(shell: Shell, lines: Iterable[tuple[str, ...]]) -> str:
@@ -55,15 +55,15 @@ def written(shell: Shell, lines: Iterable[tuple[str, ...]]) -> str:
 
 def folded(lines: Iterable[str]) -> list[tuple[int, str]]:
     """Return the rows that changes leave."""
-    found: dict[int, str] = {}
+    values_by_key: dict[int, str] = {}
     for change in map(json.loads, lines):
         key = change["key"]["id"]
         values = {field["column"]: field.get("after") for field in change["fields"]}
         if change["op"] == "delete":
-            del found[key]
+            del values_by_key[key]
         else:
-            found[key] = values["v"]
-    return sorted(found.items())
+            values_by_key[key] = values["v"]
+    return sorted(values_by_key.items())
 
 
 def test_convert_apply_and_spark_end_with_the_same_rows(shell: Shell, postgres: Database, spark: Any) -> None:
@@ -78,10 +78,10 @@ def test_convert_apply_and_spark_end_with_the_same_rows(shell: Shell, postgres: 
     parts = sorted((shell.folder / "out").glob("part-*"))
     converted = [line for part in parts for line in part.read_text().splitlines()]
     assert len(converted) == len(ROUNDS[-1])
-    assert folded(converted) == WANTED
+    assert folded(converted) == FINAL_ROWS
     frame = spark.createDataFrame(ROUNDS[-1], ", ".join(f"{name} string" for name in HEADING))
     made = eventlog_spark.changes(
         frame, "qlik-table", tables=tablesfile.read(TABLES), partitions=3, name="usr__ct"
     )
-    assert folded(r.change for r in made.coalesce(1).orderBy("order").collect()) == WANTED
-    assert rows(connect(postgres.url), "select id, v from usr order by id") == WANTED
+    assert folded(r.change for r in made.coalesce(1).orderBy("order").collect()) == FINAL_ROWS
+    assert rows(connect(postgres.url), "select id, v from usr order by id") == FINAL_ROWS

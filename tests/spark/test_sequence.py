@@ -30,25 +30,29 @@ pytestmark = pytest.mark.quick
 _NUMBERS = itertools.count()
 
 
-class Came(NamedTuple):
+class Converted(NamedTuple):
     """The result of a conversion: records, refused records, and messages about several records."""
 
     records: list[str]
     refused: Counter[tuple[str, str]]
-    said: set[str]
+    notices: set[str]
 
 
-def converted(job: Job) -> Came:
+def converted(job: Job) -> Converted:
     """Return the result of `convert` for a job."""
     heard: list[Refused] = []
-    kept = io.BytesIO()
-    convert(replace(job, output_container=_container(job)), Report(heard.append, kept), CLOCK)
-    reported = Counter((one.where, one.reason) for one in heard if one.fault)
-    lone = len(kept.getvalue().splitlines()) - sum(1 for one in heard if one.fault and one.raw)
+    refused_rows = io.BytesIO()
+    convert(replace(job, output_container=_container(job)), Report(heard.append, refused_rows), CLOCK)
+    reported = Counter((record.where, record.reason) for record in heard if record.fault)
+    lone = len(refused_rows.getvalue().splitlines()) - sum(
+        1 for record in heard if record.fault and record.raw
+    )
     if lone:
         reported["B rows without their U row", ""] = lone
-    said = {one.reason for one in heard if not one.fault and "without their U row" not in one.reason}
-    return Came(Path(job.output).read_text("utf-8").splitlines(), reported, said)
+    notices = {
+        record.reason for record in heard if not record.fault and "without their U row" not in record.reason
+    }
+    return Converted(Path(job.output).read_text("utf-8").splitlines(), reported, notices)
 
 
 def _container(job: Job) -> str | None:
@@ -109,16 +113,16 @@ def write_tables(folder: Path, rows: list[Line], order: Order) -> list[Path]:
     return sorted(files)
 
 
-def job_of(folder: Path, source: str, inputs: list[Path], target: str = "changes", **given: Any) -> Job:
+def job_of(folder: Path, source: str, inputs: list[Path], target: str = "changes", **options: Any) -> Job:
     """Return a conversion of these files."""
     names = tuple(map(str, inputs))
-    return Job(source, target, names, str(folder / "out"), tables=TABLES, options=given)
+    return Job(source, target, names, str(folder / "out"), tables=TABLES, options=options)
 
 
 def frames_of(spark: Any, inputs: list[Path]) -> dict[str, Any]:
     """Return the files of each table as a DataFrame, whose empty texts are null."""
     schema = ", ".join(f"`{name}` string" for name in (*HEADING, *DATA))
-    names = {path.stem: [str(one) for one in inputs if one.stem == path.stem] for path in inputs}
+    names = {path.stem: [str(file) for file in inputs if file.stem == path.stem] for path in inputs}
     return {name: spark.read.csv(files, schema, header=True) for name, files in names.items()}
 
 
@@ -193,8 +197,13 @@ def message(kind: str, table: str, number: int, value: str) -> str:
         lineage = {"server": "s", "task": "t", "schema": "own", "table": table,
                    "tableVersion": 1, "timestamp": "2024-01-01T00:00:00.000"}  # fmt: skip
         structure = {"tableColumns": columns}
-        made = {"schemaId": schema_id, "lineage": lineage, "tableStructure": structure, "dataSchema": "{}"}
-        return json.dumps({**around, "type": "MD", "message": made})
+        metadata = {
+            "schemaId": schema_id,
+            "lineage": lineage,
+            "tableStructure": structure,
+            "dataSchema": "{}",
+        }
+        return json.dumps({**around, "type": "MD", "message": metadata})
     loaded, number = kind == "REFRESH", 2 * number + (table == "usr")
     headers = {
         "operation": kind,
@@ -244,9 +253,9 @@ sent = st.lists(
 def write_messages(folder: Path, messages: list[Sent]) -> list[Path]:
     """Return the messages as files."""
     files: dict[Path, list[str]] = {}
-    for one in messages:
-        name = folder / f"t{one.file}.jsonl"
-        line = one.kind if one.kind == "{" else message(one.kind, one.table, one.number, one.value)
+    for sent in messages:
+        name = folder / f"t{sent.file}.jsonl"
+        line = sent.kind if sent.kind == "{" else message(sent.kind, sent.table, sent.number, sent.value)
         files.setdefault(name, []).append(line)
     folder.mkdir(parents=True, exist_ok=True)
     for name, lines in files.items():

@@ -50,9 +50,9 @@ def lines(first: int) -> str:
         {"column": "idu", "before": at, "after": at},
         {"column": "fname", "before": f"Jack{at}", "after": "Jo"},
     ]
-    gone = [{"column": "idu", "before": first}, {"column": "fname", "before": f"Jack{first}"}]
+    deleted_fields = [{"column": "idu", "before": first}, {"column": "fname", "before": f"Jack{first}"}]
     reported.append({"op": "update", "key": {"idu": at}, "fields": changed})
-    reported.append({"op": "delete", "key": {"idu": first}, "fields": gone})
+    reported.append({"op": "delete", "key": {"idu": first}, "fields": deleted_fields})
     common = {"schema": "own", "table": "usr", "time": "2024-03-23T10:57:19Z", "user": "3"}
     return "".join(
         json.dumps(line | common | {"position": str(first * 100 + at), "transaction": f"DEMO/{first}"}) + "\n"
@@ -66,9 +66,9 @@ def make(folder: Path, source: str, first: int) -> Path:
     (folder / "changes.jsonl").write_text(lines(first))
     refused: list[Refused] = []
     inputs, output = (str(folder / "changes.jsonl"),), str(folder / FILES[source])
-    behind = {"last_sequence": f"20240323{first:027}"} if source.startswith("qlik") else {}
-    made = Job("changes", source, inputs, output, tables=TABLES, options=behind)
-    convert(made, Report(refused.append), CLOCK)
+    options = {"last_sequence": f"20240323{first:027}"} if source.startswith("qlik") else {}
+    conversion = Job("changes", source, inputs, output, tables=TABLES, options=options)
+    convert(conversion, Report(refused.append), CLOCK)
     assert refused == []
     return folder / FILES[source]
 

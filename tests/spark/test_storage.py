@@ -65,8 +65,8 @@ def got(name: str) -> bytes:
 
 def names(place: str) -> list[str]:
     """Return the files under a place."""
-    found = storage.filesystem().get_file_info(fs.FileSelector(place, recursive=True))
-    return sorted(file.path[len(place) + 1 :] for file in found if file.type == fs.FileType.File)
+    entries = storage.filesystem().get_file_info(fs.FileSelector(place, recursive=True))
+    return sorted(file.path[len(place) + 1 :] for file in entries if file.type == fs.FileType.File)
 
 
 def lines(place: str) -> list[str]:

@@ -57,8 +57,8 @@ def found_in(log: Path, pattern: re.Pattern[str]) -> str:
     """Return what a daemon reports, as soon as it does."""
     deadline = time.monotonic() + 120
     while time.monotonic() < deadline:
-        if found := pattern.search(log.read_text("utf-8", "replace")):
-            return found[0]
+        if match := pattern.search(log.read_text("utf-8", "replace")):
+            return match[0]
         time.sleep(0.1)
     raise TimeoutError(log.read_text("utf-8", "replace"))
 

@@ -51,7 +51,7 @@ def current_rows(folder: Path) -> CurrentFiles:
     return rows
 
 
-def by_row(folder: Path, inputs: Inputs, rules: Rules, wanted: XdsSettings) -> Outcome:
+def by_row(folder: Path, inputs: Inputs, rules: Rules, xds_settings: XdsSettings) -> Outcome:
     refused: list[Refused] = []
     tables = tablesfile.read(TABLES)
     with current_rows(folder) as current:
@@ -62,24 +62,24 @@ def by_row(folder: Path, inputs: Inputs, rules: Rules, wanted: XdsSettings) -> O
             for source in open_sources([name], Shape.ROWS, container)
             if not isinstance(source, Refused)
         )
-        records = list(write((event.change for event in pickup.events(opened)), tables, wanted))
+        records = list(write((event.change for event in pickup.events(opened)), tables, xds_settings))
     return outcome(records, refused)
 
 
-def by_column(folder: Path, inputs: Inputs, rules: Rules, wanted: XdsSettings, memory: int) -> Outcome:
+def by_column(folder: Path, inputs: Inputs, rules: Rules, xds_settings: XdsSettings, memory: int) -> Outcome:
     refused: list[Refused] = []
     with current_rows(folder) as current:
         tables = tablesfile.read(TABLES)
-        pickup = BulkPickup(tables, rules, wanted, current, CLOCK, refused.append, memory=memory)
+        pickup = BulkPickup(tables, rules, xds_settings, current, CLOCK, refused.append, memory=memory)
         records = list(pickup.documents(inputs, lambda size: None))
     return outcome(records, refused)
 
 
 def outcome(records: Sequence[bytes | Refused], refused: Sequence[Refused]) -> Outcome:
     """Return the documents, and what was refused, whatever came first."""
-    left = [*refused, *(record for record in records if isinstance(record, Refused))]
+    all_refused = [*refused, *(record for record in records if isinstance(record, Refused))]
     documents = b"".join(record for record in records if not isinstance(record, Refused))
-    return documents, sorted((bad.where, bad.reason, bad.raw) for bad in left)
+    return documents, sorted((bad.where, bad.reason, bad.raw) for bad in all_refused)
 
 
 @pytest.fixture(autouse=True)
@@ -90,7 +90,7 @@ def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @settings(max_examples=drawn(150))
 @given(
-    st.lists(logs(most=40), min_size=1, max_size=2),
+    st.lists(logs(max_rows=40), min_size=1, max_size=2),
     st.sampled_from(("csv", "parquet")),
     st.sampled_from((100, 1 << 13, 1 << 20)),
     st.sampled_from((1, 2, 5)),

@@ -16,7 +16,7 @@ HEADERS = (
     "timestamp",
 )
 COLUMNS = (*(f"header__{name}" for name in HEADERS), "id", *(f"c{i}" for i in range(20)))
-PAIRS, LONE, INSERTS, DESCENTS, BEHIND = 390, 98, 122, 513, 215
+PAIRS, LONE, INSERTS, DESCENTS, IMAGE_LAG = 390, 98, 122, 513, 215
 OPERATIONS = {"I": "INSERT", "U": "UPDATE", "B": "BEFOREIMAGE", "D": "DELETE"}
 
 
@@ -50,52 +50,52 @@ def export() -> list[Line]:
     kinds = ["U"] * PAIRS + ["B"] * LONE + ["I"] * INSERTS
     chance.shuffle(kinds)
     first: list[Line] = []
-    behind: list[Line] = []
+    before_images: list[Line] = []
     for number, kind in enumerate(kinds, 1):
-        old = (str(number), *(f"{number}.{i}" for i in range(20)))
+        old_values = (str(number), *(f"{number}.{i}" for i in range(20)))
         transaction = f"{number // 3 % 40:032X}"
         if kind != "U":
             mask = "0FFFFF80" if kind == "I" else ""
-            first.append(Line(seq(number), kind, mask, transaction, old))
+            first.append(Line(seq(number), kind, mask, transaction, old_values))
             continue
         changed = 1 + number % 20
-        new = (*old[:changed], f"{old[changed]} new", *old[changed + 1 :])
+        new_values = (*old_values[:changed], f"{old_values[changed]} new", *old_values[changed + 1 :])
         bits = 1 << (7 + changed)
         mask = f"{bits:0{2 * ((bits.bit_length() + 7) // 8)}X}"
-        first.append(Line(seq(number), "U", mask, transaction, new))
-        behind.append(Line(seq(number), "B", "", transaction, old))
+        first.append(Line(seq(number), "U", mask, transaction, new_values))
+        before_images.append(Line(seq(number), "B", "", transaction, old_values))
     chance.shuffle(first)
-    images = {line.seq: line for line in behind}
+    images = {line.seq: line for line in before_images}
     return _descending(_with_images(first, images), chance)
 
 
 def _with_images(rows: list[Line], images: dict[str, Line]) -> list[Line]:
     """Return the rows, each with its image that much later."""
     waiting: list[tuple[int, Line]] = []
-    found: list[Line] = []
+    lines: list[Line] = []
     for row in rows:
-        while waiting and waiting[0][0] <= len(found):
-            found.append(waiting.pop(0)[1])
-        found.append(row)
+        while waiting and waiting[0][0] <= len(lines):
+            lines.append(waiting.pop(0)[1])
+        lines.append(row)
         if row.letter == "U":
-            waiting.append((len(found) - 1 + BEHIND, images[row.seq]))
-    return found + [image for _, image in waiting]
+            waiting.append((len(lines) - 1 + IMAGE_LAG, images[row.seq]))
+    return lines + [image for _, image in waiting]
 
 
 def _descending(rows: list[Line], chance: random.Random) -> list[Line]:
     """Insert rows change places until the export descends as often as the real one."""
     places = [i for i, row in enumerate(rows) if row.letter == "I"]
     while (now := descents(rows)) != DESCENTS:
-        one, other = chance.sample(places, 2)
-        rows[one], rows[other] = rows[other], rows[one]
+        first, second = chance.sample(places, 2)
+        rows[first], rows[second] = rows[second], rows[first]
         if abs(descents(rows) - DESCENTS) > abs(now - DESCENTS):
-            rows[one], rows[other] = rows[other], rows[one]
+            rows[first], rows[second] = rows[second], rows[first]
     return rows
 
 
 def descents(rows: list[Line]) -> int:
     """Return how often a row precedes one with a lower change_seq."""
-    return sum(one.seq > other.seq for one, other in pairwise(rows))
+    return sum(row.seq > next_row.seq for row, next_row in pairwise(rows))
 
 
 def csv(rows: list[Line], columns: tuple[str, ...] = COLUMNS) -> str:

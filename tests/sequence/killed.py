@@ -33,13 +33,13 @@ def run_and_kill(work: Callable[[], None], at: int) -> bool:
 
 
 def _count_down(at: int) -> None:
-    left = [at]
+    calls_left = [at]
     for module, name in ((os, "fsync"), (os, "link"), (Path, "replace"), (Path, "unlink")):
         real: Any = getattr(module, name)
 
         def counted(*args: Any, _real: Any = real, **named: Any) -> Any:
-            left[0] -= 1
-            if left[0] < 0:
+            calls_left[0] -= 1
+            if calls_left[0] < 0:
                 os.kill(os.getpid(), signal.SIGKILL)
             return _real(*args, **named)
 

@@ -42,18 +42,18 @@ def capture(transactions: list[list[int]], chance: random.Random) -> bytes:
     """Return a capture of transactions that overlap."""
     sequences = count()
     built = StreamBuilder().table(7, T1)
-    left = [(number, rows.copy(), False) for number, rows in enumerate(transactions, 1)]
-    while left:
-        at = chance.randrange(len(left))
-        number, rows, begun = left[at]
+    unfinished = [(number, rows.copy(), False) for number, rows in enumerate(transactions, 1)]
+    while unfinished:
+        at = chance.randrange(len(unfinished))
+        number, rows, begun = unfinished[at]
         if not begun:
             built.begin(next(sequences), number)
-            left[at] = number, rows, True
+            unfinished[at] = number, rows, True
         elif rows:
             built.row(Number.INSERT, next(sequences), number, 7, (rows.pop(0), "x"))
         else:
             built.commit(next(sequences), number)
-            del left[at]
+            del unfinished[at]
     return built.data
 
 
@@ -62,17 +62,17 @@ def job(folder: Path, *names: str) -> Job:
     return Job("gbase", "changes", inputs, f"{folder / 'out'}/", state=folder / "state")
 
 
-def found(one: Job, state: str | None = None) -> Iterator[tuple[list[object], str | None]]:
-    for item in deliveries(one, state):
+def read_deliveries(capture_job: Job, state: str | None = None) -> Iterator[tuple[list[object], str | None]]:
+    for item in deliveries(capture_job, state):
         if isinstance(item, Delivery):
             yield [change.after["c1"] for change in item.changes], item.state
 
 
-WHOLE = st.lists(st.lists(st.integers(0, 99), min_size=1, max_size=3), min_size=1, max_size=5)
+TRANSACTIONS = st.lists(st.lists(st.integers(0, 99), min_size=1, max_size=3), min_size=1, max_size=5)
 
 
 @settings(max_examples=drawn(40))
-@given(transactions=WHOLE, chance=st.randoms(use_true_random=False))
+@given(transactions=TRANSACTIONS, chance=st.randoms(use_true_random=False))
 def test_every_state_of_a_capture_goes_on_behind_its_delivery(
     transactions: list[list[int]], chance: random.Random
 ) -> None:
@@ -80,10 +80,10 @@ def test_every_state_of_a_capture_goes_on_behind_its_delivery(
         folder = Path(name)
         (folder / "one.bin").write_bytes(capture(transactions, chance))
         one = job(folder, "one.bin")
-        whole = list(found(one))
+        whole = list(read_deliveries(one))
         assert sorted(rows for rows, _ in whole) == sorted(transactions)
         for number, (_, state) in enumerate(whole):
-            assert list(found(one, state)) == whole[number + 1 :]
+            assert list(read_deliveries(one, state)) == whole[number + 1 :]
         built = _converted(one)
         assert [change["fields"][0]["after"] for change in built] == [
             one for rows, _ in whole for one in rows
@@ -97,21 +97,21 @@ def test_a_run_reads_one_stream(tmp_path: Path) -> None:
     for name in ("a", "b"):
         (tmp_path / name).write_bytes(capture([[1]], random.Random(1)))
     both = job(tmp_path, "a", "b")
-    for refused in (lambda: _converted(both), lambda: list(found(both))):
+    for refused in (lambda: _converted(both), lambda: list(read_deliveries(both))):
         with pytest.raises(Misuse, match="a run reads one stream, and there are 2"):
             refused()
     assert len(_converted(replace(both, options={"order": "as-is"}))) == 2
 
 
-def _converted(one: Job, tell: Callable[[Refused], None] = lambda refused: None) -> list[Any]:
-    out = Path(one.inputs[0]).with_name("all.jsonl")
-    convert(replace(one, output=str(out), state=None), Report(tell), CLOCK)
+def _converted(capture_job: Job, tell: Callable[[Refused], None] = lambda refused: None) -> list[Any]:
+    out = Path(capture_job.inputs[0]).with_name("all.jsonl")
+    convert(replace(capture_job, output=str(out), state=None), Report(tell), CLOCK)
     return [json.loads(line) for line in out.read_text().splitlines()]
 
 
 @settings(max_examples=drawn(15))
 @given(
-    transactions=WHOLE,
+    transactions=TRANSACTIONS,
     chance=st.randoms(use_true_random=False),
     kills=st.lists(st.tuples(st.integers(0, 30), st.integers(0, 1000)), max_size=4),
 )
@@ -130,13 +130,13 @@ def test_a_capture_that_grows_gives_each_transaction_once_whatever_is_killed(
         lines = [json.loads(line) for part in parts for line in part.read_text().splitlines()]
         (folder / "one.bin").write_bytes(data)
         assert [line["fields"][0]["after"] for line in lines] == [
-            row for rows, _ in found(job(folder, "one.bin")) for row in rows
+            row for rows, _ in read_deliveries(job(folder, "one.bin")) for row in rows
         ]
 
 
-def _small(one: Job) -> None:
+def _small(capture_job: Job) -> None:
     targets.CHANGES = 2  # type: ignore[misc]  # in a process of its own
-    convert(one, Report(lambda refused: None), CLOCK)
+    convert(capture_job, Report(lambda refused: None), CLOCK)
 
 
 def test_since_is_the_number_of_a_commit(tmp_path: Path) -> None:
@@ -145,38 +145,38 @@ def test_since_is_the_number_of_a_commit(tmp_path: Path) -> None:
     commits = [change["extra"]["commit"] for change in _converted(both)]
     behind = replace(both, options={"since": str(commits[0])})
     assert len(_converted(behind)) == 2
-    assert len(list(found(behind))) == 2
+    assert len(list(read_deliveries(behind))) == 2
     with pytest.raises(Misuse, match="the number of a commit"):
-        list(found(replace(both, options={"since": "x"})))
+        list(read_deliveries(replace(both, options={"since": "x"})))
 
 
 @pytest.mark.parametrize("state", ["", "7", '{"stream": "one.bin"}', '{"tasks": {}}'])
 def test_a_state_that_is_none(tmp_path: Path, state: str) -> None:
     (tmp_path / "one.bin").write_bytes(b"")
     with pytest.raises(EventlogError, match="is not the state of a stream"):
-        list(found(job(tmp_path, "one.bin"), state))
+        list(read_deliveries(job(tmp_path, "one.bin"), state))
 
 
 def test_a_capture_that_the_state_does_not_know_tells_nothing_twice(tmp_path: Path) -> None:
     """One under another name, or of a session that was started again, holds what was delivered already."""
     data = capture([[1], [2], [3]], random.Random(1))
     (tmp_path / "one.bin").write_bytes(data)
-    *_, (_, state) = found(job(tmp_path, "one.bin"))
+    *_, (_, state) = read_deliveries(job(tmp_path, "one.bin"))
     again = job(tmp_path, "again.bin")
     (tmp_path / "again.bin").write_bytes(data)
     with pytest.raises(EventlogError, match=r"again.bin: it is not in the state.* --since"):
-        list(found(again, state))
+        list(read_deliveries(again, state))
     last = json.loads(state or "")["last"][0]
-    assert list(found(replace(again, options={"since": str(last)}), state)) == []
-    assert len(list(found(replace(again, options={"since": "0"}), state))) == 3
+    assert list(read_deliveries(replace(again, options={"since": str(last)}), state)) == []
+    assert len(list(read_deliveries(replace(again, options={"since": "0"}), state))) == 3
 
 
 def test_a_capture_that_goes_on_after_another_is_read_whole(tmp_path: Path) -> None:
     for name, first in (("one.bin", 1), ("two.bin", 11)):
         built = StreamBuilder().table(7, T1).begin(first, 1).row(Number.INSERT, first + 1, 1, 7, (first, "x"))
         (tmp_path / name).write_bytes(built.commit(first + 2, 1).data)
-    *_, (_, state) = found(job(tmp_path, "one.bin"))
-    assert [rows for rows, _ in found(job(tmp_path, "two.bin"), state)] == [[11]]
+    *_, (_, state) = read_deliveries(job(tmp_path, "one.bin"))
+    assert [rows for rows, _ in read_deliveries(job(tmp_path, "two.bin"), state)] == [[11]]
 
 
 @pytest.mark.parametrize("date", [{}, {"OPER_DATE": "010000000000"}])

@@ -18,7 +18,7 @@ HEADING = "header__change_seq,header__change_oper,header__change_mask,id,v"
 
 def table(shell: Shell, name: str, *rows: str) -> str:
     """Return a change table in a file; each row as `2 U 10 1 b`."""
-    cells = [(seq(int(number)), *rest) for number, *rest in (row.split(" ") for row in rows)]
+    cells = [(seq(int(number)), *other_cells) for number, *other_cells in (row.split(" ") for row in rows)]
     (shell.folder / name).write_text("\n".join([HEADING, *(",".join(row) for row in cells)]) + "\n")
     return name
 
@@ -26,7 +26,7 @@ def table(shell: Shell, name: str, *rows: str) -> str:
 def outcomes(done: Done) -> list[tuple[str, str, str | None]]:
     """Return the place, the outcome and the place of the row before, of each line of JSON."""
     reported = [json.loads(line) for line in done.stdout.splitlines()]
-    return [(one["where"], one["outcome"], one.get("before")) for one in reported]
+    return [(record["where"], record["outcome"], record.get("before")) for record in reported]
 
 
 def test_rows_that_stand_apart_are_joined_as_they_are_read(shell: Shell) -> None:

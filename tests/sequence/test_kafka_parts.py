@@ -31,52 +31,52 @@ pytestmark = pytest.mark.quick
 class Interrupted(Report):
     """A report of a run that somebody interrupts after so many records."""
 
-    def __init__(self, left: int) -> None:
+    def __init__(self, max_records: int) -> None:
         super().__init__(lambda refused: None)
-        self._left = left
+        self._records_left = max_records
 
     def good(self, records: Iterable[Any]) -> Iterator[Any]:
         for record in super().good(records):
-            self._left -= 1
-            if self._left < 0:
+            self._records_left -= 1
+            if self._records_left < 0:
                 raise KeyboardInterrupt
             yield record
 
 
 @pytest.fixture
-def given(brokers: str) -> dict[str, Any]:
+def options(brokers: str) -> dict[str, Any]:
     """Return settings with a topic of the test's own."""
     name = own_name("written")
     Producer({"bootstrap.servers": brokers, "log_level": 0}).list_topics(name, timeout=10)  # makes it
     return {"kafka": name, "kafka_brokers": brokers, "kafka_options": "log_level=0"}
 
 
-def job(folder: Path, given: dict[str, Any], inputs: list[str]) -> Job:
-    return Job("qlik-table", "qlik-message", tuple(inputs), options=given, state=folder / "state")
+def job(folder: Path, options: dict[str, Any], inputs: list[str]) -> Job:
+    return Job("qlik-table", "qlik-message", tuple(inputs), options=options, state=folder / "state")
 
 
-def run(one: Job) -> list[Refused]:
+def run(conversion: Job) -> list[Refused]:
     refused: list[Refused] = []
-    convert(one, Report(refused.append), CLOCK)
+    convert(conversion, Report(refused.append), CLOCK)
     return refused
 
 
-def messages(given: dict[str, Any]) -> list[dict[str, Any]]:
+def messages(options: dict[str, Any]) -> list[dict[str, Any]]:
     """Return the data messages of a topic, with repeats."""
-    settings = {**given, "kafka_group": own_name("reader"), "kafka_timeout": 10.0}
+    settings = {**options, "kafka_group": own_name("reader"), "kafka_timeout": 10.0}
     topics = Topics(KafkaSettings(**settings))
     sources = (topics.between(at, spot.low, spot.high) for at, spot in topics.spots().items())
     objects = [record for source in sources for record in source.records]
     topics.close()
-    bodies = [one.value["message"] for one in objects if isinstance(one, Object)]
+    bodies = [message.value["message"] for message in objects if isinstance(message, Object)]
     return [body for body in bodies if body.get("headers")]
 
 
-def positions(given: dict[str, Any]) -> list[str]:
-    return sorted(body["headers"]["changeSequence"] for body in messages(given))
+def positions(options: dict[str, Any]) -> list[str]:
+    return sorted(body["headers"]["changeSequence"] for body in messages(options))
 
 
-def test_each_change_is_written_once_over_runs(tmp_path: Path, given: dict[str, Any]) -> None:
+def test_each_change_is_written_once_over_runs(tmp_path: Path, options: dict[str, Any]) -> None:
     lines = task([0, 1, 2, 60, 61, 300])
     for upto in (3, 3, 6):
         inputs = [
@@ -85,35 +85,35 @@ def test_each_change_is_written_once_over_runs(tmp_path: Path, given: dict[str, 
             )
             for table in ("usr", "grp")
         ]
-        assert not run(job(tmp_path, given, inputs))
-        assert positions(given) == [line.seq for line in lines[:upto]]
+        assert not run(job(tmp_path, options, inputs))
+        assert positions(options) == [line.seq for line in lines[:upto]]
 
 
 def test_a_run_that_is_interrupted_anywhere_loses_nothing_and_repeats_the_same(
-    tmp_path: Path, given: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(targets, "CHANGES", 2)
     lines = [Line(n, n, f"{n:X}", "usr") for n in range(1, 8)]
-    one = job(tmp_path, given, [written(tmp_path, "a", lines, 9_000)])
+    one = job(tmp_path, options, [written(tmp_path, "a", lines, 9_000)])
     for taken in (1, 3, 2, 0, 5):
         with suppress(KeyboardInterrupt):
             convert(one, Interrupted(taken), CLOCK)
-        reached = sorted(set(positions(given)))
+        reached = sorted(set(positions(options)))
         assert reached == [line.seq for line in lines[: len(reached)]]
     run(one)
-    assert sorted(set(positions(given))) == [line.seq for line in lines]
-    assert len({json.dumps(body, sort_keys=True) for body in messages(given)}) == len(lines)
+    assert sorted(set(positions(options))) == [line.seq for line in lines]
+    assert len({json.dumps(body, sort_keys=True) for body in messages(options)}) == len(lines)
     assert not run(one)
 
 
 def test_a_live_capture_goes_on_in_a_topic_over_runs(
-    tmp_path: Path, given: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Write the rows of the table first, then its changes; made sequences of a repeated part are the same."""
     world = World(("shop:own.t1",), 5, steps=0)
     monkeypatch.setitem(capture_feed.TRANSPORTS, "informix", lambda address, settings: world)
     address = "informix://cdc@localhost:9088/shop?server=ol1"
-    one = Job("gbase", "qlik-message", ("own.t1",), url=address, options=given, state=tmp_path / "state")
+    one = Job("gbase", "qlik-message", ("own.t1",), url=address, options=options, state=tmp_path / "state")
     for key in (1, 2, 3):
         transaction = world.begin()
         world.change(transaction, key=key)
@@ -124,15 +124,15 @@ def test_a_live_capture_goes_on_in_a_topic_over_runs(
             (tmp_path / "state").write_bytes(before)
             assert not run(one)
     assert not run(one)
-    bodies = sorted(messages(given), key=lambda body: str(body["data"]["k"]))
+    bodies = sorted(messages(options), key=lambda body: str(body["data"]["k"]))
     changes = [(body["headers"]["operation"], body["data"]["k"]) for body in bodies]
     assert changes == [("REFRESH", 1), ("INSERT", 2), ("INSERT", 3), ("INSERT", 3)]
     assert bodies[2] == bodies[3]
 
 
-def test_misuse(tmp_path: Path, given: dict[str, Any]) -> None:
+def test_misuse(tmp_path: Path, options: dict[str, Any]) -> None:
     lines = written(tmp_path, "a", [Line(1, 0, "A", "usr")], 9_000)
-    away = {**given, "kafka_brokers": "127.0.0.1:1", "kafka_timeout": 1.0}
+    away = {**options, "kafka_brokers": "127.0.0.1:1", "kafka_timeout": 1.0}
     with pytest.raises(EventlogError, match="Kafka: "):
         run(job(tmp_path, away, [lines]))
     into_tables = Job("gbase", "qlik-table", (lines,), url="sqlite://", state=tmp_path / "state")

@@ -28,7 +28,7 @@ def late_of(folder: Path) -> list[str]:
     return [change["position"] for change in changes(folder) if change.get("extra", {}).get("late")]
 
 
-def said(folder: Path, name: str, lines: list[Line], **chosen: Any) -> list[str]:
+def read_reasons(folder: Path, name: str, lines: list[Line], **chosen: Any) -> list[str]:
     """Read some lines of one or more tables, all of whose seconds are in the window; return what was
     reported.
     """
@@ -43,16 +43,16 @@ def test_a_later_number_under_the_same_time_is_the_next_change(tmp_path: Path, w
     lines = [Line(n, 1, f"{n:X}", ("usr", "grp")[n % 2]) for n in range(1, 7)]
     for upto in (1, 3, 4, 6):
         there = lines[:upto] if whole else lines[len(out(tmp_path)) : upto]
-        assert said(tmp_path, str(upto), there) == []
+        assert read_reasons(tmp_path, str(upto), there) == []
     assert out(tmp_path) == [line.seq for line in lines]
     assert late_of(tmp_path) == []
 
 
 def test_a_number_between_those_that_were_delivered_under_one_time_is_late(tmp_path: Path) -> None:
     lines = [Line(n, 1, f"{n:X}", "usr") for n in (1, 2, 3)]
-    said(tmp_path, "a", [lines[0], lines[2]])
+    read_reasons(tmp_path, "a", [lines[0], lines[2]])
     with pytest.raises(VisibleLate, match=lines[1].seq):
-        said(tmp_path, "b", lines)
+        read_reasons(tmp_path, "b", lines)
 
 
 @pytest.mark.parametrize("whole", [True, False], ids=["whole exports", "the late row alone"])
@@ -61,38 +61,40 @@ def test_late_rows_are_delivered_marked_and_counted_where_they_are_accepted(
 ) -> None:
     lines = [Line(n, n, f"{n:X}", "usr") for n in (1, 3, 200)]
     late = [Line(2, 2, "2", "usr"), Line(4, 100, "4", "usr"), Line(5, 100, "4", "usr")]
-    said(tmp_path, "a", lines)
+    read_reasons(tmp_path, "a", lines)
     there = [*lines, *late] if whole else late
     with pytest.raises(VisibleLate, match="--accept-late delivers such rows now, --since SEQ"):
-        said(tmp_path, "b", there)
+        read_reasons(tmp_path, "b", there)
     said_of_it = "became visible late, delivered now and marked late: in tables they may set rows back"
     reported = [f"3 changes {said_of_it}"]
-    assert said(tmp_path, "b", there, accept_late=True) == reported
+    assert read_reasons(tmp_path, "b", there, accept_late=True) == reported
     assert out(tmp_path) == [line.seq for line in (*lines, *late)]
     assert late_of(tmp_path) == [line.seq for line in late]
     for chosen in ({}, {"accept_late": True}):
-        assert said(tmp_path, "c", [*lines, *late], **chosen) == []
+        assert read_reasons(tmp_path, "c", [*lines, *late], **chosen) == []
     assert len(out(tmp_path)) == 6
 
 
 def test_since_starts_after_a_position_whatever_was_delivered(tmp_path: Path) -> None:
     lines = [Line(n, 10 * n, f"{n:X}", "usr") for n in (1, 2, 4)]
     late = Line(3, 30, "3", "usr")
-    said(tmp_path, "a", lines)
+    read_reasons(tmp_path, "a", lines)
     for _ in range(2):  # a position that was given before starts nothing anew
-        assert said(tmp_path, "b", [*lines, late], since=lines[1].seq) == []
+        assert read_reasons(tmp_path, "b", [*lines, late], since=lines[1].seq) == []
         assert out(tmp_path)[3:] == [late.seq, lines[2].seq]
     newer = Line(5, 300, "5", "usr")
-    assert said(tmp_path, "c", [*lines, late, newer]) == [], "what stands before the position stays left out"
+    assert read_reasons(tmp_path, "c", [*lines, late, newer]) == [], (
+        "what stands before the position stays left out"
+    )
     assert out(tmp_path)[5:] == [newer.seq]
 
 
 def test_since_the_last_position_leaves_late_rows_out(tmp_path: Path) -> None:
     lines = [Line(n, 10 * n, f"{n:X}", "usr") for n in (1, 2, 4)]
     there = [*lines, Line(3, 30, "3", "usr")]
-    said(tmp_path, "a", lines)
+    read_reasons(tmp_path, "a", lines)
     for since in (lines[-1].seq, None):
-        assert said(tmp_path, "b", there, since=since) == []
+        assert read_reasons(tmp_path, "b", there, since=since) == []
     assert len(out(tmp_path)) == 3
 
 
@@ -109,33 +111,33 @@ def test_two_tables_that_become_visible_one_after_the_other_are_one_sequence(tmp
     """One that lags by more than --settle is reported, and is no error."""
     ahead = [Line(n, 10 * n, f"{n:X}", "usr") for n in (1, 3, 5)]
     behind = [Line(n, 10 * n, f"{n:X}", "grp") for n in (2, 4, 6)]
-    assert said(tmp_path, "a", ahead) == []
-    (lag,) = said(tmp_path, "b", [*ahead, *behind])
+    assert read_reasons(tmp_path, "a", ahead) == []
+    (lag,) = read_reasons(tmp_path, "b", [*ahead, *behind])
     assert "grp lags: 2 changes" in lag
     assert "30 s newer" in lag
     assert out(tmp_path) == [line.seq for line in (*ahead, *behind)]
-    assert said(tmp_path, "c", [*ahead, *behind]) == []
+    assert read_reasons(tmp_path, "c", [*ahead, *behind]) == []
     late = Line(9, 30, "9", "grp")
     with pytest.raises(VisibleLate, match=f"grp: change_seq {late.seq}"):
-        said(tmp_path, "d", [*ahead, *behind, late])
+        read_reasons(tmp_path, "d", [*ahead, *behind, late])
 
 
 def test_a_b_row_that_comes_after_its_u_row_was_delivered_is_left_out(tmp_path: Path) -> None:
     rows = [Line(1, 1, "A", "usr", letter) for letter in ("U", "B")]
-    said(tmp_path, "a", rows[:1])
-    (reported,) = said(tmp_path, "b", rows, accept_late=True)
+    read_reasons(tmp_path, "a", rows[:1])
+    (reported,) = read_reasons(tmp_path, "b", rows, accept_late=True)
     assert reported == "its B row became visible after its U row was delivered, and is left out"
-    assert said(tmp_path, "b", rows) == []
+    assert read_reasons(tmp_path, "b", rows) == []
     assert len(out(tmp_path)) == 1
 
 
 def test_a_u_row_that_comes_after_its_b_row_was_reported_is_delivered_whole(tmp_path: Path) -> None:
     rows = [Line(1, 1, "A", "usr", letter) for letter in ("B", "U")]
-    said(tmp_path, "a", rows[:1])
-    said(tmp_path, "b", rows, accept_late=True)
+    read_reasons(tmp_path, "a", rows[:1])
+    read_reasons(tmp_path, "b", rows, accept_late=True)
     (change,) = changes(tmp_path)
     assert change["fields"][1] == {"column": "v", "before": "b", "after": "a"}
-    assert said(tmp_path, "b", rows) == []
+    assert read_reasons(tmp_path, "b", rows) == []
 
 
 @settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
@@ -155,7 +157,7 @@ def test_whatever_becomes_visible_when_each_change_comes_out_once(
         for turn in range(rounds):
             there = [line for line in lines if seen[line.seq] <= turn]
             if there:
-                said(folder, str(turn), there, accept_late=True)
+                read_reasons(folder, str(turn), there, accept_late=True)
         assert sorted(out(folder)) == [line.seq for line in lines]
         tables = {line.seq: line.table for line in lines}
         late = {
@@ -164,7 +166,7 @@ def test_whatever_becomes_visible_when_each_change_comes_out_once(
             if any(seen[o] < seen[seq] and o > seq and tables[o] == tables[seq] for o in tables)
         }
         assert set(late_of(folder)) == late
-        assert said(folder, "end", lines) == []
+        assert read_reasons(folder, "end", lines) == []
 
 
 @settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
@@ -197,8 +199,8 @@ def test_a_run_that_ends_behind_any_delivery_is_gone_on_from(
     assert sorted(map(str, taken)) == [line.seq for line in lines]
 
 
-def _delivered(given: Job, state: str | None) -> Iterator[Delivery]:
-    return (item for item in deliveries(given, state) if not isinstance(item, Refused))
+def _delivered(conversion: Job, state: str | None) -> Iterator[Delivery]:
+    return (item for item in deliveries(conversion, state) if not isinstance(item, Refused))
 
 
 def test_the_rest_of_a_transaction_that_grew_after_it_was_delivered_is_delivered(tmp_path: Path) -> None:

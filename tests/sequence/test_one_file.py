@@ -19,26 +19,26 @@ pytestmark = pytest.mark.quick
 LINES = [Line(number, 60 * number, f"{number}", "usr") for number in (1, 2, 3)]
 
 
-def run(folder: Path, upto: int, target: str, output: str, **given: str) -> None:
+def run(folder: Path, upto: int, target: str, output: str, **options: str) -> None:
     """One run over what an export held by then."""
     inputs = [written(folder, "in", LINES[:upto], 3600)]
-    made = replace(
-        job(folder, inputs, **given), target_format=target, tables=USR, output=str(folder / output)
+    conversion = replace(
+        job(folder, inputs, **options), target_format=target, tables=USR, output=str(folder / output)
     )
-    convert_job(made, Report(print), CLOCK)
+    convert_job(conversion, Report(print), CLOCK)
 
 
-def keys(folder: Path, source: str, name: str, **given: str) -> tuple[list[str], list[Refused]]:
+def keys(folder: Path, source: str, name: str, **options: str) -> tuple[list[str], list[Refused]]:
     """Return the keys of the changes in the file, and what cannot be read of it."""
-    said: list[Refused] = []
+    refused: list[Refused] = []
     out = folder / "reported.jsonl"
     read = Job(
-        source, "changes", (str(folder / name),), str(out), tables=USR, options={"table": "usr", **given}
+        source, "changes", (str(folder / name),), str(out), tables=USR, options={"table": "usr", **options}
     )
-    convert_job(read, Report(said.append), CLOCK)
+    convert_job(read, Report(refused.append), CLOCK)
     return [
         line.partition('"key":{"id":')[2].partition("}")[0] for line in out.read_text().splitlines()
-    ], said
+    ], refused
 
 
 def test_csv_names_its_columns_once(tmp_path: Path) -> None:

@@ -37,17 +37,17 @@ class Read:
     """The result of a conversion to `changes`."""
 
     def __init__(self, output: Path, inputs: list[str], **job: Any) -> None:
-        self.said: list[Refused] = []
-        kept = BytesIO()
-        report = Report(self.said.append, kept)
+        self.reported_records: list[Refused] = []
+        rejects = BytesIO()
+        report = Report(self.reported_records.append, rejects)
         convert(Job("qlik-table", "changes", tuple(inputs), str(output), **job), report, CLOCK)
         self.changes = [json.loads(line) for line in output.read_text().splitlines()]
         self.refused = report.refused
-        self.kept = kept.getvalue().decode()
+        self.rejected_text = rejects.getvalue().decode()
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> Read:
+def whole_export(tmp_path_factory: pytest.TempPathFactory) -> Read:
     """The export read from one file."""
     folder = tmp_path_factory.mktemp("export")
     (folder / "item__ct.csv").write_text(exports.csv(ROWS))
@@ -67,13 +67,13 @@ def test_the_export_is_like_the_real_one() -> None:
     assert sorted(behind)[len(behind) // 2] == 215
 
 
-def test_an_unsorted_export_gives_its_pairs_and_reports_the_rest(whole: Read) -> None:
-    updates = [c for c in whole.changes if c["op"] == "update"]
+def test_an_unsorted_export_gives_its_pairs_and_reports_the_rest(whole_export: Read) -> None:
+    updates = [c for c in whole_export.changes if c["op"] == "update"]
     assert len([c for c in updates if all("before" in field for field in c["fields"])]) == 390
-    assert [c["op"] for c in whole.changes].count("insert") == 122
-    assert whole.refused == 98
-    assert len(whole.kept.splitlines()) == 98, "each row is kept as it came"
-    reported = [r for r in whole.said if "without their U row" in r.reason]
+    assert [c["op"] for c in whole_export.changes].count("insert") == 122
+    assert whole_export.refused == 98
+    assert len(whole_export.rejected_text.splitlines()) == 98, "each row is kept as it came"
+    reported = [r for r in whole_export.reported_records if "without their U row" in r.reason]
     assert [(r.where, r.reason.split(",")[0]) for r in reported] == [
         ("item", reported[0].reason.split(",")[0])
     ]
@@ -82,16 +82,18 @@ def test_an_unsorted_export_gives_its_pairs_and_reports_the_rest(whole: Read) ->
     assert len(ROWS) == 2 * 390 + 122 + 98
 
 
-def test_the_changes_are_one_ordered_sequence(whole: Read) -> None:
-    positions = [c["position"] for c in whole.changes]
+def test_the_changes_are_one_ordered_sequence(whole_export: Read) -> None:
+    positions = [c["position"] for c in whole_export.changes]
     assert positions == sorted(set(positions))
 
 
 @pytest.mark.parametrize("cut", ["files", "shuffled", "parquet"])
-def test_however_the_export_is_cut_the_sequence_is_the_same(tmp_path: Path, whole: Read, cut: str) -> None:
+def test_however_the_export_is_cut_the_sequence_is_the_same(
+    tmp_path: Path, whole_export: Read, cut: str
+) -> None:
     again = CUTS[cut](tmp_path)
-    assert again.changes == whole.changes
-    assert again.refused == len(again.kept.splitlines()) == 98
+    assert again.changes == whole_export.changes
+    assert again.refused == len(again.rejected_text.splitlines()) == 98
 
 
 def _as_files(folder: Path, rows: list[exports.Line] = ROWS) -> Read:
@@ -117,7 +119,9 @@ def _as_parquet(folder: Path) -> Read:
     return Read(folder / "out.jsonl", [str(folder / "item__ct.parquet")])
 
 
-def test_from_a_database_the_sequence_is_the_same(tmp_path: Path, whole: Read, database: Database) -> None:
+def test_from_a_database_the_sequence_is_the_same(
+    tmp_path: Path, whole_export: Read, database: Database
+) -> None:
     engine = database.engine()
     table = sa.Table("item__ct", sa.MetaData(), *(sa.Column(name, sa.Text) for name in exports.COLUMNS))
     with engine.begin() as connection:
@@ -125,8 +129,8 @@ def test_from_a_database_the_sequence_is_the_same(tmp_path: Path, whole: Read, d
         connection.execute(table.insert(), [dict(zip(exports.COLUMNS, r.cells, strict=True)) for r in ROWS])
     engine.dispose()
     again = Read(tmp_path / "out.jsonl", ["item"], url=database.url.render_as_string(hide_password=False))
-    assert again.changes == whole.changes
-    assert again.refused == len(again.kept.splitlines()) == 98
+    assert again.changes == whole_export.changes
+    assert again.refused == len(again.rejected_text.splitlines()) == 98
 
 
 CUTS = {"files": _as_files, "shuffled": _shuffled, "parquet": _as_parquet}
@@ -147,36 +151,36 @@ def table(name: str, *rows: str) -> Any:
     return source(columns, *cells, stem=f"{name}__ct")
 
 
-def said(*sources: Any, memory: int = 1 << 20, since: str = "", **settings: Any) -> list[str]:
+def read_texts(*sources: Any, memory: int = 1 << 20, since: str = "", **settings: Any) -> list[str]:
     """Return changes as `update usr 1 a>b`, and reports; a place alone in brackets if others report it."""
-    found = []
+    texts = []
     for item in ordered(RowSequencer(Tables(), TableSettings(**settings), since), sources, memory):
         if isinstance(item, Refused):
-            found.append(f"({item.where})" if item.grouped else item.reason)
+            texts.append(f"({item.where})" if item.grouped else item.reason)
         else:
             change = item.change
             sides = [tuple(s for s in field[1:] if s is not ABSENT) for field in change.fields]
             values = (str(side[0]) if len(set(side)) == 1 else ">".join(map(str, side)) for side in sides)
-            found.append(f"{change.op} {change.table} {' '.join(values)}")
-    return found
+            texts.append(f"{change.op} {change.table} {' '.join(values)}")
+    return texts
 
 
 def test_a_delete_and_an_insert_come_in_their_order() -> None:
-    assert said(table("usr", "7 D 10 1 a", "1 I 30 1 a")) == ["insert usr 1 a", "delete usr 1 a"]
+    assert read_texts(table("usr", "7 D 10 1 a", "1 I 30 1 a")) == ["insert usr 1 a", "delete usr 1 a"]
 
 
 def test_tables_of_a_task_are_one_sequence() -> None:
     one, other = table("usr", "1 I 30 1 a", "4 I 30 2 b"), table("grp", "3 I 30 7 x", "2 I 30 8 y")
-    assert said(one, other) == ["insert usr 1 a", "insert grp 8 y", "insert grp 7 x", "insert usr 2 b"]
+    assert read_texts(one, other) == ["insert usr 1 a", "insert grp 8 y", "insert grp 7 x", "insert usr 2 b"]
 
 
 def test_a_before_image_joins_its_update_in_another_part_of_the_table() -> None:
     parts = table("usr", "2 U 20 1 b"), table("usr", "2 B - 1 a", "1 I 30 1 a")
-    assert said(*parts) == ["insert usr 1 a", "update usr 1 a>b"]
+    assert read_texts(*parts) == ["insert usr 1 a", "update usr 1 a>b"]
 
 
 def test_the_same_sequence_in_two_tables_joins_nothing() -> None:
-    found = said(table("usr", "2 U 20 1 b"), table("grp", "2 B - 1 a"))
+    found = read_texts(table("usr", "2 U 20 1 b"), table("grp", "2 B - 1 a"))
     assert found == ["update usr 1 b", "(grp__ct.csv:2)", "1 B rows without their U row, at grp__ct.csv:2"]
 
 
@@ -192,19 +196,21 @@ def layout(columns: str, *rows: str) -> Any:
 def test_a_before_image_of_another_layout_joins_by_the_names_of_its_columns() -> None:
     """The B row was exported after x was added before v, or before w was; in other letters too."""
     update = layout("id v w", "2 U 60 1 b d")
-    assert said(update, layout("ID x V w", "2 B - 1 - a c")) == ["update usr 1 a>b c>d"]
-    assert said(update, layout("id v", "2 B - 1 a")) == ["update usr 1 a>b d"], "w was not captured before"
+    assert read_texts(update, layout("ID x V w", "2 B - 1 - a c")) == ["update usr 1 a>b c>d"]
+    assert read_texts(update, layout("id v", "2 B - 1 a")) == ["update usr 1 a>b d"], (
+        "w was not captured before"
+    )
 
 
 def test_a_row_that_was_exported_again_with_a_further_column_is_a_repeat() -> None:
-    found = said(layout("id v", "2 I 30 1 a"), layout("id x v", "2 I 30 1 - a"))
+    found = read_texts(layout("id v", "2 I 30 1 a"), layout("id x v", "2 I 30 1 - a"))
     assert found[1:] == ["insert usr 1 a", "1 repeated records are left out, at usr__ct.csv:2"]
-    found = said(layout("id v", "2 I 30 1 a"), layout("id x v", "2 I 30 1 z a"))
+    found = read_texts(layout("id v", "2 I 30 1 a"), layout("id x v", "2 I 30 1 z a"))
     assert [one.partition("usr ")[2] for one in found] == ["is there with different values as I rows"] * 2
 
 
 def test_a_repeated_row_is_dropped_and_counted() -> None:
-    found = said(table("usr", "2 U 20 1 b", "2 B - 1 a", "2 U 20 1 b"), table("usr", "2 B - 1 a"))
+    found = read_texts(table("usr", "2 U 20 1 b", "2 B - 1 a", "2 U 20 1 b"), table("usr", "2 B - 1 a"))
     assert found == [
         "(usr__ct.csv:4)",
         "(usr__ct.csv:2)",
@@ -217,7 +223,7 @@ def test_a_repeated_row_is_dropped_and_counted() -> None:
 def test_a_mask_that_kept_its_zero_bytes_is_no_other_mask(order: str, padded: str) -> None:
     """Treat a mask of zeros like an empty one, also in a B row."""
     rows = table("usr", "2 U 20 1 b", "2 B - 1 a", f"2 U {padded} 1 b", "2 B 0000 1 a")
-    found = said(rows, mask_order=order)
+    found = read_texts(rows, mask_order=order)
     assert found[2:] == [
         "update usr 1 a>b",
         "2 repeated records are left out, at usr__ct.csv:4, usr__ct.csv:5",
@@ -225,30 +231,30 @@ def test_a_mask_that_kept_its_zero_bytes_is_no_other_mask(order: str, padded: st
 
 
 def test_masks_of_a_repeat_mean_columns_and_not_places() -> None:
-    found = said(layout("id v", "2 U 20 1 b"), layout("id x v", "2 U 40 1 - b"))
+    found = read_texts(layout("id v", "2 U 20 1 b"), layout("id x v", "2 U 40 1 - b"))
     assert found[1:] == ["update usr 1 b", "1 repeated records are left out, at usr__ct.csv:2"]
-    found = said(layout("id v", "2 U 20 1 b"), layout("id x v", "2 U 60 1 - b"))
+    found = read_texts(layout("id v", "2 U 20 1 b"), layout("id x v", "2 U 60 1 - b"))
     assert [one.partition("usr ")[2] for one in found] == ["is there with different values as U rows"] * 2
 
 
 def test_rows_that_contradict_each_other_are_all_refused() -> None:
-    found = said(table("usr", "2 U 20 1 b", "2 U 20 1 c", "3 I 30 2 d"))
+    found = read_texts(table("usr", "2 U 20 1 b", "2 U 20 1 c", "3 I 30 2 d"))
     reason = f"change_seq {exports.seq(2)} of usr is there with different values as U rows"
     assert found == [reason, reason, "insert usr 2 d"]
 
 
 def test_rows_that_are_no_one_change_are_all_refused() -> None:
-    found = said(table("usr", "2 I 30 1 b", "2 U 20 1 b"))
+    found = read_texts(table("usr", "2 I 30 1 b", "2 U 20 1 b"))
     reason = f"change_seq {exports.seq(2)} of usr is there as rows I, U, which are no one change"
     assert found == [reason, reason]
 
 
 def test_a_delete_and_an_insert_of_another_key_are_one_change() -> None:
-    assert said(table("usr", "2 I 30 9 a", "2 D 10 1 a")) == ["delete usr 1 a", "insert usr 9 a"]
+    assert read_texts(table("usr", "2 I 30 9 a", "2 D 10 1 a")) == ["delete usr 1 a", "insert usr 9 a"]
 
 
 def test_a_before_image_that_contradicts_its_update_is_reported() -> None:
-    found = said(table("usr", "2 U 20 1 b", "2 B - 7 a"))
+    found = read_texts(table("usr", "2 U 20 1 b", "2 B - 7 a"))
     assert found == [
         f"B row of change_seq {exports.seq(2)}: id is another in the U row, but not in its mask",
         "update usr 1 b",
@@ -257,7 +263,7 @@ def test_a_before_image_that_contradicts_its_update_is_reported() -> None:
 
 def test_rows_without_a_sequence_keep_their_place() -> None:
     reload = table("usr", "5 I 30 1 a", "- I 30 2 b", "- I 30 3 c", "3 I 30 4 d", "7 I 30 6 f")
-    found = said(reload, table("grp", "6 I 30 5 e"))
+    found = read_texts(reload, table("grp", "6 I 30 5 e"))
     assert found == [
         "insert usr 4 d",
         "insert usr 1 a",
@@ -270,13 +276,13 @@ def test_rows_without_a_sequence_keep_their_place() -> None:
 
 def test_since_excludes_and_until_includes() -> None:
     rows = table("usr", *(f"{n} I 30 {n} a" for n in (3, 1, 4, 2)))
-    found = said(rows, since=exports.seq(1), until=exports.seq(3))
+    found = read_texts(rows, since=exports.seq(1), until=exports.seq(3))
     assert found == ["insert usr 2 a", "insert usr 3 a"]
 
 
 def test_rows_beyond_what_memory_holds_are_sorted_on_disk() -> None:
     rows = [f"{n * 7919 % 1000} I 30 {n} a" for n in range(1000)]
-    assert said(table("usr", *rows), memory=20_000) == said(table("usr", *rows))
+    assert read_texts(table("usr", *rows), memory=20_000) == read_texts(table("usr", *rows))
 
 
 def test_order_as_is_keeps_the_order_of_the_source(tmp_path: Path) -> None:

@@ -51,19 +51,19 @@ class Topic:
 
     def make(self, partitions: int) -> None:
         topic = NewTopic(self.name, partitions, 1, config=self._config)
-        for made in self.admin.create_topics([topic]).values():
-            made.result(30)
+        for creation in self.admin.create_topics([topic]).values():
+            creation.result(30)
 
-    def producer(self, **more: Any) -> Producer:
-        return Producer({"bootstrap.servers": self.address, "log_level": 0} | more)
+    def producer(self, **config: Any) -> Producer:
+        return Producer({"bootstrap.servers": self.address, "log_level": 0} | config)
 
     def send(self, producer: Producer, *events: Any) -> None:
         """Each event to the partition of its number, and to the broker."""
-        for number, one in enumerate(events):
-            producer.produce(self.name, json.dumps(one).encode(), str(number).encode(), number % 3)
+        for number, message in enumerate(events):
+            producer.produce(self.name, json.dumps(message).encode(), str(number).encode(), number % 3)
         producer.flush(30)
 
-    def job(self, **given: Any) -> Job:
+    def job(self, **options: Any) -> Job:
         kafka = {
             "kafka": self.name,
             "kafka_brokers": self.address,
@@ -72,13 +72,13 @@ class Topic:
         }
         output = f"{self.folder / 'out'}/"
         state = self.folder / "state"
-        return Job("qlik-message", "changes", output=output, options=kafka | given, state=state)
+        return Job("qlik-message", "changes", output=output, options=kafka | options, state=state)
 
-    def read(self, **given: Any) -> list[str]:
+    def read(self, **options: Any) -> list[str]:
         """Read on from the state, and return the reports."""
-        said: list[Refused] = []
-        convert(self.job(**given), Report(said.append), CLOCK)
-        return [r.reason for r in said]
+        refused: list[Refused] = []
+        convert(self.job(**options), Report(refused.append), CLOCK)
+        return [r.reason for r in refused]
 
     def out(self) -> list[int]:
         """Return the values of all changes in the parts."""
@@ -87,7 +87,7 @@ class Topic:
         return [int(change["fields"][0]["after"]) for change in changes]
 
 
-def whole(transaction: str, *numbers: int) -> list[Any]:
+def messages_of(transaction: str, *numbers: int) -> list[Any]:
     """Return the messages of one transaction of the source."""
     last = len(numbers)
     return [event(transaction, at, at == last, number) for at, number in enumerate(numbers, 1)]
@@ -99,8 +99,8 @@ def test_a_transaction_of_the_producer_that_is_open_is_waited_for(tmp_path: Path
     open_ = topic.producer(**{"transactional.id": topic.name})
     open_.init_transactions(30)
     open_.begin_transaction()
-    topic.send(open_, *whole("A", 1, 2, 3))
-    topic.send(topic.producer(), *whole("B", 4, 5, 6))
+    topic.send(open_, *messages_of("A", 1, 2, 3))
+    topic.send(topic.producer(), *messages_of("B", 4, 5, 6))
     assert topic.read() == []
     assert topic.out() == []
     open_.commit_transaction(30)
@@ -108,8 +108,8 @@ def test_a_transaction_of_the_producer_that_is_open_is_waited_for(tmp_path: Path
     topic.read()
     assert topic.out() == [1, 2, 3, 4, 5, 6]
     open_.begin_transaction()
-    topic.send(open_, *whole("C", 7, 8, 9))
-    topic.send(topic.producer(), *whole("D", 10, 11))
+    topic.send(open_, *messages_of("C", 7, 8, 9))
+    topic.send(topic.producer(), *messages_of("D", 10, 11))
     open_.abort_transaction(30)
     settle(topic.name, topic.address)
     assert topic.read() == []
@@ -120,7 +120,7 @@ def test_a_half_transaction_of_the_source_is_left_though_its_producer_committed(
     topic = Topic(tmp_path)
     producer = topic.producer(**{"transactional.id": topic.name})
     producer.init_transactions(30)
-    events = whole("A", 1, 2, 3)
+    events = messages_of("A", 1, 2, 3)
     for some in (events[:2], events[2:]):
         producer.begin_transaction()
         topic.send(producer, *some)
@@ -133,7 +133,7 @@ def test_a_half_transaction_of_the_source_is_left_though_its_producer_committed(
 def test_a_partition_that_is_empty_for_ever_holds_nothing_up(tmp_path: Path) -> None:
     topic = Topic(tmp_path)
     producer = topic.producer()
-    rounds = [whole("A", 1), whole("B", 2), []]
+    rounds = [messages_of("A", 1), messages_of("B", 2), []]
 
     def wait(seconds: float) -> bool:
         if rounds:
@@ -149,14 +149,14 @@ def test_a_partition_that_is_empty_for_ever_holds_nothing_up(tmp_path: Path) -> 
 
 def test_a_topic_that_was_made_anew_is_an_error_though_its_offsets_fit(tmp_path: Path) -> None:
     topic = Topic(tmp_path)
-    topic.send(topic.producer(), *whole("A", 1, 2, 3))
+    topic.send(topic.producer(), *messages_of("A", 1, 2, 3))
     topic.read()
     for gone in topic.admin.delete_topics([topic.name]).values():
         gone.result(30)
     _until(lambda: topic.name not in topic.admin.list_topics(timeout=10).topics)
     topic.make(3)
     for numbers in ((4, 5, 6), (7, 8, 9)):
-        topic.send(topic.producer(), *whole(f"{numbers[0]}", *numbers))
+        topic.send(topic.producer(), *messages_of(f"{numbers[0]}", *numbers))
         with pytest.raises(TopicChanged, match="was created again"):
             topic.read()
     assert topic.out() == [1, 2, 3]
@@ -165,7 +165,7 @@ def test_a_topic_that_was_made_anew_is_an_error_though_its_offsets_fit(tmp_path:
 def test_a_topic_that_is_made_anew_while_it_is_followed_is_an_error(tmp_path: Path) -> None:
     """Refuse it, because it holds fewer messages than were read, and new ones would be passed over."""
     topic = Topic(tmp_path)
-    topic.send(topic.producer(), *whole("A", 1, 2, 3), *whole("B", 4, 5, 6))
+    topic.send(topic.producer(), *messages_of("A", 1, 2, 3), *messages_of("B", 4, 5, 6))
     rounds = 0
 
     def wait(seconds: float) -> bool:
@@ -176,7 +176,7 @@ def test_a_topic_that_is_made_anew_while_it_is_followed_is_an_error(tmp_path: Pa
                 gone.result(30)
             _until(lambda: topic.name not in topic.admin.list_topics(timeout=10).topics)
             topic.make(3)
-            topic.send(topic.producer(), *whole("C", 7, 8, 9))
+            topic.send(topic.producer(), *messages_of("C", 7, 8, 9))
         return rounds < 4
 
     with pytest.raises(TopicChanged, match="was created again"):
@@ -194,14 +194,14 @@ def test_retention_past_a_topic_that_is_followed_is_an_error(tmp_path: Path) -> 
     from confluent_kafka import TopicPartition
 
     topic = Topic(tmp_path)
-    topic.send(topic.producer(), *whole("A", 1, 2, 3))
+    topic.send(topic.producer(), *messages_of("A", 1, 2, 3))
     rounds = 0
 
     def wait(seconds: float) -> bool:
         nonlocal rounds
         rounds += 1
         if rounds == 2:
-            topic.send(topic.producer(), *whole("B", 4), *whole("C", 5))
+            topic.send(topic.producer(), *messages_of("B", 4), *messages_of("C", 5))
             for deleted in topic.admin.delete_records([TopicPartition(topic.name, 0, 2)]).values():
                 deleted.result(30)
         return rounds < 4
@@ -220,9 +220,9 @@ def test_retention_past_the_state_is_an_error(tmp_path: Path) -> None:
     from confluent_kafka import TopicPartition
 
     topic = Topic(tmp_path)
-    topic.send(topic.producer(), *whole("A", 1, 2, 3))
+    topic.send(topic.producer(), *messages_of("A", 1, 2, 3))
     topic.read()
-    topic.send(topic.producer(), *whole("B", 4, 5, 6))
+    topic.send(topic.producer(), *messages_of("B", 4, 5, 6))
     for deleted in topic.admin.delete_records([TopicPartition(topic.name, 1, 2)]).values():
         deleted.result(30)
     with pytest.raises(TopicChanged, match=r"\[1\] begins at offset 2: what is wanted from 1 on is gone"):
@@ -234,7 +234,7 @@ def test_a_topic_that_was_compacted_is_read_only_where_that_is_said(tmp_path: Pa
     config = {"cleanup.policy": "compact", "segment.ms": "100", "min.cleanable.dirty.ratio": "0.01"}
     topic = Topic(tmp_path, partitions=1, **config)
     producer = topic.producer()
-    first, second = whole("A", 1, 2)
+    first, second = messages_of("A", 1, 2)
     for one, key in ((first, b"k"), (second, b"k")):
         producer.produce(topic.name, json.dumps(one).encode(), key)
     producer.flush(30)
@@ -259,7 +259,7 @@ def test_members_of_the_group_that_come_and_go_take_nothing_from_a_run(tmp_path:
     """
     topic = Topic(tmp_path)
     producer = topic.producer()
-    rounds = [whole(f"{n:X}", 3 * n, 3 * n + 1, 3 * n + 2) for n in range(1, 5)]
+    rounds = [messages_of(f"{n:X}", 3 * n, 3 * n + 1, 3 * n + 2) for n in range(1, 5)]
     expected = [number for n in range(1, 5) for number in (3 * n, 3 * n + 1, 3 * n + 2)]
     members: list[Consumer] = []
     said: list[Refused] = []
@@ -291,7 +291,7 @@ def test_members_of_the_group_that_come_and_go_take_nothing_from_a_run(tmp_path:
 
 def test_a_group_with_members_is_an_error_where_its_offsets_are_the_only_state(tmp_path: Path) -> None:
     topic = Topic(tmp_path)
-    topic.send(topic.producer(), *whole("A", 1, 2, 3))
+    topic.send(topic.producer(), *messages_of("A", 1, 2, 3))
     member = Consumer({"group.id": topic.name, "bootstrap.servers": topic.address})
     member.subscribe([topic.name])
     _until(lambda: member.poll(0.2) or member.assignment())
@@ -305,15 +305,15 @@ def test_a_group_with_members_is_an_error_where_its_offsets_are_the_only_state(t
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OwnBroker]:
     if not JARS:
         pytest.skip("the jars of the broker are not given: .ci/broker gives them")
-    made = OwnBroker(tmp_path_factory.mktemp("broker"))
-    yield made
-    made.stop()
+    own_broker = OwnBroker(tmp_path_factory.mktemp("broker"))
+    yield own_broker
+    own_broker.stop()
 
 
 def test_a_broker_that_restarts_loses_and_repeats_nothing(tmp_path: Path, broker: OwnBroker) -> None:
     """Stop and start the broker in the middle of a run that follows, and of one that writes."""
     topic = Topic(tmp_path, broker.address)
-    topic.send(topic.producer(), *whole("A", 1, 2, 3))
+    topic.send(topic.producer(), *messages_of("A", 1, 2, 3))
     rounds = 0
 
     def wait(seconds: float) -> bool:
@@ -323,7 +323,7 @@ def test_a_broker_that_restarts_loses_and_repeats_nothing(tmp_path: Path, broker
             broker.stop()
             threading.Thread(target=broker.start).start()  # while the next round asks
         if rounds == 2:
-            topic.send(topic.producer(), *whole("B", 4, 5, 6))
+            topic.send(topic.producer(), *messages_of("B", 4, 5, 6))
         return rounds < 4
 
     convert(
@@ -359,11 +359,11 @@ def _offsets(topic: Topic) -> list[int]:
     config = {"bootstrap.servers": topic.address, "group.id": own_name("raw"), "enable.partition.eof": True}
     consumer = Consumer(config)
     consumer.assign([TopicPartition(topic.name, 0, 0)])
-    found: list[int] = []
+    offsets: list[int] = []
     while (message := consumer.poll(20)) is not None and message.error() is None:
-        found.append(message.offset() or 0)
+        offsets.append(message.offset() or 0)
     consumer.close()
-    return found
+    return offsets
 
 
 def _high(topic: Topic) -> int:

@@ -64,16 +64,16 @@ def written(folder: Path, name: str, lines: list[Line], second: int) -> str:
     return str(path)
 
 
-def job(folder: Path, inputs: list[str], **given: Any) -> Job:
+def job(folder: Path, inputs: list[str], **options: Any) -> Job:
     return Job(
-        "qlik-table", "changes", tuple(inputs), f"{folder / 'out'}/", options=given, state=folder / "state"
+        "qlik-table", "changes", tuple(inputs), f"{folder / 'out'}/", options=options, state=folder / "state"
     )
 
 
-def read(folder: Path, inputs: list[str], **given: Any) -> list[Refused]:
-    said: list[Refused] = []
-    convert(job(folder, inputs, **given), Report(said.append), CLOCK)
-    return said
+def read(folder: Path, inputs: list[str], **options: Any) -> list[Refused]:
+    refused: list[Refused] = []
+    convert(job(folder, inputs, **options), Report(refused.append), CLOCK)
+    return refused
 
 
 def changes(folder: Path) -> list[dict[str, Any]]:
@@ -146,16 +146,16 @@ def _small(folder: Path, inputs: list[str]) -> None:
 
 def _cut(folder: Path, name: str, lines: list[Line], now: int, chance: random.Random) -> list[str]:
     """Return the lines in some files of each table, in any order."""
-    found: list[str] = []
+    paths: list[str] = []
     for table in ("usr", "grp"):
         rows = [line for line in lines if line.table == table]
         chance.shuffle(rows)
         while rows:
             size = chance.randint(1, len(rows))
-            found.append(written(folder, f"{name}.{len(found)}", rows[:size], now))
+            paths.append(written(folder, f"{name}.{len(paths)}", rows[:size], now))
             rows = rows[size:]
-    chance.shuffle(found)
-    return found
+    chance.shuffle(paths)
+    return paths
 
 
 def test_many_transactions_of_one_time_are_read_in_linear_time(tmp_path: Path) -> None:

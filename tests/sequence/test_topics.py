@@ -44,14 +44,14 @@ class Brokers:
         self.logs["t", partition] += events
 
     def spots(self) -> Mapping[Partition, PartitionOffsets]:
-        found = {
+        offsets = {
             at: PartitionOffsets(self.low[at], len(log), self.committed.get(at))
             for at, log in self.logs.items()
         }
         for partition, arrived in self.arriving:
             self.send(partition, arrived)
         self.arriving = []
-        return found
+        return offsets
 
     def identity(self, topic: str) -> tuple[str, str]:
         return self.id, self.policy
@@ -68,18 +68,18 @@ class Brokers:
         pass
 
 
-def feed(brokers: Brokers, state: str | None = None, **given: Any) -> TopicsFeed:
-    return TopicsFeed(brokers, Tables(), MessageSettings(), StreamSettings(**given), state)
+def feed(brokers: Brokers, state: str | None = None, **settings: Any) -> TopicsFeed:
+    return TopicsFeed(brokers, Tables(), MessageSettings(), StreamSettings(**settings), state)
 
 
 def ids(delivery: Delivery) -> list[int]:
     return [int(str(change.fields[0].after)) for change in delivery.changes]
 
 
-def read(one: TopicsFeed, follow: bool = False) -> tuple[list[list[int]], list[str]]:
-    found = list(one.round(follow))
-    said = [item.reason for item in found if isinstance(item, Refused)]
-    return [ids(item) for item in found if isinstance(item, Delivery)], said
+def read(topics_feed: TopicsFeed, follow: bool = False) -> tuple[list[list[int]], list[str]]:
+    answers = list(topics_feed.round(follow))
+    reasons = [item.reason for item in answers if isinstance(item, Refused)]
+    return [ids(item) for item in answers if isinstance(item, Delivery)], reasons
 
 
 def test_a_transaction_that_is_open_at_the_end_comes_whole_in_the_next_run() -> None:
@@ -127,14 +127,14 @@ def test_what_is_sent_again_after_a_failure_is_not_handed_out_again() -> None:
     assert (found, said[-1].split(",")[0]) == ([], "2 repeated records are left out")
 
 
-def without_counters(*given: Any) -> Any:
+def without_counters(*arguments: Any) -> Any:
     """Return a message of a task that numbers no changes of a transaction."""
-    made = event(*given)
-    headers = made["message"]["headers"]
+    message = event(*arguments)
+    headers = message["message"]["headers"]
     return {
-        **made,
+        **message,
         "message": {
-            **made["message"],
+            **message["message"],
             "headers": {
                 name: value
                 for name, value in headers.items()
@@ -270,7 +270,7 @@ def test_any_split_over_partitions_runs_and_kills_gives_each_transaction_once(
     """A killed run keeps the state of the last delivery that was out; messages may be sent again."""
     brokers = Brokers(partitions)
     waiting = _interleaved(sizes, chance)
-    expected = sorted(_whole(sizes))
+    expected = sorted(_ids_by_transaction(sizes))
     found: list[list[int]] = []
     state: str | None = None
     for count, again, kill in [*runs, (len(waiting), False, 10**6)]:
@@ -295,25 +295,25 @@ def _interleaved(sizes: list[int], chance: random.Random) -> list[Any]:
     mixed.
     """
     number = 0
-    left = []
+    unsent = []
     for transaction, size in enumerate(sizes):
         numbers = range(number + 1, number + size + 1)
         number += size
-        left.append(
+        unsent.append(
             [
                 event(f"{transaction:X}", counter, counter == size, n, time=transaction % 2)
                 for counter, n in enumerate(numbers, 1)
             ]
         )
-    found = []
-    while left:
-        one = chance.choice(left)
-        found.append(one.pop(0))
-        left = [events for events in left if events]
-    return found
+    messages = []
+    while unsent:
+        chosen_events = chance.choice(unsent)
+        messages.append(chosen_events.pop(0))
+        unsent = [events for events in unsent if events]
+    return messages
 
 
-def _whole(sizes: list[int]) -> list[list[int]]:
+def _ids_by_transaction(sizes: list[int]) -> list[list[int]]:
     ends = [sum(sizes[: n + 1]) for n in range(len(sizes))]
     return [list(range(end - size + 1, end + 1)) for end, size in zip(ends, sizes, strict=True)]
 

@@ -49,13 +49,15 @@ def partition(number: int, *events: Any) -> Source[Object]:
     return Source(f"t[{number}]", "t", (), [Object(i, e, b"%d\n" % i) for i, e in enumerate(events)])
 
 
-def read(*partitions: Source[Object], leave: Any = None, policy: str = "stop") -> tuple[list[int], list[str]]:
+def read(
+    *partitions: Source[Object], postpone: Any = None, policy: str = "stop"
+) -> tuple[list[int], list[str]]:
     """Return the ids of the changes, and the reports."""
     reading = MessageSettings(whole_transactions=True)
     stream = StreamSettings(open_transactions=policy)
-    found = list(read_changes(FORMAT, Tables(), reading, stream, partitions, leave))
-    ids = [int(str(item.fields[0].after)) for item in found if isinstance(item, Change)]
-    return ids, [item.reason for item in found if isinstance(item, Refused)]
+    answers = list(read_changes(FORMAT, Tables(), reading, stream, partitions, postpone))
+    ids = [int(str(item.fields[0].after)) for item in answers if isinstance(item, Change)]
+    return ids, [item.reason for item in answers if isinstance(item, Refused)]
 
 
 def test_a_transaction_over_partitions_is_one() -> None:
@@ -92,7 +94,7 @@ def test_one_that_is_open_at_the_end_is_left_with_all_its_messages() -> None:
         partition(0, event("A", 1, False, 1), event("B", 1, True, 2)),
         partition(1, event("A", 2, False, 3)),
     )
-    ids, said = read(*partitions, leave=lambda placed: left.append((placed.source, placed.number)))
+    ids, said = read(*partitions, postpone=lambda placed: left.append((placed.source, placed.number)))
     assert ids == [2]
     assert left == [("t[0]", 0), ("t[1]", 0)]
     assert said == ["transaction A is open: its 2 changes are left to the next run"]
@@ -153,9 +155,9 @@ def test_what_memory_does_not_hold_waits_on_disk() -> None:
 
 def _assembled(source: Source[Object], memory: int) -> list[list[int]]:
     placed = ordered(MessageSequencer(Tables(), MessageSettings()), [source])
-    found = transactions.assemble(placed, "stop", memory=memory)
+    answers = transactions.assemble(placed, "stop", memory=memory)
     return [
-        [int(str(p.change.fields[0].after)) for p in w.changes] for w in found if not isinstance(w, Refused)
+        [int(str(p.change.fields[0].after)) for p in w.changes] for w in answers if not isinstance(w, Refused)
     ]
 
 

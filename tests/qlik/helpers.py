@@ -64,12 +64,12 @@ def row(number: int, letter: str, mask: Any, *data: Any, **reported: Any) -> tup
     )
 
 
-def read_rows(*sources: Source[Row], known: Tables = NONE, **settings: Any) -> list[Change | Refused]:
-    return list(change_tables.read(sources, known, change_tables.TableSettings(**settings)))
+def read_rows(*sources: Source[Row], tables: Tables = NONE, **settings: Any) -> list[Change | Refused]:
+    return list(change_tables.read(sources, tables, change_tables.TableSettings(**settings)))
 
 
-def write_rows(changes: Iterable[Change], known: Tables = NONE, **settings: Any) -> list[SheetRow | Refused]:
-    return list(change_tables.write(changes, known, change_tables.TableSettings(**settings)))
+def write_rows(changes: Iterable[Change], tables: Tables = NONE, **settings: Any) -> list[SheetRow | Refused]:
+    return list(change_tables.write(changes, tables, change_tables.TableSettings(**settings)))
 
 
 def as_sources(rows: Iterable[SheetRow | Refused], *, csv: bool = False) -> list[Source[Row]]:
@@ -92,58 +92,58 @@ def _csv(cell: Any) -> str | None:
     return cell if cell is None or isinstance(cell, str) else repr(cell)
 
 
-def read_messages(values: Iterable[Any], known: Tables = NONE, **settings: Any) -> list[Change | Refused]:
+def read_messages(values: Iterable[Any], tables: Tables = NONE, **settings: Any) -> list[Change | Refused]:
     objects = [Object(i, v) for i, v in enumerate(values, 1)]
-    given = {"table": "" if len(known) == 1 else "t"} | settings  # of messages that name no table
-    return list(messages.read([Source("t.jsonl", "t", (), objects)], known, MessageSettings(**given)))
+    all_settings = {"table": "" if len(tables) == 1 else "t"} | settings  # of messages that name no table
+    return list(messages.read([Source("t.jsonl", "t", (), objects)], tables, MessageSettings(**all_settings)))
 
 
-def whole_transactions(values: Iterable[Any], known: Tables = NONE) -> list[Change | Refused]:
+def whole_transactions(values: Iterable[Any], tables: Tables = NONE) -> list[Change | Refused]:
     """Return the changes of messages in whole transactions; those of one that lacks messages are refused."""
     source = Source("t.jsonl", "t", (), [Object(i, v) for i, v in enumerate(values, 1)])
-    reading = MessageSettings(table="" if len(known) == 1 else "t", whole_transactions=True)
+    reading = MessageSettings(table="" if len(tables) == 1 else "t", whole_transactions=True)
     stream = StreamSettings(open_transactions="refuse")
-    return list(read_changes(messages.FORMAT, known, reading, stream, [source]))
+    return list(read_changes(messages.FORMAT, tables, reading, stream, [source]))
 
 
 def read_store(
-    engine: sa.Engine, names: Sequence[str], known: Tables, reading: change_tables.TableSettings
+    engine: sa.Engine, names: Sequence[str], tables: Tables, reading: change_tables.TableSettings
 ) -> list[Change | Refused]:
     """Return the changes of change tables in a database, which are read once."""
-    inputs = StoredTables(engine, names, known, reading)
-    return handed_out(RowsFeed(inputs, known, reading, StreamSettings(), None, once=True))
+    inputs = StoredTables(engine, names, tables, reading)
+    return handed_out(RowsFeed(inputs, tables, reading, StreamSettings(), None, once=True))
 
 
 def read_topics(
-    kafka: KafkaSettings, encoding: str = "json", *, commit: bool = True, **given: Any
+    kafka: KafkaSettings, encoding: str = "json", *, commit: bool = True, **settings: Any
 ) -> list[Change | Refused]:
     """Return the changes of topics, read once without a state."""
     topics = Topics(kafka, encoding)
-    feed = TopicsFeed(topics, NONE, topics.reading(MessageSettings(**given)), StreamSettings(), None)
+    feed = TopicsFeed(topics, NONE, topics.reading(MessageSettings(**settings)), StreamSettings(), None)
     with closing(feed):
-        found = handed_out(feed)
+        answers = handed_out(feed)
         if commit:
             feed.commit()
-        return found
+        return answers
 
 
 def handed_out(source: ChangeSource) -> list[Change | Refused]:
     """Return what a round of a source hands out."""
-    found: list[Change | Refused] = []
+    answers: list[Change | Refused] = []
     for item in source.round():
-        found += [item] if isinstance(item, Refused) else item.changes
-    return found
+        answers += [item] if isinstance(item, Refused) else item.changes
+    return answers
 
 
-def write_messages(changes: Iterable[Change], known: Tables = NONE, **settings: Any) -> list[Any]:
-    return list(messages.write(changes, known, MessageSettings(**settings)))
+def write_messages(changes: Iterable[Change], tables: Tables = NONE, **settings: Any) -> list[Any]:
+    return list(messages.write(changes, tables, MessageSettings(**settings)))
 
 
 def as_text(change: Change | Refused) -> str:
     """Return a change as text, for 1, 1.0 and true are equal; without what counting adds."""
     assert isinstance(change, Change), change
-    kept = tuple(fact for fact in change.extra if fact[0] == "stream_position")
-    return repr(change._replace(extra=kept))
+    position_facts = tuple(fact for fact in change.extra if fact[0] == "stream_position")
+    return repr(change._replace(extra=position_facts))
 
 
 def change(item: Change | Refused) -> Change:

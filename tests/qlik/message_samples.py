@@ -10,7 +10,7 @@ from eventlog.core import tablesfile
 from eventlog.core.change import Change, Field, Op
 from tests.qlik.helpers import change, read_messages, seq, write_messages
 
-KNOWN = tablesfile.read(
+TABLES = tablesfile.read(
     """
     [tables.usr]
     schema = "app"
@@ -155,20 +155,20 @@ METADATA: dict[str, Any] = {
 
 
 def altered(message: dict[str, Any], **headers: Any) -> dict[str, Any]:
-    made = copy.deepcopy(message)
-    made["message"]["headers"].update(headers)
-    return made
+    altered_message = copy.deepcopy(message)
+    altered_message["message"]["headers"].update(headers)
+    return altered_message
 
 
 def body(**parts: Any) -> dict[str, Any]:
-    made = copy.deepcopy(UPDATE)
-    made["message"].update(parts)
-    return made
+    message = copy.deepcopy(UPDATE)
+    message["message"].update(parts)
+    return message
 
 
 def only(*values: Any, **settings: Any) -> Change:
-    (found,) = read_messages(values, **settings)
-    return change(found)
+    (answer,) = read_messages(values, **settings)
+    return change(answer)
 
 
 def update(*fields: Field, **reported: Any) -> Change:
@@ -177,5 +177,5 @@ def update(*fields: Field, **reported: Any) -> Change:
 
 
 def data_messages(changes: list[Change], **settings: Any) -> list[dict[str, Any]]:
-    written = write_messages(changes, settings.pop("known", KNOWN), **settings)
+    written = write_messages(changes, settings.pop("tables", TABLES), **settings)
     return [m["message"] for m in written if m["type"] == "DT"]

@@ -83,8 +83,10 @@ def cases(draw: st.DrawFn, *, tabular: bool, exact_lacks: bool = True) -> Case:
 
     Without `exact_lacks`, an update lacks values of its row before only if it lacks all.
     """
-    others = draw(st.lists(st.sampled_from(sorted(set(TYPES) - {KEY})), unique=True, min_size=1, max_size=12))
-    names = draw(st.permutations([KEY, *others]))
+    other_names = draw(
+        st.lists(st.sampled_from(sorted(set(TYPES) - {KEY})), unique=True, min_size=1, max_size=12)
+    )
+    names = draw(st.permutations([KEY, *other_names]))
     count = draw(st.integers(1, 4))
     makers = [_insert, _full, _after_only, _delete]
     makers += [_truncate] if tabular else [_snapshot, _partial_delete]
@@ -132,8 +134,8 @@ def _maybe(draw: st.DrawFn, name: str) -> Value:
 
 
 def _insert(draw: st.DrawFn, names: list[str], tabular: bool) -> tuple[Op, list[Field]]:
-    kept = [n for n in names if n == KEY or draw(st.integers(0, 3))]
-    return Op.INSERT, [Field(n, ABSENT, _maybe(draw, n)) for n in kept]
+    captured_names = [n for n in names if n == KEY or draw(st.integers(0, 3))]
+    return Op.INSERT, [Field(n, ABSENT, _maybe(draw, n)) for n in captured_names]
 
 
 def _snapshot(draw: st.DrawFn, names: list[str], tabular: bool) -> tuple[Op, list[Field]]:
@@ -186,8 +188,8 @@ def _delete(draw: st.DrawFn, names: list[str], tabular: bool) -> tuple[Op, list[
 
 
 def _partial_delete(draw: st.DrawFn, names: list[str], tabular: bool) -> tuple[Op, list[Field]]:
-    kept = [n for n in names if n == KEY or draw(st.booleans())]
-    return Op.DELETE, [Field(n, _maybe(draw, n)) for n in kept]
+    captured_names = [n for n in names if n == KEY or draw(st.booleans())]
+    return Op.DELETE, [Field(n, _maybe(draw, n)) for n in captured_names]
 
 
 def _truncate(draw: st.DrawFn, names: list[str], tabular: bool) -> tuple[Op, list[Field]]:

@@ -42,11 +42,11 @@ def admin() -> AdminClient:
     return AdminClient({"bootstrap.servers": ADDRESS})
 
 
-def made(admin: AdminClient, name: str, partitions: int, **config: str) -> KafkaSettings:
+def new_topic(admin: AdminClient, name: str, partitions: int, **config: str) -> KafkaSettings:
     """Return settings for a new topic with so many partitions."""
     topic = own_name(name)
-    for made in admin.create_topics([NewTopic(topic, partitions, 1, config=config)]).values():
-        made.result(30)
+    for creation in admin.create_topics([NewTopic(topic, partitions, 1, config=config)]).values():
+        creation.result(30)
     return KafkaSettings(
         kafka_brokers=ADDRESS, kafka=topic, kafka_group=topic, kafka_timeout=20.0, kafka_key="primary-key"
     )
@@ -56,18 +56,18 @@ def send(items: Sequence[Change], kafka: KafkaSettings) -> None:
     assert list(publish(items, NONE, MessageSettings(metadata=False), kafka)) == []
 
 
-def read(kafka: KafkaSettings, *, commit: bool = True, **given: Any) -> list[Change]:
-    found = read_topics(kafka, commit=commit, **given)
-    assert [item for item in found if isinstance(item, Refused) and item.fault] == []
-    return [item for item in found if isinstance(item, Change)]
+def read(kafka: KafkaSettings, *, commit: bool = True, **settings: Any) -> list[Change]:
+    answers = read_topics(kafka, commit=commit, **settings)
+    assert [item for item in answers if isinstance(item, Refused) and item.fault] == []
+    return [item for item in answers if isinstance(item, Change)]
 
 
-def positions(found: Sequence[Change]) -> list[str | None]:
-    return [change.position for change in found]
+def positions(changes: Sequence[Change]) -> list[str | None]:
+    return [change.position for change in changes]
 
 
 def test_partitions_are_read_as_one_sequence(admin: AdminClient) -> None:
-    kafka = made(admin, "many", 7)
+    kafka = new_topic(admin, "many", 7)
     send([insert(number, key=number % 20) for number in range(1, 301)], kafka)
     assert positions(read(kafka)) == [seq(number) for number in range(1, 301)]
     assert read(kafka) == []
@@ -75,7 +75,7 @@ def test_partitions_are_read_as_one_sequence(admin: AdminClient) -> None:
 
 def test_a_group_that_somebody_else_joins_loses_nothing(admin: AdminClient) -> None:
     """Take our partitions ourselves, so that a member of the same group takes none from us."""
-    kafka = made(admin, "joined", 4)
+    kafka = new_topic(admin, "joined", 4)
     send([insert(number) for number in range(1, 101)], kafka)
     other = Consumer({"bootstrap.servers": ADDRESS, "group.id": own_name("other")})
     other.subscribe([kafka.kafka])
@@ -88,7 +88,7 @@ def test_a_group_that_somebody_else_joins_loses_nothing(admin: AdminClient) -> N
 
 
 def test_more_partitions_are_seen_by_the_next_run(admin: AdminClient) -> None:
-    kafka = made(admin, "grown", 1)
+    kafka = new_topic(admin, "grown", 1)
     send([insert(1), insert(2)], kafka)
     assert len(read(kafka)) == 2
     for grown in admin.create_partitions([NewPartitions(kafka.kafka, 5)]).values():
@@ -98,7 +98,7 @@ def test_more_partitions_are_seen_by_the_next_run(admin: AdminClient) -> None:
 
 
 def test_a_transaction_that_its_producer_gave_up_is_not_there(admin: AdminClient) -> None:
-    kafka = made(admin, "transactions", 2)
+    kafka = new_topic(admin, "transactions", 2)
     producer = Producer({"bootstrap.servers": ADDRESS, "transactional.id": own_name("producer")})
     producer.init_transactions(30)
     for numbers, kept in (((1, 2), True), ((3, 4), False), ((5, 6), True)):
@@ -117,7 +117,7 @@ def test_a_transaction_that_its_producer_gave_up_is_not_there(admin: AdminClient
 
 
 def test_a_topic_whose_beginning_was_deleted_is_read_from_what_is_left(admin: AdminClient) -> None:
-    kafka = made(admin, "deleted", 1)
+    kafka = new_topic(admin, "deleted", 1)
     send([insert(number) for number in range(1, 11)], kafka)
     delete(admin, kafka, 4)
     assert positions(read(kafka)) == [seq(number) for number in range(5, 11)]
@@ -126,7 +126,7 @@ def test_a_topic_whose_beginning_was_deleted_is_read_from_what_is_left(admin: Ad
 @pytest.mark.parametrize("committed", [3, 11])
 def test_a_group_whose_messages_are_gone_is_an_error(admin: AdminClient, committed: int) -> None:
     """Report lost messages: retention was faster, or the topic was made anew."""
-    kafka = made(admin, "gone", 1)
+    kafka = new_topic(admin, "gone", 1)
     send([insert(number) for number in range(1, 11)], kafka)
     commit(kafka, committed)
     delete(admin, kafka, 4)
@@ -143,7 +143,7 @@ def test_a_group_whose_messages_are_gone_is_an_error(admin: AdminClient, committ
 
 
 def test_what_goes_while_it_is_read_is_an_error(admin: AdminClient) -> None:
-    kafka = made(admin, "going", 1)
+    kafka = new_topic(admin, "going", 1)
     send([insert(number) for number in range(1, 11)], kafka)
     topics = Topics(kafka)
     try:
@@ -158,7 +158,7 @@ def test_what_goes_while_it_is_read_is_an_error(admin: AdminClient) -> None:
 
 def test_marks_of_transactions_that_go_are_no_gap(admin: AdminClient) -> None:
     """Go on after the marks, which follow the last message."""
-    kafka = made(admin, "marks", 1)
+    kafka = new_topic(admin, "marks", 1)
     producer = Producer({"bootstrap.servers": ADDRESS, "transactional.id": kafka.kafka})
     producer.init_transactions(30)
     producer.begin_transaction()
@@ -181,7 +181,7 @@ def test_marks_of_transactions_that_go_are_no_gap(admin: AdminClient) -> None:
     ],
 )
 def test_options_that_are_not_for_librdkafka_are_misuse(admin: AdminClient, options: str, said: str) -> None:
-    kafka = replace(made(admin, "options", 1), kafka_options=options)
+    kafka = replace(new_topic(admin, "options", 1), kafka_options=options)
     with pytest.raises(Misuse, match=said):
         read(kafka)
     with pytest.raises(Misuse, match=said):
@@ -202,7 +202,7 @@ def delete(admin: AdminClient, kafka: KafkaSettings, offset: int) -> None:
 
 
 def test_every_key_keeps_to_one_partition(admin: AdminClient) -> None:
-    kafka = made(admin, "keys", 5)
+    kafka = new_topic(admin, "keys", 5)
     send([insert(number, key=number % 10) for number in range(1, 101)], kafka)
     consumer = Consumer(
         {"bootstrap.servers": ADDRESS, "group.id": own_name("raw"), "auto.offset.reset": "earliest"}
@@ -224,7 +224,7 @@ def taken(consumer: Consumer, count: int) -> Iterator[Any]:
 
 def test_what_stands_before_an_open_transaction_is_read_at_once(admin: AdminClient) -> None:
     """Read it, because for readers of committed messages the partition ends there."""
-    kafka = made(admin, "beside-open", 1)
+    kafka = new_topic(admin, "beside-open", 1)
     send([insert(n) for n in range(1, 4)], kafka)
     other = Producer({"bootstrap.servers": ADDRESS, "transactional.id": kafka.kafka})
     other.init_transactions(30)

@@ -34,14 +34,14 @@ WRONG = [
 
 def row_read(form: str, time: Any) -> Any:
     rows = source(COLUMNS, row(1, "I", "80", "1", timestamp=time))
-    (found,) = read_rows(rows, header_time_format=form)
-    return found
+    (answer,) = read_rows(rows, header_time_format=form)
+    return answer
 
 
 def message_read(form: str, time: Any) -> Any:
     message = message_samples.altered(message_samples.UPDATE, timestamp=time)
-    (found,) = read_messages([message], header_time_format=form)
-    return found
+    (answer,) = read_messages([message], header_time_format=form)
+    return answer
 
 
 @pytest.mark.parametrize("read", [row_read, message_read])

@@ -35,7 +35,7 @@ HEADER_COUNT = 7
 @given(cases(tabular=True), st.sampled_from(["little", "big"]), st.booleans())
 def test_change_table(case: Case, order: str, csv: bool) -> None:
     written = write_rows(case.changes, case.tables, mask_order=order, no_op_updates="write")
-    again = read_rows(*as_sources(written, csv=csv), known=case.tables, mask_order=order)
+    again = read_rows(*as_sources(written, csv=csv), tables=case.tables, mask_order=order)
     assert list(map(as_text, again)) == [as_text(_without_nulls(change)) for change in case.changes]
 
 
@@ -44,8 +44,8 @@ def _without_nulls(change: Change) -> Change:
     if change.op is not Op.UPDATE:
         return change
     key = dict(change.key)
-    kept = (f for f in change.fields if f.column in key or (f.before, f.after) != (None, None))
-    return change._replace(fields=tuple(kept))
+    captured_fields = (f for f in change.fields if f.column in key or (f.before, f.after) != (None, None))
+    return change._replace(fields=tuple(captured_fields))
 
 
 @settings(max_examples=drawn(80))
@@ -60,9 +60,9 @@ def test_json_messages(case: Case, order: str, names: str) -> None:
     assert list(map(as_text, _changes(again))) == list(map(as_text, case.changes))
 
 
-def _changes(found: list[Change | Refused]) -> list[Change | Refused]:
+def _changes(answers: list[Change | Refused]) -> list[Change | Refused]:
     """Return what was read, without notices."""
-    return [item for item in found if not isinstance(item, Refused) or item.fault]
+    return [item for item in answers if not isinstance(item, Refused) or item.fault]
 
 
 @settings(max_examples=drawn(80))
@@ -79,7 +79,7 @@ def test_a_zero_that_loses_its_sign_is_a_change(sides: tuple[float, float]) -> N
     fields = (Field("k", 1, 1), Field("r", *sides))
     changes = [Change(Op.UPDATE, None, "t", (("k", 1),), fields, seq(1))]
     read = (
-        read_rows(*as_sources(write_rows(changes, known)), known=known),
+        read_rows(*as_sources(write_rows(changes, known)), tables=known),
         read_messages(write_messages(changes, known)),
         read_messages(write_messages(changes, known, encoding="avro")),
     )
@@ -96,8 +96,8 @@ def test_json_messages_without_a_tables_file(case: Case) -> None:
 
 def _sorted(item: Change | Refused) -> str:
     """Sort columns, which come in the order in which they were first met."""
-    made = change(item)
-    return as_text(made._replace(fields=tuple(sorted(made.fields, key=lambda f: f.column))))
+    read_change = change(item)
+    return as_text(read_change._replace(fields=tuple(sorted(read_change.fields, key=lambda f: f.column))))
 
 
 @settings(max_examples=drawn(20))
@@ -116,7 +116,7 @@ def test_wide_tables(count: int, data: st.DataObject, order: str) -> None:
         Change(Op.INSERT, None, "t", (("c0", 0),), lacking, seq(2)),
     ]
     sources = as_sources(write_rows(changes, known, mask_order=order, no_op_updates="write"))
-    assert read_rows(*sources, known=known, mask_order=order) == changes
+    assert read_rows(*sources, tables=known, mask_order=order) == changes
     written = write_messages(changes, known, mask_order=order)
     assert read_messages(written, mask_order=order) == changes
 

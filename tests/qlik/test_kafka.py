@@ -59,8 +59,8 @@ def send(items: list[Change], kafka: KafkaSettings, **settings: object) -> list[
 
 
 def receive(kafka: KafkaSettings, encoding: str = "json", *, commit: bool = True) -> list[str]:
-    found = read_topics(kafka, encoding, commit=commit)
-    return sorted(map(as_text, found), key=lambda text: text.partition("position=")[2])
+    answers = read_topics(kafka, encoding, commit=commit)
+    return sorted(map(as_text, answers), key=lambda text: text.partition("position=")[2])
 
 
 def raw(kafka: KafkaSettings, topic: str) -> list[tuple[bytes | None, bytes]]:
@@ -68,7 +68,7 @@ def raw(kafka: KafkaSettings, topic: str) -> list[tuple[bytes | None, bytes]]:
     consumer = Consumer(kafka.client(**{"group.id": "raw", "enable.partition.eof": True}))
     partitions = sorted(consumer.list_topics(topic, timeout=10).topics[topic].partitions)
     consumer.assign([TopicPartition(topic, p, OFFSET_BEGINNING) for p in partitions])
-    found: list[tuple[bytes | None, bytes]] = []
+    records: list[tuple[bytes | None, bytes]] = []
     ends = 0
     while ends < len(partitions):
         message = consumer.poll(10)
@@ -76,9 +76,9 @@ def raw(kafka: KafkaSettings, topic: str) -> list[tuple[bytes | None, bytes]]:
         if message.error():
             ends += 1
         else:
-            found.append((message.key(), message.value()))  # type: ignore[arg-type]
+            records.append((message.key(), message.value()))  # type: ignore[arg-type]
     consumer.close()
-    return found
+    return records
 
 
 @pytest.mark.parametrize("encoding", ["json", "avro"])
@@ -184,10 +184,10 @@ def test_a_transaction_that_is_open_at_the_end_is_read_again_as_a_whole(kafka: K
         return changes(counter)[-1]._replace(extra=facts)
 
     send([counted(1, False), counted(2, False)], replace(kafka, kafka_key="primary-key"), metadata=False)
-    assert _whole(kafka) == []
+    assert _read_ids(kafka) == []
     send([counted(3, True)], replace(kafka, kafka_key="primary-key"), metadata=False)
-    assert _whole(kafka) == [1, 2, 3], "its first half was not committed past, in whatever partition it is"
-    assert _whole(kafka) == []
+    assert _read_ids(kafka) == [1, 2, 3], "its first half was not committed past, in whatever partition it is"
+    assert _read_ids(kafka) == []
 
 
 @pytest.mark.slow("a consumer waits for its group")
@@ -230,7 +230,7 @@ def out(folder: Path) -> list[int]:
     return [json.loads(line)["fields"][0]["after"] for line in lines]
 
 
-def _whole(kafka: KafkaSettings) -> list[object]:
+def _read_ids(kafka: KafkaSettings) -> list[object]:
     return [item.fields[0].after for item in read_topics(kafka) if isinstance(item, Change)]
 
 
@@ -248,17 +248,17 @@ def test_brokers_that_are_not_there() -> None:
 
 
 def convert_into(
-    kafka: KafkaSettings, folder: Path, items: list[Change], known: str, **given: object
+    kafka: KafkaSettings, folder: Path, items: list[Change], tables_text: str, **message_settings: object
 ) -> None:
     """Write changes into a topic as the command does."""
     source = folder / "in.jsonl"
     source.write_text("".join(neutral.dumps(item) + "\n" for item in items))
     names = ("kafka", "kafka_brokers", "kafka_group", "kafka_metadata_topic", "kafka_options", "kafka_topics")
-    settings = {name: getattr(kafka, name) for name in names} | given
-    tables = tablesfile.read(known)
-    made = Job("changes", "qlik-message", (str(source),), "-", tables=tables, options=settings)
+    settings = {name: getattr(kafka, name) for name in names} | message_settings
+    tables = tablesfile.read(tables_text)
+    job = Job("changes", "qlik-message", (str(source),), "-", tables=tables, options=settings)
     heard: list[Refused] = []
-    convert(made, Report(heard.append), "2024-01-01 10:00:00")
+    convert(job, Report(heard.append), "2024-01-01 10:00:00")
     assert heard == []
 
 

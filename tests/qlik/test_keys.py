@@ -68,15 +68,15 @@ class Schemas:
     """A registry in memory."""
 
     def __init__(self) -> None:
-        self.known: list[tuple[str, str]] = []
+        self.registered: list[tuple[str, str]] = []
 
     def of(self, number: int) -> str:
-        return self.known[number - 1][1]
+        return self.registered[number - 1][1]
 
     def add(self, table: str, schema: str) -> int:
-        if (table, schema) not in self.known:
-            self.known.append((table, schema))
-        return self.known.index((table, schema)) + 1
+        if (table, schema) not in self.registered:
+            self.registered.append((table, schema))
+        return self.registered.index((table, schema)) + 1
 
     def add_key(self, table: str, schema: str) -> int:
         return self.add(f"{table}-key", schema)
@@ -109,7 +109,7 @@ def test_the_key_of_a_topic_tells_the_key_of_its_table() -> None:
     changes = [usr(1), usr(2), usr(1, op=Op.DELETE)]
     read = through_registry(schemas, changes, keys=True)
     assert [change.key for change in read] == [change.key for change in changes]
-    assert [name for name, _ in schemas.known] == ["app.usr", "app.usr-key"]
+    assert [name for name, _ in schemas.registered] == ["app.usr", "app.usr-key"]
     bare = through_registry(Schemas(), changes, keys=False)
     assert [change.key for change in bare[:2]] == [(), ()]  # a delete has its key in its mask
 
@@ -137,11 +137,11 @@ def test_a_key_that_names_other_columns_changes_nothing() -> None:
 @contextmanager
 def registry(context: ssl.SSLContext | None = None) -> Iterator[tuple[str, list[str | None]]]:
     """A registry that notes the authorization of each question."""
-    seen: list[str | None] = []
+    authorizations: list[str | None] = []
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            seen.append(self.headers["Authorization"])
+            authorizations.append(self.headers["Authorization"])
             body = json.dumps({"schema": '"string"'}).encode()
             self.send_response(200 if self.headers["Authorization"] != "Bearer wrong" else 401)
             self.send_header("Content-Length", str(len(body)))
@@ -156,14 +156,14 @@ def registry(context: ssl.SSLContext | None = None) -> Iterator[tuple[str, list[
         http.socket = context.wrap_socket(http.socket, server_side=True)
     thread = threading.Thread(target=http.serve_forever, args=(0.01,))
     thread.start()
-    yield f"http{'s' * bool(context)}://127.0.0.1:{http.server_port}", seen
+    yield f"http{'s' * bool(context)}://127.0.0.1:{http.server_port}", authorizations
     http.shutdown()
     thread.join()
     http.server_close()
 
 
-def ask(**given: Any) -> str:
-    return str(service_options(given)["schema_of"](1))
+def ask(**settings: Any) -> str:
+    return str(service_options(settings)["schema_of"](1))
 
 
 def test_a_registry_is_reported_who_asks(tmp_path: Path) -> None:

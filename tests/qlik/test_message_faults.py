@@ -11,7 +11,7 @@ from eventlog.core.change import ABSENT, Change, Field, Op
 from eventlog.core.errors import Refused
 from eventlog.qlik import avro
 from tests.qlik.helpers import read_messages, reason, seq, write_messages
-from tests.qlik.message_samples import KNOWN, METADATA, UPDATE, altered, body, only, update
+from tests.qlik.message_samples import METADATA, TABLES, UPDATE, altered, body, only, update
 
 pytestmark = pytest.mark.quick
 
@@ -66,7 +66,7 @@ def test_an_id_that_came_as_a_number_is_text() -> None:
 
 def _avro() -> list[bytes]:
     moved = update(Field("id", 1, 1), Field("name", "a", "b"))
-    return write_messages([moved, moved._replace(position=seq(2))], KNOWN, encoding="avro")
+    return write_messages([moved, moved._replace(position=seq(2))], TABLES, encoding="avro")
 
 
 def test_truncated_avro_is_refused_wherever_it_is_cut() -> None:

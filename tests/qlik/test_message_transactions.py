@@ -9,7 +9,7 @@ import pytest
 from eventlog.core.change import ABSENT, Change, Field, Op, Raw
 from eventlog.core.errors import Refused
 from tests.qlik.helpers import change, read_messages, seq, whole_transactions, write_messages
-from tests.qlik.message_samples import KNOWN, UPDATE, altered
+from tests.qlik.message_samples import TABLES, UPDATE, altered
 
 pytestmark = pytest.mark.quick
 
@@ -49,7 +49,7 @@ def test_a_transaction_is_counted_without_what_has_no_message() -> None:
     first = Change(Op.INSERT, "app", "usr", (("id", 1),), (Field("id", ABSENT, 1),), seq(1), "tx")
     empty = Change(Op.TRUNCATE, "app", "usr", position=seq(2), transaction="tx")
     raw = Change(Op.INSERT, "app", "usr", position=seq(3), transaction="tx", raw=Raw(None, b"x"))
-    written = write_messages([empty, first, raw, first._replace(position=seq(4)), empty], KNOWN)
+    written = write_messages([empty, first, raw, first._replace(position=seq(4)), empty], TABLES)
     headers = [one["message"]["headers"] for one in written if isinstance(one, dict) and one["type"] == "DT"]
     assert [(h["transactionEventCounter"], h["transactionLastEvent"]) for h in headers] == [
         (1, False),
@@ -68,7 +68,7 @@ def _with_misfits(*, reported: bool, **settings: Any) -> list[Any]:
         )
         for number, value in enumerate(ids, 1)
     ]
-    return write_messages(changes, KNOWN, **settings)
+    return write_messages(changes, TABLES, **settings)
 
 
 @pytest.mark.parametrize("reported", [True, False], ids=["reported", "counted"])
@@ -83,5 +83,5 @@ def test_a_transaction_is_counted_without_values_that_do_not_fit(reported: bool)
     ]
     assert [h["changeSequence"] for h in headers] == [seq(2), seq(4)]
     assert sum(isinstance(one, Refused) for one in written) == 3
-    whole = whole_transactions(messages, KNOWN)
+    whole = whole_transactions(messages, TABLES)
     assert [change(one).key for one in whole] == [(("id", 2),), (("id", 4),)]

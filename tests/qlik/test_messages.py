@@ -20,10 +20,10 @@ from eventlog.qlik.types import Spec
 from tests.qlik.helpers import NONE, as_text, read_messages, reason, seq, write_messages
 from tests.qlik.message_samples import (
     DATA_SCHEMA,
-    KNOWN,
     METADATA,
     REFRESH,
     SCHEMA_ID,
+    TABLES,
     TYPES,
     UPDATE,
     altered,
@@ -108,11 +108,11 @@ def test_lob_columns_are_never_in_the_change_mask() -> None:
     (message,) = data_messages([moved])
     assert message["headers"]["changeMask"] == "02"
     assert message["headers"]["columnMask"] == "0F"
-    assert only(*write_messages([moved], KNOWN)).fields == moved.fields
+    assert only(*write_messages([moved], TABLES)).fields == moved.fields
 
 
 def test_a_clear_change_bit_says_nothing_of_a_lob() -> None:
-    known = write_messages([update(Field("id", 1, 1), Field("photo", b"a", b"b"))], KNOWN)[0]
+    known = write_messages([update(Field("id", 1, 1), Field("photo", b"a", b"b"))], TABLES)[0]
     message = body(
         data={"id": 1, "name": "a", "age": 2, "photo": "00FF"}, beforeData=None, schema="app", table="usr"
     )
@@ -159,7 +159,7 @@ def test_a_multi_byte_mask_is_one_number() -> None:
     message = altered(body(data=data, beforeData=before), changeMask="008080", columnMask="00FFFF")
     found = only(message)
     assert [f.column for f in found.fields if f.before != f.after] == ["c8", "c16"]
-    (written,) = data_messages([found], known=NONE)
+    (written,) = data_messages([found], tables=NONE)
     assert (written["headers"]["changeMask"], written["headers"]["columnMask"]) == ("008080", "00FFFF")
 
 
@@ -262,7 +262,7 @@ def test_the_row_of_a_delete_is_written_as_data() -> None:
 
 
 def test_a_truncate_has_no_message() -> None:
-    (fault,) = write_messages([Change(Op.TRUNCATE, "app", "usr", position=seq(1))], KNOWN)
+    (fault,) = write_messages([Change(Op.TRUNCATE, "app", "usr", position=seq(1))], TABLES)
     assert "a truncate has no message" in reason(fault)
 
 
@@ -277,14 +277,14 @@ def test_schema_and_table_in_the_message(names: str) -> None:
     assert list(message["headers"])[:2] == (
         ["schema", "table"] if names == "headers" else ["operation", "changeSequence"]
     )
-    data = [m for m in write_messages([moved], KNOWN, table_names=names) if m["type"] == "DT"]
+    data = [m for m in write_messages([moved], TABLES, table_names=names) if m["type"] == "DT"]
     named = {"message": "usr", "headers": "usr", "off": "topic"}[names]
     assert only(*data, table="topic").table == named
 
 
 def test_a_table_that_no_message_names() -> None:
-    assert only(UPDATE, known=KNOWN)[1:3] == ("app", "usr"), "the only one of the tables file"
-    assert only(UPDATE, known=KNOWN, table="kit")[1:3] == (None, "kit")
+    assert only(UPDATE, tables=TABLES)[1:3] == ("app", "usr"), "the only one of the tables file"
+    assert only(UPDATE, tables=TABLES, table="kit")[1:3] == (None, "kit")
     assert only(METADATA, REFRESH, table="kit").table == "salaries", "the metadata message knows better"
 
 
@@ -311,7 +311,7 @@ def test_what_was_published_before_a_restart_is_not_published_again() -> None:
 
 def test_the_metadata_message() -> None:
     loaded = Change(Op.INSERT, "app", "usr", (("id", 1),), (Field("id", ABSENT, 1),), seq(1))
-    message = write_messages([loaded], KNOWN, server="S", task="T", now="2018-04-13T20:13:58.289")[0][
+    message = write_messages([loaded], TABLES, server="S", task="T", now="2018-04-13T20:13:58.289")[0][
         "message"
     ]
     assert list(message) == ["schemaId", "lineage", "tableStructure", "dataSchema"]
@@ -338,12 +338,13 @@ def test_external_schema_id_only_when_enabled() -> None:
     moved = update(Field("id", 1, 1), Field("name", "a", "b"))
     (without,) = data_messages([moved])
     assert "externalSchemaId" not in without["headers"]
-    meta, message = write_messages([moved], KNOWN, external_schema_id=True)
+    meta, message = write_messages([moved], TABLES, external_schema_id=True)
     assert message["message"]["headers"]["externalSchemaId"] == meta["messageSchemaId"]
     names = list(message["message"]["headers"])
     assert names.index("externalSchemaId") == names.index("columnMask") + 1
     assert (
-        only(*write_messages([moved], KNOWN, external_schema_id=True, encoding="avro")).fields == moved.fields
+        only(*write_messages([moved], TABLES, external_schema_id=True, encoding="avro")).fields
+        == moved.fields
     )
 
 
@@ -413,10 +414,10 @@ def test_the_wire_format_of_confluent() -> None:
     registry = Registry()
     moved = update(Field("id", 1, 1), Field("name", "a", "b"), transaction="A" * 32)
     (written,) = write_messages(
-        [moved], KNOWN, encoding="avro", framing="confluent", register=registry.register
+        [moved], TABLES, encoding="avro", framing="confluent", register=registry.register
     )
     assert written.startswith(b"\0\0\0\0\0")
-    found = only(written, schema_of=registry.schema_of, known=KNOWN)
+    found = only(written, schema_of=registry.schema_of, tables=TABLES)
     assert as_text(found) == as_text(moved._replace(key=found.key))
     assert found.table == "usr"
 
@@ -443,12 +444,12 @@ DBO = {"schema": "dbo", "table": "usr", "data": {"idu": 1}, "headers": {"operati
     ],
 )
 def test_a_table_without_schema_describes_the_only_one_of_its_name(described: str, key: object) -> None:
-    assert only(DBO, known=tablesfile.read(described)).key == key
+    assert only(DBO, tables=tablesfile.read(described)).key == key
 
 
 def test_a_table_of_another_schema_is_named_where_a_key_is_needed() -> None:
     tables = tablesfile.read('[tables.usr]\nschema = "indirect"\nkey = ["idu"]\n')
-    change = only(DBO, known=tables)
+    change = only(DBO, tables=tables)
     (refused,) = log.FORMAT.write([change], tables, log.LogSettings())
     assert isinstance(refused, Refused)
     assert "[tables.usr] key" in refused.reason

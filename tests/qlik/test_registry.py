@@ -77,7 +77,7 @@ def test_what_a_registry_lacks_refuses_the_message_alone(server: tuple[str, obje
 
 
 @contextmanager
-def says(first: bytes, again: bytes) -> Iterator[str]:
+def says(first: bytes, repeated_bytes: bytes) -> Iterator[str]:
     """Run a registry that sends something, and then the same little thing for ever."""
     over = threading.Event()
 
@@ -87,7 +87,7 @@ def says(first: bytes, again: bytes) -> Iterator[str]:
             peer.recv(1 << 16)
             peer.sendall(first)
             while not over.wait(0.02):
-                peer.sendall(again)
+                peer.sendall(repeated_bytes)
 
     with socket.create_server(("127.0.0.1", 0)) as listening:
         thread = threading.Thread(target=answer)

@@ -75,10 +75,10 @@ def _changes(*reported: tuple[str, str | None, str | None]) -> list[Change]:
     ]
 
 
-def _numbers(made: list[Change], last: str) -> list[str]:
+def _numbers(changes: list[Change], last: str) -> list[str]:
     return [
         n.sequence
-        for n in number(made, SequenceMemory(last), "2024-01-01T00:00:01")
+        for n in number(changes, SequenceMemory(last), "2024-01-01T00:00:01")
         if isinstance(n, Numbered)
     ]
 

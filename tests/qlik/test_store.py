@@ -57,20 +57,20 @@ def postgres() -> Iterator[str]:
 @pytest.fixture(params=["sqlite", "postgresql"])
 def engine(request: pytest.FixtureRequest) -> Iterator[sa.Engine]:
     url = "sqlite://" if request.param == "sqlite" else request.getfixturevalue("postgres")
-    made = sa.create_engine(url)
-    yield made
-    with made.begin() as connection:
+    own_engine = sa.create_engine(url)
+    yield own_engine
+    with own_engine.begin() as connection:
         metadata = sa.MetaData()
         metadata.reflect(connection)
         metadata.drop_all(connection)
-    made.dispose()
+    own_engine.dispose()
 
 
 def every_type() -> tuple[Tables, list[Change]]:
     names = sorted(VALUES)
     first = tuple(Field(n, ABSENT, VALUES[n][0]) for n in names)
     both = tuple(Field(n, *VALUES[n]) for n in names)
-    gone = tuple(Field(n, VALUES[n][1]) for n in names)
+    deleted_fields = tuple(Field(n, VALUES[n][1]) for n in names)
     time = "2024-01-01T12:00:00.25Z"
     return known_tables(names), [
         Change(
@@ -85,7 +85,7 @@ def every_type() -> tuple[Tables, list[Change]]:
             extra=(("stream_position", "7"),),
         ),
         Change(Op.UPDATE, "app", "usr", ((KEY, 2),), both, seq(2), f"{0xAB:032X}", time),
-        Change(Op.DELETE, "app", "usr", ((KEY, 2),), gone, seq(3), f"{0xAC:032X}"),
+        Change(Op.DELETE, "app", "usr", ((KEY, 2),), deleted_fields, seq(3), f"{0xAC:032X}"),
         Change(Op.TRUNCATE, "app", "usr", (), (), seq(4)),
     ]
 

@@ -24,7 +24,7 @@ from tests.qlik.helpers import read_store, seq
 
 pytestmark = pytest.mark.quick
 
-KNOWN = tablesfile.read(
+TABLES = tablesfile.read(
     '[tables.t]\nkey = ["id"]\n'
     'columns = { id = "integer", s = "varchar(5)", b = "varbinary(2)", n = "decimal(5,2)", j = "smallint" }\n'
 )
@@ -43,12 +43,12 @@ def insert(number: int, schema: str | None = None, **cells: Any) -> Change:
 @pytest.fixture
 def lax(database: Database) -> Iterator[sa.Engine]:
     """An engine of each server at hand; MariaDB would cut and clamp without a word."""
-    made = connect_any(database.url)
-    if made.dialect.name in ("mysql", "mariadb"):
-        made.dispose()
-        made = sa.create_engine(database.url, connect_args={"init_command": "set sql_mode = ''"})
-    yield made
-    made.dispose()
+    engine = connect_any(database.url)
+    if engine.dialect.name in ("mysql", "mariadb"):
+        engine.dispose()
+        engine = sa.create_engine(database.url, connect_args={"init_command": "set sql_mode = ''"})
+    yield engine
+    engine.dispose()
 
 
 @pytest.mark.parametrize(
@@ -66,9 +66,9 @@ def test_a_value_that_its_column_cannot_hold_costs_its_row(
 ) -> None:
     cells: dict[str, Any] = {name: value}
     changes = [insert(1, **cells), insert(2, s="five!", b=b"ab", n="-999.99", j=-32768)]
-    refused = list(store.write(changes, KNOWN, TableSettings(), lax))
+    refused = list(store.write(changes, TABLES, TableSettings(), lax))
     assert [(one.where, one.reason) for one in refused] == [(f"t__ct:{seq(1)}", reason)]
-    (kept,) = read_store(lax, ["t__ct"], KNOWN, TableSettings())
+    (kept,) = read_store(lax, ["t__ct"], TABLES, TableSettings())
     assert isinstance(kept, Change)
     assert kept.after == {"id": 2, "s": "five!", "b": b"ab", "n": "-999.99", "j": -32768}
 
@@ -79,16 +79,16 @@ def test_what_the_driver_or_the_server_refuses_costs_its_row(database: Database)
     with engine.begin() as connection:
         connection.execute(CreateTable(table_of(engine)))
         connection.execute(sa.text("alter table t__ct add constraint never check (id <> 2)"))
-    refused = list(store.write([insert(n) for n in (1, 2, 3)], KNOWN, TableSettings(), engine))
+    refused = list(store.write([insert(n) for n in (1, 2, 3)], TABLES, TableSettings(), engine))
     assert [one.where for one in refused] == [f"t__ct:{seq(2)}"]
     assert "never" in refused[0].reason
-    kept = read_store(engine, ["t__ct"], KNOWN, TableSettings())
+    kept = read_store(engine, ["t__ct"], TABLES, TableSettings())
     assert [change.key for change in kept if isinstance(change, Change)] == [(("id", 1),), (("id", 3),)]
     engine.dispose()
 
 
 def table_of(engine: sa.Engine) -> sa.Table:
-    return store.table_of(change_tables.change_table(insert(1), KNOWN, TableSettings()), TableSettings())
+    return store.table_of(change_tables.change_table(insert(1), TABLES, TableSettings()), TableSettings())
 
 
 def test_a_connection_that_is_lost_is_no_fault_of_rows(postgres: Database) -> None:
@@ -104,7 +104,7 @@ def test_a_connection_that_is_lost_is_no_fault_of_rows(postgres: Database) -> No
 
     heard: list[Refused] = []
     with pytest.raises(EventlogError, match="no connection to the database"):
-        heard += store.write(changes(), KNOWN, TableSettings(), engine)
+        heard += store.write(changes(), TABLES, TableSettings(), engine)
     assert heard == []
     engine.dispose()
     killer.dispose()
@@ -141,7 +141,7 @@ def test_a_change_table_is_called_as_the_suffix_says(suffix: str) -> None:
 
 def test_a_stream_position_that_has_no_room_costs_its_change() -> None:
     long = insert(1)._replace(extra=(("stream_position", "9" * 129),))
-    written = list(change_tables.write([long, insert(2)], KNOWN, TableSettings()))
+    written = list(change_tables.write([long, insert(2)], TABLES, TableSettings()))
     assert isinstance(written[0], Refused)
     assert "129 characters: at most 128" in written[0].reason
     assert len(written) == 2
@@ -150,7 +150,7 @@ def test_a_stream_position_that_has_no_room_costs_its_change() -> None:
 def test_sql_server_is_spoken_to_in_its_own_words() -> None:
     """Compare texts, because there is no such server here."""
     settings = TableSettings(change_table_schema="dbo")
-    table = store.table_of(change_tables.change_table(insert(1), KNOWN, settings), settings)
+    table = store.table_of(change_tables.change_table(insert(1), TABLES, settings), settings)
     dialect = mssql.dialect()  # type: ignore[no-untyped-call]
     assert str(CreateTable(table).compile(dialect=dialect)).split("\n")[1:4] == [
         "CREATE TABLE dbo.t__ct (",

@@ -17,7 +17,7 @@ from tests.qlik.helpers import as_sources, change, ct, read_rows, reason, row, s
 
 pytestmark = pytest.mark.quick
 
-KNOWN = tablesfile.read(
+TABLES = tablesfile.read(
     """
     [tables.usr]
     schema = "app"
@@ -30,8 +30,8 @@ ALL, ID, NAME, AGE = "8003", "80", "0001", "0002"  # byte 0 first; seven headers
 
 
 def only(*rows: Any, columns: Any = COLUMNS, **settings: Any) -> Change:
-    (found,) = read_rows(source(columns, *rows), known=KNOWN, **settings)
-    return change(found)
+    (answer,) = read_rows(source(columns, *rows), tables=TABLES, **settings)
+    return change(answer)
 
 
 def test_insert_sets_the_bits_of_all_inserted_columns() -> None:
@@ -40,7 +40,7 @@ def test_insert_sets_the_bits_of_all_inserted_columns() -> None:
         Field("name", ABSENT, None),
         Field("age", ABSENT, 7),
     )
-    written = write_rows([only(row(1, "I", ALL, "1", None, "7"))], KNOWN)
+    written = write_rows([only(row(1, "I", ALL, "1", None, "7"))], TABLES)
     assert [r.cells[2].hex().upper() for r in written if isinstance(r, SheetRow)] == [ALL]
 
 
@@ -54,7 +54,7 @@ def test_a_clear_bit_of_an_insert_says_not_supplied() -> None:
 def test_delete_sets_only_the_bits_of_the_primary_key() -> None:
     gone = only(row(1, "D", ID, "1", "x", None))
     assert gone.fields == (Field("id", 1), Field("name", "x"), Field("age", None))
-    (written,) = write_rows([gone], KNOWN)
+    (written,) = write_rows([gone], TABLES)
     assert isinstance(written, SheetRow)
     assert written.cells[2].hex() == ID
 
@@ -67,7 +67,7 @@ def test_the_mask_of_a_delete_names_the_key_where_nothing_else_does() -> None:
 def test_before_image_has_no_bits_and_shares_the_sequence_of_its_update() -> None:
     moved = only(row(2, "B", "", "1", "x", "7"), row(2, "U", NAME, "1", "y", "7"))
     assert moved.fields == (Field("id", 1, 1), Field("name", "x", "y"), Field("age", 7, 7))
-    image, update = (r.cells for r in write_rows([moved], KNOWN) if isinstance(r, SheetRow))
+    image, update = (r.cells for r in write_rows([moved], TABLES) if isinstance(r, SheetRow))
     assert (image[0], image[1], image[2]) == (seq(2), "B", b"")
     assert (update[0], update[1], update[2].hex()) == (seq(2), "U", NAME)
 
@@ -86,7 +86,7 @@ def test_update_sets_the_bits_of_the_columns_that_changed() -> None:
         (Field("id", 1, 1), Field("name", None, "y"), Field("age", 7, None)),
         seq(1),
     )
-    _, update = (r.cells for r in write_rows([changed], KNOWN) if isinstance(r, SheetRow))
+    _, update = (r.cells for r in write_rows([changed], TABLES) if isinstance(r, SheetRow))
     assert update[2].hex() == "0003"
 
 
@@ -125,7 +125,7 @@ def test_five_header_columns_occupy_bits_0_to_4() -> None:
     cells = (seq(1), "I", "60", "INSERT", "AB" * 16, "1", "x", None)  # bits 5 and 6
     found = only(cells, columns=columns)
     assert found.fields == (Field("id", ABSENT, 1), Field("name", ABSENT, "x"))
-    (written,) = write_rows([found], KNOWN, header_columns=headers)
+    (written,) = write_rows([found], TABLES, header_columns=headers)
     assert isinstance(written, SheetRow)
     assert written.cells == (seq(1), "I", b"\x60", "INSERT", "AB" * 16, 1, "x", None)
 
@@ -144,7 +144,7 @@ def test_the_names_of_operations_are_written() -> None:
         moved._replace(op=Op.DELETE),
         Change(Op.TRUNCATE, "app", "usr", position=seq(9)),
     ]
-    written = [(r.cells[1], r.cells[4]) for r in write_rows(changes, KNOWN) if isinstance(r, SheetRow)]
+    written = [(r.cells[1], r.cells[4]) for r in write_rows(changes, TABLES) if isinstance(r, SheetRow)]
     assert written == [
         ("B", "BEFOREIMAGE"),
         ("U", "UPDATE"),
@@ -163,7 +163,7 @@ def test_a_truncate_row_is_reported_by_its_operation_whatever_its_letter(letter:
 def test_a_row_of_a_full_load_has_no_sequence() -> None:
     assert only(row(1, "I", ALL, "1", "x", "7", seq="")).op is Op.SNAPSHOT
     loaded = Change(Op.SNAPSHOT, "app", "usr", (("id", 1),), (Field("id", ABSENT, 1),))
-    (written,) = write_rows([loaded], KNOWN)
+    (written,) = write_rows([loaded], TABLES)
     assert isinstance(written, SheetRow)
     assert written.cells[:2] == ("", "I")
 
@@ -180,7 +180,7 @@ def test_the_header_fields_of_a_change() -> None:
     found = only(cells)
     assert (found.position, found.transaction, found.time) == (seq(1), "0" * 32, "2024-03-18T10:47:26.66Z")
     assert found.fact("stream_position") == "9;8"
-    (written,) = write_rows([found], KNOWN)
+    (written,) = write_rows([found], TABLES)
     assert isinstance(written, SheetRow)
     assert written.cells[:7] == (
         seq(1),
@@ -195,7 +195,7 @@ def test_the_header_fields_of_a_change() -> None:
 
 def test_a_position_of_another_system_becomes_the_stream_position() -> None:
     foreign = Change(Op.INSERT, "app", "usr", (("id", 1),), position="4711", time="2024-01-01T12:00:00Z")
-    (written,) = write_rows([foreign], KNOWN)
+    (written,) = write_rows([foreign], TABLES)
     assert isinstance(written, SheetRow)
     assert (written.cells[0], written.cells[3]) == (seq(1), "4711")
 
@@ -203,16 +203,16 @@ def test_a_position_of_another_system_becomes_the_stream_position() -> None:
 def test_a_partition_name_is_read_and_written_again() -> None:
     name = "20240101T120000_20240101T123000"
     loaded = only(row(1, "I", ALL, "1", "x", "7"))._replace(extra=(("partition_name", name),))
-    written = write_rows([loaded], KNOWN, header_columns=headers.NAMES)
+    written = write_rows([loaded], TABLES, header_columns=headers.NAMES)
     assert [r.cells[7] for r in written if isinstance(r, SheetRow)] == [name]
-    again = read_rows(*as_sources(written), known=KNOWN)
+    again = read_rows(*as_sources(written), tables=TABLES)
     assert [change(c).fact("partition_name") for c in again] == [name]
 
 
 def test_the_header_prefix_is_configurable() -> None:
     columns = ct("id", "name", "age", prefix="h_")
     found = only(row(1, "I", ALL, "1", "x", "7"), columns=columns, header_prefix="h_")
-    (written,) = write_rows([found], KNOWN, header_prefix="h_")
+    (written,) = write_rows([found], TABLES, header_prefix="h_")
     assert isinstance(written, SheetRow)
     assert [c.name for c in written.sheet.columns] == list(columns)
 
@@ -237,7 +237,7 @@ def test_unknown_header_columns_are_misuse() -> None:
 
 @pytest.mark.parametrize("stem", ["usr__ct", "USR__CT", "app.usr__ct", "usr"])
 def test_the_table_is_named_by_the_file(stem: str) -> None:
-    (found,) = read_rows(source(COLUMNS, row(1, "I", ALL, "1", "x", "7"), stem=stem), known=KNOWN)
+    (found,) = read_rows(source(COLUMNS, row(1, "I", ALL, "1", "x", "7"), stem=stem), tables=TABLES)
     assert change(found)[1:3] == ("app", "usr")
 
 
@@ -251,7 +251,9 @@ def test_a_schema_that_no_tables_file_knows_stands_in_the_name() -> None:
 
 
 def test_the_table_setting_names_it_else() -> None:
-    (found,) = read_rows(source(COLUMNS, row(1, "I", ALL, "1", "x", "7"), stem="-"), known=KNOWN, table="usr")
+    (found,) = read_rows(
+        source(COLUMNS, row(1, "I", ALL, "1", "x", "7"), stem="-"), tables=TABLES, table="usr"
+    )
     assert change(found).table == "usr"
 
 
@@ -263,7 +265,7 @@ def test_until_reads_to_a_point_and_never_between_an_update_and_its_image() -> N
         row(3, "B", "", "1", "y", "7"),
         row(3, "U", NAME, "1", "z", "7"),
     ]
-    found = read_rows(source(COLUMNS, *rows), known=KNOWN, until=seq(2))
+    found = read_rows(source(COLUMNS, *rows), tables=TABLES, until=seq(2))
     assert [(change(c).position, change(c).before.get("name")) for c in found] == [
         (seq(1), None),
         (seq(2), "x"),
@@ -277,7 +279,7 @@ def test_what_the_manual_calls_a_left_outer_join() -> None:
         row(3, "B", "", "1", "y", "7"),
         row(3, "U", NAME, "1", "z", "7"),
     ]
-    found = [change(c) for c in read_rows(source(COLUMNS, *rows), known=KNOWN)]
+    found = [change(c) for c in read_rows(source(COLUMNS, *rows), tables=TABLES)]
     assert [c.fields[1] for c in found] == [Field("name", ABSENT, "y"), Field("name", "y", "z")]
 
 
@@ -290,7 +292,7 @@ def test_parts_of_a_table_are_read_as_one() -> None:
         source(COLUMNS, row(1, "B", "", "1", "x", "7")),
         source(COLUMNS, row(1, "U", NAME, "1", "y", "7")),
     ]
-    (found,) = read_rows(*parts, known=KNOWN)
+    (found,) = read_rows(*parts, tables=TABLES)
     assert change(found).before["name"] == "x"
 
 
@@ -302,7 +304,7 @@ LITTLE = [row(1, "I", ALL, "1", "x", "7"), row(2, "B", "", "1", "x", "7"), row(2
 @pytest.mark.parametrize("order", [None, "auto"])
 def test_auto_finds_the_byte_order(rows: list[Any], order: str | None) -> None:
     settings = {} if order is None else {"mask_order": order}
-    found = read_rows(source(COLUMNS, *rows), known=KNOWN, **settings)
+    found = read_rows(source(COLUMNS, *rows), tables=TABLES, **settings)
     assert [len(change(c).fields) for c in found] == [3, 3]
     assert change(found[1]).fields == (Field("id", 1, 1), Field("name", "x", "y"), Field("age", 7, 7))
 
@@ -317,13 +319,13 @@ def test_auto_holds_rows_back_until_one_proves_the_order() -> None:
 
 
 def test_rows_that_contradict_each_other_are_named() -> None:
-    found = read_rows(source(COLUMNS, *BIG, row(3, "U", NAME, "1", "z", "7")), known=KNOWN)
+    found = read_rows(source(COLUMNS, *BIG, row(3, "U", NAME, "1", "z", "7")), tables=TABLES)
     assert [type(c) for c in found] == [Change, Change, Refused]
     assert "usr__ct.csv:5: mask 0001 is in little byte order, but row 2 gives big" in reason(found[2])
 
 
 def test_a_byte_order_that_was_given_is_kept() -> None:
-    found = read_rows(source(COLUMNS, *BIG), known=KNOWN, mask_order="little")
+    found = read_rows(source(COLUMNS, *BIG), tables=TABLES, mask_order="little")
     assert all("but the setting gives little" in reason(c) for c in found)
 
 
@@ -364,7 +366,7 @@ def test_without_evidence_the_documented_order_is_read(monkeypatch: pytest.Monke
 )
 def test_a_bad_row_costs_itself_alone(cells: Any, words: str) -> None:
     good = row(8, "I", ALL, "1", "x", "7")
-    found = read_rows(source(COLUMNS, good, cells, good), known=KNOWN)
+    found = read_rows(source(COLUMNS, good, cells, good), tables=TABLES)
     faults = [reason(c) for c in found if isinstance(c, Refused)]
     assert len(found) == 3
     assert [f.startswith("usr__ct.csv:3: ") for f in faults] == [True]
@@ -391,7 +393,7 @@ def test_typed_cells_of_parquet_and_databases() -> None:
         decimal.Decimal("1.50"), b"\x01", 0.10000000149011612,
         timestamp=dt.datetime(2024, 1, 1, 12, tzinfo=dt.UTC),
     )  # fmt: skip
-    (found,) = read_rows(source(ct(*"dmcnbf"), cells, stem="t__ct"), known=known)
+    (found,) = read_rows(source(ct(*"dmcnbf"), cells, stem="t__ct"), tables=known)
     assert list(change(found).after.values()) == [
         "2024-02-29",
         "2024-02-29T01:02:03.400",
@@ -420,7 +422,7 @@ def test_more_columns_than_a_mask_holds() -> None:
 
 def test_values_of_several_parts_are_refused() -> None:
     (fault,) = write_rows(
-        [Change(Op.INSERT, "app", "usr", (("id", 1),), (Field("name", ABSENT, ("a", "b")),), seq(1))], KNOWN
+        [Change(Op.INSERT, "app", "usr", (("id", 1),), (Field("name", ABSENT, ("a", "b")),), seq(1))], TABLES
     )
     assert isinstance(fault, Refused)
     assert "column name: a value of several parts" in fault.reason

@@ -16,7 +16,7 @@ from tests.qlik.helpers import seq, write_messages, write_rows
 
 pytestmark = pytest.mark.quick
 
-KNOWN = tablesfile.read('[tables.t]\nkey = ["id"]\ncolumns = { id = "integer", name = "nvarchar(20)" }\n')
+TABLES = tablesfile.read('[tables.t]\nkey = ["id"]\ncolumns = { id = "integer", name = "nvarchar(20)" }\n')
 WIDER = tablesfile.read(
     '[tables.t]\nkey = ["id"]\ncolumns = { id = "integer", name = "nvarchar(20)", age = "integer" }\n'
 )
@@ -31,10 +31,10 @@ def update(before: Side, after: Side, number: int = 1, **reported: Any) -> Chang
     return Change(Op.UPDATE, None, "t", (("id", 1),), fields, seq(number), **reported)
 
 
-def metadata(known: Any = KNOWN, **settings: Any) -> dict[str, Any]:
-    found: dict[str, Any] = write_messages([JACK], known, **settings)[0]
-    assert found["type"] == "MD"
-    return found
+def metadata(tables: Any = TABLES, **settings: Any) -> dict[str, Any]:
+    message: dict[str, Any] = write_messages([JACK], tables, **settings)[0]
+    assert message["type"] == "MD"
+    return message
 
 
 def test_the_id_of_a_structure_is_that_of_its_content_alone() -> None:
@@ -73,8 +73,8 @@ def test_texts_are_shown_as_strings() -> None:
 )
 def test_a_transaction_has_an_id_of_128_bits(reported: str | None, written: str) -> None:
     change = JACK._replace(transaction=reported)
-    assert write_rows([change], KNOWN)[0].cells[5] == written  # type: ignore[union-attr]
-    assert write_messages([change], KNOWN)[1]["message"]["headers"]["transactionId"] == written
+    assert write_rows([change], TABLES)[0].cells[5] == written  # type: ignore[union-attr]
+    assert write_messages([change], TABLES)[1]["message"]["headers"]["transactionId"] == written
 
 
 LEFT_OUT = Refused("t", f"1 updates that change nothing are left out, at t:{seq(1)}", fault=False)
@@ -83,14 +83,14 @@ LEFT_OUT = Refused("t", f"1 updates that change nothing are left out, at t:{seq(
 @pytest.mark.parametrize(
     ("change", "known", "no_op"),
     [
-        (update("a", "a"), KNOWN, True),
-        (update("a", "b"), KNOWN, False),
-        (update(0.0, -0.0), KNOWN, False),
-        (update(ABSENT, "a"), KNOWN, False),
-        (update("a", ABSENT), KNOWN, False),
+        (update("a", "a"), TABLES, True),
+        (update("a", "b"), TABLES, False),
+        (update(0.0, -0.0), TABLES, False),
+        (update(ABSENT, "a"), TABLES, False),
+        (update("a", ABSENT), TABLES, False),
         (update("a", "a"), WITH_LOB, False),
         (update("a", "a"), tablesfile.read(""), False),
-        (JACK, KNOWN, False),
+        (JACK, TABLES, False),
     ],
     ids=[
         "the same",
@@ -124,7 +124,7 @@ def test_a_transaction_is_counted_behind_what_is_dropped() -> None:
         update(before, "b", number, transaction="A" * 32, extra=tuple(facts.items()))
         for number, (before, facts) in enumerate(zip("aab", reported, strict=True), 1)
     ]
-    written = write_messages(changes, KNOWN, no_op_updates="drop", metadata=False)
+    written = write_messages(changes, TABLES, no_op_updates="drop", metadata=False)
     places = [
         (m["message"]["headers"]["transactionEventCounter"], m["message"]["headers"]["transactionLastEvent"])
         for m in written[:-1]
@@ -145,7 +145,7 @@ def test_a_truncate_lays_out_no_change_table() -> None:
     refused, *rows = write_rows([empty, first, second])
     assert refused == UNKNOWN_COLUMNS
     assert [row.cells[1] for row in rows] == ["I", "T"]  # type: ignore[union-attr]
-    (written,) = write_rows([empty._replace(table="t")], KNOWN)
+    (written,) = write_rows([empty._replace(table="t")], TABLES)
     assert isinstance(written, SheetRow)
 
 
@@ -187,13 +187,13 @@ def test_a_column_that_changed_several_times_held_the_first_value_and_holds_the_
     assert twice.before == {"id": 1, "name": "Jack"}
     assert twice.after == {"id": 1, "name": "Joe"}
     assert write_rows([twice]) == write_rows([update("Jack", "Joe")])
-    assert write_messages([twice], KNOWN) == write_messages([update("Jack", "Joe")], KNOWN)
+    assert write_messages([twice], TABLES) == write_messages([update("Jack", "Joe")], TABLES)
     unknown = twice._replace(fields=(Field("name", ABSENT, "John"), Field("name", "John", "Joe")))
     assert unknown.before == {}
-    assert write_messages([unknown], KNOWN)[1]["message"]["beforeData"] == {"id": 1}
+    assert write_messages([unknown], TABLES)[1]["message"]["beforeData"] == {"id": 1}
 
 
 @pytest.mark.parametrize("write", [write_rows, write_messages])
 def test_an_insert_of_several_values_of_a_column_is_refused(write: Any) -> None:
     several = JACK._replace(fields=(*JACK.fields, Field("name", ABSENT, "Joe")))
-    assert "column name: several values" in write([several], KNOWN)[0].reason
+    assert "column name: several values" in write([several], TABLES)[0].reason

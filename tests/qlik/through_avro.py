@@ -30,7 +30,7 @@ ENVELOPE = """
   {"name": "messageSchema", "type": ["null", "string"]},
   {"name": "message", "type": "bytes"}]}
 """
-seen = 0
+message_count = 0
 
 
 class Judge:
@@ -59,27 +59,27 @@ class Judge:
         return record, bytes(target.toByteArray())
 
 
-def plain(held: Any) -> Any:
+def plain(java_value: Any) -> Any:
     """Return a value of Java's as one of Python's."""
-    if held is None:
+    if java_value is None:
         return None
-    kind = str(held.getClass().getName())
+    kind = str(java_value.getClass().getName())
     if kind.endswith("GenericData$Record"):
-        fields = held.getSchema().getFields()
-        return {str(field.name()): plain(held.get(field.pos())) for field in fields}
+        fields = java_value.getSchema().getFields()
+        return {str(field.name()): plain(java_value.get(field.pos())) for field in fields}
     if kind.endswith("GenericData$Fixed"):
-        return bytes(held.bytes())
+        return bytes(java_value.bytes())
     if kind.endswith("HeapByteBuffer"):
-        return bytes(held.array())
+        return bytes(java_value.array())
     if kind.endswith("HashMap"):
-        return {str(entry.getKey()): plain(entry.getValue()) for entry in held.entrySet()}
+        return {str(entry.getKey()): plain(entry.getValue()) for entry in java_value.entrySet()}
     if kind in ("java.lang.Float", "java.lang.Double"):
-        return float(held)
+        return float(java_value)
     if kind in ("java.lang.Integer", "java.lang.Long"):
-        return int(held)
+        return int(java_value)
     if kind == "java.lang.Boolean":
-        return bool(held)
-    return str(held.toString())
+        return bool(java_value)
+    return str(java_value.toString())
 
 
 def without_meaning(schema: Any) -> Any:
@@ -92,24 +92,24 @@ def without_meaning(schema: Any) -> Any:
 @settings(deadline=None, database=None)
 @given(cases(tabular=False), st.sampled_from([True, False]))
 def check(case: Case, logical: bool) -> None:
-    global seen
+    global message_count
     judge = Judge()
-    known = ""
+    data_schema = ""
     for data in write_messages(case.changes, case.tables, encoding="avro", logical_types=logical):
-        envelope, again = judge.read(judge.schema(ENVELOPE), data)
-        assert again == data
+        envelope, rewritten = judge.read(judge.schema(ENVELOPE), data)
+        assert rewritten == data
         reported = plain(envelope)
-        text = reported["messageSchema"] or known
-        record, again = judge.read(judge.schema(text), reported["message"])
-        assert again == reported["message"]
+        text = reported["messageSchema"] or data_schema
+        record, rewritten = judge.read(judge.schema(text), reported["message"])
+        assert rewritten == reported["message"]
         values = avro.decode(avro.foreign(json.dumps(without_meaning(json.loads(text)))), reported["message"])
         assert repr(plain(record)) == repr(values)  # NaN is not equal to itself
-        known = plain(record).get("dataSchema", known)
-        seen += 1
+        data_schema = plain(record).get("dataSchema", data_schema)
+        message_count += 1
 
 
 if __name__ == "__main__":
     folder = Path(pyspark.__file__).parent / "jars"
     jdbc._start(jpype, [str(path) for name in JARS for path in folder.glob(f"{name}*.jar")])
     check()
-    sys.stdout.write(f"RUN: {seen} messages\n")
+    sys.stdout.write(f"RUN: {message_count} messages\n")

@@ -36,7 +36,7 @@ def committed(data: bytes) -> set[str]:
     its layouts.
     """
     opened: dict[int, int] = {}
-    found: set[str] = set()
+    committed_ids: set[str] = set()
     at = 0
     while len(data) - at >= 16:
         header, payload, scheme, number = COMMON.unpack_from(data, at)
@@ -51,9 +51,9 @@ def committed(data: bytes) -> set[str]:
             elif isinstance(head, CommTx | RbTx):
                 began = opened.pop(head.transaction, None)
                 if isinstance(head, CommTx) and began is not None:
-                    found.add(f"{head.transaction}@{began}")
+                    committed_ids.add(f"{head.transaction}@{began}")
         at += size
-    return found
+    return committed_ids
 
 
 def check_any_bytes(data: bytes, size: int = 97) -> None:

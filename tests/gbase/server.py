@@ -39,7 +39,9 @@ class Server:
             return -83792
         return int(getattr(self, function)(*arguments))
 
-    def cdc_opensess(self, server: str, session: int, timeout: int, most: int, major: int, minor: int) -> int:
+    def cdc_opensess(
+        self, server: str, session: int, timeout: int, max_records: int, major: int, minor: int
+    ) -> int:
         if (major, minor) not in ((1, 0), (1, 1)):
             return -83702
         self.session = 41

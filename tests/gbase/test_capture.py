@@ -29,25 +29,25 @@ NAMES = ("shop:own.t1", "shop:own.t2")
 ADDRESS = read_address("informix://cdc@localhost:9088/shop?server=ol1")
 
 
-def capture(world: World, state: Path | None = None, **more: Any) -> Capture:
-    names = more.pop("names", NAMES)
-    settings = CaptureSettings(**more)
+def capture(world: World, state: Path | None = None, **options: Any) -> Capture:
+    names = options.pop("names", NAMES)
+    settings = CaptureSettings(**options)
     since = state.read_text() if state and state.exists() else None
-    return Kept(state, world, ADDRESS, names, Tables(), GbaseSettings(), settings, since=since)
+    return PersistentCapture(state, world, ADDRESS, names, Tables(), GbaseSettings(), settings, since=since)
 
 
-class Kept(Capture):
+class PersistentCapture(Capture):
     """A capture whose state is kept after each piece, as a target does."""
 
-    def __init__(self, path: Path | None, *given: Any, **named: Any) -> None:
-        super().__init__(*given, **named)
+    def __init__(self, path: Path | None, *arguments: Any, **named: Any) -> None:
+        super().__init__(*arguments, **named)
         self._path = path
 
     def answers(self, *, once: bool = False) -> Generator[Iterator[Answer]]:
         for piece in super().answers(once=once):
-            yield self._kept(piece)
+            yield self._save_after(piece)
 
-    def _kept(self, piece: Iterator[Answer]) -> Iterator[Answer]:
+    def _save_after(self, piece: Iterator[Answer]) -> Iterator[Answer]:
         yield from piece
         if self._path is not None and (state := self.state) is not None:
             self._path.write_text(state)
@@ -57,15 +57,15 @@ def changes_of(session: Capture, pieces: int | None = None) -> list[Change]:
     """Return the changes of some pieces, or of all until the server has no more; each piece is
     taken whole.
     """
-    found: list[Change] = []
+    changes: list[Change] = []
     with closing(session), closing(session.answers(once=True)) as answers:
         for count, piece in enumerate(answers):
             if count == pieces:
                 break
             for answer in piece:
                 assert isinstance(answer, Change) or not answer.fault, answer
-                found += [answer] if isinstance(answer, Change) else []
-    return found
+                changes += [answer] if isinstance(answer, Change) else []
+    return changes
 
 
 class Copy:

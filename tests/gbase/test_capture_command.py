@@ -33,9 +33,9 @@ class Server:
         monkeypatch.setitem(capture_feed.TRANSPORTS, "informix", lambda address, settings: self.world)
 
     def insert(self, key: int) -> None:
-        known = self.world.begin()
-        self.world.change(known, "shop:own.t1", key)
-        self.world.end(known, keep=True)
+        transaction = self.world.begin()
+        self.world.change(transaction, "shop:own.t1", key)
+        self.world.end(transaction, keep=True)
 
     def run(self, *words: str) -> tuple[int, str, str]:
         self._patch.setattr(sys, "argv", ["eventlog", "capture", ADDRESS, "--table", "own.t1", *words])

@@ -24,9 +24,9 @@ pytestmark = pytest.mark.quick
 
 
 def entry(name: str, form: Text | None = None) -> ColumnType:
-    found = column_type(read_declared(name), form or Text())
-    assert found is not None
-    return found
+    column = column_type(read_declared(name), form or Text())
+    assert column is not None
+    return column
 
 
 def load(name: str, data: bytes, form: Text | None = None) -> Value:

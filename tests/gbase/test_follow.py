@@ -34,8 +34,8 @@ def stream(count: int) -> bytes:
     return built.data
 
 
-def followed(path: Path, *, state: str | None = None, follow: bool = True, **given: Any) -> StreamFeed:
-    reading = GbaseSettings(**given)
+def followed(path: Path, *, state: str | None = None, follow: bool = True, **settings: Any) -> StreamFeed:
+    reading = GbaseSettings(**settings)
     return capture(
         str(path), Tables(), reading, "", state, follow=follow, limits=LIMITS, advance=lambda size: None
     )
@@ -54,8 +54,8 @@ def changes(source: StreamFeed, refused: list[Refused], wait: Callable[[], bool]
                 return
 
 
-def values(path: Path, wait: Callable[[], bool] = lambda: False, **given: Any) -> list[object]:
-    return list(changes(followed(path, **given), [], wait))
+def values(path: Path, wait: Callable[[], bool] = lambda: False, **settings: Any) -> list[object]:
+    return list(changes(followed(path, **settings), [], wait))
 
 
 def test_a_file_is_read_on_as_it_grows(tmp_path: Path) -> None:

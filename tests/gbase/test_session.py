@@ -46,10 +46,10 @@ def insert(fake: Server, transaction: int, sequence: int, value: int, *, commit:
 
 def take(capturing: Session, reader: StreamReader, reads: int = 40) -> list[int]:
     """Return the values of the inserts that some reads bring."""
-    found = []
+    values = []
     for chunk in islice(capturing.chunks(), reads):
-        found += [change.after["c1"] for change in reader.feed(chunk) if isinstance(change, Change)]
-    return found  # type: ignore[return-value]
+        values += [change.after["c1"] for change in reader.feed(chunk) if isinstance(change, Change)]
+    return values  # type: ignore[return-value]
 
 
 def test_the_steps_come_in_their_order_and_are_taken_back() -> None:

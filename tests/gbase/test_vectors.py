@@ -39,7 +39,7 @@ each_flavour = pytest.mark.parametrize(
 )
 
 
-def seen(item: object) -> dict[str, Any]:
+def facts_of(item: object) -> dict[str, Any]:
     """Return a record by the words of the facts."""
     if isinstance(item, SchemaRecord):
         head = item.head._asdict()
@@ -63,13 +63,15 @@ def expected(fields: dict[str, Any]) -> dict[str, Any]:
 
 def test_each_captured_record_says_what_its_fields_are() -> None:
     items = list(Stream().feed(CAPTURED_STREAM))
-    assert [seen(item) for item in items] == [expected(record["fields"]) for record in CAPTURED]
+    assert [facts_of(item) for item in items] == [expected(record["fields"]) for record in CAPTURED]
 
 
 @each_flavour
 def test_each_record_of_a_flavour_says_what_its_fields_are(flavour: dict[str, Any]) -> None:
     items = list(Stream().feed(b"".join(flavour_records(**flavour))))
-    assert [seen(item) for item in items] == [expected(record["fields"]) for record in FLAVOURS["records"]]
+    assert [facts_of(item) for item in items] == [
+        expected(record["fields"]) for record in FLAVOURS["records"]
+    ]
 
 
 @each_flavour

@@ -22,9 +22,9 @@ singles = st.floats(width=32, allow_nan=False, allow_infinity=False).map(shortes
 
 def _decimal(digits: str, scale: int, negative: bool) -> str:
     digits = digits.rjust(scale + 1, "0")
-    whole = digits[: len(digits) - scale].lstrip("0") or "0"
+    integer_digits = digits[: len(digits) - scale].lstrip("0") or "0"
     sign = "-" if negative and digits.strip("0") else ""
-    return f"{sign}{whole}.{digits[len(digits) - scale :]}" if scale else sign + whole
+    return f"{sign}{integer_digits}.{digits[len(digits) - scale :]}" if scale else sign + integer_digits
 
 
 def fixed_decimals(precision: int, scale: int) -> st.SearchStrategy[str]:
@@ -100,21 +100,21 @@ def intervals(first: str, last: str, precision: int, scale: int) -> st.SearchStr
 
 
 def _qualifiers() -> dict[str, st.SearchStrategy[str]]:
-    found: dict[str, st.SearchStrategy[str]] = {}
+    strategies: dict[str, st.SearchStrategy[str]] = {}
     for at, first in enumerate(FIRSTS):
         for last in UNITS[at:]:
             for scale in (1, 2, 3, 4, 5) if last == "fraction" else (0,):
                 to = f"fraction({scale})" if last == "fraction" else last
-                found[f"datetime {first} to {to}"] = datetimes(first, last, scale)
+                strategies[f"datetime {first} to {to}"] = datetimes(first, last, scale)
                 if (first in ("year", "month")) != (last in ("year", "month")):
                     continue
                 if first == "fraction":
-                    found[f"interval fraction to {to}"] = intervals(first, last, 2, scale)
+                    strategies[f"interval fraction to {to}"] = intervals(first, last, 2, scale)
                     continue
                 for precision in (1, 2, 3, 9):
                     name = f"interval {first}({precision}) to {to}"
-                    found[name] = intervals(first, last, precision, scale)
-    return found
+                    strategies[name] = intervals(first, last, precision, scale)
+    return strategies
 
 
 QUALIFIED = _qualifiers()

@@ -41,7 +41,7 @@ from eventlog.gbase.writer import write_head, write_row, write_schema
 from eventlog.sources import jdbc
 
 # Known differences from the vendor's client, and why ours stays as it is.
-KNOWN = {
+KNOWN_DIFFERENCES = {
     "boolean": "it reads the second byte alone, and not the null flag that captured bytes have before it",
     "interval": "it decodes no interval",
     "nchar": "it reads the driver's default code set, for the connection here has none",
@@ -117,9 +117,9 @@ def _row(data: Any) -> dict[str, str | None]:
     return {str(name): None if data[name].isNull() else _text(data[name]) for name in data.keySet()}
 
 
-def _text(held: Any) -> str:
-    found = held.toObject()
-    plain = found.toPlainString() if hasattr(found, "toPlainString") else found.toString()
+def _text(vendor_value: Any) -> str:
+    java_value = vendor_value.toObject()
+    plain = java_value.toPlainString() if hasattr(java_value, "toPlainString") else java_value.toString()
     return str(plain)
 
 
@@ -141,17 +141,17 @@ def stream_of(declared: str, value: Any) -> bytes:
 
 def ours(stream: bytes) -> Any:
     """Return the result of our reader."""
-    (change,) = [found for found in StreamReader(Tables()).feed(stream) if isinstance(found, Change)]
+    (change,) = [answer for answer in StreamReader(Tables()).feed(stream) if isinstance(answer, Change)]
     return change.after["c"]
 
 
 def our_rows(stream: bytes) -> list[dict[str, Any]]:
     """Return the row of each record of a row, as our reader has them: of an update two."""
-    found: list[dict[str, Any]] = []
+    rows: list[dict[str, Any]] = []
     for change in StreamReader(Tables()).feed(stream):
         if isinstance(change, Change):
-            found += [dict(side) for side in (change.before, change.after) if side]
-    return found
+            rows += [dict(side) for side in (change.before, change.after) if side]
+    return rows
 
 
 def random_stream(dice: random.Random, rows: int) -> bytes:
@@ -191,12 +191,12 @@ def compare_rows(vendor: Vendor, stream: bytes, kinds: dict[str, str]) -> tuple[
     if len(mine) != len(theirs):
         return 0, [f"a stream has {len(mine)} rows of ours, {len(theirs)} of theirs"]
     same, differ = 0, list[str]()
-    for at, (one, other) in enumerate(zip(mine, theirs, strict=True)):
+    for at, (our_row, their_row) in enumerate(zip(mine, theirs, strict=True)):
         for name, kind in kinds.items():
-            if alike(kind, one[name], other[name]):
+            if means_same(kind, our_row[name], their_row[name]):
                 same += 1
             else:
-                differ.append(f"row {at}, {kind}: ours {one[name]!r}, theirs {other[name]!r}")
+                differ.append(f"row {at}, {kind}: ours {our_row[name]!r}, theirs {their_row[name]!r}")
     return same, differ
 
 
@@ -205,7 +205,7 @@ def captured() -> bytes:
     return b"".join(bytes.fromhex(record["hex"]) for record in json.loads(CAPTURED.read_text("utf-8")))
 
 
-def alike(declared: str, mine: Any, theirs: str | None) -> bool:
+def means_same(declared: str, mine: Any, theirs: str | None) -> bool:
     """Return whether both mean the same; texts of times differ in form only."""
     if mine is None or theirs is None:
         return mine is theirs
@@ -236,7 +236,7 @@ def compare(vendor: Vendor) -> tuple[int, list[str]]:
         except Exception as fault:  # an exception of Java is its result for the value
             differ.append(f"{declared}: ours {mine!r}, theirs fails: {_cause(fault)}")
             continue
-        if alike(declared, mine, theirs):
+        if means_same(declared, mine, theirs):
             same += 1
         else:
             differ.append(f"{declared}: ours {mine!r}, theirs {theirs!r}")
@@ -261,18 +261,18 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="tests.gbase.vendor", description="The vendor beside us.")
     parser.add_argument("--seed", type=int, default=1, help="of the random rows (1)")
     parser.add_argument("--rows", type=int, default=400, help="how many of them (400)")
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     if find_spec("jpype") is None:
         print("SKIPPED: the extra informix (jpype1) is not installed")
         return
     import jpype
 
     try:
-        found = jars("informix")
+        driver_jars = jars("informix")
     except Skipped as reason:
         print(f"SKIPPED: {reason}")
         return
-    jdbc._start(jpype, found)
+    jdbc._start(jpype, driver_jars)
     names = VENDORS["informix"]
     read = jpype.JClass(names.smart_blob).class_.getMethod(
         "IfxLoRead", jpype.JInt.class_, jpype.JArray(jpype.JByte).class_, jpype.JInt.class_
@@ -283,20 +283,20 @@ def main() -> None:
     same, differ = compare(vendor)
     streams = (
         (captured(), {"c1": "integer"}),  # c2: it reads no size whose low byte comes first, as GBase has them
-        (random_stream(random.Random(given.seed), given.rows), WIDE),
+        (random_stream(random.Random(arguments.seed), arguments.rows), WIDE),
     )
     new = 0
     for line in differ:
-        why = KNOWN.get(re.split("[ (:]", line)[0], "")
+        why = KNOWN_DIFFERENCES.get(re.split("[ (:]", line)[0], "")
         new += not why
         print(f"  {line}{why and f' ({why})'}")
-    known = len(differ) - new
+    explained = len(differ) - new
     for stream, kinds in streams:
-        more, unlike = compare_rows(vendor, stream, kinds)
-        same, new = same + more, new + len(unlike)
+        same_in_stream, unlike = compare_rows(vendor, stream, kinds)
+        same, new = same + same_in_stream, new + len(unlike)
         for line in unlike[:20]:
             print(f"  {line}")
-    print(f"RUN: {same} values and records alike, {known} known to differ, {new} not explained")
+    print(f"RUN: {same} values and records alike, {explained} known to differ, {new} not explained")
 
 
 if __name__ == "__main__":

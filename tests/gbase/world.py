@@ -87,60 +87,60 @@ class World:
             self.end(self.open[0], keep=True)
 
     def begin(self) -> Open:
-        taken = {known.number for known in self.open}
+        taken = {transaction.number for transaction in self.open}
         number = next(n for n in range(1, 9) if n not in taken)  # a slot that is used again
         sequence = self.sequence()
         self.server.happen(sequence, write_head(BeginTx(sequence, number, self.seconds, 1)))
-        known = Open(number, sequence)
-        self.open.append(known)
-        return known
+        transaction = Open(number, sequence)
+        self.open.append(transaction)
+        return transaction
 
-    def change(self, known: Open, name: str | None = None, key: int | None = None) -> None:
+    def change(self, transaction: Open, name: str | None = None, key: int | None = None) -> None:
         """A row is inserted, updated or deleted, unless somebody is in the way."""
         name = name or self.draw.choice(self.names)
         key = key or self.draw.randrange(1, 12)
         if name in self.locked or any(
-            key in other.touches(name) for other in self.open if other is not known
+            key in rival.touches(name) for rival in self.open if rival is not transaction
         ):
             return
         if self.reading is not None and self.reading[0] == name and key <= self.reading[1]:
             return  # a row that was read repeatably stays as it is
-        held = self._held(known, name, key)
-        value = None if held is not None and self.draw.random() < 0.4 else f"v{self.records}"
-        known.changes.append((name, key, value))
+        current_value = self._current_value(transaction, name, key)
+        value = None if current_value is not None and self.draw.random() < 0.4 else f"v{self.records}"
+        transaction.changes.append((name, key, value))
         if name not in self.server.full_rows:  # what is logged then cannot be captured
             self.sequence()
             return
         number = self.names.index(name) + 1
-        if held is not None and value is not None:
-            self._row(Number.UPDBEF, known, number, key, held)
-            self._row(Number.UPDAFT, known, number, key, value)
+        if current_value is not None and value is not None:
+            self._row(Number.UPDBEF, transaction, number, key, current_value)
+            self._row(Number.UPDAFT, transaction, number, key, value)
         elif value is not None:
-            self._row(Number.INSERT, known, number, key, value)
+            self._row(Number.INSERT, transaction, number, key, value)
         else:
-            self._row(Number.DELETE, known, number, key, str(held))
+            self._row(Number.DELETE, transaction, number, key, str(current_value))
 
-    def _held(self, known: Open, name: str, key: int) -> str | None:
-        mine = [value for table, k, value in known.changes if (table, k) == (name, key)]
+    def _current_value(self, transaction: Open, name: str, key: int) -> str | None:
+        mine = [value for table, k, value in transaction.changes if (table, k) == (name, key)]
         return mine[-1] if mine else self.tables[name].get(key)
 
-    def _row(self, kind: Number, known: Open, number: int, key: int, value: str) -> None:
+    def _row(self, kind: Number, transaction: Open, number: int, key: int, value: str) -> None:
         sequence = self.sequence()
         image = self.server.schema(self.names[0]).write((key, value))
-        self.server.happen(sequence, write_row(kind, RowHead(sequence, known.number, number, 0), image))
+        self.server.happen(sequence, write_row(kind, RowHead(sequence, transaction.number, number, 0), image))
 
-    def end(self, known: Open, *, keep: bool) -> None:
-        self.open.remove(known)
+    def end(self, transaction: Open, *, keep: bool) -> None:
+        self.open.remove(transaction)
         sequence = self.sequence()
         if not keep:
-            self.server.happen(sequence, write_head(RbTx(sequence, known.number)))
+            self.server.happen(sequence, write_head(RbTx(sequence, transaction.number)))
             return
-        for name, key, value in known.changes:
+        for name, key, value in transaction.changes:
             if value is None:
                 del self.tables[name][key]
             else:
                 self.tables[name][key] = value
-        self.server.happen(sequence, write_head(CommTx(sequence, known.number, self.seconds)))
+        self.server.happen(sequence, write_head(CommTx(sequence, transaction.number, self.seconds)))
 
     # --- the port
 
@@ -164,7 +164,7 @@ class World:
         elif "sysconstraints" in statement:
             yield (1, *[0] * 15)
         elif "systrans" in statement:
-            yield (min((known.began >> 32 for known in self.open), default=None),)
+            yield (min((transaction.began >> 32 for transaction in self.open), default=None),)
         elif "min(uniqid)" in statement:
             yield (self.server.oldest >> 32,)
         elif "utc_current" in statement:
@@ -176,12 +176,12 @@ class World:
             yield from self._rows(statement)
 
     def _rows(self, statement: str) -> Iterator[Row]:
-        found = re.search(r'from "(\w+)"\.(\w+)$', statement)
-        assert found is not None, statement
-        (name,) = (n for n in self.names if n.endswith(f":{found[1]}.{found[2]}"))
+        match = re.search(r'from "(\w+)"\.(\w+)$', statement)
+        assert match is not None, statement
+        (name,) = (n for n in self.names if n.endswith(f":{match[1]}.{match[2]}"))
         for key in range(1, 12):
-            for known in [known for known in self.open if key in known.touches(name)]:
-                self.end(known, keep=self.draw.random() < 0.8)  # we wait for the writer of the row
+            for transaction in [transaction for transaction in self.open if key in transaction.touches(name)]:
+                self.end(transaction, keep=self.draw.random() < 0.8)  # we wait for the writer of the row
             if "set isolation to repeatable read" in self.statements:
                 self.reading = name, key
             if key in self.tables[name]:
@@ -190,10 +190,10 @@ class World:
 
     def lock(self, table: str) -> None:
         owner, name = table.replace('"', "").split(".")
-        (found,) = (n for n in self.names if n.endswith(f":{owner}.{name}"))
-        for known in [known for known in self.open if known.touches(found)]:
-            self.end(known, keep=True)
-        self.locked.add(found)
+        (full_name,) = (n for n in self.names if n.endswith(f":{owner}.{name}"))
+        for transaction in [transaction for transaction in self.open if transaction.touches(full_name)]:
+            self.end(transaction, keep=True)
+        self.locked.add(full_name)
 
 
 class Link:

@@ -6,7 +6,7 @@ import gc
 import time
 from collections.abc import Callable
 
-MOST = 2.6  # times the CPU time for twice the input
+MAX_GROWTH = 2.6  # times the CPU time for twice the input
 FLOOR = 0.03  # CPU seconds: work that takes less is too short to be compared
 _TRIES = 5  # measurements of a pair of sizes, because the machine may be busy
 
@@ -42,6 +42,6 @@ def growth(prepare: Callable[[int], Work], size: int) -> float:
         if large < FLOOR:
             return 1.0
         small = min(small, cpu(prepare(size)))
-        if large <= MOST * small:
+        if large <= MAX_GROWTH * small:
             break
     return large / small

@@ -55,13 +55,13 @@ Current = dict[tuple[str, QueryKey], list[tuple[str | None, ...]]]
 @st.composite
 def current_rows(draw: st.DrawFn) -> Current:
     """Return the current rows of some objects: mostly one, sometimes none or several."""
-    found: Current = {}
+    current: Current = {}
     for table in TABLES:
         for key in range(3):
             rows = st.tuples(*(CELLS[column.name] for column in table.data))
-            some = st.lists(rows, min_size=1, max_size=draw(st.sampled_from((1, 1, 1, 2))))
-            found[table.name, (key,)] = draw(st.one_of(some, some, some, st.just([])))
-    return found
+            answers = st.lists(rows, min_size=1, max_size=draw(st.sampled_from((1, 1, 1, 2))))
+            current[table.name, (key,)] = draw(st.one_of(answers, answers, answers, st.just([])))
+    return current
 
 
 ROWS = st.tuples(

@@ -22,7 +22,7 @@ from eventlog.web.receiver.receiver import Receiver
 from eventlog.web.server import HttpReply, Request
 from eventlog.xds.settings import XdsSettings
 from tests.columnar.test_parity import as_rows
-from tests.growth import MOST, Work, growth
+from tests.growth import MAX_GROWTH, Work, growth
 from tests.receiver.conftest import nds
 
 pytestmark = pytest.mark.quick
@@ -41,8 +41,8 @@ def repeated_member(size: int) -> Work:
 def child_values(size: int) -> Work:
     before = (tuple(f"before {n}" for n in range(size)),)
     after = (tuple(f"after {n}" for n in range(size)),)
-    known, found = digest(USR.data, before).hex(), digest(USR.data, after).hex()
-    change = PolledChange("idu=1", "hash", found, after, True, known, dump(USR, before), False)
+    old_hash, new_hash = digest(USR.data, before).hex(), digest(USR.data, after).hex()
+    change = PolledChange("idu=1", "hash", new_hash, after, True, old_hash, dump(USR, before), False)
     return lambda: step_of("usr", USR, change, keep=dump)
 
 
@@ -93,11 +93,11 @@ def object_page() -> Iterator[Callable[[int], Work]]:
     ],
 )
 def test_twice_the_input_takes_twice_the_time(prepare: Callable[[int], Work], size: int) -> None:
-    assert growth(prepare, size) < MOST
+    assert growth(prepare, size) < MAX_GROWTH
 
 
 def test_an_object_page_of_twice_the_values_takes_twice_the_time(object_page: Callable[[int], Work]) -> None:
-    assert growth(object_page, 4_000) < MOST
+    assert growth(object_page, 4_000) < MAX_GROWTH
 
 
 def test_the_repeated_member_is_named() -> None:

@@ -17,8 +17,8 @@ from eventlog.core.tables import Tables
 from eventlog.web.receiver.archive import Archive
 from eventlog.web.receiver.receiver import Receiver
 from eventlog.web.server import Request
-from tests.core import test_linear_time as known
-from tests.growth import MOST, Work, growth
+from tests.core import test_linear_time as linear
+from tests.growth import MAX_GROWTH, Work, growth
 from tests.receiver.conftest import nds
 
 pytestmark = pytest.mark.nightly
@@ -37,8 +37,8 @@ NONE = Tables()
 def change(number: int, op: Op, *fields: Field, idu: int = 1, at: int = 0) -> Change:
     key = (("idu", idu),)
     fact = f"{20240501000000000 + at:017}{number:018}"
-    own = Field("idu", *((idu, idu) if op is Op.UPDATE else (eventlog.ABSENT, idu)))
-    return Change(op, "indirect", "usr", key, (own, *fields), fact, f"{number}", "2024-05-01T00:00:00Z")
+    key_field = Field("idu", *((idu, idu) if op is Op.UPDATE else (eventlog.ABSENT, idu)))
+    return Change(op, "indirect", "usr", key, (key_field, *fields), fact, f"{number}", "2024-05-01T00:00:00Z")
 
 
 def many_objects(size: int) -> list[Change]:
@@ -50,7 +50,7 @@ def one_object(size: int) -> list[Change]:
 
 
 def one_transaction(size: int) -> list[Change]:
-    return [one._replace(transaction="1") for one in one_object(size)]
+    return [object_change._replace(transaction="1") for object_change in one_object(size)]
 
 
 def many_values(size: int) -> list[Change]:
@@ -94,39 +94,39 @@ def test_formats(tmp_path: Path, form: str, shape: Callable[[int], list[Change]]
 
         return read
 
-    assert growth(writing, 8_000) < MOST
+    assert growth(writing, 8_000) < MAX_GROWTH
     writing(8_000)()
-    assert growth(reading, 8_000) < MOST
+    assert growth(reading, 8_000) < MAX_GROWTH
 
 
 def text_cases(pieces: list[str], befores: list[str], behinds: list[str]) -> Iterator[tuple[str, str, str]]:
     return product(pieces, befores, behinds)
 
 
-@pytest.mark.parametrize("name", known.TEXTS)
+@pytest.mark.parametrize("name", linear.TEXTS)
 def test_texts(name: str) -> None:
-    for piece, before, behind in text_cases(known.PIECES, known.BEFORE, ["", "x"]):
-        assert grows(known.TEXTS[name], before, piece, behind, 1 << 16) < MOST, (before, piece, behind)
+    for piece, before, behind in text_cases(linear.PIECES, linear.BEFORE, ["", "x"]):
+        assert grows(linear.TEXTS[name], before, piece, behind, 1 << 16) < MAX_GROWTH, (before, piece, behind)
 
 
 @pytest.mark.parametrize(
-    ("read", "pieces"), [(known.read_csv, known.ROWS), (known.read_json_lines, known.LINES)]
+    ("read", "pieces"), [(linear.read_csv, linear.ROWS), (linear.read_json_lines, linear.LINES)]
 )
-def test_rows_and_lines(read: known.Read, pieces: list[str]) -> None:
+def test_rows_and_lines(read: linear.Read, pieces: list[str]) -> None:
     for piece, before, behind in text_cases(pieces, ["", '"', '{"a":"', "["], ["", '"', '"}\n1,2\n']):
-        assert grows(read, before, piece, behind, 1 << 16) < MOST, (before, piece, behind)
+        assert grows(read, before, piece, behind, 1 << 16) < MAX_GROWTH, (before, piece, behind)
 
 
-@pytest.mark.parametrize("door", known.DOORS)
+@pytest.mark.parametrize("door", linear.DOORS)
 def test_documents(door: str) -> None:
-    for before, piece, behind in known.DOCUMENTS:
-        assert grows(known.DOORS[door], before, piece, behind, 1 << 18) < MOST, (before, piece, behind)
+    for before, piece, behind in linear.DOCUMENTS:
+        assert grows(linear.DOORS[door], before, piece, behind, 1 << 18) < MAX_GROWTH, (before, piece, behind)
 
 
-def grows(read: known.Read, before: str, piece: str, behind: str, size: int) -> float:
+def grows(read: linear.Read, before: str, piece: str, after: str, size: int) -> float:
     def prepare(size: int) -> Work:
-        text = before + piece * (size // len(piece)) + behind
-        return lambda: known.attempt(read, text)
+        text = before + piece * (size // len(piece)) + after
+        return lambda: linear.attempt(read, text)
 
     return growth(prepare, size)
 
@@ -178,7 +178,7 @@ def test_pages_of_the_receiver(page: str, documents: Callable[[int], list[bytes]
             answer(Request("POST", "/", body=document))
         return lambda: answer(Request("GET", page, query={"association": "idu=1,table=usr"}))
 
-    assert growth(prepare, 3_000) < MOST
+    assert growth(prepare, 3_000) < MAX_GROWTH
 
 
 @pytest.mark.parametrize("documents", [several_events, several_attributes, several_values])
@@ -187,4 +187,4 @@ def test_a_document_that_comes(documents: Callable[[int], list[bytes]]) -> None:
         answer = Receiver(Archive(":memory:"), lambda: "2025-03-23 10:57:19.000")
         return lambda: [answer(Request("POST", "/", body=document)) for document in documents(size)]
 
-    assert growth(prepare, 3_000) < MOST
+    assert growth(prepare, 3_000) < MAX_GROWTH

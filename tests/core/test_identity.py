@@ -61,8 +61,8 @@ def spellings(draw: st.DrawFn, values: tuple[str, str]) -> Spelling:
     texts = []
     for column, value in draw(st.permutations(pairs)):
         quoted = tablekey.quote(value)
-        more = draw(st.booleans()) and quoted == value
-        texts.append(f"{column}=" + (f'"{value}"' if more else quoted))
+        adds_quotes = draw(st.booleans()) and quoted == value
+        texts.append(f"{column}=" + (f'"{value}"' if adds_quotes else quoted))
     return draw(cased(name)), "+".join(texts)
 
 
@@ -96,8 +96,8 @@ def test_names_of_objects(name: str, key: str, found: Spelling) -> None:
 
 def entries_of(drawn: list[tuple[int, Spelling, str]]) -> list[Entry]:
     return [
-        Entry(at, "N", kind, TIME, None, *spelled, "fname", "old", text)
-        for at, (kind, spelled, text) in enumerate(drawn, 1)
+        Entry(at, "N", kind, TIME, None, *spelling, "fname", "old", text)
+        for at, (kind, spelling, text) in enumerate(drawn, 1)
     ]
 
 
@@ -207,14 +207,14 @@ key = ["IDU"]
 columns = { IDU = "number(10)", FNAME = "varchar2(64)", MGR = "number(10)", "Odd" = "varchar2(9)" }
 references = { MGR = "INDIRECT.USR" }
 """)
-SPELLED: list[tuple[str, str, str, str]] = [
+EXPECTED_NAMES: list[tuple[str, str, str, str]] = [
     ("usr", "idu=1", "usr", "idu=1,table=usr,schema=indirect"),
     ("USR", "IDU=1", "USR", "IDU=1,table=USR,schema=INDIRECT"),
     ("indirect.usr", "IDU=1", "usr", "idu=1,table=usr,schema=indirect"),
 ]
 
 
-@pytest.mark.parametrize(("name", "key", "class_name", "association"), SPELLED)
+@pytest.mark.parametrize(("name", "key", "class_name", "association"), EXPECTED_NAMES)
 def test_plain_names_that_a_catalogue_keeps_in_capitals_are_written_as_the_trigger_writes_them(
     name: str, key: str, class_name: str, association: str
 ) -> None:

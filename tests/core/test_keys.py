@@ -29,11 +29,11 @@ columns = { a = "integer", b = "integer" }
 HEADER = "record_id,event_type,table_name,table_key,column_name,old_value,new_value\n"
 
 
-def convert(folder: Path, *rows: str, **given: Any) -> tuple[str, list[str]]:
+def convert(folder: Path, *rows: str, **options: Any) -> tuple[str, list[str]]:
     """Return the documents of some rows, and why rows are refused."""
     log = HEADER + "".join(f"{number},{row}\n" for number, row in enumerate(rows, 1))
     current = {"t": "k,small,big,n\n1,5,6,7.50\n", "d": "k,a\n1.5,x\n", "m": "a,b\n1,2\n"}
-    written, refused = run_convert(folder, "log", "xds", log, tables=TABLES, current=current, **given)
+    written, refused = run_convert(folder, "log", "xds", log, tables=TABLES, current=current, **options)
     return written, [bad.reason for bad in refused]
 
 

@@ -35,15 +35,15 @@ multivalued = ["usr_phone.phoneno"]
 """
 
 
-def leaving(text: str, table: str) -> set[str]:
+def published_columns(text: str, table: str) -> set[str]:
     return {column.name for column in tablesfile.read(text).get(table).columns.values() if column.leaves}
 
 
-def outcomes(folder: Path, text: str, rows: list[str], **given: Any) -> tuple[str, list[str]]:
+def outcomes(folder: Path, text: str, rows: list[str], **options: Any) -> tuple[str, list[str]]:
     """Return the content of the documents of some rows, and the reasons of refused ones."""
     header = "record_id,event_type,table_name,table_key,column_name,old_value,new_value\n"
     log = header + "".join(f"{number},{row}\n" for number, row in enumerate(rows, 1))
-    written, refused = run_convert(folder, "log", "xds", log, tables=tablesfile.read(text), **given)
+    written, refused = run_convert(folder, "log", "xds", log, tables=tablesfile.read(text), **options)
     return written, [bad.reason for bad in refused]
 
 
@@ -86,17 +86,17 @@ def test_no_spelling_of_the_table_makes_it_one_that_has_no_lists(tmp_path: Path,
 def test_a_list_holds_for_each_name_of_a_views_column(entry: str) -> None:
     column = "sv_pw" if entry.lower().endswith("pw") else "fk_mv__idg__mbr_of"
     everything = {"pk_idu", "sv_pw", "fk_mv__idg__mbr_of", "fname"}
-    assert leaving(f'{VIEW}withhold = ["{entry}"]', "people") == everything - {column}
-    assert leaving(f'{VIEW}publish = ["{entry}"]', "people") == {"pk_idu", column}
+    assert published_columns(f'{VIEW}withhold = ["{entry}"]', "people") == everything - {column}
+    assert published_columns(f'{VIEW}publish = ["{entry}"]', "people") == {"pk_idu", column}
 
 
 def test_what_a_child_withholds_its_parent_withholds() -> None:
     child = '[tables.usr_phone]\ncolumns = { idu = "integer", phoneno = "text", pin = "text" }\n'
     for lists in ("withhold = ['pin']", "publish = ['phoneno']", "schema = 'hr'\nwithhold = ['PIN']"):
-        found = leaving(FAMILY + child + lists, "usr")
+        found = published_columns(FAMILY + child + lists, "usr")
         assert found == {"idu", "fname", "usr_phone.phoneno"}
     parents = FAMILY.replace("multivalued", "withhold = ['usr_phone.pin']\nmultivalued")
-    assert leaving(parents + child + "publish = ['phoneno', 'pin']", "usr") == found
+    assert published_columns(parents + child + "publish = ['phoneno', 'pin']", "usr") == found
 
 
 def test_entries_that_are_no_columns() -> None:

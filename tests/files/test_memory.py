@@ -61,8 +61,8 @@ def read(path: Path, shape: str = "rows", container: str = "") -> tuple[int, int
     """Return the whole and the refused records, the most memory in MiB, and the reasons."""
     command = [sys.executable, "-c", READ, shape, container, str(path)]
     reported = subprocess.run(command, capture_output=True, text=True, check=True)
-    whole, refused, most = map(int, reported.stdout.split())
-    return whole, refused, most, reported.stderr
+    whole_count, refused, max_mib = map(int, reported.stdout.split())
+    return whole_count, refused, max_mib, reported.stderr
 
 
 def _parquet(path: Path, columns: dict[str, Any], **options: Any) -> None:

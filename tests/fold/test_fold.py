@@ -45,8 +45,8 @@ currents = st.dictionaries(
 
 def entries_of(drawn: list[tuple[int, str, str, str | None, str | None]]) -> list[Entry]:
     return [
-        Entry(at * 3 + 1, "N", kind, TIME, None, "t", key, column, old, new)
-        for at, (kind, key, column, old, new) in enumerate(drawn)
+        Entry(at * 3 + 1, "N", kind, TIME, None, "t", key, column, old_value, new_value)
+        for at, (kind, key, column, old_value, new_value) in enumerate(drawn)
     ]
 
 
@@ -179,26 +179,26 @@ def test_a_cut_event_says_the_same_in_parts_that_are_short_enough(
 
 def values_of(event: Event) -> list[tuple[str, str, object]]:
     """Return the values that an event removes and adds, each by itself."""
-    found: list[tuple[str, str, object]] = []
+    values: list[tuple[str, str, object]] = []
     inserts = event.change.op is Op.INSERT and not event.change.current
     for column, before, after in event.change.fields:
         if before is ABSENT and not inserts:
-            found.append((column, "-", "all"))
-        found += [(column, "-", value) for value in scalars(before)]
-        found += [(column, "+", value) for value in scalars(after)]
-    return found
+            values.append((column, "-", "all"))
+        values += [(column, "-", value) for value in scalars(before)]
+        values += [(column, "+", value) for value in scalars(after)]
+    return values
 
 
 def outcomes_of(*entries: Entry, rules: Rules | None = None, now: str | None = None) -> list[Outcome]:
-    held = [("t", "k=9")]
-    planned = plan(entries, TABLES, rules or Rules(), now=now, held_objects=held, answerable=[TABLE])
+    held_objects = [("t", "k=9")]
+    planned = plan(entries, TABLES, rules or Rules(), now=now, held_objects=held_objects, answerable=[TABLE])
     planned.events(lookup_in({"k=1": dict.fromkeys(DATA)}))
     return [planned.outcomes[entry.record_id] for entry in entries]
 
 
-def entry(record_id: int, event_type: int, key: str = "k=1", **more: object) -> Entry:
+def entry(record_id: int, event_type: int, key: str = "k=1", **other_fields: object) -> Entry:
     base = Entry(record_id, "N", event_type, TIME, None, "t", key, "a", "x", "y")
-    return base._replace(**more)  # type: ignore[arg-type]
+    return base._replace(**other_fields)  # type: ignore[arg-type]
 
 
 def test_rows_that_take_no_part_interrupt_nothing() -> None:
@@ -243,9 +243,9 @@ def test_loopback_is_published_where_it_is_allowed() -> None:
 
 
 def reason(of: Entry, rules: Rules | None = None) -> str:
-    (found,) = outcomes_of(of, rules=rules)
-    assert found.fate is Fate.REFUSED
-    return found.reason
+    (outcome,) = outcomes_of(of, rules=rules)
+    assert outcome.fate is Fate.REFUSED
+    return outcome.reason
 
 
 def test_each_fault_of_a_row_is_named() -> None:

@@ -28,15 +28,15 @@ def settings(text: str) -> dict[str, int]:
     return {name.replace("-", "_"): int(value) for name, value in pairs}
 
 
-def events(folder: Path, parts: dict[str, str], **given: Any) -> str:
+def events(folder: Path, parts: dict[str, str], **options: Any) -> str:
     """Return the events of a case, one a line, their documents taken off."""
     current = {"usr": parts["current usr"]} if "current usr" in parts else {}
-    given |= settings(parts.get("settings", ""))
-    text, refused = run_convert(folder, "log", "xds", parts["log"], current=current, **given)
+    options |= settings(parts.get("settings", ""))
+    text, refused = run_convert(folder, "log", "xds", parts["log"], current=current, **options)
     assert refused == []
     check_valid(text)
-    found = [re.fullmatch(r"<nds .*<input>(.*)</input></nds>", line) for line in text.splitlines()]
-    return "".join(f"{match[1]}\n" for match in found if match)
+    matches = [re.fullmatch(r"<nds .*<input>(.*)</input></nds>", line) for line in text.splitlines()]
+    return "".join(f"{match[1]}\n" for match in matches if match)
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.stem)

@@ -70,8 +70,8 @@ def read_queue(
     """Return all that the format answers to one source."""
     records = [Row(where, cells) for where, cells in enumerate(rows, 2)]
     source = Source("q.csv", "q", columns, records)
-    made = LinterSettings(**{"now": NOW, **settings})
-    return list(FORMAT.read([source], LAYOUT if tables is None else tables, made))
+    linter_settings = LinterSettings(**{"now": NOW, **settings})
+    return list(FORMAT.read([source], LAYOUT if tables is None else tables, linter_settings))
 
 
 def only(answers: Iterable[Change | Refused]) -> Change:

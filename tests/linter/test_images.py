@@ -19,9 +19,9 @@ pytestmark = pytest.mark.quick
 
 
 def layout(columns: dict[str, str], **form: str) -> ImageLayout:
-    found = read_layout("t", {"columns": columns, **form})
-    assert found is not None
-    return found
+    image_layout = read_layout("t", {"columns": columns, **form})
+    assert image_layout is not None
+    return image_layout
 
 
 GOLDEN: list[tuple[str, dict[str, str], str, Value]] = [

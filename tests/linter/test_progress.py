@@ -33,7 +33,7 @@ class Queue:
     def __init__(self) -> None:
         self.engine = sa.create_engine("sqlite://", poolclass=sa.StaticPool)
         self.state = START
-        self.said: list[str] = []  # by the last run
+        self.notices: list[str] = []  # by the last run
         with self.engine.begin() as connection:
             types = {"OPER_DATE": "text", "SYSLOG_ADDR": "integer", "EXTDATA": "integer"}
             columns = [f"{name} {types.get(name, 'text')}" for name in NAMES]
@@ -51,35 +51,35 @@ class Queue:
         with self.engine.begin() as connection:
             connection.exec_driver_sql(f"delete from queue where {condition}")
 
-    def read(self, reading: QueueChoices = BIG, most: int | None = None) -> list[str]:
+    def read(self, reading: QueueChoices = BIG, max_answers: int | None = None) -> list[str]:
         """Return the names that a run delivers, which may be stopped; its state is kept as a file
         keeps it.
         """
         with self.engine.connect() as connection:
             reader, waiting = QueueReader(LAYOUT, reading, self.state), rows(connection, "queue", self.state)
             reader.pass_over(waiting.past)
-            answers = list(islice(reader.read(waiting.source), most))
+            answers = list(islice(reader.read(waiting.source), max_answers))
         self.state = load_state(json.loads(json.dumps(dump_state(reader.state))))
         reported = [answer for answer in answers if isinstance(answer, Refused)]
         assert not any(answer.fault for answer in reported), reported
-        self.said = [answer.reason for answer in reported]
+        self.notices = [answer.reason for answer in reported]
         return [str(answer.after["fname"]) for answer in answers if isinstance(answer, Change)]
 
 
 @pytest.fixture
 def queue() -> Iterator[Queue]:
-    with closing(Queue()) as made:
-        yield made
+    with closing(Queue()) as open_queue:
+        yield open_queue
 
 
-def insert(name: str, address: int, transact: int = 5, second: int = 1, **more: Any) -> Cells:
+def insert(name: str, address: int, transact: int = 5, second: int = 1, **other_cells: Any) -> Cells:
     image = bytes.fromhex("01000000") + name.ljust(8).encode()
-    cells = {"SYSLOG_ADDR": address, "TRANSACT_ID": transact, "OPER_DATE": date(second), **more}
+    cells = {"SYSLOG_ADDR": address, "TRANSACT_ID": transact, "OPER_DATE": date(second), **other_cells}
     return operation(2, image, **cells)
 
 
-def commit(address: int, transact: int = 5, second: int = 1, **more: Any) -> Cells:
-    return end(**{"SYSLOG_ADDR": address, "TRANSACT_ID": transact, "OPER_DATE": date(second), **more})
+def commit(address: int, transact: int = 5, second: int = 1, **other_cells: Any) -> Cells:
+    return end(**{"SYSLOG_ADDR": address, "TRANSACT_ID": transact, "OPER_DATE": date(second), **other_cells})
 
 
 def date(second: int) -> str:
@@ -136,9 +136,9 @@ def test_the_byte_order_that_was_found_is_kept(queue: Queue) -> None:
     reading = QueueChoices(now="2026-01-01T00:00:00")
     queue.add(insert("a", 100), commit(110))
     assert queue.read(reading) == ["a"]
-    assert queue.said == [NO_EVIDENCE]
+    assert queue.notices == [NO_EVIDENCE]
     queue.add(insert("b", 120), commit(130))
-    assert (queue.read(reading), queue.said) == (["b"], [])
+    assert (queue.read(reading), queue.notices) == (["b"], [])
 
 
 @pytest.mark.parametrize(
@@ -180,7 +180,7 @@ class Journal:
     def advance(self) -> bool:
         """Go to the next address; whether the journal has room there."""
         self.address += 10
-        taken = [first for made, first, _ in self.open.values() if made < self.generation]
+        taken = [first for generation, first, _ in self.open.values() if generation < self.generation]
         return self.address < min(taken + [self.top] * (self.read_in < self.generation), default=1 << 40)
 
     def wrap(self) -> None:

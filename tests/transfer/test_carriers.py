@@ -38,9 +38,9 @@ LINES = "".join(
 )
 
 
-def run(source: str, target: str, inputs: tuple[str, ...], output: Path, **more: Any) -> list[Refused]:
+def run(source: str, target: str, inputs: tuple[str, ...], output: Path, **job_fields: Any) -> list[Refused]:
     refused: list[Refused] = []
-    job = Job(source, target, inputs, str(output), tables=TABLES, **more)
+    job = Job(source, target, inputs, str(output), tables=TABLES, **job_fields)
     convert(job, Report(refused.append), CLOCK)
     return refused
 

@@ -24,8 +24,8 @@ def rows(path: Path, **layout: str) -> list[object]:
     for source in open_sources([str(path)], Shape.ROWS, None, limits=Limits(**layout)):  # type: ignore[arg-type]
         if isinstance(source, Refused):
             raise EventlogError(source.reason)
-        found = (row.reason if isinstance(row, Refused) else row.cells for row in source.records)
-        return [source.columns, *found]
+        contents = (row.reason if isinstance(row, Refused) else row.cells for row in source.records)
+        return [source.columns, *contents]
     return []
 
 

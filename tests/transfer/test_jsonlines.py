@@ -20,8 +20,8 @@ VALUES = [{"a": 1, "b": {"c": ["}", "{", '"\\']}}, {}, {"x": "]\n["}]
 
 
 def read(text: str) -> list[object]:
-    found = jsonlines.read(BytesIO(text.encode()), "f")
-    return [item.value if isinstance(item, Object) else item.where for item in found]
+    answers = jsonlines.read(BytesIO(text.encode()), "f")
+    return [item.value if isinstance(item, Object) else item.where for item in answers]
 
 
 @pytest.mark.parametrize(

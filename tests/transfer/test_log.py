@@ -212,12 +212,12 @@ def test_a_value_of_64_mebibytes_is_converted_and_a_longer_one_reported(tmp_path
 
 
 def convert_files(
-    tmp_path: Path, *names: str, tables: object = TABLES, **more: object
+    tmp_path: Path, *names: str, tables: object = TABLES, **job_fields: object
 ) -> tuple[str, list[Refused]]:
     refused: list[Refused] = []
     out = tmp_path / "out.xml"
     inputs = tuple(str(tmp_path / name) for name in names)
-    job = Job("log", "xds", inputs, str(out), tables=tables, **more)  # type: ignore[arg-type]
+    job = Job("log", "xds", inputs, str(out), tables=tables, **job_fields)  # type: ignore[arg-type]
     convert(job, Report(refused.append), CLOCK)
     return out.read_text(), refused
 
@@ -441,9 +441,9 @@ def state_of(changes: list[Change]) -> State:
         if change.op is Op.DELETE:
             state[change.key] = {}
             continue
-        held = state.setdefault(change.key, {})
+        values_by_column = state.setdefault(change.key, {})
         for column, before, after in change.fields:
-            values = held.setdefault(column, [])
+            values = values_by_column.setdefault(column, [])
             if change.op is Op.UPDATE and before is ABSENT:
                 values.clear()
             for value in scalars(before):
@@ -452,7 +452,7 @@ def state_of(changes: list[Change]) -> State:
             for value in scalars(after):
                 if value not in values:
                     values.append(value)
-    return {key: {c: v for c, v in held.items() if v} for key, held in state.items()}
+    return {key: {c: v for c, v in values_by_column.items() if v} for key, values_by_column in state.items()}
 
 
 def test_what_a_log_cannot_hold_is_refused_with_the_reason(tmp_path: Path) -> None:
@@ -467,14 +467,14 @@ def test_what_a_log_cannot_hold_is_refused_with_the_reason(tmp_path: Path) -> No
     assert "structured value" in refused[0].reason
 
 
-def outcomes(tmp_path: Path, log: str, **given: object) -> list[tuple[int, str]]:
+def outcomes(tmp_path: Path, log: str, **options: object) -> list[tuple[int, str]]:
     (tmp_path / "log.csv").write_text(log)
-    found: list[tuple[int, str]] = []
-    job = Job("log", "xds", (str(tmp_path / "log.csv"),), tables=TABLES, options=given, clock=CLOCK)
+    fates: list[tuple[int, str]] = []
+    job = Job("log", "xds", (str(tmp_path / "log.csv"),), tables=TABLES, options=options, clock=CLOCK)
     explain(
-        job, Report(lambda bad: None), lambda row, outcome: found.append((row.entry.record_id, outcome.fate))
+        job, Report(lambda bad: None), lambda row, outcome: fates.append((row.entry.record_id, outcome.fate))
     )
-    return sorted(found)
+    return sorted(fates)
 
 
 def test_explain_tells_an_outcome_for_every_row(tmp_path: Path) -> None:

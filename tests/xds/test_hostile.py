@@ -29,7 +29,7 @@ def add(value: str) -> str:
     )
 
 
-def found(text: str | bytes) -> list[str]:
+def outcomes(text: str | bytes) -> list[str]:
     """Return each change by its key, each refusal by its reason."""
     data = text.encode() if isinstance(text, str) else text
     items = read([Source("f", "f", (), [data])], Tables(), XdsFileSettings())
@@ -39,12 +39,12 @@ def found(text: str | bytes) -> list[str]:
 def test_documents_stand_one_behind_another_with_or_without_a_declaration() -> None:
     second = doc(DELETE.format(2), DELETE.format(3))
     text = f"\ufeff{doc(DELETE.format(1))}\n\n<?xml version='1.0'?>\n<!-- c -->{second}"
-    assert found(text) == ["k=1", "k=2", "k=3"]
+    assert outcomes(text) == ["k=1", "k=2", "k=3"]
 
 
 def test_a_declared_code_set_is_obeyed() -> None:
     text = '<?xml version="1.0" encoding="ISO-8859-1"?>' + doc(DELETE.format("ä"))
-    assert found(text.encode("latin-1")) == ["k=ä"]
+    assert outcomes(text.encode("latin-1")) == ["k=ä"]
 
 
 @pytest.mark.parametrize(
@@ -59,20 +59,20 @@ def test_a_declared_code_set_is_obeyed() -> None:
     ],
 )
 def test_a_broken_document_costs_itself(broken: str, reason: str) -> None:
-    first, fault, last = found(doc(DELETE.format(1)) + "\n" + broken + "\n" + doc(DELETE.format(2)))
+    first, fault, last = outcomes(doc(DELETE.format(1)) + "\n" + broken + "\n" + doc(DELETE.format(2)))
     assert (first, last) == ("k=1", "k=2")
     assert fault.startswith("f:document 2 (byte ")
     assert reason in fault
 
 
 def test_a_document_that_is_cut_short_is_reported() -> None:
-    events = found(doc(DELETE.format(1), DELETE.format(2))[:-30])
+    events = outcomes(doc(DELETE.format(1), DELETE.format(2))[:-30])
     assert events[0] == "k=1"
     assert "document 1" in events[-1]
 
 
 def test_cdata_that_looks_like_an_end_does_not_end_a_document() -> None:
-    assert found(doc("<!-- </nds> -->", DELETE.format('"<![CDATA[</nds>]]>x"'))) == ['k="</nds>x"']
+    assert outcomes(doc("<!-- </nds> -->", DELETE.format('"<![CDATA[</nds>]]>x"'))) == ['k="</nds>x"']
 
 
 @pytest.mark.parametrize(
@@ -91,7 +91,7 @@ def test_cdata_that_looks_like_an_end_does_not_end_a_document() -> None:
     ],
 )
 def test_an_event_that_no_row_can_say_is_refused_alone(event: str, reason: str) -> None:
-    first, fault, last = found(doc(DELETE.format(1), event, DELETE.format(2)))
+    first, fault, last = outcomes(doc(DELETE.format(1), event, DELETE.format(2)))
     assert (first, last) == ("k=1", "k=2")
     assert fault.startswith("f:document 1, event 2 ")
     assert reason in fault
@@ -101,7 +101,7 @@ def test_an_event_that_no_row_can_say_is_refused_alone(event: str, reason: str) 
 def test_an_event_of_two_objects_is_refused(name: str) -> None:
     both = "<association>k=1,table=t</association><association>k=2,table=t</association>"
     reason = f"f:document 1, event 1 <{name}> has 2 associations"
-    assert found(doc(f"<{name}>{both}</{name}>", DELETE.format(3))) == [reason, "k=3"]
+    assert outcomes(doc(f"<{name}>{both}</{name}>", DELETE.format(3))) == [reason, "k=3"]
 
 
 def test_a_refused_event_is_kept_as_it_came() -> None:
@@ -116,17 +116,17 @@ def test_a_value_of_64_mebibytes_is_read_and_a_longer_one_refused() -> None:
     def value(size: int) -> str:
         return f'<value type="string">{"x" * size}</value>'
 
-    assert found(doc(add(value(64 << 20)))) == ["k=1"]
-    assert "over the limit" in found(doc(add(value((64 << 20) + 1))))[0]
+    assert outcomes(doc(add(value(64 << 20)))) == ["k=1"]
+    assert "over the limit" in outcomes(doc(add(value((64 << 20) + 1))))[0]
 
 
 def test_depth_and_number_of_elements_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     deep = "<a>" * 100 + "</a>" * 100
-    assert "nested deeper than 64" in found(doc(deep))[0]
+    assert "nested deeper than 64" in outcomes(doc(deep))[0]
     monkeypatch.setattr(xmlparser, "MAX_MARKUP", 50)
-    assert "more than 50 tags and attributes" in found(doc(f"<add>{'<a/>' * 60}</add>"))[0]
+    assert "more than 50 tags and attributes" in outcomes(doc(f"<add>{'<a/>' * 60}</add>"))[0]
 
 
 def test_statuses_tell_no_change() -> None:
-    assert found(doc('<status level="success" type="heartbeat"/>', DELETE.format(1))) == ["k=1"]
-    assert found('<nds dtdversion="1"><output><status level="error">x</status></output></nds>') == []
+    assert outcomes(doc('<status level="success" type="heartbeat"/>', DELETE.format(1))) == ["k=1"]
+    assert outcomes('<nds dtdversion="1"><output><status level="error">x</status></output></nds>') == []

@@ -31,18 +31,18 @@ SECRET = "what only this machine knows"
 
 
 def _changes(data: bytes) -> str:
-    found = list(read([Source("f", "f", (), [data])], Tables(), XdsFileSettings()))
-    for item in found:
+    answers = list(read([Source("f", "f", (), [data])], Tables(), XdsFileSettings()))
+    for item in answers:
         if isinstance(item, Refused):
             raise EventlogError(item.reason)
-    return repr(found)
+    return repr(answers)
 
 
 def _incoming(data: bytes) -> str:
-    found = incoming.read(data)
-    if found.fault:
-        raise EventlogError(found.fault)
-    return repr(found)
+    document = incoming.read(data)
+    if document.fault:
+        raise EventlogError(document.fault)
+    return repr(document)
 
 
 READERS: dict[str, Callable[[bytes], object]] = {

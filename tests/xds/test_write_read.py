@@ -42,9 +42,9 @@ PLAIN = XdsFileSettings()
 
 
 def written(changes: list[Change], settings: XdsSettings = PLAIN) -> bytes:
-    found = list(write(changes, TABLES, settings))
-    assert [item for item in found if isinstance(item, Refused)] == []
-    return b"".join(item for item in found if isinstance(item, bytes))
+    records = list(write(changes, TABLES, settings))
+    assert [item for item in records if isinstance(item, Refused)] == []
+    return b"".join(item for item in records if isinstance(item, bytes))
 
 
 def read_back(text: bytes, size: int = 1 << 20) -> list[Change | Refused]:
@@ -104,7 +104,7 @@ def outcome(work: Callable[[], str]) -> str:
         return str(fault)
 
 
-def one(change: Change, **settings: object) -> str:
+def write_event(change: Change, **settings: object) -> str:
     writer = EventWriter(TABLES, XdsSettings(**settings))  # type: ignore[arg-type]
     return writer.write(change, "e:1")
 
@@ -122,15 +122,15 @@ def test_values_have_the_types_of_their_columns() -> None:
         Field("unknown", ABSENT, 1.5),
     )
     change = Change(Op.INSERT, "hr", "person", (("id", 1), ("name", "x")), fields)
-    assert values(one(change)) == [
+    assert values(write_event(change)) == [
         'type="state">true',
         'type="octet">u7s=',
         'type="time">86400',
         'type="int">5',
         'type="string">1.5',
     ]
-    assert values(one(change, time_syntax=2))[2] == 'type="string">19700102'
-    assert values(one(change, time_syntax=3))[2] == 'type="string">1970-01-02'
+    assert values(write_event(change, time_syntax=2))[2] == 'type="string">19700102'
+    assert values(write_event(change, time_syntax=3))[2] == 'type="string">1970-01-02'
 
 
 def test_a_key_that_nobody_knows_is_named() -> None:
@@ -229,7 +229,7 @@ def test_pretty_documents_keep_their_values() -> None:
     change = Change(
         Op.INSERT, "hr", "person", (("id", 1), ("name", "x")), (Field("note", ABSENT, " a\r\nb "),)
     )
-    text = document([one(change)])
+    text = document([write_event(change)])
     assert indent(text).count("\n") > 5
     assert [essence(c) for c in read_back(indent(text).encode())] == [essence(change)]
 

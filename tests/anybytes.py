@@ -32,11 +32,13 @@ def _reported(chunks: list[bytes]) -> list[tuple[str, str, bytes]]:
 
 def check_split(data: bytes) -> None:
     """Check that all chunks refuse the same, and that only what precedes a fault is read."""
-    whole = _reported([data])
+    at_once = _reported([data])
     pieces = _reported([data[at : at + _PIECE] for at in range(0, len(data), _PIECE)])
-    assert [where for where, reason, _ in whole if reason] == [where for where, reason, _ in pieces if reason]
-    assert {found for found in whole if not found[1]} <= set(pieces)
-    assert not any(b"<!DOCTYPE" in raw for _, reason, raw in whole if not reason)
+    assert [where for where, reason, _ in at_once if reason] == [
+        where for where, reason, _ in pieces if reason
+    ]
+    assert {record for record in at_once if not record[1]} <= set(pieces)
+    assert not any(b"<!DOCTYPE" in raw for _, reason, raw in at_once if not reason)
 
 
 def check_answers(data: bytes) -> None:
@@ -71,8 +73,8 @@ def check_csv(data: bytes) -> None:
         for cells in sound:
             writer.write(cells)
         if len(columns) > 1:  # a single null would be a blank line
-            _, again = csv.read(io.BytesIO(out.getvalue()), "f")
-            assert [row.cells for row in again if isinstance(row, Row)] == sound
+            _, reread_rows = csv.read(io.BytesIO(out.getvalue()), "f")
+            assert [row.cells for row in reread_rows if isinstance(row, Row)] == sound
 
 
 def check_json_lines(data: bytes) -> None:
@@ -80,11 +82,11 @@ def check_json_lines(data: bytes) -> None:
     reported = list(jsonlines.read(io.BytesIO(data), "f"))
     arrays = any(line.lstrip().startswith(b"[") for line in data.split(b"\n"))  # known by their elements
     if not arrays:
-        assert _without_blanks(b"".join(found.raw or b"" for found in reported)) == _without_blanks(data)
-    lines = [jsonlines.dump_line(found.value) for found in reported if isinstance(found, Object)]
+        assert _without_blanks(b"".join(record.raw or b"" for record in reported)) == _without_blanks(data)
+    lines = [jsonlines.dump_line(record.value) for record in reported if isinstance(record, Object)]
     flat = [line for line in lines if not line.startswith(b"[")]
-    again = jsonlines.read(io.BytesIO(b"".join(flat)), "f")
-    assert [found.raw for found in again if isinstance(found, Object)] == flat
+    reread = jsonlines.read(io.BytesIO(b"".join(flat)), "f")
+    assert [record.raw for record in reread if isinstance(record, Object)] == flat
 
 
 def _without_blanks(data: bytes) -> bytes:

@@ -59,8 +59,11 @@ def _ends(topic: str, address: str, isolation: str) -> list[int]:
 
     reading = Consumer({"bootstrap.servers": address, "group.id": topic, "isolation.level": isolation})
     try:
-        found = reading.list_topics(topic, timeout=30).topics[topic].partitions
-        return [reading.get_watermark_offsets(TopicPartition(topic, one), 30)[1] for one in sorted(found)]
+        partitions = reading.list_topics(topic, timeout=30).topics[topic].partitions
+        return [
+            reading.get_watermark_offsets(TopicPartition(topic, partition), 30)[1]
+            for partition in sorted(partitions)
+        ]
     finally:
         reading.close()
 

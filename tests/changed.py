@@ -93,7 +93,7 @@ def graph() -> Graph:
             names |= {word for word in words if word.startswith("eventlog")}
             if module.startswith("tests.") and names & {*RUNS_COMMANDS, COMMAND_LINE}:
                 names |= {by_name[first] for word in words if (first := word.split(" ", 1)[0]) in by_name}
-        uses[module] = {known for name in names for known in _prefixes(name) if known in files} - {module}
+        uses[module] = {prefix for name in names for prefix in _prefixes(name) if prefix in files} - {module}
     return uses
 
 

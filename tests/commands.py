@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).parents[1]
-LATER = (  # what commands import when they need it
+LAZY_MODULES = (  # what commands import when they need it
     "alembic.runtime.environment",
     "alembic.script",
     "eventlog.cli.states",
@@ -59,16 +59,16 @@ class Done(NamedTuple):
     stderr: str
 
 
-def environment(**more: str) -> dict[str, str]:
+def environment(**variables: str) -> dict[str, str]:
     """Return our environment, without settings of eventlog."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("EVENTLOG")}
-    return kept | {"PYTHONPATH": f"{ROOT}:{ROOT / 'spark'}"} | more
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("EVENTLOG")}
+    return inherited | {"PYTHONPATH": f"{ROOT}:{ROOT / 'spark'}"} | variables
 
 
 def start(within: Sequence[str] = ()) -> subprocess.Popen[bytes]:
     """Return a parent; `within` are words before those that start it."""
     return subprocess.Popen(
-        [*within, sys.executable, "-c", PARENT, *LATER],
+        [*within, sys.executable, "-c", PARENT, *LAZY_MODULES],
         # Arrow's allocator would have a thread, and a process that forks is to have one only
         env=environment(JE_ARROW_MALLOC_CONF="background_thread:false"),
         stdin=subprocess.PIPE,
@@ -79,9 +79,9 @@ def start(within: Sequence[str] = ()) -> subprocess.Popen[bytes]:
 @cache
 def shared() -> subprocess.Popen[bytes]:
     """Return the parent of all shells of this process without a folder of their own."""
-    made = start()
-    atexit.register(made.communicate)
-    return made
+    parent = start()
+    atexit.register(parent.communicate)
+    return parent
 
 
 class Shell:
@@ -93,11 +93,11 @@ class Shell:
         self._strict = strict
         self._files = folder.parent / f"{folder.name}.files"
         self._files.mkdir(exist_ok=True)
-        self._own = start(within) if within else None
+        self._own_parent = start(within) if within else None
 
-    def run(self, *words: str, stdin: str = "", stdout: str | None = None, **more: str) -> Done:
+    def run(self, *words: str, stdin: str = "", stdout: str | None = None, **variables: str) -> Done:
         """Run `eventlog WORDS`; its output goes to a file of that name if one is given."""
-        parent = self._own or shared()
+        parent = self._own_parent or shared()
         assert parent.stdin is not None
         assert parent.stdout is not None
         files = [str(self._files / name) for name in ("stdin", "stdout", "stderr")]
@@ -105,7 +105,7 @@ class Shell:
             Path(name).write_text(text)
         files[1] = stdout or files[1]
         job = {"words": words, "folder": str(self.folder), "files": files, "strict": self._strict}
-        job |= {"environment": environment(**more)}
+        job |= {"environment": environment(**variables)}
         parent.stdin.write(json.dumps(job).encode() + b"\n")
         parent.stdin.flush()
         code = int(parent.stdout.readline())
@@ -113,5 +113,5 @@ class Shell:
 
     def close(self) -> None:
         """End a parent of its own."""
-        if self._own is not None:
-            self._own.communicate()
+        if self._own_parent is not None:
+            self._own_parent.communicate()

@@ -68,9 +68,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    others = session.config.stash[_LEFT_OUT]
+    left_out = session.config.stash[_LEFT_OUT]
     if hasattr(session.config, "workeroutput"):
-        session.config.workeroutput["left_out"] = dict(others)
+        session.config.workeroutput["left_out"] = dict(left_out)
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -88,8 +88,8 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
 @pytest.fixture(scope="module", params=kafka_brokers.PARAMETERS)
 def brokers(request: pytest.FixtureRequest) -> Iterator[str]:
     """The addresses of each Kafka broker at hand in turn."""
-    with kafka_brokers.addresses(request.param) as found:
-        yield found
+    with kafka_brokers.addresses(request.param) as addresses:
+        yield addresses
 
 
 @pytest.fixture(scope="session")
@@ -109,8 +109,8 @@ def server(request: pytest.FixtureRequest, embedded: Server) -> Iterator[tuple[s
 @pytest.fixture
 def database(server: tuple[str, URL]) -> Iterator[Database]:
     """An empty database on each server at hand."""
-    with temporary_database(*server) as made:
-        yield made
+    with temporary_database(*server) as empty_database:
+        yield empty_database
 
 
 @pytest.fixture
@@ -124,9 +124,9 @@ def postgres(embedded: Server) -> Iterator[Database]:
 @pytest.fixture
 def engine(database: Database) -> Iterator[Engine]:
     """An engine on an empty database of each server at hand."""
-    made = database.engine()
-    yield made
-    made.dispose()
+    own_engine = database.engine()
+    yield own_engine
+    own_engine.dispose()
 
 
 @pytest.fixture

@@ -56,14 +56,14 @@ def _docker_answers() -> bool:
 
 _NAMED = _from_environment()
 _CONTAINERS = ("PostgreSQL container", "MySQL container", "Oracle container")
-_WANTED = _docker_answers() or bool(os.environ.get("EVENTLOG_TEST_ALL"))
-AT_HAND = (EMBEDDED, *_NAMED, *(_CONTAINERS if _WANTED else ()))
+_WITH_CONTAINERS = _docker_answers() or bool(os.environ.get("EVENTLOG_TEST_ALL"))
+AT_HAND = (EMBEDDED, *_NAMED, *(_CONTAINERS if _WITH_CONTAINERS else ()))
 PARAMETERS = [pytest.param(name, marks=() if name == EMBEDDED else pytest.mark.servers) for name in AT_HAND]
 
 
 def summary() -> str:
     """Return one line: what the tests run on, and what not."""
-    missing = "" if _WANTED else f"; no {', '.join(_CONTAINERS)}, for no Docker engine answers"
+    missing = "" if _WITH_CONTAINERS else f"; no {', '.join(_CONTAINERS)}, for no Docker engine answers"
     return f"databases: {', '.join(AT_HAND)}{missing}"
 
 

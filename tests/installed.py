@@ -50,8 +50,8 @@ class Installation:
         self.python = folder / "bin" / "python"
         self._empty = folder / "empty"
         self._empty.mkdir()
-        with zipfile.ZipFile(wheel) as held:
-            held.extractall(self.site)
+        with zipfile.ZipFile(wheel) as archive:
+            archive.extractall(self.site)
         for name, path in packages.items():
             (self.site / name).symlink_to(path)
 
@@ -68,26 +68,30 @@ class Installation:
 
 def everything() -> dict[str, Path]:
     """Return all installed packages, except what an editable install of ours added."""
-    found = (_entries(known) for known in metadata.distributions() if "eventlog" not in known.name)
-    return {name: path for entries in found for name, path in entries}
+    all_entries = (
+        _entries(distribution)
+        for distribution in metadata.distributions()
+        if "eventlog" not in distribution.name
+    )
+    return {name: path for entries in all_entries for name, path in entries}
 
 
 def without(packages: dict[str, Path], names: tuple[str, ...]) -> dict[str, Path]:
     """Return these packages without some, by the names under which they are imported."""
-    gone = re.compile(rf"({'|'.join(names)})([-_.].*)?", re.IGNORECASE)
-    return {name: path for name, path in packages.items() if not gone.fullmatch(name)}
+    pattern = re.compile(rf"({'|'.join(names)})([-_.].*)?", re.IGNORECASE)
+    return {name: path for name, path in packages.items() if not pattern.fullmatch(name)}
 
 
 def base() -> dict[str, Path]:
     """Return what pip installs with the wheel alone: its requirements, and theirs."""
     reported = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["dependencies"]
-    wanted, found = [Requirement(text) for text in reported], dict[str, Path]()
-    for requirement in wanted:
-        known = metadata.distribution(requirement.name)
-        found |= _entries(known)
-        further = map(Requirement, known.requires or ())
-        wanted += [asked for asked in further if _asks(requirement, asked)]
-    return found
+    requirements, entries = [Requirement(text) for text in reported], dict[str, Path]()
+    for requirement in requirements:
+        distribution = metadata.distribution(requirement.name)
+        entries |= _entries(distribution)
+        further = map(Requirement, distribution.requires or ())
+        requirements += [candidate for candidate in further if _asks(requirement, candidate)]
+    return entries
 
 
 def _asks(requirement: Requirement, further: Requirement) -> bool:
@@ -96,7 +100,7 @@ def _asks(requirement: Requirement, further: Requirement) -> bool:
     return marker is None or any(marker.evaluate({"extra": name}) for name in requirement.extras or {""})
 
 
-def _entries(known: metadata.Distribution) -> Iterator[tuple[str, Path]]:
+def _entries(distribution: metadata.Distribution) -> Iterator[tuple[str, Path]]:
     """Return the entries of a distribution in site-packages: packages, modules, and metadata."""
-    tops = {file.parts[0] for file in known.files or () if file.parts[0] not in ("..", "__pycache__")}
-    return ((top, Path(str(known.locate_file(top)))) for top in tops)
+    tops = {file.parts[0] for file in distribution.files or () if file.parts[0] not in ("..", "__pycache__")}
+    return ((top, Path(str(distribution.locate_file(top)))) for top in tops)

@@ -57,11 +57,11 @@ class MariaServer:
             f"create user eventlog@'%' identified by '{self._password}';\ngrant all on *.* to eventlog@'%';\n"
         )
         (folder / "users.sql").write_text(users)
-        made = self._run(
+        installation = self._run(
             *("mariadb-install-db", "--no-defaults", f"--datadir={self._data}", "--skip-test-db"),
             f"--tmpdir={self._temporary}",  # what begins clears that of others away
         )
-        assert made.wait() == 0, self._reported()
+        assert installation.wait() == 0, self._reported()
         self._server = self._serve(f"--init-file={folder / 'users.sql'}")
 
     @property

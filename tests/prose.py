@@ -97,8 +97,8 @@ def reasons(piece: Prose) -> Iterator[str]:
         yield reason
     plain = _CODE.sub(lambda code: code[1] or "CODE", piece.text)
     for word, pattern in _DENIED.items():
-        if found := pattern.search(plain):
-            yield f"{found[0]!r}: write {DENIED[word]}"
+        if match := pattern.search(plain):
+            yield f"{match[0]!r}: write {DENIED[word]}"
     for paragraph in re.split(r"\n\s*\n", plain):
         for sentence in _SENTENCE.split(" ".join(paragraph.split())):
             words = len(sentence.split())
@@ -139,14 +139,16 @@ def _returns(node: ast.AST) -> bool:
 def messages(text: str) -> Iterator[Prose]:
     """Return the texts of a module that people may see: strings of four words or more, but no statements."""
     tree = ast.parse(text)
-    others = {id(part) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in node.values}
-    others |= {id(_docstring(node)) for node in ast.walk(tree)}
+    skipped_ids = {
+        id(part) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in node.values
+    }
+    skipped_ids |= {id(_docstring(node)) for node in ast.walk(tree)}
     for node in ast.walk(tree):
         if isinstance(node, ast.JoinedStr):
             text = "".join(
                 str(part.value) if isinstance(part, ast.Constant) else "CODE" for part in node.values
             )
-        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in others:
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in skipped_ids:
             text = node.value
         else:
             continue
@@ -177,22 +179,22 @@ def _without_examples(doc: str) -> str:
 
 def _comments(text: str) -> Iterator[Prose]:
     """Return comments; those of following lines are one."""
-    held: list[tuple[int, str]] = []
+    comment_lines: list[tuple[int, str]] = []
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
         if token.type == tokenize.COMMENT and not re.match(
             r"# (noqa|type:|ruff|pragma|fmt)|#!", token.string
         ):
             own_line = not token.line[: token.start[1]].strip()
-            if held and not (own_line and token.start[0] == held[-1][0] + 1):
-                yield _joined(held)
-                held = []
-            held.append((token.start[0], token.string.lstrip("# -")))
-    if held:
-        yield _joined(held)
+            if comment_lines and not (own_line and token.start[0] == comment_lines[-1][0] + 1):
+                yield _joined(comment_lines)
+                comment_lines = []
+            comment_lines.append((token.start[0], token.string.lstrip("# -")))
+    if comment_lines:
+        yield _joined(comment_lines)
 
 
-def _joined(held: list[tuple[int, str]]) -> Prose:
-    return Prose(held[0][0], " ".join(text for _, text in held))
+def _joined(comment_lines: list[tuple[int, str]]) -> Prose:
+    return Prose(comment_lines[0][0], " ".join(text for _, text in comment_lines))
 
 
 def markdown(text: str) -> Iterator[Prose]:
@@ -229,11 +231,11 @@ def files(names: Iterable[str]) -> list[Path]:
 
 def main() -> None:
     """Print all faults, and exit with 1 if there are any."""
-    found = [fault for path in files(sys.argv[1:]) for fault in faults(path)]
-    for path, line, reason in found:
+    all_faults = [fault for path in files(sys.argv[1:]) for fault in faults(path)]
+    for path, line, reason in all_faults:
         print(f"{path}:{line}: {reason}")
-    if found:
-        print(f"{len(found)} places")
+    if all_faults:
+        print(f"{len(all_faults)} places")
         sys.exit(1)
 
 

@@ -38,10 +38,10 @@ class SmallDisk:
         reported = os.statvfs(self.outside)
         return reported.f_bavail * reported.f_frsize // PAGE
 
-    def fill(self, left: int = 0) -> None:
+    def fill(self, free_pages: int = 0) -> None:
         """Leave so many pages free, or as many as there are."""
         with (self.outside / _BALLAST).open("ab", buffering=0) as file, suppress(OSError):
-            while (pages := self.room - left) > 0:  # others may write meanwhile
+            while (pages := self.room - free_pages) > 0:  # others may write meanwhile
                 file.write(bytes(min(pages, _PIECE) * PAGE))
 
     def make_room(self) -> None:
@@ -78,9 +78,9 @@ def small_disk(path: Path, pages: int) -> Iterator[SmallDisk]:
     )
     assert holder.stdout is not None
     try:
-        said = holder.stdout.readline().strip()
-        if said != "mounted":
-            raise NoSmallDisk(said)
+        answer = holder.stdout.readline().strip()
+        if answer != "mounted":
+            raise NoSmallDisk(answer)
         yield SmallDisk(path, holder.pid)
     finally:
         holder.communicate("\n")

@@ -32,7 +32,7 @@ def run_convert(
     out: str = "output",
     current: dict[str, str] | None = None,
     tables: Any = TABLES,
-    **given: Any,
+    **options: Any,
 ) -> tuple[str, list[Refused]]:
     """Return the output of a conversion, and what was refused."""
     path = folder / name
@@ -52,7 +52,7 @@ def run_convert(
         output_container=container,
         tables=tables,
         current=tuple(files),
-        options=given,
+        options=options,
     )
     convert(job, Report(refused.append), CLOCK)
     return output.read_bytes().decode(), refused  # read_text would turn CR into LF

@@ -11,15 +11,17 @@ from pathlib import Path
 from tests.commands import environment
 
 
-def on_a_terminal(folder: Path, *words: str, **more: str) -> bytes:
+def on_a_terminal(folder: Path, *words: str, **variables: str) -> bytes:
     """Return what a command writes to a terminal, output and messages."""
-    known = {"TERM": "xterm"} | more
+    all_variables = {"TERM": "xterm"} | variables
     master, slave = pty.openpty()
     process = subprocess.Popen(
         [sys.executable, "-m", "eventlog", *words],
         cwd=folder,
         env={
-            name: value for name, value in environment(**known).items() if name != "NO_COLOR" or name in more
+            name: value
+            for name, value in environment(**all_variables).items()
+            if name != "NO_COLOR" or name in variables
         },
         stdin=slave,
         stdout=slave,

@@ -47,25 +47,27 @@ def select(config: pytest.Config, items: list[pytest.Item]) -> Counter[str]:
         raise pytest.UsageError(f"no mark of a tier ({', '.join(TIERS)}): {', '.join(without)}")
     tiers = chosen(config)
     named = any("::" in word for word in config.args)  # a test named by its id runs, whatever its tier
-    others = [(item, tier) for item, tier in by_item if tier not in tiers and not named]
+    unchosen = [(item, tier) for item, tier in by_item if tier not in tiers and not named]
     items[:] = [item for item, tier in by_item if tier in tiers or named]
-    config.hook.pytest_deselected(items=[item for item, _ in others])
-    return Counter(str(tier) for _, tier in others)
+    config.hook.pytest_deselected(items=[item for item, _ in unchosen])
+    return Counter(str(tier) for _, tier in unchosen)
 
 
-def left_out(others: Counter[str]) -> str:
+def left_out(counts_by_tier: Counter[str]) -> str:
     """Return one line about the tiers that did not run."""
-    counts = ", ".join(f"{others[tier]} {tier}" for tier in TIERS if others[tier])
+    counts = ", ".join(f"{counts_by_tier[tier]} {tier}" for tier in TIERS if counts_by_tier[tier])
     return f"left out: {counts}; `make test-all` runs all but nightly" if counts else "left out: nothing"
 
 
 def set_examples(tiers: Sequence[str]) -> None:
     """Load the Hypothesis profile of these tiers. Deadlines are off, because tests never judge time."""
     global _share
-    most = max(_EXAMPLES[tier] for tier in tiers)
-    _share = most / _EXAMPLES["long"]
+    max_examples = max(_EXAMPLES[tier] for tier in tiers)
+    _share = max_examples / _EXAMPLES["long"]
     checks = [check for check in HealthCheck if check is not HealthCheck.filter_too_much]
-    settings.register_profile("eventlog", max_examples=most, deadline=None, suppress_health_check=checks)
+    settings.register_profile(
+        "eventlog", max_examples=max_examples, deadline=None, suppress_health_check=checks
+    )
     settings.load_profile("eventlog")
 
 
@@ -82,8 +84,8 @@ def skips(reports: Iterable[pytest.TestReport]) -> list[str]:
 
 def over_limit(reports: Iterable[pytest.TestReport]) -> list[str]:
     """Return a line about the quick tests over the limit that state no reason, if there are any."""
-    slow = [one for one in reports if one.duration > SLOW and one.keywords.keys() & QUICK]
-    open_ones = sorted((one.duration, one.nodeid) for one in slow if "slow" not in one.keywords)
+    slow = [report for report in reports if report.duration > SLOW and report.keywords.keys() & QUICK]
+    open_ones = sorted((report.duration, report.nodeid) for report in slow if "slow" not in report.keywords)
     if not open_ones:
         return []
     seconds, test = open_ones[-1]

@@ -48,9 +48,9 @@ class _Life(NamedTuple):
     object: NamedObject
     object_by_row: Mapping[int, NamedObject]  # by record_id, where rows name it in several ways
     steps: Sequence[Step]
-    ended: bool
-    plain: bool  # every step has content, and has it without the current row
-    single: bool  # all steps are of one operation
+    is_ended: bool  # by a delete
+    is_plain: bool  # every step has content, and has it without the current row
+    has_one_op: bool
     max_changes: int  # values removed or added in one event
 
 
@@ -183,7 +183,7 @@ class Plan:
             dict.fromkeys(
                 Need(life.object.table, life.object.query_key())
                 for life in self._lives
-                if not life.ended and any(step.type > 4 for step in life.steps)
+                if not life.is_ended and any(step.type > 4 for step in life.steps)
             )
         )
 
@@ -191,10 +191,10 @@ class Plan:
         """Return the events in the order in which they leave; afterwards every row has its outcome."""
         events: list[Event] = []
         for life in self._lives:
-            if life.plain and life.single:
+            if life.is_plain and life.has_one_op:
                 self._append_events(events, life, life.steps)
             else:
-                for run in runs(life.steps if life.plain else self._steps_with_content(life, lookup)):
+                for run in runs(life.steps if life.is_plain else self._steps_with_content(life, lookup)):
                     self._append_events(events, life, run)
         events.sort(key=itemgetter(2))
         return events
@@ -227,7 +227,7 @@ class Plan:
         return objects
 
     def add_object(self, object_rows: _ObjectRows, max_changes: int) -> None:
-        """The lives of one object; a row that cannot be understood leaves, and interrupts nothing."""
+        """Add the lives of one object; a row that cannot be understood leaves, and interrupts nothing."""
         of, object_by_row = object_rows.object, object_rows.object_by_row
         by_time = self._rules.handle_future_events
         life: list[Step] = []
@@ -267,7 +267,7 @@ class Plan:
                     self._set_outcome(step, answer)
 
     def _query_back(self, life: _Life, step: Step, lookup: Lookup | None) -> Step | Outcome:
-        if life.ended:
+        if life.is_ended:
             return Outcome(Fate.NO_EFFECT, "its object was deleted later")
         assert lookup is not None
         table = life.object.table
@@ -283,7 +283,7 @@ class Plan:
 
     def _append_events(self, events: list[Event], life: _Life, run: Sequence[Step]) -> None:
         """Add the events of a run: one, or several where it is long."""
-        first, is_plain, max_changes = run[0], life.plain, life.max_changes
+        first, is_plain, max_changes = run[0], life.is_plain, life.max_changes
         of = life.object_by_row[first.place[1]] if life.object_by_row else life.object
         settles = _settled_rows(run)
         name = event_id(self._rules.log_name, settles)

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import closing
+from itertools import combinations
 from typing import Any
 
 import pytest
+from sqlalchemy import event
 from sqlalchemy.engine import Engine
 
 from eventlog.core import tablesfile
@@ -219,6 +221,32 @@ def test_a_column_with_a_default_takes_it_where_nothing_is_supplied(engine: Engi
         (3, "y", None, None),
         (4, "new", "z", 7),
     ]
+
+
+def test_rows_that_supply_different_columns_take_few_statements(engine: Engine) -> None:
+    """Write them together: a statement for each set of columns reads all staged rows each time."""
+    columns = [f"c{number}" for number in range(8)]
+    tables = tablesfile.read(
+        '[tables.usr]\nkey = ["idu"]\ncolumns = { idu = "integer", '
+        + ", ".join(f'{column} = "integer"' for column in columns)
+        + " }\n"
+    )
+    supplied = [dict.fromkeys(chosen, 1) for chosen in combinations(columns, 4)]
+    inserted = (changed(Op.INSERT, number, **dict.fromkeys(columns, 0)) for number in range(len(supplied)))
+    apply(engine, numbered(*inserted), tables=tables)
+    updates = numbered(*(changed(Op.UPDATE, number, **values) for number, values in enumerate(supplied)))
+    statements: list[str] = []
+
+    def note(*call: Any) -> None:
+        statements.append(call[2].strip())
+
+    event.listen(Engine, "before_cursor_execute", note)
+    try:
+        apply(engine, updates, tables=tables, source="updates")
+    finally:
+        event.remove(Engine, "before_cursor_execute", note)
+    assert sum(statement.startswith(("update", "merge")) for statement in statements) < 10
+    assert rows(engine, f"select {' + '.join(columns)} from usr") == [(4,)] * len(supplied)
 
 
 def test_what_is_no_row_of_a_table_is_refused_with_the_reason(engine: Engine) -> None:

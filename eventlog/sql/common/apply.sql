@@ -89,11 +89,11 @@ update {table} set {settings} where {found}
 delete from {table} where {found}
 
 -- apply_insert --
--- Inserts the staged rows of one shape that are not there.
+-- Inserts the staged rows that are not there and lack the same columns.
 insert into {table} ({names})
 select {cells}
 from {stage} s
-where s.inserts = 1 and s.shape = :shape
+where s.row_write = 'w' and s.missing_defaults = :missing_defaults
   and not exists (select 1 from {table} t where {same})
 
 -- stage_fill --

@@ -9,18 +9,20 @@ where source = :source
 set sql_mode = concat(@@sql_mode, ',NO_AUTO_VALUE_ON_ZERO')
 
 -- apply_columns --
--- The columns of a table, and which of them the database computes.
+-- The columns of a table: which the database computes, and which take more than null where nothing is given.
 select column_name as column_name,
-  case when generation_expression <> '' then 1 else 0 end as computed
+  case when generation_expression <> '' then 1 else 0 end as computed,
+  case when column_default is not null and column_default <> 'NULL' or extra like '%auto_increment%'
+    then 1 else 0 end as has_default
 from information_schema.columns
 where table_schema = :schema and table_name = :table_name
 
 -- apply_update --
--- Gives the rows that are there what was staged for them, in the columns of one shape.
+-- Gives the rows that are there what was staged for them.
 update {stage} as s
 straight_join {table} as t on {same}
 set {settings}
-where s.shape = :shape
+where s.row_write = :row_write
 
 -- apply_delete --
 -- Takes the staged rows that leave from a table.
@@ -34,8 +36,9 @@ create temporary table {stage} (
   n integer,
   required integer,
   deletion char(1),
-  inserts integer,
-  shape integer
+  row_write char(1),
+  missing_defaults longtext,
+  mask longtext
 ) as
 select {columns}
 from (select 1 as one) as d

@@ -16,15 +16,17 @@ set constraints all immediate
 set constraints all deferred
 
 -- apply_columns --
--- The columns of a table, and which of them the database computes.
+-- The columns of a table: which the database computes, and which take more than null where nothing is given.
 -- A number that is always generated is computed, unless it is in the key.
 select a.attname as column_name,
   case when a.attgenerated <> '' or (a.attidentity = 'a' and not exists (
     select 1 from pg_catalog.pg_index i where i.indrelid = c.oid and i.indisprimary and a.attnum = any (i.indkey)
-  )) then 1 else 0 end as computed
+  )) then 1 else 0 end as computed,
+  case when a.atthasdef or a.attidentity <> '' or t.typdefault is not null then 1 else 0 end as has_default
 from pg_catalog.pg_attribute a
 join pg_catalog.pg_class c on c.oid = a.attrelid
 join pg_catalog.pg_namespace n on n.oid = c.relnamespace
+join pg_catalog.pg_type t on t.oid = a.atttypid
 where n.nspname = :schema and c.relname = :table_name and a.attnum > 0 and not a.attisdropped
 
 -- apply_empty --
@@ -32,10 +34,10 @@ where n.nspname = :schema and c.relname = :table_name and a.attnum > 0 and not a
 truncate table {table}
 
 -- apply_update --
--- Gives the rows that are there what was staged for them, in the columns of one shape.
+-- Gives the rows that are there what was staged for them.
 update {table} as t set {settings}
 from {stage} as s
-where s.shape = :shape and {same}
+where s.row_write = :row_write and {same}
 
 -- apply_delete --
 -- Takes the staged rows that leave from a table.
@@ -44,18 +46,18 @@ using {stage} as s
 where s.deletion = :deletion and {same}
 
 -- apply_insert --
--- Inserts the staged rows of one shape that are not there.
+-- Inserts the staged rows that are not there and lack the same columns.
 insert into {table} ({names}) overriding system value
 select {cells}
 from {stage} as s
-where s.inserts = 1 and s.shape = :shape
+where s.row_write = 'w' and s.missing_defaults = :missing_defaults
   and not exists (select from {table} as t where {same})
 
 -- stage_make --
 -- Makes a stage, in which columns have the types of the target's.
 create temporary table {stage} on commit delete rows as
 select cast(null as integer) as n, cast(null as integer) as required, cast(null as text) as deletion,
-  cast(null as integer) as inserts, cast(null as integer) as shape, {columns}
+  cast(null as text) as row_write, cast(null as text) as missing_defaults, cast(null as text) as mask, {columns}
 from {table} as t
 with no data
 

@@ -14,6 +14,7 @@ from eventlog.targets.tables.cells import Cells
 from eventlog.targets.tables.table import RowAction, RowChange, RowKey, TableTarget
 
 COUNTED, SILENT = "d", "f"  # how a row leaves: counted as missing if it was not there, or not
+NOTHING = "-"  # that a written row lacks; an empty text is null in Oracle, and equals nothing
 
 
 class Effect:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
-from itertools import compress, repeat
+from itertools import repeat
 from types import NoneType
 from typing import Any
 
@@ -18,11 +18,10 @@ from eventlog.sql.common.dialect import Dialect
 from eventlog.sql.connect import ConnectionLost, DatabaseFailed
 from eventlog.sql.queries import unbound
 from eventlog.targets.tables.cells import Cells
-from eventlog.targets.tables.reduce import COUNTED, SILENT, Effect
+from eventlog.targets.tables.reduce import COUNTED, NOTHING, SILENT, Effect
 from eventlog.targets.tables.table import TableTarget
 
-_STAGE_COLUMNS = ("n", "required", "deletion", "inserts", "shape")
-_NO_SHAPE = -1  # of a row that is only deleted
+_STAGE_COLUMNS = ("n", "required", "deletion", "row_write", "missing_defaults", "mask")
 _COPY_PAUSE = 16  # batches for which a table whose rows were there already is not taken for an empty one
 
 
@@ -33,7 +32,8 @@ class Collision(Exception):
 class Stage:
     """A stage for the effects on one table, from which they are written.
 
-    Rows that supply the same columns have one shape, and are written together.
+    The mask of a row has a digit for each column: whether the row supplies it. One statement for each set of
+    columns would take time with the square of the rows, because each reads the whole stage.
     """
 
     def __init__(self, connection: Connection, dialect: Dialect, target: TableTarget, number: int) -> None:
@@ -42,8 +42,7 @@ class Stage:
         self._dialect = dialect
         self._used = False
         self._paused_batches = 0
-        self._shapes: Sequence[Sequence[int]] = ()  # the columns that the rows of each supply
-        self._inserted_shapes: Iterable[int] = ()
+        self._masks: dict[str, dict[str | None, str]] = {}  # those of "u" and "w", with what each lacks
         self._cells = tuple(f"c{place}" for place in range(len(target.columns)))
         self._holes = {
             "table": target.name,
@@ -51,8 +50,9 @@ class Stage:
             "same": " and ".join(f"t.{self._name(place)} = s.c{place}" for place in target.key),
             "keys": ", ".join(f"s.c{place}" for place in target.key),
         }
-        columns = (f"t.{self._name(place)} as {cell}" for place, cell in enumerate(self._cells))
-        connection.execute(self._statement("stage_make", columns=", ".join(columns)))
+        columns = {f"c{place}": name for place, name in enumerate(target.columns)}
+        column_list = ", ".join(f"t.{dialect.quote(column)} as {name}" for name, column in columns.items())
+        connection.execute(self._statement("stage_make", columns=column_list))
 
     def begin(self) -> None:
         """A transaction of the target begins, and the stage is empty."""
@@ -61,22 +61,21 @@ class Stage:
     def fill(self, effects: Sequence[Effect]) -> None:
         """Stage the effects; raise Collision if two of them are of one row."""
         columns = list(zip(*(effect.cells or self._key_row(effect) for effect in effects), strict=True))
-        shapes = dict[tuple[bool, ...], int]()
-        shape_numbers = [
-            shapes.setdefault(gaps, len(shapes)) if effect.write else _NO_SHAPE
-            for effect, gaps in zip(effects, _gaps(columns, len(effects)), strict=True)
-        ]
-        self._shapes = [[place for place, is_gap in enumerate(gaps) if not is_gap] for gaps in shapes]
-        inserts = [int(effect.write == "w") for effect in effects]
-        self._inserted_shapes = sorted(set(compress(shape_numbers, inserts)))
+        masks = _masks(columns, len(effects))
+        writes = [effect.write for effect in effects]
+        self._masks = {write: {} for write in ("u", "w")}
+        for write, mask in dict.fromkeys(zip(writes, masks, strict=True)):
+            if write:
+                self._masks[write][mask] = self._missing_defaults(mask)
         stage_cells: Sequence[Sequence[Any]] = (
             range(len(effects)),
             [int(effect.requires_row) for effect in effects],
             [effect.deletion for effect in effects],
-            inserts,
-            shape_numbers,
+            writes,
+            [self._masks["w"][m] if write == "w" else "" for write, m in zip(writes, masks, strict=True)],
+            masks,
         )
-        self._load((*_STAGE_COLUMNS, *self._cells), (*stage_cells, *map(_without_gaps, columns)))
+        self._load((*_STAGE_COLUMNS, *self._cells), (*stage_cells, *map(_supplied, columns)))
         if not self._exact and self._run("stage_keys").scalar_one() < len(effects):
             raise Collision
 
@@ -94,13 +93,11 @@ class Stage:
 
     def write(self) -> None:
         """Change the staged rows that are there, and insert those that are not."""
-        for shape, places in enumerate(self._shapes):
-            if settings := self._settings(places):
-                self._run("apply_update", {"settings": settings}, shape=shape)
-        for shape in self._inserted_shapes:
-            places = self._shapes[shape]
-            cells = ", ".join(f"s.c{place}" for place in places)
-            self._run("apply_insert", {"names": self._names(places), "cells": cells}, shape=shape)
+        for write, masks in self._masks.items():
+            if settings := self._settings(masks):
+                self._run("apply_update", {"settings": settings}, row_write=write)
+        for missing_defaults in dict.fromkeys(self._masks["w"].values()):
+            self._insert_written(missing_defaults)
 
     def may_copy(self) -> bool:
         """Return whether new rows may go straight into the table: not if some existed lately."""
@@ -147,12 +144,33 @@ class Stage:
         key_cells = dict(zip(self.target.key, effect.key, strict=True))
         return [key_cells.get(place) for place in range(len(self.target.columns))]
 
-    def _settings(self, places: Iterable[int]) -> str:
-        """Return the assignments that give existing rows the cells of these columns."""
-        return ",\n  ".join(
-            templates.statement(self._dialect, "apply_setting", column=self._name(place), value=f"s.c{place}")
-            for place in places
-            if place not in self.target.key
+    def _missing_defaults(self, mask: str | None) -> str:
+        """Return the columns without a value, which take their default."""
+        places = [str(place) for place in sorted(self.target.defaults) if mask and mask[place] == "0"]
+        return " ".join(places) or NOTHING
+
+    def _settings(self, masks: Iterable[str | None]) -> str:
+        """Return the assignments that give existing rows what is supplied."""
+        full_mask = "1" * len(self.target.columns)
+        masks_of_columns = [mask or full_mask for mask in masks]
+        assignments = []
+        for place in range(len(self.target.columns)):
+            supplied = {mask[place] for mask in masks_of_columns}
+            if place in self.target.key or "1" not in supplied:
+                continue
+            name, new = self._name(place), f"s.c{place}"
+            if "0" in supplied:
+                is_supplied = f"s.mask is null or substr(s.mask, {place + 1}, 1) = '1'"
+                new = f"case when {is_supplied} then {new} else t.{name} end"
+            assignments.append(templates.statement(self._dialect, "apply_setting", column=name, value=new))
+        return ",\n  ".join(assignments)
+
+    def _insert_written(self, missing_defaults: str) -> None:
+        left_out = set() if missing_defaults == NOTHING else set(map(int, missing_defaults.split()))
+        places = [place for place in range(len(self.target.columns)) if place not in left_out]
+        cells = ", ".join(f"s.c{place}" for place in places)
+        self._run(
+            "apply_insert", {"names": self._names(places), "cells": cells}, missing_defaults=missing_defaults
         )
 
     def _name(self, place: int) -> str:
@@ -173,22 +191,26 @@ def _bound(holes: dict[str, str]) -> dict[str, str]:
     return {"values": holes["values"]} if "values" in holes else {}
 
 
-def _gaps(columns: Sequence[Sequence[Any]], count: int) -> Iterable[tuple[bool, ...]]:
-    """Return for each of so many rows which of its columns nothing supplies."""
-    complete = (False,) * count
-    gaps = [[cell is ABSENT for cell in cells] if _has_gaps(cells) else complete for cells in columns]
-    if all(column is complete for column in gaps):
-        return repeat((False,) * len(columns), count)
-    return zip(*gaps, strict=True)
+def _masks(columns: Iterable[Sequence[Any]], number: int) -> Sequence[str | None]:
+    """Return which columns each of so many rows supplies, a digit for each; None if it supplies all."""
+    bits = [_bits(cells) for cells in columns]
+    if all(isinstance(column, repeat) for column in bits):
+        return [None] * number
+    masks = map("".join, zip(*bits))  # noqa: B905 - a column without gaps repeats for ever
+    return [mask if "0" in mask else None for mask in masks]
 
 
-def _has_gaps(cells: Sequence[Any]) -> bool:
-    return Absent in set(map(type, cells))
+def _bits(cells: Sequence[Any]) -> Iterable[str]:
+    if Absent not in set(map(type, cells)):
+        return repeat("1")
+    return ["0" if cell is ABSENT else "1" for cell in cells]
 
 
-def _without_gaps(cells: Sequence[Any]) -> Sequence[Any]:
+def _supplied(cells: Sequence[Any]) -> Sequence[Any]:
     """Return a column as it is staged: null where nothing is supplied."""
-    return [None if cell is ABSENT else cell for cell in cells] if _has_gaps(cells) else cells
+    if Absent not in set(map(type, cells)):
+        return cells
+    return [None if cell is ABSENT else cell for cell in cells]
 
 
 _PIECE = 2_000  # rows that are put together: the server works on one while the next is made

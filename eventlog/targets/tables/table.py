@@ -72,6 +72,7 @@ class TableTarget:
     table: Table  # from the target's catalogue, without computed columns
     name: str  # quoted, with its schema
     to_cells: tuple[ToCell, ...]  # of each column
+    defaults: frozenset[int] = frozenset()  # columns that take more than null where nothing is supplied
     source: Table | None = None  # the tables file's, or what else describes the source
     lenient: bool = False  # columns that the target lacks are left out of changes
     to_columns: tuple[ToColumn, ...] = ()  # of each column, for many values at once

@@ -81,6 +81,7 @@ class Witness(Replica):
         self.reported: list[tuple[str, tuple[int, int], str]] = []  # what did not fit: object, rows, words
         self._histories: dict[str, list[str]] = {}  # what came of each object, and whether it was refused
         self._refused: dict[str, set[int]] = {}  # the rows of refused events, by object
+        self._read_back: set[str] = set()  # objects that are as new as a redriven event, or newer
         self._folder = folder
         self._lines: list[str] = []
         self._files = 0
@@ -95,7 +96,14 @@ class Witness(Replica):
             self.rows.setdefault(key, {})
         if self._is_redriven(event) and self.has_taken(event):  # it is read back each time that it goes
             self._event_texts[str(event.get("event-id"))] = etree.tostring(event, encoding="unicode")
+        self._has_query_back = self._table.has_query_back or key in self._read_back
+        if event.tag == "add" and key in self._read_back:  # the later life that a redriven event had read
+            self.rows.pop(key, None)
         super().take(event)
+        if event.tag == "delete":
+            self._read_back.discard(key)
+        elif self._is_redriven(event):
+            self._read_back.add(key)
         history = self._note(event, "again" if self.counts["again"] > repeats_before else "")
         rows = row, last_row(event)
         self.reported += ((key, rows, f"{words}; came of it: {history}") for words in self.faults[before:])

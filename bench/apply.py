@@ -93,7 +93,7 @@ def apply(engine: Engine, count: int, source: str, deliveries: Iterable[Delivery
 
 def one_by_one(changes: Sequence[Change]) -> Iterator[Delivery]:
     """Yield the transactions of single changes."""
-    return Report(print).good(by_transaction(changes))
+    return Report(print).accepted(by_transaction(changes))
 
 
 def main() -> None:

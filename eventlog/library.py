@@ -133,7 +133,7 @@ def documents(
     with _current(current, tables) as loaded:
         job = _log_job(tables, settings_by_name)
         for event in pick_up(job, loaded, report).events([_source(rows, "rows")]):
-            yield from report.good(document_of(event, writer, writing))
+            yield from report.accepted(document_of(event, writer, writing))
 
 
 def changes(
@@ -179,7 +179,7 @@ def read(
     settings_by_name = parse_settings(options, Rules, form.settings, StreamSettings)
     names = [inputs] if isinstance(inputs, str | os.PathLike) else list(inputs)
     report = _report(refused)
-    opened = report.good(open_sources([os.fspath(name) for name in names], form.shape, container))
+    opened = report.accepted(open_sources([os.fspath(name) for name in names], form.shape, container))
     yield from _changes(form, opened, tables or Tables(), current, report, settings_by_name)
 
 
@@ -202,7 +202,7 @@ def records(
     """
     form = format_named(target)
     writing: Any = settings.build(form.settings, parse_settings(options, form.settings))
-    for record in _report(refused).good(form.write(changes, tables or Tables(), writing)):
+    for record in _report(refused).accepted(form.write(changes, tables or Tables(), writing)):
         if isinstance(record, SheetRow):
             names = (column.name for column in record.sheet.columns)
             yield Record(record.sheet.name, dict(zip(names, record.cells, strict=True)))

@@ -91,7 +91,7 @@ def compare(
     refused_file = open_to_write(options.refused, "w") if options.refused else None
     with reporting(refused_file, options.strict) as report, ExitStack() as stack:
         model, lines = _compare_here(options, names, tables, rows_of, stack)
-        _write(options, target, model, report.good(lines), report)
+        _write(options, target, model, report.accepted(lines), report)
         if report.refused and keep is not None:
             raise NotKept(quantity(report.refused, "change was", "changes were"), keep)
     exit_if_refused(report, "change was", "changes were")

@@ -17,7 +17,7 @@ from eventlog.transfer.job import Job, load_current
 from eventlog.transfer.loop import ONE_ROUND, RunLength, transfer
 from eventlog.transfer.opening import open_source, reader_from_state
 from eventlog.transfer.places import Opening
-from eventlog.transfer.report import Report, publishing
+from eventlog.transfer.report import Report, publish_filter
 
 
 def apply_to_database(
@@ -57,7 +57,7 @@ def apply_to_database(
         transfer(
             source,
             writer,
-            publishing(job, job.tables, report),
+            publish_filter(job, job.tables, report),
             report,
             run_length,
             interval=job.poll_interval,

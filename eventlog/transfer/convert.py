@@ -102,5 +102,5 @@ def _write_log(job: Job, inputs: Sequence[tuple[str, str]], report: Report, adva
     with load_current(job) as current:
         pickup = BulkPickup(job.tables, rules, writing, current, clock, report.refuse, job.limits)
         with Output(job.output, Shape.BYTES, job.output_container) as output:
-            for record in report.good(pickup.documents(inputs, advance)):
+            for record in report.accepted(pickup.documents(inputs, advance)):
                 output.write(record)

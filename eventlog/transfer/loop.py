@@ -110,7 +110,7 @@ def _round(
     source: ChangeSource, prepare: Prepare, report: Report, run_length: RunLength
 ) -> Iterator[Delivery]:
     """Yield the deliveries of one round, and after them how far the source is."""
-    for delivery in report.good(source.round(run_length.follow)):
+    for delivery in report.accepted(source.round(run_length.follow)):
         delivery.changes = prepare(delivery.changes)
         yield delivery
         if run_length.stop():

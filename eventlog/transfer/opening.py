@@ -21,7 +21,7 @@ from eventlog.sequence.stream_settings import StreamSettings
 from eventlog.transfer.job import Job, load_current, only_stream
 from eventlog.transfer.loop import ChangeSource
 from eventlog.transfer.places import Opening, Read, place_of
-from eventlog.transfer.report import Report, publishable
+from eventlog.transfer.report import Report, publish
 
 
 def open_source(opening: Opening, current: CurrentFiles, *, whole_transactions: bool = False) -> ChangeSource:
@@ -36,7 +36,7 @@ def open_source(opening: Opening, current: CurrentFiles, *, whole_transactions: 
             raise Misuse(f"--follow and --state: {job.source_format} there has no positions to continue from")
         return read(opening)
     files = open_sources(job.inputs, job.source.shape, job.container, opening.advance, job.limits)
-    changes = read_changes(job, job.source, report.good(files), current, report)
+    changes = read_changes(job, job.source, report.accepted(files), current, report)
     return SingleReading(changes, whole_transactions)
 
 
@@ -94,7 +94,7 @@ def read_changes(
         if source.name in ordered.COMMITS and stream.order == "sequence":
             only_stream(job, job.inputs)
         reading = job.settings(source.settings)
-        yield from report.good(ordered.read_changes(source, job.tables, reading, stream, sources))
+        yield from report.accepted(ordered.read_changes(source, job.tables, reading, stream, sources))
 
 
 def published_changes(
@@ -102,7 +102,7 @@ def published_changes(
 ) -> Iterator[Change]:
     """Yield the changes of the sources without the columns that may not leave."""
     changes = read_changes(job, source, sources, current, report)
-    return changes if source.folded else report.good(publishable(changes, job.tables))
+    return changes if source.folded else report.accepted(publish(changes, job.tables))
 
 
 def pick_up(
@@ -122,7 +122,7 @@ def explain(job: Job, report: Report, on_outcome: OnOutcome) -> None:
     """Report the outcome of every row of a log that can be understood; the others are refused."""
     source = format_named("log")
     with load_current(job) as current:
-        sources = report.good(open_sources(job.inputs, source.shape, job.container, limits=job.limits))
+        sources = report.accepted(open_sources(job.inputs, source.shape, job.container, limits=job.limits))
         for _ in pick_up(job, current, report, on_outcome).events(sources):
             pass
 

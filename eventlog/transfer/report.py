@@ -53,30 +53,30 @@ class Report:
         if self._strict:
             raise Stopped
 
-    def keyless(self, changes: Iterable[Change], target: Format) -> Iterable[Change]:
+    def report_keyless(self, changes: Iterable[Change], target: Format) -> Iterable[Change]:
         """Return the changes, and report each table whose key no source describes."""
         return self._note_keyless(changes) if target.name in TAKING_NO_KEY else changes
 
     def _note_keyless(self, changes: Iterable[Change]) -> Iterator[Change]:
         for change in changes:
             if not change.key and change.op is not Op.TRUNCATE:
-                named = change.schema, change.table
-                if named not in self._keyless and len(self._keyless) < _MAX_TABLES:
-                    self._keyless.add(named)
+                table = change.schema, change.table
+                if table not in self._keyless and len(self._keyless) < _MAX_TABLES:
+                    self._keyless.add(table)
                     self.inform(_without_key(change))
             yield change
 
     def flush(self) -> None:
-        """Bring what was kept safely to disk."""
+        """Bring the rejected records safely to disk."""
         if self._rejects is not None:
             self._rejects.flush()
             with suppress(OSError, ValueError):  # it may be no file
                 os.fsync(self._rejects.fileno())
 
     def write(self, records: Iterable[Any], output: Output) -> int:
-        """Write the records that were not refused; how many of them there were."""
+        """Write the records that were not refused, and return how many there were."""
         count = 0
-        for record in self.good(records):
+        for record in self.accepted(records):
             try:
                 output.write(record)
             except NotExpressible as fault:
@@ -85,7 +85,7 @@ class Report:
                 count += 1
         return count
 
-    def good(self, records: Iterable[Any]) -> Iterator[Any]:
+    def accepted(self, records: Iterable[Any]) -> Iterator[Any]:
         """Yield the records that were not refused."""
         for record in records:
             if isinstance(record, Refused):
@@ -106,25 +106,27 @@ def _without_key(change: Change) -> str:
 Prepare = Callable[[Iterable[Change]], Iterable[Change]]
 
 
-def publishing(job: Job, tables: Tables, report: Report) -> Prepare:
-    """Return what takes the columns from changes that may not leave; a fold took them already."""
+def publish_filter(job: Job, tables: Tables, report: Report) -> Prepare:
+    """Return the filter of columns that may not leave; a fold has left them out already."""
     if job.source.folded or not tables.shut:
         return lambda changes: changes
-    return lambda changes: report.good(publishable(changes, tables))
+    return lambda changes: report.accepted(publish(changes, tables))
 
 
 def before_writing(job: Job, tables: Tables, report: Report, current: CurrentFiles) -> Prepare:
-    """Return what is done to changes before they are written as records."""
-    target, publish = job.target, publishing(job, tables, report)
+    """Return the function that changes pass before they are written as records."""
+    target, filter_columns = job.target, publish_filter(job, tables, report)
 
     def prepare(changes: Iterable[Change]) -> Iterable[Change]:
-        leaves = report.keyless(publish(changes), target)
-        return report.good(expand_truncates(leaves, tables, current)) if job.expand_truncate else leaves
+        published = report.report_keyless(filter_columns(changes), target)
+        if not job.expand_truncate:
+            return published
+        return report.accepted(expand_truncates(published, tables, current))
 
     return prepare
 
 
-def publishable(changes: Iterable[Change], tables: Tables) -> Iterator[Change | Refused]:
+def publish(changes: Iterable[Change], tables: Tables) -> Iterator[Change | Refused]:
     """Yield the changes without the columns that their tables' lists do not let leave."""
     published_columns = column_filter(tables)
     for change in changes:

@@ -18,7 +18,7 @@ from eventlog.qlik.sequenced_messages import MessageSequencer
 from eventlog.qlik.sequenced_rows import RowSequencer
 from eventlog.sequence.stream_settings import StreamSettings
 from eventlog.sequence.transactions import assemble
-from eventlog.transfer.report import publishable
+from eventlog.transfer.report import publish
 from eventlog_spark.batches import bounded
 from eventlog_spark.result_rows import FrameForm, Good, filter_into, rows_of_changes
 
@@ -69,7 +69,7 @@ class RangeJoin:
     def _changes(self, batches: Iterable[pa.RecordBatch], good: Good) -> Iterator[Change]:
         """Yield the changes of a range, in their order."""
         joined = self.sequencer.join_sorted(good(self.records(batches)))
-        return good(publishable(self._of_transactions(joined, good), self.tables))
+        return good(publish(self._of_transactions(joined, good), self.tables))
 
     def _of_transactions(self, joined: Iterable[Any], good: Good) -> Iterator[Change]:
         if not self.whole_transactions:

@@ -19,7 +19,7 @@ from eventlog.neutral import dumps
 from eventlog.sequence.ordered import read_changes
 from eventlog.sequence.stream_settings import StreamSettings
 from eventlog.transfer.job import Job, load_current
-from eventlog.transfer.report import expand_truncates, publishable
+from eventlog.transfer.report import expand_truncates, publish
 from eventlog_spark.batches import bounded, gather
 from eventlog_spark.current_rows import packed_rows
 from eventlog_spark.inputs import Sources
@@ -86,7 +86,7 @@ class Convert:
 
     def _changes(self, number: int, sources: Sources, good: Good) -> Iterator[Change]:
         job = self.job
-        changes = good(publishable(self._with_positions(number, self._read(good(sources), good)), job.tables))
+        changes = good(publish(self._with_positions(number, self._read(good(sources), good)), job.tables))
         if not job.expand_truncate:
             yield from changes
             return

@@ -35,8 +35,8 @@ class Interrupted(Report):
         super().__init__(lambda refused: None)
         self._records_left = max_records
 
-    def good(self, records: Iterable[Any]) -> Iterator[Any]:
-        for record in super().good(records):
+    def accepted(self, records: Iterable[Any]) -> Iterator[Any]:
+        for record in super().accepted(records):
             self._records_left -= 1
             if self._records_left < 0:
                 raise KeyboardInterrupt

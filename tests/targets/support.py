@@ -42,7 +42,7 @@ def apply(
     settings = ApplySettings(**options)
     with closing(Database(engine, source, tables, settings, refused.append)) as target:
         rows = TableWriter(target, source, format_name, settings, refused.append)
-        rows.write(Report(refused.append).good(by_transaction(changes)))
+        rows.write(Report(refused.append).accepted(by_transaction(changes)))
     return rows.tally, refused
 
 

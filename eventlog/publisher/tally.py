@@ -56,7 +56,7 @@ class Cycle:
     answers: Counter[tuple[str, str]] = field(default_factory=Counter)  # by operation and level
 
 
-class Outcome(Enum):
+class EventEnd(Enum):
     """The end of an event, or of a part of it, that was answered."""
 
     FINISHED = auto()
@@ -64,7 +64,7 @@ class Outcome(Enum):
     UNFINISHED = auto()  # its further parts are still to come
 
 
-def settle(answer: Status, worst: Status, *, further_parts: bool) -> tuple[Outcome, Status]:
+def settle(answer: Status, worst: Status, *, further_parts: bool) -> tuple[EventEnd, Status]:
     """Return the outcome of an event by its answer and by the worst to its earlier parts, and the worst of
     both.
 
@@ -72,8 +72,8 @@ def settle(answer: Status, worst: Status, *, further_parts: bool) -> tuple[Outco
     """
     status = answer if answer.level > worst.level else worst
     if further_parts and answer.level not in (Level.RETRY, Level.FATAL):
-        return Outcome.UNFINISHED, status
-    return (Outcome.RETRY if status.level is Level.RETRY else Outcome.FINISHED), status
+        return EventEnd.UNFINISHED, status
+    return (EventEnd.RETRY if status.level is Level.RETRY else EventEnd.FINISHED), status
 
 
 class AnswerTally:
@@ -209,14 +209,14 @@ class AnswerTally:
         if answer.level is Level.FATAL:
             self.fatal = answer
         further_parts = sending.part < sending.parts
-        outcome, status = settle(answer, self.worst(sending.run_id), further_parts=further_parts)
-        if outcome is Outcome.UNFINISHED:
+        end, status = settle(answer, self.worst(sending.run_id), further_parts=further_parts)
+        if end is EventEnd.UNFINISHED:
             self.worsen(sending.run_id, status)
             return
         self._worst.pop(sending.run_id, None)
         if further_parts:
             self.blocked.add(sending.object)
-        if outcome is Outcome.RETRY:
+        if end is EventEnd.RETRY:
             self._hold(sending, status, now)
         else:
             self._finish(sending, LETTERS[status.level], status)

@@ -22,7 +22,7 @@ from eventlog.sql.common import templates
 from eventlog.sql.common.expression import literal
 from eventlog.sql.log.leader import holder_of
 from eventlog.sql.log.position import advancing, read_position
-from eventlog.sql.log.upkeep import Backlog, Upkeep
+from eventlog.sql.log.upkeep import PendingRows, Upkeep
 from eventlog.sql.names import Log
 from eventlog.sql.queries import Queries
 from eventlog.sql.relation import Choice, Identity, Installed, Relation, place_of
@@ -79,7 +79,7 @@ class Checked:
         rows: list[Any] = Queries(self.log).run(self.connection, name, names, **values).all()
         return rows
 
-    def backlog(self) -> Backlog:
+    def backlog(self) -> PendingRows:
         """Return how much is pending, and since when."""
         return Upkeep(self.connection, Queries(self.log)).backlog()
 

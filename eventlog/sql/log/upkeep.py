@@ -68,7 +68,7 @@ class LogState(NamedTuple):
     heartbeat_at: datetime | None
 
 
-class Backlog(NamedTuple):
+class PendingRows(NamedTuple):
     """The amount that waits to be published, and since when."""
 
     pending: int
@@ -222,11 +222,11 @@ class Upkeep:
         """Return the state that the leader and `pause` recorded."""
         return LogState(*self._run("state").one())
 
-    def backlog(self) -> Backlog:
+    def backlog(self) -> PendingRows:
         """Return how much waits."""
         pending, oldest = self._run("oldest_pending").one()
         next_retry, waiting = self._run("next_retry").one()
-        return Backlog(pending, read_time(oldest), waiting, next_retry)
+        return PendingRows(pending, read_time(oldest), waiting, next_retry)
 
     def failed(self) -> int:
         """Return how many rows failed for reasons that are kept."""

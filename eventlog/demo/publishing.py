@@ -60,7 +60,7 @@ class Publishing:
             try:
                 self._process.wait(_PATIENCE)
             except subprocess.TimeoutExpired:
-                raise PublisherFailed(last_words(self._output_file)) from None
+                raise PublisherFailed(last_output(self._output_file)) from None
             end_child(self._process)
             self._process = None
 
@@ -76,7 +76,7 @@ class Publishing:
         while self.new():
             has_ended = self._process is None or self._process.poll() is not None
             if has_ended or time.monotonic() > until:
-                raise PublisherFailed(last_words(self._output_file))
+                raise PublisherFailed(last_output(self._output_file))
             time.sleep(0.02)
 
     def new(self) -> int:
@@ -98,6 +98,6 @@ def environment(settings: Mapping[str, str]) -> dict[str, str]:
     return {**inherited, **settings, "PYTHONPATH": paths}
 
 
-def last_words(log: Path) -> str:
+def last_output(log: Path) -> str:
     """Return the end of a process's output."""
     return "\n".join(log.read_text("utf-8", "replace").splitlines()[-_LAST_LINES:])

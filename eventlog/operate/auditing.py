@@ -51,8 +51,8 @@ class Audited(NamedTuple):
 
 def audit(store: Store, config: Config, tables: Tables) -> Iterator[Audited]:
     """Compare tables with the kept states, log what differs, and keep the present states."""
-    after = statements(config.build(SessionSettings).post_poll_stmt)
-    if any(naming_log(after, store.log)) or config.build(PublisherSettings).delete_from_log:
+    post_poll_statements = statements(config.build(SessionSettings).post_poll_stmt)
+    if any(naming_log(post_poll_statements, store.log)) or config.build(PublisherSettings).delete_from_log:
         raise Unexplained
     readable = read_readable(store.engine, store.log, tables)
     for table in tables:
@@ -60,28 +60,29 @@ def audit(store: Store, config: Config, tables: Tables) -> Iterator[Audited]:
         with snapshot(store.engine) as moment:
             connection = moment.connection
             receiver_state = ReceiverState(connection, store.queries)
-            bases, now = receiver_state.checked_states(), receiver_state.mark()
-            mark = bases[name].mark if name in bases else None
-            if name in bases and mark is None:
+            table_states, present_mark = receiver_state.checked_states(), receiver_state.mark()
+            mark = table_states[name].mark if name in table_states else None
+            if name in table_states and mark is None:
                 raise OthersState(name)
-            is_first = mark is None or mark.purged != now.purged
+            is_first = mark is None or mark.purged != present_mark.purged
             explained = set() if is_first or mark is None else _explained(receiver_state, tables, table, mark)
             logged, missed = _empty_order(table), _empty_order(table)
-            base = TableState() if is_first else bases[name]
+            table_state = TableState() if is_first else table_states[name]
             source = readable[table]
             moment.add(source)
-            polled = PolledTable(connection, store.queries, "" if is_first else name, source, base.objects)
+            state_name = "" if is_first else name
+            polled = PolledTable(connection, store.queries, state_name, source, table_state.objects)
             polled_changes = poll(polled)
             missed_count = _separate(logged, missed, table, polled_changes, explained, is_silent=is_first)
-        before = now._replace(purged=_UNFINISHED) if is_first or mark is None else mark
-        base = base._replace(mark=before)
+        before = present_mark._replace(purged=_UNFINISHED) if is_first or mark is None else mark
+        table_state = table_state._replace(mark=before)
         if is_first:
-            _begin(store, name, base)
-        # whatever ends us, the mark is that of what the state holds by then
-        base = _log_steps(store, logged, name, base)
-        base = _log_steps(store, missed, name, base._replace(mark=now))
+            _begin(store, name, table_state)
+        # if the process is killed in between, the mark fits what the state holds by then
+        table_state = _log_steps(store, logged, name, table_state)
+        table_state = _log_steps(store, missed, name, table_state._replace(mark=present_mark))
         with store.upkeep() as upkeep:
-            upkeep.receiver_state().put_table(name, base)
+            upkeep.receiver_state().put_table(name, table_state)
         yield Audited(table, None if is_first else missed_count)
 
 
@@ -120,16 +121,16 @@ def _separate(
     return missed_count
 
 
-def _begin(store: Store, name: str, base: TableState) -> None:
+def _begin(store: Store, name: str, table_state: TableState) -> None:
     """Begin the state of a table anew."""
     with store.upkeep() as upkeep:
-        upkeep.receiver_state().begin_table(name, base)
+        upkeep.receiver_state().begin_table(name, table_state)
 
 
-def _log_steps(store: Store, order: Order[StateStep], name: str, base: TableState) -> TableState:
-    """Log what was missed and let the state be as it is now, some objects at a time. Return its base then."""
-    bases = {name: base}
+def _log_steps(store: Store, order: Order[StateStep], name: str, table_state: TableState) -> TableState:
+    """Log what was missed and keep the present state, in chunks. Return the state of the table."""
+    table_states = {name: table_state}
     for chunk in in_chunks(step for *_, step in order):
         with store.upkeep() as upkeep:
-            upkeep.receiver_state().log_steps(chunk, bases)
-    return bases[name]
+            upkeep.receiver_state().log_steps(chunk, table_states)
+    return table_states[name]

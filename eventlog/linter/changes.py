@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Final, NamedTuple
 
 from eventlog.core.change import ABSENT, Change, Fact, Facts, Field, Key, Op, Raw, Value
-from eventlog.core.errors import EventlogError, InvalidValue, Refused, WrongRow
+from eventlog.core.errors import EventlogError, InvalidValue, Misuse, Refused, WrongRow
 from eventlog.core.formats import Row, Source
 from eventlog.core.tables import Table, Tables
 from eventlog.linter.columns import QueueRow, QueueRowReader
@@ -26,27 +26,20 @@ from eventlog.linter.queue_progress import (
     START,
     Commit,
     CommittedTransaction,
-    CommittedTransactions,
     QueueState,
     commit_of,
     first_in_journal,
 )
-from eventlog.linter.times import TimeOrder, load_time
+from eventlog.linter.times import load_time
 
 Answer = Change | Refused
 _OPS: Final = {Typ.INSERT: Op.INSERT, Typ.UPDATE: Op.UPDATE, Typ.DELETE: Op.DELETE}
-_UNDECIDED: Final = 10_000  # rows that may wait for a date that shows the byte order
-NO_EVIDENCE: Final = (
-    "no date shows the byte order of OPER_DATE: dates are read as big-endian; if that is wrong, state "
-    "time-order"
-)
 
 
 class QueueChoices(NamedTuple):
     """The choices for reading a queue that its description leaves open."""
 
-    time_order: str = "auto"
-    now: str | None = None
+    time_order: str = "big"
     lengths: str = "auto"
     legacy: str = "error"
     server: str = ""
@@ -68,10 +61,15 @@ class QueueReader:
         self._tables = tables
         self._reading = reading
         self._since = since
-        self._order = TimeOrder(reading.time_order, reading.now, since.time_order)
+        if since.time_order not in (None, reading.time_order):
+            raise Misuse(
+                f"the state was written with time-order {since.time_order}, this run reads "
+                f"{reading.time_order}: state time-order {since.time_order}, or begin without the state"
+            )
+        self._order = reading.time_order
         self._open_transactions = OpenTransactions(reading.max_open)
         self._layouts = {table: read_layout(str(table), table.linter) for table in tables}
-        self._committed = CommittedTransactions()
+        self._delivering: CommittedTransaction | None = None
         self._delivered: dict[str, list[Commit]] = {}  # the COMMITs of each database
         self._read_all = False
 
@@ -88,14 +86,14 @@ class QueueReader:
 
     def mark(self) -> Callable[[], QueueState]:
         """Return a function for the present state; the COMMITs are evaluated only when it is called."""
-        order, read_all = self._order.order or "big", self._read_all
+        order, read_all = self._order, self._read_all
         names = {
             *self._since.nodes,
             *self._delivered,
             *self._open_transactions.nodes(),
-            *self._committed.nodes(),
+            *(() if self._delivering is None else (self._delivering.commit.dbnode,)),
         }
-        marks = {n: (len(self._delivered.get(n, ())), self._oldest(n, order)) for n in sorted(names)}
+        marks = {n: (len(self._delivered.get(n, ())), self._oldest(n)) for n in sorted(names)}
 
         def state() -> QueueState:
             nodes = {}
@@ -106,32 +104,22 @@ class QueueReader:
 
         return state
 
-    def _oldest(self, node: str, order: str) -> QueueRow | None:
+    def _oldest(self, node: str) -> QueueRow | None:
         """Return the first undelivered row of a database, from which it is to be read again."""
-        first, ended = self._open_transactions.oldest(node), self._committed.oldest(node, order)
-        return first_in_journal(first, ended, order) if first and ended else first or ended
+        first = self._open_transactions.oldest(node)
+        ended = None if self._delivering is None else self._delivering.first_row(node)
+        return first_in_journal(first, ended, self._order) if first and ended else first or ended
 
     def read(self, source: Source[Row]) -> Iterator[Answer]:
         """Yield the changes of a source, then warnings about unfinished transactions."""
-        waiting: list[CommittedTransaction | Refused] = []
-        for rows, answer in enumerate(self._rows(source), 1):
-            if answer is not None:
-                waiting.append(answer)
-            if self._order.order is None and rows >= _UNDECIDED:
-                yield from self._decide_order(source)
-            if self._order.order is not None and waiting:
-                yield from self._answers(waiting)
-                waiting = []
-        yield from self._decide_order(source)
-        yield from self._answers(waiting)
+        for answer in self._rows(source):
+            if isinstance(answer, Refused):
+                yield answer
+            elif answer is not None:
+                yield from self._changes(answer)
         self._read_all = True
         for reason in self._open_transactions.unfinished():
             yield Refused(source.name, reason, fault=False)
-
-    def _decide_order(self, source: Source[Row]) -> Iterator[Refused]:
-        """Decide on a byte order of dates; report it if it is a guess."""
-        if self._order.use_default():
-            yield Refused(source.name, NO_EVIDENCE, fault=False)
 
     def _rows(self, source: Source[Row]) -> Iterator[CommittedTransaction | Refused | None]:
         reader = QueueRowReader(source.columns)
@@ -157,7 +145,6 @@ class QueueReader:
         typ = read_typ(part, self._reading.legacy)
         if typ is Typ.ROLLBACK:
             self._open_transactions.end(part)  # whatever else is wrong with the row
-        self._order.note(part.oper_date)
         if typ is Typ.ROLLBACK:
             _check_empty(part)
         elif typ is Typ.COMMIT and not _is_blob(part):
@@ -166,31 +153,23 @@ class QueueReader:
             if commit_of(part) in self._since.of(part.dbnode).delivered:
                 self._note_delivered(part)
             elif transaction is not None:
-                ended = CommittedTransaction(transaction, part)
-                self._committed.add(ended)
-                return ended
+                return CommittedTransaction(transaction, part)
         elif not self._reading.server or part.dst_server == self._reading.server:
             fault = self._open_transactions.add(part, where)
             if fault is not None:
                 raise WrongRow(fault)
         return None
 
-    def _answers(self, waiting: list[CommittedTransaction | Refused]) -> Iterator[Answer]:
-        for item in waiting:
-            if isinstance(item, Refused):
-                yield item
-            else:
-                yield from self._changes(item)
-
     def _changes(self, ended: CommittedTransaction) -> Iterator[Answer]:
         """Yield the changes of a transaction; with the last of them it counts as delivered."""
+        self._delivering = ended
         answers = self._changes_of(ended)
         pending_answer = next(answers, None)
         for answer in answers:
             if pending_answer is not None:
                 yield pending_answer
             pending_answer = answer
-        self._committed.remove_first(ended)
+        self._delivering = None
         self._note_delivered(ended.commit)
         if pending_answer is not None:
             yield pending_answer
@@ -255,7 +234,7 @@ class QueueReader:
         return tuple((name, fact) for name, fact in facts.items() if fact not in (None, ""))
 
     def _time(self, data: bytes) -> str | None:
-        return load_time(data, self._order.order or "big") if data else None
+        return load_time(data, self._order) if data else None
 
     def _queue_table(self, part: QueueRow) -> QueueTable:
         table = None if part.tabnum_src is None else self._tables.numbered(part.tabnum_src)

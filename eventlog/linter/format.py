@@ -21,11 +21,10 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, slots=True)
 class LinterSettings:
     time_order: str = setting(
-        "auto",
-        "Byte order of OPER_DATE; auto takes the one in which all dates lie between 1990 and now.",
-        choices=("auto", "big", "little"),
+        "big",
+        "Byte order of OPER_DATE and REPL_DATE; big as the vendor states it.",
+        choices=("big", "little"),
     )
-    now: str | None = setting(None, "The moment after which no date can lie, ISO 8601.", metavar="TIME")
     lengths: str = setting(
         "auto",
         "Whether LEN1 and LEN2 of an operation of several rows are those of the row or of the operation.",
@@ -46,7 +45,6 @@ class LinterSettings:
 
         return QueueChoices(
             self.time_order,
-            self.now,
             self.lengths,
             self.legacy_typ5,
             self.server,
@@ -71,8 +69,7 @@ def write(
     """Yield the rows of DISPATCH_QUEUE for these changes."""
     from eventlog.linter.writer import write_changes
 
-    order = "little" if settings.time_order == "little" else "big"
-    return write_changes(changes, tables, order, settings.lengths)
+    return write_changes(changes, tables, settings.time_order, settings.lengths)
 
 
 FORMAT: Format = Format(

@@ -6,8 +6,7 @@ than they began, and journal files are reused from their first address on.
 
 from __future__ import annotations
 
-from collections import Counter, deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from eventlog.core.errors import InvalidValue
@@ -129,62 +128,21 @@ def _date(text: str) -> bytes:
     return data
 
 
-# --- transactions that wait
-
-
 class CommittedTransaction(NamedTuple):
     """A transaction that committed, and its COMMIT row."""
 
     transaction: Transaction
     commit: QueueRow
 
+    def first_row(self, node: str) -> QueueRow | None:
+        """Return its first row in the journal, None in another database.
 
-class CommittedTransactions:
-    """The committed transactions whose changes are not delivered yet, in the order of their COMMITs.
-
-    For each database it finds their first row in the journal, from which the next run reads. Rows without an
-    address are read again in every run.
-    """
-
-    def __init__(self) -> None:
-        self._added_count = self._delivered_count = 0
-        self._nodes = Counter[str]()
-        self._unsorted_rows: list[tuple[int, QueueRow]] = []  # until the byte order of dates is known
-        # by database, its first row, then the first of the later rows, and so on
-        self._first_rows: dict[str, deque[tuple[int, QueueRow]]] = {}
-
-    def add(self, committed: CommittedTransaction) -> None:
-        """Add the transaction of the next COMMIT."""
-        self._nodes[committed.commit.dbnode] += 1
-        if committed.transaction.operations:
-            part = committed.transaction.operations[0].parts[0]
-            if part.syslog_addr is not None:
-                self._unsorted_rows.append((self._added_count, part))
-        self._added_count += 1
-
-    def remove_first(self, first: CommittedTransaction) -> None:
-        """Remove the first transaction, because its changes were delivered."""
-        self._delivered_count += 1
-        self._nodes[first.commit.dbnode] -= 1
-        if not self._nodes[first.commit.dbnode]:
-            del self._nodes[first.commit.dbnode]
-
-    def nodes(self) -> Iterable[str]:
-        """Return the databases of these transactions."""
-        return self._nodes
-
-    def oldest(self, node: str, order: str) -> QueueRow | None:
-        """Return the first row of a database in the journal."""
-        for number, part in self._unsorted_rows:
-            rows = self._first_rows.setdefault(part.dbnode, deque())
-            while rows and first_in_journal(rows[-1][1], part, order) is part:
-                rows.pop()
-            rows.append((number, part))
-        self._unsorted_rows.clear()
-        rows = self._first_rows.get(node, deque())
-        while rows and rows[0][0] < self._delivered_count:
-            rows.popleft()
-        return rows[0][1] if rows else None
+        A row without an address is read again in every run.
+        """
+        if self.commit.dbnode != node or not self.transaction.operations:
+            return None
+        row = self.transaction.operations[0].parts[0]
+        return None if row.syslog_addr is None else row
 
 
 def first_in_journal(first: QueueRow, second: QueueRow, order: str) -> QueueRow:

@@ -14,8 +14,7 @@ from eventlog.linter.columns import DISPATCH
 from eventlog.linter.format import FORMAT, LinterSettings
 
 NAMES = tuple(column.name for column in DISPATCH)
-NOW = "2026-01-01T00:00:00"
-WHEN = "3b9acaff4000"  # 2021-09-09 01:50:55.25, and no date that has been in the other byte order
+WHEN = "3b9acaff4000"  # 2021-09-09 01:50:55.25
 COMMIT, ROLLBACK = 4, 10
 
 LAYOUT = read_tables(
@@ -70,8 +69,7 @@ def read_queue(
     """Return all that the format answers to one source."""
     records = [Row(where, cells) for where, cells in enumerate(rows, 2)]
     source = Source("q.csv", "q", columns, records)
-    linter_settings = LinterSettings(**{"now": NOW, **settings})
-    return list(FORMAT.read([source], LAYOUT if tables is None else tables, linter_settings))
+    return list(FORMAT.read([source], LAYOUT if tables is None else tables, LinterSettings(**settings)))
 
 
 def only(answers: Iterable[Change | Refused]) -> Change:

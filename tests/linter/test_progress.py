@@ -14,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eventlog.core.change import Change
-from eventlog.core.errors import InvalidValue, Refused
-from eventlog.linter.changes import NO_EVIDENCE, QueueChoices, QueueReader
+from eventlog.core.errors import InvalidValue, Misuse, Refused
+from eventlog.linter.changes import QueueChoices, QueueReader
 from eventlog.linter.queue_progress import START, QueueState, dump_state, load_state
 from eventlog.sources.queues import rows
 from tests.linter.helpers import LAYOUT, NAMES, ROLLBACK, end, operation
@@ -24,7 +24,7 @@ from tests.tiers import drawn
 pytestmark = pytest.mark.quick
 
 Cells = tuple[Any, ...]
-BIG = QueueChoices(time_order="big")
+BIG = QueueChoices()
 
 
 class Queue:
@@ -131,14 +131,13 @@ def test_what_was_rolled_back_never_comes(queue: Queue) -> None:
     assert queue.read() == []
 
 
-def test_the_byte_order_that_was_found_is_kept(queue: Queue) -> None:
-    """Keep the byte order, and report the guess in the first run alone."""
-    reading = QueueChoices(now="2026-01-01T00:00:00")
+def test_a_state_of_another_byte_order_is_refused_with_its_name(queue: Queue) -> None:
     queue.add(insert("a", 100), commit(110))
-    assert queue.read(reading) == ["a"]
-    assert queue.notices == [NO_EVIDENCE]
+    assert queue.read(QueueChoices(time_order="little")) == ["a"]
+    with pytest.raises(Misuse, match="with time-order little, this run reads big: state time-order little"):
+        queue.read()
     queue.add(insert("b", 120), commit(130))
-    assert (queue.read(reading), queue.notices) == (["b"], [])
+    assert queue.read(QueueChoices(time_order="little")) == ["b"]
 
 
 @pytest.mark.parametrize(
@@ -262,10 +261,8 @@ def test_a_run_that_is_stopped_forgets_nothing_that_it_did_not_come_to(queue: Qu
 
 @settings(max_examples=drawn(60))
 @given(st.lists(st.integers(0, 4), max_size=40), st.integers(2, 4))
-def test_runs_that_are_stopped_go_on_where_nothing_reported_the_order_of_dates(
-    script: Sequence[int], most: int
-) -> None:
-    """All of a queue waits then, of two databases here, whose transactions hold a row each."""
+def test_runs_that_are_stopped_go_on_behind_their_last_answer(script: Sequence[int], most: int) -> None:
+    """Read two databases, whose transactions hold a row each."""
     began: dict[int, str] = {}
     expected: list[str] = []
     with closing(Queue()) as queue:
@@ -278,6 +275,6 @@ def test_runs_that_are_stopped_go_on_where_nothing_reported_the_order_of_dates(
                 expected.append(began.pop(transact))
                 queue.add(commit(10 * place, transact, **more))
         got: list[str] = []
-        while found := queue.read(QueueChoices(), most):
+        while found := queue.read(BIG, most):
             got += found
     assert got == expected

@@ -22,7 +22,6 @@ from tests.linter.helpers import (
     COMMIT,
     LAYOUT,
     NAMES,
-    NOW,
     ROLLBACK,
     ROW_1,
     ROW_2,
@@ -237,7 +236,7 @@ def test_a_queue_in_a_database_table_is_read_in_the_order_of_the_journal() -> No
     with database(end(SYSLOG_ADDR=200), operation(2, ROW_1, SYSLOG_ADDR=30)) as connection:
         tables = Tables(described(connection, "attrs"))
         source = rows(connection, "queue").source
-        change = only(FORMAT.read([source], tables, LinterSettings(now=NOW)))
+        change = only(FORMAT.read([source], tables, LinterSettings()))
         assert (change.table, change.key, change.after["FNAME"]) == ("table_7", (("IDU", 1),), "Jack")
         start = JournalPlace(100, bytes.fromhex(WHEN))
         later = rows(connection, "queue", QueueState("big", {"DEMO": QueueProgress(start)}))

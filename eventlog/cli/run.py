@@ -11,6 +11,7 @@ import click
 
 from eventlog.cli.log_options import RUNNING, live_options, read_live
 from eventlog.cli.options import SettingsCommand
+from eventlog.core.plurals import quantity
 from eventlog.core.settings import build
 from eventlog.publisher.comparing import MODES
 from eventlog.publisher.config import Config
@@ -53,7 +54,17 @@ def run(
     daemon = Daemon(config, signals, once=once, monitor=monitor)
     with signals.caught(), serving(config.build(MonitorSettings), monitor, board) as port:
         logger.info(announcement(config, port))
-        daemon.run()
+        logger.info(
+            "settings: %s", ", ".join(f"{name} = {value}" for name, value in config.shown()) or "none"
+        )
+        try:
+            daemon.run()
+        finally:
+            counts = [
+                quantity(monitor.metrics.total(f"eventlog_{noun}s_total"), noun)
+                for noun in ("cycle", "document", "event")
+            ]
+            logger.info("ended after %s", ", ".join(counts))
 
 
 def announcement(config: Config, port: int | None) -> str:

@@ -21,6 +21,7 @@ S = TypeVar("S")
 FILE = Path("eventlog.toml")
 _LONGEST = 1 << 20  # bytes of the file
 
+_SECRET = ("url", "password", "token", "options", "command", "init", "stmt")  # SQL may hold secrets too
 _TABLE_ENTRIES = {"publish": list, "withhold": list, "max-value": int}
 
 
@@ -37,6 +38,13 @@ class Config:
     values: Mapping[str, Any]
     columns: Mapping[str, str] = dataclasses.field(default_factory=dict)  # [log.columns]
     tables: Mapping[str, Mapping[str, Any]] = dataclasses.field(default_factory=dict)  # [tables.NAME]
+
+    def shown(self) -> Iterator[tuple[str, str]]:
+        """Yield the settings that are set, as text without secrets."""
+        for name, value in sorted(self.values.items()):
+            text = str(value).lower() if isinstance(value, bool) else str(value)
+            is_secret = any(word in name for word in _SECRET)
+            yield name.replace("_", "-"), "set, not shown" if is_secret else text
 
     def build(self, settings: type[S]) -> S:
         """Return the settings that a declaration makes of these values."""

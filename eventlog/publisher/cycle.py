@@ -60,7 +60,15 @@ class Publisher:
     def cycle(self) -> Cycle:
         """Send first what was interrupted, then what is due again, then what is new. Raise ReceiverFatal once
         everything that was answered is finished."""
-        self._tally = AnswerTally(self._waits)
+        tally = self._tally = AnswerTally(self._waits)
+        try:
+            self._send_all()
+        finally:
+            tally.troubles.log()
+        self._was_down, tally.cycle.seconds = tally.cycle.down is not None, tally.seconds
+        return tally.cycle
+
+    def _send_all(self) -> None:
         with without_collections():
             if not self._stopped and self._journal.interrupted:
                 self._send_interrupted()
@@ -71,9 +79,6 @@ class Publisher:
                     self._send_due()
                 if not self._stopped:
                     self._send_new(self._log.pick_up() if reading.due else reading)
-        cycle = self._tally.cycle
-        self._was_down, cycle.seconds = cycle.down is not None, self._tally.seconds
-        return cycle
 
     @property
     def progress(self) -> Cycle:

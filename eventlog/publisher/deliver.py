@@ -14,7 +14,6 @@ from eventlog.publisher.finish import BatchJournal
 from eventlog.publisher.tally import AnswerTally
 from eventlog.publisher.waits import DatabaseClock
 from eventlog.sinks.sink import ACCEPTED, OutgoingDocument, Reply, Sequential, Sink
-from eventlog.xds.answers import Level
 from eventlog.xds.documents import HEARTBEAT
 
 logger = logging.getLogger("eventlog.publisher")
@@ -126,12 +125,11 @@ class DocumentDelivery:
         answer = tally.record_reply(draft, reply, self._clock.now())
         for status in answer.unknown:
             logger.warning("the receiver answers for %s, which was not sent", status.event_id)
-        for event_id, status in answer.statuses.items():
-            if status.level >= Level.ERROR:
-                facts = {"event_id": event_id, "level": status.level.name.lower()}
-                logger.warning("event %s: %s: %s", event_id, facts["level"], status.text, extra=facts)
         if logger.isEnabledFor(logging.DEBUG):
             logger.debug("document %s: %d events", draft.name, draft.size, extra=_facts(draft))
+            for event_id, status in answer.statuses.items():
+                facts = {"event_id": event_id, "level": status.level.name.lower()}
+                logger.debug("event %s: %s: %s", event_id, facts["level"], status.text, extra=facts)
         if reply.fault is None:
             self._faults, self.down = 0, None
 

@@ -14,7 +14,6 @@ from eventlog.core.change import Change
 from eventlog.core.entry import EVENT_TYPES, MAX_RECORD_ID, Cell, Entry, read_entry, read_event_time
 from eventlog.core.errors import EventlogError, UnknownTable
 from eventlog.core.identity import ObjectName, object_of
-from eventlog.core.plurals import quantity
 from eventlog.core.tables import Table, Tables
 from eventlog.fold import Event, Fate, Need, Plan, Rules, once, plan, plan_again
 from eventlog.fold.understand import Interpreter
@@ -44,11 +43,6 @@ _WITHOUT_EVENT = (Fate.SAYS_NOTHING, Fate.NO_EFFECT, Fate.SUPERSEDED)
 
 
 ObjectFilter = Callable[[Cell, Cell], bool]  # whether a row's table_name and table_key name a certain object
-
-
-def _loopback(rows: int, user: str | None) -> str:
-    words = quantity(rows, f"row of {user} itself is", f"rows of {user} itself are")
-    return f"{words} loopback: finished without being sent"
 
 
 class TextWriter(Protocol):
@@ -144,8 +138,7 @@ class PickUpFolder:
             raise PickUpTooLarge(len(reading.picked)) from None
         reading.may_double_limit = 2 * allowance.used < MAX_BYTES
         reading.rows_without_event += rows.loopback
-        if rows.loopback:
-            reading.loopback = _loopback(len(rows.loopback), self._own_user)
+        reading.loopback_rows, reading.driver_user = len(rows.loopback), self._own_user
         if self._rules.handle_future_events:
             reading.refused += ((row, "event_time is null") for row in snapshot.timeless(limit))
         return reading

@@ -23,6 +23,7 @@ class Metric(NamedTuple):
 METRICS = {
     metric.name: metric
     for metric in (
+        Metric("eventlog_build_info", "gauge", "The version of eventlog."),
         Metric("eventlog_pending_rows", "gauge", "Rows that are not published yet."),
         Metric("eventlog_oldest_pending_seconds", "gauge", "Age of the oldest pending row."),
         Metric("eventlog_held_objects", "gauge", "Objects whose event waits for a retry."),
@@ -38,6 +39,7 @@ METRICS = {
         Metric("eventlog_documents_total", "counter", "Documents that were answered, or not."),
         Metric("eventlog_events_total", "counter", "Events by operation and by the level of their answer."),
         Metric("eventlog_rows_refused_total", "counter", "Rows that could not be understood."),
+        Metric("eventlog_loopback_rows_total", "counter", "Rows of the publisher's own user: not sent."),
         Metric("eventlog_retries_total", "counter", "Events that were put off."),
         Metric("eventlog_faults_total", "counter", "Sessions that ended by a fault."),
         Metric("eventlog_cycle_seconds", "histogram", "Time of a cycle."),
@@ -47,18 +49,25 @@ METRICS = {
 }
 
 
+_LABELLED = "eventlog_events_total"  # begins with the first event: its labels are not known before
+
+
 class Metrics:
     """The numbers of one process, safe to change and to read from several threads."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._values: dict[str, Counter[Labels]] = {}
+        self._values: dict[str, Counter[Labels]] = {
+            metric.name: Counter({(): 0})
+            for metric in METRICS.values()
+            if metric.kind == "counter" and metric.name != _LABELLED
+        }
         self._sums: Counter[str] = Counter()
 
-    def set(self, name: str, value: float) -> None:
-        """A gauge's value."""
+    def set(self, name: str, value: float, **labels: str) -> None:
+        """Give a gauge its value."""
         with self._lock:
-            self._values[METRICS[name].name] = Counter({(): value})
+            self._values[METRICS[name].name] = Counter({tuple(sorted(labels.items())): value})
 
     def add(self, name: str, value: int = 1, **labels: str) -> None:
         """Count."""

@@ -7,6 +7,7 @@ import time
 from collections import Counter
 from dataclasses import replace
 
+from eventlog import __version__
 from eventlog.core.errors import EventlogError
 from eventlog.publisher.log_status import LogStatus, read_log_status
 from eventlog.publisher.metrics import Metrics
@@ -29,6 +30,7 @@ class Monitor:
         self._reported = Cycle()  # what was counted of the present cycle
         self.ready = False
         self.leads = False
+        self.metrics.set("eventlog_build_info", 1, version=__version__)
         for name in ("eventlog_leader", "eventlog_database_up", "eventlog_paused"):
             self.metrics.set(name, 0)
 
@@ -84,6 +86,7 @@ class Monitor:
         metrics.add("eventlog_cycles_total")
         metrics.add("eventlog_rows_total", cycle.rows)
         metrics.add("eventlog_rows_refused_total", cycle.refused)
+        metrics.add("eventlog_loopback_rows_total", cycle.loopback)
         metrics.observe("eventlog_cycle_seconds", cycle.seconds)
         metrics.observe("eventlog_query_back_seconds", cycle.query_back)
         metrics.observe("eventlog_delivery_seconds", cycle.delivery)

@@ -35,7 +35,8 @@ class FoldedPickUp:
     sendings: list[OutgoingEvent] = field(default_factory=list)  # in the order of leaving
     packed: PackedEvents | None = None  # the events of rows that were read by column, instead of `sendings`
     rows_without_event: list[int] = field(default_factory=list)  # rows that are handled without an event
-    loopback: str = ""  # a sentence about our own rows
+    loopback_rows: int = 0  # rows of the driver's own user, which are finished without being sent
+    driver_user: str | None = None
     refused: list[tuple[int, str]] = field(default_factory=list)  # rows that cannot be understood, and why
     outcomes: dict[int, Outcome] = field(default_factory=dict)
     entries: list[Entry] = field(default_factory=list)  # the rows that took part

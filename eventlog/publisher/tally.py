@@ -5,13 +5,15 @@ from __future__ import annotations
 import logging
 import time
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import Enum, auto
+from typing import NamedTuple
 
 from eventlog.core.entry import Letter
 from eventlog.core.errors import shortened
+from eventlog.core.plurals import quantity
 from eventlog.fold import ObjectName
 from eventlog.publisher.batches import Draft, OutgoingEvent, RecordedEvent
 from eventlog.publisher.reading import FoldedPickUp
@@ -33,6 +35,8 @@ _OPERATIONS = {"a": "add", "m": "modify", "d": "delete", "": "none"}  # by the f
 _FAILED = (Letter.ERROR, Letter.FATAL)
 _LONGEST_DOCUMENT = 1 << 20  # characters kept of what failed
 _LONGEST_REASON = 4000
+_LONGEST_LOGGED = 1_000  # characters of a reason in the log of the program
+_MAX_REASONS = 20  # of one cycle, that are logged
 GOOD = Status(Level.SUCCESS)
 
 
@@ -44,6 +48,7 @@ class Cycle:
     documents: int = 0
     events: int = 0
     refused: int = 0
+    loopback: int = 0  # rows of our own user
     full: bool = False  # the limit was reached: there may be more
     paused: bool = False
     stopped: bool = False  # the publisher was asked to stop before everything was sent
@@ -76,6 +81,48 @@ def settle(answer: Status, worst: Status, *, further_parts: bool) -> tuple[Event
     return (EventEnd.RETRY if status.level is Level.RETRY else EventEnd.FINISHED), status
 
 
+class Trouble(NamedTuple):
+    """A reason for which events or rows did not succeed."""
+
+    what: str  # what becomes of them: wait, error, fatal, refused
+    table: str
+    reason: str
+
+
+class Troubles:
+    """The troubles of one cycle, each with its examples, for the log of the program."""
+
+    def __init__(self) -> None:
+        self._examples: dict[Trouble, list[str]] = {}  # an event-id or a row of each
+        self._first_tries: dict[Trouble, datetime] = {}
+
+    def add(self, trouble: Trouble, example: str, next_try: datetime | None = None) -> None:
+        """Note an event or a row; of an event that waits, when it is sent again."""
+        self._examples.setdefault(trouble, []).append(example)
+        if next_try is not None:
+            self._first_tries[trouble] = min(next_try, self._first_tries.get(trouble, next_try))
+
+    def log(self) -> None:
+        """Log one warning for each reason, but not for more reasons than anyone reads."""
+        for trouble, examples in list(self._examples.items())[:_MAX_REASONS]:
+            facts = {"outcome": trouble.what, "table": trouble.table, "count": len(examples)}
+            logger.warning("%s", self._sentence(trouble, examples), extra={**facts, "first": examples[0]})
+        if (further := len(self._examples) - _MAX_REASONS) > 0:
+            logger.warning("the same for %s", quantity(further, "further reason"))
+
+    def _sentence(self, trouble: Trouble, examples: Sequence[str]) -> str:
+        reason = shortened(trouble.reason, _LONGEST_LOGGED)
+        if trouble.what == "refused":
+            return f"{quantity(len(examples), 'row is', 'rows are')} refused, first {examples[0]}: {reason}"
+        events = f"{quantity(len(examples), 'event')} of {trouble.table}"
+        if trouble.what == "wait":
+            next_try = f"{self._first_tries[trouble]:%H:%M:%S}Z"
+            return (
+                f"{events} {'waits' if len(examples) == 1 else 'wait'}: {reason}; first again at {next_try}"
+            )
+        return f"{events}, first {examples[0]}: {trouble.what}: {reason}"
+
+
 class AnswerTally:
     """The running result of one cycle: its counts, and the answers until a transaction writes them."""
 
@@ -87,6 +134,7 @@ class AnswerTally:
             int
         ] = []  # rows without an event, which are finished by the next transaction
         self.fatal: Status | None = None
+        self.troubles = Troubles()
         self.letters: dict[Letter, list[int]] = {}
         self.failures: list[Failure] = []
         self.waiting: list[WaitingEvent] = []
@@ -120,12 +168,15 @@ class AnswerTally:
         self.rows_without_event += reading.rows_without_event
         self.spellings += reading.spellings
         self.released += reading.released
-        if reading.loopback:
-            logger.info(reading.loopback)
+        if reading.loopback_rows:
+            user = reading.driver_user
+            rows = quantity(reading.loopback_rows, f"row of {user} itself is", f"rows of {user} itself are")
+            logger.info("%s loopback: finished without being sent", rows)
         for row, reason in reading.refused:
-            logger.warning("row %s is refused: %s", row, shortened(reason, 1_000), extra={"record_id": row})
+            self.troubles.add(Trouble("refused", "", reason), str(row))
             self.refuse(row, reason)
         self.cycle.refused += len(reading.refused)
+        self.cycle.loopback += reading.loopback_rows
         self.cycle.query_back += reading.query_back
 
     def account_new(self, reading: FoldedPickUp) -> None:
@@ -229,12 +280,14 @@ class AnswerTally:
             sending.run_id, *sending.object, sending.settles, sending.max_changes, tries, until, reason
         )
         self.waiting.append(waiting_event)
+        self.troubles.add(Trouble("wait", sending.object[0], reason), sending.event_id, until)
         self.blocked.add(sending.object)
 
     def _finish(self, sending: OutgoingEvent, letter: Letter, status: Status) -> None:
         self.note_letter(letter, sending.settles)
         if letter in _FAILED:
             reason = _short(status.text or f"the receiver answered {status.level.name.lower()}")
+            self.troubles.add(Trouble(status.level.name.lower(), sending.object[0], reason), sending.event_id)
             text: str | None = document([sending.text])[:_LONGEST_DOCUMENT]
             for row in sending.settles:
                 self.failures.append(Failure(row, sending.run_id, reason, text, sending.tries + 1))

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import logging
+import re
 
 import pytest
 
+from eventlog import __version__
 from eventlog.cli.run import announcement
 from eventlog.publisher.config import Config
+from eventlog.publisher.monitor import Monitor
+from eventlog.sinks.sink import OutgoingDocument, Reply
+from eventlog.xds.answers import Level, Status
 from tests.publisher.world import Receiver, World, key
 
 pytestmark = pytest.mark.quick
@@ -19,7 +24,8 @@ def test_own_rows_are_said_to_be_finished_without_being_sent(
     caplog.set_level(logging.INFO, "eventlog")
     world.user(1)
     world.write(*(key(1, perpetrator="idm") for _ in range(3)))
-    world.cycle(Receiver(), driver_user="idm")
+    cycle = world.cycle(Receiver(), driver_user="idm")
+    assert cycle.loopback == 3
     assert "3 rows of idm itself are loopback: finished without being sent" in caplog.messages
 
 
@@ -40,3 +46,58 @@ def test_the_publisher_says_what_goes_where_without_secrets() -> None:
     assert (
         announcement(Config(command), None) == "publishing eventlog of mysql://host/db as jo to command send"
     )
+
+
+def answering(level: Level, words: str) -> Receiver:
+    """Return a receiver that answers each event of every document like this."""
+    return Receiver(lambda document: Reply([Status(level, item.event_id, words) for item in document.items]))
+
+
+def test_events_that_are_put_off_are_one_line_for_each_reason(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    world.write(*(key(idu, event_type=4) for idu in range(1, 11)))
+    world.cycle(answering(Level.RETRY, "the picture service is away"))
+    (message,) = caplog.messages
+    assert re.fullmatch(
+        r"10 events of usr wait: the picture service is away; first again at \d\d:\d\d:\d\dZ", message
+    )
+
+
+def test_events_that_fail_are_one_line_for_each_reason_up_to_twenty(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    world.write(*(key(idu, event_type=4) for idu in range(1, 4)))
+    world.cycle(answering(Level.ERROR, "no such department"))
+    assert caplog.messages == ["3 events of usr, first eventlog:1: error: no such department"]
+    caplog.clear()
+    world.write(*(key(idu, event_type=4) for idu in range(4, 30)))
+    reasons = iter(f"reason {number}" for number in range(26))
+
+    def each_its_reason(document: OutgoingDocument) -> Reply:
+        return Reply([Status(Level.ERROR, item.event_id, next(reasons)) for item in document.items])
+
+    world.cycle(Receiver(each_its_reason))
+    assert len(caplog.messages) == 21
+    assert caplog.messages[-1] == "the same for 6 further reasons"
+
+
+def test_rows_that_are_refused_are_one_line_for_each_reason(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    world.write(key(1, event_type=4, table_name="nope"), key(2, event_type=4, table_name="nope"))
+    world.cycle(Receiver())
+    (message,) = caplog.messages
+    assert message.startswith("2 rows are refused, first 1: unknown table 'nope'")
+
+
+def test_counters_begin_at_nought_and_the_version_is_among_the_figures() -> None:
+    figures = Monitor().metrics.text()
+    for name in ("cycles", "documents", "rows", "rows_refused", "loopback_rows", "retries", "faults"):
+        assert f"\neventlog_{name}_total 0\n" in figures
+    assert f'eventlog_build_info{{version="{__version__}"}} 1' in figures
+
+
+def test_settings_are_shown_without_secrets() -> None:
+    shown = dict(Config({"url": "postgresql://u:hunter2@h/d", "batch_size": 7, "wake_up": False}).shown())
+    assert shown == {"batch-size": "7", "url": "set, not shown", "wake-up": "false"}

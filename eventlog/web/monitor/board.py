@@ -9,7 +9,7 @@ import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby, islice, pairwise
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 from eventlog.core.entry import MAX_RECORD_ID
 from eventlog.core.errors import EventlogError
@@ -64,7 +64,6 @@ GROUPS = 10_000  # reasons, before those that differ by numbers are put together
 LOOKED_AT = 200  # rows of the next cycle
 
 _SKIPPED = re.compile(r"rows ([0-9]+(?:, [0-9]+)*): (.*)", re.DOTALL)
-_SECRET = ("url", "password", "token", "options", "command", "init", "stmt")  # SQL may hold secrets too
 
 
 class NoDatabase(EventlogError):
@@ -257,13 +256,8 @@ class Board:
 
     def settings(self) -> Iterator[tuple[str, str]]:
         """Yield the settings that were given, without secrets."""
-        for name, value in sorted(self.config.values.items()):
-            yield name.replace("_", "-"), _shown(name, value, self._process.store)
-
-
-def _shown(name: str, value: Any, store: Store | None) -> str:
-    if name == "url" and store is not None:
-        return store.engine.url.set(query={}).render_as_string(hide_password=True)
-    if any(word in name for word in _SECRET):
-        return "set, not shown"
-    return str(value).lower() if isinstance(value, bool) else str(value)
+        store = self._process.store
+        for name, value in self.config.shown():
+            if name == "url" and store is not None:
+                value = store.engine.url.set(query={}).render_as_string(hide_password=True)
+            yield name, value

@@ -66,7 +66,7 @@ def bindings(node: ast.AST, scope: tuple[str, ...]) -> Iterator[tuple[tuple[str,
 
 def main() -> None:
     """Print all places, and exit with 1 if there are any."""
-    roots = sys.argv[1:] or ["eventlog", "spark"]
+    roots = sys.argv[1:] or ["eventlog", "spark", "tests", "bench"]
     modules = [module for root in roots for module in sorted((ROOT / root).rglob("*.py"))]
     modules += [ROOT / root for root in roots if root.endswith(".py")]
     faults = [place for module in modules for place in places(module)]

@@ -38,7 +38,7 @@ def _open_to_all(path: str | None) -> bool:
     return path is not None and all(parent.stat().st_mode & 0o001 for parent in Path(path).parents)
 
 
-def gone(pid: int) -> bool:
+def has_ended(pid: int) -> bool:
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
@@ -53,7 +53,7 @@ def test_starts_keeps_its_data_and_leaves_no_process(folder: Path) -> None:
         pid = server.pid
         assert pid is not None
         assert folder.stat().st_mode & 0o777 == 0o700
-    assert gone(pid)
+    assert has_ended(pid)
     with embedded_postgres(folder, FAST) as server:
         assert ask(server.url, "select n from kept") == 7
 

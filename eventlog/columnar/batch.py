@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from eventlog.columnar.vectors import Flags, Ints, begins, codes, flags, number, numbers
+from eventlog.columnar.vectors import Flags, Ints, begins, codes_of, encode_texts, flags, number_distinct
 from eventlog.core.entry import Entry
 
 
@@ -60,28 +60,32 @@ class Batch(NamedTuple):
 
     @property
     def changes(self) -> Ints:
-        """Return how many values each row removes and adds by itself, without what it reads back."""
-        removes = (self.kinds == 3) | ((self.kinds == 2) & flags(self.old_values.is_valid()))
-        adds = (self.kinds < 4) & flags(self.new_values.is_valid())
-        counts: Ints = removes.astype(np.int64) + adds
+        """Return how many values each row removes and adds; what a query-back reads is not counted."""
+        removes_all = self.kinds == 3  # of its column
+        removes_one = (self.kinds == 2) & flags(self.old_values.is_valid())
+        adds_one = (self.kinds < 4) & flags(self.new_values.is_valid())
+        counts: Ints = (removes_all | removes_one).astype(np.int64) + adds_one
         return counts
 
 
 def gather(rows: Rows) -> Batch:
-    """Return the rows by object: what one spelling of a table and one key name."""
-    table, tables = codes(rows.tables)
-    column, columns = codes(rows.columns)
-    pair, first_of_pair = number(table * len(columns) + column)
+    """Gather the rows by object; rows that spell a table or a key in two ways are of two objects here."""
+    # Two codes are numbered as one: the first times the count of the second, plus the second.
+    table, tables = encode_texts(rows.tables)
+    column, columns = encode_texts(rows.columns)
+    pair, first_of_pair = number_distinct(table * len(columns) + column)
     named = [(str(tables[table[at]]), columns[column[at]]) for at in first_of_pair.tolist()]
-    key = numbers(rows.keys)
-    objects, first_of_object = number(key * len(tables) + table) if len(tables) > 1 else number(key)
+    key = codes_of(rows.keys)
+    objects, first_of_object = (
+        number_distinct(key * len(tables) + table) if len(tables) > 1 else number_distinct(key)
+    )
     order = np.argsort(objects, kind="stable")
     ids, kinds, old_values, new_values = rows.ids, rows.kinds, rows.old_values, rows.new_values
     if (order[1:] < order[:-1]).any():
         indices = pa.array(order)
         ids, kinds, pair, objects = ids[order], kinds[order], pair[order], objects[order]
         old_values, new_values = old_values.take(indices), new_values.take(indices)
-    ends = kinds == 4
+    ends = kinds == 4  # a delete
     follows_end = np.concatenate([[False], ends[:-1]])
     starts = np.flatnonzero(begins(objects) | follows_end)
     lengths = np.diff(starts, append=len(ids))

@@ -12,7 +12,7 @@ from eventlog.columnar.batch import Batch
 from eventlog.columnar.current import Answers, ReadBack, read_current_rows, replace_cells
 from eventlog.columnar.learn import Fact, Part, Templates, doubtful_names
 from eventlog.columnar.texts import Cells, Replacements, escape
-from eventlog.columnar.vectors import Flags, Ints, flags, number, places
+from eventlog.columnar.vectors import Flags, Ints, flags, number_distinct, places
 from eventlog.xds.skeleton import Treatment
 
 _MAX_BYTES = 256 << 20  # of texts that are put together at once; markup makes them six times as long at most
@@ -93,7 +93,7 @@ def _parts(batch: Batch, templates: Templates, updates: Flags, has_values: Flags
     is_same = flags(pc.equal(batch.old_values, batch.new_values)) & updates
     is_same |= _equal_values(batch, templates, has_old & has_new & updates & ~is_same)
     facts = (batch.kinds << 3) | ((has_old & updates) << 2) | ((has_new & has_values) << 1) | is_same
-    codes, first = number(batch.pairs << 7 | facts)
+    codes, first = number_distinct(batch.pairs << 7 | facts)
     parts = [
         templates.part(batch.named[pair], Fact(fact >> 3, bool(fact & 4), bool(fact & 2), bool(fact & 1)))
         for pair, fact in zip(batch.pairs[first].tolist(), facts[first].tolist(), strict=True)

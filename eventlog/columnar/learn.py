@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from eventlog.columnar.batch import Batch
 from eventlog.columnar.texts import ColumnTexts, key_form, named_form
-from eventlog.columnar.vectors import Flags, codes, flags, match_keys, places
+from eventlog.columnar.vectors import Flags, encode_texts, flags, match_keys, places
 from eventlog.core.change import ABSENT, Change, Field, Op
 from eventlog.core.entry import EVENT_TYPES, Entry
 from eventlog.core.errors import EventlogError
@@ -276,7 +276,7 @@ def _twin(table: Table) -> Table:
 
 def canonical(templates: Templates, tables: pa.Array, keys: pa.Array) -> pa.Array:
     """Return one text for each object, whatever rows call it: its table's name, a zero character, its key."""
-    table_of, names = codes(tables)
+    table_of, names = encode_texts(tables)
     named = [templates.named(str(name)) for name in names]
     catalogued = [
         str(name) if of.table is None else templates.tables.name_of(of.table)

@@ -52,14 +52,14 @@ def suspects(array: pa.Array) -> Ints:
     return np.unique(np.searchsorted(at, hits + at[0], "right") - 1).astype(np.int64)
 
 
-def codes(array: pa.Array) -> tuple[Ints, list[str | None]]:
-    """Return each element as a number, and the elements of the numbers; null is one of them."""
+def encode_texts(array: pa.Array) -> tuple[Ints, list[str | None]]:
+    """Return the code of each element, and the element of each code; null has a code too."""
     encoded = pc.dictionary_encode(array, null_encoding="encode")
     return _indices(encoded), encoded.dictionary.to_pylist()
 
 
-def numbers(array: pa.Array) -> Ints:
-    """Return each element as a number, the same for the same; null is one of them."""
+def codes_of(array: pa.Array) -> Ints:
+    """Return the code of each element, the same for equal ones; null has a code too."""
     return _indices(pc.dictionary_encode(array, null_encoding="encode"))
 
 
@@ -68,8 +68,8 @@ def _indices(encoded: pa.DictionaryArray) -> Ints:
     return indices
 
 
-def number(values: Ints) -> tuple[Ints, Ints]:
-    """Return each value as the number of its first sight, and the place of each first sight."""
+def number_distinct(values: Ints) -> tuple[Ints, Ints]:
+    """Number the distinct values as they appear. Return the number of each value, and where each first is."""
     encoded = pa.array(values).dictionary_encode()
     indices = _indices(encoded)
     first = np.empty(len(encoded.dictionary), np.int64)

@@ -27,7 +27,7 @@ from eventlog.columnar.batch import Batch
 from eventlog.columnar.content import Content
 from eventlog.columnar.fold import Folded, Runs, SettledRows
 from eventlog.columnar.learn import OPS, Origin, Part, Templates
-from eventlog.columnar.vectors import Ints, flags, number, offsets, places, spread
+from eventlog.columnar.vectors import Ints, flags, number_distinct, offsets, places, spread
 
 
 class Slot(enum.IntEnum):
@@ -84,7 +84,7 @@ def write(
 def _frames(batch: Batch, templates: Templates, runs: Runs) -> Ints:
     """Return the four constants around the body of each event."""
     tables = batch.table_of[runs.owners]
-    codes, first = number(tables * len(OPS) + runs.ops)
+    codes, first = number_distinct(tables * len(OPS) + runs.ops)
     named = zip(tables[first].tolist(), runs.ops[first].tolist(), strict=True)
     frames = (templates.frame(batch.tables[table], op) for table, op in named)
     constants = [frame for frame in frames if frame is not None]
@@ -108,7 +108,7 @@ def _atoms(batch: Batch, templates: Templates, content: Content, runs: Runs) -> 
     columns = place[asking]
     by_field = np.flatnonzero(batch.kinds[rows[asking]] > 6)
     codes = content.codes[rows[asking[by_field]]]
-    cases, first = number(codes)  # a code is of one table
+    cases, first = number_distinct(codes)  # a code is of one table
     fields = zip(tables[by_field[first]].tolist(), codes[first].tolist(), strict=True)
     positions = [
         templates.position(batch.tables[table], content.parts[code].column) for table, code in fields
@@ -123,7 +123,7 @@ def _atoms(batch: Batch, templates: Templates, content: Content, runs: Runs) -> 
             atoms = in_group[columns[in_group] == at]
             row = answers.rows[objects[atoms]]
             valid = flags(cells.is_valid())[row]
-            cases, first = number((tables[atoms] * len(OPS) + ops[atoms]) * 2 + valid)
+            cases, first = number_distinct((tables[atoms] * len(OPS) + ops[atoms]) * 2 + valid)
             part[asking[atoms]] = len(parts) + cases
             examples = zip(
                 *(numbers[first].tolist() for numbers in (tables[atoms], ops[atoms], valid)), strict=True

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from eventlog.columnar import CurrentColumns, Engine, Events, Rows, one_by_one
 from eventlog.columnar.learn import OPS
-from eventlog.columnar.vectors import Ints, codes, flags, numbers, spread
+from eventlog.columnar.vectors import Ints, codes_of, encode_texts, flags, spread
 from eventlog.core.entry import COLUMNS, Entry
 from eventlog.core.errors import Refused
 from eventlog.core.tables import Table, Tables
@@ -174,7 +174,7 @@ class SortedRows:
         asking, asking_keys = asking[of_table], asking_keys.filter(pa.array(of_table))
         first = pc.index_in(keys, value_set=asking_keys).to_numpy(zero_copy_only=False).astype(np.int64)
         meets = self.log.column("meets").take(pa.array(asking[first]))
-        numbered = numbers(pa.concat_arrays([meets, self._current.column("meets")]))
+        numbered = codes_of(pa.concat_arrays([meets, self._current.column("meets")]))
         needed, current = numbered[: len(keys)], numbered[len(keys) :]
         order = np.argsort(current, kind="stable")
         begin, end = (np.searchsorted(current[order], needed, side) for side in ("left", "right"))
@@ -223,7 +223,7 @@ def log_rows(batch: pa.RecordBatch) -> Rows:
 
 def unpack_names(names: pa.Array) -> tuple[pa.Array, pa.Array]:
     """Return the tables and the columns of packed names."""
-    numbers, packed = codes(names)
+    numbers, packed = encode_texts(names)
     tables, columns = zip(*map(unpack_name, packed), strict=True) if packed else ((), ())
     return _texts_of(numbers, tables), _texts_of(numbers, columns)
 

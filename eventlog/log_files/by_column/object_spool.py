@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eventlog.columnar.texts import named_form
-from eventlog.columnar.vectors import Ints, codes, hash_texts, match_keys, shares
+from eventlog.columnar.vectors import Ints, encode_texts, hash_texts, match_keys, shares
 from eventlog.core.errors import EventlogError
 from eventlog.core.identity import identify
 from eventlog.core.tables import Tables
@@ -121,7 +121,7 @@ def object_numbers(rows: pa.RecordBatch, tables: Tables) -> Ints:
     """Return a number for each row, the same for all rows of one object, however they spell it."""
     if not rows.num_rows:
         return np.empty(0, np.int64)
-    table, names = codes(rows.column("table_name"))
+    table, names = encode_texts(rows.column("table_name"))
     keys = rows.column("table_key")
     odd = ~match_keys(keys, table, ["|".join(_forms(tables, str(name))) or None for name in names])
     numbers = hash_texts(pc.utf8_lower(keys))

@@ -175,7 +175,7 @@ def explain(
     """Report the fate of each row of INPUTS; without INPUTS of the rows of the configured log.
 
     Every row has one outcome: sent (with its event), superseded (by which row), without
-    effect, `says nothing`, loopback, future, refused or not new; and the reason.
+    effect, `says nothing`, loopback, future, held, beyond the pick-up, refused or not new; and the reason.
 
     For change tables and messages it reports the change in each record, the place of the row before it,
     and what is repeated or refused.

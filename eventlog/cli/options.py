@@ -1,4 +1,7 @@
-"""Settings as click options, in the order flag, environment, file, default, which `--help` shows."""
+"""Declared settings as options of commands, and the help that lists them.
+
+An option holds what its flag or environment variable states; the settings file and the default come later.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,7 @@ _FLAG_VALUES = {"false": False, "no": False, "off": False, "true": True, "yes": 
 
 
 _SETTINGS = "Settings: "  # before the heading of what declares them
-_EXPLAINED = ("the database", "the loop", "the session", "the sink", "the target")  # in each short help
+_EXPLAINED = ("the database", "the loop", "the session", "the sink", "the target")  # in every short help
 _SHORT = 60  # lines of settings that are all explained
 _WORDS, _ALL = "eventlog.words", "eventlog.all"  # of the context: the command line, whether all is explained
 
@@ -60,7 +63,8 @@ _HELP_ALL = click.Option(
 class SettingsCommand(click.Command):
     """A command whose settings are listed under the headings of what declares them.
 
-    A long help explains the settings of the formats and sinks on the command line, and names the others.
+    Where they are many, the help explains the settings of the formats and sinks on the command line, and only
+    names the others.
     """
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
@@ -118,7 +122,7 @@ def _sections_only_named(
         heading: params
         for heading, params in settings.items()
         if (name := heading.removeprefix(_SETTINGS)) not in headings
-        and name.partition(" in ")[0] not in named
+        and name.partition(" in ")[0] not in named  # such as "qlik-message in Kafka"
     }
 
 
@@ -147,7 +151,11 @@ def _write_names(formatter: click.HelpFormatter, heading: str, parameters: Seque
 def settings_options(
     declaring: Iterable[tuple[str, type]], without: Collection[str] = ()
 ) -> Callable[[F], F]:
-    """Return the options of several declarations, each name once, under the heading of its first."""
+    """Return a decorator that adds an option for each setting of these (heading, settings class).
+
+    A setting of two classes is under the first heading. Those of `without` and those that the command
+    declares itself are left out.
+    """
 
     def decorate(command: F) -> F:
         options: dict[str, SettingOption] = {}
@@ -166,7 +174,7 @@ def settings_options(
 def add_options(command: F, options: Iterable[click.Option]) -> F:
     """Return the command with these options before those that it has."""
     params = command.__dict__.setdefault("__click_params__", [])
-    params[:0] = reversed(list(options))
+    params[:0] = reversed(list(options))  # click turns the order around
     return command
 
 
@@ -174,18 +182,13 @@ def setting_option(field: dataclasses.Field[Any], heading: str, **attributes: An
     """Return the option of one setting."""
     flag = "--" + field.name.replace("_", "-")
     if is_flag(field):
-        option = SettingOption(
-            [f"{flag}/--no-{flag[2:]}"], default=None, help=_help(field), **_named(attributes)
-        )
+        attributes.pop("type", None)  # a flag has no value to read
+        option = SettingOption([f"{flag}/--no-{flag[2:]}"], default=None, help=_help(field), **attributes)
     else:
         metavar = field.metadata["metavar"] or None
         option = SettingOption([flag], help=_help(field), metavar=metavar, **attributes)
     option.heading = f"{_SETTINGS}{heading}"
     return option
-
-
-def _named(attributes: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in attributes.items() if name != "type"}
 
 
 def _help(field: dataclasses.Field[Any]) -> str:

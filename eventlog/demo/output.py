@@ -1,4 +1,4 @@
-"""The demo's output: sections that wait for the reader, SQL, rows and documents, coloured on a terminal."""
+"""The demo's output: sections, SQL, rows and documents, in colours on a terminal."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ import click
 from eventlog.core.redaction import visible
 from eventlog.xds.documents import indent
 
-_LONGEST = 24
+_LONGEST = 24  # characters of a cell
 _SHORTEST = 6
-_WIDEST = 100
+_WIDEST = 100  # characters of a line
 _STATUS = {"N": "yellow", "S": "green", "W": "yellow", "E": "red", "F": "red"}
 
 
@@ -34,7 +34,7 @@ class Narrator:
         paragraph(text)
 
     def pause(self, words: str) -> None:
-        """Wait for a key; Ctrl-C ends the demo, and so does the end of what is typed."""
+        """Wait for a key. Ctrl-C or the end of the input ends the demo."""
         if not self.pauses:
             return
         click.secho(f"\n  {words} …", dim=True, nl=False)
@@ -53,7 +53,7 @@ def paragraph(text: str) -> None:
 
 
 def code(text: str) -> None:
-    """Write SQL or commands; a line that is too long goes on below, further in."""
+    """Write SQL or commands; what a line has no room for follows in indented lines."""
     for line in text.splitlines():
         for piece in _wrapped(line, _columns() - 2, "    "):
             click.secho(f"  {piece}", fg="cyan")
@@ -66,7 +66,11 @@ def note(text: str) -> None:
 
 
 def rows(headings: Sequence[str], records: Iterable[Sequence[object]]) -> None:
-    """Write the rows of the log in columns that the terminal has room for; the second is their status."""
+    """Write rows of the log as a table; the second column is the status.
+
+    Cells are cut until the terminal has room, and headings are in two lines: `table_name` as `table_` and
+    `name`.
+    """
     values = [["" if value is None else visible(str(value)) for value in row] for row in records]
     parts = [heading.rpartition("_") for heading in headings]
     heads = [[first + line for first, line, _ in parts], [last for *_, last in parts]]
@@ -83,7 +87,7 @@ def rows(headings: Sequence[str], records: Iterable[Sequence[object]]) -> None:
 
 
 def event(text: str) -> None:
-    """Write an event of a document, as people like to read it."""
+    """Write an event of a document, indented."""
     for line in indent(text).splitlines():
         click.echo("  " + click.style(line, fg="blue"))
 

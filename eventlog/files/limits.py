@@ -1,4 +1,4 @@
-"""What an input may hold at most: memory goes by what is stated, not by what a file claims (decision 15)."""
+"""The settings of an input: the size of a record, which bounds memory (decision 15), and the form of CSV."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from eventlog.core.formats import Layout
 from eventlog.core.settings import setting
 
 _MAX_INTEGER = 2**31 - 1
-_MIN_MARKS = 1 << 12
-_TABS = {"\\t": "\t"}  # as a shell passes it
+_MIN_MARKS = 1 << 12  # where max_record is small
+_TABS = {"\\t": "\t"}  # a backslash and a t, as a shell passes them
 
 
 def _check_character(text: str) -> None:
@@ -22,10 +22,12 @@ def _check_character(text: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
+    """The settings."""
+
     max_record: int = setting(
         256 << 20,
-        "bytes of a record of the input (a row, a line, a message, an event); a longer one is refused;"
-        " of gbase 67108864, if not given",
+        "bytes of a record of the input (a row, a line, a message, an event); a longer one is refused"
+        " (67108864 for gbase, if not given)",
         metavar="BYTES",
         within=(1, _MAX_INTEGER),
     )
@@ -45,8 +47,9 @@ class Limits:
 
     @property
     def max_marks(self) -> int:
-        """Return the limit on JSON characters outside strings, because a few of them can make an object of
-        hundreds of bytes.
+        """Return how many characters of a JSON record may be outside its strings.
+
+        Such a character (`[` or `{`) can make an object of hundreds of bytes in memory.
         """
         return max(_MIN_MARKS, self.max_record >> 6)
 

@@ -36,7 +36,7 @@ _OPAQUE: Final = (40, 41)  # a type of another name
 _QUALIFIED: Final = {10: "datetime", 14: "interval"}
 _UNITS: Final = {0: "year", 2: "month", 4: "day", 6: "hour", 8: "minute", 10: "second"}
 _NO_SCALE: Final = 255
-# carried by no stream, or only as a handle
+# types whose values no stream contains, at most a handle of them
 _LARGE: Final = frozenset(("blob", "clob"))
 
 
@@ -84,7 +84,7 @@ def read_table_name(text: str, database: str) -> TableName:
 
 
 def declaration(code: int, length: int, extended: str | None) -> str:
-    """Return the type of a column as a declaration has it; empty for a type that is not known here."""
+    """Return the SQL type of a column, such as `decimal(8,2)`; empty for a type that is not known here."""
     base, length = code & 0xFF, length & 0xFFFF
     if base in _SIMPLE:
         return _SIMPLE[base]
@@ -104,7 +104,10 @@ def declaration(code: int, length: int, extended: str | None) -> str:
 
 
 def _qualified_type(name: str, length: int) -> str:
-    """`length` is digits * 256 + first unit * 16 + last; a fraction is 10 and its digits."""
+    """Return a type such as `datetime year to second`.
+
+    `length` is digits * 256 + first unit * 16 + last unit; a fraction of n digits is the unit 10 + n.
+    """
     digits, first, last = length >> 8, length >> 4 & 0xF, length & 0xF
     leading = digits - (last - first)
     begin = _UNITS.get(first, "fraction")
@@ -134,7 +137,7 @@ and i.idxname = k.idxname"""
 
 
 def describe(connection: Connection, table_name: TableName, form: Text, owner: str) -> CapturableTable:
-    """Return the catalogue's description of a table."""
+    """Return the catalogue's description of a table; `owner` owns the tables of the catalogue."""
     arguments = (table_name.name, table_name.owner)
     columns: list[CapturedColumn] = []
     uncapturable: list[str] = []

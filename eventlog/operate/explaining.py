@@ -1,4 +1,4 @@
-"""What becomes of each row of a live log: what the next cycle would do, and why others are not in it."""
+"""The fate of each row of a live log: what the next cycle would make of it, or why it is not in it."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from eventlog.sql.log.work import WaitingEvent
 
 Explained = tuple[PlacedEntry, Outcome]
 PAGE = 10_000  # pending rows read at a time
-_EVER = datetime(9999, 1, 1)
-_MOST_WAITING = 100_000
+_EVER = datetime(9999, 1, 1)  # when every retry is due
+_MOST_WAITING = 100_000  # events that wait for a retry; more are not looked at
 
 
 def explain_store(
@@ -35,9 +35,10 @@ def explain_store(
     *,
     everything: bool = False,
 ) -> Iterator[Explained]:
-    """Return the fates of the rows of the next cycle.
+    """Yield the rows of the next cycle with their fates; `table` leaves out those of other tables.
 
-    With a key: of every row of that object. With `everything`: of every pending row.
+    With a key: every row of that object in the log, finished ones too. With `everything` and no key: every
+    pending row.
     """
     choice, reader = config.build(PublisherSettings).choice(limit), make_reader(config, store)
 
@@ -49,8 +50,12 @@ def explain_store(
         reading = reader.preview(snapshot, choice, None if key is None else is_meant)
         rules, unread = read_rules(config, store), _unread(snapshot, reading)
         judge = _Judge(reading, unread, rules, snapshot.now(), _waiting(store), reader.object_of)
-        cells = snapshot.rows_about(longest_value(key)) if key is not None else ()
-        for row in _every_pending(snapshot) if everything and key is None else cells:
+        rows: Iterable[Cells] = ()
+        if key is not None:
+            rows = snapshot.rows_about(longest_value(key))
+        elif everything:
+            rows = _every_pending(snapshot)
+        for row in rows:
             entry, outcome = judge.of_cells(row)
             if is_meant(entry.table_name, entry.table_key):
                 yield _placed(entry), outcome
@@ -71,7 +76,7 @@ def summarise(config: Config, store: Store, limit: int | None = None) -> list[st
     sentences: Mapping[str, Callable[[Fates], str]] = {
         "held": lambda of: _held_sentence(of, waiting),
         "loopback": lambda of: _loopback_sentence(of, rules),
-        "future": lambda of: f"{_rows(of.rows)} future: the first is due at {of.first}",
+        "future": lambda of: f"{_rows_are(of.rows)} future: the first is due at {of.first}",
     }
     lines = [sentence(fates[fate]) for fate, sentence in sentences.items() if fate in fates]
     if "free" in fates and (excess := fates["free"].rows - choice.limit) > 0:
@@ -83,14 +88,14 @@ def summarise(config: Config, store: Store, limit: int | None = None) -> list[st
 def _held_sentence(fates: Fates, waiting: Iterable[WaitingEvent]) -> str:
     first = min(waiting, key=lambda event: event.next_at, default=None)
     until = "" if first is None else f": the first until {first.event_id} is sent again at {first.next_at}"
-    return f"{_rows(fates.rows)} held{until}"
+    return f"{_rows_are(fates.rows)} held{until}"
 
 
 def _loopback_sentence(fates: Fates, rules: Rules) -> str:
-    return f"{_rows(fates.rows, f' of {rules.driver_user}')} loopback: finished without being sent"
+    return f"{_rows_are(fates.rows, f' of {rules.driver_user}')} loopback: finished without being sent"
 
 
-def _rows(number: int, whose: str = "") -> str:
+def _rows_are(number: int, whose: str = "") -> str:
     return quantity(number, f"row{whose} is", f"rows{whose} are")
 
 
@@ -110,7 +115,7 @@ class _Judge:
         self._refused = dict(reading.refused)
         self._entries = {entry.record_id: entry for entry in (*reading.entries, *unread)}
         self._object_of = object_of
-        self._objects = {object_of(*entry[5:7]) for entry in reading.entries}
+        self._objects = {object_of(entry.table_name, entry.table_key) for entry in reading.entries}
         self._rules = rules
         self._now = read_event_time(now)
         self._waiting = waiting
@@ -141,7 +146,7 @@ class _Judge:
     def _why_not(self, entry: Entry) -> Outcome:
         """Return why a pending row is not in the next cycle."""
         rules, name = self._rules, self._object_of(entry.table_name, entry.table_key)
-        if entry.perpetrator == rules.driver_user is not None and not rules.allow_loopback:
+        if not rules.allow_loopback and entry.perpetrator == rules.driver_user is not None:
             user = f"the driver's own user {rules.driver_user}"
             return Outcome(Fate.LOOPBACK, f"done by {user}: it is finished without being sent")
         if rules.handle_future_events and entry.event_time > self._now:
@@ -154,7 +159,10 @@ class _Judge:
             )
         if name in self._objects:
             return Outcome(Fate.BEYOND_LIMIT, "its object is cut by query-limit")
-        return Outcome(Fate.BEYOND_LIMIT, "query-limit, or what completes inserts, is reached before it")
+        return Outcome(
+            Fate.BEYOND_LIMIT,
+            "query-limit, or the limit of rows that complete cut inserts, is reached before it",
+        )
 
 
 def _unread(snapshot: Snapshot, reading: FoldedPickUp) -> Iterator[Entry]:

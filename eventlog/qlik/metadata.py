@@ -102,7 +102,10 @@ _REGISTRY = "registry:"  # before the id of a schema
 
 
 def read_registered(number: int, schema: str) -> Metadata:
-    """Return the metadata in a schema of a registry; its namespace ends in the names of schema and table."""
+    """Return the metadata of a table from the schema of its data messages in a registry.
+
+    The names of the table and its schema are the end of the namespace.
+    """
     record = avro.foreign(schema)
     data = next((f["type"] for f in record.get("fields", ()) if f["name"] == "data"), None)
     if isinstance(data, list):
@@ -117,7 +120,7 @@ def read_registered(number: int, schema: str) -> Metadata:
 
 
 def number_of(schema_id: str) -> int | None:
-    """Return the id that a schema has in a registry; None for one of a metadata message."""
+    """Return the registry's number in the id of a schema; None for the id of a metadata message."""
     _, registry, number = schema_id.partition(_REGISTRY)
     return int(number) if registry and number.isascii() and number.isdigit() else None
 
@@ -203,11 +206,11 @@ def following(
     identity: Metadata,
     source_version: int = 0,
 ) -> Metadata:
-    """Return the metadata of a new structure, with a version of its own.
+    """Return the metadata of the structure that a table has after `last`.
 
-    The version is one later than the last one, or that of its source if that is greater. `identity` adds the
-    lineage that a structure lacks. The id is a hash of the structure and its version alone, so it does not
-    depend on the writer or the time.
+    Its version is one more than that of `last`, or that of its source if that is greater. `logical`, `names`
+    and `external` are the settings that shape the schema. Server, task and timestamp come from `identity`.
+    The id is a hash of the structure and its version alone, so it does not depend on the writer or the time.
     """
     version = max(last.version + 1 if last else 1, source_version)
     schema = avro.dump_schema(avro.data_schema(structure.columns, logical, names, external))
@@ -221,7 +224,7 @@ def following(
 
 
 def check_names(structure: Structure) -> None:
-    """Refuses columns whose names Avro does not allow ("Limitations": letters, digits, underscores)."""
+    """Raise NotExpressible for a column whose name Avro does not allow (letters, digits, underscores)."""
     for name in structure.names:
         if not _NAME.fullmatch(name):
             raise NotExpressible(f"column {name!r} of {structure} is no name of Avro: [A-Za-z_][A-Za-z0-9_]*")

@@ -1,7 +1,7 @@
 """The data types of Replicate: their values in JSON and in Avro, in both directions.
 
-Reading goes by the Python type that a container, a JSON parser or an Avro decoder returns. Writing has one
-form for JSON and cells of tables, and two for Avro: plain and logical.
+How a value is read depends on the Python type that a file, a JSON parser or an Avro decoder returns. Values
+are written in one form for JSON and cells of tables, and in two for Avro: plain and with logical types.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ class DataType(NamedTuple):
     loads: Mapping[type, Load | None]  # by the type of what is read; None: unchanged
     json: Mapping[type, Dump | None]  # by the type of the model's value, likewise
     avro: str  # the plain Avro type
-    plain: Mapping[type, Dump | None]
-    logical: Callable[[Spec], Schema]
-    as_logical: Mapping[type, Dump | None]
-    lob: bool = False
+    plain: Mapping[type, Dump | None]  # to the plain type
+    logical: Callable[[Spec], Schema]  # the Avro type with a logical one
+    as_logical: Mapping[type, Dump | None]  # to that type
+    lob: bool = False  # a large object
 
 
 _CONTEXT = decimal.Context(prec=2_000)
@@ -67,7 +67,7 @@ def _refuse(value: object, expected: str) -> InvalidValue:
     return InvalidValue(value[:60] if isinstance(value, str | bytes) else value, expected)
 
 
-# --- reading: from what a container or a decoder hands over to a value of the model
+# --- reading: to a value of the model
 
 
 def _ranged_integer(low: int, high: int) -> Load:
@@ -85,7 +85,7 @@ def _ranged_integer(low: int, high: int) -> Load:
 def _calendar(certain: re.Pattern[str], load: Load, expected: str) -> Load:
     """Return the reader of a text that begins with a date, which the calendar must have.
 
-    It is faster for most texts: the pattern matches only dates that the calendar certainly has.
+    The pattern is a fast way for most texts: it matches only dates that the calendar certainly has.
     """
 
     def load_dated(text: str, spec: Spec) -> Value:
@@ -201,8 +201,9 @@ _LOAD_BYTES: dict[type, Load | None] = {bytes: None, str: _load_hex}
 _LOAD_REAL4 = dict.fromkeys((float, int, str, decimal.Decimal), _load_single)
 _LOAD_REAL8 = {**dict.fromkeys((int, str, decimal.Decimal), _load_float), float: _finite}
 _LOAD_NUMERIC = {**dict.fromkeys((int, float, decimal.Decimal), _load_decimal), str: _load_numeric}
+_load_date = _calendar(_CERTAIN_DATE, _shape(_DATE, "a date (yyyy-mm-dd)"), "a date that the calendar has")
 _LOAD_DATE: dict[type, Load | None] = {
-    str: _calendar(_CERTAIN_DATE, _shape(_DATE, "a date (yyyy-mm-dd)"), "a date that the calendar has"),
+    str: _load_date,
     dt.date: lambda value, spec: value.isoformat(),
     dt.datetime: lambda value, spec: value.date().isoformat(),
 }
@@ -371,7 +372,7 @@ DATA_TYPES: dict[str, DataType] = {
         DataType("BOOLEAN", _LOAD_BOOL, _DUMP_BOOL, "boolean", _DUMP_BOOL, _avro("boolean"), _DUMP_BOOL),
         _binary("BYTES"),
         _binary("BLOB", lob=True),
-        _moment_type("DATE", _LOAD_DATE, _LOAD_DATE[str] or _plain, "int", "date", _dump_days),
+        _moment_type("DATE", _LOAD_DATE, _load_date, "int", "date", _dump_days),
         _moment_type("TIME", _LOAD_TIME, _load_time, "int", "time-millis", _dump_millis),
         _moment_type("DATETIME", _LOAD_DATETIME, _dump_datetime, "long", "timestamp-micros", _dump_micros),
         _integer("INT1", "int"),

@@ -19,7 +19,7 @@ from eventlog.gbase.address import Address
 from eventlog.gbase.session import ServerError
 from eventlog.gbase.snapshot import CapturedDatabase
 
-_INT: Final = 1 << 31
+_INT: Final = 1 << 31  # beyond what an int of Java holds
 
 
 class Jdbc:
@@ -65,7 +65,7 @@ class Jdbc:
         return _Connection(connection, self._call_driver)
 
     def read(self, connection: CapturedDatabase, session: int, size: int) -> bytes:
-        """Return the bytes that a capture session has for us, at most so many."""
+        """Return the bytes that a capture session has for us, at most `size`, the same at every call."""
         assert isinstance(connection, _Connection)
         if connection.blob is None:
             connection.blob = self._call_driver(lambda: self._smart_blob(connection.java))
@@ -76,10 +76,10 @@ class Jdbc:
         return bytes(memoryview(connection.buffer).cast("B")[:count])
 
     def close(self) -> None:
-        """The JVM stays: a process has one in its life."""
+        """Do nothing: the JVM stays, because a process can start only one."""
 
     def _call_driver(self, call: Callable[[], Any]) -> Any:
-        """Return the answer of the driver; its errors are ours, without the password."""
+        """Return the answer of the driver; its errors become a ServerError, without the password."""
         try:
             return call()
         except self._jpype.JException as fault:

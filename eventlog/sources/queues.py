@@ -24,16 +24,17 @@ Columns = dict[str, sa.ColumnElement[Any]]
 
 
 class QueueRest(NamedTuple):
-    """The rows of a queue after a state."""
+    """The rows of a queue that a state leaves to be read."""
 
     source: Source[Row]
-    past: tuple[QueueRow, ...] = ()  # rows from before the start that are still there, without their data
+    past: tuple[QueueRow, ...] = ()  # rows before its start, which were read earlier; without their data
 
 
 def rows(connection: sa.Connection, table: str, since: QueueState = START) -> QueueRest:
     """Return the rows of a table, or `schema.table`, after a state.
 
-    They are in the journal's order; rows of journal files that were used again follow.
+    They are in the journal's order. A journal file is used again from its first address on: rows with an
+    address before the start and a later date are new, and come last.
     """
     queue = _reflect(connection, table)
     before = _before(queue, since)
@@ -69,7 +70,7 @@ def _in_order(queue: Columns) -> sa.Select[Any]:
 
 
 def _before(queue: Columns, since: QueueState) -> sa.ColumnElement[bool] | None:
-    """Return the condition of rows whose address lies before the start of their database."""
+    """Return the condition of rows whose address is before the start of their database, if there is one."""
     starts = [
         sa.and_(_is_of(queue, node), queue["SYSLOG_ADDR"] < progress.start.address)
         for node, progress in since.nodes.items()
@@ -85,8 +86,9 @@ def _is_of(queue: Columns, node: str) -> sa.ColumnElement[bool]:
 def _rows_before(
     connection: sa.Connection, queue: Columns, before: sa.ColumnElement[bool]
 ) -> Iterator[QueueRow]:
-    """Yield the rows before the start, without their data. They are looked up at first, so that whatever
-    precedes one of them is there to be read.
+    """Yield the rows before the start, without their data.
+
+    This query is the first: what is in the journal before a row that it finds is found by the later ones.
     """
     names = [name for name in _IDENTITY if name in queue]
     reader = QueueRowReader(names)
@@ -128,7 +130,7 @@ def _reflect(connection: sa.Connection, name: str) -> Columns:
 class StoredQueue:
     """One reading of a queue, after a position."""
 
-    ended, over = False, None  # it is opened anew in each round
+    ended, over = False, None  # more may come, and no error ended it: each round opens it anew
 
     def __init__(
         self, connect: Callable[[], sa.Engine], tables: Tables, reading: Any, name: str, position: Any
@@ -148,8 +150,8 @@ class StoredQueue:
         """Do nothing, because nothing is open between rounds."""
 
     def answers(self, growing: bool) -> Iterator[Change | Refused]:
-        """Yield the changes of the rows that the position leaves."""
+        """Yield the changes of the rows after the position."""
         with at_one_moment(self._connect()) as connection:
-            waiting = rows(connection, self._name, self._since)
-            self._reader.pass_over(waiting.past)
-            yield from self._reader.read(waiting.source)
+            unread = rows(connection, self._name, self._since)
+            self._reader.pass_over(unread.past)
+            yield from self._reader.read(unread.source)

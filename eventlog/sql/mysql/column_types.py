@@ -19,9 +19,9 @@ from eventlog.sql.common.key_types import (
     uuid_value,
 )
 
-_NULL_SAFE = "not ({a} <=> {b})"
 _NUMBER = "convert({x} + 0 using utf8mb4)"  # + 0 takes away what zerofill put before it
 _CHARACTERS = "convert({x} using utf8mb4)"
+# a boolean is a number in these databases: one that is neither 0 nor 1 stays a number
 _BOOLEAN = f"case {{x}} + 0 when 0 then 'false' when 1 then 'true' else {_NUMBER} end"
 # Where Base64 is too long for the server's packets it is null; that text is one the publisher refuses.
 _BASE64 = (
@@ -32,16 +32,22 @@ _BASE64 = (
 _MOMENT = "convert(timestamp'1970-01-01 00:00:00' + interval unix_timestamp({x}) second using utf8mb4)"
 
 # Where MariaDB keeps results aside (to sort or join them) it takes a double to have 23 characters at most.
-_DOUBLE = Expression("convert({x} + 0e0 using utf8mb4)", True, queried="cast({x} + 0e0 as char(40))")
+_DOUBLE = Expression("convert({x} + 0e0 using utf8mb4)", plain=True, queried="cast({x} + 0e0 as char(40))")
+
+
+def _distinct(text: str) -> Expression:
+    """Return the expression of a type whose values have different texts exactly if they differ."""
+    return Expression(text, plain=True, differs="not ({a} <=> {b})")
+
 
 MARIADB_EXPRESSIONS = Expressions(
     by_type={
-        **each("tinyint, smallint, mediumint, int, integer, bigint", Expression(_NUMBER, True, _NULL_SAFE)),
-        **each("tinyint(1), boolean, bit(1)", Expression(_BOOLEAN, True, _NULL_SAFE)),
-        **each("decimal, numeric", Expression(_NUMBER, True, _NULL_SAFE)),
+        **each("tinyint, smallint, mediumint, int, integer, bigint", _distinct(_NUMBER)),
+        **each("tinyint(1), boolean, bit(1)", _distinct(_BOOLEAN)),
+        **each("decimal, numeric", _distinct(_NUMBER)),
         **each("float, double, real", _DOUBLE),
-        **each("date, datetime, time, year", Expression(_CHARACTERS, True, _NULL_SAFE)),
-        "timestamp": Expression(f"if({{x}} = 0, '0000-00-00 00:00:00', {_MOMENT})", True, _NULL_SAFE),
+        **each("date, datetime, time, year", _distinct(_CHARACTERS)),
+        "timestamp": _distinct(f"if({{x}} = 0, '0000-00-00 00:00:00', {_MOMENT})"),
         "char": Expression("trim(trailing ' ' from convert({x} using utf8mb4))"),
         **each("binary, varbinary, tinyblob, blob, mediumblob, longblob, bit", Expression(_BASE64)),
         **each("geometry, point, linestring, polygon, multipoint", Expression("st_astext({x})")),
@@ -56,7 +62,7 @@ MARIADB_EXPRESSIONS = Expressions(
 )
 
 # MySQL writes a sum in 22 characters at most, which cuts digits; as JSON it has them all, and a fraction
-_SHORTEST = Expression("trim(trailing '.0' from convert(cast({x} + 0e0 as json) using utf8mb4))", True)
+_SHORTEST = Expression("trim(trailing '.0' from convert(cast({x} + 0e0 as json) using utf8mb4))", plain=True)
 EXPRESSIONS = MARIADB_EXPRESSIONS._replace(
     by_type={**MARIADB_EXPRESSIONS.by_type, **each("float, double, real", _SHORTEST)}
 )
@@ -71,18 +77,21 @@ def _base64_value(text: str) -> str:
 
 
 _TEXT_KEY = KeyType(
-    "longtext", "{c} = convert({k} using {charset}) collate {collation}", text_value, WITHOUT_ZERO
+    "longtext",
+    matches="{c} = convert({k} using {charset}) collate {collation}",
+    sent=text_value,
+    as_it_is=WITHOUT_ZERO,
 )
 KEY_TYPES: Mapping[str, KeyType] = {
     **each("tinyint, smallint, mediumint, int, bigint", integer_of("bigint", 64)),
-    "bigint unsigned": integer_of("bigint unsigned", 65),
+    "bigint unsigned": integer_of("bigint unsigned", 65),  # 64 bits and the sign
     **each("tinyint(1), bit(1)", KeyType("integer", sent=_bit)),
     "decimal": KeyType("decimal(65,30)", sent=number),
-    "float": KeyType("double", "{c} = cast({k} as float)", double),
+    "float": KeyType("double", matches="{c} = cast({k} as float)", sent=double),
     "double": KeyType("double", sent=double),
     **each("char, varchar, tinytext, text, mediumtext, longtext, enum", _TEXT_KEY),
-    **each("binary, varbinary", KeyType("longtext", "{c} = from_base64({k})", _base64_value)),
-    "uuid": KeyType("longtext", "{c} = cast({k} as uuid)", uuid_value, UUID_TEXT),
+    **each("binary, varbinary", KeyType("longtext", matches="{c} = from_base64({k})", sent=_base64_value)),
+    "uuid": KeyType("longtext", matches="{c} = cast({k} as uuid)", sent=uuid_value, as_it_is=UUID_TEXT),
     "date": KeyType("date", sent=moment(Kind.DATE)),
     **each("datetime, timestamp", KeyType("datetime(6)", sent=moment(Kind.TIMESTAMP))),
     "time": KeyType("time(6)", sent=moment(Kind.TIME)),

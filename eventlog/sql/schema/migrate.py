@@ -1,4 +1,7 @@
-"""Install, upgrade and uninstall the event log: by Alembic online, as the same text offline."""
+"""Install, upgrade and uninstall the event log: with Alembic in a database, or as a script of the same DDL.
+
+A log is either ours, or one that existed before and was attached: that one is neither created nor dropped.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +40,7 @@ def install(engine: Engine, log: Log, *, future_events: bool = False) -> bool:
     with engine.connect() as connection:
         before = revision(connection, log)
         is_ours = _is_ours(connection, log)
-        connection.rollback()
+        connection.rollback()  # Alembic begins a transaction of its own
         _migrate(connection, log, HEAD, is_ours)
         was_missing = not _exists(connection, log, log.companion_name("known"))
         if was_missing:  # somebody dropped it
@@ -49,7 +52,7 @@ def install(engine: Engine, log: Log, *, future_events: bool = False) -> bool:
 
 
 def uninstall(engine: Engine, log: Log, *, discard: bool = False) -> bool:
-    """Drop the log, unless it is attached, and its further tables. Return whether there was anything."""
+    """Drop the log and its companion tables; of an attached log only these. Return whether there were any."""
     with engine.connect() as connection:
         if revision(connection, log) is None and not _exists(connection, log, log.companion_name("state")):
             return False
@@ -92,9 +95,9 @@ def uninstall_script(log: Log, *, attached: bool = False) -> str:
 
 
 def grants_script(log: Log, role: str, *, comparing: bool = False) -> str:
-    """Return the grants that a publisher needs that is not the owner, as a script for a DBA.
+    """Return the grants of a publisher that does not own the log, as a script for a DBA.
 
-    A publisher that compares states needs more.
+    With `comparing` they include those of a publisher that compares states.
     """
     names = log.names() | {"role": log.dialect.quote(log.dialect.fold(role))}
     statements = [*templates.statements(log.dialect, "grants", names)]
@@ -116,7 +119,7 @@ def exists(connection: Connection, log: Log) -> bool:
 
 
 def has_companion(connection: Connection, log: Log, name: str) -> bool:
-    """Return whether one of the log's further tables exists."""
+    """Return whether one of the log's companion tables exists."""
     return _exists(connection, log, log.companion_name(name))
 
 
@@ -177,7 +180,7 @@ def _statements(log: Log, name: str, is_ours: bool) -> Iterator[str]:
 
 
 def _holes(log: Log, is_ours: bool) -> dict[str, str]:
-    """Return the names of the log, and what is on record of it from the start."""
+    """Return the values of the holes in the statements: names, and what the state table records at first."""
     return log.names() | {
         "attached": "0" if is_ours else "1",
         "association": "canonical" if is_ours else "as-logged",
@@ -190,7 +193,7 @@ def _execute(connection: Connection, statements: Iterator[str]) -> None:
 
 
 def _is_ours(connection: Connection, log: Log) -> bool:
-    """Return whether the log is ours to create and drop: as recorded, else if there is none yet."""
+    """Return whether the log is ours to create and drop: as recorded, else whether there is none yet."""
     if _exists(connection, log, log.companion_name("state")):
         attached = connection.execute(text(f"select attached from {log.names()['state']}")).scalar()  # noqa: S608
         if attached is not None:

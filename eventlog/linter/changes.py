@@ -206,6 +206,9 @@ class QueueReader:
             user=None if part.channel is None else str(part.channel),
             extra=self._facts(typ, part, commit),
         )
+        if typ in BLOBS:
+            owner = _decode(named.layout, first, None)
+            change = change._replace(key=() if owner is None else _key(named.table, owner[0] or {}))
         rows = None if typ in BLOBS or contradicts else _decode(named.layout, before, after)
         if rows is None:
             return change._replace(raw=Raw(before, after), extra=(*change.extra, ("decoded", False)))

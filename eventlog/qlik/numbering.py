@@ -103,20 +103,21 @@ def number_drafts(
     """Yield the changes with their numbers, each with its draft; refused ones are not counted.
 
     One change is held back, to see which one ends its transaction. A change with a change_seq keeps it. All
-    others of one transaction share a time part, so that id and time identify transactions. The source's
-    number of a change in its transaction is kept, unless other changes of it were left out: then they are
-    counted again.
+    others of one transaction share a time part, so that id and time identify transactions. It is that of the
+    COMMIT where the source has it, else that of the first change. The source's number of a change in its
+    transaction is kept, unless other changes of it were left out: then they are counted again.
     """
     pending: _PendingChange | None = None
-    time: str | None = None  # of the transaction's first change
+    time: str | None = None  # of the transaction
     lost_of, lost = None, 0  # the transaction of the change that was refused last, and how many of it were
     for change, draft in changes:
         key = transaction_of(change)
         is_same_transaction = pending is not None and key is not None and key == pending.key
+        transaction_time = time if is_same_transaction else _commit_time(change, now)
         refused = draft if isinstance(draft, Refused) else None
         if refused is None:
             try:
-                seq = _sequence(change, memory.last, time if is_same_transaction else change.time or now)
+                seq = _sequence(change, memory.last, transaction_time)
             except EventlogError as fault:
                 refused = Refused(f"{change.table}:{change.position}", str(fault))
         if refused is not None:
@@ -125,8 +126,7 @@ def number_drafts(
             if is_same_transaction and pending is not None and change.fact("last_event") is True:
                 pending = pending._replace(ends=True)
             continue
-        if not is_same_transaction:
-            time = change.time or now
+        time = transaction_time
         if pending is not None:
             yield _with_numbers(pending, not is_same_transaction, recounted)
         memory.last = max(memory.last, seq)
@@ -143,6 +143,12 @@ def transaction_of(change: Change) -> tuple[str, str] | None:
     position = change.position
     seq = sequence.legal(position)
     return change.transaction, position[: sequence.TIME] if position is not None and seq else ""
+
+
+def _commit_time(change: Change, now: str | None) -> str | None:
+    """Return the time of the COMMIT where a queue of LINTER has it, else the change's own, else now."""
+    committed = change.fact("commit_oper_date") if change.extra else None
+    return committed if isinstance(committed, str) else change.time or now
 
 
 def _sequence(change: Change, last: str, time: str | None) -> str:
@@ -181,14 +187,18 @@ def transaction_id(source_id: str) -> str:
 def without_no_ops(changes: Iterable[Change], tables: Tables, tally: GroupedWarnings) -> Iterator[Change]:
     """Yield the changes without updates that certainly change nothing; the tally counts those.
 
-    Certain means: all captured values are equal, and the table is known to have no LOB column, which might
-    have changed unseen.
+    Certain means: all captured values are equal, no row image is undecoded, and the table is known to have no
+    LOB column, which might have changed unseen.
     """
     lobs: dict[tuple[str | None, str], bool] = {}
     for change in changes:
-        if change.op is Op.UPDATE and all(
-            before is not ABSENT and after is not ABSENT and written_equal(before, after)
-            for _, before, after in change.fields
+        if (
+            change.op is Op.UPDATE
+            and change.raw is None
+            and all(
+                before is not ABSENT and after is not ABSENT and written_equal(before, after)
+                for _, before, after in change.fields
+            )
         ):
             at = change.schema, change.table
             if at not in lobs:

@@ -38,7 +38,7 @@ class Report:
         self._show = show
         self._rejects = rejects
         self._strict = strict
-        self._keyless: set[tuple[str | None, str]] = set()  # tables that were reported
+        self._keyless: set[tuple[str | None, str, bool]] = set()  # tables that were reported
         self.inform = inform  # of what was decided without being asked
 
     def refuse(self, refused: Refused) -> None:
@@ -60,7 +60,7 @@ class Report:
     def _note_keyless(self, changes: Iterable[Change]) -> Iterator[Change]:
         for change in changes:
             if not change.key and change.op is not Op.TRUNCATE:
-                table = change.schema, change.table
+                table = change.schema, change.table, change.raw is None
                 if table not in self._keyless and len(self._keyless) < _MAX_TABLES:
                     self._keyless.add(table)
                     self.inform(_without_key(change))
@@ -95,6 +95,11 @@ class Report:
 
 
 def _without_key(change: Change) -> str:
+    if change.raw is not None:
+        words = f"row images of {change.table} could not be decoded: their changes are written without a key"
+        if change.fact("tabnum_src") is None:
+            return words
+        return f"{words}; state a record layout that fits them in a tables file (--tables)"
     values = [
         side for field in change.fields for side in field[1:] if side is not ABSENT and side is not None
     ]

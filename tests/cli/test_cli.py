@@ -163,3 +163,20 @@ def test_a_table_that_no_source_describes_is_reported_once(tmp_path: Path) -> No
     ]
     described = run(tmp_path, *words[:4], "--tables", "usr.toml")
     assert (described.code, described.stderr) == (0, "")
+
+
+def test_a_key_that_a_raw_image_hides_is_not_asked_for(tmp_path: Path) -> None:
+    """Ask for a record layout where the tables file has the key, but the image could not be decoded."""
+    names = "TRANSACT_ID,SYSLOG_ADDR,TYP,TABNUM_SRC,LEN1,LEN2,DATA\n"
+    (tmp_path / "queue.csv").write_text(f"{names}5,100,8,7,4,0,01000000\n5,200,4,,0,0,\n")
+    stated = '[tables.usr]\nkey = ["idu"]\nnumber = 7\ncolumns = { idu = "integer" }\n'
+    words = ("convert", "--from", "linter", "--to", "changes", "--tables", "queue.toml", "queue.csv")
+    (tmp_path / "queue.toml").write_text(stated)
+    raw = run(tmp_path, *words)
+    assert raw.stderr == (
+        "eventlog: row images of usr could not be decoded: their changes are written without a key; state a "
+        "record layout that fits them in a tables file (--tables)\n"
+    )
+    (tmp_path / "queue.toml").write_text(f'{stated}[tables.usr.linter]\ncolumns = {{ idu = "integer" }}\n')
+    done = run(tmp_path, *words)
+    assert (json.loads(done.stdout)["key"], done.stderr) == ({"idu": 1}, "")

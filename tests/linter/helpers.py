@@ -7,7 +7,7 @@ from typing import Any
 
 from eventlog.core.change import Change
 from eventlog.core.errors import Refused
-from eventlog.core.formats import Row, Source
+from eventlog.core.formats import Row, SheetRow, Source
 from eventlog.core.tables import Tables
 from eventlog.core.tablesfile import read as read_tables
 from eventlog.linter.columns import DISPATCH
@@ -70,6 +70,13 @@ def read_queue(
     records = [Row(where, cells) for where, cells in enumerate(rows, 2)]
     source = Source("q.csv", "q", columns, records)
     return list(FORMAT.read([source], LAYOUT if tables is None else tables, LinterSettings(**settings)))
+
+
+def write_queue(changes: list[Change], tables: Tables, **settings: Any) -> list[tuple[Any, ...]]:
+    """Return the rows of the queue that is written of these changes."""
+    written = list(FORMAT.write(changes, tables, LinterSettings(**settings)))
+    assert all(isinstance(row, SheetRow) for row in written), written
+    return [row.cells for row in written if isinstance(row, SheetRow)]
 
 
 def only(answers: Iterable[Change | Refused]) -> Change:

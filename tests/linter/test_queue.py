@@ -29,6 +29,7 @@ from tests.linter.helpers import (
     queue_row,
     read_queue,
     reasons,
+    write_queue,
 )
 
 pytestmark = pytest.mark.quick
@@ -144,6 +145,15 @@ def test_blob_operations_name_attribute_and_type(
         kind,
         False,
     ]
+
+
+@pytest.mark.parametrize("typ", [4, 7, 8, 9])
+def test_blob_operations_carry_the_key_of_the_record_that_owns_the_blob(typ: int) -> None:
+    change = only(read_queue([operation(typ, ROW_1, b"portion", BLOBATR=0x0203), end()]))
+    assert (change.key, change.fields, change.raw) == ((("idu", 1),), (), Raw(ROW_1, b"portion"))
+    assert change.fact("decoded") is False
+    assert only(read_queue(write_queue([change], LAYOUT))).key == change.key
+    assert only(read_queue([operation(typ, ROW_1), end()], NONE)).key == ()
 
 
 def test_nothing_of_a_rolled_back_transaction_comes_out() -> None:

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from eventlog.core.change import ABSENT, Change, Field, Op, Raw, Value
 from eventlog.core.errors import Misuse, Refused
-from eventlog.core.formats import SheetRow
 from eventlog.core.tables import Tables
 from eventlog.linter.format import FORMAT, LinterSettings
 from eventlog.linter.queue_progress import JournalPlace, QueueProgress, QueueState
@@ -30,6 +29,7 @@ from tests.linter.helpers import (
     only,
     operation,
     read_queue,
+    write_queue,
 )
 from tests.tiers import drawn
 
@@ -71,12 +71,6 @@ def queues(draw: st.DrawFn) -> list[Change]:
     answers = read_queue(reported, Tables(), time_order="big")
     assert all(isinstance(answer, Change) for answer in answers), answers
     return answers  # type: ignore[return-value]
-
-
-def write_queue(changes: list[Change], tables: Tables, **options: Any) -> list[tuple[Any, ...]]:
-    written = list(FORMAT.write(changes, tables, LinterSettings(**options)))
-    assert all(isinstance(row, SheetRow) for row in written), written
-    return [row.cells for row in written]
 
 
 @settings(max_examples=drawn(150))

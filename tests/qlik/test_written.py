@@ -172,6 +172,26 @@ def test_a_row_that_nobody_could_decode_is_refused_and_not_written_without_value
     assert written[3:] == write([whole])
 
 
+@pytest.mark.parametrize("write", [write_rows, write_messages])
+def test_an_update_without_fields_whose_image_is_raw_is_refused(write: Any) -> None:
+    blob = Change(Op.UPDATE, None, "t", (("id", 1),), position=seq(1), raw=Raw(b"x", None))
+    written = write([blob], TABLES, no_op_updates="drop")
+    assert written == [Refused(f"t:{seq(1)}", UNDECODED)]
+
+
+def test_a_change_seq_that_is_made_has_the_time_of_the_commit() -> None:
+    """Take the time of a queue's COMMIT, because the changes of a transaction have times before it."""
+    commit = ("commit_oper_date", "2021-09-09T01:55:11.25")
+    first = JACK._replace(
+        position="100", transaction="DEMO/5", time="2021-09-09T01:50:55.25", extra=(commit,)
+    )
+    second = first._replace(position="101", time="2021-09-09T01:51:00")
+    rows: list[Any] = write_rows([first, second])
+    assert [row.cells[0][:16] for row in rows] == ["2021090901551125"] * 2
+    by_change: list[Any] = write_rows([first._replace(extra=())])
+    assert [row.cells[0][:16] for row in by_change] == ["2021090901505525"]
+
+
 def test_an_update_whose_row_after_is_known_is_written() -> None:
     reported = update(ABSENT, "Jack")
     assert write_rows([reported._replace(raw=Raw(b"x", None))]) == write_rows([reported])

@@ -15,7 +15,7 @@ from eventlog.core.errors import Refused
 from eventlog.core.tables import Table, Tables
 from eventlog.gbase.open_records import Ambiguous, Update
 from eventlog.gbase.records import Number, Truncate, moment
-from eventlog.gbase.schema import Schema
+from eventlog.gbase.schema import RowLayout, Schema
 from eventlog.gbase.stream import RowRecord
 from eventlog.gbase.transactions import Committed
 
@@ -36,6 +36,7 @@ class StreamTable(NamedTuple):
     columns: tuple[str, ...]
     key: tuple[tuple[str, int], ...]  # each key column and the position of its value
     facts: Facts
+    layout: RowLayout | None
 
 
 Tail = tuple[str, str | None, str, bool, Facts, None]  # the last fields of Change
@@ -182,7 +183,11 @@ class ChangeBuilder:
     def table_of(self, number: int, schema: Schema | None) -> StreamTable:
         """Return a table as changes name it, whose rows are read with this schema from now on."""
         stream_table = self._named_tables.get(number)
-        if stream_table is None or stream_table.schema is not schema:
+        if (
+            stream_table is None
+            or stream_table.schema is not schema
+            or (schema is not None and stream_table.layout is not schema.layout)
+        ):
             stream_table = _stream_table(self._tables.numbered(number), number, schema)
             self._named_tables[number] = stream_table
         return stream_table
@@ -191,11 +196,12 @@ class ChangeBuilder:
 def _stream_table(table: Table | None, number: int, schema: Schema | None) -> StreamTable:
     facts: Facts = (("number", number),)
     columns = () if schema is None else schema.names
+    layout = None if schema is None else schema.layout
     if schema is not None:
-        facts += (("columns", schema.text),)
+        facts += (("columns", schema.text), *schema.layout.facts())
     if table is None:
-        return StreamTable(schema, None, f"table_{number}", columns, (), facts)
-    return StreamTable(schema, table.schema, table.name, columns, _key(table, schema), facts)
+        return StreamTable(schema, None, f"table_{number}", columns, (), facts, layout)
+    return StreamTable(schema, table.schema, table.name, columns, _key(table, schema), facts, layout)
 
 
 def _key(table: Table, schema: Schema | None) -> tuple[tuple[str, int], ...]:

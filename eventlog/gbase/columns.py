@@ -52,6 +52,7 @@ class ColumnType(NamedTuple):
     load: Callable[[Any], Value]
     dump: Callable[[Any], Any]
     null: object = None  # what the code unpacks for null, where the value is else taken as it is
+    is_varchar: bool = False  # whether its bytes begin with a length of one byte or two
 
     @property
     def size(self) -> int | None:
@@ -216,7 +217,7 @@ def _varchar(declared: Declared, text: Text) -> ColumnType:
             raise NotExpressible(f"{value!r:.40} is too long, or is what null looks like")
         return len(data).to_bytes(text.prefix, "big") + data
 
-    return ColumnType("", load, dump)
+    return ColumnType("", load, dump, is_varchar=True)
 
 
 _NULL_LVARCHAR: Final = b"\0\1\1"

@@ -58,11 +58,16 @@ class GbaseSettings:
     open_bytes: int = setting(
         MAX_STORED, "Bytes of unfinished transactions that may wait on disk.", metavar="BYTES"
     )
-    size_order: str = setting(
-        "big", "Byte order in which the sizes of variable columns are written.", choices=("big", "little")
+    size_order: str | None = setting(
+        None,
+        "Byte order in which the sizes of variable columns are written; without it as they were read, else "
+        "big.",
+        choices=("big", "little"),
     )
-    varchar_prefix: int = setting(
-        1, "Bytes of the length before a VARCHAR that is written: 1 Informix, 2 GBase 8s."
+    varchar_prefix: int | None = setting(
+        None,
+        "Bytes of the length before a VARCHAR that is written: 1 Informix, 2 GBase 8s; without it as it was "
+        "read, else 1.",
     )
 
     store: Callable[[], RecordStore] | None = None  # makes the place on disk
@@ -78,6 +83,6 @@ class GbaseSettings:
             raise Misuse(
                 f"unknown code set {self.code_set!r}: name it as Python does, such as gb18030"
             ) from None
-        if self.varchar_prefix not in (1, 2):
+        if self.varchar_prefix not in (None, 1, 2):
             raise Misuse(f"varchar-prefix is {self.varchar_prefix}, not 1 or 2")
-        return Text(self.code_set, self.trim_char, self.varchar_prefix)
+        return Text(self.code_set, self.trim_char)

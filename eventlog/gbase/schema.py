@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from itertools import accumulate, islice
 from typing import Any, Final, NamedTuple
 
-from eventlog.core.change import Value
+from eventlog.core.change import Facts, Value
 from eventlog.core.errors import InvalidValue, NotExpressible
 from eventlog.core.typenames import definitions, read_definition
 from eventlog.gbase.columns import ColumnType, Text, column_type
@@ -44,6 +44,21 @@ class Image(NamedTuple):
     payload: bytes
 
 
+class RowLayout(NamedTuple):
+    """The forms that servers give to the same row."""
+
+    size_order: str = "big"  # of the sizes of variable columns
+    varchar_prefix: int = 1  # bytes of the length before a VARCHAR
+
+    def facts(self) -> Facts:
+        """Return what differs from the manual's form, as a change has it."""
+        facts: Facts = tuple(zip(LAYOUT_FACTS, (self.size_order, self.varchar_prefix), strict=True))
+        return tuple(fact for fact, usual in zip(facts, RowLayout(), strict=True) if fact[1] != usual)
+
+
+LAYOUT_FACTS: Final = ("size-order", "varchar-prefix")
+
+
 class Schema:
     """A table of the stream: its columns, fixed ones first, and both directions of its rows."""
 
@@ -58,6 +73,7 @@ class Schema:
         self.header_size = ROW_SIZE + 4 * len(variable)  # of its row records, at least
         self.shape = (self._fixed.size, len(fixed), len(variable))
         self._places = tuple(accumulate((c.type.size or 0 for c in fixed), initial=0))
+        self.layout = RowLayout()  # of the first row that was read
         self.plan: Plan = self._first_plan  # of `read`, compiled when the first row comes
 
     def read(self, record: bytes, sizes_at: int, start: int, stop: int) -> tuple[Value, ...]:
@@ -106,8 +122,20 @@ class Schema:
         )
 
     def _first_plan(self, record: bytes, sizes_at: int, start: int, stop: int) -> tuple[Value, ...]:
+        values = self.read_plainly(record, sizes_at, start, stop)
+        self.layout = self._layout_of(record, sizes_at, start + self._fixed.size, stop)
         self.plan = self._compile() if len(self.columns) <= MAX_COMPILED else self.read_plainly
-        return self.plan(record, sizes_at, start, stop)
+        return values
+
+    def _layout_of(self, record: bytes, sizes_at: int, at: int, stop: int) -> RowLayout:
+        """Return the layout of a sound row, whose variable columns begin at a place."""
+        sizes = self._sizes(record, sizes_at, at, stop - at)
+        order = "big" if sizes == self._orders["big"].unpack_from(record, sizes_at) else "little"
+        for column, size in zip(self.columns[self.shape[1] :], sizes, strict=True):
+            if column.type.is_varchar:
+                return RowLayout(order, 1 if record[at] == size - 1 else 2)
+            at += size
+        return RowLayout(order)
 
     def _compile(self) -> Plan:
         namespace: dict[str, Any] = {

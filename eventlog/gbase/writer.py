@@ -1,4 +1,4 @@
-"""Changes written as a stream: each transaction whole, its tables described before their first row."""
+"""Changes written as a stream: each transaction whole, its tables described before it begins."""
 
 from __future__ import annotations
 
@@ -26,7 +26,10 @@ from eventlog.gbase.records import (
     Truncate,
     seconds_of,
 )
-from eventlog.gbase.schema import Image, Schema, read_schema
+from eventlog.gbase.schema import Image, RowLayout, Schema, read_schema
+
+StatedLayout = tuple[str | None, int | None]  # the settings size-order and varchar-prefix
+MAX_BUFFERED: Final = 16 << 20  # bytes of a transaction that wait until its tables are known
 
 _TRANSACTION: Final = re.compile(r"([0-9]{1,10})@([0-9]{1,20})", re.ASCII)
 _DIGITS: Final = re.compile(r"[0-9]{1,20}", re.ASCII)
@@ -66,10 +69,10 @@ def write_schema(table: int, schema: Schema) -> bytes:
 
 
 def write_changes(
-    changes: Iterable[Change], tables: Tables, form: Text, order: str
+    changes: Iterable[Change], tables: Tables, form: Text, stated: StatedLayout
 ) -> Iterator[bytes | Refused]:
     """Yield the stream of these changes; neighbours of one transaction are written as one."""
-    writer = _Writer(tables, form, order)
+    writer = _Writer(tables, form, stated)
     alone = count()
     grouped = groupby(
         changes, lambda change: next(alone) if change.transaction is None else change.transaction
@@ -78,32 +81,74 @@ def write_changes(
         yield from writer.transaction(group)
 
 
+class RecordBuffer:
+    """The records of a transaction until it is known which tables it has."""
+
+    def __init__(self) -> None:
+        self._schemas: list[bytes] = []
+        self._records: list[bytes] = []
+        self._tables: set[int] = set()  # that have rows here
+        self.size = 0
+
+    def add(self, table: int | None, description: list[bytes], records: list[bytes]) -> None:
+        """Add the rows of a table, or other records. An altered table is described between its rows."""
+        (self._records if table in self._tables else self._schemas).extend(description)
+        if table is not None:
+            self._tables.add(table)
+        self._records += records
+        self.size += sum(map(len, records))
+
+    def records(self, begin: BeginTx) -> Iterator[bytes]:
+        """Yield the schemas, BEGINTX and the records."""
+        yield from self._schemas
+        yield write_head(begin)
+        yield from self._records
+
+
 class _Writer:
-    def __init__(self, tables: Tables, form: Text, order: str) -> None:
+    def __init__(self, tables: Tables, form: Text, stated: StatedLayout) -> None:
         self._tables = tables
         self._form = form
-        self._order = order
-        self._schemas: dict[str, Schema] = {}
+        self._stated = stated
+        self._schemas: dict[tuple[str, int], Schema] = {}
         self._described: dict[int, str] = {}
         self._sequence = 0  # the last that was written
 
     def transaction(self, changes: Iterable[Change]) -> Iterator[bytes | Refused]:
-        """Yield BEGINTX, the changes and COMMTX; nothing if no change can be written."""
+        """Yield the schemas of its tables, BEGINTX, the changes and COMMTX; nothing if no change can be
+        written.
+        """
         begin: BeginTx | None = None
         last: Change | None = None
+        buffer: RecordBuffer | None = RecordBuffer()
         for change in changes:
             try:
                 opening = self._begin(change) if begin is None else begin
-                records = list(self._records(change, opening.transaction))
+                number, schema, records = self._records(change, opening.transaction)
             except EventlogError as fault:
                 yield Refused(f"change {change.position or 'without position'} of {change.table}", str(fault))
                 continue
-            if begin is None:
-                yield write_head(opening)
             begin, last = opening, change
+            description = self._describe(number, schema)
+            if buffer is not None:
+                buffer.add(None if change.op is Op.TRUNCATE else number, description, records)
+                if buffer.size > MAX_BUFFERED:
+                    yield from buffer.records(begin)
+                    buffer = None
+                continue
+            yield from description
             yield from records
         if begin is not None and last is not None:
+            if buffer is not None:
+                yield from buffer.records(begin)
             yield write_head(self._commit(begin, last))
+
+    def _describe(self, number: int, schema: Schema | None) -> list[bytes]:
+        """Return the TABSCHEM record of a table if the stream does not have it yet."""
+        if schema is None or self._described.get(number) == schema.text:
+            return []
+        self._described[number] = schema.text
+        return [write_schema(number, schema)]
 
     def _begin(self, change: Change) -> BeginTx:
         match = _TRANSACTION.fullmatch(change.transaction or "")
@@ -125,23 +170,33 @@ class _Writer:
     def _next(self) -> int:
         return self._sequence + 1
 
-    def _records(self, change: Change, transaction: int) -> Iterator[bytes]:
+    def _records(self, change: Change, transaction: int) -> tuple[int, Schema | None, list[bytes]]:
+        """Return the number of a change's table, its schema if its rows need one, and the records."""
         table = self._tables.of(change.schema, change.table)
         number = _number(change, table)
         position = change.position or ""
         sequence = _within(int(position) if _DIGITS.fullmatch(position) else self._next(), 64)
+        schema = None
         if change.op is Op.TRUNCATE:
             records = [write_head(Truncate(sequence, transaction, number))]
         else:
-            schema = self._schema(change, table)
-            records = list(self._rows(change, schema, RowHead(sequence, transaction, number, 0)))
-            if schema is not None and self._described.get(number) != schema.text:
-                yield write_schema(number, schema)
-                self._described[number] = schema.text
+            layout = self._layout(change)
+            schema = self._schema(change, table, layout.varchar_prefix)
+            head = RowHead(sequence, transaction, number, 0)
+            records = list(self._rows(change, schema, head, layout.size_order))
         self._sequence = max(self._sequence, sequence)
-        yield from records
+        return number, schema, records
 
-    def _rows(self, change: Change, schema: Schema | None, head: RowHead) -> Iterator[bytes]:
+    def _layout(self, change: Change) -> RowLayout:
+        """Return the layout that the settings state, else the one that was read, else the manual's."""
+        size_order, varchar_prefix = self._stated
+        if size_order is None and change.fact("size-order") == "little":
+            size_order = "little"
+        if varchar_prefix is None and change.fact("varchar-prefix") == 2:
+            varchar_prefix = 2
+        return RowLayout(size_order or "big", varchar_prefix or 1)
+
+    def _rows(self, change: Change, schema: Schema | None, head: RowHead, size_order: str) -> Iterator[bytes]:
         raw = change.raw or Raw()
         before_sequence = change.fact("sequence-before")
         sides = (("before", change.before, raw.before), ("after", change.after, raw.after))
@@ -156,13 +211,19 @@ class _Writer:
             if side == "before" and isinstance(before_sequence, int):
                 sequence = before_sequence
             row = head._replace(sequence=_within(sequence, 64), flags=_flags(change, side))
-            yield write_row(number, row, self._image(change, schema, side, values, image))
+            yield write_row(number, row, self._image(change, schema, side, values, image, size_order))
             written += 1
         if not written:
             raise NotExpressible(f"{change.op} without values: a stream holds whole rows")
 
     def _image(
-        self, change: Change, schema: Schema | None, side: str, values: dict[str, Value], image: bytes | None
+        self,
+        change: Change,
+        schema: Schema | None,
+        side: str,
+        values: dict[str, Value],
+        image: bytes | None,
+        size_order: str,
     ) -> Image:
         if image is not None:
             return Image(_sizes(change, f"sizes-{side}"), image)
@@ -179,22 +240,22 @@ class _Writer:
             raise NotExpressible(
                 f"column {(values.keys() - set(schema.names)).pop()} is not in {schema.text[:60]!r}"
             )
-        return schema.write([values[name] for name in schema.names], self._order)
+        return schema.write([values[name] for name in schema.names], size_order)
 
-    def _schema(self, change: Change, table: Table | None) -> Schema | None:
+    def _schema(self, change: Change, table: Table | None, prefix: int) -> Schema | None:
         text = change.fact("columns")
         if isinstance(text, str):
-            return self._read_schema(text)
+            return self._read_schema(text, prefix)
         if change.raw is not None or table is None or not table.columns:
             return None
         stated = {name: f"{_quote_name(name)} {column.type}" for name, column in table.columns.items()}
-        ordered = self._read_schema(", ".join(stated.values()))
-        return self._read_schema(", ".join(stated[name] for name in ordered.names))
+        ordered = self._read_schema(", ".join(stated.values()), prefix)
+        return self._read_schema(", ".join(stated[name] for name in ordered.names), prefix)
 
-    def _read_schema(self, text: str) -> Schema:
-        schema = self._schemas.get(text)
+    def _read_schema(self, text: str, prefix: int) -> Schema:
+        schema = self._schemas.get((text, prefix))
         if schema is None:
-            schema = self._schemas[text] = read_schema(text, self._form)
+            schema = self._schemas[text, prefix] = read_schema(text, self._form._replace(prefix=prefix))
         return schema
 
 

@@ -12,7 +12,8 @@ from eventlog.core import tablesfile
 from eventlog.core.change import ABSENT, Change, Field, Op, Value
 from eventlog.core.tables import Tables
 from eventlog.gbase.changes import StreamReader
-from eventlog.gbase.records import Discard, Number, RbTx, Truncate
+from eventlog.gbase.records import COMMON, Discard, Number, RbTx, Truncate
+from eventlog.gbase.schema import LAYOUT_FACTS
 from eventlog.gbase.transactions import Position
 from tests.gbase import typed
 from tests.gbase.helpers import T1, StreamBuilder, changes_of, cut, read_all, refusals_of, write_changes
@@ -216,7 +217,70 @@ def transactions(draw: st.DrawFn) -> list[Change]:
 def test_changes_written_and_read_are_the_same_changes(
     changes: list[Change], order: str, prefix: int
 ) -> None:
+    """Write what was read, in the layout in which it was read and in a stated one."""
+    assert read_all([write_changes(changes)]) == changes
     stream = write_changes(changes, size_order=order, varchar_prefix=prefix)
+    assert [without_layout(c) for c in changes_of(read_all([stream]))] == list(map(without_layout, changes))
+
+
+def without_layout(change: Change) -> Change:
+    facts = tuple(fact for fact in change.extra if fact[0] not in LAYOUT_FACTS)
+    return change._replace(extra=facts)
+
+
+@pytest.mark.parametrize(("order", "prefix"), [("big", 1), ("big", 2), ("little", 1), ("little", 2)])
+def test_a_layout_that_was_read_is_written_unless_another_is_stated(order: str, prefix: int) -> None:
+    built = StreamBuilder(order=order, prefix=prefix).table(7, T1).begin(100, 1)
+    data = built.row(Number.INSERT, 101, 1, 7, (1, "abc")).commit(102, 1).data
+    changes = changes_of(read_all([data]))
+    assert write_changes(changes) == data
+    stated = write_changes(changes, size_order="big", varchar_prefix=1)
+    assert (stated == data) == ((order, prefix) == ("big", 1))
+
+
+def numbers_of(stream: bytes) -> list[int]:
+    """Return the record numbers of a stream."""
+    numbers, at = [], 0
+    while at < len(stream):
+        header, payload, _, number = COMMON.unpack_from(stream, at)
+        numbers.append(number)
+        at += header + payload
+    return numbers
+
+
+def of_tables(*tables: int, text: str = "abc") -> list[Change]:
+    """Return the changes of a transaction with a row of each of these tables."""
+    built = StreamBuilder()
+    for table in tables:
+        built.table(table, T1)
+    built.begin(100, 1)
+    for sequence, table in enumerate(tables, 101):
+        built.row(Number.INSERT, sequence, 1, table, (1, text))
+    return changes_of(read_all([built.commit(999, 1).data]))
+
+
+def test_tables_are_described_before_their_transaction_begins() -> None:
+    """Describe them as servers do: no TABSCHEM is between a BEGINTX and its COMMTX."""
+    changes = of_tables(7, 8)
+    assert numbers_of(write_changes(changes)) == [200, 200, 1, 40, 40, 2]
+    other = [change._replace(transaction="2@200", position="201") for change in of_tables(8, 9)[1:]]
+    assert numbers_of(write_changes(changes + other)) == [200, 200, 1, 40, 40, 2, 200, 1, 40, 2]
+
+
+def test_a_table_that_is_altered_within_a_transaction_is_described_between_its_rows() -> None:
+    altered = StreamBuilder().table(7, T1).begin(100, 1).row(Number.INSERT, 101, 1, 7, (1, "abc"))
+    altered.table(7, "c1 integer").row(Number.INSERT, 102, 1, 7, (2,)).commit(103, 1)
+    changes = changes_of(read_all([altered.data]))
+    assert write_changes(changes) == altered.data
+
+
+def test_a_table_that_comes_late_in_a_large_transaction_is_described_there(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("eventlog.gbase.writer.MAX_BUFFERED", 50)
+    changes = of_tables(7, 8, 9)
+    stream = write_changes(changes)
+    assert numbers_of(stream) == [200, 200, 1, 40, 40, 200, 40, 2]
     assert read_all([stream]) == changes
 
 

@@ -6,7 +6,8 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "demo": ("eventlog demo", "eventlog demo --fast --no-spark"),
     "install": (
         "eventlog install --url postgresql://owner@localhost/hr",
-        "eventlog install --sql --dialect oracle --grants publisher > for-the-dba.sql",
+        "eventlog install --sql --dialect oracle --log-table idm.eventlog > install.sql",
+        "eventlog install --sql --dialect oracle --log-table idm.eventlog --grants publisher > grants.sql",
     ),
     "uninstall": ("eventlog uninstall", "eventlog uninstall --sql --dialect postgresql"),
     "track": (

@@ -9,11 +9,9 @@ from eventlog.cli.log_options import DatabaseFlags, database_options
 from eventlog.cli.terminal import print_line, write_output
 from eventlog.core.errors import Misuse
 from eventlog.publisher.comparing import MODES
-from eventlog.sql import trigger_rows
 from eventlog.sql.capture import track
 from eventlog.sql.catalogue import Catalogue
 from eventlog.sql.dialects import DIALECTS, dialect_named
-from eventlog.sql.names import Log
 from eventlog.sql.schema import migrate
 
 _OF_SQL = ("dialect", "attach", "grants", "mode")
@@ -33,7 +31,9 @@ _attach = click.option(
 @_attach
 @click.option("--future-events", is_flag=True, help="also the index that handle-future-events reads by")
 @click.option(
-    "--grants", metavar="ROLE", help="with --sql: the grants that a publisher of that name needs, no more"
+    "--grants",
+    metavar="ROLE",
+    help="with --sql: only the grants that a publisher of that name needs",
 )
 @click.option(
     "--mode", type=click.Choice(MODES), help="with --grants: of a publisher with this publication-mode"
@@ -56,9 +56,10 @@ def install(
         log = place.log(dialect_named(_required(dialect)))
         if mode and not grants:
             raise Misuse("--mode goes with --grants")
-        script = migrate.grants_script(log, grants, comparing=mode == "compare") if grants else None
-        text = script or migrate.install_script(log, attached=attach, future_events=future_events)
-        write_output(text if grants else text + _routines(log, "routines"))
+        if grants:
+            write_output(migrate.grants_script(log, grants, comparing=mode == "compare"))
+        else:
+            write_output(migrate.install_script(log, attached=attach, future_events=future_events))
         return
     refuse_flags(_OF_SQL, "goes with --sql")
     engine = place.connect()
@@ -92,8 +93,7 @@ def uninstall(
     place = database.place()
     if sql:
         log = place.log(dialect_named(_required(dialect)))
-        script = _routines(log, "drop_routines") + migrate.uninstall_script(log, attached=attach)
-        write_output(script)
+        write_output(migrate.uninstall_script(log, attached=attach))
         return
     refuse_flags(_OF_SQL, "goes with --sql")
     engine = place.connect()
@@ -102,13 +102,6 @@ def uninstall(
     if was_installed:
         track.remove_routines(engine, log)
     print_line(f"{log.table} is {'uninstalled' if was_installed else 'not installed'}")
-
-
-def _routines(log: Log, file: str) -> str:
-    """Return the public routines, which name the log's schema; `track --sql` prints them where it is not
-    named.
-    """
-    return log.dialect.script([*trigger_rows.routines(log, file)]) if log.schema else ""
 
 
 def _required(dialect: str | None) -> str:

@@ -107,11 +107,15 @@ class Catalogue:
         rows = self._ask("marked", mark=f"{MARK}{{", log=names["log"], **place)
         return {(row["schema_name"], row["table_name"]): bool(row["ours"]) for row in rows}
 
-    def routines(self, log: Log) -> dict[str, str]:
+    def routines(self, log: Log) -> dict[str, str | None]:
         """Return the bodies of the routines in a log's schema, as far as we may see them, without single
-        quotes.
+        quotes; None for a body that is hidden.
         """
         return {row["routine_name"]: row["body"] for row in self._ask("routines", schema=log.place)}
+
+    def sees_routines(self, log: Log) -> bool:
+        """Return whether no routine of a log's schema is hidden from us."""
+        return any(self._ask("sees_routines", schema=log.place))
 
     def shows_triggers(self, place: Place) -> bool:
         """Return whether we may see the triggers of a table; False if that is unknown."""

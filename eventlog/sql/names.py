@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -76,8 +75,10 @@ class Log:
         for name in _PARTS:
             holes[name] = quote(self.companion_name(name.removeprefix("log_")))
         holes["leadership"] = self._qualified(self.companion_name("leadership"))
-        holes["lock_number"] = str(zlib.crc32(holes["lock"].encode()) & 0x3FFF_FFFF)
         holes["lock_text"] = literal(self.companion_name("lock"))
+        holes["lock_number"] = self.dialect.lock_number.format(
+            schema=holes["schema_text"], name=holes["lock_text"]
+        )
         holes["state_text"] = literal(self.companion_name("state"))
         holes["failed_text"] = literal(self.companion_name("failed"))
         holes["log_pending_text"] = literal(self.companion_name("pending"))

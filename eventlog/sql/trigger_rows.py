@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import re
 import zlib
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from eventlog.core.tables import Column, Table
@@ -206,8 +206,33 @@ def routines(log: Log, file: str = "routines", **values: str) -> Iterator[str]:
     quoted = log.dialect.expressions.quoted.format(v="value")
     holes["event_label"] = log.dialect.quote(log.companion_name("event"))
     holes["routine_texts"] = ", ".join(literal(log.companion_name(name)) for name in ROUTINES)
-    filled = log.names() | holes | {"quoted": quoted, "off": holes["capture_is_off"]} | values
+    holes |= {"quoted": quoted, "off": holes["capture_is_off"]}
+    holes |= {f"bare_{name}": bare for name, bare in replace(log, schema=None).names().items()}
+    filled = log.names() | holes | values
     yield from templates.statements(log.dialect, file, filled)
+
+
+def routine_names(log: Log, statements: Sequence[str]) -> Iterator[str]:
+    """Yield the names of the routines that these statements make."""
+    for name in map(log.companion_name, ROUTINES):
+        quoted = re.escape(qualified(log.dialect, log.place, name))
+        creation = re.compile(rf"create (or replace )?(function|procedure|package) {quoted}")
+        if any(creation.search(statement) for statement in statements):
+            yield name
+
+
+_TO_FILL_IN = "eventlog current schema"
+
+
+def printed_routines(log: Log, file: str = "routines") -> Iterator[str]:
+    """Return the same for a script; of a log without a schema they are in the current one of its reader."""
+    in_current_schema = log.dialect.in_current_schema
+    if log.schema or not in_current_schema or file != "routines":
+        yield from routines(log, file)
+        return
+    schema = log.dialect.quote(_TO_FILL_IN)
+    for statement in routines(replace(log, schema=_TO_FILL_IN), file):
+        yield in_current_schema.format(statement=statement, schema=schema)
 
 
 def object_name(dialect: Dialect, *parts: str | None) -> str:

@@ -12,7 +12,10 @@ from eventlog.publisher.config import Config
 from eventlog.publisher.tables import read_tables
 from eventlog.sql.capture.check import check
 from eventlog.sql.capture.findings import Finding
+from eventlog.sql.capture.track import install_routines
 from eventlog.sql.catalogue import Catalogue
+from eventlog.sql.connect import execute_plain
+from eventlog.sql.trigger_rows import ROUTINES, routines
 from tests.databases import Database
 from tests.sql.tracked import Tracked, tracked
 
@@ -47,6 +50,30 @@ def log(tracking: Tracked, **columns: str) -> None:
 def test_nothing_is_wrong_at_first(usr: Tracked) -> None:
     usr.run("insert into usr values (1, 'Jack', 'Frost')")
     assert faults_of(usr) == []
+
+
+def test_a_routine_of_the_log_that_is_missing_or_another(usr: Tracked, database: Database) -> None:
+    with usr.engine.connect() as connection:
+        located = Catalogue(connection).located(usr.log)
+    event, key_value, *_ = ROUTINES
+    for statement in routines(located, "drop_routines"):
+        if located.companion_name(event) in statement:
+            usr.run(statement)
+    (finding,) = faults_of(usr)
+    assert finding.what == f"routine {located.companion_name(event)} is missing"
+    assert finding.commands == ("eventlog install",)
+    install_routines(usr.engine, usr.log)
+    assert faults_of(usr) == []
+
+    (text,) = (s for s in routines(located) if "deterministic" in s or "immutable" in s)
+    name = located.companion_name(key_value)
+    with usr.engine.begin() as connection:
+        for statement in routines(located, "drop_routines"):
+            if name in statement:
+                execute_plain(connection, statement)
+        execute_plain(connection, re.sub(r"(return|select) (case|if).*", r"\1 value;", text, count=1))
+    (finding,) = faults_of(usr)
+    assert finding.what == f"routine {name} differs from the one that install makes"
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from sqlalchemy.engine import Engine
 
 from eventlog.core.entry import COLUMNS
 from eventlog.sql.capture import track
+from eventlog.sql.catalogue import Catalogue
 from eventlog.sql.common.capacity import IllegalName
 from eventlog.sql.connect import DatabaseFailed, execute_plain
 from eventlog.sql.dialects import DIALECTS
@@ -170,18 +171,35 @@ def in_client(database: Database, script: str) -> None:
     assert done.returncode == 0, done.stderr
 
 
-def test_the_script_as_printed_makes_the_same_log(engine: Engine, database: Database) -> None:
+def routine_bodies(engine: Engine, log: Log) -> dict[str, str | None]:
+    """Return the bodies of all routines in the schema of a log."""
+    with engine.connect() as connection:
+        catalogue = Catalogue(connection)
+        return catalogue.routines(catalogue.located(log))
+
+
+@pytest.mark.parametrize("named", [False, True])
+def test_the_script_as_printed_makes_the_same_log(engine: Engine, database: Database, named: bool) -> None:
     log = Log(database.dialect)
     migrate.install(engine, log, future_events=True)
-    installed = schema(engine)
+    track.install_routines(engine, log)
+    installed, bodies = schema(engine), routine_bodies(engine, log)
+    assert len(bodies) >= 4
+    with engine.connect() as connection:
+        located = Catalogue(connection).located(log)
+    track.remove_routines(engine, log)
     migrate.uninstall(engine, log)
-    script = migrate.install_script(log, future_events=True)
+    script = migrate.install_script(located if named else log, future_events=True)
     for _ in range(2):  # it can be run again
         in_client(database, script)
         assert schema(engine) == installed
+        assert routine_bodies(engine, log) == bodies
     assert not migrate.install(engine, log)
-    in_client(database, migrate.uninstall_script(log))
-    assert schema(engine) == {}
+    for _ in range(2):
+        track.install_routines(engine, log)
+        assert routine_bodies(engine, log) == bodies
+    in_client(database, migrate.uninstall_script(located if named else log))
+    assert (schema(engine), routine_bodies(engine, log)) == ({}, {})
 
 
 def test_the_highest_record_id_that_went_out_is_one_row(engine: Engine, database: Database) -> None:
@@ -210,6 +228,14 @@ def test_uninstall_and_grants_are_as_they_were(dialect: str) -> None:
     log = Log(DIALECTS[dialect])
     assert migrate.uninstall_script(log) == (GOLDEN / f"{dialect}-uninstall.sql").read_text()
     assert migrate.grants_script(log, "publisher") == (GOLDEN / f"{dialect}-grants.sql").read_text()
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_what_the_grants_name_is_made_by_the_script(dialect: str) -> None:
+    log = Log(DIALECTS[dialect])
+    made = migrate.install_script(log)
+    for name in re.findall(r"^grant .* on (\S+) to", migrate.grants_script(log, "publisher"), re.MULTILINE):
+        assert re.search(rf"create [\w ]+ {re.escape(name)}[ (]", made), name
 
 
 ORIGINAL = """

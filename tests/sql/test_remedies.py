@@ -90,6 +90,8 @@ CASES = [
     Case("_sequence", ("alter table eventlog alter column record_id set cache 20",), "from a cache (20)",
         POSTGRESQL),
     Case("_position", ("insert into eventlog_sent values (1000)",), "record ids come again"),
+    Case("_routines", ("drop function eventlog_event",), "routine eventlog_event is missing", POSTGRESQL),
+    Case("_routines", ("drop procedure eventlog_event",), "routine eventlog_event is missing", MYSQL),
     Case("_made_anew", ("drop table usr",), "there is no such table any more"),
     Case("_made_anew", ("drop table usr", USR), "another table than the one", POSTGRESQL,
         mended=lambda tracking: first_of_two(tracking, "it is another table")),

@@ -26,6 +26,7 @@ from eventlog.sql.log.upkeep import PendingRows, Upkeep
 from eventlog.sql.names import Log
 from eventlog.sql.queries import Queries
 from eventlog.sql.relation import Choice, Identity, Installed, Relation, place_of
+from eventlog.sql.trigger_rows import routine_names, routines
 
 
 class Finding(NamedTuple):
@@ -168,6 +169,21 @@ def _position(checked: Checked) -> Iterator[Finding]:
         )
 
 
+def _routines(checked: Checked) -> Iterator[Finding]:
+    """Report routines of the log that are missing or not those that `install` makes."""
+    if not checked.catalogue.sees_routines(checked.log):
+        return
+    statements = [*routines(checked.log)]
+    written = "\n".join(statements).replace("'", "")
+    bodies = checked.catalogue.routines(checked.log)
+    for name in routine_names(checked.log, statements):
+        if name not in bodies:
+            yield checked.of_log(f"routine {name} is missing", "make it again:", checked.command("install"))
+        elif (bodies[name] or "").strip() not in written:
+            words = f"routine {name} differs from the one that install makes"
+            yield checked.of_log(words, "make it again:", checked.command("install"))
+
+
 def _made_anew(checked: Checked) -> Iterator[Finding]:
     for entry in checked.record:
         relation = checked.catalogue.at(entry.place)
@@ -212,6 +228,7 @@ LOG_CHECKS: tuple[Callable[[Checked], Iterator[Finding]], ...] = (
     _composite,
     _sequence,
     _position,
+    _routines,
     _made_anew,
     _not_on_record,
 )

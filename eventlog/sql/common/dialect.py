@@ -101,6 +101,8 @@ class Dialect:
     dual: str = ""  # what a select without a table is followed by
     collation: str = ""  # compares text exactly, by case and by blanks
     current_schema: str = "current_schema()"
+    in_current_schema: str = ""  # runs {statement}, with that schema for {schema}; empty: without need
+    lock_number: str = ""  # of a session's lock, from the texts of its {schema} and {name}
     compares_by_case: bool = True  # columns of users do, unless they are declared otherwise
     chunk: int = 10_000  # ids or keys that one statement is sent
     text_type: str = "text"  # of any length

@@ -12,7 +12,7 @@ sql security definer
 modifies sql data
 begin
   {guard_ids}
-  insert into {log} ({event_type}, {perpetrator}, {table_name}, {table_key}, {column_name}, {old_value}, {new_value})
+  insert into {bare_log} ({event_type}, {perpetrator}, {table_name}, {table_key}, {column_name}, {old_value}, {new_value})
   values (an_event_type, left(user(), char_length(user()) - locate('@', reverse(user()))), a_table_name, a_table_key, a_column_name, an_old_value, a_new_value);
 end
 /
@@ -27,7 +27,7 @@ create or replace procedure {capture_off}(in reason text character set utf8mb4)
 sql security definer
 modifies sql data
 begin
-  insert into {notice} (username, kind, words)
+  insert into {bare_notice} (username, kind, words)
   values (left(user(), char_length(user()) - locate('@', reverse(user()))), 'capture off', concat(connection_id(), ': ', reason));
   set @eventlog_capture = last_insert_id();
 end

@@ -98,6 +98,18 @@ select routine_name as routine_name, replace(routine_definition, '''', '') as bo
 from information_schema.routines
 where routine_schema = :schema
 
+-- catalogue_sees_routines --
+-- One row or more if no routine of a schema is hidden from us.
+-- rights that come by a role are not seen here
+select privilege_type as privilege
+from information_schema.user_privileges
+where replace(grantee, '''', '') = current_user() and privilege_type in ('CREATE ROUTINE', 'ALTER ROUTINE')
+union all
+select privilege_type
+from information_schema.schema_privileges
+where replace(grantee, '''', '') = current_user() and privilege_type in ('CREATE ROUTINE', 'ALTER ROUTINE')
+  and table_schema = :schema
+
 -- catalogue_owner --
 -- Who owns the record of what is tracked, and whether that is a superuser.
 -- functions of no role of their own

@@ -81,6 +81,7 @@ _CONDITIONS = (
     _condition(r"drop table if exists (.*)", r"drop table \1 purge", 942, _ALREADY_DROPPED),
     _condition(r"drop view if exists ", "drop view ", 942, _ALREADY_DROPPED),
     _condition(r"drop sequence if exists ", "drop sequence ", 2289, _ALREADY_DROPPED),
+    _condition(r"drop (procedure|function|package) if exists ", r"drop \1 ", 4043, _ALREADY_DROPPED),
 )
 _COMMENTS = re.compile(r"\A(?:--.*\n)+")
 _TABLE = re.compile(r"drop table \{\w+\}")
@@ -173,6 +174,7 @@ ORACLE = Dialect(
     table_changes=frozenset(("1466", "8103")),  # its definition is later, it was dropped or truncated
     conflicts=frozenset(("60", "8177")),
     current_schema="sys_context('USERENV', 'CURRENT_SCHEMA')",
+    lock_number="sys.dbms_utility.get_hash_value({schema} || '.' || {name}, 0, 1073741824)",
     utc_now="sys_extract_utc(systimestamp)",
     local_now="cast(systimestamp as timestamp)",
     local_as_utc="sys_extract_utc(from_tz(cast({column} as timestamp), to_char(systimestamp, 'TZR')))",

@@ -9,7 +9,7 @@ create or replace procedure {event}(
   a_new_value in clob default null
 ) authid definer is
 begin
-  insert into {log} ({event_type}, {perpetrator}, {table_name}, {table_key}, {column_name}, {old_value}, {new_value})
+  insert into {bare_log} ({event_type}, {perpetrator}, {table_name}, {table_key}, {column_name}, {old_value}, {new_value})
   values (
     {event_label}.an_event_type, sys_context('USERENV', 'SESSION_USER'), {event_label}.a_table_name,
     {event_label}.a_table_key, {event_label}.a_column_name, {event_label}.an_old_value, {event_label}.a_new_value);
@@ -42,7 +42,7 @@ create or replace package body {capture} is
   procedure off(reason in varchar2) is
     pragma autonomous_transaction; -- the line stays, whatever becomes of the load
   begin
-    insert into {notice} (username, kind, words)
+    insert into {bare_notice} (username, kind, words)
     values (
       sys_context('USERENV', 'SESSION_USER'), 'capture off', sys_context('USERENV', 'SID') || ': ' || off.reason);
     commit;
@@ -101,15 +101,15 @@ end;
 
 -- drop_routines --
 -- Drops the log's routines.
-drop procedure {event}
+drop procedure if exists {event}
 /
-drop function {key_value}
+drop function if exists {key_value}
 /
-drop package {capture}
+drop package if exists {capture}
 /
-drop package {leadership}
+drop package if exists {leadership}
 /
-drop package {switch}
+drop package if exists {switch}
 /
 
 -- capture_body --

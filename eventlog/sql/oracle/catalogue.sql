@@ -121,6 +121,16 @@ where s.type = 'TRIGGER' and instr(s.text, :mark) > 0 and :record is not null
   )
 group by t.table_owner, t.table_name
 
+-- catalogue_routines --
+-- The routines of a schema, and nothing of what they do.
+select object_name as routine_name, cast(null as varchar2(1)) as body
+from all_objects
+where owner = :schema and object_type in ('PROCEDURE', 'FUNCTION', 'PACKAGE')
+
+-- catalogue_sees_routines --
+-- One row if no routine of a schema is hidden from us.
+select 'all' as privilege from dual where sys_context('USERENV', 'SESSION_USER') = :schema
+
 -- catalogue_subscriptions --
 -- The subscriptions that write to a table.
 select table_name as name from all_tables where 1 = 0 and owner = :schema and table_name = :table_name

@@ -137,6 +137,10 @@ POSTGRESQL = Dialect(
     statement_triggers=True,
     truncate_triggers=True,
     usage_of_schema=True,
+    in_current_schema=(
+        "do $here$\nbegin\n  execute replace($statement$\n{statement}\n$statement$,"
+        " $name${schema}$name$, '\"' || current_schema() || '\"');\nend\n$here$"
+    ),
     sequence_hidden=True,
     script_head=("\\set ON_ERROR_STOP on", "begin;", ""),
     script_tail=("commit;",),

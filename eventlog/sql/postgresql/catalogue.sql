@@ -196,6 +196,17 @@ left join (
 where pg_catalog.strpos(p.prosrc, :mark) > 0 and pg_catalog.strpos(p.prosrc, :log) > 0 and not c.relispartition
 group by 1, 2
 
+-- catalogue_routines --
+-- The routines of a schema, and what they do.
+select p.proname as routine_name, pg_catalog.replace(p.prosrc, '''', '') as body
+from pg_catalog.pg_proc p
+join pg_catalog.pg_namespace n on n.oid = p.pronamespace
+where n.nspname = :schema
+
+-- catalogue_sees_routines --
+-- One row, because no routine is hidden from anyone.
+select 'all' as privilege where cast(:schema as text) is not null
+
 -- catalogue_subscriptions --
 -- The subscriptions that write to a table.
 -- of the table, or of a partition of it

@@ -18,6 +18,7 @@ from eventlog.sql.common import templates
 from eventlog.sql.common.expression import literal
 from eventlog.sql.connect import execute_plain
 from eventlog.sql.names import Log
+from eventlog.sql.trigger_rows import printed_routines
 
 if TYPE_CHECKING:
     from alembic.config import Config
@@ -75,13 +76,17 @@ def revision(connection: Connection, log: Log) -> str | None:
 
 
 def install_script(log: Log, *, attached: bool = False, future_events: bool = False) -> str:
-    """Return the DDL of a fresh install for the database's own client; an attached log is not created."""
+    """Return the DDL of a fresh install for the database's own client, routines included; an attached log is
+    not created.
+    """
     is_ours = not attached
     return log.dialect.script(
         [
             *_offline(log, is_ours, lambda script, run: script.module.upgrade(run)),
             *templates.statements(log.dialect, "version", _holes(log, is_ours) | {"revision": f"'{head()}'"}),
             *(_statements(log, "future", is_ours) if future_events else ()),
+            *templates.statements(log.dialect, "session", {}),
+            *printed_routines(log),
         ]
     )
 
@@ -91,7 +96,8 @@ def uninstall_script(log: Log, *, attached: bool = False) -> str:
     statements = _offline(
         log, not attached, lambda script, run: script.module.downgrade(run), newest_first=True
     )
-    return log.dialect.script([*statements, f"drop table {log.names()['version']}"])
+    version = f"drop table {log.names()['version']}"
+    return log.dialect.script([*printed_routines(log, "drop_routines"), *statements, version])
 
 
 def grants_script(log: Log, role: str, *, comparing: bool = False) -> str:

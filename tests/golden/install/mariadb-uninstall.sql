@@ -1,3 +1,11 @@
+drop procedure if exists `eventlog_event`;
+
+drop function if exists `eventlog_key_value`;
+
+drop procedure if exists `eventlog_capture_off`;
+
+drop procedure if exists `eventlog_capture_on`;
+
 drop table if exists `eventlog`;
 
 drop table if exists `eventlog_known`;

@@ -294,3 +294,118 @@ exception
 end;
 /
 
+alter session set
+  time_zone = '+00:00'
+  nls_date_format = 'YYYY-MM-DD HH24:MI:SS'
+  nls_timestamp_format = 'YYYY-MM-DD HH24:MI:SS.FF9'
+  nls_timestamp_tz_format = 'YYYY-MM-DD HH24:MI:SS.FF9 TZH:TZM'
+  nls_numeric_characters = '. '
+  nls_comp = 'BINARY'
+  nls_sort = 'BINARY';
+
+create or replace procedure "EVENTLOG_EVENT"(
+  an_event_type in number,
+  a_table_name in varchar2,
+  a_table_key in varchar2,
+  a_column_name in varchar2 default null,
+  an_old_value in clob default null,
+  a_new_value in clob default null
+) authid definer is
+begin
+  insert into "EVENTLOG" ("EVENT_TYPE", "PERPETRATOR", "TABLE_NAME", "TABLE_KEY", "COLUMN_NAME", "OLD_VALUE", "NEW_VALUE")
+  values (
+    "EVENTLOG_EVENT".an_event_type, sys_context('USERENV', 'SESSION_USER'), "EVENTLOG_EVENT".a_table_name,
+    "EVENTLOG_EVENT".a_table_key, "EVENTLOG_EVENT".a_column_name, "EVENTLOG_EVENT".an_old_value, "EVENTLOG_EVENT".a_new_value);
+end;
+/
+
+create or replace function "EVENTLOG_KEY_VALUE"(value in varchar2) return varchar2 deterministic is
+begin
+  return case when regexp_like(value, '[,;''+"=\<>]') then '"' || replace(replace(value, '\', '\\'), '"', '\"') || '"' else value end;
+end;
+/
+
+-- made once, and never again: to replace a package with a variable breaks every session that uses it
+begin
+  execute immediate q'[
+create package "EVENTLOG_SWITCH" authid definer is
+  is_off boolean := false;
+end;
+  ]';
+exception
+  when others then
+    if sqlcode <> -955 then raise; end if; -- ORA-00955: it is there already
+end;
+/
+
+create or replace package "EVENTLOG_CAPTURE" authid definer is
+  procedure off(reason in varchar2);
+  procedure resume;
+  function is_off return boolean;
+end;
+/
+
+create or replace package body "EVENTLOG_CAPTURE" is
+  procedure off(reason in varchar2) is
+    pragma autonomous_transaction; -- the line stays, whatever becomes of the load
+  begin
+    insert into "EVENTLOG_NOTICE" (username, kind, words)
+    values (
+      sys_context('USERENV', 'SESSION_USER'), 'capture off', sys_context('USERENV', 'SID') || ': ' || off.reason);
+    commit;
+    "EVENTLOG_SWITCH".is_off := true;
+  end;
+
+  procedure resume is
+  begin
+    "EVENTLOG_SWITCH".is_off := false;
+  end;
+
+  function is_off return boolean is
+  begin
+    return "EVENTLOG_SWITCH".is_off;
+  end;
+end;
+/
+
+create or replace package "EVENTLOG_LEADERSHIP" authid definer is
+  procedure hold;
+  function held return number;
+end;
+/
+
+create or replace package body "EVENTLOG_LEADERSHIP" is
+  answer number; -- of the request, in this session
+
+  procedure hold is
+  begin
+    -- a name of its own, not one of dbms_lock: what the owner was not granted must not break the others
+    execute immediate 'begin :answer := sys.dbms_lock.request(:id, 6, 0, false); end;'
+    using out answer, in sys.dbms_utility.get_hash_value(sys_context('USERENV', 'CURRENT_SCHEMA') || '.' || 'EVENTLOG_LOCK', 0, 1073741824);
+  exception
+    when others then
+      if sqlcode <> -6550 then raise; end if; -- ORA-06550: the owner may not execute dbms_lock
+      answer := null;
+  end;
+
+  function held return number is
+  begin
+    return case when answer in (0, 4) then 1 when answer is not null then 0 end; -- 4: this session has it
+  end;
+end;
+/
+
+declare
+  told varchar2(4000);
+begin
+  select max(e.type || ' ' || e.name || ', line ' || e.line || ': ' || substr(e.text, 1, 1000))
+    keep (dense_rank first order by e.type, e.name, e.sequence)
+  into told
+  from sys.all_errors e
+  where e.attribute = 'ERROR' and e.owner = sys_context('USERENV', 'CURRENT_SCHEMA') and e.name in ('EVENTLOG_EVENT', 'EVENTLOG_KEY_VALUE', 'EVENTLOG_CAPTURE', 'EVENTLOG_CAPTURE_OFF', 'EVENTLOG_CAPTURE_ON', 'EVENTLOG_CAPTURE_IS_OFF', 'EVENTLOG_SWITCH', 'EVENTLOG_LEADERSHIP');
+  if told is not null then
+    raise_application_error(-20000, 'a routine of the log does not compile: ' || told);
+  end if;
+end;
+/
+

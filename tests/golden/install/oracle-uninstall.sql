@@ -4,6 +4,56 @@ whenever sqlerror exit failure
 
 begin
   execute immediate q'[
+drop procedure "EVENTLOG_EVENT"
+  ]';
+exception
+  when others then
+    if sqlcode <> -4043 then raise; end if; -- ORA-04043: it is gone already
+end;
+/
+
+begin
+  execute immediate q'[
+drop function "EVENTLOG_KEY_VALUE"
+  ]';
+exception
+  when others then
+    if sqlcode <> -4043 then raise; end if; -- ORA-04043: it is gone already
+end;
+/
+
+begin
+  execute immediate q'[
+drop package "EVENTLOG_CAPTURE"
+  ]';
+exception
+  when others then
+    if sqlcode <> -4043 then raise; end if; -- ORA-04043: it is gone already
+end;
+/
+
+begin
+  execute immediate q'[
+drop package "EVENTLOG_LEADERSHIP"
+  ]';
+exception
+  when others then
+    if sqlcode <> -4043 then raise; end if; -- ORA-04043: it is gone already
+end;
+/
+
+begin
+  execute immediate q'[
+drop package "EVENTLOG_SWITCH"
+  ]';
+exception
+  when others then
+    if sqlcode <> -4043 then raise; end if; -- ORA-04043: it is gone already
+end;
+/
+
+begin
+  execute immediate q'[
 drop table "EVENTLOG" purge
   ]';
 exception

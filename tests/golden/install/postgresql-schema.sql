@@ -145,4 +145,128 @@ update "eventlog_version" set version_num = '0001' where version_num < '0001';
 
 create index if not exists "eventlog_future" on "eventlog" ("event_time", "record_id") where "status" = 'N';
 
+set time zone 'UTC';
+
+set datestyle to 'ISO, YMD';
+
+set intervalstyle to 'postgres';
+
+set bytea_output to 'hex';
+
+set extra_float_digits to 1;
+
+do $here$
+begin
+  execute replace($statement$
+create or replace function "eventlog current schema"."eventlog_event"(
+  event_type integer,
+  table_name text,
+  table_key text,
+  column_name text default null,
+  old_value text default null,
+  new_value text default null
+) returns void
+language sql
+security definer
+set search_path to pg_catalog, pg_temp
+as $eventlog$
+insert into "eventlog current schema"."eventlog" ("event_type", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value")
+values ($1, session_user, $2, $3, $4, $5, $6)
+$eventlog$
+$statement$, $name$"eventlog current schema"$name$, '"' || current_schema() || '"');
+end
+$here$;
+
+do $here$
+begin
+  execute replace($statement$
+revoke all on function "eventlog current schema"."eventlog_event"(integer, text, text, text, text, text) from public
+$statement$, $name$"eventlog current schema"$name$, '"' || current_schema() || '"');
+end
+$here$;
+
+do $here$
+begin
+  execute replace($statement$
+create or replace function "eventlog current schema"."eventlog_key_value"(value text) returns text
+language sql
+immutable
+set search_path to pg_catalog, pg_temp
+as $eventlog$
+select case when value operator(pg_catalog.~) E'[,;''+"=\\\\<>]' then '"' operator(pg_catalog.||) pg_catalog.replace(pg_catalog.replace(value, E'\\', E'\\\\'), '"', E'\\"') operator(pg_catalog.||) '"' else value end
+$eventlog$
+$statement$, $name$"eventlog current schema"$name$, '"' || current_schema() || '"');
+end
+$here$;
+
+do $here$
+begin
+  execute replace($statement$
+create or replace function "eventlog current schema"."eventlog_capture_off"(reason text) returns void
+language plpgsql
+security definer
+set search_path to pg_catalog, pg_temp
+as $eventlog$
+declare
+  noticed bigint;
+begin
+  insert into "eventlog current schema"."eventlog_notice" (username, kind, words)
+  values (session_user, 'capture off', pg_backend_pid() || ': ' || reason)
+  returning notice_id into noticed;
+  perform set_config('eventlog.capture', noticed::text, false);
+end
+$eventlog$
+$statement$, $name$"eventlog current schema"$name$, '"' || current_schema() || '"');
+end
+$here$;
+
+do $here$
+begin
+  execute replace($statement$
+revoke all on function "eventlog current schema"."eventlog_capture_off"(text) from public
+$statement$, $name$"eventlog current schema"$name$, '"' || current_schema() || '"');
+end
+$here$;
+
+do $here$
+begin
+  execute replace($statement$
+create or replace function "eventlog current schema"."eventlog_capture_on"() returns void
+language sql
+set search_path to pg_catalog, pg_temp
+as $eventlog$
+select set_config('eventlog.capture', '', false)
+$eventlog$
+$statement$, $name$"eventlog current schema"$name$, '"' || current_schema() || '"');
+end
+$here$;
+
+do $here$
+begin
+  execute replace($statement$
+create or replace function "eventlog current schema"."eventlog_capture_is_off"() returns boolean
+language sql
+stable
+set search_path to pg_catalog, pg_temp
+as $eventlog$
+select exists (
+  select from "eventlog current schema"."eventlog_notice" n
+  where n.notice_id::text = current_setting('eventlog.capture', true)
+    and n.kind = 'capture off'
+    and n.username = session_user
+    and n.words like pg_backend_pid() || ':%'
+)
+$eventlog$
+$statement$, $name$"eventlog current schema"$name$, '"' || current_schema() || '"');
+end
+$here$;
+
+do $here$
+begin
+  execute replace($statement$
+revoke all on function "eventlog current schema"."eventlog_capture_is_off"() from public
+$statement$, $name$"eventlog current schema"$name$, '"' || current_schema() || '"');
+end
+$here$;
+
 commit;

@@ -1,6 +1,16 @@
 \set ON_ERROR_STOP on
 begin;
 
+drop function if exists "eventlog_event"(integer, text, text, text, text, text);
+
+drop function if exists "eventlog_key_value"(text);
+
+drop function if exists "eventlog_capture_off"(text);
+
+drop function if exists "eventlog_capture_on"();
+
+drop function if exists "eventlog_capture_is_off"();
+
 drop table if exists "eventlog";
 
 drop table if exists "eventlog_known";

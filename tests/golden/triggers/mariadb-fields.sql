@@ -11,7 +11,7 @@ sql security definer
 modifies sql data
 begin
   set insert_id = 0;
-  insert into `indirect`.`eventlog` (`event_type`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`)
+  insert into `eventlog` (`event_type`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`)
   values (an_event_type, left(user(), char_length(user()) - locate('@', reverse(user()))), a_table_name, a_table_key, a_column_name, an_old_value, a_new_value);
 end//
 delimiter ;
@@ -30,7 +30,7 @@ create or replace procedure `indirect`.`eventlog_capture_off`(in reason text cha
 sql security definer
 modifies sql data
 begin
-  insert into `indirect`.`eventlog_notice` (username, kind, words)
+  insert into `eventlog_notice` (username, kind, words)
   values (left(user(), char_length(user()) - locate('@', reverse(user()))), 'capture off', concat(connection_id(), ': ', reason));
   set @eventlog_capture = last_insert_id();
 end//

@@ -15,7 +15,7 @@ begin
   if @@session.insert_id <> 0 then
     signal sqlstate '45000' set message_text = 'insert_id is set, from which the event log would number its rows';
   end if;
-  insert into `indirect`.`eventlog` (`event_type`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`)
+  insert into `eventlog` (`event_type`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`)
   values (an_event_type, left(user(), char_length(user()) - locate('@', reverse(user()))), a_table_name, a_table_key, a_column_name, an_old_value, a_new_value);
 end//
 delimiter ;
@@ -38,7 +38,7 @@ create procedure `indirect`.`eventlog_capture_off`(in reason text character set 
 sql security definer
 modifies sql data
 begin
-  insert into `indirect`.`eventlog_notice` (username, kind, words)
+  insert into `eventlog_notice` (username, kind, words)
   values (left(user(), char_length(user()) - locate('@', reverse(user()))), 'capture off', concat(connection_id(), ': ', reason));
   set @eventlog_capture = last_insert_id();
 end//

@@ -11,7 +11,7 @@ create or replace procedure "INDIRECT"."EVENTLOG_EVENT"(
   a_new_value in clob default null
 ) authid definer is
 begin
-  insert into "INDIRECT"."EVENTLOG" ("EVENT_TYPE", "PERPETRATOR", "TABLE_NAME", "TABLE_KEY", "COLUMN_NAME", "OLD_VALUE", "NEW_VALUE")
+  insert into "EVENTLOG" ("EVENT_TYPE", "PERPETRATOR", "TABLE_NAME", "TABLE_KEY", "COLUMN_NAME", "OLD_VALUE", "NEW_VALUE")
   values (
     "EVENTLOG_EVENT".an_event_type, sys_context('USERENV', 'SESSION_USER'), "EVENTLOG_EVENT".a_table_name,
     "EVENTLOG_EVENT".a_table_key, "EVENTLOG_EVENT".a_column_name, "EVENTLOG_EVENT".an_old_value, "EVENTLOG_EVENT".a_new_value);
@@ -48,7 +48,7 @@ create or replace package body "INDIRECT"."EVENTLOG_CAPTURE" is
   procedure off(reason in varchar2) is
     pragma autonomous_transaction; -- the line stays, whatever becomes of the load
   begin
-    insert into "INDIRECT"."EVENTLOG_NOTICE" (username, kind, words)
+    insert into "EVENTLOG_NOTICE" (username, kind, words)
     values (
       sys_context('USERENV', 'SESSION_USER'), 'capture off', sys_context('USERENV', 'SID') || ': ' || off.reason);
     commit;
@@ -80,7 +80,7 @@ create or replace package body "INDIRECT"."EVENTLOG_LEADERSHIP" is
   begin
     -- a name of its own, not one of dbms_lock: what the owner was not granted must not break the others
     execute immediate 'begin :answer := sys.dbms_lock.request(:id, 6, 0, false); end;'
-    using out answer, in 366338621;
+    using out answer, in sys.dbms_utility.get_hash_value('INDIRECT' || '.' || 'EVENTLOG_LOCK', 0, 1073741824);
   exception
     when others then
       if sqlcode <> -6550 then raise; end if; -- ORA-06550: the owner may not execute dbms_lock

@@ -184,7 +184,7 @@ PARAMETERS = (
         ("Table/View Names", "Synchronization Tables/Views"),
         "none",
         _names,
-        "blanks, commas and `;` part them; sync-children takes their child tables along, as the original did",
+        "separated by blanks, commas or `;`. sync-children adds their child tables, as the original did",
     ),
     Parameter("enable-refs", ("Enable Referential Attribute Support?",), "true", _bool),
     Parameter(

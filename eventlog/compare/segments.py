@@ -33,7 +33,7 @@ _RANGES = 100  # in one query
 _LARGEST = 1 << 63  # the first number that no database counts with
 _HALF = 1 << 64
 NO_KEY = -1  # the segment of rows whose key is null
-_END, _NULL = "',|'", "',;'"  # of a value; no escaped text contains one
+_END, _NULL = "',|'", "',;'"  # the end of a value, and a null; no escaped text contains one
 
 
 class TableSide(NamedTuple):
@@ -182,7 +182,7 @@ def _rows_of(segments: Segments, state: TableSide, differing: Iterable[int]) -> 
 
 
 def _segments(old_side: TableSide, new_side: TableSide) -> Segments | None:
-    """Return the segments of two tables; None if a database cannot sum them alike, or a key is not theirs."""
+    """Return the segments of two tables; None if one is empty, or if databases or keys do not allow them."""
     if old_side.dialect is not new_side.dialect or not old_side.dialect.escaped:
         return None
     if not all(by_number(state) for state in (old_side, new_side)):
@@ -202,7 +202,7 @@ def segments_between(bounds: tuple[int, int], max_segments: int, salt: str) -> S
 
 
 def by_number(state: TableSide) -> bool:
-    """Return whether the key is the one of the catalogue, and begins with an integer."""
+    """Return whether segments can divide the key: it is that of the catalogue and begins with an integer."""
     catalogue_table, table = state.catalogue_table, state.readable.table
     has_key = not catalogue_table.view and set(catalogue_table.key) == set(table.key)
     return has_key and table.key_columns[0].bounds is not None

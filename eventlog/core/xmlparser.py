@@ -1,6 +1,6 @@
-"""The one door for XML: every parser of the project is made here.
+"""The parser of XML; no other one is made in the project.
 
-Documents come from strangers. A parser is given no prolog, and no encoding but the one that `xmlscan`
+Documents may come from anyone. A parser is given no prolog, and no encoding but the one that `xmlscan`
 found. XML's own entities and character references are read, and no other is resolved.
 """
 
@@ -53,8 +53,8 @@ class Parser:
         for fault in log.filter_from_fatals() if len(log) else ():
             raise InvalidDocument(f"{fault.message}, line {fault.line}, column {fault.column}")
 
-    def forget(self) -> None:
-        """Drop what was read, and count anew."""
+    def restart_count(self) -> None:
+        """Count tags and attributes anew."""
         self._markup = 0
 
     def close(self) -> etree._Element:
@@ -78,7 +78,7 @@ def parse(data: bytes) -> etree._Element:
 
 
 def check(root: etree._Element) -> etree._Element:
-    """Return the root, if nothing of its document was or could be declared by itself."""
+    """Return the root; raise InvalidDocument for a document type declaration or an entity."""
     if root.getroottree().docinfo.internalDTD is not None or next(root.iter(etree.Entity), None) is not None:
         raise InvalidDocument("a document type declaration is not accepted: remove it")
     return root

@@ -1,4 +1,4 @@
-"""The demo itself: a database, a receiver and a publisher of its own, and the story they live through."""
+"""The demo itself: it starts a database, a receiver and a publisher, and shows them step by step."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Play:
         self._publishing = publishing
         self._log = self._install()
         self._rows = 0  # of the log that were shown
-        self._documents = 0  # likewise
+        self._documents = 0  # that were shown
 
     def open(self) -> None:
         """Show what is there at the beginning."""
@@ -57,7 +57,7 @@ class Play:
         output.paragraph(f"The receiver's page shows events live: {self._inbox.server.url}")
 
     def steps(self) -> None:
-        """The event types, one after the other."""
+        """Show the event types, one after the other."""
         for step in story.STEPS:
             self._narrator.section(step.title, step.text)
             if step.choice is not None:
@@ -109,7 +109,7 @@ class Play:
                 execute_plain(connection, statement)
 
     def _show_changes(self) -> None:
-        """The rows that were logged, and the events that came."""
+        """Show the rows that were logged since the last call, and the events that came."""
         with self._engine.connect() as connection:
             rows = [tuple(row) for row in connection.exec_driver_sql(_ROWS, (self._rows,))]
             reasons = connection.exec_driver_sql(_REASON).scalars().all()

@@ -1,4 +1,4 @@
-"""Rule 0: the content of a row, checked against its table, or the reason why it has none."""
+"""The content of a row, checked against its table, or why it cannot be understood (rule 0 of the fold)."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Attribute(NamedTuple):
     load: Loader
     silence: str  # why its values do not leave: it is of the key, or withheld
     exists: bool
-    unread: bool = False  # its values may leave, and a query-back of the row does not contain them
+    unread: bool = False  # a query-back of the row does not contain its values, which may leave
 
 
 class NamedObject:
@@ -114,8 +114,8 @@ class TableReader:
         self._unknown = unknown
         self.refuses = rules.unknown_columns == "refuse"  # rows of columns that the table lacks
         self.lower = lower  # its rows write plain names, which its catalogue keeps in capitals
-        self._closed = closed  # nothing leaves that is none of its columns
-        self.answerable = answerable
+        self._closed = closed  # its publish or withhold decides: only known columns leave
+        self.answerable = answerable  # its current rows can be read
         self.schema = self.written_name(table.schema) if table and table.schema else None
         self.name = self.written_name(table.name) if table else values.check_xml(name)
         limit = table.max_value if table and table.max_value is not None else rules.max_value
@@ -159,20 +159,24 @@ class TableReader:
             raise WrongRow("column_name is null")
         column = self.table.column(name) if self.table else None
         if column is None or self.table is None:
-            if self._closed:
-                silence = f"{self.name} has publish or withhold, and no column {name!r}"
-                return Attribute(name, _load_nothing, silence, exists=False)
-            if self.table is not None:
-                self._note_unknown(name)
-            elif name in self._key:
-                return Attribute(name, self._loader(None), f"column {name} is of the key", exists=False)
-            return Attribute(values.check_xml(name), self._loader(None), "", exists=False, unread=True)
+            return self._undescribed(name)
         if column.name in self.table.key:
             silence = f"column {column.name} is of the key"
             return Attribute(column.name, self._loader(column), silence, exists=True)
         if not column.leaves:
             return Attribute(column.name, _load_nothing, f"column {column.name} is withheld", exists=True)
         return Attribute(column.name, self._loader(column), "", exists=True, unread=column.unread != "")
+
+    def _undescribed(self, name: str) -> Attribute:
+        """Return a column that the table lacks, or one of an unknown table."""
+        if self._closed:
+            silence = f"{self.name} has publish or withhold, and no column {name!r}"
+            return Attribute(name, _load_nothing, silence, exists=False)
+        if self.table is not None:
+            self._note_unknown(name)
+        elif name in self._key:
+            return Attribute(name, self._loader(None), f"column {name} is of the key", exists=False)
+        return Attribute(values.check_xml(name), self._loader(None), "", exists=False, unread=True)
 
     def _note_unknown(self, name: str) -> None:
         """Note a column that the table lacks; raise UnknownColumn if its rows are refused."""
@@ -182,7 +186,7 @@ class TableReader:
 
 
 def _load_nothing(text: str | None) -> Value:
-    """Load nothing, because no reason for a refusal may show a withheld value."""
+    """Return null for any text: a value that is withheld is not read, so no error can show it."""
     return None
 
 

@@ -1,6 +1,6 @@
 """A builder of changes from committed records, with names from the tables file.
 
-The facts of a change are what a round trip needs.
+The facts of a change hold what is needed to write its records again.
 """
 
 from __future__ import annotations
@@ -216,7 +216,7 @@ def _key(table: Table, schema: Schema | None) -> tuple[tuple[str, int], ...]:
 
 
 def _unlike(before: RowRecord, after: RowRecord) -> bool:
-    """Return whether two halves differ in more than their values."""
+    """Return whether the two records of an update differ in more than their values, or are not decoded."""
     return (
         before.schema is None
         or before.schema is not after.schema

@@ -1,4 +1,4 @@
-"""The tables of another database than the log's, for publishers that compare; it contains nothing of ours."""
+"""The tables of a database other than the log's, for publishers that compare; nothing is written there."""
 
 from __future__ import annotations
 
@@ -43,7 +43,10 @@ class TableSource(Protocol):
         children: bool,
         absent: Absent | None,
     ) -> list[Table]:
-        """Return the tables of these names, and those of a schema that pass."""
+        """Return the tables of these names, and those of a schema that pass.
+
+        A name without a table is given to `absent`, or is an error if there is none.
+        """
 
     def existing(self, names: Iterable[str]) -> Iterator[Table]:
         """Yield the tables of these names that are there."""
@@ -78,14 +81,14 @@ class SourceView(NamedTuple):
 
 
 def source_at(url: str) -> TableSource:
-    """Return the database of this URL; read as we read a log's own where we know how."""
+    """Return the database of this URL."""
     engine = connect_any(url)
     is_known = engine.dialect.name in DIALECTS
     return _KnownSource(engine) if is_known else _AnySource(engine)
 
 
 class _KnownSource:
-    """A source on a database product whose values we write as triggers would."""
+    """A source on a database product that we know: its values become the texts that our triggers write."""
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine

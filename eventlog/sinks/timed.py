@@ -1,6 +1,6 @@
 """HTTP with one time limit for a whole exchange, so that a slow peer gains nothing by sending often.
 
-A socket's own timeout begins anew with every byte. Here each call gets what is left of the whole.
+A socket's own timeout begins anew with every byte. Here each call gets what is left of the limit.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 
 
 class _Timed:
-    """A socket whose calls all end by one monotonic time; then it raises TimeoutError."""
+    """A socket whose calls raise TimeoutError after `until`, a time of the monotonic clock."""
 
     until = math.inf
 

@@ -1,4 +1,4 @@
-"""Topics as a feed: each transaction once, when all of it came, however partitions and runs cut it."""
+"""The feed of topics: each transaction once, as soon as all its messages came, from any partition or run."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class TopicReader(Protocol):
 class TopicsFeed:
     """All partitions of topics, round after round up to the ends that they had when it began."""
 
-    ended, blocks, tables = False, False, None  # there may always come more
+    ended, blocks, tables = False, False, None  # more may always come; a round does not wait for it
 
     def __init__(
         self,
@@ -80,7 +80,7 @@ class TopicsFeed:
         self._round = 0
         self._number = 0
         self._states = DeliveryStates(lambda: self.state)
-        self._named: dict[str, Partition] = {}
+        self._named: dict[str, Partition] = {}  # by the name of its source
 
     @property
     def state(self) -> str | None:
@@ -88,7 +88,7 @@ class TopicsFeed:
         return self._progress.dump()
 
     def commit(self) -> None:
-        """The state is kept: the brokers get a copy."""
+        """Copy the state to the brokers, now that it is kept."""
         self._reader.commit_offsets(
             {at: partition_read.start for at, partition_read in self._progress.partitions.items()}
         )
@@ -169,7 +169,7 @@ class TopicsFeed:
     # --- handing out
 
     def _release(self, until: int) -> Iterator[Delivery | Refused]:
-        """Yield what is complete since that round, by its last change; report what can never be complete."""
+        """Yield what is complete since the round `until`, in the order of ends; report what never can be."""
         waiting = self._waiting
         is_full = self._stored_changes.size > self._stream.open_bytes
         stuck = waiting.stuck(self._clock() - self._stream.open_time, until, is_full)

@@ -1,4 +1,7 @@
-"""Messages to Kafka: their topics, their keys, and whether the brokers have them; and what topics hold."""
+"""Messages to Kafka: their topics, their keys, and whether the brokers have them.
+
+A new run goes on from the last sequence and the metadata that the topics already hold.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +34,7 @@ _TOPIC = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 def publish(
     changes: Iterable[Change], tables: Tables, settings: MessageSettings, kafka: KafkaSettings
 ) -> Iterator[Refused]:
-    """Writes the messages of the changes; ends when the brokers have all of them."""
+    """Write the messages of the changes; end when the brokers have all of them."""
     sender = Sender(kafka)
     yield from sender.write(MessageWriter(tables, settings).write(changes))
     sender.flush()
@@ -59,7 +62,7 @@ class Sender:
                 yield refused
 
     def send(self, written: WrittenMessage) -> Refused | None:
-        """Hand a message to the client; return it if its topic is not legal."""
+        """Hand a message to the client; return it as refused if it has no legal topic or no key."""
         try:
             topic = self._topic(written.structure)
         except NotExpressible as fault:
@@ -79,7 +82,7 @@ class Sender:
         return None
 
     def flush(self) -> None:
-        """Waits until the brokers have everything."""
+        """Wait until the brokers have everything."""
         unsent_count = call_brokers(lambda: self.producer.flush(self._settings.kafka_timeout))
         self._raise()
         if unsent_count:
@@ -111,9 +114,7 @@ class Sender:
         return topic
 
     def _partitions(self, topic: str) -> list[int]:
-        """Return the partitions of a topic; brokers that make topics when they are asked for take a
-        moment.
-        """
+        """Return the partitions of a topic. Brokers that make a topic at the first request need a moment."""
         deadline = time.monotonic() + self._settings.kafka_timeout
         while True:
             cluster = call_brokers(
@@ -163,8 +164,8 @@ _TAIL = 100  # messages at the end of a partition: the last of them may be metad
 def read_topic_state(tables: Tables, settings: MessageSettings, kafka: KafkaSettings) -> SequenceMemory:
     """Return the state of the topics to which messages will be written; a missing topic has none.
 
-    Metadata messages are in a topic of their own, or among the data of each partition. Then one partition is
-    read as a whole.
+    Metadata messages are in a topic of their own, or in every partition among the data. In the second case
+    one partition is read as a whole.
     """
     topics = {kafka.topic_of(table.schema, table.name) for table in tables} or {kafka.kafka}
     reading = TopicEnds(kafka, settings.encoding)

@@ -69,7 +69,7 @@ def _elements(pieces: Iterable[bytes], parser: Parser, number: int, max_event: i
                 parent.remove(element)
                 parent.text = None
                 size = 0
-                parser.forget()
+                parser.restart_count()
             elif depth == 0:
                 return
         if size > max_event:

@@ -1,7 +1,8 @@
 """The progress of a source, as the target keeps it: which changes a repeat passes over.
 
-There are three ways. A source with states goes on from its own. Names of events are noted one by one, because
-they have no order. Changes are counted for other inputs, which only grow.
+There are three kinds. For a source with states the target keeps its last state, from which the source goes
+on. For documents it keeps the id of each event, because these have no order. For other inputs, which only
+grow, it keeps the number of changes.
 
 `LateChanges` has the rows that later changes have changed, so that a late change leaves them alone.
 """
@@ -60,14 +61,14 @@ class FullLoads:
     """The tables that had changes, and those that are loaded anew after them."""
 
     def __init__(self, state: dict[str, Any] | None, *, placed: bool) -> None:
-        """Set whether rows of a full load may have a position; else those that have one are changes."""
+        """Begin with a state. Unless `placed`, a row of a full load with a position counts as a change."""
         self._placed = placed
         tables: dict[str, Any] = state or {"changed": [], "loading": []}
         self._changed = {(schema, name) for schema, name in tables["changed"]}
         self._loading = {(schema, name) for schema, name in tables["loading"]}
 
     def note(self, changes: Sequence[Change]) -> Unapplied:
-        """Return all of the changes, with the tables that they load anew."""
+        """Note the changes, and return them with the tables that they load anew."""
         loaded, begun = dict[SourceTable, None](), dict[SourceTable, None]()
         for change in changes:
             source_table = change.schema, change.table
@@ -88,7 +89,7 @@ class FullLoads:
 
 
 class ByName:
-    """The progress by the names of events, which the target keeps."""
+    """The progress by the ids of events: the target keeps one mark for each."""
 
     def __init__(self, state: dict[str, Any] | None) -> None:
         pass
@@ -225,7 +226,7 @@ class LateChanges:
         self._rows: dict[tuple[SourceTable, Key], str] = {}
         self._tables: dict[SourceTable, str] = {}  # tables in which any row may have changed
         self._newest: dict[SourceTable, str] = {}  # of any row
-        self._forgotten = ""  # to which position rows are no longer remembered
+        self._forgotten = ""  # up to this position rows are no longer remembered
 
     def note(self, changes: Iterable[Change]) -> None:
         """Note that these changes are applied."""

@@ -101,7 +101,7 @@ class Tally:
             setattr(self, name, getattr(self, name) + number)
 
     def count_absent(self, number: int) -> None:
-        """Count deletes of rows that were not there, which were counted as applied."""
+        """Count deletes as missing that were counted as deleted: their rows were not there."""
         self.deleted -= number
         self.missing += number
 
@@ -119,9 +119,7 @@ class Tally:
 
 @dataclass(slots=True)
 class StepsResult:
-    """The result of some steps, which counts once they are done; steps that fail are divided and counted
-    anew.
-    """
+    """The result of some steps. It is dropped if they fail: they are divided, and the parts are counted."""
 
     tally: Tally = field(default_factory=Tally)
     refused: list[Refused] = field(default_factory=list)

@@ -232,7 +232,7 @@ def _explain_changes(job: Job, change_filter: ChangeFilter, as_json: bool) -> No
 def _explain_files(job: Job, table: str | None, key: str | None, as_json: bool) -> None:
     """Print what becomes of the rows of log files, by record_id; exit with 1 if some are refused."""
     refused: dict[str, Refused] = {}
-    report = Report(lambda row: refused.update({row.where: row}))
+    report = Report(lambda row: refused.update({row.where: row}), inform=print_sentence)
     with SortedRuns(_record_id, lambda pair: 800) as explained:
 
         def add_outcome(placed_entry: PlacedEntry, outcome: Outcome) -> None:

@@ -10,7 +10,7 @@ plan         the pick-up as a whole: the current rows that it needs, the order i
 
 from eventlog.core.identity import ObjectName
 from eventlog.fold.plan import Event, Need, Plan, event_id, once, plan, plan_again, whole_objects
-from eventlog.fold.rules import Fate, Outcome, Rules
+from eventlog.fold.rules import Fate, Outcome, Rules, assumed_present, present_of
 from eventlog.fold.runs import Answer, CurrentRow
 from eventlog.fold.understand import QueryKey, query_key
 
@@ -25,10 +25,12 @@ __all__ = [
     "Plan",
     "QueryKey",
     "Rules",
+    "assumed_present",
     "event_id",
     "once",
     "plan",
     "plan_again",
+    "present_of",
     "query_key",
     "whole_objects",
 ]

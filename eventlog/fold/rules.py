@@ -6,7 +6,7 @@ import enum
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from eventlog.core.entry import Entry
+from eventlog.core.entry import Entry, read_event_time
 from eventlog.core.errors import InvalidValue
 from eventlog.core.settings import setting
 from eventlog.core.values import check_xml
@@ -54,6 +54,20 @@ class Rules:
         metavar="BYTES",
         within=(1, 2**31 - 1),
     )
+
+
+def present_of(rules: Rules, now: str | None, clock: str) -> str | None:
+    """Return the time after which rows of files wait: as set, else the clock; None if no row waits."""
+    if now is not None:
+        return read_event_time(now)
+    return read_event_time(clock) if rules.handle_future_events else None
+
+
+def assumed_present(rules: Rules, now: str | None, clock: str) -> str | None:
+    """Return a sentence about the present if rows wait for it and it is not set."""
+    if now is not None or not rules.handle_future_events:
+        return None
+    return f"the present is {read_event_time(clock)}: later rows wait; --now sets another time"
 
 
 class Fate(enum.StrEnum):

@@ -34,7 +34,7 @@ OnOutcome = Callable[[PlacedEntry, Outcome], None]
 class Pickup:
     """One pick-up; `refused` gets each row that was left out, `on_outcome` the outcome of every entry.
 
-    `clock` is the event_time of rows without one; rows wait for their time only where `now` is given.
+    `clock` is the event_time of rows without one; rows after `now` wait if future events are handled.
     """
 
     def __init__(

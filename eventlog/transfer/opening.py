@@ -6,11 +6,10 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from eventlog.core.change import Change
-from eventlog.core.entry import read_event_time
 from eventlog.core.errors import Misuse, Refused
 from eventlog.core.formats import Format, Placed, Source
 from eventlog.files.inputs import open_sources, readable
-from eventlog.fold import Rules
+from eventlog.fold import Rules, assumed_present, present_of
 from eventlog.formats import format_named
 from eventlog.gbase.address import is_live
 from eventlog.log_files.by_row import OnOutcome, Pickup
@@ -108,11 +107,12 @@ def published_changes(
 def pick_up(
     job: Job, current: CurrentFiles, report: Report, on_outcome: OnOutcome = lambda entry, outcome: None
 ) -> Pickup:
-    """Return the pick-up of a job's log rows; they wait for their time only if `now` is set."""
-    now = job.options.get("now")
-    current_time = None if now is None else read_event_time(now)
-    clock = job.complete_options["now"]
-    return Pickup(job.tables, job.settings(Rules), current, clock, current_time, report.refuse, on_outcome)
+    """Return the pick-up of a job's log rows, and report the present if it is not set."""
+    rules, now, clock = job.settings(Rules), job.options.get("now"), job.complete_options["now"]
+    if sentence := assumed_present(rules, now, job.clock or clock):
+        report.inform(sentence)
+    present = present_of(rules, now, clock)
+    return Pickup(job.tables, rules, current, clock, present, report.refuse, on_outcome)
 
 
 # --- what becomes of each record

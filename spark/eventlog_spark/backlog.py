@@ -24,6 +24,7 @@ from eventlog.core.errors import Misuse
 from eventlog.core.formats import Shape
 from eventlog.core.plurals import quantity
 from eventlog.core.tables import Table
+from eventlog.fold import Rules, assumed_present
 from eventlog.log_files.current_files import keyed
 from eventlog.transfer.job import Job
 from eventlog.xds.settings import XdsSettings
@@ -91,6 +92,11 @@ class Backlog:
         """Return the rules by which rows of a log are read."""
         return LogReading.of(self.job.tables, self.job.options, self.clock, answerable)
 
+    def assumed_present(self) -> str | None:
+        """Return a sentence about the present if rows wait for it and it is not set."""
+        options = self.job.options
+        return assumed_present(settings.build(Rules, options), options.get("now"), self.clock)
+
     def check(self) -> None:
         """Raise Misuse for what no DataFrame of lines can hold."""
         if self.job.target_format not in TARGETS:
@@ -133,6 +139,8 @@ def run(spark: Any, backlog: Backlog, say: Say = lambda sentence: None) -> Resul
     if output.done() is not None:
         raise Misuse(f"{backlog.job.output} holds a backlog that is done: name another folder, or remove it")
     say("fold" if backlog.job.source.folded else "convert")
+    if backlog.job.source.folded and (sentence := backlog.assumed_present()):
+        say(sentence)
     read = read_log if backlog.job.source.folded else _converted
     result = output.write(partial(read, spark, backlog))
     output.finish("")

@@ -128,7 +128,8 @@ class _Run:
         self._tables = tables
         self._readable = read_readable(store.engine, store.log, tables)
         self._backlog = replace(backlog, job=replace(backlog.job, tables=tables))
-        self._reading = self._backlog.reading(list(self._readable))
+        reading = self._backlog.reading(list(self._readable))
+        self._reading = replace(reading, now=None)  # the database's clock decides, when rows are copied
         self._output = OutputFolder(spark, self._backlog)
 
     def run(self) -> Finished:

@@ -27,7 +27,7 @@ from eventlog.core.formats import Row, Source
 from eventlog.core.identity import identify
 from eventlog.core.tables import Table, Tables
 from eventlog.files.parquet import cells
-from eventlog.fold import Rules, query_key
+from eventlog.fold import Rules, present_of, query_key
 from eventlog_spark.batches import gather
 from eventlog_spark.current_rows import by_number, current_row_key, plain_form
 from eventlog_spark.result_rows import text_of
@@ -52,7 +52,7 @@ class LogReading:
     tables: Tables
     rules: Rules
     clock: str  # the event_time of rows without one
-    now: str | None  # rows wait for their time only where it is given
+    now: str | None  # rows of files wait for their time until then
     answerable: frozenset[Table]  # the tables whose current rows are at hand
 
     @classmethod
@@ -60,9 +60,9 @@ class LogReading:
         cls, tables: Tables, options: Mapping[str, Any], clock: str, answerable: Iterable[Table] = ()
     ) -> Self:
         """Return the rules by which a log is read with these options."""
-        now = options.get("now")
-        times = read_event_time(clock), None if now is None else read_event_time(now)
-        return cls(tables, settings.build(Rules, options), *times, frozenset(answerable))
+        rules = settings.build(Rules, options)
+        present = present_of(rules, options.get("now"), clock)
+        return cls(tables, rules, read_event_time(clock), present, frozenset(answerable))
 
     @cached_property
     def _meeting(self) -> Callable[[str, str], str | None]:

@@ -62,14 +62,17 @@ def test_folders_and_globs_and_exit_code(tmp_path: Path) -> None:
     (tmp_path / "logs" / "a.csv").write_text(HEADER + "1,2,usr,idu=1,fname,a,b\n", "utf-8")
     (tmp_path / "logs" / "_b.csv").write_text("not this one")
     (tmp_path / "c1.csv").write_text(HEADER + "2,4,usr,idu=1,,,\n3,2,<script>,idu=1,x,a,b\n", "utf-8")
+    later = "4,2,usr,idu=2,fname,a,b,2099-01-01 00:00:00\n"
+    (tmp_path / "c2.csv").write_text(HEADER.replace("\n", ",event_time\n") + later, "utf-8")
     done = command(
         *("--from", "log", "--to", "xds", "--tables", tmp_path / "tables.toml", "-o", tmp_path / "out"),
-        *("--documents", "1", "--master", "local[1]"),
+        *("--documents", "1", "--master", "local[1]", "--handle-future-events"),
         *(tmp_path / "logs", tmp_path / "c*.csv"),
         JAVA_HOME="/nowhere",
         PATH=str(tools_without_java(tmp_path)),
     )
     assert done.returncode == 1, done.stderr
+    assert "the present is 20" in done.stderr
     assert "2 documents in" in done.stderr
     assert "1 event: update" in done.stderr
     assert "1 record refused" in done.stderr

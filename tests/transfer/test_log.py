@@ -30,6 +30,7 @@ from eventlog.transfer.opening import explain
 from eventlog.transfer.report import Report
 from eventlog.xds.read import read
 from eventlog.xds.settings import XdsFileSettings
+from tests.commands import Shell
 from tests.strategies import xds_changes
 from tests.support import CLOCK, HEADER, TABLES, run_convert
 from tests.tiers import drawn
@@ -491,6 +492,23 @@ def test_loopback_and_future_apply_only_where_they_are_asked_for(tmp_path: Path)
     assert outcomes(tmp_path, log, driver_user="driver") == [(1, Fate.LOOPBACK)]
     future = {"handle_future_events": True, "now": "2030-01-01 00:00:00"}
     assert outcomes(tmp_path, log, **future) == [(1, Fate.FUTURE)]
+
+
+def test_rows_of_the_future_wait_for_the_clock_where_no_time_is_set(tmp_path: Path) -> None:
+    log = (
+        "record_id,event_type,event_time,table_name,table_key,column_name,old_value,new_value\n"
+        "1,4,2001-01-01 00:00:00,usr,idu=1,,,\n2,4,2099-01-01 00:00:00,usr,idu=2,,,\n"
+    )
+    expected = [(1, Fate.SENT), (2, Fate.FUTURE)]
+    assert outcomes(tmp_path, log, handle_future_events=True) == expected
+    assert outcomes(tmp_path, log) == [(1, Fate.SENT), (2, Fate.SENT)]
+    shell = Shell(tmp_path)
+    (tmp_path / "log.csv").write_text(log)
+    (tmp_path / "tables.toml").write_text(tablesfile.write(TABLES))
+    for words in (("convert", "--to", "xds"), ("explain",)):
+        done = shell.run(*words, "--handle-future-events", "--tables", "tables.toml", "log.csv")
+        assert "the present is 20" in done.stderr
+        assert ("idu=2,table=usr" in done.stdout, "future" in done.stdout) == (False, words == ("explain",))
 
 
 def test_base64_of_any_bytes_passes(tmp_path: Path) -> None:

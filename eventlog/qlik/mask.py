@@ -105,17 +105,18 @@ def _base64(text: str) -> bytes | None:
 
 @dataclass(frozen=True, slots=True)
 class MaskLayout:
-    """The positions of the data columns of a change table, with the headers, whose bits are clear."""
+    """The columns of a mask, and those whose bits are always clear: headers, or what a message lacks."""
 
     forbidden: int
     columns: int
+    forbidden_column: str = "a header column"
 
     def fault(self, bits: int) -> str | None:
         """Return why no mask of this table can hold these bits."""
         if bits >> self.columns:
             return f"bit {bits.bit_length() - 1} lies past the last column, {self.columns - 1}"
         if header := bits & self.forbidden:
-            return f"bit {split(header)[0]} is of a header column"
+            return f"bit {split(header)[0]} is of {self.forbidden_column}"
         return None
 
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 from eventlog.core.change import Change
 from eventlog.core.errors import EventlogError, Refused
 from eventlog.core.extras import MissingExtra
 from eventlog.core.formats import Object, Source
-from eventlog.core.tables import Tables
+from eventlog.core.tables import Table, Tables
 from eventlog.qlik import avro, envelope, metadata
 from eventlog.qlik.change_tables import read_structure, table_name
 from eventlog.qlik.envelope import Body, InvalidMessage, UnnamedTable
@@ -18,7 +19,7 @@ from eventlog.qlik.mask import MaskOrder
 from eventlog.qlik.message_settings import MessageSettings
 from eventlog.qlik.metadata import Metadata
 from eventlog.qlik.records import RecordReader
-from eventlog.qlik.structure import DataColumn, Structure
+from eventlog.qlik.structure import DataColumn, Structure, structure_of
 
 
 def with_key(table_metadata: Metadata, schema: str) -> Metadata:
@@ -70,6 +71,11 @@ class RegisteredSchemas:
         return self._schema_of(number)
 
 
+UNPROVEN = (
+    "no columnMask proves the byte order of its masks: read as one number, big, as a real message of 16 "
+    "columns has them (columnMask 00FFFF). The manual states little-endian; its example of one byte proves "
+    "nothing. Set mask-order to little or big"
+)
 _MAX_READERS = 1_000
 _MAX_METADATA = 10_000
 
@@ -152,7 +158,7 @@ class MessageReader:
         if data is None:
             raise InvalidMessage("neither data nor beforeData holds the row")
         try:
-            reader = self._reader_of(body, _names(body, data))
+            reader = self._reader_of(body, data)
             change = reader.change(body)
         except (TypeError, KeyError, AttributeError) as fault:
             raise InvalidMessage(f"it has not the form of one: {type(fault).__name__} {fault}") from fault
@@ -165,19 +171,21 @@ class MessageReader:
         for table, is_unreported in self._unproven.items():
             if is_unreported:
                 self._unproven[table] = False
-                reason = "no columnMask proves the byte order of its masks: read as one number, big"
-                yield Refused(table, f"{reason} (set mask-order to little or big)", fault=False)
+                yield Refused(table, UNPROVEN, fault=False)
 
-    def _reader_of(self, body: Body, names: tuple[str, ...]) -> RecordReader:
+    def _reader_of(self, body: Body, data: Mapping[str, Any]) -> RecordReader:
         """Return the reader for messages of this kind, mostly that of the last one of their table."""
+        names = _names(body, data)
+        kind = names if len(names) == len(data) else (names, len(data), tuple(body.before or ()))
         table_id = (body.schema_id, body.schema, body.table, body.headers.get("table"), self._topic)
         reader = self._last_readers.get(table_id)
-        if reader is None or reader.names != names:
-            reader = self._readers.get((table_id, names))
+        if reader is None or reader.kind != kind:
+            reader = self._readers.get((table_id, kind))
             if reader is None:
                 if len(self._readers) >= _MAX_READERS:
                     self._clear_readers()
-                reader = self._readers[table_id, names] = self._reader(body, names)
+                reader = self._readers[table_id, kind] = self._reader(body, names)
+                reader.kind = kind
             self._last_readers[table_id] = reader
         return reader
 
@@ -253,8 +261,20 @@ class MessageReader:
         if any(name not in index for name in message_structure.names):
             columns = tuple(table_structure.columns[index[name]] for name in names)
             message_structure = Structure(schema, table, columns)
+        row, orders = None, []
+        if body.data and len(names) > len(body.data):
+            row = message_structure.names[: len(body.data)]
+        if described is None:
+            count = len(body.data or body.before or ())
+            of_file = _order_of_file(self._tables.of(schema, table), message_structure.names, count)
+            orders = [_order_of_image(body, message_structure, names), of_file]
         return RecordReader(
-            table_structure, message_structure, self._order, self._settings.header_time_format
+            table_structure,
+            message_structure,
+            self._order,
+            self._settings.header_time_format,
+            row,
+            [order for order in orders if order is not None],
         )
 
     def _report_structure(self, structure: Structure) -> None:
@@ -284,3 +304,26 @@ def _names(body: Body, data: Mapping[str, Any]) -> tuple[str, ...]:
     if not body.before or tuple(body.before) == names or body.headers["operation"] != "UPDATE":
         return names
     return names + tuple(name for name in body.before if name not in data)
+
+
+def _order_of_image(body: Body, structure: Structure, names: tuple[str, ...]) -> Structure | None:
+    """Return the columns in the order of beforeData, if data have fewer of them in the same order."""
+    data, image = tuple(body.data or ()), tuple(body.before or ())
+    in_order = tuple(name for name in image if name in data) == data
+    if not in_order or not len(data) < len(image) == len(names):
+        return None
+    columns = dict(zip(names, structure.columns, strict=True))
+    return replace(structure, columns=tuple(columns[name] for name in image))
+
+
+def _order_of_file(table: Table | None, names: Sequence[str], count: int) -> Structure | None:
+    """Return the columns of the tables file if they are more than those of data, the first of the names.
+
+    In another order they are not the ordinals of the message.
+    """
+    if table is None:
+        return None
+    structure = structure_of(table)
+    places = [structure.index.get(name, -1) for name in names]
+    in_order = all(first < second for first, second in pairwise(places[:count]))
+    return structure if in_order and -1 not in places and count < len(structure.columns) else None

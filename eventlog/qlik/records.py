@@ -50,18 +50,27 @@ class RecordReader:
         message_structure: Structure,
         order: MaskOrder | None,
         time_form: str = ISO,
+        row: Sequence[str] | None = None,
+        orders: Sequence[Structure] = (),
     ) -> None:
+        """Take `row`, the columns of data if beforeData has more.
+
+        `orders` are orders of the table's columns, and data lack some of them.
+        """
         self.structure = structure  # of the table, whose ordinals are the bits
         self.names = message_structure.names  # of the messages
         self._message_structure = message_structure
         self._key_of = message_structure.key_of
-        self._key_of = message_structure.key_of
-        self._places = tuple(structure.index[name] for name in message_structure.names)
         self._load = row_plans.loading(message_structure.columns)
+        self.kind: object = self.names  # of the messages, as their reader is chosen
         self._order = order
         self._time_form = time_form
-        self._layout = MaskLayout(0, len(structure.columns))
-        self._texts = MaskTexts(self._layout)
+        names = message_structure.names
+        places = tuple(structure.index[name] for name in names)
+        self._own_layout = ColumnLayout(MaskLayout(0, len(structure.columns)), places)
+        layouts = [_layout_of_table(columns, names, names if row is None else row) for columns in orders]
+        self._layouts = [self._own_layout, *layouts] if row is None else [*layouts, self._own_layout]
+        self._texts = MaskTexts(MaskLayout(0, max(layout.mask.columns for layout in self._layouts)))
         self.unproven = False  # masks were read whose byte order nothing proves
         self._masks_read: dict[tuple[object, object], Masks] = {}
 
@@ -142,25 +151,25 @@ class RecordReader:
         column_data, change_data = (
             self._texts.load(mask) if mask not in (None, "") else None for mask in (column_mask, change_mask)
         )
-        layout = self._layout
+        layout, places = self._layout_of(column_data)
         order = self._order or (evidence(column_data, layout) if column_data else None)
         if order is None:
             self.unproven |= any(differs(data, layout) for data in (change_data, column_data) if data)
             order = MaskOrder.BIG
-        changed = self._bits("changeMask", change_data, order, layout)
-        captured = self._bits("columnMask", column_data, order, layout)
-        places = tuple(i for i, bit in enumerate(changed or ()) if bit)
-        return Masks(changed, places, None if captured is None or all(captured) else captured)
+        changed = _flags_of("changeMask", change_data, order, layout, places)
+        captured = _flags_of("columnMask", column_data, order, layout, places)
+        changed_places = tuple(i for i, bit in enumerate(changed or ()) if bit)
+        return Masks(changed, changed_places, None if captured is None or all(captured) else captured)
 
-    def _bits(
-        self, name: str, data: bytes | None, order: MaskOrder, layout: MaskLayout
-    ) -> tuple[bool, ...] | None:
-        if data is None:
-            return None
-        bits = read_mask(data, order)
-        if fault := layout.fault(bits):
-            raise InvalidMask(f"{name} {data.hex().upper()} in {order} byte order: {fault}")
-        return tuple([bits >> place & 1 == 1 for place in self._places])
+    def _layout_of(self, column_data: bytes | None) -> ColumnLayout:
+        """Return the columns that explain columnMask: those of the message, else those of the table."""
+        if column_data and len(self._layouts) > 1:
+            for order in (MaskOrder.BIG, MaskOrder.LITTLE) if self._order is None else (self._order,):
+                bits = read_mask(column_data, order)
+                for column_layout in self._layouts:
+                    if column_layout.mask.fault(bits) is None:
+                        return column_layout
+        return self._own_layout
 
     def _make_change(self, op: Op, key: Key, fields: tuple[Field, ...], headers: Mapping[str, Any]) -> Change:
         get = headers.get
@@ -187,6 +196,34 @@ class RecordReader:
         if type(time) not in ((str, int, float) if self._time_form != ISO else (str,)):
             raise InvalidMessage(f"timestamp {str(time)[:40]!r} is no text")
         return read_header_time(str(time), self._time_form)
+
+
+def _flags_of(
+    name: str, data: bytes | None, order: MaskOrder, layout: MaskLayout, places: Sequence[int]
+) -> tuple[bool, ...] | None:
+    """Return whether the bits of these places are set; None if there is no mask."""
+    if data is None:
+        return None
+    bits = read_mask(data, order)
+    if fault := layout.fault(bits):
+        raise InvalidMask(f"{name} {data.hex().upper()} in {order} byte order: {fault}")
+    return tuple([bits >> place & 1 == 1 for place in places])
+
+
+class ColumnLayout(NamedTuple):
+    """The columns whose ordinals are the bits of a mask, and the places of a message's columns in them."""
+
+    mask: MaskLayout
+    places: tuple[int, ...]
+
+
+def _layout_of_table(structure: Structure, names: Sequence[str], row: Sequence[str]) -> ColumnLayout:
+    """Return the columns of a table, if data have only those of `row`: the bits of all others are clear."""
+    places = tuple(structure.index[name] for name in names)
+    absent_bits = structure.all_bits & ~join(structure.index[name] for name in row)
+    return ColumnLayout(
+        MaskLayout(absent_bits, len(structure.columns), "a column that the message lacks"), places
+    )
 
 
 def _text(headers: Mapping[str, Any], name: str) -> str | None:

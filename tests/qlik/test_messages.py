@@ -147,6 +147,68 @@ def test_what_before_data_alone_holds_was_there_before(before: dict[str, Any], m
     assert found.after == {"id": 1}
 
 
+WIDE = tablesfile.read(
+    '[tables.t]\nkey = ["id"]\n[tables.t.columns]\nid = "integer"\na = "text"\nb = "text"\n'
+)
+
+
+def without_a(operation: str, column_mask: str, change_mask: str = "04", **parts: Any) -> dict[str, Any]:
+    """Return a message of the table `t` whose data lack the column `a`."""
+    parts = {"data": {"id": 1, "b": "new"}, "beforeData": None, "table": "t", **parts}
+    return altered(body(**parts), operation=operation, columnMask=column_mask, changeMask=change_mask)
+
+
+@pytest.mark.parametrize("order", ["auto", "big"])
+def test_a_column_that_data_lack_is_not_captured_by_the_tables_file(order: str) -> None:
+    """Take the ordinals from the tables file where columnMask has a bit past the columns of the message."""
+    inserted = only(without_a("INSERT", "05", "05"), tables=WIDE, mask_order=order)
+    assert (inserted.key, inserted.after) == ((("id", 1),), {"id": 1, "b": "new"})
+    updated = only(without_a("UPDATE", "05"), tables=WIDE, mask_order=order)
+    assert updated.fields == (Field("id", 1, 1), Field("b", ABSENT, "new"))
+    supplied = only(without_a("INSERT", "04"), tables=WIDE, mask_order=order)  # id is null, not supplied
+    assert supplied.after == {"b": "new"}
+
+
+def test_a_column_that_a_task_leaves_out_moves_no_bit() -> None:
+    """Read masks by the columns of the message where they fit: the tables file may have more columns."""
+    replicated = only(without_a("UPDATE", "03", "02"), tables=WIDE)
+    assert replicated.fields == (Field("id", 1, 1), Field("b", ABSENT, "new"))
+
+
+@pytest.mark.parametrize("tables", [NONE, WIDE])
+def test_a_column_that_data_lack_and_before_data_hold_is_not_captured_after(tables: Any) -> None:
+    before = {"id": 1, "a": "x", "b": "old"}
+    updated = only(without_a("UPDATE", "05", beforeData=before), tables=tables)
+    assert updated.fields == (Field("id", 1, 1), Field("b", "old", "new"), Field("a", "x", ABSENT))
+
+
+def test_a_column_that_data_lack_is_not_captured_by_the_metadata() -> None:
+    whole = Change(
+        Op.INSERT, None, "t", (("id", 1),),
+        tuple(Field(name, ABSENT, value) for name, value in (("id", 1), ("a", "x"), ("b", "y"))), seq(1),
+    )  # fmt: skip
+    metadata_message, data_message = write_messages([whole], WIDE)
+    del data_message["message"]["data"]["a"]
+    message = altered(data_message, columnMask="05", changeMask="05")
+    assert only(metadata_message, message).after == {"id": 1, "b": "y"}
+
+
+@pytest.mark.parametrize(
+    ("message", "reason"),
+    [
+        (
+            without_a("INSERT", "07", "05"),
+            "changeMask 05 in big byte order: bit 2 lies past the last column, 1",
+        ),
+        (without_a("UPDATE", "05", "02"), "changeMask 02 in big byte order: bit 1 is of a column that the"),
+    ],
+)
+def test_a_mask_with_the_bit_of_a_column_that_data_lack_is_refused(message: Any, reason: str) -> None:
+    (refused,) = read_messages([message], WIDE)
+    assert isinstance(refused, Refused)
+    assert reason in refused.reason
+
+
 def test_columns_of_before_data_beside_an_insert_change_nothing() -> None:
     message = altered(body(data={"id": 1}, beforeData={"id": 1, "a": "x"}), operation="INSERT")
     found = only(altered(message, changeMask="01", columnMask="01"))
@@ -184,6 +246,7 @@ def test_masks_that_do_not_prove_their_byte_order_are_reported_once_for_a_table(
     found = [one for one in read_messages([message, message, proved]) if isinstance(one, Refused)]
     assert [(one.where, one.fault) for one in found] == [("usr", False)]
     assert "no columnMask proves the byte order" in found[0].reason
+    assert "message of 16 columns has them (columnMask 00FFFF)" in found[0].reason
     settled = read_messages([message], mask_order="big")
     assert not any(isinstance(one, Refused) for one in settled)
 

@@ -17,6 +17,7 @@ from eventlog.core import tablesfile
 from eventlog.core.plurals import quantity
 from eventlog.core.tables import Tables
 from eventlog.operate.comparing import comparing_findings
+from eventlog.publisher.comparing import ComparingSettings
 from eventlog.publisher.config import Config, statements
 from eventlog.publisher.open_log import opened, place_of
 from eventlog.publisher.published import among
@@ -25,10 +26,13 @@ from eventlog.publisher.settings import naming_log, why_warned
 from eventlog.publisher.tables import read_tables
 from eventlog.sql.capture.check import check as run_check
 from eventlog.sql.capture.findings import Finding
+from eventlog.sql.capture.record import read_record
 from eventlog.sql.catalogue import Catalogue
 from eventlog.sql.log.binding import bind
 from eventlog.sql.log.store import Store
+from eventlog.sql.log.upkeep import Upkeep
 from eventlog.sql.names import Log
+from eventlog.sql.queries import Queries
 from eventlog.sql.schema.migrate import exists
 
 
@@ -87,6 +91,8 @@ def check(
         ]
     with opened(settings) as store:
         findings += _failed(store)
+        if settings.build(ComparingSettings).publication_mode != "compare":
+            findings += _nothing_tracked(store)
         findings += comparing_findings(store, settings, read_tables(store.engine, store.log, settings))
     for statement in naming_log(post_poll_statements, log):
         print_sentence(why_warned(statement))
@@ -108,6 +114,18 @@ def _failed(store: Store) -> Iterator[Finding]:
         words = f"{quantity(failed, 'row has', 'rows have')} failed and will not be sent again by themselves"
         remedy = "see why, then redrive or skip them"
         yield Finding(store.log.table, words, remedy, fault=False, shown=True, commands=("eventlog errors",))
+
+
+def _nothing_tracked(store: Store) -> Iterator[Finding]:
+    """Yield that no table is tracked. It may be meant so, where other triggers write the log."""
+    with store.engine.connect() as connection:
+        if any(read_record(connection, store.log)):
+            return
+        pending = Upkeep(connection, Queries(store.log)).backlog().pending
+    words = f"no table is tracked; {quantity(pending, 'row', 'rows')} pending"
+    remedy = "right where other triggers write the log; else track its tables:"
+    commands = ("eventlog track TABLE",)
+    yield Finding(store.log.table, words, remedy, fault=False, shown=True, commands=commands)
 
 
 def _published_tables(engine: Engine, connection: Connection, log: Log, settings: Config) -> Tables:

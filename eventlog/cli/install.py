@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+import shlex
+
 import click
+from sqlalchemy.engine import Connection, Engine
 
 from eventlog.cli.format_names import refuse_flags
 from eventlog.cli.log_options import DatabaseFlags, database_options
-from eventlog.cli.terminal import print_line, write_output
-from eventlog.core.errors import Misuse
+from eventlog.cli.terminal import print_line, print_sentence, write_output
+from eventlog.core.errors import EventlogError, Misuse
+from eventlog.core.plurals import quantity
 from eventlog.publisher.comparing import MODES
+from eventlog.publisher.config import Config
+from eventlog.publisher.open_log import place_of
+from eventlog.publisher.tables import read_tables
 from eventlog.sql.capture import track
 from eventlog.sql.catalogue import Catalogue
 from eventlog.sql.dialects import DIALECTS, dialect_named
+from eventlog.sql.log.upkeep import Upkeep
+from eventlog.sql.names import Log
+from eventlog.sql.queries import Queries
 from eventlog.sql.schema import migrate
 
 _OF_SQL = ("dialect", "attach", "grants", "mode")
@@ -51,7 +61,8 @@ def install(
 
     A log that exists is attached: it is left as it is, and only the further tables are made.
     """
-    place = database.place()
+    settings = database.settings()
+    place = place_of(settings)
     if sql:
         log = place.log(dialect_named(_required(dialect)))
         if mode and not grants:
@@ -66,9 +77,16 @@ def install(
     log = place.find(engine)
     changed = migrate.install(engine, log, future_events=future_events)
     track.install_routines(engine, log)
-    print_line(f"{log.schema}.{log.table} is {'installed' if changed else 'up to date'}")
+    log = place.find(engine)
     with engine.connect() as connection:
-        owner = Catalogue(connection).owner(log)
+        catalogue = Catalogue(connection)
+        owner = catalogue.owner(log)
+        attached = migrate.is_attached(connection, log)
+        print_line(_what_was_done(connection, log, changed, attached))
+        if changed and not attached:
+            _warn_of_others(catalogue, log)
+    if attached:
+        _warn_without_tables(engine, log, settings)
     if owner.almighty:
         print_line(
             "its triggers run as a superuser, the owner of the log: fine for a test,"
@@ -102,6 +120,36 @@ def uninstall(
     if was_installed:
         track.remove_routines(engine, log)
     print_line(f"{log.table} is {'uninstalled' if was_installed else 'not installed'}")
+
+
+def _what_was_done(connection: Connection, log: Log, changed: bool, attached: bool) -> str:
+    done = ("attached" if attached else "installed") if changed else "up to date"
+    words = f"{log.schema}.{log.table} is {done}"
+    if not attached:
+        return words
+    pending = Upkeep(connection, Queries(log)).backlog().pending
+    return f"{words}: {quantity(pending, 'row', 'rows')} pending"
+
+
+def _warn_of_others(catalogue: Catalogue, log: Log) -> None:
+    """Name the tables that may be the log which was meant: those that are no log of ours yet."""
+    own_place = (log.place, log.dialect.fold(log.table))
+    for schema, table in catalogue.logs():
+        version = f"{table}_version", f"{table}_VERSION"
+        if (schema, table) == own_place or any(catalogue.at((schema, name)) for name in version):
+            continue
+        print_sentence(
+            f"{schema}.{table} has the ten columns of a log, too: if it is yours, name it with --log-table"
+            f" {shlex.quote(f'{schema}.{table}')}"
+        )
+
+
+def _warn_without_tables(engine: Engine, log: Log, settings: Config) -> None:
+    """Print why `check` and `run` will refuse the log, as far as its tables are the reason."""
+    try:
+        read_tables(engine, log, settings)
+    except EventlogError as fault:
+        print_sentence(str(fault))
 
 
 def _required(dialect: str | None) -> str:

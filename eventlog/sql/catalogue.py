@@ -95,6 +95,10 @@ class Catalogue:
         """Return the schemas among those that need no naming in which something has that name."""
         return [row["schema_name"] for row in self._ask("places", name=name)]
 
+    def logs(self) -> list[Place]:
+        """Return the tables of all schemas that have the ten columns of a log."""
+        return [(row["schema_name"], row["table_name"]) for row in self._ask("logs")]
+
     def owner(self, log: Log) -> Owner:
         """Return the owner of a log: the owner of the record of tracked tables."""
         rows = self._ask("owner", schema=log.place, table_name=log.companion_name("tracked"))

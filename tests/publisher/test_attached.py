@@ -10,6 +10,7 @@ from sqlalchemy.engine import Engine
 
 from eventlog.publisher.config import Config
 from eventlog.publisher.open_log import opened
+from eventlog.sql.connect import execute_plain
 from eventlog.sql.log.pending import PickUpFilter, pending_statement
 from tests.databases import Database
 from tests.publisher.attached import NUMERIC, PADDED, SHAPES, Attached
@@ -281,3 +282,28 @@ def test_track_asks_for_what_triggers_leave_to_the_log(engine: Engine, database:
     assert log.call("track", "usr").exit_code == 0, log.output("track", "usr")
     log.change("update usr set fname = 'John' where idu = 1")
     assert list(log.letters().values()) == ["N"]
+
+
+def test_a_trial_on_a_copy_reports_what_it_attached_and_what_is_missing(postgres: Database) -> None:
+    engine = postgres.engine()
+    with engine.begin() as connection:
+        execute_plain(connection, "create schema indirect")
+    log = Attached(engine, postgres.dialect, {}, name="indirect.indirectlog")
+    log.write(*(key(number, event_type=4) for number in range(1, 15)))
+
+    attached = log.call("install", EVENTLOG_SYNC_TABLES="").stderr
+    assert "indirect.indirectlog is attached: 14 rows pending\n" in attached
+    assert "name them in sync-schema or sync-tables" in attached
+    assert "indirect.indirectlog is up to date: 14 rows pending\n" in log.call("install").stderr
+
+    checked = log.call("check", "--patience", "1000000")
+    assert checked.exit_code == 0
+    assert "indirectlog: no table is tracked; 14 rows pending" in checked.stdout
+
+    log.name = "eventlog"
+    log.change("create table more as select * from indirect.indirectlog")
+    done = log.call("install").stderr
+    assert "public.eventlog is installed\n" in done
+    assert "public.more has the ten columns of a log, too" in done
+    assert "indirect.indirectlog" not in done  # it is attached
+    assert "no table is tracked; 0 rows pending" in log.call("check").stdout

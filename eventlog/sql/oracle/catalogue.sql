@@ -127,6 +127,18 @@ select object_name as routine_name, cast(null as varchar2(1)) as body
 from all_objects
 where owner = :schema and object_type in ('PROCEDURE', 'FUNCTION', 'PACKAGE')
 
+-- catalogue_logs --
+-- The tables of any schema that have the ten columns of a log.
+select owner as schema_name, table_name as table_name
+from all_tab_cols
+where user_generated = 'YES' and lower(column_name) in (
+  'record_id', 'status', 'event_type', 'event_time', 'perpetrator', 'table_name', 'table', 'table_key', 'column_name',
+  'old_value', 'new_value'
+)
+group by owner, table_name
+having count(*) = 10
+order by 1, 2
+
 -- catalogue_sees_routines --
 -- One row if no routine of a schema is hidden from us.
 select 'all' as privilege from dual where sys_context('USERENV', 'SESSION_USER') = :schema

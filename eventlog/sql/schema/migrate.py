@@ -119,6 +119,11 @@ def grants_script(log: Log, role: str, *, comparing: bool = False) -> str:
     return log.dialect.script(statements)
 
 
+def is_attached(connection: Connection, log: Log) -> bool:
+    """Return whether an installed log was made by somebody else."""
+    return not _is_ours(connection, log)
+
+
 def exists(connection: Connection, log: Log) -> bool:
     """Return whether the log's table exists."""
     return _exists(connection, log, log.dialect.fold(log.table))

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 from sqlalchemy.engine import Engine
 
 from eventlog.cli.log_options import DatabaseFlags, database_options
+from eventlog.cli.options import read_tables
 from eventlog.cli.terminal import print_line, write_output
+from eventlog.core.errors import Misuse
+from eventlog.core.tables import Table
 from eventlog.sql.capture import track as tracking
+from eventlog.sql.dialects import DIALECTS, dialect_named
 from eventlog.sql.names import Log
 from eventlog.sql.relation import DELETES, GRANULARITIES, INSERTS, UPDATES, Choice
 
@@ -55,6 +60,17 @@ def _types(numbers: tuple[int | None, ...]) -> click.Choice[str]:
     help="PostgreSQL: also log what logical replication writes here, which otherwise fires no trigger",
 )
 @_sql
+@click.option(
+    "--dialect",
+    type=click.Choice(tuple(DIALECTS)),
+    help="with --sql: write for this database without a connection; TABLES are of --tables",
+)
+@click.option(
+    "--tables",
+    "tables_file",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="with --dialect: the tables file",
+)
 @database_options
 def track(
     tables: tuple[str, ...],
@@ -67,6 +83,8 @@ def track(
     children: tuple[str, ...],
     replicated: bool,
     sql: bool,
+    dialect: str | None,
+    tables_file: Path | None,
     database: DatabaseFlags,
 ) -> None:
     """Log the changes of TABLES by triggers.
@@ -87,6 +105,15 @@ def track(
         replicated,
     )
     place = database.place()
+    if dialect is not None or tables_file is not None:
+        if not (sql and dialect and tables_file):
+            raise Misuse("--sql, --dialect and --tables go together: triggers written without a connection")
+        described = read_tables(tables_file)
+        if described.dialect not in (None, dialect):
+            raise Misuse(f"{tables_file} describes tables of {described.dialect}, and --dialect is {dialect}")
+        for table in tables:
+            _print_offline(place.log(dialect_named(dialect)), described.get(table), choice)
+        return
     engine = place.connect()
     log = place.find(engine)
     for table in tables:
@@ -113,6 +140,13 @@ def untrack(
             continue
         plan = tracking.untrack(engine, log, table)
         print_line(f"{plan.table} {_result(plan, 'is untracked', 'was not tracked')}")
+
+
+def _print_offline(log: Log, table: Table, choice: Choice) -> None:
+    plan = tracking.plan_offline(log, table, choice)
+    write_output(tracking.script(log, plan))
+    for warning in plan.warnings:
+        print_line(warning, "  ")
 
 
 def _track(engine: Engine, log: Log, table: str, choice: Choice, sql: bool) -> None:

@@ -10,6 +10,7 @@ from sqlalchemy import text
 
 from eventlog.core import tablesfile
 from eventlog.sql.capture.track import install_routines, plan_track, plan_untrack, script
+from eventlog.sql.catalogue import Catalogue
 from eventlog.sql.relation import Choice
 from tests.commands import Shell
 from tests.databases import Database
@@ -75,6 +76,35 @@ def test_the_scripts_run_as_printed(tracking: Tracked, database: Database) -> No
         gone = plan_untrack(connection, tracking.log, "usr")
     in_client(database, script(tracking.log, gone))
     assert tracking.after("insert into usr values (2, 'b')") == []
+
+
+def test_a_script_without_a_connection_makes_the_same_triggers(
+    tracking: Tracked, database: Database, tmp_path: Path
+) -> None:
+    tracking.run("create table usr (idu integer primary key, fname varchar(64))")
+    with tracking.engine.connect() as connection:
+        catalogue = Catalogue(connection)
+        log, table = catalogue.located(tracking.log), catalogue.find("usr").table
+    (tmp_path / "tables.toml").write_text(tablesfile.write([table], log.dialect.name))
+    words = (
+        "track",
+        "usr",
+        "--sql",
+        "--dialect",
+        log.dialect.name,
+        "--tables",
+        "tables.toml",
+        "--insert",
+        "1",
+    )
+    call = Shell(tmp_path, strict=True).run
+    in_client(database, call(*words, "--log-table", f"{log.schema}.{log.table}").stdout)
+    assert not tracking.track("usr", insert=1).statements
+    assert tracking.after("insert into usr values (1, 'a')") == [Logged(1, "idu=1", "fname", None, "a")]
+    assert "named with their schemas" in call(*words).stderr
+    assert call(*words[:5]).code == 2
+    (tmp_path / "tables.toml").write_text(tablesfile.write([table], "oracle"))
+    assert "describes tables of oracle" in call(*words).stderr
 
 
 def test_the_example_of_the_docs_on_a_view(postgres_tracking: Tracked) -> None:

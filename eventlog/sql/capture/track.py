@@ -9,14 +9,14 @@ from sqlalchemy.engine import Connection, Engine
 
 from eventlog.core.tables import Table
 from eventlog.sql.capture.record import TrackRecord, forget, read_record, write_record
-from eventlog.sql.capture.refusals import demand_defaults, refuse
+from eventlog.sql.capture.refusals import CannotTrack, demand_defaults, refuse
 from eventlog.sql.capture.subject import installed_of, read_subject
 from eventlog.sql.catalogue import Catalogue, NoSuchTable
 from eventlog.sql.common import templates
 from eventlog.sql.common.expression import literal
 from eventlog.sql.connect import execute_plain
 from eventlog.sql.names import Log
-from eventlog.sql.relation import Choice, Firing, Installed, qualified
+from eventlog.sql.relation import Choice, Firing, Installed, Relation, qualified
 from eventlog.sql.trigger_rows import Subject, routines, triggers_of
 
 
@@ -85,6 +85,24 @@ def plan_for(catalogue: Catalogue, record: TrackRecord, subject: Subject) -> Tra
     recording = () if record.stands(subject) else tuple(write_record(subject))
     statements = (*recording, *_replacing(catalogue, record, subject))
     return TrackPlan(subject.table, statements, tuple(_warnings(subject)) if statements else ())
+
+
+def plan_offline(log: Log, table: Table, choice: Choice) -> TrackPlan:
+    """Return what `track` would do to a table of a tables file that has no triggers of ours yet.
+
+    Raise CannotTrack for what only the catalogue can answer.
+    """
+    if log.schema is None or table.schema is None:
+        raise CannotTrack(
+            str(table), "without a connection the log and the table are named with their schemas"
+        )
+    if choice.children:
+        raise CannotTrack(str(table), "--child needs the foreign keys of the catalogue: connect with --url")
+    subject = Subject(log, Relation(table), choice, name=table.name)
+    refuse(subject)
+    creates = (statement for trigger in triggers_of(subject) for statement in trigger.create)
+    statements = (*write_record(subject), *routines(log), *creates)
+    return TrackPlan(table, statements, tuple(_warnings(subject)))
 
 
 def plan_untrack(connection: Connection, log: Log, name: str) -> TrackPlan:

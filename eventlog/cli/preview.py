@@ -31,6 +31,8 @@ def preview(config_file: Path | None, verbose: bool, log_format: str, **flags: A
         for draft in batches.pack(reading.sendings, xds.batch_size):
             text = document(sending.text for sending in draft.sendings)
             write_output((indent(text) if xds.pretty else text) + "\n")
+    if not reading.sendings and not reading.refused:
+        print_sentence("no document would be sent")
     for row, reason in reading.refused:
         print_sentence(f"row {row} would get E: {reason}")
     if reading.refused:

@@ -57,10 +57,14 @@ def errors(
 ) -> None:
     """List the rows with E and F, each with its reason; RECORD_IDs name events by their rows."""
     with opened(read_live(flags, config_file, verbose, log_format)) as store:
+        count = 0
         for failed in failures(store, FailureFilter(whole_events(store, ids), table, reason)):
+            count += 1
             show(*([json.dumps(failed._asdict(), default=str)] if as_json else _failed_line(failed)))
             if document and not as_json and failed.document is not None:
                 show(f"          {failed.document}")
+    if not count:
+        print_sentence("no row of these has failed" if ids or table or reason else "no row has failed")
 
 
 def _failed_line(failed: FailedRow) -> tuple[str, Shade, str]:

@@ -183,4 +183,6 @@ def test_it_goes_all_the_way(foreign: Attached) -> None:
     assert again[1].xpath("string(.//add-value/value)") == "31"
     assert foreign.call("skip", "7", "--reason", "no table of ours").exit_code == 0
     assert set(foreign.letters().values()) == {"S", "W"}
-    assert foreign.output("errors") == ""
+    assert foreign.output("errors") == "eventlog: no row has failed\n"
+    assert foreign.output("errors", "99999") == "eventlog: no row of these has failed\n"
+    assert foreign.call("preview").stderr.endswith("eventlog: no document would be sent\n")

@@ -139,7 +139,8 @@ POSTGRESQL = Dialect(
     usage_of_schema=True,
     in_current_schema=(
         "do $here$\nbegin\n  execute replace($statement$\n{statement}\n$statement$,"
-        " $name${schema}$name$, '\"' || current_schema() || '\"');\nend\n$here$"
+        " $name${schema}$name$,"
+        """ '"' || pg_catalog.replace(current_schema(), '"', '""') || '"');\nend\n$here$"""
     ),
     sequence_hidden=True,
     script_head=("\\set ON_ERROR_STOP on", "begin;", ""),

@@ -173,7 +173,7 @@ as $eventlog$
 insert into "eventlog current schema"."eventlog" ("event_type", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value")
 values ($1, session_user, $2, $3, $4, $5, $6)
 $eventlog$
-$statement$, $name$"eventlog current schema"$name$, '"' || current_schema() || '"');
+$statement$, $name$"eventlog current schema"$name$, '"' || pg_catalog.replace(current_schema(), '"', '""') || '"');
 end
 $here$;
 
@@ -181,7 +181,7 @@ do $here$
 begin
   execute replace($statement$
 revoke all on function "eventlog current schema"."eventlog_event"(integer, text, text, text, text, text) from public
-$statement$, $name$"eventlog current schema"$name$, '"' || current_schema() || '"');
+$statement$, $name$"eventlog current schema"$name$, '"' || pg_catalog.replace(current_schema(), '"', '""') || '"');
 end
 $here$;
 
@@ -195,7 +195,7 @@ set search_path to pg_catalog, pg_temp
 as $eventlog$
 select case when value operator(pg_catalog.~) E'[,;''+"=\\\\<>]' then '"' operator(pg_catalog.||) pg_catalog.replace(pg_catalog.replace(value, E'\\', E'\\\\'), '"', E'\\"') operator(pg_catalog.||) '"' else value end
 $eventlog$
-$statement$, $name$"eventlog current schema"$name$, '"' || current_schema() || '"');
+$statement$, $name$"eventlog current schema"$name$, '"' || pg_catalog.replace(current_schema(), '"', '""') || '"');
 end
 $here$;
 
@@ -216,7 +216,7 @@ begin
   perform set_config('eventlog.capture', noticed::text, false);
 end
 $eventlog$
-$statement$, $name$"eventlog current schema"$name$, '"' || current_schema() || '"');
+$statement$, $name$"eventlog current schema"$name$, '"' || pg_catalog.replace(current_schema(), '"', '""') || '"');
 end
 $here$;
 
@@ -224,7 +224,7 @@ do $here$
 begin
   execute replace($statement$
 revoke all on function "eventlog current schema"."eventlog_capture_off"(text) from public
-$statement$, $name$"eventlog current schema"$name$, '"' || current_schema() || '"');
+$statement$, $name$"eventlog current schema"$name$, '"' || pg_catalog.replace(current_schema(), '"', '""') || '"');
 end
 $here$;
 
@@ -237,7 +237,7 @@ set search_path to pg_catalog, pg_temp
 as $eventlog$
 select set_config('eventlog.capture', '', false)
 $eventlog$
-$statement$, $name$"eventlog current schema"$name$, '"' || current_schema() || '"');
+$statement$, $name$"eventlog current schema"$name$, '"' || pg_catalog.replace(current_schema(), '"', '""') || '"');
 end
 $here$;
 
@@ -257,7 +257,7 @@ select exists (
     and n.words like pg_backend_pid() || ':%'
 )
 $eventlog$
-$statement$, $name$"eventlog current schema"$name$, '"' || current_schema() || '"');
+$statement$, $name$"eventlog current schema"$name$, '"' || pg_catalog.replace(current_schema(), '"', '""') || '"');
 end
 $here$;
 
@@ -265,7 +265,7 @@ do $here$
 begin
   execute replace($statement$
 revoke all on function "eventlog current schema"."eventlog_capture_is_off"() from public
-$statement$, $name$"eventlog current schema"$name$, '"' || current_schema() || '"');
+$statement$, $name$"eventlog current schema"$name$, '"' || pg_catalog.replace(current_schema(), '"', '""') || '"');
 end
 $here$;
 

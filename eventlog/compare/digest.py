@@ -4,7 +4,7 @@ Format 2 is a UTF-8 text. It begins with `2;`, the digest of the columns' names 
 follow in order: `n;` for null, else the letter of the kind, the number of bytes, a colon, the text and a
 semicolon. An attribute of many values is a `v`, the number of distinct values and a semicolon. Its values
 follow, in the order of their bytes. The text of the names has for each name its number of bytes, a colon,
-the name and a semicolon. Format 1 had no names. Expressions of SQL make the same text in a database.
+the name and a semicolon. Expressions of SQL make the same text in a database.
 `examples/digests.jsonl` contains vectors.
 """
 
@@ -20,7 +20,6 @@ from eventlog.sql.common.dialect import Dialect
 from eventlog.sql.common.expression import literal
 
 FORMAT = 2
-WITHOUT_NAMES = 1  # the format of states that earlier versions kept
 SIZE = 16  # bytes
 LETTERS = {
     Kind.STRING: "s",
@@ -35,12 +34,11 @@ LETTERS = {
 Texts = Sequence[str | tuple[str, ...] | None]  # a tuple: the values of an attribute of many
 
 
-def digest(columns: Iterable[Column], texts: Texts, form: int = FORMAT) -> bytes:
+def digest(columns: Iterable[Column], texts: Texts) -> bytes:
     """Return the digest of the texts of these columns, as a log would hold them."""
     columns = tuple(columns)
     parts = (_part(column.kind, text) for column, text in zip(columns, texts, strict=True))
-    head = f"{WITHOUT_NAMES};" if form == WITHOUT_NAMES else heading(columns)
-    return short(f"{head}{''.join(parts)}")
+    return short(f"{heading(columns)}{''.join(parts)}")
 
 
 def heading(columns: Sequence[Column]) -> str:

@@ -98,8 +98,8 @@ def _rows(
 ) -> Iterable[LogRow]:
     if change.known_digest is None:
         return [*_every_added(table, texts)] or [LogRow(5)]
-    if change.known_digest == change.digest or (change.renewed and change.known_values is None):
-        return ()  # the row is what the receiver has: an event failed, or an earlier version made the digest
+    if change.known_digest == change.digest:
+        return ()  # the row is what the receiver has, because an event failed
     if before is None:
         return [*_every_cleared(table, texts)] or ([] if change.is_known else [LogRow(5)])
     return _differing(table, before, texts, stale)
@@ -189,12 +189,6 @@ def load(text: str) -> dict[str, Text]:
     """Return the values that `dump` wrote."""
     values = json.loads(text).items()
     return {name: tuple(value) if isinstance(value, list) else value for name, value in values}
-
-
-def names_in(text: str) -> Iterable[str]:
-    """Return the names of the columns that the state keeps values of."""
-    state_values = json.loads(text)
-    return state_values if isinstance(state_values, dict) else state_values[0]
 
 
 def in_chunks(steps: Iterable[StateStep]) -> Iterator[list[StateStep]]:

@@ -16,7 +16,7 @@ from sqlalchemy import text
 from sqlalchemy.engine import Connection
 
 from eventlog.compare import MEMORY
-from eventlog.compare.digest import WITHOUT_NAMES, Texts, digest, digest_of, key_hash_of
+from eventlog.compare.digest import Texts, digest, digest_of, key_hash_of
 from eventlog.compare.join import join_sides
 from eventlog.compare.rows import NullKey, in_batches, merge_rows, schema
 from eventlog.compare.tables import read_table
@@ -47,7 +47,6 @@ class PolledChange(NamedTuple):
     known_values: str | None
     failed: bool
     next_digest: str | None = None  # the digest to which its event leads, where that is known here
-    renewed: bool = False  # the state has the digest of these values as an earlier version made it
 
 
 class PolledTable(NamedTuple):
@@ -82,13 +81,7 @@ def poll(
     `remote` reads the rows if the table is in another database than the state. With a `part` only its rows
     are compared, which the database must be able to do.
     """
-    for change in _differing(table, memory, remote, part):
-        if change.texts is None or not change.is_known:
-            yield change
-            continue
-        without_names = digest(table.source.table.data, change.texts, WITHOUT_NAMES).hex()
-        if not (change.failed and without_names == change.next_digest):  # an event that failed is not resent
-            yield change._replace(renewed=without_names == change.known_digest)
+    return _differing(table, memory, remote, part)
 
 
 def every_object(connection: Connection, queries: Queries, name: str) -> Iterator[PolledChange]:

@@ -113,7 +113,7 @@ def _separate(
     for change in polled_changes:
         phase = Phase.DELETED if change.texts is None else Phase.CHANGED if change.is_known else Phase.NEW
         step = current_row_step(str(table), table, change, keep=dump_nothing)
-        if is_silent or change.renewed or change.key in explained:
+        if is_silent or change.key in explained:
             steps.add(phase, table, change.key, step)
             continue
         missed_count += 1

@@ -13,7 +13,7 @@ from functools import partial
 from itertools import chain
 from typing import Any
 
-from eventlog.compare.events import current_row_step, dump, dump_digests, in_chunks, names_in, step_of
+from eventlog.compare.events import current_row_step, dump, dump_digests, in_chunks, step_of
 from eventlog.compare.ordering import Order, Phase
 from eventlog.compare.polling import PolledChange, PolledTable, every_object, poll, reread_object
 from eventlog.compare.self_references import SelfReferences, own_references
@@ -30,9 +30,8 @@ from eventlog.publisher.source import SourceView
 from eventlog.publisher.tables import gone_tables, read_readable, read_tables, source_of, table_named
 from eventlog.sql.catalogue import NoSuchTable
 from eventlog.sql.connect import ConnectionLost, DatabaseFailed
-from eventlog.sql.log.object_states import FORMAT, StateGone, StateLost, StateStep, TableState
+from eventlog.sql.log.object_states import StateGone, StateLost, StateStep, TableState
 from eventlog.sql.log.store import Store
-from eventlog.sql.log.work import Work
 from eventlog.sql.readable import ReadableTable
 from eventlog.sql.schema.migrate import has_companion
 from eventlog.sql.tables_read import TablesChanged
@@ -202,8 +201,7 @@ class Comparison:
         try:
             with self._store.work(self._epoch) as work:
                 self._redriven = work.latest_redrive
-                bases = work.receiver_state().settle_events()
-                return self._renewed(work, bases)
+                return work.receiver_state().settle_events()
         except DatabaseFailed as fault:
             with self._store.engine.connect() as connection:
                 if has_companion(connection, self._store.log, "known"):
@@ -214,17 +212,6 @@ class Comparison:
                 raise
             logger.warning("%s", fault)
             return None
-
-    def _renewed(self, work: Work, bases: dict[str, TableState]) -> dict[str, TableState]:
-        """Return the bases; one that an earlier version wrote gets the names of columns that values have."""
-        for table, base in bases.items():
-            if base.form != FORMAT and base.mark is None:
-                names = dict.fromkeys(
-                    name for values in work.receiver_state().values_of(table) for name in names_in(values)
-                )
-                bases[table] = base._replace(form=FORMAT, names=tuple(names))
-                work.receiver_state().put_table(table, bases[table])
-        return bases
 
     def _begin(self, tables: Tables, before: dict[str, TableState] | None) -> dict[str, TableState]:
         """Begin the states of new tables, and put on record which columns leave from now on."""

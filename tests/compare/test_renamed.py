@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,6 @@ import pytest
 from sqlalchemy import text
 from sqlalchemy.engine import Engine
 
-from eventlog.compare.digest import short
 from tests.commands import Shell
 from tests.compare.rig import Replica, life
 from tests.databases import Database
@@ -168,47 +166,6 @@ def test_without_values_only_what_changed_is_cleared_and_set(person: World) -> N
             kept = connection.execute(text(f"select row_values from {known}")).scalars()
             assert not {"Jack", "John", "secret"} & set("".join(filter(None, kept)).split('"'))
     assert replica.rows == people(person)
-
-
-@pytest.mark.parametrize("values", [True, False])
-def test_a_state_of_an_earlier_version_is_taken_over_without_an_event(person: World, values: bool) -> None:
-    """Take over a state whose digests have no names, and whose base has no columns."""
-    replica = Replica()
-    with life(person, replica, tables="person", state_values=values) as publisher:
-        publisher.cycle()
-        publisher.cycle()
-    age(person, values=values)
-    with life(person, replica, tables="person", state_values=values) as publisher:
-        assert publisher.cycle() == 0
-        assert publisher.cycle() == 0
-        rename(person, "pwd", "passwd")
-        assert publisher.cycle() == 2
-        assert replica.rows == people(person)
-    age(person, values=values)
-    if values:  # else the names of the values are unknown
-        rename(person, "passwd", "pwd")
-        with life(person, replica, tables="person") as publisher:
-            assert publisher.cycle() == 2
-        assert replica.rows == people(person)
-
-
-def age(world: World, *, values: bool) -> None:
-    """Make of the state what the version before this one kept."""
-    known_table, table = world.log.names()["known"], "person"
-    with world.engine.begin() as connection:
-        rows = connection.execute(text(f"select * from {table} order by id")).all()
-        for number, *texts in rows:
-            digest = short("1;" + "".join(f"s{len(value)}:{value};" for value in texts)).hex()
-            names = list(people(world)[f"id={number}"])
-            row_values = json.dumps(dict(zip(names, texts, strict=True))) if values else None
-            connection.execute(
-                text(f"update {known_table} set digest = :d, row_values = :v where object_key = :k"),
-                {"d": digest, "v": row_values, "k": f"id={number}"},
-            )
-        base = json.dumps({"format": 1, "objects": len(rows), "mark": None})
-        connection.execute(
-            text(f"update {known_table} set row_values = :b where key_hash = 'base'"), {"b": base}
-        )
 
 
 def test_an_object_of_which_all_is_withheld_is_never_deleted(person: World) -> None:

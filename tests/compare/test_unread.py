@@ -174,19 +174,6 @@ def test_a_count_that_cannot_be_read_is_a_state_that_is_lost(world: World, text:
             publisher.cycle()
 
 
-def test_values_that_were_kept_before_there_were_checksums_are_read(world: World) -> None:
-    replica = Replica()
-    world.user(1)
-    known = world.log.names()["known"]
-    with life(world, replica) as publisher:
-        publisher.cycle()
-        publisher.cycle()
-        world.change(f"update {known} set row_values = substr(row_values, 17) where key_hash <> 'base'")
-        world.change("update usr set lname = 'Doe'")
-        assert publisher.cycle() == 1
-    assert replica.rows == rows_of(world)
-
-
 def test_status_and_check_tell_what_is_not_compared(postgres: Database, tmp_path: Path) -> None:
     url = postgres.url.render_as_string(hide_password=False)
     engine = postgres.engine()

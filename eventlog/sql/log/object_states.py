@@ -15,7 +15,6 @@ from eventlog.core.errors import EventlogError
 from eventlog.core.identity import hash_of_key
 
 FORMAT = 2  # that of the digests: with the columns' names
-_FORMATS = (1, FORMAT)
 _CHECKSUM = 16  # digits
 DOUBT = "?"  # the digest of an object whose values at the receiver are unknown
 _UNSURE = "??"  # that of one that the receiver may lack, and which is changed
@@ -83,11 +82,9 @@ def seal(table: str, key: str, digest: str | None, values: str | None) -> str | 
 
 
 def unseal(table: str, key: str, digest: str | None, sealed: str | None) -> str | None:
-    """Return the values that `seal` wrote; StateLost where they are not what was kept. Those that were kept
-    before there were checksums begin with a brace.
-    """
-    if sealed is None or sealed.startswith("{"):
-        return sealed
+    """Return the values that `seal` wrote; StateLost where they are not what was kept."""
+    if sealed is None:
+        return None
     values = sealed[_CHECKSUM:]
     if sealed[:_CHECKSUM] != _checksum(table, key, digest, values):
         raise StateLost(table, f"what is kept of {key} is damaged")
@@ -115,7 +112,6 @@ class TableState(NamedTuple):
     key: tuple[str, ...] = ()  # the columns of the key
     stale: tuple[str, ...] = ()  # those that were withheld since: what a receiver has of them is not kept
     unsure: bool = False  # the receiver may have objects that the state lacks
-    form: int = FORMAT  # of the digests, when it was written
 
 
 class ObjectState(NamedTuple):
@@ -231,13 +227,12 @@ def redriven_row(table: str, key: str, state: ObjectState, event: EventRows) -> 
 
 def table_row(table: str, table_state: TableState) -> dict[str, Any]:
     """Return the row for the state of a table as a whole."""
-    facts = {name: fact for name, fact in table_state._asdict().items() if name != "form"}
     row = state_row(StateStep(table, TABLE_ROW, TABLE_ROW, None, None), {})
-    return row | {"row_values": json.dumps({"format": FORMAT} | facts)}
+    return row | {"row_values": json.dumps({"format": FORMAT} | table_state._asdict())}
 
 
 def read_table_state(table: str, text: str | None) -> TableState:
-    """Return the state of a table from its row; an earlier version wrote its format and its count alone."""
+    """Return the state of a table from its row."""
     if text is None:
         raise StateLost(table, "its count is gone")
     try:
@@ -245,11 +240,9 @@ def read_table_state(table: str, text: str | None) -> TableState:
         form, mark = int(facts["format"]), facts.get("mark")
         names, key, stale = (tuple(map(str, facts.get(name) or ())) for name in ("names", "key", "stale"))
         objects, unsure = int(facts["objects"]), bool(facts.get("unsure"))
-        table_state = TableState(
-            objects, None if mark is None else Mark(*mark), names, key, stale, unsure, form
-        )
+        table_state = TableState(objects, None if mark is None else Mark(*mark), names, key, stale, unsure)
     except (ValueError, TypeError, KeyError, AttributeError):
         raise StateLost(table, "its count is damaged") from None
-    if form not in _FORMATS:
-        raise StateLost(table, f"it has format {form}, but this version supports {FORMAT} and earlier ones")
+    if form != FORMAT:
+        raise StateLost(table, f"it has format {form}, but this version supports {FORMAT}")
     return table_state

@@ -34,7 +34,6 @@ from eventlog.sql.log.object_states import (
     redriven_row,
     state_row,
     table_row,
-    unseal,
 )
 from eventlog.sql.queries import Queries, each_row_looked_up
 
@@ -196,13 +195,6 @@ class ReceiverState:
         for table in sorted(begun_tables - table_states.keys()):
             raise StateLost(table, "there is none")
         return table_states
-
-    def values_of(self, table: str) -> Iterator[str]:
-        """Return what is kept of the values of each object of a table, without what is damaged."""
-        for key, _, digest, values, *_ in read_receiver_state(self._connection, self._queries, table):
-            with suppress(StateLost):
-                if (unsealed := unseal(table, key, digest, values)) is not None:
-                    yield unsealed
 
     def damaged_tables(self) -> set[str]:
         """Return the tables whose state was begun and is not what was kept."""

@@ -62,23 +62,20 @@ class Publisher:
         everything that was answered is finished."""
         tally = self._tally = AnswerTally(self._waits)
         try:
-            self._send_all()
+            with without_collections():
+                if not self._stopped and self._journal.interrupted:
+                    self._send_interrupted()
+                if not self._stopped:
+                    with self._control.interrupting():
+                        reading = self._log.pick_up(unless_due=True)
+                    if reading.due:
+                        self._send_due()
+                    if not self._stopped:
+                        self._send_new(self._log.pick_up() if reading.due else reading)
         finally:
             tally.troubles.log()
         self._was_down, tally.cycle.seconds = tally.cycle.down is not None, tally.seconds
         return tally.cycle
-
-    def _send_all(self) -> None:
-        with without_collections():
-            if not self._stopped and self._journal.interrupted:
-                self._send_interrupted()
-            if not self._stopped:
-                with self._control.interrupting():
-                    reading = self._log.pick_up(unless_due=True)
-                if reading.due:
-                    self._send_due()
-                if not self._stopped:
-                    self._send_new(self._log.pick_up() if reading.due else reading)
 
     @property
     def progress(self) -> Cycle:

@@ -183,5 +183,5 @@ select null{dual}
 select 0{dual}
 
 -- tracked_names --
--- The table_names that our triggers write.
-select logged_as from {tracked} where choice is not null
+-- The tables whose rows our triggers write.
+select schema_name, table_name from {tracked} where choice is not null and logged_as is not null

@@ -162,7 +162,7 @@ class Store:
     def ascends(self, tables: Iterable[str]) -> bool:
         """Return whether record_ids ascend as rows are written: drawn by our own triggers of these tables."""
         with self.engine.connect() as connection:
-            tracked = {row[0] for row in self.queries.run(connection, "tracked_names")}
+            tracked = {".".join(row) for row in self.queries.run(connection, "tracked_names")}
             return tracked.issuperset(tables) and bool(self.queries.run(connection, "ids_ascend").scalar())
 
     def position(self) -> IdPosition:

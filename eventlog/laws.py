@@ -1,0 +1,341 @@
+"""The laws of delivery: what must hold between a log, what was delivered of it, and the tables.
+
+They are a second reading of the specification: nothing here is shared with the fold or with the cycle that
+sends. `breaches` judges one object at a time, from its rows, its deliveries in the order in which they
+came, and its present row if that is known.
+"""
+
+from __future__ import annotations
+
+import enum
+import hashlib
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import combinations
+from typing import NamedTuple
+
+_EVENT_ID = re.compile(r"(?P<run>.*:(?P<first>\d{1,19})(?:-(?P<last>\d{1,19}):[0-9a-f]{8})?)(?:\.\d{1,9})?")
+_LEVEL_OF_LETTER = {"S": "success", "W": "warning", "E": "error", "F": "fatal"}
+_WORST_FIRST = ("fatal", "error", "retry", "", "warning", "success")
+_TAKEN = ("success", "warning")
+_OPERATIONS = {  # that rows of a type may become; an insert that was cut goes on as modify
+    1: ("add", "modify"),
+    2: ("modify",),
+    3: ("modify",),
+    4: ("delete",),
+    5: ("add", "modify"),
+    6: ("modify",),
+    7: ("add", "modify"),
+    8: ("modify",),
+}
+_MOST_UNCERTAIN = 12  # rows inside an event; more are not tried in all combinations
+
+
+class Law(enum.StrEnum):
+    """A promise; the value is the promise in words."""
+
+    ACCOUNTED = "every row is accounted for"
+    EXPLAINED = "nothing was delivered that no row explains"
+    ONE_CONTENT = "an event-id has one content"
+    IN_ORDER = "the events of an object come in the order of their rows"
+    ANSWERED = "a row has the letter of the answer to its document"
+    SAME_STATE = "the documents make what the table has"
+
+
+REMEDIES = {
+    Law.ACCOUNTED: "look for the document; if the receiver lacks it, send the present row: eventlog resync",
+    Law.EXPLAINED: "find out who changed the log, or who else sends documents to this receiver",
+    Law.ONE_CONTENT: "compare both documents; eventlog resync sends the present row",
+    Law.IN_ORDER: "compare the object at the receiver with the table; eventlog resync sends the present row",
+    Law.ANSWERED: "find out who changed the status column; only the publisher writes it",
+    Law.SAME_STATE: "look for changes without triggers, or at the receiver; eventlog resync --compare",
+}
+
+
+class AuditedRow(NamedTuple):
+    """A row of the log, as far as the laws need it."""
+
+    record_id: int
+    letter: str
+    event_type: int
+    column: str | None = None
+    is_silent: bool = False  # its column is of the key or withheld, or its two values are equal
+    is_loopback: bool = False
+    reason: str | None = None  # why it failed or was skipped, as the log has it
+    is_remembered: bool = False  # the log has it on record as on its way, or as waiting
+
+
+class FieldChange(NamedTuple):
+    """A step of an event on one attribute."""
+
+    attribute: str
+    removes_all: bool
+    removed: tuple[str, ...]
+    added: tuple[str, ...]
+
+
+class Delivery(NamedTuple):
+    """An event as the receiver has it."""
+
+    where: str  # for people
+    event_id: str
+    operation: str
+    content: bytes  # equal for equal events
+    level: str = "success"  # of its answer; empty if there was none
+    is_late: bool = False  # it may have come after the log was read
+    changes: Sequence[FieldChange] = ()
+
+
+class Breach(NamedTuple):
+    """A place where a law does not hold."""
+
+    law: Law
+    object: str
+    record_id: int  # the row, or the first row of the event
+    words: str
+
+
+State = Mapping[str, frozenset[str]]
+
+
+class Present(NamedTuple):
+    """The present row of an object; None if the table lacks it."""
+
+    state: State | None
+
+
+class _Run(NamedTuple):
+    """The deliveries of one event, with its parts and repeats."""
+
+    name: str
+    first: int
+    last: int
+    deliveries: list[Delivery]
+
+
+def breaches(
+    name: str,
+    rows: Sequence[AuditedRow],
+    deliveries: Sequence[Delivery],
+    *,
+    present: Present | None = None,
+    is_purged: bool = False,
+) -> Iterator[Breach]:
+    """Yield where the laws do not hold for an object, whose rows are in the order of their ids.
+
+    With `is_purged` finished rows and older documents may be gone.
+    """
+    row_by_id = {row.record_id: row for row in rows}
+    runs: dict[str, _Run] = {}
+    for delivery in deliveries:
+        parsed = _EVENT_ID.fullmatch(delivery.event_id)
+        if parsed is None:
+            yield Breach(Law.EXPLAINED, name, 0, f"{delivery.where}: {delivery.event_id!r} names no rows")
+            continue
+        first, last = int(parsed["first"]), int(parsed["last"] or parsed["first"])
+        runs.setdefault(parsed["run"], _Run(parsed["run"], first, last, [])).deliveries.append(delivery)
+    runs_by_row: dict[int, list[_Run]] = {}
+    for run in runs.values():
+        if all(delivery.is_late for delivery in run.deliveries) and run.last not in row_by_id:
+            continue
+        run_rows = _rows_of(run, rows, runs)
+        if run_rows is None:
+            if not (is_purged and {run.first, run.last} - row_by_id.keys()):
+                yield _unexplained(name, run, row_by_id)
+            continue
+        for row in run_rows:
+            runs_by_row.setdefault(row.record_id, []).append(run)
+        yield from _contents(name, run, run_rows)
+    yield from _order(name, runs.values(), row_by_id)
+    for row in rows:
+        fault = _letter_fault(row, runs_by_row.get(row.record_id, []))
+        if fault:
+            yield Breach(Law.ANSWERED, name, row.record_id, fault)
+    if not is_purged:
+        yield from _unaccounted(name, rows, runs_by_row, present)
+    if present is not None and not any(_is_unsettled(row) for row in rows):
+        yield from _differences(name, deliveries, present)
+
+
+def event_name(log: str, record_ids: Sequence[int]) -> str:
+    """Return the event-id of an event of these rows, as the specification has it."""
+    if len(record_ids) == 1:
+        return f"{log}:{record_ids[0]}"
+    digest = hashlib.sha256(",".join(map(str, record_ids)).encode()).hexdigest()[:8]
+    return f"{log}:{record_ids[0]}-{record_ids[-1]}:{digest}"
+
+
+def _rows_of(run: _Run, rows: Sequence[AuditedRow], runs: Iterable[str]) -> list[AuditedRow] | None:
+    """Return the rows that an event's id names; None if the log has no such rows."""
+    between = [row for row in rows if run.first <= row.record_id <= run.last]
+    if run.first == run.last or not between:
+        return between or None
+    log = run.name.rpartition(f":{run.first}-")[0]
+
+    def is_named(chosen: Sequence[AuditedRow]) -> bool:
+        return event_name(log, [row.record_id for row in chosen]) == run.name
+
+    if is_named(between):
+        return between
+    ends = between[0], between[-1]
+    alone = [row for row in between[1:-1] if f"{log}:{row.record_id}" in set(runs)]
+    uncertain = [row for row in between[1:-1] if row not in alone]
+    if is_named([ends[0], *uncertain, ends[1]]):
+        return [ends[0], *uncertain, ends[1]]
+    if len(between) - 2 <= _MOST_UNCERTAIN:
+        for count in range(len(between) - 1):
+            for inner in combinations(between[1:-1], count):
+                if is_named([ends[0], *inner, ends[1]]):
+                    return [ends[0], *inner, ends[1]]
+    return None
+
+
+def _unexplained(name: str, run: _Run, row_by_id: Mapping[int, AuditedRow]) -> Breach:
+    """Return the breach of an event whose rows the log does not have."""
+    where = run.deliveries[0].where
+    missing = [row for row in (run.first, run.last) if row not in row_by_id]
+    if missing:
+        words = f"{where}: event {run.name} names row {missing[0]}, which the log does not have for {name}"
+        return Breach(Law.EXPLAINED, name, missing[0], words)
+    words = f"{where}: a row of event {run.name} is gone, or belongs to another object"
+    return Breach(Law.EXPLAINED, name, run.first, words)
+
+
+def _contents(name: str, run: _Run, rows: Sequence[AuditedRow]) -> Iterator[Breach]:
+    """Yield an operation that no row of the event has, and a second content of one event-id."""
+    operations = {operation for row in rows for operation in _OPERATIONS.get(row.event_type, ())}
+    is_read_back = any(row.event_type > 4 for row in rows)  # a repeat brings the row as it is by then
+    first_by_id: dict[str, Delivery] = {}
+    for delivery in run.deliveries:
+        if delivery.operation not in operations:
+            types = ", ".join(sorted({str(row.event_type) for row in rows}))
+            words = f"{delivery.where}: {delivery.operation} {delivery.event_id}, of rows of type {types}"
+            yield Breach(Law.EXPLAINED, name, run.first, words)
+        first = first_by_id.setdefault(delivery.event_id, delivery)
+        if first.operation != delivery.operation or (first.content != delivery.content and not is_read_back):
+            words = f"{delivery.event_id} has another content in {delivery.where} than in {first.where}"
+            yield Breach(Law.ONE_CONTENT, name, run.first, words)
+
+
+def _order(name: str, runs: Iterable[_Run], row_by_id: Mapping[int, AuditedRow]) -> Iterator[Breach]:
+    """Yield an event all of whose rows are before those of an event that came before it.
+
+    An event that was refused and redriven comes later, and a value of a child table may commit late.
+    """
+    highest: _Run | None = None
+    for run in runs:
+        column = row_by_id[run.first].column if run.first in row_by_id else None
+        refused = any(delivery.level in ("error", "fatal") for delivery in run.deliveries)
+        if refused or (column is not None and "." in column):
+            continue
+        if highest is not None and run.last < highest.first:
+            words = (
+                f"{run.deliveries[0].where}: {run.name} came after {highest.name},"
+                f" which is in {highest.deliveries[0].where}"
+            )
+            yield Breach(Law.IN_ORDER, name, run.first, words)
+        elif highest is None or run.first > highest.first:
+            highest = run
+
+
+def _letter_fault(row: AuditedRow, runs: Sequence[_Run]) -> str:
+    """Return why a row's letter does not fit the last answers to its documents; empty if it does."""
+    last_by_id = {delivery.event_id: delivery for run in runs for delivery in run.deliveries}
+    if not last_by_id or row.reason is not None:
+        return ""
+    worst = min(last_by_id.values(), key=lambda delivery: _WORST_FIRST.index(delivery.level))
+    place = f"{worst.where} ({worst.event_id})"
+    if row.letter == "N":
+        is_open = row.is_remembered or worst.level not in _LEVEL_OF_LETTER.values()
+        is_late = any(delivery.is_late for delivery in last_by_id.values())
+        return "" if is_open or is_late else f"it is N, and was answered {worst.level} in {place}"
+    if row.letter in _LEVEL_OF_LETTER and _LEVEL_OF_LETTER[row.letter] != worst.level:
+        return f"it is {row.letter}, and was answered {worst.level or 'nothing'} in {place}"
+    return ""
+
+
+def _unaccounted(
+    name: str,
+    rows: Sequence[AuditedRow],
+    runs_by_row: Mapping[int, Sequence[_Run]],
+    present: Present | None,
+) -> Iterator[Breach]:
+    """Yield finished rows that have neither a document nor a reason to have none."""
+    lives: list[list[AuditedRow]] = [[]]
+    for row in rows:
+        lives[-1].append(row)
+        if row.event_type == 4 and not row.is_loopback:
+            lives.append([])
+    is_absent = present is not None and present.state is None
+    for life in lives:
+        is_gone = is_absent or life is not lives[-1]
+        reading = [row for row in life if row.event_type > 4]
+        for row in life:
+            if row.record_id in runs_by_row or row.letter not in _LEVEL_OF_LETTER:
+                continue
+            if row.reason is not None or (row.letter == "S" and (row.is_silent or row.is_loopback)):
+                continue
+            if row.letter == "S":
+                readers = [reader for reader in reading if _reads(reader, row)]
+                if is_gone and row.event_type != 4 and (row.event_type > 4 or readers):
+                    continue  # a query-back without effect, and what it swallowed
+                if row.event_type == 1 and any(reader.record_id in runs_by_row for reader in readers):
+                    continue  # a modify of its pick-up read it back
+                words = "it is S, and no document contains it"
+            else:
+                words = f"it is {row.letter}, and the log has no reason for it"
+            yield Breach(Law.ACCOUNTED, name, row.record_id, words)
+
+
+def _reads(reader: AuditedRow, row: AuditedRow) -> bool:
+    """Return whether a query-back row reads the value that another row of its life has."""
+    return reader.event_type in (5, 6) or reader.column == row.column
+
+
+def _is_unsettled(row: AuditedRow) -> bool:
+    return row.letter in ("N", "E", "F") or row.is_remembered or row.reason is not None
+
+
+def replay(deliveries: Iterable[Delivery]) -> tuple[State | None, bool] | None:
+    """Return what documents make of an object: its attributes, and whether they are all that it has.
+
+    It is None if no document names the object, and the state is None if it is deleted.
+    """
+    state: dict[str, frozenset[str]] | None = {}
+    is_whole, is_named = False, False
+    for delivery in deliveries:
+        if delivery.level not in _TAKEN:
+            continue
+        is_named = True
+        if delivery.operation == "delete":
+            state, is_whole = None, True
+            continue
+        if delivery.operation == "add":
+            state, is_whole = {}, True
+        state = {} if state is None else state
+        for change in delivery.changes:
+            before = frozenset[str]() if change.removes_all else state.get(change.attribute, frozenset())
+            state[change.attribute] = before - set(change.removed) | set(change.added)
+    return (state, is_whole) if is_named else None
+
+
+def _differences(name: str, deliveries: Sequence[Delivery], present: Present) -> Iterator[Breach]:
+    """Yield a difference between what documents make of an object and its present row."""
+    replayed = replay(deliveries)
+    if replayed is None or any(delivery.is_late for delivery in deliveries):
+        return
+    state, is_whole = replayed
+    parsed = _EVENT_ID.fullmatch(deliveries[-1].event_id)
+    record_id = int(parsed["last"] or parsed["first"]) if parsed else 0
+    if (state is None) != (present.state is None):
+        words = "the documents delete it, and the table has it"
+        if present.state is None:
+            words = "the documents leave it, and the table does not have it"
+        yield Breach(Law.SAME_STATE, name, record_id, words)
+    elif state is not None and present.state is not None:
+        attributes = state.keys() | present.state.keys() if is_whole else state.keys()
+        for attribute in sorted(attributes):
+            if state.get(attribute, frozenset()) != present.state.get(attribute, frozenset()):
+                words = f"attribute {attribute} is not what the table has"
+                yield Breach(Law.SAME_STATE, name, record_id, words)
+                return

@@ -1,0 +1,160 @@
+"""The laws, on histories that a person can read: they hold on right ones, and name the row of a wrong one."""
+
+from __future__ import annotations
+
+import pytest
+
+from eventlog.laws import (
+    AuditedRow,
+    Breach,
+    Delivery,
+    FieldChange,
+    Law,
+    Present,
+    breaches,
+    event_name,
+)
+
+pytestmark = pytest.mark.quick
+
+COLUMN = {1: "fname", 2: "fname", 3: "fname", 7: "fname", 8: "fname"}
+
+
+def row(record_id: int, event_type: int, letter: str = "S", **facts: object) -> AuditedRow:
+    plain = AuditedRow(record_id, letter, event_type, COLUMN.get(event_type))
+    return plain._replace(**facts)  # type: ignore[arg-type]
+
+
+def event(*ids: int, operation: str = "modify", level: str = "success", **facts: object) -> Delivery:
+    plain = Delivery(f"document {ids[0]}", event_name("log", ids), operation, b"content", level)
+    return plain._replace(**facts)  # type: ignore[arg-type]
+
+
+def judge(rows: list[AuditedRow], deliveries: list[Delivery], **facts: object) -> list[tuple[Law, int]]:
+    return [(breach.law, breach.record_id) for breach in judged(rows, deliveries, **facts)]
+
+
+def judged(rows: list[AuditedRow], deliveries: list[Delivery], **facts: object) -> list[Breach]:
+    return list(breaches("usr idu=1", rows, deliveries, **facts))  # type: ignore[arg-type]
+
+
+ROWS = [row(1, 1), row(2, 1, column="lname"), row(4, 2), row(7, 4)]
+EVENTS = [event(1, 2, operation="add"), event(4), event(7, operation="delete")]
+
+RIGHT = {
+    "a life": (ROWS, EVENTS),
+    "pending rows have no document": ([row(1, 6, "N")], []),
+    "a document may come before its row is finished": ([row(1, 6, "N", is_remembered=True)], [event(1)]),
+    "a retry is sent again": ([row(1, 6)], [event(1, level="retry"), event(1)]),
+    "a document without an answer is sent again": ([row(1, 2)], [event(1, level=""), event(1)]),
+    "a repeat of the same content": ([row(1, 2)], [event(1), event(1)]),
+    "what is read back may have changed since": ([row(1, 6)], [event(1), event(1, content=b"newer")]),
+    "parts of an event have the worst answer": (
+        [row(1, 6, "W")],
+        [event(1, event_id="log:1", level="warning"), event(1, event_id="log:1.2")],
+    ),
+    "rows that say nothing, and loopback": ([row(1, 2, is_silent=True), row(2, 6, is_loopback=True)], []),
+    "a query-back of an object that is gone, and what it swallowed": (
+        [row(1, 2), row(2, 6), row(3, 4)],
+        [event(3, operation="delete")],
+    ),
+    "an insert that a modify of its pick-up read back": ([row(1, 1), row(2, 8)], [event(2)]),
+    "a refused row has its reason": ([row(1, 6, "E", reason="the table is not known")], []),
+    "a skipped row has its reason": (
+        [row(1, 6, "W", reason="skipped: test data")],
+        [event(1, level="error")],
+    ),
+    "a redriven event comes late": (
+        [row(1, 6), row(2, 6)],
+        [event(1, level="error"), event(2), event(1)],
+    ),
+    "rows of an event may have others between them": (
+        [row(1, 8), row(2, 1, column="lname"), row(3, 8)],
+        [event(2, operation="add"), event(1, 3)],
+    ),
+}
+
+
+@pytest.mark.parametrize("case", RIGHT)
+def test_the_laws_hold(case: str) -> None:
+    assert judged(*RIGHT[case]) == []
+
+
+WRONG = {
+    "a deleted document": (ROWS, EVENTS[:1] + EVENTS[2:], Law.ACCOUNTED, 4),
+    "a deleted document of two rows": (ROWS, EVENTS[1:], Law.ACCOUNTED, 1),
+    "two that are swapped": (ROWS, [EVENTS[1], EVENTS[0], EVENTS[2]], Law.IN_ORDER, 1),
+    "twice with another content": (ROWS, [*EVENTS, event(4, content=b"other")], Law.ONE_CONTENT, 4),
+    "another operation": (ROWS, [*EVENTS[:2], event(7)], Law.EXPLAINED, 7),
+    "a row that is gone": (ROWS[:2] + ROWS[3:], EVENTS, Law.EXPLAINED, 4),
+    "a row in the middle that is gone": (
+        [row(1, 2), row(3, 2)],
+        [event(1, 2, 3)],
+        Law.EXPLAINED,
+        1,
+    ),
+    "an event of no row": (ROWS, [*EVENTS, event(9)], Law.EXPLAINED, 9),
+    "an event-id that is none": ([], [event(1, event_id="17")], Law.EXPLAINED, 0),
+    "a letter changed to warning": ([row(1, 6, "W")], [event(1)], Law.ANSWERED, 1),
+    "a letter changed to new": ([row(1, 6, "N")], [event(1)], Law.ANSWERED, 1),
+    "an error that is a success": ([row(1, 6)], [event(1, level="error")], Law.ANSWERED, 1),
+    "finished before it was answered": ([row(1, 2)], [event(1, level="")], Law.ANSWERED, 1),
+    "refused without a reason": ([row(1, 6, "E")], [], Law.ACCOUNTED, 1),
+    "a query-back that never left": ([row(1, 6)], [], Law.ACCOUNTED, 1),
+    "a delete that never left": ([row(1, 6), row(2, 4)], [event(1)], Law.ACCOUNTED, 2),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_the_first_breach_is_named_at_its_row(case: str) -> None:
+    rows, deliveries, law, record_id = WRONG[case]
+    assert judge(rows, deliveries)[:1] == [(law, record_id)]
+
+
+def test_rows_may_be_missing_where_some_were_purged() -> None:
+    assert judge(ROWS[2:], EVENTS, is_purged=True) == []
+    assert judge(ROWS, EVENTS[2:], is_purged=True) == []
+
+
+def test_what_came_after_the_log_was_read_is_no_breach() -> None:
+    later = event(9, is_late=True)
+    assert judge([*ROWS, row(8, 5, "N")], [*EVENTS, event(8, is_late=True), later]) == []
+
+
+FIELDS = [
+    FieldChange("fname", removes_all=True, removed=(), added=("John",)),
+    FieldChange("phone", removes_all=True, removed=(), added=("1", "2")),
+]
+STATE = {"fname": frozenset({"John"}), "phone": frozenset({"1", "2"}), "lname": frozenset({"Doe"})}
+
+
+@pytest.mark.parametrize(
+    ("deliveries", "present", "words"),
+    [
+        ([event(1, changes=FIELDS)], Present(STATE), None),
+        ([event(1, operation="add", changes=FIELDS)], Present(STATE), "attribute lname"),
+        ([event(1, changes=FIELDS)], Present({**STATE, "phone": frozenset({"1"})}), "attribute phone"),
+        ([event(1, changes=FIELDS)], Present(None), "the documents leave it"),
+        ([event(1, operation="delete")], Present(STATE), "the documents delete it"),
+        ([event(1, operation="delete")], Present(None), None),
+        ([event(1, changes=FIELDS, level="error")], Present(None), None),
+    ],
+)
+def test_the_documents_make_what_the_table_has(
+    deliveries: list[Delivery], present: Present, words: str | None
+) -> None:
+    kind = {"add": 1, "modify": 6, "delete": 4}[deliveries[-1].operation]
+    letter = "E" if deliveries[-1].level == "error" else "S"
+    rows = [row(1, kind, letter, reason="refused" if letter == "E" else None)]
+    reported = [breach.words for breach in judged(rows, deliveries, present=present)]
+    assert [text.partition(" is not")[0].partition(",")[0] for text in reported] == ([words] if words else [])
+
+
+def test_values_go_and_come() -> None:
+    steps = [
+        FieldChange("phone", removes_all=False, removed=("1",), added=("3",)),
+        FieldChange("phone", removes_all=False, removed=(), added=("4",)),
+    ]
+    deliveries = [event(1, changes=FIELDS), event(2, changes=steps)]
+    present = Present({"fname": frozenset({"John"}), "phone": frozenset({"2", "3", "4"})})
+    assert judge([row(1, 6), row(2, 2)], deliveries, present=present) == []

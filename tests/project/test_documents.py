@@ -160,7 +160,8 @@ def running(command: str, output: str, environment: dict[str, str]) -> Iterator[
     """Run a command until it is ended, after its output on the page has come."""
     folder = Path(environment["HOME"])
     for number in PORTS:
-        command = command.replace(number, str(port_of(folder, number)))
+        free = str(port_of(folder, number))
+        command, output = command.replace(number, free), output.replace(number, free)
     output_file = folder / f"{shlex.split(command)[1]}.said"
     with output_file.open("wb") as file:
         process = subprocess.Popen(

@@ -10,11 +10,13 @@ from __future__ import annotations
 import enum
 import hashlib
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import combinations
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from itertools import chain, combinations
 from typing import NamedTuple
 
-_EVENT_ID = re.compile(r"(?P<run>.*:(?P<first>\d{1,19})(?:-(?P<last>\d{1,19}):[0-9a-f]{8})?)(?:\.\d{1,9})?")
+_EVENT_ID = re.compile(  # of several rows, with a digest of them, or of one; a later part has a number
+    r"(?P<run>.*:(?P<first>\d{1,19})-(?P<last>\d{1,19}):[0-9a-f]{8}|.*:(?P<only>\d{1,19}))(?:\.\d{1,9})?"
+)
 _LEVEL_OF_LETTER = {"S": "success", "W": "warning", "E": "error", "F": "fatal"}
 _WORST_FIRST = ("fatal", "error", "retry", "", "warning", "success")
 _TAKEN = ("success", "warning")
@@ -80,7 +82,7 @@ class Delivery(NamedTuple):
     where: str  # for people
     event_id: str
     operation: str
-    content: bytes  # equal for equal events
+    content: object  # equal for equal events
     level: str = "success"  # of its answer; empty if there was none
     is_late: bool = False  # it may have come after the log was read
     changes: Sequence[FieldChange] = ()
@@ -126,26 +128,20 @@ def breaches(
     With `is_purged` finished rows and older documents may be gone.
     """
     row_by_id = {row.record_id: row for row in rows}
-    runs: dict[str, _Run] = {}
-    for delivery in deliveries:
-        parsed = _EVENT_ID.fullmatch(delivery.event_id)
-        if parsed is None:
-            yield Breach(Law.EXPLAINED, name, 0, f"{delivery.where}: {delivery.event_id!r} names no rows")
-            continue
-        first, last = int(parsed["first"]), int(parsed["last"] or parsed["first"])
-        runs.setdefault(parsed["run"], _Run(parsed["run"], first, last, [])).deliveries.append(delivery)
+    runs, nameless = _runs(deliveries)
+    for delivery in nameless:
+        yield Breach(Law.EXPLAINED, name, 0, f"{delivery.where}: {delivery.event_id!r} names no rows")
     runs_by_row: dict[int, list[_Run]] = {}
     for run in runs.values():
-        if all(delivery.is_late for delivery in run.deliveries) and run.last not in row_by_id:
-            continue
         run_rows = _rows_of(run, rows, runs)
-        if run_rows is None:
-            if not (is_purged and {run.first, run.last} - row_by_id.keys()):
-                yield _unexplained(name, run, row_by_id)
-            continue
-        for row in run_rows:
+        for row in run_rows or ():
             runs_by_row.setdefault(row.record_id, []).append(run)
-        yield from _contents(name, run, run_rows)
+        if run_rows is not None:
+            yield from _contents(name, run, run_rows)
+            continue
+        is_new = run.last not in row_by_id and all(delivery.is_late for delivery in run.deliveries)
+        if not is_new and not (is_purged and {run.first, run.last} - row_by_id.keys()):
+            yield _unexplained(name, run, row_by_id)
     yield from _order(name, runs.values(), row_by_id)
     for row in rows:
         fault = _letter_fault(row, runs_by_row.get(row.record_id, []))
@@ -157,6 +153,30 @@ def breaches(
         yield from _differences(name, deliveries, present)
 
 
+def events_of_rows(rows: Sequence[AuditedRow], deliveries: Sequence[Delivery]) -> dict[int, list[str]]:
+    """Return the events that contain each row, by its id."""
+    runs, _ = _runs(deliveries)
+    names: dict[int, list[str]] = {}
+    for run in runs.values():
+        for row in _rows_of(run, rows, runs) or ():
+            names.setdefault(row.record_id, []).append(run.name)
+    return names
+
+
+def _runs(deliveries: Iterable[Delivery]) -> tuple[dict[str, _Run], list[Delivery]]:
+    """Return the events that were delivered, and the deliveries whose event-ids are none."""
+    runs: dict[str, _Run] = {}
+    nameless: list[Delivery] = []
+    for delivery in deliveries:
+        parsed = _EVENT_ID.fullmatch(delivery.event_id)
+        if parsed is None:
+            nameless.append(delivery)
+            continue
+        first, last = int(parsed["first"] or parsed["only"]), int(parsed["last"] or parsed["only"])
+        runs.setdefault(parsed["run"], _Run(parsed["run"], first, last, [])).deliveries.append(delivery)
+    return runs, nameless
+
+
 def event_name(log: str, record_ids: Sequence[int]) -> str:
     """Return the event-id of an event of these rows, as the specification has it."""
     if len(record_ids) == 1:
@@ -165,28 +185,23 @@ def event_name(log: str, record_ids: Sequence[int]) -> str:
     return f"{log}:{record_ids[0]}-{record_ids[-1]}:{digest}"
 
 
-def _rows_of(run: _Run, rows: Sequence[AuditedRow], runs: Iterable[str]) -> list[AuditedRow] | None:
+def _rows_of(run: _Run, rows: Sequence[AuditedRow], runs: Container[str]) -> list[AuditedRow] | None:
     """Return the rows that an event's id names; None if the log has no such rows."""
     between = [row for row in rows if run.first <= row.record_id <= run.last]
-    if run.first == run.last or not between:
+    if run.first == run.last:
         return between or None
+    if len(between) < 2:
+        return None
     log = run.name.rpartition(f":{run.first}-")[0]
-
-    def is_named(chosen: Sequence[AuditedRow]) -> bool:
-        return event_name(log, [row.record_id for row in chosen]) == run.name
-
-    if is_named(between):
-        return between
-    ends = between[0], between[-1]
-    alone = [row for row in between[1:-1] if f"{log}:{row.record_id}" in set(runs)]
-    uncertain = [row for row in between[1:-1] if row not in alone]
-    if is_named([ends[0], *uncertain, ends[1]]):
-        return [ends[0], *uncertain, ends[1]]
-    if len(between) - 2 <= _MOST_UNCERTAIN:
-        for count in range(len(between) - 1):
-            for inner in combinations(between[1:-1], count):
-                if is_named([ends[0], *inner, ends[1]]):
-                    return [ends[0], *inner, ends[1]]
+    first, *inner, last = between
+    without_single_events = [row for row in inner if f"{log}:{row.record_id}" not in runs]
+    choices: Iterator[Sequence[AuditedRow]] = iter((inner, without_single_events))
+    if len(inner) <= _MOST_UNCERTAIN:
+        choices = chain(choices, *(combinations(inner, count) for count in range(len(inner))))
+    for choice in choices:
+        chosen = [first, *choice, last]
+        if event_name(log, [row.record_id for row in chosen]) == run.name:
+            return chosen
     return None
 
 
@@ -326,7 +341,7 @@ def _differences(name: str, deliveries: Sequence[Delivery], present: Present) ->
         return
     state, is_whole = replayed
     parsed = _EVENT_ID.fullmatch(deliveries[-1].event_id)
-    record_id = int(parsed["last"] or parsed["first"]) if parsed else 0
+    record_id = int(parsed["last"] or parsed["only"]) if parsed else 0
     if (state is None) != (present.state is None):
         words = "the documents delete it, and the table has it"
         if present.state is None:

@@ -22,7 +22,7 @@ LAZY_MODULES = (  # what commands import when they need it
     "alembic.script",
     "eventlog.cli.states",
     "eventlog.log_files.by_column",
-    "eventlog.operate.auditing",
+    "eventlog.operate.unexplained",
     "eventlog.publisher.fold_columns",
     "eventlog.publisher.comparison",
     "sqlalchemy.dialects.postgresql.psycopg",

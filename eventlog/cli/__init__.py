@@ -30,6 +30,7 @@ COMMANDS = {
     "resume": "eventlog.cli.upkeep",
     "preview": "eventlog.cli.preview",
     "explain": "eventlog.cli.explain",
+    "audit": "eventlog.cli.audit",
     "status": "eventlog.cli.status",
     "errors": "eventlog.cli.upkeep",
     "redrive": "eventlog.cli.upkeep",
@@ -50,7 +51,7 @@ COMMANDS = {
 # The headings of `eventlog --help`, and the commands under each.
 HEADINGS = {
     "Start": ("demo", "install", "track", "check", "run"),
-    "Watch": ("status", "errors", "explain", "preview"),
+    "Watch": ("status", "errors", "explain", "audit", "preview"),
     "Mend": ("redrive", "skip", "pause", "resume", "purge", "resync"),
     "Convert": ("convert", "apply", "capture", "compare", "backlog"),
     "Advanced": (

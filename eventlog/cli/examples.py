@@ -31,6 +31,11 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "eventlog explain --key idu=1",
         "eventlog explain --from log --tables tables.toml log.csv",
     ),
+    "audit": (
+        "eventlog audit --delivered documents/",
+        "eventlog audit --delivered received.sqlite --object usr idu=1",
+        "eventlog audit log.parquet --tables tables.toml --delivered documents/ --json",
+    ),
     "status": ("eventlog status", "eventlog status --json"),
     "errors": ("eventlog errors --table usr", "eventlog errors 17 --document"),
     "redrive": ("eventlog redrive 17", "eventlog redrive --reason 'time-out'"),

@@ -83,9 +83,9 @@ def resync(
 
 
 def _compare(store: Store, settings: Config, tables: Tables) -> None:
-    from eventlog.operate.auditing import audit  # Arrow takes a while to load
+    from eventlog.operate.unexplained import log_unexplained  # Arrow takes a while to load
 
-    for audited in audit(store, settings, tables):
+    for audited in log_unexplained(store, settings, tables):
         if audited.differences is None:
             print_line(f"{audited.table}: its state is kept; the next --compare logs what triggers missed")
         else:

@@ -150,6 +150,11 @@ def test_the_documents_make_what_the_table_has(
     assert [text.partition(" is not")[0].partition(",")[0] for text in reported] == ([words] if words else [])
 
 
+def test_a_digest_of_decimal_digits_is_no_row() -> None:
+    number = next(n for n in range(2, 10_000) if event_name("log", [1, n]).rpartition(":")[2].isdecimal())
+    assert judge([row(1, 1), row(number, 1)], [event(1, number, operation="add")]) == []
+
+
 def test_values_go_and_come() -> None:
     steps = [
         FieldChange("phone", removes_all=False, removed=("1",), added=("3",)),

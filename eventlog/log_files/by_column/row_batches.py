@@ -19,7 +19,7 @@ import pyarrow.csv as pv
 
 from eventlog.core.errors import Refused
 from eventlog.core.formats import Row
-from eventlog.files import csv, parquet
+from eventlog.files import csv, jsonlines, parquet
 from eventlog.files.limits import Limits
 
 Bytes = npt.NDArray[np.uint8]
@@ -144,6 +144,9 @@ def read(file: IO[bytes], name: str, container: str, limits: Limits) -> tuple[tu
         if lines.reads_again:  # its header has a quote that is never closed
             return columns, _batched(csv.rows(lines, name, len(columns)))
         return columns, _csv(file, lines.number, name, columns, limits.max_record)
+    if container == "jsonl":
+        columns, rows = jsonlines.read_rows(file, name, limits)
+        return columns, _batched(rows)
     names, batches = parquet.read_batches(file, name)
     return names, _parquet(batches, names)
 

@@ -128,3 +128,33 @@ select noticed_at, username, kind, table_name, words
 from {notice}
 order by notice_id desc
 {first_rows}
+
+-- audited_rows --
+-- The rows of the log after a record_id; values only where it matters whether they are equal.
+select
+  {id} as record_id,
+  {letter} as status,
+  {event_type} as event_type,
+  {event_time_text} as event_time,
+  {perpetrator} as perpetrator,
+  {table_name} as table_name,
+  {table_key} as table_key,
+  {column_name} as column_name,
+  case when {event_type} = 2 then {old_value} end as old_value,
+  case when {event_type} = 2 then {new_value} end as new_value
+from {log} r
+where {record_id} > :after and {usable}
+order by {record_id}
+{first_rows}
+
+-- audited_reasons --
+-- Why rows failed.
+select record_id, reason from {failed}
+
+-- audited_retries --
+-- The rows of events that wait.
+select record_ids from {retry}
+
+-- audited_notices --
+-- Which rows were skipped or deleted, and why.
+select kind, words from {notice} where kind in ('skip', 'purge')

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from sqlalchemy.engine import Connection
 
-    from eventlog.sql.columns import Ints
+    from eventlog.sql.columns import Ints, ResultColumns
 
 _EVENT_TYPE = COLUMNS.index("event_type")
 
@@ -216,6 +216,20 @@ class Snapshot(Pending):
         calls = [*self._before(view=table.view), self._queries.call("resync_keys", holes, **values)]
         with reading(self._queries.log.dialect, places):
             return list(self._queries.together(self._connection, calls)[-1])
+
+    def audited_rows(self, after: int, limit: int, *layout: Sequence[str]) -> ResultColumns:
+        """Return the first rows of the log after a record_id by column, whatever their status."""
+        from eventlog.sql.columns import read_columns
+
+        names, numbers, texts = layout
+        clause, values = self._queries.call("audited_rows", after=after, most=limit)
+        return read_columns(
+            self._connection, self._queries, clause, values, names, numbers=numbers, texts=texts
+        )
+
+    def audited(self, name: str) -> list[Any]:
+        """Return what the log keeps next to its rows: the rows of a statement that takes no values."""
+        return list(self._queries.run(self._connection, name))
 
     def held_objects(self) -> HeldObjects:
         """Return the objects whose later rows wait for an event of theirs."""

@@ -42,14 +42,14 @@ class OthersState(EventlogError):
     """the state of {0} is kept by a publisher with publication-mode compare, which reports its differences"""
 
 
-class Audited(NamedTuple):
+class ComparedTable(NamedTuple):
     """The differences that were found in one table."""
 
     table: Table
     differences: int | None  # None: there was no state to compare with; it is kept from now on
 
 
-def audit(store: Store, config: Config, tables: Tables) -> Iterator[Audited]:
+def log_unexplained(store: Store, config: Config, tables: Tables) -> Iterator[ComparedTable]:
     """Compare tables with the kept states, log what differs, and keep the present states."""
     post_poll_statements = statements(config.build(SessionSettings).post_poll_stmt)
     if any(naming_log(post_poll_statements, store.log)) or config.build(PublisherSettings).delete_from_log:
@@ -83,7 +83,7 @@ def audit(store: Store, config: Config, tables: Tables) -> Iterator[Audited]:
         table_state = _log_steps(store, missed, name, table_state._replace(mark=present_mark))
         with store.upkeep() as upkeep:
             upkeep.receiver_state().put_table(name, table_state)
-        yield Audited(table, None if is_first else missed_count)
+        yield ComparedTable(table, None if is_first else missed_count)
 
 
 def _explained(receiver_state: ReceiverState, tables: Tables, table: Table, mark: Mark) -> set[str]:

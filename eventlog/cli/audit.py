@@ -1,0 +1,195 @@
+"""eventlog audit: whether a receiver has what the log promises, row by row."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+
+from eventlog.cli.explain import configured
+from eventlog.cli.log_options import INPUT, READING, live_options, read_live
+from eventlog.cli.options import SettingsCommand, read_tables, tables_option
+from eventlog.cli.terminal import Shade, print_sentence, show
+from eventlog.core.errors import Misuse
+from eventlog.core.plurals import quantity
+from eventlog.files.limits import Limits
+from eventlog.fold import Rules
+from eventlog.laws import REMEDIES, Law, events_of_rows
+from eventlog.operate.audit import AuditedObject, AuditReport, Gathered, judge
+from eventlog.operate.audited_log import Records, RowReader, read_records, rows_of_files, rows_of_snapshot
+from eventlog.operate.delivered import receiver_at
+from eventlog.publisher.config import Config
+from eventlog.publisher.open_log import opened
+from eventlog.publisher.session import make_reader, read_rules
+from eventlog.publisher.settings import PublisherSettings
+
+
+@click.command(cls=SettingsCommand, short_help="Prove that a receiver has what the log promises")
+@click.argument("log_files", metavar="[FILES]...", nargs=-1)
+@click.option(
+    "--delivered",
+    multiple=True,
+    required=True,
+    metavar="PATH",
+    help="what the receiver has: a folder or file of documents, or the file of `eventlog receive`",
+)
+@click.option(
+    "--object",
+    "of_object",
+    nargs=2,
+    metavar="TABLE KEY",
+    help="print the history of one object, as in --object usr idu=1",
+)
+@click.option("--as", "container", help="the files' container, if their names do not show it")
+@tables_option
+@click.option("--json", "as_json", is_flag=True, help="as one JSON object")
+@live_options((*READING, *INPUT))
+def audit(
+    log_files: tuple[str, ...],
+    delivered: tuple[str, ...],
+    of_object: tuple[str, str] | None,
+    container: str | None,
+    tables_file: Path | None,
+    as_json: bool,
+    config_file: Path | None,
+    verbose: bool,
+    log_format: str,
+    **flags: Any,
+) -> None:
+    """Compare the rows of FILES, or of the configured log, with the documents that a receiver has.
+
+    Exit code 0: every row is accounted for, and every document follows from rows. Exit code 1: a law does
+    not hold; the first place is printed for each, with a remedy. The digest is the same for the same rows,
+    letters, documents and answers.
+    """
+    config = read_live(flags, config_file, verbose, log_format)
+    limits = config.build(Limits)
+    receivers = [receiver_at(name, limits.max_record) for name in delivered]
+    for receiver in receivers:
+        receiver.mark()
+    with Gathered(None if of_object is None else of_object[1]) as gathered:
+        if log_files:
+            reader = RowReader(read_tables(tables_file), config.build(Rules).driver_user)
+            records = Records()
+            gathered.add_rows(rows_of_files(log_files, container, limits, reader, records.faults))
+        elif configured(flags, config_file):
+            reader, records = _gather_log(config, gathered)
+        else:
+            raise Misuse("which log? Name its files, or give --url, EVENTLOG_URL, or url in eventlog.toml")
+        for receiver in receivers:
+            gathered.add_events(receiver.events(), reader)
+        if of_object is not None:
+            _print_receipt(gathered, records, reader, *of_object)
+            return
+        report = AuditReport(is_whole=all(receiver.is_whole() for receiver in receivers))
+        judge(gathered, records, report)
+    show(json.dumps(_as_json(report))) if as_json else _print_report(report)
+    if report.first_breaches or report.faults:
+        sys.exit(1)
+
+
+def _gather_log(config: Config, gathered: Gathered) -> tuple[RowReader, Records]:
+    """Read the rows of the configured log, and what it keeps next to them, in one snapshot."""
+    with opened(config) as store:
+        rules = read_rules(config, store)
+        driver_user = None if rules.allow_loopback else rules.driver_user
+        reader = RowReader(make_reader(config, store).tables, driver_user)
+        with store.snapshot() as snapshot:
+            records = read_records(snapshot)
+            gathered.add_rows(rows_of_snapshot(snapshot, reader))
+    records.is_purged |= config.build(PublisherSettings).delete_from_log
+    return reader, records
+
+
+def _as_json(report: AuditReport) -> dict[str, Any]:
+    laws = []
+    for law in Law:
+        first = report.first_breaches.get(law)
+        facts: dict[str, Any] = {"law": law.name.lower(), "promise": str(law), "breaches": 0}
+        if first is not None:
+            facts |= {"breaches": report.breach_counts[law], "remedy": REMEDIES[law]}
+            facts["first"] = {"object": first.object, "record_id": first.record_id, "reason": first.words}
+        laws.append(facts)
+    return {
+        "rows": report.rows,
+        "letters": dict(sorted(report.letters.items())),
+        "objects": report.objects,
+        "events": report.events,
+        "late_events": report.late,
+        "unreadable": report.faults[:_SHOWN],
+        "laws": laws,
+        "digest": report.digest,
+    }
+
+
+_SHOWN = 20  # faults
+
+
+def _print_report(report: AuditReport) -> None:
+    letters = ", ".join(f"{letter} {rows}" for letter, rows in sorted(report.letters.items()))
+    rows = quantity(report.rows, "row") + (f" ({letters})" if letters else "")
+    show(f"{rows}, {quantity(report.objects, 'object')}, {quantity(report.events, 'delivered event')}")
+    for words in _limits_of(report):
+        show(words)
+    for law in Law:
+        first = report.first_breaches.get(law)
+        if first is None:
+            show(Shade("holds   ", "green"), f"  {law}")
+            continue
+        count = report.breach_counts[law]
+        times = "once" if count == 1 else f"{count} times, first"
+        show(Shade("broken  ", "red"), f"  {law}: {times} at row {first.record_id} of {first.object}")
+        show(f"          {first.words}")
+        show(f"          {REMEDIES[law]}")
+    for fault in report.faults[:_SHOWN]:
+        show(Shade("unread  ", "red"), f"  {fault}")
+    if len(report.faults) > _SHOWN:
+        show(Shade("unread  ", "red"), f"  {len(report.faults) - _SHOWN} more")
+    show(f"digest {report.digest}")
+
+
+def _limits_of(report: AuditReport) -> Iterator[str]:
+    """Yield what could not be judged."""
+    if report.late:
+        yield f"{quantity(report.late, 'event')} may have come after the log was read"
+    if report.is_purged:
+        yield "handled rows were deleted: documents whose rows are gone, and rows without one, are not judged"
+    if not report.is_whole:
+        yield "the receiver has dropped old documents: rows without a document are not judged"
+
+
+def _print_receipt(gathered: Gathered, records: Records, reader: RowReader, table: str, key: str) -> None:
+    """Print the history of one object: its rows and its documents."""
+    name = reader.table_of(table, key)
+    audited = next((of for of in gathered.objects() if of.table == name), None)
+    if audited is None:
+        print_sentence(f"neither the log nor the receiver has {table} {key}")
+        sys.exit(1)
+    show(audited.name)
+    for line in _receipt(audited, records):
+        show(line)
+
+
+def _receipt(audited: AuditedObject, records: Records) -> Iterator[str]:
+    events = events_of_rows(audited.rows, audited.deliveries)
+    for row, time in zip(audited.rows, audited.times, strict=True):
+        reason = records.reason(row.record_id, row.letter)
+        event = ", ".join(f"in {name}" for name in events.get(row.record_id, ()))
+        facts = [
+            f"row {row.record_id}",
+            time,
+            f"type {row.event_type}",
+            row.column,
+            row.letter,
+            event,
+            reason,
+        ]
+        yield "  " + "  ".join(fact for fact in facts if fact)
+    for delivery, at in zip(audited.deliveries, audited.arrivals, strict=True):
+        answer = f"answered {delivery.level}" if delivery.level else "not answered"
+        facts = [delivery.where, at, delivery.operation, delivery.event_id, answer]
+        yield "  " + "  ".join(fact for fact in facts if fact)

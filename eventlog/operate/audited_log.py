@@ -1,0 +1,235 @@
+"""The rows of a log by column, as an audit reads them: of a database in one snapshot, or of files."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from eventlog import log
+from eventlog.columnar.vectors import encode_texts, flags
+from eventlog.core import tablekey
+from eventlog.core.entry import COLUMNS, EVENT_TYPES, read_entry
+from eventlog.core.errors import EventlogError, Refused
+from eventlog.core.formats import Row, Shape
+from eventlog.core.identity import object_of
+from eventlog.core.tables import Tables
+from eventlog.files.inputs import container_of, open_input
+from eventlog.files.limits import Limits
+from eventlog.log_files.by_column import row_batches
+from eventlog.publisher.batches import read_memory
+from eventlog.sql.log.snapshot import Snapshot
+
+ROWS = pa.schema(
+    [("record_id", pa.int64()), ("event_type", pa.int64()), ("quiet", pa.int64())]
+    + [(name, pa.string()) for name in ("letter", "time", "table", "table_key", "column")]
+)
+SILENT, LOOPBACK = 1, 2  # of a row that is quiet
+_CHUNK = 20_000  # rows of one statement
+_NUMBERS, _TEXTS = (
+    ("record_id", "event_type"),
+    (
+        "status",
+        "event_time",
+        "perpetrator",
+        "table_name",
+        "table_key",
+        "column_name",
+        "old_value",
+        "new_value",
+    ),
+)
+_SKIPPED = re.compile(r"rows ([0-9, ]+): (.*)", re.DOTALL)
+_PER_FIELD = [number for number, event_type in EVENT_TYPES.items() if event_type.per_field]
+
+
+@dataclass
+class Records:
+    """The facts that a log keeps next to its rows."""
+
+    reasons: Mapping[int, str] | None = None  # why rows failed or were skipped; None if it is not known
+    remembered: frozenset[int] = frozenset()  # rows of events on their way, or waiting
+    is_purged: bool = False
+    faults: list[str] = field(default_factory=list)  # rows that are none
+
+    def reason(self, record_id: int, letter: str) -> str | None:
+        """Return why a row failed or was skipped."""
+        if self.reasons is not None:
+            return self.reasons.get(record_id)
+        return "the reasons are not in these files" if letter in ("E", "F") else None
+
+
+def read_records(snapshot: Snapshot) -> Records:
+    """Return what the log of a snapshot keeps next to its rows."""
+    reasons = {int(row): str(reason) for row, reason in snapshot.audited("audited_reasons")}
+    is_purged = False
+    for kind, words in snapshot.audited("audited_notices"):
+        is_purged |= kind == "purge"
+        if kind == "skip" and (skipped := _SKIPPED.fullmatch(words or "")):
+            reasons.update((int(row), f"skipped: {skipped[2]}") for row in skipped[1].split(","))
+    remembered: set[int] = set()
+    for _, _, content in snapshot.audited("remembered"):
+        remembered.update(
+            row for _, events in read_memory(content) for event in events for row in event.settles
+        )
+    for (record_ids,) in snapshot.audited("audited_retries"):
+        remembered.update(map(int, re.findall(r"\d+", str(record_ids))))
+    return Records(reasons, frozenset(remembered), is_purged)
+
+
+def rows_of_snapshot(snapshot: Snapshot, reader: RowReader) -> Iterator[pa.RecordBatch]:
+    """Yield all rows of the log of a snapshot, in the order of their ids."""
+    after = 0
+    while True:
+        chunk = snapshot.audited_rows(after, _CHUNK, COLUMNS, _NUMBERS, _TEXTS)
+        if chunk.size:
+            after = int(chunk.numbers["record_id"][-1])
+            yield reader.batch(chunk.numbers["record_id"], chunk.numbers["event_type"], chunk.texts)
+        if chunk.size < _CHUNK:
+            return
+
+
+def rows_of_files(
+    names: Sequence[str], container: str | None, limits: Limits, reader: RowReader, faults: list[str]
+) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of files; what is no row is described in `faults`."""
+    for name in names:
+        kind = container_of(name, Shape.ROWS, container)
+        with open_input(name) as file:
+            columns, slabs = row_batches.read(file, name, kind, limits)
+            places = log.places(columns, name)
+            for slab in slabs:
+                if isinstance(slab, Refused):
+                    faults.append(f"{slab.where}: {slab.reason}")
+                elif isinstance(slab, list):
+                    yield reader.of_rows(slab, places, name, faults)
+                else:
+                    yield reader.of_columns(slab.columns, columns, places, slab.rows, name, faults)
+
+
+class RowReader:
+    """A reader of rows, which knows the columns that never leave, and whose rows are loopback."""
+
+    def __init__(self, tables: Tables, driver_user: str | None) -> None:
+        self._tables = tables
+        self._driver_user = driver_user
+        self._names: dict[str, str] = {}
+
+    def table_of(self, table_name: str, table_key: str) -> str:
+        """Return the one name of the table of an object, however it is spelled."""
+        if table_name not in self._names:
+            self._names[table_name] = object_of(self._tables, table_name, table_key)[0]
+        return self._names[table_name]
+
+    def table_of_event(self, schema: str | None, table: str) -> str:
+        """Return the same for an association."""
+        name = table if schema is None else f"{schema}.{table}"
+        if name not in self._names:
+            described = self._tables.find(name) or self._tables.find(table)
+            self._names[name] = table if described is None else self._tables.name_of(described)
+        return self._names[name]
+
+    def batch(self, ids: Any, types: Any, texts: Mapping[str, pa.Array]) -> pa.RecordBatch:
+        """Return rows by ROWS."""
+        kinds = np.asarray(types, np.int64)
+        codes, table_names = encode_texts(texts["table_name"])
+        first_keys = dict(zip(codes[::-1].tolist(), texts["table_key"].to_pylist()[::-1], strict=True))
+        tables = [
+            self.table_of(name or "", first_keys.get(code) or "") for code, name in enumerate(table_names)
+        ]
+        column_codes, columns = encode_texts(texts["column_name"])
+        pairs, at = np.unique(codes * len(columns) + column_codes, return_inverse=True)
+        silent_pairs = [
+            self._is_silent(table_names[pair // len(columns)], columns[pair % len(columns)], first_keys)
+            for pair in pairs.tolist()
+        ]
+        silent = np.array(silent_pairs, np.bool_)[at] & np.isin(kinds, _PER_FIELD)
+        before, after = texts["old_value"], texts["new_value"]
+        silent |= (kinds == 2) & (
+            flags(pc.equal(before, after)) | flags(pc.and_(before.is_null(), after.is_null()))
+        )
+        quiet = silent.astype(np.int64) * SILENT
+        if self._driver_user is not None:
+            quiet += flags(pc.equal(texts["perpetrator"], self._driver_user)).astype(np.int64) * LOOPBACK
+        table_column = pa.DictionaryArray.from_arrays(pa.array(codes), pa.array(tables, pa.string()))
+        columns_of_batch = [
+            pa.array(ids, pa.int64()),
+            pa.array(kinds),
+            pa.array(quiet),
+            texts["status"],
+            texts["event_time"],
+            table_column.dictionary_decode(),
+            texts["table_key"],
+            texts["column_name"],
+        ]
+        return pa.record_batch(columns_of_batch, schema=ROWS)
+
+    def _is_silent(self, table_name: str | None, column: str | None, first_keys: Mapping[int, str]) -> bool:
+        """Return whether no value of a column leaves: it is of the key, or is withheld."""
+        if column is None:
+            return False
+        table = self._tables.find(table_name or "")
+        if table is not None:
+            described = table.column(column)
+            return table.closed if described is None else described.name in table.key or not described.leaves
+        try:
+            return any(column in dict(tablekey.read(key)) for key in first_keys.values() if key)
+        except EventlogError:
+            return False
+
+    def of_rows(
+        self, rows: Iterable[Row], places: Sequence[int | None], name: str, faults: list[str]
+    ) -> pa.RecordBatch:
+        """Return rows of a file that come one by one."""
+        entries = []
+        for row in rows:
+            if isinstance(row, Refused):
+                faults.append(f"{row.where}: {row.reason}")
+                continue
+            cells = [None if at is None else row.cells[at] for at in places]
+            cells[1] = "N" if places[1] is None else cells[1]
+            cells[3] = cells[3] or "1970-01-01"
+            try:
+                entries.append(read_entry(cells))
+            except EventlogError as fault:
+                faults.append(f"{name}, {row.where}: {fault}")
+        texts = {
+            column: pa.array([getattr(entry, column) for entry in entries], pa.string()) for column in _TEXTS
+        }
+        ids, types = [entry.record_id for entry in entries], [entry.event_type for entry in entries]
+        return self.batch(ids, types, texts)
+
+    def of_columns(
+        self,
+        columns: Mapping[str, pa.Array],
+        names: Sequence[str],
+        places: Sequence[int | None],
+        rows: Callable[[], Iterable[Row]],
+        name: str,
+        faults: list[str],
+    ) -> pa.RecordBatch:
+        """Return rows of a file that come by column; if their numbers are none, one by one."""
+        arrays = {
+            column: None if at is None else columns[names[at]]
+            for column, at in zip(COLUMNS, places, strict=True)
+        }
+        try:
+            numbers = [arrays[column].cast(pa.int64()) for column in _NUMBERS]  # type: ignore[union-attr]
+            if any(number.null_count for number in numbers):
+                raise pa.ArrowInvalid("null")
+            size = len(numbers[0])
+            texts = {
+                column: pa.nulls(size, pa.string()) if cells is None else cells.cast(pa.string())
+                for column, cells in arrays.items()
+                if column in _TEXTS
+            }
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+            return self.of_rows(rows(), places, name, faults)
+        if arrays["status"] is None:
+            texts["status"] = pa.array(["N"] * size, pa.string())
+        return self.batch(numbers[0], numbers[1], texts)

@@ -1,0 +1,203 @@
+"""The events that a receiver has: folders and files of documents, and the file of `eventlog receive`.
+
+What may have come after the log was read is marked as late: `mark` is called before.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+from lxml import etree
+
+from eventlog.core.errors import EventlogError, Misuse
+from eventlog.core.tablekey import read_association
+from eventlog.files.inputs import open_input
+from eventlog.laws import FieldChange
+from eventlog.xds import answers
+from eventlog.xds.split import MAX_EVENT, Broken, split
+
+OPERATIONS = ("add", "modify", "delete")
+_CHUNK = 1 << 20
+_NUMBERS = re.compile(r"([0-9]+)")
+_SQLITE = b"SQLite format 3\0"
+
+
+class ReceivedEvent(NamedTuple):
+    """An event of a receiver; an event that cannot be read has a fault instead."""
+
+    where: str
+    is_late: bool
+    at: str  # when it came, where the receiver keeps that
+    level: str
+    event_id: str = ""
+    operation: str = ""
+    schema: str | None = None
+    table: str = ""
+    table_key: str = ""
+    text: bytes = b""
+    fault: str = ""
+
+    @property
+    def content(self) -> int:
+        """Return a number that is equal for equal events."""
+        return int.from_bytes(hashlib.blake2b(self.text, digest_size=7).digest(), "big")
+
+
+class Receiver(Protocol):
+    """A place where documents came to."""
+
+    def mark(self) -> None:
+        """Note what is there, before the log is read."""
+
+    def events(self) -> Iterator[ReceivedEvent]:
+        """Yield the events in the order in which they came."""
+
+    def is_whole(self) -> bool:
+        """Return whether nothing that came was dropped."""
+
+
+class DocumentFiles:
+    """A folder or a file of documents; the order of a folder is that of the numbers in the names."""
+
+    def __init__(self, path: Path, max_event: int = MAX_EVENT) -> None:
+        self._path = path
+        self._max_event = max_event
+        self._marked: frozenset[Path] = frozenset()
+
+    def mark(self) -> None:
+        self._marked = frozenset(self._files())
+
+    def is_whole(self) -> bool:
+        return True
+
+    def events(self) -> Iterator[ReceivedEvent]:
+        for path in sorted(self._files(), key=_in_numbers):
+            where = str(path.relative_to(self._path)) if self._path.is_dir() else path.name
+            is_late = path not in self._marked
+            with open_input(str(path)) as file:
+                chunks = iter(lambda: file.read(_CHUNK), b"")
+                yield from _events(chunks, ReceivedEvent(where, is_late, "", "success"), (), self._max_event)
+
+    def _files(self) -> Iterator[Path]:
+        if not self._path.is_dir():
+            yield self._path
+            return
+        for path in self._path.rglob("*"):
+            hidden = any(part.startswith((".", "_")) for part in path.relative_to(self._path).parts)
+            if not hidden and path.is_file():
+                yield path
+
+
+class ReceiverFile:
+    """The file of `eventlog receive`."""
+
+    def __init__(self, path: Path, max_event: int = MAX_EVENT) -> None:
+        self._path = path
+        self._max_event = max_event
+        self._latest = 0
+
+    def mark(self) -> None:
+        self._latest = int(self._single_value("select coalesce(max(id), 0) from document"))
+
+    def is_whole(self) -> bool:
+        """Return whether the receiver has dropped no old documents."""
+        return int(self._single_value("select coalesce(min(id), 1) from document")) == 1
+
+    def events(self) -> Iterator[ReceivedEvent]:
+        with closing(self._connect()) as file:
+            for number, at, body, level, reply in file.execute(
+                "select id, at, body, level, reply from document order by id"
+            ):
+                plain = ReceivedEvent(f"document {number}", number > self._latest, at, level)
+                yield from _events([body], plain, _statuses(reply), self._max_event)
+
+    def _single_value(self, query: str) -> str:
+        with closing(self._connect()) as file:
+            return str(file.execute(query).fetchone()[0])
+
+    def _connect(self) -> sqlite3.Connection:
+        return sqlite3.connect(f"file:{self._path}?mode=ro", uri=True)
+
+
+def receiver_at(name: str, max_event: int = MAX_EVENT) -> Receiver:
+    """Return the receiver of this name: a folder or a file."""
+    path = Path(name)
+    if not path.exists():
+        raise Misuse(f"{name}: no such file or folder")
+    if path.is_file():
+        with path.open("rb") as file:
+            if file.read(len(_SQLITE)) == _SQLITE:
+                return ReceiverFile(path, max_event)
+    return DocumentFiles(path, max_event)
+
+
+def field_changes(event: bytes) -> list[FieldChange]:
+    """Return what an event does to the attributes of its object."""
+    (element,) = [part.element for part in split([_ALONE % event]) if not isinstance(part, Broken)]
+    changes: dict[str, FieldChange] = {}
+    for attribute in element.iterchildren("add-attr", "modify-attr"):
+        name = attribute.get("attr-name") or ""
+        before = changes.get(name, FieldChange(name, False, (), ()))
+        steps = [attribute] if attribute.tag == "add-attr" else list(attribute)
+        for step in steps:
+            values = tuple("".join(map(str, value.itertext())) for value in step.iterchildren("value"))
+            if step.tag == "remove-all-values":
+                before = FieldChange(name, True, (), ())
+            elif step.tag == "remove-value":
+                added = tuple(value for value in before.added if value not in values)
+                before = before._replace(removed=before.removed + values, added=added)
+            else:
+                before = before._replace(added=before.added + values)
+        changes[name] = before
+    return list(changes.values())
+
+
+_ALONE = b"<nds><input>%s</input></nds>"
+
+
+def _events(
+    chunks: Iterable[bytes], plain: ReceivedEvent, statuses: Sequence[answers.Status], max_event: int
+) -> Iterator[ReceivedEvent]:
+    """Yield the events of documents that were answered together."""
+    for part in split(chunks, max_event):
+        if isinstance(part, Broken):
+            yield plain._replace(fault=f"{plain.where}: {part.where} cannot be read: {part.reason}")
+        elif part.element.tag in OPERATIONS:
+            yield _event(part.element, plain, statuses)
+
+
+def _event(
+    element: etree._Element, plain: ReceivedEvent, statuses: Sequence[answers.Status]
+) -> ReceivedEvent:
+    event_id = element.get("event-id") or ""
+    level = plain.level
+    if statuses:
+        level = answers.match([event_id], statuses).statuses[event_id].level.name.lower()
+    try:
+        key, table, schema = read_association(element.findtext("association") or "")
+    except EventlogError as fault:
+        return plain._replace(fault=f"{plain.where}: event {event_id}: {fault}")
+    text = etree.tostring(element, encoding="utf-8", with_tail=False)
+    return ReceivedEvent(
+        plain.where, plain.is_late, plain.at, level, event_id, str(element.tag), schema, table, key, text
+    )
+
+
+def _statuses(reply: bytes) -> list[answers.Status]:
+    """Return the statuses of an answer; none if it is no answer."""
+    try:
+        return answers.read(reply)
+    except EventlogError:
+        return []
+
+
+def _in_numbers(path: Path) -> list[tuple[int, int | str]]:
+    """Return what sorts names by the numbers in them."""
+    parts = _NUMBERS.split(str(path))
+    return [(0, int(part)) if part.isdecimal() else (1, part) for part in parts if part]

@@ -1,0 +1,220 @@
+"""`eventlog audit`: a log and what a folder has of it; each corruption is named at its row."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import text
+from sqlalchemy.engine import Engine
+
+from eventlog.demo.embedded import Server
+from eventlog.sql.capture.track import track
+from eventlog.sql.names import Log
+from eventlog.sql.relation import Choice
+from eventlog.sql.schema import migrate
+from tests.commands import Shell
+from tests.databases import EMBEDDED, Database, server_url, temporary_database
+
+pytestmark = pytest.mark.quick
+
+CHANGES = (
+    "insert into usr values (1, 'Jack', 'Frost')",  # rows 1 and 2, one document
+    "update usr set fname = 'John' where idu = 1",  # row 3
+    "update usr set fname = 'Jim' where idu = 1",  # row 4
+    "insert into usr values (2, 'Eve', 'Snow')",  # rows 5 and 6
+    "delete from usr where idu = 2",  # row 7
+    "update usr set lname = 'Doe' where idu = 1",  # row 8
+)
+
+
+class AuditedLog:
+    """A log whose documents are in a folder."""
+
+    def __init__(self, database: Database, shell: Shell, folder: Path) -> None:
+        self.engine: Engine = database.engine()
+        self.documents = folder / "documents"
+        self._shell = shell
+        self._url = database.url.render_as_string(hide_password=False)
+        migrate.install(self.engine, Log(database.dialect))
+        self.change("create table usr (idu integer primary key, fname varchar(64), lname varchar(64))")
+        track(self.engine, Log(database.dialect), "usr", Choice(1, 2))
+        for change in CHANGES:  # each in a pick-up of its own
+            self.change(change)
+            self.publish()
+
+    def change(self, *statements: str) -> None:
+        with self.engine.begin() as connection:
+            for statement in statements:
+                connection.execute(text(statement))
+
+    def publish(self) -> None:
+        words = ("run", "--once", "--allow-loopback", "--sink", "files", "--files-folder", "documents")
+        done = self._shell.run(*words, "--url", self._url)
+        assert done.code == 0, done.stderr
+
+    def audit(self, *words: str, code: int = 0) -> Any:
+        done = self._shell.run(
+            "audit", "--allow-loopback", "--delivered", str(self.documents), *words, "--url", self._url
+        )
+        assert done.code == code, done.stdout + done.stderr
+        return json.loads(done.stdout) if "--json" in words else done.stdout
+
+    def broken(self) -> list[tuple[str, int]]:
+        """Return the laws that do not hold, each with its first row."""
+        report = self.audit("--json", code=1)
+        return [(law["law"], law["first"]["record_id"]) for law in report["laws"] if law["breaches"]]
+
+    def keep(self) -> None:
+        """Keep the log and the folder as they are now."""
+        self.change("create table saved_log as select * from eventlog")
+        shutil.copytree(self.documents, self.documents.with_name("saved"))
+
+    def restore(self) -> None:
+        """Return to what was kept."""
+        self.change(
+            "delete from eventlog",
+            "insert into eventlog overriding system value select * from saved_log",
+        )
+        shutil.rmtree(self.documents)
+        shutil.copytree(self.documents.with_name("saved"), self.documents)
+
+
+@contextmanager
+def made_log(database: Database, folder: Path) -> Iterator[AuditedLog]:
+    with closing(Shell(folder)) as shell:
+        log = AuditedLog(database, shell, folder)
+        yield log
+        log.engine.dispose()
+
+
+@pytest.fixture
+def audited_log(database: Database, tmp_path: Path) -> Iterator[AuditedLog]:
+    with made_log(database, tmp_path) as log:
+        yield log
+
+
+@pytest.fixture(scope="module")
+def kept_log(embedded: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[AuditedLog]:
+    with (
+        server_url(EMBEDDED, embedded) as url,
+        temporary_database(EMBEDDED, url) as database,
+        made_log(database, tmp_path_factory.mktemp("audit")) as log,
+    ):
+        log.keep()
+        yield log
+
+
+def test_a_log_is_accounted_for(audited_log: AuditedLog) -> None:
+    report = audited_log.audit("--json")
+    assert (report["rows"], report["objects"], report["events"]) == (8, 2, 6)
+    assert [law["breaches"] for law in report["laws"]] == [0] * len(report["laws"])
+    assert audited_log.audit("--json")["digest"] == report["digest"]
+    audited_log.change("update usr set fname = 'Joe' where idu = 1")
+    pending = audited_log.audit("--json")
+    assert pending["letters"] == {"N": 1, "S": 8}
+    assert pending["digest"] != report["digest"]
+
+
+def documents(log: AuditedLog) -> dict[str, Path]:
+    return {path.stem: path for path in log.documents.glob("*.xml")}
+
+
+def swap(log: AuditedLog) -> None:
+    first, second = (documents(log)[name] for name in ("3-3", "4-4"))
+    texts = first.read_bytes(), second.read_bytes()
+    first.write_bytes(texts[1])
+    second.write_bytes(texts[0])
+
+
+def repeat_with_another_value(log: AuditedLog) -> None:
+    copy = log.documents / "99-99.xml"
+    copy.write_bytes(documents(log)["3-3"].read_bytes().replace(b"John", b"Joan"))
+
+
+def name_another_object(log: AuditedLog) -> None:
+    path = documents(log)["8-8"]
+    path.write_bytes(path.read_bytes().replace(b"idu=1,", b"idu=3,"))
+
+
+def turn_into_a_delete(log: AuditedLog) -> None:
+    path = documents(log)["7-7"]
+    path.write_bytes(path.read_bytes().replace(b"delete", b"add"))
+
+
+CORRUPTIONS: dict[str, tuple[Callable[[AuditedLog], object], list[tuple[str, int]]]] = {
+    "a deleted document": (lambda log: documents(log)["4-4"].unlink(), [("accounted", 4)]),
+    "a deleted document of two rows": (lambda log: documents(log)["1-2"].unlink(), [("accounted", 1)]),
+    "two documents swapped": (swap, [("in_order", 3)]),
+    "one twice with another content": (repeat_with_another_value, [("one_content", 3)]),
+    "one of another object": (name_another_object, [("accounted", 8), ("explained", 8)]),
+    "another operation": (turn_into_a_delete, [("explained", 7)]),
+    "a letter changed to warning": (
+        lambda log: log.change("update eventlog set status = 'W' where record_id = 4"),
+        [("answered", 4)],
+    ),
+    "a letter changed to new": (
+        lambda log: log.change("update eventlog set status = 'N' where record_id = 8"),
+        [("answered", 8)],
+    ),
+    "a letter changed to error": (
+        lambda log: log.change("update eventlog set status = 'E' where record_id = 3"),
+        [("answered", 3)],
+    ),
+    "a row gone": (
+        lambda log: log.change("delete from eventlog where record_id = 3"),
+        [("explained", 3)],
+    ),
+    "a row of an insert gone": (
+        lambda log: log.change("delete from eventlog where record_id = 2"),
+        [("accounted", 1), ("explained", 2)],
+    ),
+    "a row that was never sent": (
+        lambda log: log.change(
+            "insert into eventlog (status, event_type, table_name, table_key) values ('S', 4, 'usr', 'idu=9')"
+        ),
+        [("accounted", 9)],
+    ),
+}
+
+
+@pytest.mark.parametrize("corruption", CORRUPTIONS)
+def test_each_corruption_is_named_at_its_row(kept_log: AuditedLog, corruption: str) -> None:
+    corrupt, expected = CORRUPTIONS[corruption]
+    kept_log.restore()
+    corrupt(kept_log)
+    assert kept_log.broken() == expected
+
+
+def test_the_page_for_people_names_place_and_remedy(kept_log: AuditedLog) -> None:
+    kept_log.restore()
+    documents(kept_log)["4-4"].unlink()
+    page = kept_log.audit(code=1)
+    assert page.splitlines()[:5] == [
+        "8 rows (S 8), 2 objects, 5 delivered events",
+        "broken    every row is accounted for: once at row 4 of usr idu=1",
+        "          it is S, and no document contains it",
+        "          look for the document; if the receiver lacks it, send the present row: eventlog resync",
+        "holds     nothing was delivered that no row explains",
+    ]
+    assert page.splitlines()[-1].startswith("digest ")
+
+
+def test_the_receipt_of_an_object(kept_log: AuditedLog) -> None:
+    kept_log.restore()
+    lines = kept_log.audit("--object", "USR", "idu=2").splitlines()
+    times = re.compile(r" [0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9:.]+ ")
+    assert [times.sub("", line) for line in lines] == [
+        "usr idu=2",
+        "  row 5  type 1  fname  S  in eventlog:5-6:e96f71a6",
+        "  row 6  type 1  lname  S  in eventlog:5-6:e96f71a6",
+        "  row 7  type 4  S  in eventlog:7",
+        "  5-6.xml  add  eventlog:5-6:e96f71a6  answered success",
+        "  7-7.xml  delete  eventlog:7  answered success",
+    ]

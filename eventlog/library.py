@@ -21,6 +21,7 @@ from eventlog.core.change import Change
 from eventlog.core.errors import EventlogError, InvalidDocument, InvalidTables, Misuse, Refused
 from eventlog.core.formats import Format, Object, Row, Shape, SheetRow, Source
 from eventlog.core.tables import Tables
+from eventlog.core.values import plain_text
 from eventlog.files.inputs import open_sources
 from eventlog.files.jsonlines import named_rows
 from eventlog.files.outputs import Output
@@ -43,6 +44,7 @@ from eventlog.xds.write import EventWriter
 Rows = Any  # an iterable of mappings, or what has __arrow_c_stream__
 OnRefused = Callable[[Refused], object]
 FileName = str | os.PathLike[str]
+Description = Tables | FileName | Mapping[str, Any]  # tables, or what describes them
 
 
 class RecordRefused(EventlogError):
@@ -89,6 +91,8 @@ class Setting(NamedTuple):
 def tables(source: FileName | Mapping[str, Any], dialect: str | None = None) -> Tables:
     """Return the tables of a tables file, or of a mapping with the content of `[tables.NAME]` for each.
 
+    Other functions take such a name or mapping as `tables`, too.
+
     >>> import eventlog
     >>> usr = eventlog.tables({"usr": {"key": ["idu"], "columns": {"idu": "int", "fname": "text"}}})
     >>> [column.name for column in usr.get("usr").data]
@@ -98,6 +102,11 @@ def tables(source: FileName | Mapping[str, Any], dialect: str | None = None) -> 
         return tablesfile.described({"tables": dict(source)} | ({"dialect": dialect} if dialect else {}))
     if dialect:
         raise Misuse("a tables file names its dialect itself")
+    if not isinstance(source, str | os.PathLike):
+        raise Misuse(
+            f"tables: this is a {type(source).__name__}; write the name of a tables file, or a mapping, "
+            'for example {"usr": {"key": ["idu"], "columns": {"idu": "integer"}}}'
+        )
     try:
         return read_tables_file(Path(source))
     except OSError as fault:
@@ -106,9 +115,16 @@ def tables(source: FileName | Mapping[str, Any], dialect: str | None = None) -> 
         raise InvalidTables(str(fault)) from None
 
 
+def tables_of(description: Description | None) -> Tables:
+    """Return tables as they are, or those that are described; no tables for None."""
+    if description is None or isinstance(description, Tables):
+        return description or Tables()
+    return tables(description)
+
+
 def documents(
     rows: Rows,
-    tables: Tables,
+    tables: Description,
     *,
     current: Mapping[str, Rows] | None = None,
     refused: OnRefused | None = None,
@@ -129,6 +145,7 @@ def documents(
     settings_by_name = parse_settings(options, Rules, LogSettings, XdsSettings)
     writing = settings.build(XdsSettings, settings_by_name)
     report = _report(refused)
+    tables = tables_of(tables)
     writer = EventWriter(tables, writing)
     with _current(current, tables) as loaded:
         job = _log_job(tables, settings_by_name)
@@ -140,7 +157,7 @@ def changes(
     records: Rows,
     source: str = "log",
     *,
-    tables: Tables | None = None,
+    tables: Description | None = None,
     current: Mapping[str, Rows] | None = None,
     refused: OnRefused | None = None,
     name: str = "records",
@@ -161,14 +178,14 @@ def changes(
     form = format_named(source)
     settings_by_name = parse_settings(options, Rules, form.settings)
     read_from = _opened(records, form, name)
-    yield from _changes(form, [read_from], tables or Tables(), current, _report(refused), settings_by_name)
+    yield from _changes(form, [read_from], tables_of(tables), current, _report(refused), settings_by_name)
 
 
 def read(
     inputs: FileName | Iterable[FileName],
     source: str,
     *,
-    tables: Tables | None = None,
+    tables: Description | None = None,
     current: Mapping[str, Rows] | None = None,
     refused: OnRefused | None = None,
     container: str | None = None,
@@ -180,14 +197,14 @@ def read(
     names = [inputs] if isinstance(inputs, str | os.PathLike) else list(inputs)
     report = _report(refused)
     opened = report.accepted(open_sources([os.fspath(name) for name in names], form.shape, container))
-    yield from _changes(form, opened, tables or Tables(), current, report, settings_by_name)
+    yield from _changes(form, opened, tables_of(tables), current, report, settings_by_name)
 
 
 def records(
     changes: Iterable[Change],
     target: str,
     *,
-    tables: Tables | None = None,
+    tables: Description | None = None,
     refused: OnRefused | None = None,
     **options: Any,
 ) -> Iterator[Record]:
@@ -202,7 +219,7 @@ def records(
     """
     form = format_named(target)
     writing: Any = settings.build(form.settings, parse_settings(options, form.settings))
-    for record in _report(refused).accepted(form.write(changes, tables or Tables(), writing)):
+    for record in _report(refused).accepted(form.write(changes, tables_of(tables), writing)):
         if isinstance(record, SheetRow):
             names = (column.name for column in record.sheet.columns)
             yield Record(record.sheet.name, dict(zip(names, record.cells, strict=True)))
@@ -215,7 +232,7 @@ def write(
     output: FileName,
     target: str,
     *,
-    tables: Tables | None = None,
+    tables: Description | None = None,
     refused: OnRefused | None = None,
     container: str | None = None,
     **options: Any,
@@ -226,11 +243,11 @@ def write(
     with Output(os.fspath(output), form.shape, container) as out:
         if form.sheet is not None:
             out.sheet(form.sheet)
-        return _report(refused).write(form.write(changes, tables or Tables(), writing), out)
+        return _report(refused).write(form.write(changes, tables_of(tables), writing), out)
 
 
 def explain(
-    rows: Rows, tables: Tables, *, current: Mapping[str, Rows] | None = None, **options: Any
+    rows: Rows, tables: Description, *, current: Mapping[str, Rows] | None = None, **options: Any
 ) -> Iterator[Explained]:
     """Yield the fate of each row of a log, including rows that cannot be understood.
 
@@ -243,6 +260,7 @@ def explain(
     [(None, 'refused'), (1, 'sent')]
     """
     settings_by_name = parse_settings(options, Rules, LogSettings)
+    tables = tables_of(tables)
     explanations: list[Explained] = []
 
     def add_refused(refused_row: Refused) -> None:
@@ -261,14 +279,17 @@ def explain(
     yield from explanations
 
 
-def table_key(values: Mapping[str, str]) -> str:
-    """Return the table_key of these columns and the texts of their values, quoted where it must be.
+def table_key(values: Mapping[str, str | int]) -> str:
+    """Return the table_key of these columns and their values, quoted where it must be.
 
     >>> import eventlog
-    >>> eventlog.table_key({"idu": "1", "name": "a+b"})
+    >>> eventlog.table_key({"idu": 1, "name": "a+b"})
     'idu=1+name="a+b"'
     """
-    return tablekey.write(values.items())
+    for column, value in values.items():
+        if not isinstance(value, str | int):
+            raise Misuse(f"{column} is {value!r}: write its text as the log has it, for example '1'")
+    return tablekey.write((column, plain_text(value)) for column, value in values.items())
 
 
 def read_table_key(text: str) -> dict[str, str]:
@@ -382,6 +403,8 @@ def _opened(records: Any, form: Format, name: str) -> Source[Any]:
     """Return records as a source of that format."""
     if form.shape is Shape.ROWS:
         return _source(records, name)
+    if not isinstance(records, Iterable):
+        raise Misuse(f"{name}: {form.name} is read from an iterable; this is a {type(records).__name__}")
     if form.shape is Shape.BYTES:
         chunks = [bytes(records)] if isinstance(records, bytes | bytearray | memoryview) else records
         return Source(name, name, (), chunks)
@@ -393,7 +416,7 @@ def _source(rows: Rows, name: str) -> Source[Row]:
     if hasattr(rows, "__arrow_c_stream__"):
         reader = pa.RecordBatchReader.from_stream(rows)
         return Source(name, name, tuple(reader.schema.names), _arrow_rows(reader))
-    if isinstance(rows, str | bytes | Mapping):
+    if isinstance(rows, str | bytes | Mapping) or not isinstance(rows, Iterable):
         raise Misuse(
             f"{name}: rows must be an iterable of mappings, or support Arrow; this is a {type(rows).__name__}"
         )

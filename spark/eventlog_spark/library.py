@@ -19,7 +19,7 @@ from eventlog.core.formats import Shape
 from eventlog.core.tables import Tables
 from eventlog.fold import Rules
 from eventlog.formats import format_named
-from eventlog.library import clock_of, parse_settings
+from eventlog.library import Description, clock_of, parse_settings, tables_of
 from eventlog.log import LogSettings
 from eventlog.log_files.current_files import keyed
 from eventlog.xds.settings import XdsSettings
@@ -36,14 +36,14 @@ from eventlog_spark.shuffle import FATES, RowKind, group_rows
 _SOURCES = ("log", "qlik-table", "qlik-message", "gbase", "linter")
 
 
-def log(rows: Any, tables: Tables | None = None, *, unique: bool = False, **options: Any) -> Any:
+def log(rows: Any, tables: Description | None = None, *, unique: bool = False, **options: Any) -> Any:
     """Return the rows of a log as they are read, each under the one name of its object.
 
     A row that takes no part has its `fate`. A row that cannot be understood has the reason in `refused`, and
     its `record`. `unique` means that each row has a record_id of its own, which saves a shuffle.
     """
     parsed = parse_settings(options, Rules, LogSettings)
-    reading = LogReading.of(tables or Tables(), parsed, clock_of(parsed))
+    reading = LogReading.of(tables_of(tables), parsed, clock_of(parsed))
     read = log_rows.log_rows(rows, reading)
     read = read if unique else log_rows.once(read)
     refused = f.col("kind") == RowKind.UNREADABLE
@@ -65,10 +65,11 @@ def log(rows: Any, tables: Tables | None = None, *, unique: bool = False, **opti
     )
 
 
-def current(rows: Any, tables: Tables, name: str) -> Any:
+def current(rows: Any, tables: Description, name: str) -> Any:
     """Return the rows of a table as query-backs read them: table, key as a log has it, and each column as
     text.
     """
+    tables = tables_of(tables)
     table = keyed(tables, name)
     check_columns(table, rows)
     texts = [(column.name, pa.string()) for column in table.data]
@@ -84,7 +85,7 @@ def current(rows: Any, tables: Tables, name: str) -> Any:
 
 def documents(
     rows: Any,
-    tables: Tables,
+    tables: Description,
     *,
     current: Mapping[str, Any] | None = None,
     unique: bool = False,
@@ -97,6 +98,7 @@ def documents(
     if "batch_size" in options:
         raise Misuse("batch_size: a document has one event here")
     parsed = parse_settings(options, Rules, LogSettings, XdsSettings)
+    tables = tables_of(tables)
     form = Documents(tables, settings.build(XdsSettings, parsed))
     return _folded(rows, tables, current or {}, unique, partitions, parsed, form)
 
@@ -105,7 +107,7 @@ def changes(
     records: Any,
     source: str = "log",
     *,
-    tables: Tables | None = None,
+    tables: Description | None = None,
     typed: str | None = None,
     current: Mapping[str, Any] | None = None,
     unique: bool = False,
@@ -123,7 +125,7 @@ def changes(
         raise Misuse(f"unknown source {source!r}; known are {', '.join(_SOURCES)}")
     form_of = format_named(source)
     parsed = parse_settings(options, Rules, form_of.settings)
-    tables = tables or Tables()
+    tables = tables_of(tables)
     form = Changes.of(tables, typed)
     if form_of.folded:
         return _folded(records, tables, current or {}, unique, partitions, parsed, form)

@@ -92,10 +92,71 @@ def test_a_setting_that_is_none_is_misuse(given: dict[str, Any], words: str) -> 
         list(eventlog.documents([JACK], TABLES, **given))
 
 
-@pytest.mark.parametrize("rows", ["a,b\n1,2\n", {"record_id": 1}, b""], ids=["text", "one mapping", "bytes"])
+@pytest.mark.parametrize(
+    "rows",
+    ["a,b\n1,2\n", {"record_id": 1}, b"", None, 5],
+    ids=["text", "one mapping", "bytes", "nothing", "a number"],
+)
 def test_what_is_no_rows_is_misuse(rows: Any) -> None:
     with pytest.raises(Misuse, match="an iterable of mappings"):
         list(eventlog.documents(rows, TABLES))
+    with pytest.raises(Misuse, match="current usr: rows must be an iterable of mappings"):
+        list(eventlog.documents([JACK], TABLES, current={"usr": rows}))
+
+
+@pytest.mark.parametrize("form", ["gbase", "qlik-message", "xds", "changes"])
+def test_records_that_are_nothing_are_misuse(form: str) -> None:
+    with pytest.raises(Misuse, match=f"{form} is read from an iterable; this is a NoneType"):
+        list(eventlog.changes(None, form))
+
+
+USR: dict[str, Any] = {"schema": "indirect", "key": ["idu"], "columns": {"idu": "int", "fname": "text"}}
+
+
+@pytest.mark.parametrize("form", ["name", "path", "mapping"])
+def test_tables_may_be_described_where_they_are_used(form: str, tmp_path: Path) -> None:
+    file = tmp_path / "tables.toml"
+    file.write_text(
+        '[tables.usr]\nschema = "indirect"\nkey = ["idu"]\ncolumns = { idu = "int", fname = "text" }\n'
+    )
+    described: Any = {"name": str(file), "path": file, "mapping": {"usr": USR}}[form]
+    read = eventlog.tables({"usr": USR})
+    assert list(eventlog.documents([JACK], described)) == list(eventlog.documents([JACK], read))
+    assert list(eventlog.explain([JACK], described)) == list(eventlog.explain([JACK], read))
+    (change,) = eventlog.changes([JACK], tables=described, now=CLOCK)
+    assert (change.schema, change.key) == ("indirect", (("idu", 1),))
+    written = tmp_path / "log.csv"
+    eventlog.write([change], written, "log", tables=described)
+    assert [again.key for again in eventlog.read(written, "log", tables=described)] == [change.key]
+    assert len(list(eventlog.records([change], "log", tables=described))) == 1
+
+
+@pytest.mark.parametrize("wrong", [5, b"usr", ["usr"]])
+def test_what_describes_no_tables_is_misuse_that_says_what_to_write(wrong: Any) -> None:
+    for call in (lambda: eventlog.tables(wrong), lambda: list(eventlog.documents([JACK], wrong))):
+        with pytest.raises(Misuse, match="write the name of a tables file, or a mapping"):
+            call()
+
+
+def test_a_file_of_tables_that_is_not_there_is_named() -> None:
+    with pytest.raises(eventlog.EventlogError, match=r"no-such\.toml: .*No such file"):
+        list(eventlog.documents([JACK], "no-such.toml"))
+
+
+def test_without_tables_a_row_says_how_to_describe_its_table() -> None:
+    with pytest.raises(eventlog.RecordRefused, match="unknown table 'usr': describe it"):
+        list(eventlog.documents([JACK], None))  # type: ignore[arg-type]
+
+
+def test_a_key_is_made_of_numbers_and_texts() -> None:
+    assert eventlog.table_key({"idu": 1}) == eventlog.table_key({"idu": "1"}) == "idu=1"
+    assert eventlog.table_key({"on": True, "idu": -(1 << 63)}) == f"on=true+idu={-(1 << 63)}"
+
+
+@pytest.mark.parametrize("value", [None, 1.0, b"1", ["1"]])
+def test_a_key_value_whose_text_is_not_certain_is_misuse(value: Any) -> None:
+    with pytest.raises(Misuse, match=r"idu is .*: write its text as the log has it"):
+        eventlog.table_key({"idu": value})
 
 
 def test_a_row_that_is_no_mapping_costs_itself() -> None:

@@ -299,11 +299,25 @@ def test_a_message_that_is_none_is_refused_with_its_place(spark: Any) -> None:
     assert reported[0].record == "{"
 
 
+def test_tables_may_be_described_where_they_are_used(spark: Any, tmp_path: Path) -> None:
+    file, log, usr = tmp_path / "tables.toml", frame(spark, []), current_frames(spark)["usr"]
+    file.write_text(TABLES)
+    made: list[Callable[[Any], Any]] = [
+        lambda tables: eventlog_spark.log(log, tables),
+        lambda tables: eventlog_spark.documents(log, tables, current={"usr": usr}),
+        lambda tables: eventlog_spark.changes(log, tables=tables, typed="usr"),
+        lambda tables: eventlog_spark.current(usr, tables, "usr"),
+    ]
+    for result in made:
+        assert result(file).schema == result(CATALOGUE).schema
+
+
 def test_misuse_is_reported_at_once(spark: Any) -> None:
     log = frame(spark, [])
     wrongs: list[tuple[Callable[[], object], str]] = [
         (lambda: eventlog_spark.documents(log, CATALOGUE, batch_size=2), "one event"),
         (lambda: eventlog_spark.documents(log, CATALOGUE, no_such=1), "unknown setting"),
+        (lambda: eventlog_spark.documents(log, 5), "write the name of a tables file"),  # type: ignore[arg-type]
         (lambda: eventlog_spark.documents(log.drop("old_value"), CATALOGUE), "lacks the column old_value"),
         (lambda: eventlog_spark.changes(log, "xml"), "unknown source"),
         (lambda: eventlog_spark.changes(log, "gbase"), "no column content"),

@@ -223,6 +223,9 @@ def test_header_columns_have_the_types_of_the_dialect(dialect: str) -> None:
         lines[f"header__{name}"].removesuffix(" NULL") for name in ("change_seq", "change_mask", "timestamp")
     )
     assert found == TYPES_OF_HEADERS[dialect]
+    lengths = {"change_oper": 1, "stream_position": 128, "operation": 12, "transaction_id": 32}
+    texts = {name: lines[f"header__{name}"].removesuffix(" NULL") for name in lengths}
+    assert texts == {name: found[0].replace("35", str(length)) for name, length in lengths.items()}
 
 
 def test_masks_in_columns_of_sqlite_that_are_declared_as_the_manual_has_them() -> None:

@@ -1,6 +1,6 @@
 """Oracle: how values of each type become texts, and how the text of a key finds its row.
 
-A name that a user may have given to something of their own is written after `sys.`.
+Packages are named with `sys.`, because a user may have given the same name to something of their own.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def _moments(type_name: str, value: str, parameter: str) -> dict[str, Expression
     fractions = [f".FF{digits}" if digits else "" for digits in range(10)]
     return {
         f"{type_name}({digits})": Expression(
-            _DATED.format(x=value, fraction=fraction), True, _UNEQUAL, parameter=parameter
+            _DATED.format(x=value, fraction=fraction), plain=True, differs=_UNEQUAL, parameter=parameter
         )
         for digits, fraction in enumerate(fractions)
     }
@@ -87,33 +87,37 @@ def _span(nothing: str, parts: tuple[tuple[str, str, str], ...], parameter: str)
     )
     sign = f"case when {{x}} < {nothing} then '-' else '+' end"
     text = f"case when {{x}} is not null then {sign}{pieces} end"
-    return Expression(text, False, _UNEQUAL, parameter=parameter)
+    return Expression(text, differs=_UNEQUAL, parameter=parameter)
 
 
 EXPRESSIONS = Expressions(
     by_type={
-        **dict.fromkeys(("number(n)", "number(n,0)"), Expression(_TM9, True, _UNEQUAL, parameter="number")),
-        **each("number, float", Expression(_LEADING_ZERO, True, _UNEQUAL, parameter="number")),
-        "binary_float": Expression(_TM9, False, _UNEQUAL, parameter="binary_float"),
-        "binary_double": Expression(_TM9, False, _UNEQUAL, parameter="binary_double"),
-        "date": Expression(_DATED.format(x="{x}", fraction=""), True, _UNEQUAL, parameter="date"),
+        **dict.fromkeys(
+            ("number(n)", "number(n,0)"), Expression(_TM9, plain=True, differs=_UNEQUAL, parameter="number")
+        ),
+        **each("number, float", Expression(_LEADING_ZERO, plain=True, differs=_UNEQUAL, parameter="number")),
+        "binary_float": Expression(_TM9, differs=_UNEQUAL, parameter="binary_float"),
+        "binary_double": Expression(_TM9, differs=_UNEQUAL, parameter="binary_double"),
+        "date": Expression(
+            _DATED.format(x="{x}", fraction=""), plain=True, differs=_UNEQUAL, parameter="date"
+        ),
         **_moments("timestamp", "{x}", "timestamp_unconstrained"),
         **_moments("timestamp with time zone", "sys_extract_utc({x})", "timestamp_tz_unconstrained"),
         **_moments("timestamp with local time zone", "sys_extract_utc({x})", "timestamp_ltz_unconstrained"),
-        "char": Expression("rtrim({x}, ' ')", False, _BYTES_UNEQUAL, parameter="varchar2"),
-        "nchar": Expression("rtrim({x}, ' ')", False, _NATIONAL_UNEQUAL, parameter="nvarchar2"),
-        **each("varchar2, varchar", Expression("{x}", False, _BYTES_UNEQUAL, parameter="varchar2")),
-        "nvarchar2": Expression("{x}", False, _NATIONAL_UNEQUAL, parameter="nvarchar2"),
-        "clob": Expression("{x}", False, _LOBS_UNEQUAL, parameter="clob"),
-        "nclob": Expression("{x}", False, _LOBS_UNEQUAL, parameter="nclob"),
+        "char": Expression("rtrim({x}, ' ')", differs=_BYTES_UNEQUAL, parameter="varchar2"),
+        "nchar": Expression("rtrim({x}, ' ')", differs=_NATIONAL_UNEQUAL, parameter="nvarchar2"),
+        **each("varchar2, varchar", Expression("{x}", differs=_BYTES_UNEQUAL, parameter="varchar2")),
+        "nvarchar2": Expression("{x}", differs=_NATIONAL_UNEQUAL, parameter="nvarchar2"),
+        "clob": Expression("{x}", differs=_LOBS_UNEQUAL, parameter="clob"),
+        "nclob": Expression("{x}", differs=_LOBS_UNEQUAL, parameter="nclob"),
         **dict(_spans()),
         "raw": Expression(
-            "eventlog_base64(to_blob({x}))", False, _UNEQUAL, in_key=_RAW_IN_KEY, parameter="raw"
+            "eventlog_base64(to_blob({x}))", differs=_UNEQUAL, in_key=_RAW_IN_KEY, parameter="raw"
         ),
-        "blob": Expression("eventlog_base64({x})", False, _LOBS_UNEQUAL, parameter="blob"),
-        "rowid": Expression("rowidtochar({x})", False, _UNEQUAL, parameter="rowid"),
-        "urowid": Expression("cast({x} as varchar2(4000))", False, _UNEQUAL, parameter="urowid"),
-        "boolean": Expression(_BOOLEAN, True, _UNEQUAL, parameter="boolean"),
+        "blob": Expression("eventlog_base64({x})", differs=_LOBS_UNEQUAL, parameter="blob"),
+        "rowid": Expression("rowidtochar({x})", differs=_UNEQUAL, parameter="rowid"),
+        "urowid": Expression("cast({x} as varchar2(4000))", differs=_UNEQUAL, parameter="urowid"),
+        "boolean": Expression(_BOOLEAN, plain=True, differs=_UNEQUAL, parameter="boolean"),
         "xmltype": Expression(_XML, parameter="sys.xmltype", in_query=True),
         "json": Expression("json_serialize({x} returning clob)", parameter="json", in_query=True),
         "vector": Expression("from_vector({x} returning clob)", parameter="vector", in_query=True),
@@ -135,7 +139,7 @@ def _hex_digits(text: str) -> str:
     return values.load_base64(text).hex()
 
 
-def _never_sought(text: str) -> str:
+def _refuse_search(text: str) -> str:
     raise InvalidValue(text[:40], "a value of a type that can be looked for")
 
 
@@ -155,5 +159,5 @@ KEY_TYPES: Mapping[str, KeyType] = {
     **each(
         "clob, nclob", KeyType("varchar2(4000)", "sys.dbms_lob.compare({c}, to_clob({k})) = 0", text_value)
     ),
-    **each("blob, xmltype, json, vector", KeyType("varchar2(1)", "1 = 0", _never_sought)),
+    **each("blob, xmltype, json, vector", KeyType("varchar2(1)", "1 = 0", _refuse_search)),
 }

@@ -21,30 +21,35 @@ from eventlog.sql.common.key_types import (
 
 _DISTINCT = "{a} is distinct from {b}"
 
-# A cast between types of the server itself: no user can put another one in its place. Of every other type
-# it is the output function that makes the text, never a cast, which the type's owner may have written.
+# A cast between types of the server itself, which no user can replace. The texts of all other types are made
+# by their output functions, because the owner of a type may have written its casts.
 _CAST = "{x}::pg_catalog.text"
 _OUTPUT = "case when {x} is distinct from null then pg_catalog.format('%s', {x}) end"
 
+
+def _distinct(text: str) -> Expression:
+    """Return the expression of a type whose values have different texts exactly if they differ."""
+    return Expression(text, plain=True, differs=_DISTINCT)
+
+
 EXPRESSIONS = Expressions(
     by_type={
-        **each("smallint, integer, bigint, oid, boolean", Expression(_CAST, True, _DISTINCT)),
-        **each("uuid, date, time without time zone", Expression(_CAST, True, _DISTINCT)),
-        **each("timestamp, timestamp without time zone", Expression(_CAST, True, _DISTINCT)),
-        "timestamp with time zone": Expression("({x} at time zone 'UTC')::pg_catalog.text", True, _DISTINCT),
+        **each("smallint, integer, bigint, oid, boolean", _distinct(_CAST)),
+        **each("uuid, date, time without time zone", _distinct(_CAST)),
+        **each("timestamp, timestamp without time zone", _distinct(_CAST)),
+        "timestamp with time zone": _distinct("({x} at time zone 'UTC')::pg_catalog.text"),
         **each('time with time zone, "char", cidr, xml', Expression(_CAST)),
-        "numeric": Expression("pg_catalog.trim_scale({x})::pg_catalog.text", True, _DISTINCT),
-        **dict.fromkeys(("numeric(n,n)", "numeric(n,0)"), Expression(_CAST, True, _DISTINCT)),
-        "money": Expression("{x}::pg_catalog.numeric::pg_catalog.text", True, _DISTINCT),
-        **each("text, character varying, name", Expression(_CAST, False, _DISTINCT + ' collate "C"')),
+        "numeric": _distinct("pg_catalog.trim_scale({x})::pg_catalog.text"),
+        **dict.fromkeys(("numeric(n,n)", "numeric(n,0)"), _distinct(_CAST)),
+        "money": _distinct("{x}::pg_catalog.numeric::pg_catalog.text"),
+        **each("text, character varying, name", Expression(_CAST, differs=_DISTINCT + ' collate "C"')),
         "character": Expression(_CAST),
         # PostgreSQL breaks Base64 after 76 characters
         "bytea": Expression(
             "pg_catalog.translate(pg_catalog.encode({x}, 'base64'), pg_catalog.chr(10), '')",
-            False,
-            _DISTINCT,
+            differs=_DISTINCT,
         ),
-        "inet": Expression("pg_catalog.abbrev({x})", True),
+        "inet": Expression("pg_catalog.abbrev({x})", plain=True),
     },
     default=Expression(_OUTPUT),
     texts_differ='{a} is distinct from {b} collate "C"',

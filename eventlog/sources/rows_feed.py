@@ -50,7 +50,7 @@ class Inputs(Protocol):
 class RowsFeed:
     """The change tables of one task."""
 
-    ended, blocks, tables = False, False, None  # there may always come more
+    ended, blocks, tables = False, False, None  # more may always come; a round does not wait for it
 
     def __init__(
         self,
@@ -61,7 +61,7 @@ class RowsFeed:
         state: str | None,
         once: bool = False,
     ) -> None:
-        """Set whether it is read `once`: then nothing is left for later, however young."""
+        """Set up the feed. If it is read `once`, rows of any age are delivered."""
         self._once = once
         self._inputs = inputs
         self._tables = tables
@@ -106,16 +106,17 @@ class _Round:
         safe = _LAST[: sequence.TIME] if feed._once else sequence.before(feed._inputs.clock(), stream.settle)
         self._until = feed._reading.until or _LAST
         self._limit = min(self._until, safe + _LAST[sequence.TIME :])
-        self._new_rows: dict[Row, str] = {}  # rows that are new, by their letters, until they are delivered
+        self._new_rows: dict[Row, str] = {}  # not delivered yet, with the letters of their operations (B, U)
         self._late: set[Row] = set()
         self._images: list[Row] = []  # B rows that came after their U row was delivered
-        self._lagging: dict[str, list[str]] = {}
+        self._lagging: dict[str, list[str]] = {}  # change_seqs before the newest of another table
         self._last = {table: window.last for table, window in progress.tables.items()}
         self._newest = max(self._last.values(), default="")
         self._time = ""  # of the transactions that are delivered
         self._grown: set[str] = set()  # the tables that had some
-        self._loading: dict[str, LoadedRows] = {}
-        self._loaded = {source: loaded.count for source, loaded in progress.loaded.items()}
+        # rows of full loads by source: of those that earlier rounds delivered, what this round has met
+        self._met: dict[str, LoadedRows] = {}
+        self._loaded_before = {source: loaded.count for source, loaded in progress.loaded.items()}
         self._sequencer = RowSequencer(feed._tables, feed._reading, progress.since, self._limit, self._skip)
 
     def run(self) -> Iterator[Delivery | Refused]:
@@ -136,7 +137,7 @@ class _Round:
         return self._progress.window(table).low
 
     def _skip(self, table: str, seq_and_letters: str) -> bool:
-        """Return whether the rows of a table under one change_seq were delivered by an earlier round."""
+        """Return whether rows of a table under one change_seq are left out: earlier rounds delivered them."""
         seq, letters = seq_and_letters[: sequence.LENGTH], seq_and_letters[sequence.LENGTH :]
         row = table, seq
         new = self._progress.window(table).new_letters(seq, letters)
@@ -162,7 +163,7 @@ class _Round:
         self._progress.window(table).deliver(seq, self._new_rows.pop(row))
 
     def _delivery(self, transaction: TransactionChanges) -> Delivery:
-        """Return a transaction, noted as delivered; everything of the times before its own was."""
+        """Return a transaction, noted as delivered with all rows of times before its own."""
         time = (transaction.changes[0].change.position or "")[: sequence.TIME]
         if time > self._time:
             self._time = time
@@ -200,23 +201,24 @@ class _Round:
                 yield item
 
     def _was_loaded(self, placed: Placed) -> bool:
+        """Return whether an earlier round delivered a row of a full load: the first of its source."""
         delivered = self._progress.loaded.get(placed.source)
-        loading = self._loading.setdefault(placed.source, LoadedRows())
-        if delivered is None or loading.count >= delivered.count:
+        met = self._met.setdefault(placed.source, LoadedRows())
+        if delivered is None or met.count >= delivered.count:
             return False
-        loading.add(repr(placed.change))
-        if loading.count == delivered.count and loading != delivered:
-            raise Changed(f"{placed.source}: its first {loading.count} rows without a change_seq were others")
+        met.add(repr(placed.change))
+        if met.count == delivered.count and met != delivered:
+            raise Changed(f"{placed.source}: its first {met.count} rows without a change_seq were others")
         return True
 
     def _need_loaded(self) -> None:
         """Raise Changed if a source has fewer rows of a full load than were delivered, because it was loaded
         anew.
         """
-        for source, loading in self._loading.items():
-            delivered_count = self._loaded.get(source, 0)
-            if loading.count < delivered_count:
-                rows = quantity(loading.count, "row")
+        for source, met in self._met.items():
+            delivered_count = self._loaded_before.get(source, 0)
+            if met.count < delivered_count:
+                rows = quantity(met.count, "row")
                 raise Changed(
                     f"{source} has {rows} without a change_seq, where {delivered_count} were delivered"
                 )
@@ -252,7 +254,7 @@ def _row_of(change: Change) -> Row:
 
 
 def _time_before(time: str) -> str:
-    """Return a time part that is less by one; rows of one time may come one after the other."""
+    """Return a time part that is less by one, because more rows of this time may come."""
     return f"{int(time) - 1:016}"
 
 
@@ -277,8 +279,9 @@ class FileTables:
         self._open = partial(open_sources, names, shape, container, advance, limits)
 
     def clock(self) -> str:
-        """Return the time part of a change_seq when the files were written: of each table's last,
-        the first.
+        """Return when the files were written, as the time part of a change_seq.
+
+        The time of a table is that of its last file; the first of these times counts.
         """
         written: dict[str, float] = {}
         for name in self._names:

@@ -76,7 +76,7 @@ class Fate(enum.StrEnum):
     SENT = "sent"  # its content is in a document
     SUPERSEDED = "superseded"  # a query-back row replaces it
     NO_EFFECT = "without effect"  # its object is gone
-    SAYS_NOTHING = "says nothing"  # no value of it may or need leave
+    SAYS_NOTHING = "says nothing"  # it has no value to send
     LOOPBACK = "loopback"  # the driver's own doing
     FUTURE = "future"  # its time has not come
     HELD = "held"  # an earlier event of its object waits for a retry
@@ -98,7 +98,8 @@ def why_excluded(entry: Entry, rules: Rules, now: str | None) -> Outcome | None:
     """Return why a row takes no part, whatever its object and content."""
     if entry.status != rules.status:
         return Outcome(Fate.NOT_NEW, f"its status is {entry.status}")
-    if entry.perpetrator == rules.driver_user is not None and not rules.allow_loopback:
+    by_driver = rules.driver_user is not None and entry.perpetrator == rules.driver_user
+    if by_driver and not rules.allow_loopback:
         return Outcome(Fate.LOOPBACK, f"done by the driver's own user {rules.driver_user}")
     if rules.handle_future_events and now is not None and entry.event_time > now:
         return Outcome(Fate.FUTURE, f"due at {entry.event_time}, it is {now}")

@@ -61,7 +61,7 @@ class _Insert(NamedTuple):
     """The consecutive rows of one insert."""
 
     failed: tuple[int, ...]
-    sent: bool  # some of them
+    sent: bool  # some of its rows were sent
 
 
 def redrive_by(config: Config, store: Store, selection: FailureFilter) -> Redriven:
@@ -123,7 +123,8 @@ class _Event:
     ) -> str:
         """Return why the event may not go again; empty if it may.
 
-        `present` has why objects are not surely absent, `latest` the first rows of compared objects' events.
+        `present` has the reasons why deleted objects may be there, `latest` the first rows of the events that
+        comparing logged for objects since.
         """
         values = (row.object for row in self.rows if row.event_type in _READ_BACK)
         reason = next(
@@ -137,16 +138,16 @@ class _Event:
         return reason and f"{reason}; mend it or skip it"
 
     def types(self, rows_are_deleted: bool) -> dict[int, int]:
-        """Return the types as which the rows go again; 0 is the type that a row has."""
+        """Return the types as which the rows go again; 0 keeps the type of a row."""
         refused = not any(row.event_id for row in self.rows)
-        late = {
+        no_second_add = {
             row
             for insert in self.inserts
             for row in insert.failed
             if insert.sent or (rows_are_deleted and refused)
         }
         types = {row.record_id: _READ_BACK.get(row.event_type, 0) for row in self.rows}
-        return {row: 8 if row in late else kind for row, kind in types.items()}
+        return {row: 8 if row in no_second_add else kind for row, kind in types.items()}
 
 
 def has_several_rows(name: str | None) -> bool:
@@ -172,7 +173,7 @@ def _events(upkeep: Upkeep, ids: Sequence[int]) -> Iterator[_Event]:
     inserts = [insert for insert in _inserts(upkeep.relatives(first)) if rows.keys() & set(insert.failed)]
     rows |= {row.record_id: row for row in upkeep.failed_events_of(n for i in inserts for n in i.failed)}
     name = {row.record_id: row.event_id or str(row.record_id) for row in rows.values()}
-    for insert in inserts:  # what one insert holds together is one
+    for insert in inserts:  # the failed rows of one insert are one event
         names = {name[row] for row in insert.failed}
         name |= {row: min(names) for row, event_name in name.items() if event_name in names}
     events: dict[str, list[FailedRow]] = {}
@@ -184,7 +185,10 @@ def _events(upkeep: Upkeep, ids: Sequence[int]) -> Iterator[_Event]:
 
 
 def _inserts(relatives: Iterable[Relative]) -> Iterator[_Insert]:
-    """Yield the inserts of objects from all their rows; an unreadable row ends none."""
+    """Yield the inserts of objects from all their rows: those of types 1 and 7 that follow each other.
+
+    A refused row between them, which has no event, does not end an insert.
+    """
     objects: dict[tuple[str, str], list[list[Relative]]] = {}
     for row in relatives:
         runs = objects.setdefault((row.table_name, row.table_key), [[]])

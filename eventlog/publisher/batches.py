@@ -1,8 +1,8 @@
-"""From events to documents.
+"""From events to documents, and to batches of documents.
 
-A document has no two events of one object. A batch has none either, unless the sink takes the first documents
-of a batch or all of them. A batch is remembered, sent and finished together. Nothing in it depends on an
-answer, so a sink may send it at once. Its rows and event-ids are remembered, never its content.
+A document has no two events of one object. Nor has a batch, so a sink may send its documents together; only
+a batch for a sink that stops at the first failure (Sequential) may have several. A batch is remembered, sent
+and finished as a whole. Its rows and event-ids are remembered, never its content.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class OutgoingEvent(NamedTuple):
     event_id: str  # of this part
     run_id: str  # of the event as a whole
     object: ObjectName
-    settles: tuple[int, ...]
+    settles: tuple[int, ...]  # the record_ids that are done when it is
     text: str
     max_changes: int  # after how many values the event is cut
     part: int = 1
@@ -39,7 +39,7 @@ class OutgoingEvent(NamedTuple):
 
 
 class RecordedEvent(NamedTuple):
-    """The facts of a sending that are needed after a crash; its content is read anew."""
+    """The facts of an outgoing event that are needed after a crash; its content is read anew."""
 
     run_id: str
     settles: tuple[int, ...]
@@ -51,7 +51,7 @@ class RecordedEvent(NamedTuple):
 
 
 Worst = Callable[[str], Status]  # the worst answer so far to a cut event
-# What is remembered of a document's events: a list for each, or for many the rows of all in one.
+# What is remembered of a document's events: a list for one event, a dict for many.
 Memory = list[list[object] | dict[str, object]]
 
 
@@ -193,8 +193,8 @@ def _limit(sending: OutgoingEvent, batch_size: int) -> int:
 def in_batches(
     drafts: Iterable[Draft], max_documents: int, *, objects_apart: bool = True
 ) -> Iterator[list[Draft]]:
-    """Yield the documents in batches of at most so many, and where they are to be kept apart none with two
-    events of one object.
+    """Yield the documents in batches of at most so many; with `objects_apart` no batch has two events of one
+    object.
     """
     batch: list[Draft] = []
     objects: set[object] = set()
@@ -247,8 +247,8 @@ def _with_rows(fact: RecordedEvent, settled: dict[str, tuple[int, ...]]) -> Reco
 def still_to_go(
     documents: Iterable[tuple[str, Sequence[RecordedEvent]]], out: Container[str]
 ) -> list[RecordedEvent]:
-    """Return the events of remembered documents that are not out yet, each once: a change that was cut from
-    the part on that comes next.
+    """Return the events of remembered documents that are not out yet, each once; a cut event begins with its
+    next part.
     """
     unsent: dict[str, RecordedEvent] = {}
     for name, fact in ((name, fact) for name, facts in documents for fact in facts):
@@ -284,7 +284,7 @@ def remembered_rows(memory: Mapping[str, Any]) -> Iterable[int]:
 
 
 def _facts(memory: Any) -> Iterator[RecordedEvent]:
-    """Yield what was remembered: one by one, or the rows of many events of one log."""
+    """Yield the events of a document's memory, in which an entry is one event or many of one log."""
     for fact in memory:
         if isinstance(fact, list):
             yield _remembered(*fact)

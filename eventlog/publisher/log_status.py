@@ -26,7 +26,7 @@ class LogStatus:
     holder: Holder | None  # of the leader's lock
     leader: str | None  # who last led
     leader_since: datetime | None
-    epoch: int
+    epoch: int  # rises with each new leader
     paused: str | None  # who, and why
     cycle_at: datetime | None
     cycle: Mapping[str, Any]

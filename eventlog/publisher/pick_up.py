@@ -52,7 +52,9 @@ class LogReader:
         self._mark = LowWaterMark()
         self._mark.forget(ascends=store.ascends(map(str, self._reader.tables)))
         self._clock = clock
-        self._limit = settings.query_limit  # rows whose current rows could be held
+        self._limit = (
+            settings.query_limit
+        )  # rows of a pick-up, fewer where memory cannot hold their current rows
         self._unknown = frozenset[tuple[str, str]]()  # columns that tables lack, after a warning
         self._set_halted()
         self._unknown_at = -inf  # when the catalogue was last read for them
@@ -76,7 +78,7 @@ class LogReader:
         event may be due again, because such events are sent first."""
         if time.monotonic() > self._halted_until:
             self.refresh()
-        thorough = False
+        thorough = False  # true: the tables were read again, so what they do not explain is refused
         while True:
             limit = self._limit
             try:
@@ -121,9 +123,8 @@ class LogReader:
         self._set_halted()
 
     def skip_held(self, reading: FoldedPickUp, tally: AnswerTally) -> FoldedPickUp:
-        """Account for a pick-up.
-
-        Pick up again at once while all rows are of waiting objects under a new spelling.
+        """Account for a pick-up. Return it, or a later one, if all its rows are of waiting objects under
+        spellings that were not on record.
         """
         tally.account_new(reading)
         spellings = set[Spelling]()
@@ -194,7 +195,7 @@ class LogReader:
     def _is_news(self, reading: FoldedPickUp) -> bool:
         """Return whether rows name a column that its table lacked when the catalogue was last read."""
         is_recent = time.monotonic() - self._unknown_at < CATALOGUE_AGE
-        return not (reading.unknown <= self._unknown if is_recent else not reading.unknown)
+        return not reading.unknown <= self._unknown if is_recent else bool(reading.unknown)
 
     def _warn_of(self, reading: FoldedPickUp) -> None:
         """Warn once of each column that rows name and their tables lack."""
@@ -207,7 +208,7 @@ class LogReader:
 def _portions(
     sized_events: Iterable[tuple[int, WaitingEvent]], max_bytes: int
 ) -> Iterator[list[WaitingEvent]]:
-    """Yield events as many at a time as have rows of no more bytes together, at least one."""
+    """Yield the events in portions, whose rows have at most so many bytes together; each has one at least."""
     portion: list[WaitingEvent] = []
     room = max_bytes
     for size, event in sized_events:

@@ -1,4 +1,4 @@
-"""How many rows a cycle takes, what becomes of them, and how long it waits before it tries again."""
+"""The settings of a cycle: its rows, what becomes of them, its waits; and the statements after it."""
 
 from __future__ import annotations
 

@@ -90,7 +90,7 @@ def unanswered(fault: str, wait: float | None = None) -> Reply:
 
 
 def unreachable(fault: str, wait: float | None = None) -> Reply:
-    """Return the document did not arrive."""
+    """Return a reply for a document that did not arrive."""
     return Reply(fault=fault, arrived=False, wait=wait)
 
 

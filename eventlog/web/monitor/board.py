@@ -58,7 +58,7 @@ def _masked(text: str | None) -> str:
 EVERY = 5.0  # seconds between two samples
 ALL = FailureFilter()
 SAMPLES = 720  # an hour
-SHARE = 20  # counting reads the whole log: it may take one part in so many of the time
+SHARE = 20  # counting reads the whole log; the next count waits so many times as long as this one took
 PAGE = 50
 GROUPS = 10_000  # reasons, before those that differ by numbers are put together
 LOOKED_AT = 200  # rows of the next cycle

@@ -19,6 +19,7 @@ PLACES = (
     MenuEntry("Next", "/next"),
     MenuEntry("Settings", "/settings"),
 )
+SHOWN = 4 * PAGE  # rows
 LONGEST = 2_000  # characters of a reason, a key
 NAME = 200  # characters of a name
 LETTERS = {"N": "new", "S": "success", "W": "warning", "E": "error", "F": "fatal"}
@@ -70,7 +71,7 @@ def outcomes(caption: str, rows: Rows, skipped: Mapping[int, str] | None = None)
 def _outcomes(rows: Rows, skipped: Mapping[int, str]) -> list[Sequence[Node]]:
     shown: list[Sequence[Node]] = []
     for (entry, *_), outcome in rows:
-        if len(shown) == PAGE * 4:
+        if len(shown) == SHOWN:
             break
         is_skipped = entry.status == "W" and entry.record_id in skipped
         shown.append(

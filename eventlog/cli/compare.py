@@ -57,7 +57,7 @@ DECLARING = [
 @click.option(
     "--as", "container", help="the files' container, if their names do not show it: csv, jsonl, parquet"
 )
-@click.option("--output-as", "output_container", help="the output's container, likewise")
+@click.option("--output-as", "output_container", help="the output's container, if its name does not show it")
 @tables_option
 @click.option(
     "--rows-of", metavar="TABLE", help="the table whose rows A and B hold, if their names do not show it"
@@ -72,7 +72,7 @@ DECLARING = [
 @click.option(
     "--refused", type=click.Path(path_type=Path), help="keep changes here that the target format cannot hold"
 )
-@click.option("--strict", is_flag=True, help="stop at the first of them")
+@click.option("--strict", is_flag=True, help="stop at the first change that the target format cannot hold")
 @settings_options(DECLARING)
 @job_options
 def compare(
@@ -90,7 +90,7 @@ def compare(
     tables = read_tables(options.tables_file) if options.tables_file else None
     refused_file = open_to_write(options.refused, "w") if options.refused else None
     with reporting(refused_file, options.strict) as report, ExitStack() as stack:
-        model, lines = _compare_here(options, names, tables, rows_of, stack)
+        model, lines = _differences(options, names, tables, rows_of, stack)
         _write(options, target, model, report.accepted(lines), report)
         if report.refused and keep is not None:
             raise NotKept(quantity(report.refused, "change was", "changes were"), keep)
@@ -107,7 +107,7 @@ class _Names(NamedTuple):
     keep: str | None
 
 
-def _compare_here(
+def _differences(
     options: JobOptions, names: _Names, tables: Tables | None, rows_of: str | None, stack: ExitStack
 ) -> tuple[Tables, Iterable[str | Refused]]:
     """Return the tables, and the differences as lines of the format `changes`."""

@@ -76,7 +76,7 @@ def read_file(
     advance: Advance = lambda size: None,
     limits: Limits = LIMITS,
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of a file; one that cannot be read spoils the state, for its object would seem gone."""
+    """Yield the rows of a file. Raise if one cannot be read, because its object would seem to be gone."""
     form = container_of(name, Shape.ROWS, container)
     try:
         with open_input(name, advance) as file:

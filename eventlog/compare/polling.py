@@ -30,6 +30,8 @@ from eventlog.sql.queries import Queries, each_row_looked_up, each_side_once, un
 from eventlog.sql.readable import ReadableTable
 
 _FETCHED = 1_000  # rows at a time
+# What is known of an object. If an event of it is not settled, `first` is the first row of the event, and
+# `next` the digest to which it leads. Such an event is on its way unless it `failed`.
 _STATE_FORM = pa.schema(
     [(name, pa.string()) for name in ("key", "hash", "digest", "values", "failed", "next", "first")]
 )
@@ -56,7 +58,7 @@ class PolledTable(NamedTuple):
     queries: Queries
     name: str  # in the state
     source: ReadableTable
-    objects: int  # of the table in the state, by its own record
+    objects: int  # how many the state should have of the table
 
 
 class ChangedPart(NamedTuple):
@@ -76,7 +78,7 @@ class Remote(Protocol):
 def poll(
     table: PolledTable, memory: int = MEMORY, remote: Remote | None = None, part: ChangedPart | None = None
 ) -> Iterator[PolledChange]:
-    """Return the objects of a table that differ, without those whose event is on its way.
+    """Return the objects of a table that are not as they are known, without those whose event is on its way.
 
     `remote` reads the rows if the table is in another database than the state. With a `part` only its rows
     are compared, which the database must be able to do.
@@ -85,7 +87,7 @@ def poll(
 
 
 def every_object(connection: Connection, queries: Queries, name: str) -> Iterator[PolledChange]:
-    """Return every object of a table that is gone, without those whose event is on its way."""
+    """Return all objects of a dropped table as gone, without those whose event is on its way."""
     states = read_receiver_state(connection, queries, name)
     for key, key_hash, known_digest, _, failed, next_digest, first in states:
         if first is None or (failed and next_digest is not None):

@@ -135,9 +135,8 @@ class CommittedTransaction(NamedTuple):
     commit: QueueRow
 
     def first_row(self, node: str) -> QueueRow | None:
-        """Return its first row in the journal, None in another database.
-
-        A row without an address is read again in every run.
+        """Return its first row in the journal; None if it is of another database, or has no address: such a
+        row is read again in every run.
         """
         if self.commit.dbnode != node or not self.transaction.operations:
             return None

@@ -49,7 +49,7 @@ MAX_LENGTH: Final = 4000
 
 
 def image_type(text: str, form: Form) -> ImageType:
-    """Return the entry of a declared type such as `char(20)`."""
+    """Return the entry of a declared type such as `char(20)`; the scale of a decimal is ignored."""
     match = _TYPE.fullmatch(text.strip().lower())
     make = TYPES.get(match[1]) if match else None
     if match is None or make is None:

@@ -25,7 +25,10 @@ _BLOB_TYPS: Final = {word: typ for typ, word in BLOBS.items()}
 def write_changes(
     changes: Iterable[Change], tables: Tables, order: str, lengths: str
 ) -> Iterator[SheetRow | Refused]:
-    """Yield the queue of these changes; neighbours of one transaction are written as one."""
+    """Yield the queue of these changes; consecutive changes of one transaction get one COMMIT.
+
+    `order` and `lengths` are the settings time-order and lengths.
+    """
     writer = _Writer(tables, order, lengths)
     alone = count(1)
     numbered = ((change, change.transaction or f"/{next(alone)}") for change in changes)
@@ -79,7 +82,7 @@ class _Writer:
             typ=typ,
             blobatr=_blobatr(change),
             channel=_number(change.user),
-            tabnum_src=_integer(change, "tabnum_src", self._number(change)),
+            tabnum_src=_integer(change, "tabnum_src", self._table_number(change)),
             rowid_src=_integer(change, "rowid_src", None),
             dst_server=_text(change, "dst_server", ""),
             dst_owner=_text(change, "dst_owner", change.schema or ""),
@@ -89,7 +92,7 @@ class _Writer:
         for at, (data, len1, len2) in enumerate(_split(first, second, self._lengths)):
             yield part._replace(extdata=at, len1=len1, len2=len2, data=data)
 
-    def _number(self, change: Change) -> int | None:
+    def _table_number(self, change: Change) -> int | None:
         table = self._tables.of(change.schema, change.table)
         return None if table is None else table.number
 
@@ -162,12 +165,11 @@ def _integer(change: Change, name: str, default: int | None) -> int | None:
 
 
 def _text(change: Change, name: str, default: str) -> str:
-    """Return a fact as text; a missing fact of a change from a queue was empty there."""
+    """Return a fact as text. In a change from a queue a missing one is empty, as its column was; else it is
+    the default.
+    """
     fact = change.fact(name)
     if isinstance(fact, str):
         return fact
-    return (
-        ""
-        if change.fact("commit_syslog_addr") is not None or change.fact("tabnum_src") is not None
-        else default
-    )
+    from_queue = any(change.fact(mark) is not None for mark in ("commit_syslog_addr", "tabnum_src"))
+    return "" if from_queue else default

@@ -21,7 +21,7 @@ _HEX = re.compile(
     r"|(?P<dashed>[0-9A-Fa-f]{2}(?:-[0-9A-Fa-f]{2})++)"
 )
 _BITS = re.compile(r"[bB]'([01]*+)'")
-_PREFIXES = ("0x", "0X")  # of what is to be hexadecimal
+_PREFIXES = ("0x", "0X")  # of texts that are meant to be hexadecimal
 MAX_BYTES = 1024  # eight times what the column of the change table holds
 
 
@@ -63,7 +63,7 @@ def padded(bits: int, columns: int, order: MaskOrder) -> bytes:
 
 
 def load(cell: bytes | str | None) -> bytes:
-    """Return the bytes of a mask: of hexadecimal text, of text that only another form allows, or of null."""
+    """Return the bytes of a mask: of hexadecimal text, else of a bit string or Base64; of null, none."""
     if cell is None:
         return b""
     if isinstance(cell, str):
@@ -107,7 +107,7 @@ def _base64(text: str) -> bytes | None:
 class MaskLayout:
     """The columns of a mask, and those whose bits are always clear: headers, or what a message lacks."""
 
-    forbidden: int
+    forbidden: int  # their bits
     columns: int
     forbidden_column: str = "a header column"
 

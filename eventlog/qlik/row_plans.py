@@ -209,7 +209,10 @@ def _place(index: dict[str, int], name: str, structure: Structure) -> int:
 def differing(
     before: Sequence[Side], after: Sequence[Side], image: Sequence[Any], row: Sequence[Any]
 ) -> list[int]:
-    """Return the places of the captured columns whose written values differ; 1, 1.0 and true do."""
+    """Return the places of the captured columns whose written values differ; 1, 1.0 and true do.
+
+    `image` and `row` are `before` and `after` as they are written.
+    """
     both_rows = enumerate(zip(image, row, strict=True))
     places = [i for i, (old_value, new_value) in both_rows if not written_equal(old_value, new_value)]
     if ABSENT not in before and ABSENT not in after:

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 Ints = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 
-# Bytes that may need more than copying: markup, control characters, and the first of U+FFFE and U+FFFF.
+# Bytes that XML may hold otherwise: markup, control characters, and the first of U+FFFE and U+FFFF.
 _SUSPECT = np.zeros(256, np.bool_)
 _SUSPECT[:32] = True
 _SUSPECT[[0x26, 0x3C, 0x3E, 0xEF]] = True
@@ -41,7 +41,7 @@ def content(array: pa.Array) -> memoryview:
 
 
 def suspects(array: pa.Array) -> Ints:
-    """Return the texts that hold a byte which may need more than copying."""
+    """Return the positions of the texts with a byte that XML may hold otherwise."""
     if len(array) == 0 or array.buffers()[2] is None:
         return np.empty(0, np.int64)
     at = offsets(array)
@@ -78,7 +78,7 @@ def number_distinct(values: Ints) -> tuple[Ints, Ints]:
 
 
 def places(numbers: Ints, count: int) -> list[Ints]:
-    """Return the ascending positions of each of the numbers from 0 up to `count`."""
+    """Return, for each number below `count`, the ascending positions at which it is."""
     if count == 1:
         return [np.arange(len(numbers))]
     ends = np.cumsum(np.bincount(numbers, minlength=count))
@@ -100,7 +100,7 @@ def begins(*keys: npt.NDArray[Any]) -> Flags:
 
 
 def reorder_runs(values: Ints, sizes: Ints, order: Ints) -> tuple[Ints, Ints]:
-    """Return consecutive runs of these sizes in another order, and their sizes in it."""
+    """Return consecutive runs of these sizes in the order of these run numbers, and their sizes."""
     if (order[1:] > order[:-1]).all():
         return values, sizes
     starts = np.cumsum(sizes) - sizes
@@ -136,7 +136,7 @@ def hash_texts(texts: pa.Array) -> Ints:
 
 
 def match_keys(keys: pa.Array, kinds: Ints, patterns: Sequence[str | None]) -> Flags:
-    """Return whether each key matches the pattern of its kind, a number; each pattern is used once."""
+    """Return whether each key matches the pattern of its kind (a position in `patterns`), if it has one."""
     matches = np.zeros(len(keys), np.bool_)
     if not len(keys):
         return matches

@@ -80,7 +80,7 @@ class Server:
         self._launch()
         while not self._ready():
             if self._running.poll() is not None:
-                self._survive(begun + _HANDOVER)
+                self._start_again_or_fail(begun + _HANDOVER)
             elif time.monotonic() > begun + _PATIENCE:
                 self.kill()
                 raise ServerFailed(f"it gave no answer within {_PATIENCE:.0f} seconds; see {self._log}")
@@ -149,7 +149,7 @@ class Server:
             return False
         return len(lines) >= 8 and lines[0] == str(self.pid) and lines[7].strip() == "ready"
 
-    def _survive(self, deadline: float) -> None:
+    def _start_again_or_fail(self, deadline: float) -> None:
         """Start again while an earlier server of the folder is ending; else report the fault."""
         end_child(self._running)
         words = self._log.read_text(errors="replace").splitlines()[-10:]

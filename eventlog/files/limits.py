@@ -49,7 +49,7 @@ class Limits:
     def max_marks(self) -> int:
         """Return how many characters of a JSON record may be outside its strings.
 
-        Such a character (`[` or `{`) can make an object of hundreds of bytes in memory.
+        Each of them may be a `[` or `{`, and so make an object of hundreds of bytes in memory.
         """
         return max(_MIN_MARKS, self.max_record >> 6)
 

@@ -211,7 +211,7 @@ class GrowingFile:
         self._flushed_size = self._size()
         if container == "messages":
             self._end_message()
-        elif container != "csv":  # which begins with a line of its own
+        elif container != "csv":  # for CSV, `begin` does it
             self._end_line(b"\n")
 
     def begin(self, head: bytes) -> None:

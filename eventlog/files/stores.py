@@ -1,4 +1,4 @@
-"""Items beyond what memory holds, in nameless files: by part and key, or sorted."""
+"""Stores for items that memory may not hold: by part and key, or sorted. The rest is in nameless files."""
 
 from __future__ import annotations
 
@@ -41,7 +41,8 @@ class _Part(Generic[T]):
 
 
 class KeyedStore(Generic[T]):
-    """A store of items that belong to parts; a part returns its items by their keys, then by arrival.
+    """A store of items that belong to parts (a transaction is one); a part's items are sorted by key, then by
+    arrival.
 
     Over `memory` bytes, all items in memory move to disk.
     """
@@ -87,7 +88,7 @@ class KeyedStore(Generic[T]):
         return disk_items + stored_part.items.get(key, [])
 
     def pop(self, part: Hashable) -> StoredItems[T]:
-        """Return the items of a part, which leave the store; the file drops them when they are closed."""
+        """Take a part out of the store and return its items; close() of them deletes those on disk."""
         stored_part = self._parts.pop(part, None) or _Part[T](-1)
         self.size -= stored_part.size
         if stored_part.on_disk:

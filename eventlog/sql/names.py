@@ -129,7 +129,7 @@ class Log:
         return quoted if self.place is None else f"{self.dialect.quote(self.place)}.{quoted}"
 
 
-_PARTS = (
+_PARTS = (  # indexes and constraints
     "log_key",
     "log_pending",
     "log_future",

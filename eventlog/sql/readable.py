@@ -157,7 +157,11 @@ def _read_as(table: Table) -> dict[str, str]:
 
 
 def _source(table: Table, children: Sequence[Child], read_as: Mapping[str, str], dialect: Dialect) -> str:
-    """Return the source of a query: the table, or its rows once for each row of each child."""
+    """Return the source of a query: the table, or its rows once for each row of each child.
+
+    With several children `turn` numbers them: a row of the source has the columns of one child, and null for
+    the others.
+    """
     parent = qualified(dialect, table.schema, table.name)
     if not children:
         return parent

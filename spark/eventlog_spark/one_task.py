@@ -98,5 +98,6 @@ def _streams(task: OneTask, batches: Iterable[pa.RecordBatch]) -> Iterator[Sourc
         yield Source(name, name, (), pieces)
 
 
+# By the shape of a format: how its frame becomes one sorted partition, and how its batches become sources.
 _PREPARED = {Shape.ROWS: _rows_together, Shape.OBJECTS: _messages_together, Shape.BYTES: _streams_together}
 _SOURCES: dict[Shape, Any] = {Shape.ROWS: _rows, Shape.OBJECTS: _messages, Shape.BYTES: _streams}

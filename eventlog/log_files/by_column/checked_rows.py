@@ -1,4 +1,7 @@
-"""Rows by column that are entries and take part; what is not certain to be one is read by itself."""
+"""Rows of a log file by column, checked to be entries.
+
+Patterns recognise the usual rows. Any other row is read alone, and accepted or reported as odd.
+"""
 
 from __future__ import annotations
 
@@ -24,6 +27,7 @@ SCHEMA = pa.schema(
 _ID = r"^[1-9][0-9]{0,17}\z"
 _KIND = r"^[1-8]\z"
 _CLOCK = r"(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]"
+# the days that every month has; others are read alone
 _TIME = rf"^[1-9][0-9]{{3}}-(?:0[1-9]|1[0-2])-(?:0[1-9]|1[0-9]|2[0-8])[ T]{_CLOCK}(?:\.[0-9]{{1,9}})?\z"
 _PER_FIELD = [number for number, event_type in EVENT_TYPES.items() if event_type.per_field]
 
@@ -57,18 +61,18 @@ class Checker:
         self._status = rules.status
         self._mine = None if rules.allow_loopback else rules.driver_user
 
-    def fits(self, slab: RowBatch) -> bool:
+    def fits(self, batch: RowBatch) -> bool:
         """Return whether the columns have types that can be read here."""
-        types = [None if name is None else slab.columns[name].type for name in self._names]
+        types = [None if name is None else batch.columns[name].type for name in self._names]
         tests_by_column = [_NUMBERS, _TEXTS, _NUMBERS, _MOMENTS, *[_TEXTS] * 6]
         return all(
             kind is None or any(is_it(kind) for is_it in type_tests)
             for kind, type_tests in zip(types, tests_by_column, strict=True)
         )
 
-    def checked(self, slab: RowBatch) -> CheckedRows:
-        """Return the rows of a slab that fits."""
-        cells = self._cells(slab)
+    def checked(self, batch: RowBatch) -> CheckedRows:
+        """Return the rows of a batch that fits."""
+        cells = self._cells(batch)
         record_id, status, kind, time, user, *texts = cells
         table, key, column, *_ = texts
         ids, is_entry = _numbers(record_id, _ID, MAX_RECORD_ID)
@@ -84,7 +88,7 @@ class Checker:
             ids[entry_places],
             entry_kinds,
             np.full(len(entry_places), self._source),
-            slab.where[entry_places],
+            batch.where[entry_places],
         ]
         is_complete = len(entry_places) == len(ids)
         entry_texts = texts if is_complete else [text.take(pa.array(entry_places)) for text in texts]
@@ -93,7 +97,7 @@ class Checker:
         if not len(strange):
             return CheckedRows(rows, [])
         strange_rows = zip(*(column.take(pa.array(strange)).to_pylist() for column in cells), strict=True)
-        entries, odd = _read(zip(slab.where[strange].tolist(), strange_rows, strict=True))
+        entries, odd = _read(zip(batch.where[strange].tolist(), strange_rows, strict=True))
         return CheckedRows(pa.concat_batches([rows, self.by_column(entries)]), odd)
 
     def by_column(self, entries: Iterable[tuple[int, Entry]]) -> pa.RecordBatch:
@@ -109,11 +113,11 @@ class Checker:
         mine = self._mine is not None and entry.perpetrator == self._mine
         return entry.event_type if entry.status == self._status and not mine else TAKES_NO_PART
 
-    def _cells(self, slab: RowBatch) -> list[pa.Array]:
+    def _cells(self, batch: RowBatch) -> list[pa.Array]:
         """Return the ten columns of an entry: texts, except for numbers."""
-        count = len(slab.where)
+        count = len(batch.where)
         cells = [
-            pa.array([default] * count, pa.string()) if name is None else slab.columns[name]
+            pa.array([default] * count, pa.string()) if name is None else batch.columns[name]
             for name, default in zip(self._names, self._defaults, strict=True)
         ]
         return [

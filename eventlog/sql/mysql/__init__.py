@@ -30,7 +30,7 @@ _RUN = (
 
 
 def conditional(statement: str) -> tuple[str, ...]:
-    """Return what runs a statement if what it adds is missing, or replaces a routine."""
+    """Return statements of MySQL for one of the schema: `if not exists` and `or replace` are written out."""
     if routine := _ROUTINE.fullmatch(statement):
         kind, name, definition = routine.groups()
         return (f"drop {kind} if exists {name}", f"create {kind} {name}{definition}")
@@ -69,8 +69,8 @@ _REFUSALS = frozenset(
     ["1118", "1292", "1300", "1364", "1411", "1526", "1644", "1690", "3140", "3819", "4025"]
 )
 
-# A server may be set to cut results and to refuse statements that name no key, which keeps people from
-# accidents, and to show what others may yet take back.
+# A server may be set to protect people from accidents: it cuts results and refuses statements without a key.
+# It may also be set to show changes that others have not committed.
 _SESSION = (
     "set sql_select_limit = 18446744073709551615, sql_safe_updates = 0, sql_big_selects = 1",
     "set session transaction isolation level repeatable read",

@@ -25,7 +25,7 @@ def listen(engine: Engine) -> None:
 
 
 def types_of(rows: Iterable[Mapping[str, Any]]) -> dict[str, str]:
-    """Return the parameters whose type the driver needs, with its name of that type."""
+    """Return the driver's name of the type of each parameter that is sent with one."""
     types: dict[str, str] = {}
     for row in rows:
         for name, value in row.items():
@@ -37,7 +37,9 @@ def types_of(rows: Iterable[Mapping[str, Any]]) -> dict[str, str]:
 
 
 def _is_long(text: str) -> bool:
-    return len(text) > LONGEST or len(text) * 4 > LONGEST < len(text.encode())
+    if len(text) * 4 <= LONGEST:  # a character has at most 4 bytes
+        return False
+    return len(text) > LONGEST or len(text.encode()) > LONGEST
 
 
 def _prepare(
@@ -58,7 +60,7 @@ def _prepare(
 
 
 class _Condition(NamedTuple):
-    """A statement with a condition, the same without it, and the error that is then forgiven."""
+    """The beginning of a statement with a condition, the same without it, and the error that is forgiven."""
 
     pattern: re.Pattern[str]
     plain: str
@@ -73,7 +75,7 @@ def _condition(pattern: str, plain: str, error: int, reason: str = "it is there 
 _ALREADY_DROPPED = "it is gone already"
 _CONDITIONS = (
     _condition(r"create (table|sequence) if not exists ", r"create \1 ", 955),
-    _condition(r"create index if not exists ", "create index {place}", 955),
+    _condition(r"create index if not exists ", "create index {place}", 955),  # {place}: the schema and a dot
     _condition(r"alter table (\{\w+\}) add column if not exists ", r"alter table \1 add ", 1430),
     _condition(
         r"alter table (\{\w+\}) add constraint if not exists ", r"alter table \1 add constraint ", 2264

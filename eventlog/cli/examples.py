@@ -38,7 +38,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     ),
     "status": ("eventlog status", "eventlog status --json"),
     "errors": ("eventlog errors --table usr", "eventlog errors 17 --document"),
-    "redrive": ("eventlog redrive 17", "eventlog redrive --reason 'time-out'"),
+    "redrive": ("eventlog redrive 17", "eventlog redrive --because 'time-out'"),
     "skip": ("eventlog skip 17 --reason 'a test row'",),
     "purge": ("eventlog purge --older-than 30d",),
     "deliver": ("eventlog deliver --sink http --http-url https://engine.example/xds documents.xml",),

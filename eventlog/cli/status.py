@@ -13,6 +13,7 @@ import click
 from eventlog.cli.log_options import DATABASE, live_options, read_live
 from eventlog.cli.options import SettingsCommand
 from eventlog.cli.terminal import Shade, show
+from eventlog.core.entry import Letter
 from eventlog.core.plurals import quantity
 from eventlog.publisher.log_status import LogStatus, read_log_status
 from eventlog.publisher.open_log import opened
@@ -32,15 +33,17 @@ def status(as_json: bool, config_file: Path | None, verbose: bool, log_format: s
         show(Shade(f"{name:<12}", _COLOURS.get(name, "bright_black")), f" {fact}")
 
 
+_WORDS = {letter.value: f"{letter} {letter.name.lower()}" for letter in Letter}
+
 # What somebody should see to; the other names are there to be found.
 _COLOURS = {
     "publisher": "yellow",
     "not published": "red",
     "waiting": "yellow",
-    "status E": "red",
-    "status F": "red",
+    "E error": "red",
+    "F fatal": "red",
     "paused": "yellow",
-    "status S": "green",
+    "S success": "green",
 }
 
 
@@ -54,7 +57,7 @@ def _lines(state: LogStatus) -> Iterator[tuple[str, str]]:
         )
     for letter, tables in state.counts.items():
         listed = ", ".join(f"{table} {rows}" for table, rows in tables.items())
-        yield f"status {letter}", f"{sum(tables.values())}  ({listed})"
+        yield _WORDS.get(letter, letter), f"{sum(tables.values())}  ({listed})"
     if state.paused is not None:
         yield "paused", state.paused
     for table, why in state.cycle.get("unread", {}).items():

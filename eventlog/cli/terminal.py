@@ -1,14 +1,16 @@
 """Output to the terminal: every message to people goes through here, one line each.
 
 A remedy that names a setting (`unknown-tables = string`, or `the setting max-record`) is printed as the user
-would follow it: as a flag, or as a line of the settings file.
+would follow it: as a flag, or as a line of the settings file. A tables file is printed with its flag.
 """
 
 from __future__ import annotations
 
 import os
 import re
+import shutil
 import sys
+import textwrap
 from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any, NamedTuple
@@ -22,7 +24,7 @@ from eventlog.publisher.config import FILE
 _LONGEST, _END = 2000, 200  # characters of a line, and of its end
 _HINT = re.compile(
     r"'[^']*'|\"[^\"]*\"|\bthe setting (?P<bare>[a-z]+(?:-[a-z]+)*)"
-    r"|\b(?P<name>[a-z]+(?:-[a-z]+)+) = (?P<value>[\w.-]*\w)"
+    r"|\b(?P<name>[a-z]+(?:-[a-z]+)+) = (?P<value>[\w.-]*\w)|\b(?:the|a) (?P<tables>tables) file\b"
 )
 _called: list[click.Context] = []
 
@@ -58,6 +60,14 @@ def show(*parts: str | Shade) -> None:
     write_output(line + "\n", safe=True)
 
 
+def lines_after(text: str, indent: int) -> list[str]:
+    """Return a text in lines that a terminal shows after an indent, divided between words; one in a pipe."""
+    if not sys.stdout.isatty():
+        return [text]
+    width = max(shutil.get_terminal_size().columns - indent, 20)
+    return textwrap.wrap(visible(text), width, break_long_words=False, break_on_hyphens=False) or [""]
+
+
 def _shown(text: str, colour: str = "") -> str:
     return styled(visible(text).replace("\n", "⟨U+000A⟩"), sys.stdout, fg=colour or None)
 
@@ -90,6 +100,8 @@ def with_hints(text: str) -> str:
 
 
 def _hint(match: re.Match[str]) -> str:
+    if match["tables"] and "--tables" in _command_flags():
+        return f"{match[0]} (--tables FILE)"
     name, value = match["bare"] or match["name"], match["value"]
     if name is None or f"--{name}" not in _command_flags():
         return match[0]

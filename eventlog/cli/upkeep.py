@@ -13,26 +13,37 @@ import click
 
 from eventlog.cli.log_options import DATABASE, live_options, read_live
 from eventlog.cli.options import SettingsCommand
-from eventlog.cli.terminal import Shade, print_sentence, show
+from eventlog.cli.terminal import Shade, lines_after, print_sentence, show
 from eventlog.core.entry import cell_as_text
 from eventlog.core.errors import Misuse
 from eventlog.core.plurals import quantity
 from eventlog.operate.redriving import has_several_rows, redrive_by
-from eventlog.operate.upkeep import Purge, failures, read_age, read_letters, resume_tables, whole_events
+from eventlog.operate.upkeep import (
+    Purge,
+    failures,
+    read_age,
+    read_letters,
+    resume_tables,
+    unmatched,
+    whole_events,
+)
 from eventlog.operate.upkeep import purge as run_purge
 from eventlog.operate.upkeep import skip as run_skip
+from eventlog.publisher.config import Config
 from eventlog.publisher.log_status import read_log_status
 from eventlog.publisher.open_log import opened
+from eventlog.sql.log.store import Store
 from eventlog.sql.log.upkeep import FailedRow, FailureFilter
 
 F = TypeVar("F", bound=Callable[..., Any])
+_INDENT = 11  # characters of a failed row's record_id and letter
 
 
 def failure_options(command: F) -> F:
     """Add the options that select failed rows: their ids, the table and the words of the reason."""
     for option in (
         click.argument("ids", nargs=-1, type=int, metavar="[RECORD_ID]..."),
-        click.option("--reason", help="only rows whose reason holds these words"),
+        click.option("--because", "reason", help="only rows whose reason holds these words"),
         click.option("--table", help="only rows of this table_name"),
     ):
         command = option(command)
@@ -56,23 +67,34 @@ def errors(
     **flags: Any,
 ) -> None:
     """List the rows with E and F, each with its reason; RECORD_IDs name events by their rows."""
-    with opened(read_live(flags, config_file, verbose, log_format)) as store:
+    config = read_live(flags, config_file, verbose, log_format)
+    with opened(config) as store:
         count = 0
         for failed in failures(store, FailureFilter(whole_events(store, ids), table, reason)):
             count += 1
-            show(*([json.dumps(failed._asdict(), default=str)] if as_json else _failed_line(failed)))
+            if as_json:
+                show(json.dumps(failed._asdict(), default=str))
+            else:
+                _show_failed(failed)
             if document and not as_json and failed.document is not None:
                 show(f"          {failed.document}")
-    if not count:
-        print_sentence("no row of these has failed" if ids or table or reason else "no row has failed")
+        if not count:
+            _report_none(config, store, FailureFilter(ids, table, reason))
 
 
-def _failed_line(failed: FailedRow) -> tuple[str, Shade, str]:
+def _report_none(config: Config, store: Store, selection: FailureFilter) -> None:
+    for sentence in unmatched(config, store, selection):
+        print_sentence(sentence)
+
+
+def _show_failed(failed: FailedRow) -> None:
     tries = f", after {failed.tries} tries" if (failed.tries or 1) > 1 else ""
     row = f" {cell_as_text(failed.event_type)}  {_short(_where(failed))}"
     of = f", of {failed.event_id}" if has_several_rows(failed.event_id) else ""
-    line = f"{row:<29}  {failed.reason or 'no reason is kept'}{tries}{of}"
-    return f"{failed.record_id:>8}  ", Shade(failed.status, "red"), line
+    line, *further = lines_after(f"{row:<29}  {failed.reason or 'no reason is kept'}{tries}{of}", _INDENT)
+    show(f"{failed.record_id:>8}  ", Shade(failed.status, "red"), line)
+    for line in further:
+        show(" " * _INDENT, line)
 
 
 def _where(row: FailedRow) -> str:
@@ -105,10 +127,12 @@ def redrive(
     its object exists. Rows of a table that may not be queried back stay; skip them.
     """
     if not (ids or table or reason or everything):
-        raise Misuse("which rows? name record_ids, --table, --reason or --all")
+        raise Misuse("which rows? name record_ids, --table, --because or --all")
     config = read_live(flags, config_file, verbose, log_format)
     with opened(config) as store:
-        redriven = redrive_by(config, store, FailureFilter(ids, table, reason))
+        redriven = redrive_by(config, store, selection := FailureFilter(ids, table, reason))
+        if not (redriven.rows or redriven.reports):
+            _report_none(config, store, selection)
     print_sentence(f"{quantity(redriven.rows, 'row is', 'rows are')} new again")
     for report in redriven.reports:
         print_sentence(str(report))

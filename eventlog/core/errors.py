@@ -6,12 +6,20 @@ reaches the driver from a Spark worker unchanged.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from difflib import get_close_matches
 from typing import NamedTuple
 
 
 def shortened(text: str, max_length: int = 200) -> str:
     """Return the text, or its first characters and an ellipsis."""
     return text if len(text) <= max_length else f"{text[:max_length]}…"
+
+
+def similar(name: str, names: Iterable[str]) -> str:
+    """Return a question that names what is similar to a wrong name; nothing if nothing is."""
+    near = get_close_matches(name, list(names))
+    return f"; did you mean {' or '.join(near)}?" if near else ""
 
 
 class EventlogError(Exception):

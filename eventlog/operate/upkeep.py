@@ -5,28 +5,36 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import chain
 from typing import Any, NamedTuple
 
-from eventlog.core.entry import Letter
-from eventlog.core.errors import EventlogError, Misuse
+from eventlog.core.entry import COLUMNS, Letter, read_integer
+from eventlog.core.errors import EventlogError, Misuse, similar
 from eventlog.core.tables import Tables
+from eventlog.publisher.config import Config
 from eventlog.publisher.delete_brake import is_stopped
 from eventlog.publisher.log_status import read_log_status
-from eventlog.publisher.tables import table_named
+from eventlog.publisher.tables import read_tables, table_named
 from eventlog.sql.log.store import Store
 from eventlog.sql.log.upkeep import FailedRow, FailureFilter
 
 PAGE = 1000  # rows of one transaction
+FAILED = (Letter.ERROR, Letter.FATAL)
 HANDLED = (Letter.SUCCESS, Letter.WARNING)
+_STATUS = COLUMNS.index("status")
 _AGE = re.compile(r"(\d+)\s*([smhdw])")
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 
 
 class NotStopped(EventlogError):
     """{0}: max-deletes stops no such table, so there is nothing to let pass{1}"""
+
+
+class NotInLog(EventlogError):
+    """{0}"""
 
 
 class Skipped(NamedTuple):
@@ -54,6 +62,35 @@ def whole_events(store: Store, ids: Sequence[int]) -> tuple[int, ...]:
         return ()
     with store.upkeep() as upkeep:
         return tuple(sorted(row.record_id for row in upkeep.failed_events_of(ids))) or tuple(ids)
+
+
+def unmatched(config: Config, store: Store, selection: FailureFilter) -> list[str]:
+    """Return why a selection of failed rows is empty; raise NotInLog for a row or a table that is nowhere."""
+    if selection.table is not None:
+        _check_table(config, store, selection.table)
+    with store.snapshot() as snapshot:
+        letters = {read_integer(row[0]): row[_STATUS] for row in snapshot.rows(selection.ids)}
+    for row in selection.ids:
+        if row not in letters:
+            raise NotInLog(f"row {row} is not in the log")
+    sentences = [
+        f"row {row} has not failed: its status is {letter}"
+        for row, letter in letters.items()
+        if letter not in FAILED
+    ]
+    none = "no row has failed" if selection == FailureFilter() else "no row of these has failed"
+    return sentences or [none]
+
+
+def _check_table(config: Config, store: Store, name: str) -> None:
+    published: Tables = Tables()
+    with suppress(EventlogError):  # such as a list of tables that is missing
+        published = read_tables(store.engine, store.log, config)
+    with store.upkeep() as upkeep:
+        names = {count.table_name for count in upkeep.counts()}
+    if name not in names and published.find(name) is None:
+        question = similar(name, names | {table.name for table in published})
+        raise NotInLog(f"no row of the log is of a table {name}, and no such table is published{question}")
 
 
 def skip(store: Store, ids: Sequence[int], reason: str) -> Skipped:

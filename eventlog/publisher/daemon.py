@@ -136,7 +136,7 @@ class Daemon:
     ) -> None:
         self._config = config
         self._settings = config.build(DaemonSettings)
-        self._name = f"{socket.gethostname()}:{os.getpid()}"
+        self._name = f"{socket.gethostname()}, pid {os.getpid()}"
         self._signals = signals
         self._once = once
         self._monitor = monitor or Monitor()

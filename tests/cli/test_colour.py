@@ -69,7 +69,7 @@ def test_findings_and_facts_are_coloured(postgres: Database, tmp_path: Path) -> 
         )
     engine.dispose()
     assert b"\x1b[31mE\x1b[0m 6  gone id=1" in on_a_terminal(tmp_path, "errors", EVENTLOG_URL=url)
-    assert b"\x1b[31mstatus E    \x1b[0m 1" in on_a_terminal(tmp_path, "status", EVENTLOG_URL=url)
+    assert b"\x1b[31mE error     \x1b[0m 1" in on_a_terminal(tmp_path, "status", EVENTLOG_URL=url)
     assert json.loads(on_a_terminal(tmp_path, "status", "--json", EVENTLOG_URL=url))["pending"] == 0
     plain = on_a_terminal(tmp_path, "errors", EVENTLOG_URL=url, NO_COLOR="1")
     assert b"E 6  gone id=1" in plain

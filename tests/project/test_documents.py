@@ -32,7 +32,9 @@ DOCS = ROOT / "docs"
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 COMMAND = re.compile(r"^\$ (.*(?:\\\n.*)*)\n((?:(?!\$ ).*\n)*)", re.MULTILINE)
 # What differs from one run to the next.
-CHANGING = re.compile(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(\.\d+)?Z?|\d+\.\d+ s|\d+ events/s|[\w.-]+:\d{3,}")
+CHANGING = re.compile(
+    r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(\.\d+)?Z?|\d+\.\d+ s|\d+ events/s|[\w.-]+(?:, pid |:)\d{3,}"
+)
 
 
 def sections(page: Path, kind: str) -> list[list[tuple[str, str]]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from click.testing import CliRunner, Result
 
 from eventlog.cli import COMMANDS, cli
 from eventlog.core.errors import Misuse
-from eventlog.operate.upkeep import read_age
+from eventlog.operate.upkeep import NotInLog, read_age
 from eventlog.sinks.sink import OutgoingDocument, Reply
 from eventlog.xds.answers import Level, Status
 from tests.publisher.world import Receiver, World, key
@@ -54,10 +55,45 @@ def test_errors_names_each_row_with_its_reason(world: World) -> None:
     one = json.loads(call(world, "errors", "--json", "2").output)
     assert (one["record_id"], one["event_id"], one["table_key"]) == (2, "eventlog:2", "idu=2")
     assert one["document"].startswith("<nds")
-    assert call(world, "errors", "--reason", "eventlog:2").output.startswith("       2")
-    elsewhere = call(world, "errors", "--table", "elsewhere")
-    assert (elsewhere.stdout, elsewhere.stderr) == ("", "eventlog: no row of these has failed\n")
+    assert call(world, "errors", "--because", "eventlog:2").output.startswith("       2")
     assert "<nds" in call(world, "errors", "--document").output
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ("errors --table usr --because nothing", "no row of these has failed"),
+        ("errors 3", "row 3 has not failed: its status is N"),
+        ("errors 1 --because nothing", "no row of these has failed"),
+        ("redrive --table usr --because nothing", "no row of these has failed"),
+    ],
+)
+def test_that_nothing_is_there_is_reported(words: str, sentence: str, world: World) -> None:
+    failed(world)
+    world.write(key(3))
+    done = call(world, *words.split())
+    assert (done.exit_code, done.stdout) == (0, "")
+    assert done.stderr.startswith(f"eventlog: {sentence}\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ("errors 99999", "row 99999 is not in the log"),
+        ("errors --table usrr", "no row of the log is of a table usrr, .*; did you mean usr?"),
+        ("redrive --table usrr", "no row of the log is of a table usrr, .*; did you mean usr?"),
+    ],
+)
+def test_a_row_or_a_table_that_is_nowhere_is_an_error(words: str, sentence: str, world: World) -> None:
+    failed(world)
+    done = call(world, *words.split())
+    assert re.match(sentence, str(done.exception))
+    assert isinstance(done.exception, NotInLog)
+
+
+def test_a_table_that_is_published_and_has_no_row_is_none(world: World) -> None:
+    done = call(world, "errors", "--table", "usr")
+    assert (done.exit_code, done.stderr) == (0, "eventlog: no row of these has failed\n")
 
 
 def test_check_names_rows_that_failed_and_nothing_else(world: World) -> None:
@@ -72,8 +108,7 @@ def test_check_names_rows_that_failed_and_nothing_else(world: World) -> None:
         (["1"], "NE"),
         (["--all"], "NN"),
         (["--table", "usr"], "NN"),
-        (["--table", "other"], "EE"),
-        (["--reason", "eventlog:2"], "EN"),
+        (["--because", "eventlog:2"], "EN"),
     ],
 )
 def test_redrive_makes_failed_rows_new(world: World, words: list[str], letters: str) -> None:

@@ -184,5 +184,5 @@ def test_it_goes_all_the_way(foreign: Attached) -> None:
     assert foreign.call("skip", "7", "--reason", "no table of ours").exit_code == 0
     assert set(foreign.letters().values()) == {"S", "W"}
     assert foreign.output("errors") == "eventlog: no row has failed\n"
-    assert foreign.output("errors", "99999") == "eventlog: no row of these has failed\n"
+    assert foreign.output("errors", "7") == "eventlog: row 7 has not failed: its status is W\n"
     assert foreign.call("preview").stderr.endswith("eventlog: no document would be sent\n")

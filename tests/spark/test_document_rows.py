@@ -50,9 +50,15 @@ CURRENT: dict[tuple[str, QueryKey], list[CurrentRow]] = {
 }
 Cells = tuple[Any, ...]
 TIME = "2025-03-23 10:57:19"
-READ_BACK = (1, "N", 6, TIME, None, "usr", "idu=1", None, None, None)
 CUT = [(n, "N", 2, TIME, None, "usr", "idu=1", f"c{n % 3}", "a", f"b{n}") for n in range(1, 9)]
-SEVERAL = [(1, "N", 6, TIME, None, "grp", "org=a+name=b", None, None, None)]
+KEYS = (
+    ("usr", "idu=1"),
+    ("usr", "idu=2"),
+    ("usr", "idu=4"),
+    ("grp", "org=a+name=b"),
+    ("grp", 'org="a,b"+name='),
+)
+ALL_CURRENT = [(n, "N", 6, TIME, None, *key, None, None, None) for n, key in enumerate(KEYS, 1)]
 INSERTED = [(1, "N", 5, TIME, None, "usr", "idu=1", None, None, None)]
 
 
@@ -130,8 +136,7 @@ def run_task(task: Any, rows: Sequence[Cells], size: int) -> tuple[list[Cells], 
     st.sampled_from((1 << 20, 5)),
     st.booleans(),
 )
-@example([[READ_BACK]], 60, "modify", 1000, 1 << 20, True)
-@example([SEVERAL], 60, "modify", 1000, 1 << 20, True)
+@example([ALL_CURRENT], 60, "modify", 1000, 1 << 20, True)
 @example([INSERTED], 60, "modify", 1000, 1 << 20, True)
 @example([CUT], 3, "modify", 2, 1 << 20, False)
 def test_the_rows_are_those_of_the_plain_fold(

@@ -20,7 +20,7 @@ _EVENT_ID = re.compile(  # of several rows, with a digest of them, or of one; a 
 _LEVEL_OF_LETTER = {"S": "success", "W": "warning", "E": "error", "F": "fatal"}
 _WORST_FIRST = ("fatal", "error", "retry", "", "warning", "success")
 _TAKEN = ("success", "warning")
-_OPERATIONS = {  # that rows of a type may become; an insert that was cut goes on as modify
+OPERATIONS = {  # that rows of a type may become; an insert that was cut goes on as modify
     1: ("add", "modify"),
     2: ("modify",),
     3: ("modify",),
@@ -218,7 +218,7 @@ def _unexplained(name: str, run: _Run, row_by_id: Mapping[int, AuditedRow]) -> B
 
 def _contents(name: str, run: _Run, rows: Sequence[AuditedRow]) -> Iterator[Breach]:
     """Yield an operation that no row of the event has, and a second content of one event-id."""
-    operations = {operation for row in rows for operation in _OPERATIONS.get(row.event_type, ())}
+    operations = {operation for row in rows for operation in OPERATIONS.get(row.event_type, ())}
     is_read_back = any(row.event_type > 4 for row in rows)  # a repeat brings the row as it is by then
     first_by_id: dict[str, Delivery] = {}
     for delivery in run.deliveries:

@@ -19,7 +19,8 @@ from eventlog.core.plurals import quantity
 from eventlog.files.limits import Limits
 from eventlog.fold import Rules
 from eventlog.laws import REMEDIES, Law, events_of_rows
-from eventlog.operate.audit import AuditedObject, AuditReport, Gathered, judge
+from eventlog.operate.audit import AuditReport, Gathered, judge
+from eventlog.operate.audit_share import AuditedObject
 from eventlog.operate.audited_log import Records, RowReader, read_records, rows_of_files, rows_of_snapshot
 from eventlog.operate.delivered import receiver_at
 from eventlog.publisher.config import Config
@@ -165,7 +166,8 @@ def _limits_of(report: AuditReport) -> Iterator[str]:
 def _print_receipt(gathered: Gathered, records: Records, reader: RowReader, table: str, key: str) -> None:
     """Print the history of one object: its rows and its documents."""
     name = reader.table_of(table, key)
-    audited = next((of for of in gathered.objects() if of.table == name), None)
+    objects = (of for share in gathered.shares() for of in share.objects(range(share.size)))
+    audited = next((of for of in objects if of.table == name), None)
     if audited is None:
         print_sentence(f"neither the log nor the receiver has {table} {key}")
         sys.exit(1)

@@ -8,20 +8,22 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from eventlog.columnar.vectors import Ints, hash_texts, shares
 from eventlog.files.arrow_stores import KeyedBatches
-from eventlog.laws import AuditedRow, Breach, Delivery, Law, breaches
-from eventlog.operate.audited_log import LOOPBACK, ROWS, SILENT, Records, RowReader
+from eventlog.laws import AuditedRow, Breach, Law, breaches
+from eventlog.operate.audit_share import Share
+from eventlog.operate.audited_log import ROWS, Records, RowReader
 from eventlog.operate.delivered import ReceivedEvent
 
-_SHARES = 64
+_SHARES = 128
 _EVENTS_AT_ONCE = 20_000
 EVENTS = pa.schema(
     [("place", pa.int64()), ("is_late", pa.bool_()), ("content", pa.int64())]
@@ -30,22 +32,6 @@ EVENTS = pa.schema(
         for name in ("where", "at", "level", "event_id", "operation", "table", "table_key")
     ]
 )
-
-
-class AuditedObject(NamedTuple):
-    """An object with all that is known of it."""
-
-    table: str
-    table_key: str
-    rows: Sequence[AuditedRow]
-    times: Sequence[str | None]  # of the rows
-    deliveries: Sequence[Delivery]
-    arrivals: Sequence[str]  # when each delivery came, where the receiver keeps that
-
-    @property
-    def name(self) -> str:
-        """Return its name for people."""
-        return f"{self.table} {self.table_key}"
 
 
 @dataclass
@@ -109,14 +95,10 @@ class Gathered:
                 continue
             if self._key not in (None, event.table_key):
                 continue
+            table = reader.table_of_event(event.schema, event.table)
             values = (
                 *(self._place, event.is_late, event.content, event.where, event.at, event.level),
-                *(
-                    event.event_id,
-                    event.operation,
-                    reader.table_of_event(event.schema, event.table),
-                    event.table_key,
-                ),
+                *(event.event_id, event.operation, table, event.table_key),
             )
             for column, value in zip(columns, values, strict=True):
                 column.append(value)
@@ -125,12 +107,13 @@ class Gathered:
                 columns = [[] for _ in EVENTS]
         self._keep(columns)
 
-    def objects(self) -> Iterator[AuditedObject]:
-        """Yield the objects, share by share."""
+    def shares(self) -> Iterator[Share]:
+        """Yield what was taken, share by share."""
         for share in range(_SHARES):
             rows = pa.Table.from_batches(self._rows.batches(share), ROWS)
             events = pa.Table.from_batches(self._events.batches(share), EVENTS)
-            yield from _objects(rows, events)
+            if rows.num_rows or events.num_rows:
+                yield Share(rows, events)
 
     def _keep(self, columns: list[list[Any]]) -> None:
         arrays = [pa.array(column, kind.type) for column, kind in zip(columns, EVENTS, strict=True)]
@@ -142,19 +125,22 @@ class Gathered:
 def judge(gathered: Gathered, records: Records, report: AuditReport) -> None:
     """Check the laws for every object."""
     report.is_purged = records.is_purged
-    total = 0
-    for audited in gathered.objects():
-        rows = [_with_record(row, records) for row in audited.rows]
-        report.objects += 1
-        report.events += len(audited.deliveries)
-        report.late += sum(delivery.is_late for delivery in audited.deliveries)
-        report.letters.update(row.letter for row in rows)
-        is_purged = records.is_purged or not report.is_whole
-        for breach in breaches(audited.name, rows, audited.deliveries, is_purged=is_purged):
-            report.add(breach)
-        total += _number(audited)
+    digest = hashlib.sha256()
+    recorded = np.fromiter({*(records.reasons or ()), *records.remembered}, np.int64)
+    for share in gathered.shares():
+        report.objects += share.size
+        report.events += share.events.num_rows
+        report.late += pc.sum(share.events["is_late"]).as_py() or 0
+        for letter in pc.value_counts(share.rows["letter"]).to_pylist():
+            report.letters[letter["values"] or ""] += letter["counts"]
+        for audited in share.objects(share.odd_objects(recorded)):
+            rows = [_with_record(row, records) for row in audited.rows]
+            is_purged = records.is_purged or not report.is_whole
+            for breach in breaches(audited.name, rows, audited.deliveries, is_purged=is_purged):
+                report.add(breach)
+        digest.update(share.digest())
     report.faults += gathered.faults + records.faults
-    report.digest = hashlib.sha256(f"{total % 2**256:x} {report.rows} {report.events}".encode()).hexdigest()
+    report.digest = digest.hexdigest()
 
 
 def _with_record(row: AuditedRow, records: Records) -> AuditedRow:
@@ -165,51 +151,3 @@ def _with_record(row: AuditedRow, records: Records) -> AuditedRow:
 
 def _shares_of(rows: pa.RecordBatch) -> Ints:
     return hash_texts(rows.column("table_key")) % _SHARES
-
-
-def _objects(rows: pa.Table, events: pa.Table) -> Iterator[AuditedObject]:
-    """Yield the objects of a share."""
-    rows = rows.sort_by([("table", "ascending"), ("table_key", "ascending"), ("record_id", "ascending")])
-    events = events.sort_by([("table", "ascending"), ("table_key", "ascending"), ("place", "ascending")])
-    row_groups, event_groups = _groups(rows), _groups(events)
-    audited_rows, times = _rows(rows), rows["time"].to_pylist()
-    deliveries, arrivals = _deliveries(events), events["at"].to_pylist()
-    for name in sorted(row_groups.keys() | event_groups.keys()):
-        of_rows, of_events = (groups.get(name, slice(0)) for groups in (row_groups, event_groups))
-        yield AuditedObject(
-            *name, audited_rows[of_rows], times[of_rows], deliveries[of_events], arrivals[of_events]
-        )
-
-
-def _groups(table: pa.Table) -> dict[tuple[str, str], slice]:
-    """Return where each object is in a sorted table."""
-    names = list(zip(table["table"].to_pylist(), table["table_key"].to_pylist(), strict=True))
-    groups: dict[tuple[str, str], slice] = {}
-    start = 0
-    for end in range(1, len(names) + 1):
-        if end == len(names) or names[end] != names[start]:
-            groups[names[start]] = slice(start, end)
-            start = end
-    return groups
-
-
-def _rows(table: pa.Table) -> list[AuditedRow]:
-    quiet = table["quiet"].to_numpy()
-    columns = [table[name].to_pylist() for name in ("record_id", "letter", "event_type", "column")]
-    silent, loopback = ((quiet & bit != 0).tolist() for bit in (SILENT, LOOPBACK))
-    return list(map(AuditedRow, *columns, silent, loopback))
-
-
-def _deliveries(table: pa.Table) -> list[Delivery]:
-    columns = [
-        table[name].to_pylist() for name in ("where", "event_id", "operation", "content", "level", "is_late")
-    ]
-    return list(map(Delivery, *columns))
-
-
-def _number(audited: AuditedObject) -> int:
-    """Return a number of an object's rows and events, for the digest."""
-    rows = [row[:4] for row in audited.rows]
-    events = sorted((d.event_id, d.operation, d.content, d.level) for d in audited.deliveries)
-    described = repr((audited.table, audited.table_key, rows, events)).encode("utf-8", "surrogatepass")
-    return int.from_bytes(hashlib.sha256(described).digest(), "big")

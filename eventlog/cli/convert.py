@@ -43,7 +43,7 @@ _DECLARING = [*DECLARING, ("a stream", StreamSettings), (_SESSION, CaptureSettin
 @click.option(
     "--as", "container", help="the inputs' container, if their names do not show it: csv, jsonl, parquet, …"
 )
-@click.option("--output-as", "output_container", help="the output's container, likewise")
+@click.option("--output-as", "output_container", help="the output's container, if its name does not show it")
 @tables_option
 @current_option
 @click.option("--url", help="the database of change tables or of a queue: INPUTS name tables")

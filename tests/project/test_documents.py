@@ -2,12 +2,13 @@
 
 The program is the bare wheel, without extras, in an environment with a home and a path. A `console` session
 needs only the files of the clone; the `shell-session`s of a page are one story, on a fresh database, with the
-extra that brings it. A command with `&` at its end runs until its section of the page ends. It must print
-the output of the page and do its work.
+extra that brings it. The first pages are one story. A command with `&` at its end runs until its section of
+the page ends. It must print the output of the page and do its work.
 """
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 import shlex
@@ -57,7 +58,8 @@ def name(page: Path) -> str:
 
 
 SESSIONS = [(name(page), *step) for page in PAGES for step in steps(page, "console")]
-STORIES = [page for page in PAGES if steps(page, "shell-session")]
+FIRST = [DOCS / "quick-start.md", DOCS / "operators.md"]
+STORIES = [FIRST, *([page] for page in PAGES if steps(page, "shell-session") and page not in FIRST)]
 FOR_PEOPLE = ("quick-start", "identity-engineers", "data-engineers", "operators", "troubleshooting")
 # Commands of these pages without output, and what runs them.
 ELSEWHERE = {
@@ -212,9 +214,11 @@ def test_a_printed_session_prints_what_stands_there(
     assert run(command, bare) == output, page
 
 
-@pytest.mark.parametrize("page", STORIES, ids=name)
-def test_a_story_on_a_database_prints_what_stands_there(page: Path, with_database: dict[str, str]) -> None:
-    for section in sections(page, "shell-session"):
+@pytest.mark.parametrize("pages", STORIES, ids=lambda pages: "+".join(map(name, pages)))
+def test_a_story_on_a_database_prints_what_stands_there(
+    pages: list[Path], with_database: dict[str, str]
+) -> None:
+    for section in itertools.chain.from_iterable(sections(page, "shell-session") for page in pages):
         with ExitStack() as stack:
             for command, output in section:
                 if command.endswith(" &"):
@@ -226,7 +230,7 @@ def test_a_story_on_a_database_prints_what_stands_there(page: Path, with_databas
 
 
 def test_the_pages_for_newcomers_have_sessions() -> None:
-    reported = {page for page, *_ in SESSIONS} | {name(page) for page in STORIES}
+    reported = {page for page, *_ in SESSIONS} | {name(page) for pages in STORIES for page in pages}
     assert {f"docs/{page}.md" for page in FOR_PEOPLE} <= reported
 
 

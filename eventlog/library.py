@@ -124,7 +124,7 @@ def tables_of(description: Description | None) -> Tables:
 
 def documents(
     rows: Rows,
-    tables: Description,
+    tables: Description | None = None,
     *,
     current: Mapping[str, Rows] | None = None,
     refused: OnRefused | None = None,
@@ -247,7 +247,11 @@ def write(
 
 
 def explain(
-    rows: Rows, tables: Description, *, current: Mapping[str, Rows] | None = None, **options: Any
+    rows: Rows,
+    tables: Description | None = None,
+    *,
+    current: Mapping[str, Rows] | None = None,
+    **options: Any,
 ) -> Iterator[Explained]:
     """Yield the fate of each row of a log, including rows that cannot be understood.
 

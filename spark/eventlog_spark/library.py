@@ -85,7 +85,7 @@ def current(rows: Any, tables: Description, name: str) -> Any:
 
 def documents(
     rows: Any,
-    tables: Description,
+    tables: Description | None = None,
     *,
     current: Mapping[str, Any] | None = None,
     unique: bool = False,

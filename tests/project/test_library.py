@@ -100,6 +100,8 @@ def test_a_setting_that_is_none_is_misuse(given: dict[str, Any], words: str) -> 
 def test_what_is_no_rows_is_misuse(rows: Any) -> None:
     with pytest.raises(Misuse, match="an iterable of mappings"):
         list(eventlog.documents(rows, TABLES))
+    with pytest.raises(Misuse, match="an iterable of mappings"):
+        list(eventlog.documents(rows))
     with pytest.raises(Misuse, match="current usr: rows must be an iterable of mappings"):
         list(eventlog.documents([JACK], TABLES, current={"usr": rows}))
 
@@ -145,7 +147,8 @@ def test_a_file_of_tables_that_is_not_there_is_named() -> None:
 
 def test_without_tables_a_row_says_how_to_describe_its_table() -> None:
     with pytest.raises(eventlog.RecordRefused, match="unknown table 'usr': describe it"):
-        list(eventlog.documents([JACK], None))  # type: ignore[arg-type]
+        list(eventlog.documents([JACK]))
+    assert next(row.reason for row in eventlog.explain([JACK])).startswith("unknown table 'usr'")
 
 
 def test_a_key_is_made_of_numbers_and_texts() -> None:

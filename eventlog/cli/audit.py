@@ -11,22 +11,43 @@ from typing import Any
 import click
 
 from eventlog.cli.explain import configured
+from eventlog.cli.format_names import refuse_flags
 from eventlog.cli.log_options import INPUT, READING, live_options, read_live
 from eventlog.cli.options import SettingsCommand, read_tables, tables_option
 from eventlog.cli.terminal import Shade, print_sentence, show
 from eventlog.core.errors import Misuse
 from eventlog.core.plurals import quantity
+from eventlog.core.settings import declared
+from eventlog.core.tables import Tables
 from eventlog.files.limits import Limits
 from eventlog.fold import Rules
 from eventlog.laws import REMEDIES, Law, events_of_rows
 from eventlog.operate.audit import AuditReport, Gathered, judge
 from eventlog.operate.audit_share import AuditedObject
-from eventlog.operate.audited_log import Records, RowReader, read_records, rows_of_files, rows_of_snapshot
+from eventlog.operate.audit_state import present_rows
+from eventlog.operate.audited_log import (
+    AuditReader,
+    LogRecords,
+    read_records,
+    rows_of_files,
+    rows_of_snapshot,
+)
 from eventlog.operate.delivered import receiver_at
 from eventlog.publisher.config import Config
 from eventlog.publisher.open_log import opened
 from eventlog.publisher.session import make_reader, read_rules
 from eventlog.publisher.settings import PublisherSettings
+from eventlog.publisher.tables import SourceSettings, readable_of
+from eventlog.xds.settings import XdsSettings
+
+_USED = ("driver_user", "allow_loopback", "time_syntax", "delete_from_log")
+# What decides which documents are sent, and how, is seen in the documents.
+UNUSED = frozenset(
+    field.name
+    for settings in (SourceSettings, Rules, XdsSettings, PublisherSettings)
+    for field in declared(settings)
+    if field.name not in _USED
+)
 
 
 @click.command(cls=SettingsCommand, short_help="Prove that a receiver has what the log promises")
@@ -46,14 +67,20 @@ from eventlog.publisher.settings import PublisherSettings
     help="print the history of one object, as in --object usr idu=1",
 )
 @click.option("--as", "container", help="the files' container, if their names do not show it")
+@click.option(
+    "--state",
+    is_flag=True,
+    help="of a configured log: also compare what the documents make with the present rows of the tables",
+)
 @tables_option
 @click.option("--json", "as_json", is_flag=True, help="as one JSON object")
-@live_options((*READING, *INPUT))
+@live_options((*READING, *INPUT), without=UNUSED)
 def audit(
     log_files: tuple[str, ...],
     delivered: tuple[str, ...],
     of_object: tuple[str, str] | None,
     container: str | None,
+    state: bool,
     tables_file: Path | None,
     as_json: bool,
     config_file: Path | None,
@@ -72,13 +99,15 @@ def audit(
     receivers = [receiver_at(name, limits.max_record) for name in delivered]
     for receiver in receivers:
         receiver.mark()
-    with Gathered(None if of_object is None else of_object[1]) as gathered:
+    with Gathered(None if of_object is None else of_object[1], has_state=state) as gathered:
+        tables = Tables()
         if log_files:
-            reader = RowReader(read_tables(tables_file), config.build(Rules).driver_user)
-            records = Records()
+            refuse_flags(("state",), "is for the log of a database, whose tables are read")
+            reader = AuditReader(read_tables(tables_file), config.build(Rules).driver_user)
+            records = LogRecords()
             gathered.add_rows(rows_of_files(log_files, container, limits, reader, records.faults))
         elif configured(flags, config_file):
-            reader, records = _gather_log(config, gathered)
+            reader, records, tables = _gather_log(config, gathered)
         else:
             raise Misuse("which log? Name its files, or give --url, EVENTLOG_URL, or url in eventlog.toml")
         for receiver in receivers:
@@ -87,23 +116,28 @@ def audit(
             _print_receipt(gathered, records, reader, *of_object)
             return
         report = AuditReport(is_whole=all(receiver.is_whole() for receiver in receivers))
-        judge(gathered, records, report)
+        judge(gathered, records, report, tables)
     show(json.dumps(_as_json(report))) if as_json else _print_report(report)
     if report.first_breaches or report.faults:
         sys.exit(1)
 
 
-def _gather_log(config: Config, gathered: Gathered) -> tuple[RowReader, Records]:
+def _gather_log(config: Config, gathered: Gathered) -> tuple[AuditReader, LogRecords, Tables]:
     """Read the rows of the configured log, and what it keeps next to them, in one snapshot."""
     with opened(config) as store:
         rules = read_rules(config, store)
         driver_user = None if rules.allow_loopback else rules.driver_user
-        reader = RowReader(make_reader(config, store).tables, driver_user)
+        tables = make_reader(config, store).tables
+        reader = AuditReader(tables, driver_user)
+        readable = readable_of(config, store.engine, store.log, tables)
         with store.snapshot() as snapshot:
             records = read_records(snapshot)
             gathered.add_rows(rows_of_snapshot(snapshot, reader))
+            if gathered.has_state:
+                xds = config.build(XdsSettings)
+                gathered.add_present(present_rows(snapshot, tables, readable, xds), reader)
     records.is_purged |= config.build(PublisherSettings).delete_from_log
-    return reader, records
+    return reader, records, tables
 
 
 def _as_json(report: AuditReport) -> dict[str, Any]:
@@ -163,7 +197,9 @@ def _limits_of(report: AuditReport) -> Iterator[str]:
         yield "the receiver has dropped old documents: rows without a document are not judged"
 
 
-def _print_receipt(gathered: Gathered, records: Records, reader: RowReader, table: str, key: str) -> None:
+def _print_receipt(
+    gathered: Gathered, records: LogRecords, reader: AuditReader, table: str, key: str
+) -> None:
     """Print the history of one object: its rows and its documents."""
     name = reader.table_of(table, key)
     objects = (of for share in gathered.shares() for of in share.objects(range(share.size)))
@@ -176,7 +212,7 @@ def _print_receipt(gathered: Gathered, records: Records, reader: RowReader, tabl
         show(line)
 
 
-def _receipt(audited: AuditedObject, records: Records) -> Iterator[str]:
+def _receipt(audited: AuditedObject, records: LogRecords) -> Iterator[str]:
     events = events_of_rows(audited.rows, audited.deliveries)
     for row, time in zip(audited.rows, audited.times, strict=True):
         reason = records.reason(row.record_id, row.letter)

@@ -113,7 +113,7 @@ def shares(rows: pa.RecordBatch, share: Ints) -> Iterator[tuple[int, pa.RecordBa
     order = np.argsort(share, kind="stable")
     sorted_rows = rows.take(pa.array(order))
     edges = np.flatnonzero(np.diff(share[order], prepend=-1))
-    for begin, end in zip(edges, np.append(edges[1:], len(order)), strict=True):
+    for begin, end in zip(edges, np.append(edges, len(order))[1:], strict=True):
         yield int(share[order[begin]]), sorted_rows.slice(begin, end - begin)
 
 

@@ -17,20 +17,21 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eventlog.columnar.vectors import Ints, hash_texts, shares
+from eventlog.core.tables import Table
 from eventlog.files.arrow_stores import KeyedBatches
 from eventlog.laws import AuditedRow, Breach, Law, breaches
 from eventlog.operate.audit_share import Share
-from eventlog.operate.audited_log import ROWS, Records, RowReader
-from eventlog.operate.delivered import ReceivedEvent
+from eventlog.operate.audit_state import present_of
+from eventlog.operate.audited_log import ROWS, AuditReader, LogRecords
+from eventlog.operate.delivered import DeliveredEvent, field_changes
 
 _SHARES = 128
 _EVENTS_AT_ONCE = 20_000
+_BYTES_AT_ONCE = 32 << 20
 EVENTS = pa.schema(
     [("place", pa.int64()), ("is_late", pa.bool_()), ("content", pa.int64())]
-    + [
-        (name, pa.string())
-        for name in ("where", "at", "level", "event_id", "operation", "table", "table_key")
-    ]
+    + [(name, pa.string()) for name in ("where", "at", "level", "event_id", "operation")]
+    + [("table", pa.string()), ("table_key", pa.string()), ("text", pa.binary())]
 )
 
 
@@ -65,9 +66,10 @@ class AuditReport:
 class Gathered:
     """A gathering of rows and events in shares on disk, by their keys, or of those of one key."""
 
-    def __init__(self, key: str | None = None) -> None:
+    def __init__(self, key: str | None = None, *, has_state: bool = False) -> None:
         self._key = key
-        self._rows, self._events = KeyedBatches(ROWS), KeyedBatches(EVENTS)
+        self.has_state = has_state  # texts are taken too, and present rows
+        self._rows, self._events, self._present = (KeyedBatches(form) for form in (ROWS, EVENTS, EVENTS))
         self._place = 0
         self.faults: list[str] = []
 
@@ -77,6 +79,7 @@ class Gathered:
     def __exit__(self, *fault: object) -> None:
         self._rows.close()
         self._events.close()
+        self._present.close()
 
     def add_rows(self, batches: Iterable[pa.RecordBatch]) -> None:
         """Take rows of the log, by ROWS."""
@@ -85,8 +88,16 @@ class Gathered:
             for share, share_rows in shares(rows, _shares_of(rows)):
                 self._rows.add(share, share_rows)
 
-    def add_events(self, events: Iterable[ReceivedEvent], reader: RowReader) -> None:
+    def add_events(self, events: Iterable[DeliveredEvent], reader: AuditReader) -> None:
         """Take what a receiver has, in its order; the reader knows its tables."""
+        self._add(events, self._events, reader)
+
+    def add_present(self, rows: Iterable[DeliveredEvent], reader: AuditReader) -> None:
+        """Take the present rows of tables."""
+        self._add(rows, self._present, reader)
+
+    def _add(self, events: Iterable[DeliveredEvent], batches: KeyedBatches, reader: AuditReader) -> None:
+        size = 0
         columns: list[list[Any]] = [[] for _ in EVENTS]
         for event in events:
             self._place += 1
@@ -99,31 +110,37 @@ class Gathered:
             values = (
                 *(self._place, event.is_late, event.content, event.where, event.at, event.level),
                 *(event.event_id, event.operation, table, event.table_key),
+                event.text if self.has_state else None,
             )
             for column, value in zip(columns, values, strict=True):
                 column.append(value)
-            if len(columns[0]) >= _EVENTS_AT_ONCE:
-                self._keep(columns)
+            size += len(event.text)
+            if len(columns[0]) >= _EVENTS_AT_ONCE or size > _BYTES_AT_ONCE:
+                _keep(batches, columns)
+                size = 0
                 columns = [[] for _ in EVENTS]
-        self._keep(columns)
+        _keep(batches, columns)
 
     def shares(self) -> Iterator[Share]:
         """Yield what was taken, share by share."""
         for share in range(_SHARES):
             rows = pa.Table.from_batches(self._rows.batches(share), ROWS)
             events = pa.Table.from_batches(self._events.batches(share), EVENTS)
+            present = pa.Table.from_batches(self._present.batches(share), EVENTS)
             if rows.num_rows or events.num_rows:
-                yield Share(rows, events)
-
-    def _keep(self, columns: list[list[Any]]) -> None:
-        arrays = [pa.array(column, kind.type) for column, kind in zip(columns, EVENTS, strict=True)]
-        events = pa.record_batch(arrays, schema=EVENTS)
-        for share, share_events in shares(events, _shares_of(events)):
-            self._events.add(share, share_events)
+                yield Share(rows, events, present)
 
 
-def judge(gathered: Gathered, records: Records, report: AuditReport) -> None:
-    """Check the laws for every object."""
+def _keep(batches: KeyedBatches, columns: list[list[Any]]) -> None:
+    arrays = [pa.array(column, kind.type) for column, kind in zip(columns, EVENTS, strict=True)]
+    events = pa.record_batch(arrays, schema=EVENTS)
+    for share, share_events in shares(events, _shares_of(events)):
+        batches.add(share, share_events)
+
+
+def judge(gathered: Gathered, records: LogRecords, report: AuditReport, tables: Iterable[Table] = ()) -> None:
+    """Check the laws for every object; the law of states for objects of these tables."""
+    table_by_name = {name: table for table in tables for name in (str(table), table.log_name)}
     report.is_purged = records.is_purged
     digest = hashlib.sha256()
     recorded = np.fromiter({*(records.reasons or ()), *records.remembered}, np.int64)
@@ -133,17 +150,25 @@ def judge(gathered: Gathered, records: Records, report: AuditReport) -> None:
         report.late += pc.sum(share.events["is_late"]).as_py() or 0
         for letter in pc.value_counts(share.rows["letter"]).to_pylist():
             report.letters[letter["values"] or ""] += letter["counts"]
-        for audited in share.objects(share.odd_objects(recorded)):
+        odd = range(share.size) if gathered.has_state else share.odd_objects(recorded)
+        for audited in share.objects(odd):
             rows = [_with_record(row, records) for row in audited.rows]
             is_purged = records.is_purged or not report.is_whole
-            for breach in breaches(audited.name, rows, audited.deliveries, is_purged=is_purged):
+            deliveries, present = audited.deliveries, None
+            if gathered.has_state:
+                present = present_of(table_by_name.get(audited.table), audited.table_key, audited.present)
+                deliveries = [
+                    delivery._replace(changes=field_changes(text or b""))
+                    for delivery, text in zip(deliveries, audited.texts, strict=True)
+                ]
+            for breach in breaches(audited.name, rows, deliveries, present=present, is_purged=is_purged):
                 report.add(breach)
         digest.update(share.digest())
     report.faults += gathered.faults + records.faults
     report.digest = digest.hexdigest()
 
 
-def _with_record(row: AuditedRow, records: Records) -> AuditedRow:
+def _with_record(row: AuditedRow, records: LogRecords) -> AuditedRow:
     reason = records.reason(row.record_id, row.letter)
     remembered = row.record_id in records.remembered
     return row._replace(reason=reason, is_remembered=remembered) if reason or remembered else row

@@ -33,6 +33,8 @@ class AuditedObject(NamedTuple):
     times: Sequence[str | None]  # of the rows
     deliveries: Sequence[Delivery]
     arrivals: Sequence[str]  # when each delivery came, where the receiver keeps that
+    texts: Sequence[bytes | None]  # of the deliveries, if states are compared
+    present: bytes | None  # the present row as a document has it, likewise
 
     @property
     def name(self) -> str:
@@ -43,7 +45,9 @@ class AuditedObject(NamedTuple):
 class Share:
     """The rows and events of some objects, by object and by record_id or place."""
 
-    def __init__(self, rows: pa.Table, events: pa.Table) -> None:
+    def __init__(self, rows: pa.Table, events: pa.Table, present: pa.Table) -> None:
+        columns = (present[name].to_pylist() for name in ("table", "table_key", "text"))
+        self._present = {(table, key): text for table, key, text in zip(*columns, strict=True)}
         names = pa.concat_arrays([_object_names(rows), _object_names(events)]).dictionary_encode()
         self.size = len(names.dictionary)
         rank = np.empty(self.size, np.int64)
@@ -78,7 +82,10 @@ class Share:
             named = rows if rows.num_rows else events
             table, key = (named[column][0].as_py() for column in ("table", "table_key"))
             times, arrivals = rows["time"].to_pylist(), events["at"].to_pylist()
-            yield AuditedObject(table, key, _audited_rows(rows), times, _deliveries(events), arrivals)
+            yield AuditedObject(
+                *(table, key, _audited_rows(rows), times, _deliveries(events), arrivals),
+                *(events["text"].to_pylist(), self._present.get((table, key))),
+            )
 
     def odd_objects(self, recorded: Ints) -> Sequence[int]:
         """Return the objects that are not plain; those of recorded rows are none."""

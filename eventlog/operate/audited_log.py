@@ -49,7 +49,7 @@ _PER_FIELD = [number for number, event_type in EVENT_TYPES.items() if event_type
 
 
 @dataclass
-class Records:
+class LogRecords:
     """The facts that a log keeps next to its rows."""
 
     reasons: Mapping[int, str] | None = None  # why rows failed or were skipped; None if it is not known
@@ -64,7 +64,7 @@ class Records:
         return "the reasons are not in these files" if letter in ("E", "F") else None
 
 
-def read_records(snapshot: Snapshot) -> Records:
+def read_records(snapshot: Snapshot) -> LogRecords:
     """Return what the log of a snapshot keeps next to its rows."""
     reasons = {int(row): str(reason) for row, reason in snapshot.audited("audited_reasons")}
     is_purged = False
@@ -79,10 +79,10 @@ def read_records(snapshot: Snapshot) -> Records:
         )
     for (record_ids,) in snapshot.audited("audited_retries"):
         remembered.update(map(int, re.findall(r"\d+", str(record_ids))))
-    return Records(reasons, frozenset(remembered), is_purged)
+    return LogRecords(reasons, frozenset(remembered), is_purged)
 
 
-def rows_of_snapshot(snapshot: Snapshot, reader: RowReader) -> Iterator[pa.RecordBatch]:
+def rows_of_snapshot(snapshot: Snapshot, reader: AuditReader) -> Iterator[pa.RecordBatch]:
     """Yield all rows of the log of a snapshot, in the order of their ids."""
     after = 0
     while True:
@@ -95,7 +95,7 @@ def rows_of_snapshot(snapshot: Snapshot, reader: RowReader) -> Iterator[pa.Recor
 
 
 def rows_of_files(
-    names: Sequence[str], container: str | None, limits: Limits, reader: RowReader, faults: list[str]
+    names: Sequence[str], container: str | None, limits: Limits, reader: AuditReader, faults: list[str]
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows of files; what is no row is described in `faults`."""
     for name in names:
@@ -112,7 +112,7 @@ def rows_of_files(
                     yield reader.of_columns(slab.columns, columns, places, slab.rows, name, faults)
 
 
-class RowReader:
+class AuditReader:
     """A reader of rows, which knows the columns that never leave, and whose rows are loopback."""
 
     def __init__(self, tables: Tables, driver_user: str | None) -> None:

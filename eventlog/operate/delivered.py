@@ -31,7 +31,7 @@ _NUMBERS = re.compile(r"([0-9]+)")
 _SQLITE = b"SQLite format 3\0"
 
 
-class ReceivedEvent(NamedTuple):
+class DeliveredEvent(NamedTuple):
     """An event of a receiver; an event that cannot be read has a fault instead."""
 
     where: str
@@ -52,13 +52,13 @@ class ReceivedEvent(NamedTuple):
         return int.from_bytes(hashlib.blake2b(self.text, digest_size=7).digest(), "big")
 
 
-class Receiver(Protocol):
+class Delivered(Protocol):
     """A place where documents came to."""
 
     def mark(self) -> None:
         """Note what is there, before the log is read."""
 
-    def events(self) -> Iterator[ReceivedEvent]:
+    def events(self) -> Iterator[DeliveredEvent]:
         """Yield the events in the order in which they came."""
 
     def is_whole(self) -> bool:
@@ -79,11 +79,11 @@ class DocumentFiles:
     def is_whole(self) -> bool:
         return True
 
-    def events(self) -> Iterator[ReceivedEvent]:
+    def events(self) -> Iterator[DeliveredEvent]:
         for path in sorted(self._files(), key=_in_numbers):
             where = str(path.relative_to(self._path)) if self._path.is_dir() else path.name
             is_late = path not in self._marked
-            plain = ReceivedEvent(where, is_late, "", "success")
+            plain = DeliveredEvent(where, is_late, "", "success")
             with open_input(str(path)) as file:
                 yield from _events_of_file(file, plain, self._max_event)
 
@@ -112,12 +112,12 @@ class ReceiverFile:
         """Return whether the receiver has dropped no old documents."""
         return int(self._single_value("select coalesce(min(id), 1) from document")) == 1
 
-    def events(self) -> Iterator[ReceivedEvent]:
+    def events(self) -> Iterator[DeliveredEvent]:
         with closing(self._connect()) as file:
             for number, at, body, level, reply in file.execute(
                 "select id, at, body, level, reply from document order by id"
             ):
-                plain = ReceivedEvent(f"document {number}", number > self._latest, at, level)
+                plain = DeliveredEvent(f"document {number}", number > self._latest, at, level)
                 statuses = _statuses(reply)
                 events = None if statuses else _compact_events(body, plain)
                 yield from _events([body], plain, statuses, self._max_event) if events is None else events
@@ -130,7 +130,7 @@ class ReceiverFile:
         return sqlite3.connect(f"file:{self._path}?mode=ro", uri=True)
 
 
-def receiver_at(name: str, max_event: int = MAX_EVENT) -> Receiver:
+def receiver_at(name: str, max_event: int = MAX_EVENT) -> Delivered:
     """Return the receiver of this name: a folder or a file."""
     path = Path(name)
     if not path.exists():
@@ -174,7 +174,7 @@ _SIMPLE_ASSOCIATION = re.compile(
 _ALONE = b"<nds><input>%s</input></nds>"
 
 
-def _compact_events(document: bytes, plain: ReceivedEvent) -> list[ReceivedEvent] | None:
+def _compact_events(document: bytes, plain: DeliveredEvent) -> list[DeliveredEvent] | None:
     """Return the events of a document in the very form that we write; None if it has another one.
 
     A parser would need ten times as long.
@@ -185,7 +185,7 @@ def _compact_events(document: bytes, plain: ReceivedEvent) -> list[ReceivedEvent
         return None
     if text.count(b"<") - text.count(b"/>") != 2 * closing:
         return None
-    events: list[ReceivedEvent] = []
+    events: list[DeliveredEvent] = []
     place, end = len(_HEAD), len(text) - len(_TAIL)
     while place < end:
         event = _COMPACT_EVENT.match(text, place, end)
@@ -199,18 +199,18 @@ def _compact_events(document: bytes, plain: ReceivedEvent) -> list[ReceivedEvent
 
 
 def _read_event(
-    plain: ReceivedEvent, operation: str, event_id: str, association: str, text: bytes
-) -> ReceivedEvent:
+    plain: DeliveredEvent, operation: str, event_id: str, association: str, text: bytes
+) -> DeliveredEvent:
     """Return an event by its parts."""
     simple = _SIMPLE_ASSOCIATION.fullmatch(association)
     try:
         key, table, schema = simple.groups() if simple else read_association(association)
     except EventlogError as fault:
         return plain._replace(fault=f"{plain.where}: event {event_id}: {fault}")
-    return ReceivedEvent(*plain[:4], event_id, operation, schema, table, key, text)
+    return DeliveredEvent(*plain[:4], event_id, operation, schema, table, key, text)
 
 
-def _events_of_file(file: IO[bytes], plain: ReceivedEvent, max_event: int) -> Iterator[ReceivedEvent]:
+def _events_of_file(file: IO[bytes], plain: DeliveredEvent, max_event: int) -> Iterator[DeliveredEvent]:
     """Yield the events of a file: line by line as long as each line is a document in our form."""
     lines = io.BufferedReader(file, _CHUNK) if isinstance(file, io.RawIOBase) else file
     while line := lines.readline(max_event):
@@ -223,8 +223,8 @@ def _events_of_file(file: IO[bytes], plain: ReceivedEvent, max_event: int) -> It
 
 
 def _events(
-    chunks: Iterable[bytes], plain: ReceivedEvent, statuses: Sequence[answers.Status], max_event: int
-) -> Iterator[ReceivedEvent]:
+    chunks: Iterable[bytes], plain: DeliveredEvent, statuses: Sequence[answers.Status], max_event: int
+) -> Iterator[DeliveredEvent]:
     """Yield the events of documents that were answered together."""
     for part in split(chunks, max_event):
         if isinstance(part, Broken):
@@ -234,8 +234,8 @@ def _events(
 
 
 def _event(
-    element: etree._Element, plain: ReceivedEvent, statuses: Sequence[answers.Status]
-) -> ReceivedEvent:
+    element: etree._Element, plain: DeliveredEvent, statuses: Sequence[answers.Status]
+) -> DeliveredEvent:
     event_id = element.get("event-id") or ""
     level = plain.level
     if statuses:

@@ -198,6 +198,7 @@ SHOWN = {
     "deliver": "publisher/*.py sinks/*.py transfer/test_limits.py cli/test_hints.py cli/test_no_traceback.py",
     "receive": "receiver/*.py",
     "convert": "sequence/*.py gbase/*.py linter/*.py qlik/*.py transfer/*.py core/*.py xds/*.py",
+    "audit": "publisher/*.py transfer/*.py core/*.py cli/*.py",
     "explain": "publisher/*.py transfer/*.py core/*.py",
     "backlog": "spark/*.py gbase/*.py linter/*.py qlik/*.py transfer/*.py core/*.py xds/*.py publisher/*.py",
     "apply": "targets/*.py sequence/*.py gbase/*.py linter/*.py qlik/*.py transfer/*.py core/*.py xds/*.py"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import re
 import shutil
@@ -10,15 +11,19 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from sqlalchemy import text
 from sqlalchemy.engine import Engine
 
 from eventlog.demo.embedded import Server
-from eventlog.sql.capture.track import track
+from eventlog.sql.capture.track import track, untrack
 from eventlog.sql.names import Log
 from eventlog.sql.relation import Choice
 from eventlog.sql.schema import migrate
+from eventlog.web.receiver.archive import Archive
+from eventlog.web.receiver.incoming import read as read_incoming
 from tests.commands import Shell
 from tests.databases import EMBEDDED, Database, server_url, temporary_database
 
@@ -42,9 +47,10 @@ class AuditedLog:
         self.documents = folder / "documents"
         self._shell = shell
         self._url = database.url.render_as_string(hide_password=False)
-        migrate.install(self.engine, Log(database.dialect))
+        self.log = Log(database.dialect)
+        migrate.install(self.engine, self.log)
         self.change("create table usr (idu integer primary key, fname varchar(64), lname varchar(64))")
-        track(self.engine, Log(database.dialect), "usr", Choice(1, 2))
+        track(self.engine, self.log, "usr", Choice(1, 2))
         for change in CHANGES:  # each in a pick-up of its own
             self.change(change)
             self.publish()
@@ -64,11 +70,12 @@ class AuditedLog:
             "audit", "--allow-loopback", "--delivered", str(self.documents), *words, "--url", self._url
         )
         assert done.code == code, done.stdout + done.stderr
+        assert "this is a bug" not in done.stderr, done.stderr
         return json.loads(done.stdout) if "--json" in words else done.stdout
 
-    def broken(self) -> list[tuple[str, int]]:
+    def broken(self, *words: str) -> list[tuple[str, int]]:
         """Return the laws that do not hold, each with its first row."""
-        report = self.audit("--json", code=1)
+        report = self.audit("--json", *words, code=1)
         return [(law["law"], law["first"]["record_id"]) for law in report["laws"] if law["breaches"]]
 
     def keep(self) -> None:
@@ -120,6 +127,95 @@ def test_a_log_is_accounted_for(audited_log: AuditedLog) -> None:
     pending = audited_log.audit("--json")
     assert pending["letters"] == {"N": 1, "S": 8}
     assert pending["digest"] != report["digest"]
+
+
+def test_documents_and_tables_have_one_state(audited_log: AuditedLog) -> None:
+    assert audited_log.audit("--state", "--json")["rows"] == 8
+    copy = documents(audited_log)["8-8"]
+    copy.write_bytes(copy.read_bytes().replace(b"Doe", b"Poe"))
+    assert audited_log.broken("--state") == [("same_state", 8)]
+    copy.write_bytes(copy.read_bytes().replace(b"Poe", b"Doe"))
+    untrack(audited_log.engine, audited_log.log, "usr")
+    audited_log.change("delete from usr")
+    assert audited_log.broken("--state", "--sync-tables", "usr") == [("same_state", 8)]
+    audited_log.change("delete from eventlog")
+    assert audited_log.broken() == [("explained", 1)]
+
+
+ROWS = """\
+record_id,status,event_type,event_time,perpetrator,table_name,table_key,column_name,old_value,new_value
+1,S,1,2025-03-23 10:57:19,hr,usr,idu=1,fname,,Jack
+2,S,2,2025-03-23 10:57:20,hr,usr,idu=1,fname,Jack,John
+3,S,2,2025-03-23 10:57:20,hr,usr,idu=1,idu,1,1
+4,S,2,2025-03-23 10:57:20,hr,usr,idu=1,fname,John,John
+5,S,6,2025-03-23 10:57:20,eventlog,usr,idu=1,,,
+6,N,4,2025-03-23 10:57:21,hr,usr,idu=2,,,
+"""
+
+
+@pytest.mark.parametrize("name", ["log.csv", "log.parquet", "log.jsonl"])
+def test_an_export_is_audited_from_files(tmp_path: Path, name: str) -> None:
+    (tmp_path / "log.csv").write_text(ROWS)
+    rows = list(csv.DictReader(ROWS.splitlines()))
+    typed = [{key: text or None for key, text in row.items()} for row in rows]
+    (tmp_path / "log.jsonl").write_text("".join(json.dumps(row) + "\n" for row in typed))
+    table = pa.Table.from_pylist(typed).set_column(0, "record_id", pa.array(range(1, 7)))
+    pq.write_table(table, tmp_path / "log.parquet")
+    with closing(Shell(tmp_path)) as shell:
+        shell.run(
+            *("convert", "--to", "xds", "log.csv", "-o", "some.xml", "--unknown-tables", "string"),
+            *("--status", "S", "--driver-user", "eventlog"),
+        )
+        words = ("audit", name, "--delivered", "some.xml", "--json")
+        done = shell.run(*words, "--driver-user", "eventlog")
+        assert (done.code, json.loads(done.stdout)["letters"]) == (0, {"N": 1, "S": 5}), done
+        broken = json.loads(shell.run(*words).stdout)["laws"][0]["first"]
+        assert broken["record_id"] == 5  # the own user is not named
+
+
+def test_what_a_receiver_answered_counts(tmp_path: Path) -> None:
+    (tmp_path / "log.csv").write_text(ROWS.replace("5,S", "5,W"))
+    archive = Archive(tmp_path / "received")
+    for number, operation, level in (
+        (1, "add", "success"),
+        (2, "modify", "warning"),
+        (5, "modify", "warning"),
+    ):
+        text = f'<{operation} class-name="usr" event-id="eventlog:{number}">'
+        text += f"<association>idu=1,table=usr</association></{operation}>"
+        body = f"<nds><input>{text}</input></nds>".encode()
+        archive.keep("2025-03-23 11:00:00", body, read_incoming(body), level, b"")
+    archive.close()
+    with closing(Shell(tmp_path)) as shell:
+        done = shell.run("audit", "log.csv", "--delivered", "received", "--json")
+        laws = {law["law"]: law for law in json.loads(done.stdout)["laws"] if law["breaches"]}
+        assert laws.keys() == {"answered"}
+        assert laws["answered"]["first"] == {
+            "object": "usr idu=1",
+            "record_id": 2,
+            "reason": "it is S, and was answered warning in document 2 (eventlog:2)",
+        }
+
+
+def test_a_document_that_is_cut_is_reported(tmp_path: Path) -> None:
+    (tmp_path / "log.csv").write_text(ROWS)
+    (tmp_path / "documents").mkdir()
+    (tmp_path / "documents" / "1-1.xml").write_text(
+        "<nds><input><add class-name='usr' event-id='eventlog:1'>"
+    )
+    with closing(Shell(tmp_path)) as shell:
+        done = shell.run("audit", "log.csv", "--delivered", "documents")
+    assert done.code == 1
+    assert "unread    1-1.xml: document 1 (byte 0) cannot be read: the document is cut short" in done.stdout
+
+
+def test_paths_are_checked_before_the_log_is_read(tmp_path: Path) -> None:
+    with closing(Shell(tmp_path)) as shell:
+        done = shell.run("audit", "--delivered", "none", "--url", "postgresql://localhost:1/x")
+        assert (done.code, done.stderr) == (2, "eventlog: none: no such file or folder\n")
+        (tmp_path / "documents").mkdir()
+        done = shell.run("audit", "--delivered", "documents")
+        assert (done.code, done.stderr.partition("?")[0]) == (2, "eventlog: which log")
 
 
 def documents(log: AuditedLog) -> dict[str, Path]:

@@ -217,6 +217,11 @@ class Snapshot(Pending):
         with reading(self._queries.log.dialect, places):
             return list(self._queries.together(self._connection, calls)[-1])
 
+    def reading(self, table: Readable) -> Connection:
+        """Note a table that is read whole, and return the connection that sees this moment."""
+        self._reads(table)
+        return self._connection
+
     def audited_rows(self, after: int, limit: int, *layout: Sequence[str]) -> ResultColumns:
         """Return the first rows of the log after a record_id by column, whatever their status."""
         from eventlog.sql.columns import read_columns

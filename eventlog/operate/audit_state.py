@@ -1,0 +1,59 @@
+"""The present rows of tables as an audit compares them with what documents made: each as its `add`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from eventlog.compare.changes import Difference, change_of
+from eventlog.compare.tables import read_table
+from eventlog.core import tablekey
+from eventlog.core.errors import EventlogError
+from eventlog.core.tables import Table, Tables
+from eventlog.laws import Delivery, Present, replay
+from eventlog.operate.delivered import DeliveredEvent, field_changes
+from eventlog.sql.log.snapshot import Snapshot
+from eventlog.sql.readable import ReadableTable
+from eventlog.xds.settings import XdsSettings
+from eventlog.xds.write import EventWriter
+
+_PRESENT = "present:0"
+
+
+def present_rows(
+    snapshot: Snapshot, tables: Tables, readable: Mapping[Table, ReadableTable], xds: XdsSettings
+) -> Iterator[DeliveredEvent]:
+    """Yield each row of the tables that are read back, as the receiver would get it now."""
+    writer = EventWriter(tables, xds)
+    for table in compared_tables(tables):
+        connection = snapshot.reading(readable[table])
+        plain = DeliveredEvent(str(table), False, "", "success", _PRESENT, "add", None, tables.name_of(table))
+        for batch in read_table(connection, table, readable[table]):
+            for key, _, *cells in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+                change = change_of(table, Difference(key, None, tuple(cells)))
+                assert change is not None
+                yield plain._replace(table_key=key, text=writer.write(change, _PRESENT).encode())
+
+
+def compared_tables(tables: Tables) -> Iterator[Table]:
+    """Yield the tables whose present rows can be compared: they have a key, and are published."""
+    return (table for table in tables if table.key and not table.halted)
+
+
+def present_of(table: Table | None, table_key: str, text: bytes | None) -> Present | None:
+    """Return what the table has of an object; None if that is not sure, because the key is spelled in another
+    way than the row's.
+    """
+    if text is not None:
+        replayed = replay([Delivery("", _PRESENT, "add", None, changes=field_changes(text))])
+        return None if replayed is None else Present(replayed[0])
+    if table is None:
+        return None
+    try:
+        pairs = tablekey.read(table_key)
+        loaded = tuple(str(value) for _, value in table.load_pairs(pairs))
+    except EventlogError:
+        return None
+    is_spelled_so = tuple(name for name, _ in pairs) == table.key and loaded == tuple(
+        text for _, text in pairs
+    )
+    return Present(None) if is_spelled_so else None

@@ -76,7 +76,7 @@ class FieldChange(NamedTuple):
     added: tuple[str, ...]
 
 
-class Delivery(NamedTuple):
+class Arrival(NamedTuple):
     """An event as the receiver has it."""
 
     where: str  # for people
@@ -112,13 +112,13 @@ class _Run(NamedTuple):
     name: str
     first: int
     last: int
-    deliveries: list[Delivery]
+    deliveries: list[Arrival]
 
 
 def breaches(
     name: str,
     rows: Sequence[AuditedRow],
-    deliveries: Sequence[Delivery],
+    deliveries: Sequence[Arrival],
     *,
     present: Present | None = None,
     is_purged: bool = False,
@@ -153,7 +153,7 @@ def breaches(
         yield from _differences(name, deliveries, present)
 
 
-def events_of_rows(rows: Sequence[AuditedRow], deliveries: Sequence[Delivery]) -> dict[int, list[str]]:
+def events_of_rows(rows: Sequence[AuditedRow], deliveries: Sequence[Arrival]) -> dict[int, list[str]]:
     """Return the events that contain each row, by its id."""
     runs, _ = _runs(deliveries)
     names: dict[int, list[str]] = {}
@@ -163,10 +163,10 @@ def events_of_rows(rows: Sequence[AuditedRow], deliveries: Sequence[Delivery]) -
     return names
 
 
-def _runs(deliveries: Iterable[Delivery]) -> tuple[dict[str, _Run], list[Delivery]]:
+def _runs(deliveries: Iterable[Arrival]) -> tuple[dict[str, _Run], list[Arrival]]:
     """Return the events that were delivered, and the deliveries whose event-ids are none."""
     runs: dict[str, _Run] = {}
-    nameless: list[Delivery] = []
+    nameless: list[Arrival] = []
     for delivery in deliveries:
         parsed = _EVENT_ID.fullmatch(delivery.event_id)
         if parsed is None:
@@ -220,7 +220,7 @@ def _contents(name: str, run: _Run, rows: Sequence[AuditedRow]) -> Iterator[Brea
     """Yield an operation that no row of the event has, and a second content of one event-id."""
     operations = {operation for row in rows for operation in OPERATIONS.get(row.event_type, ())}
     is_read_back = any(row.event_type > 4 for row in rows)  # a repeat brings the row as it is by then
-    first_by_id: dict[str, Delivery] = {}
+    first_by_id: dict[str, Arrival] = {}
     for delivery in run.deliveries:
         if delivery.operation not in operations:
             types = ", ".join(sorted({str(row.event_type) for row in rows}))
@@ -311,7 +311,7 @@ def _is_unsettled(row: AuditedRow) -> bool:
     return row.letter in ("N", "E", "F") or row.is_remembered or row.reason is not None
 
 
-def replay(deliveries: Iterable[Delivery]) -> tuple[State | None, bool] | None:
+def replay(deliveries: Iterable[Arrival]) -> tuple[State | None, bool] | None:
     """Return what documents make of an object: its attributes, and whether they are all that it has.
 
     It is None if no document names the object, and the state is None if it is deleted.
@@ -334,7 +334,7 @@ def replay(deliveries: Iterable[Delivery]) -> tuple[State | None, bool] | None:
     return (state, is_whole) if is_named else None
 
 
-def _differences(name: str, deliveries: Sequence[Delivery], present: Present) -> Iterator[Breach]:
+def _differences(name: str, deliveries: Sequence[Arrival], present: Present) -> Iterator[Breach]:
     """Yield a difference between what documents make of an object and its present row."""
     replayed = replay(deliveries)
     if replayed is None or any(delivery.is_late for delivery in deliveries):

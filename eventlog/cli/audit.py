@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -113,7 +114,7 @@ def audit(
         for receiver in receivers:
             gathered.add_events(receiver.events(), reader)
         if of_object is not None:
-            _print_receipt(gathered, records, reader, *of_object)
+            _print_receipt(gathered, records, reader, of_object)
             return
         report = AuditReport(is_whole=all(receiver.is_whole() for receiver in receivers))
         judge(gathered, records, report, tables)
@@ -198,12 +199,13 @@ def _limits_of(report: AuditReport) -> Iterator[str]:
 
 
 def _print_receipt(
-    gathered: Gathered, records: LogRecords, reader: AuditReader, table: str, key: str
+    gathered: Gathered, records: LogRecords, reader: AuditReader, name_and_key: tuple[str, str]
 ) -> None:
     """Print the history of one object: its rows and its documents."""
+    table, key = name_and_key
     name = reader.table_of(table, key)
-    objects = (of for share in gathered.shares() for of in share.objects(range(share.size)))
-    audited = next((of for of in objects if of.table == name), None)
+    objects = chain.from_iterable(share.objects(range(share.size)) for share in gathered.shares())
+    audited = next((candidate for candidate in objects if candidate.table == name), None)
     if audited is None:
         print_sentence(f"neither the log nor the receiver has {table} {key}")
         sys.exit(1)

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eventlog.columnar.vectors import Flags, Ints, begins, encode_texts, flags
-from eventlog.laws import OPERATIONS, AuditedRow, Delivery, event_name
+from eventlog.laws import OPERATIONS, Arrival, AuditedRow, event_name
 from eventlog.operate.audited_log import LOOPBACK, SILENT
 
 _NAMED = r"^(?P<log>.*?):(?P<first>[0-9]{1,18})(?:-(?P<last>[0-9]{1,18}):(?P<digest>[0-9a-f]{8}))?$"
@@ -31,7 +31,7 @@ class AuditedObject(NamedTuple):
     table_key: str
     rows: Sequence[AuditedRow]
     times: Sequence[str | None]  # of the rows
-    deliveries: Sequence[Delivery]
+    deliveries: Sequence[Arrival]
     arrivals: Sequence[str]  # when each delivery came, where the receiver keeps that
     texts: Sequence[bytes | None]  # of the deliveries, if states are compared
     present: bytes | None  # the present row as a document has it, likewise
@@ -172,6 +172,6 @@ def _audited_rows(rows: pa.RecordBatch) -> list[AuditedRow]:
     return list(map(AuditedRow, *columns, silent, loopback))
 
 
-def _deliveries(events: pa.RecordBatch) -> list[Delivery]:
+def _deliveries(events: pa.RecordBatch) -> list[Arrival]:
     names = ("where", "event_id", "operation", "content", "level", "is_late")
-    return list(map(Delivery, *(events[name].to_pylist() for name in names)))
+    return list(map(Arrival, *(events[name].to_pylist() for name in names)))

@@ -9,7 +9,7 @@ from eventlog.compare.tables import read_table
 from eventlog.core import tablekey
 from eventlog.core.errors import EventlogError
 from eventlog.core.tables import Table, Tables
-from eventlog.laws import Delivery, Present, replay
+from eventlog.laws import Arrival, Present, replay
 from eventlog.operate.delivered import DeliveredEvent, field_changes
 from eventlog.sql.log.snapshot import Snapshot
 from eventlog.sql.readable import ReadableTable
@@ -44,7 +44,7 @@ def present_of(table: Table | None, table_key: str, text: bytes | None) -> Prese
     way than the row's.
     """
     if text is not None:
-        replayed = replay([Delivery("", _PRESENT, "add", None, changes=field_changes(text))])
+        replayed = replay([Arrival("", _PRESENT, "add", None, changes=field_changes(text))])
         return None if replayed is None else Present(replayed[0])
     if table is None:
         return None

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from eventlog.laws import (
+    Arrival,
     AuditedRow,
     Breach,
-    Delivery,
     FieldChange,
     Law,
     Present,
@@ -25,16 +25,16 @@ def row(record_id: int, event_type: int, letter: str = "S", **facts: object) -> 
     return plain._replace(**facts)  # type: ignore[arg-type]
 
 
-def event(*ids: int, operation: str = "modify", level: str = "success", **facts: object) -> Delivery:
-    plain = Delivery(f"document {ids[0]}", event_name("log", ids), operation, b"content", level)
+def event(*ids: int, operation: str = "modify", level: str = "success", **facts: object) -> Arrival:
+    plain = Arrival(f"document {ids[0]}", event_name("log", ids), operation, b"content", level)
     return plain._replace(**facts)  # type: ignore[arg-type]
 
 
-def judge(rows: list[AuditedRow], deliveries: list[Delivery], **facts: object) -> list[tuple[Law, int]]:
+def judge(rows: list[AuditedRow], deliveries: list[Arrival], **facts: object) -> list[tuple[Law, int]]:
     return [(breach.law, breach.record_id) for breach in judged(rows, deliveries, **facts)]
 
 
-def judged(rows: list[AuditedRow], deliveries: list[Delivery], **facts: object) -> list[Breach]:
+def judged(rows: list[AuditedRow], deliveries: list[Arrival], **facts: object) -> list[Breach]:
     return list(breaches("usr idu=1", rows, deliveries, **facts))  # type: ignore[arg-type]
 
 
@@ -141,7 +141,7 @@ STATE = {"fname": frozenset({"John"}), "phone": frozenset({"1", "2"}), "lname": 
     ],
 )
 def test_the_documents_make_what_the_table_has(
-    deliveries: list[Delivery], present: Present, words: str | None
+    deliveries: list[Arrival], present: Present, words: str | None
 ) -> None:
     kind = {"add": 1, "modify": 6, "delete": 4}[deliveries[-1].operation]
     letter = "E" if deliveries[-1].level == "error" else "S"

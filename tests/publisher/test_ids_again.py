@@ -14,6 +14,7 @@ from eventlog.core.entry import MAX_RECORD_ID
 from eventlog.sinks.files import FilesSink
 from eventlog.sql.connect import DatabaseFailed, connect, execute_plain
 from eventlog.sql.log.position import IdsComeAgain, read_position
+from eventlog.sql.queries import Queries
 from eventlog.sql.schema.migrate import grants_script
 from tests.publisher.world import Receiver, World, key
 
@@ -154,7 +155,7 @@ def test_with_the_printed_grants_a_publisher_sees_where_the_sequence_stands(worl
             with world.engine.begin() as connection:
                 execute_plain(connection, right.replace("\\set ON_ERROR_STOP on", ""))
             with engine.connect() as connection:
-                found.append(read_position(connection, world.log).last)
+                found.append(read_position(connection, Queries(world.log)).last)
         engine.dispose()
         assert found == [None, 2]
     finally:

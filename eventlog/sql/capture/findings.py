@@ -159,7 +159,7 @@ def _sequence(checked: Checked) -> Iterator[Finding]:
 
 
 def _position(checked: Checked) -> Iterator[Finding]:
-    position = read_position(checked.connection, checked.log)
+    position = read_position(checked.connection, Queries(checked.log))
     if position.last is not None and position.last < position.highest:
         yield checked.of_log(
             f"record ids come again: the next one is {position.last + 1}, and rows up to {position.highest}"

@@ -63,14 +63,13 @@ def advancing(log: Log, highest: int) -> str:
     return templates.statement(log.dialect, "advance_position", **holes)
 
 
-def read_position(connection: Connection, log: Log) -> IdPosition:
+def read_position(connection: Connection, queries: Queries) -> IdPosition:
     """Read how far the log's record ids are."""
-    return read_sequence(connection, log).with_highest(Queries(log).run(connection, "highest").scalar())
+    return read_sequence(connection, queries).with_highest(queries.run(connection, "highest").scalar())
 
 
-def read_sequence(connection: Connection, log: Log) -> IdPosition:
+def read_sequence(connection: Connection, queries: Queries) -> IdPosition:
     """Read how far the log's sequence is, without what went out before."""
-    queries = Queries(log)
     rows = queries.together(connection, queries.calls_of("log_position"))[-1]
     return position_of(rows, lambda: bool(queries.run(connection, "attached").scalar()))
 

@@ -168,7 +168,7 @@ class Snapshot(Pending):
     @cached_property
     def bound(self) -> int:
         """The highest record_id that a row of this snapshot can have got from the log's sequence."""
-        return read_sequence(self._connection, self._queries.log).bound
+        return read_sequence(self._connection, self._queries).bound
 
     def first_pending(self, above: int) -> int:
         """Return the first pending row above a record_id, whether it may go or not; else HIGHEST."""

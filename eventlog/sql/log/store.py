@@ -168,7 +168,7 @@ class Store:
     def position(self) -> IdPosition:
         """Return the position of the record ids."""
         with self.engine.connect() as connection:
-            return read_position(connection, self.log)
+            return read_position(connection, self.queries)
 
     def newest(self) -> int:
         """Return the highest record_id in the log; 0 of an empty one."""

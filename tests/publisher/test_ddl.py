@@ -129,6 +129,23 @@ def altering(usr: World, monkeypatch: pytest.MonkeyPatch) -> AlteringStore:
     return store
 
 
+def test_after_a_reading_whose_tables_are_busy_comes_one_without_locks(usr: World) -> None:
+    if not transactional(usr):
+        pytest.skip("a snapshot locks no table there")
+    usr.user(1)
+    source, counts = readable_of(usr, "usr"), list[int]()
+    with usr.engine.connect() as busy:
+        for attempt in usr.store.readings():
+            with attempt as snapshot:
+                busy.rollback()
+                if not counts:
+                    usr.change(REWRITES["another type"])
+                counts.append(len(list(snapshot.current_rows(source, [("1",)]))))
+            if len(counts) == 1:
+                busy.execute(text("lock table usr in access exclusive mode"))
+    assert counts == [0, 1]
+
+
 def test_the_second_reading_keeps_ddl_away_or_the_third_leaves_the_table_out(
     usr: World, altering: AlteringStore
 ) -> None:

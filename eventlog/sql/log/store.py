@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from datetime import datetime
 from typing import Any, TypeVar
 
@@ -90,15 +90,24 @@ class Store:
         locked: Sequence[Place] = ()
         for number in range(READINGS):
             changed: list[Place] = []
-            yield self._reading(locked, None if number == READINGS - 1 else changed)
+            with ExitStack() as stack:
+                try:
+                    snapshot = stack.enter_context(self.snapshot(locked))
+                except TablesChanged:  # the tables are busy
+                    locked = ()
+                    continue
+                is_last = number == READINGS - 1
+                yield self._reading(stack.pop_all(), snapshot, None if is_last else changed)
             if not changed:
                 return
             locked = () if locked else changed  # materialized views can never be locked
 
     @contextmanager
-    def _reading(self, locked: Sequence[Place], changed: list[Place] | None) -> Iterator[Snapshot]:
+    def _reading(
+        self, stack: ExitStack, snapshot: Snapshot, changed: list[Place] | None
+    ) -> Iterator[Snapshot]:
         try:
-            with self.snapshot(locked) as snapshot:
+            with stack:
                 yield snapshot
         except TablesChanged as fault:
             if changed is None:

@@ -102,13 +102,13 @@ class DocumentDelivery:
             if self.stopped(tally):
                 break
             if time.monotonic() > written + PATIENCE:
-                self._journal.advance(tally, [*unsent, *batch[replied:]])
+                self._journal.advance(tally, batches.without([*unsent, *batch[replied:]], tally.blocked))
                 written = time.monotonic()
         if replied < len(batch) and not halted and not self.stopped(tally):
             self.down = f"the sink replied to {replied} of {len(batch)} documents"
             tally.end(self.down)
         tally.cycle.delivery += time.monotonic() - begun
-        return [*unsent, *batch[replied:]]
+        return batches.without([*unsent, *batch[replied:]], tally.blocked)
 
     def _settle(self, draft: Draft, reply: Reply, tally: AnswerTally) -> list[Draft]:
         """Note the reply to a document. Return what of it is still to go."""

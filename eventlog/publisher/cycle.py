@@ -110,8 +110,9 @@ class Publisher:
             self._tally.worsen(fact.run_id, fact.worst)
             if name in out and not fact.has_more_parts:
                 self._tally.record_delivered((fact,))
-        reading = self._log.refold_recorded(batches.still_to_go(documents, out))
-        self._tally.account(reading)
+        unsent = batches.still_to_go(documents, out)
+        reading = self._log.refold_recorded(unsent)
+        self._tally.account_recorded(reading, unsent)
         drafts = list(_as_remembered(documents, out, reading))
         first = {sending.event_id for draft in drafts for sending in draft.sendings}
         sendings = [sending for sending in reading.sendings if sending.event_id not in first]

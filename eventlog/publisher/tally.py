@@ -179,6 +179,17 @@ class AnswerTally:
         self.cycle.loopback += reading.loopback_rows
         self.cycle.query_back += reading.query_back
 
+    def account_recorded(self, reading: FoldedPickUp, facts: Iterable[RecordedEvent]) -> None:
+        """Do the same for events that went out before: one without further parts ends as its parts were
+        answered.
+        """
+        unsent, without_event = {s.run_id for s in reading.sendings}, set(reading.rows_without_event)
+        ended = (f._replace(worst=self.worst(f.run_id)) for f in facts if f.run_id not in unsent)
+        failed = [f for f in ended if f.worst != GOOD and not without_event.isdisjoint(f.settles)]
+        self.record_delivered(failed)
+        without_event.difference_update(row for fact in failed for row in fact.settles)
+        self.account(replace(reading, rows_without_event=sorted(without_event)))
+
     def account_new(self, reading: FoldedPickUp) -> None:
         """Do the same for pending rows."""
         self.cycle.rows += len(reading.picked)

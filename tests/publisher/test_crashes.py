@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import text
 
 from eventlog.sinks.files import FilesSink
-from eventlog.sinks.sink import OutgoingDocument, Reply
+from eventlog.sinks.sink import ACCEPTED, OutgoingDocument, Reply
 from eventlog.sql.log.work import LeadershipLost
 from eventlog.xds.answers import Level, Status
 from tests.publisher.world import Receiver, World, events_of, key
@@ -132,6 +132,43 @@ def test_after_a_crash_a_warning_of_an_earlier_part_is_not_forgotten(world: Worl
     world.cycle(receiver, max_changes=2)
     assert [event_id.partition(".")[2] for event_id in receiver.event_ids] == ["2"]
     assert set(world.letters().values()) == {"W"}
+
+
+def test_after_a_crash_a_refused_part_is_not_forgotten_if_no_further_part_follows(world: World) -> None:
+    world.user(1)
+    world.write(key(1))
+
+    def answer(document: OutgoingDocument) -> Reply:
+        if document.items[0].event_id.endswith(".2"):
+            raise Crash
+        return Reply((Status(Level.ERROR, None, "no"),))
+
+    with pytest.raises(Crash):
+        world.cycle(Receiver(answer), max_changes=1)
+    world.change("delete from usr")
+    world.cycle(Receiver(), max_changes=1)
+    assert world.letters() == {1: "E"}
+
+
+class Ordered(Receiver):
+    """A sink that sends in order and stops at the first document that was not accepted."""
+
+    takes_the_first = True
+
+    def deliver(self, documents: Sequence[OutgoingDocument]) -> Iterator[Reply]:
+        for reply in super().deliver(documents):
+            yield reply
+            if reply != ACCEPTED:
+                return
+
+
+def test_nothing_of_an_object_follows_in_a_batch_once_an_event_of_it_waits(world: World) -> None:
+    fields = [key(1, event_type=1, column_name="fname", new_value=str(n)) for n in range(3)]
+    world.write(*fields, key(1, event_type=4), key(2, event_type=4))
+    receiver = Ordered(lambda d: Reply((Status(Level.RETRY),)) if len(receiver.documents) == 0 else Reply())
+    world.cycle(receiver, max_changes=1)
+    assert receiver.objects == ["idu=1", "idu=2"]
+    assert world.letters() == dict.fromkeys(range(1, 5), "N") | {5: "S"}
 
 
 def test_a_leader_that_slept_changes_nothing(world: World) -> None:

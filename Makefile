@@ -11,7 +11,7 @@ CHECK := $(TEST),check
 PYTEST = $(BIN)/python -m pytest --numprocesses auto --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all test-changed mutants check chaos format bench bench-scale pins clean
+.PHONY: help demo test test-all test-changed mutants check chaos simulate format bench bench-scale pins clean
 
 help: ## list what can be done
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -33,6 +33,9 @@ mutants: $(VENV)/.test ## plant small faults, one at a time, and see whether the
 
 chaos: $(VENV)/.test ## everything goes wrong at once, a minute on each database; longer: ARGS="--seconds 3600 --seed 7"
 	$(BIN)/python -m tests.chaos $(ARGS)
+
+simulate: $(VENV)/.test ## search orders of events, ten minutes, by seeds; ARGS="--seconds 60 --seed 7", or one seed: ARGS="--seed 7 --runs 1"
+	$(BIN)/python -m tests.simulate $(ARGS)
 
 check: $(VENV)/.check ## lint, types, import contracts, documentation
 	$(BIN)/ruff check .

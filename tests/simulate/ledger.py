@@ -1,0 +1,235 @@
+"""What a run leaves on record for its laws: each row's letters, each batch that was remembered, each leader.
+
+It watches commits, so it knows at which moment something became true. It reads what is remembered by itself,
+without the publisher's code.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from tests.simulate.people import OWN_USER
+from tests.simulate.receiver import GOOD, Arrival, Event, Receiver
+from tests.simulate.server import REFUSAL, Server
+from tests.simulate.store import Transaction, Values, Version
+from tests.simulate.world import Process
+
+DELETED = "-"
+_PROMISED = {"N": "SWEF-", "E": "NW", "F": "NW"}  # from which letter to which
+
+
+class LawBroken(Exception):
+    """A law does not hold: which one, and where."""
+
+
+class Row(NamedTuple):
+    """A row of the log, as it was committed, and the letters that it got at which moments."""
+
+    values: Values
+    letters: list[tuple[int, str]]
+
+    @property
+    def object(self) -> str:
+        return str(self.values["table_key"])
+
+    @property
+    def letter(self) -> str:
+        return self.letters[-1][1]
+
+    def was(self, letters: str) -> bool:
+        """Return whether the row ever had one of these letters."""
+        return any(letter in letters for _, letter in self.letters)
+
+
+class Remembered(NamedTuple):
+    """An event, or a part of one, that was on record before it left."""
+
+    rows: tuple[int, ...]
+    is_last: bool  # no further part follows
+    moment: int
+
+
+class Ledger:
+    """The record of a run."""
+
+    def __init__(self, server: Server, receiver: Receiver) -> None:
+        self._server = server
+        self._receiver = receiver
+        self.rows: dict[int, Row] = {}
+        self.remembered: dict[str, Remembered] = {}
+        self.runs_of: dict[int, dict[str, None]] = {}  # the names of events as a whole, by row
+        self.ruling: Process | None = None  # the process of the leader
+        self.epoch = 0
+        self.highest = 0  # record_id that went out, on the log's own record
+        self.stale: set[str] = set()  # objects about which a former leader sent something
+        self._departures: dict[str, int] = {}  # when each event left last, by its name
+        self._refused: set[str] = set()  # names of events with a refused part, as is on record
+        self._checked = 0
+        server.store.on_commit = self.note_commit
+
+    # --- commits
+
+    def note_commit(self, transaction: Transaction) -> None:
+        """Note what a transaction is about to make true."""
+        self.check_arrivals()
+        moment = self._server.store.moment + 1
+        for table, version in transaction.touched:
+            if version.creator is transaction and version.deleter is not transaction:
+                getattr(self, f"_note_{table.name}", lambda *facts: None)(version.values, moment)
+            elif table.name == "log" and version.deleter is transaction is not version.creator:
+                self._note_deleted(version, moment)
+
+    def _note_deleted(self, version: Version, moment: int) -> None:
+        if version.next_version is None:
+            self._note_letter(version.values["record_id"], DELETED, moment)
+
+    def _note_log(self, values: Values, moment: int) -> None:
+        number = values["record_id"]
+        if number not in self.rows:
+            self.rows[number] = Row(values, [(moment, values["status"])])
+        elif self.rows[number].letter != values["status"]:
+            self._note_letter(number, values["status"], moment)
+
+    def _note_letter(self, number: int, letter: str, moment: int) -> None:
+        row = self.rows[number]
+        if letter not in _PROMISED.get(row.letter, ""):
+            raise LawBroken(f"row {number} had {row.letter} and gets {letter}")
+        if row.letter == "N":
+            self._check_finish(number, row, letter)
+        elif letter == "N":  # redriven: what was answered before does not count any more
+            self._refused.difference_update(self.runs_of.get(number, ()))
+        row.letters.append((moment, letter))
+
+    def _note_batch(self, values: Values, moment: int) -> None:
+        if values["epoch"] != self.epoch:
+            raise LawBroken(f"epoch {values['epoch']} writes in epoch {self.epoch}")
+        for name, run, rows, is_last, worst in _events_in(values["content"], self.runs_rows):
+            (self._refused.add if worst in ("ERROR", "FATAL") else self._refused.discard)(run)
+            before = self.remembered.get(name)
+            if before is not None and before.rows != rows:
+                raise LawBroken(f"{name} has rows {before.rows} and {rows}")
+            if name == run and _event_name(rows) != run:
+                raise LawBroken(f"{name} is no name of rows {rows}")
+            if len({self.rows[number].object for number in rows}) > 1:
+                raise LawBroken(f"{name} has rows of several objects")
+            self.remembered[name] = Remembered(rows, is_last, moment)
+            for number in rows:
+                self.runs_of.setdefault(number, {})[run] = None
+
+    @property
+    def runs_rows(self) -> dict[str, tuple[int, ...]]:
+        """The rows of events as a whole."""
+        return {name: event.rows for name, event in self.remembered.items()}
+
+    def _note_sent(self, values: Values, moment: int) -> None:
+        self.highest = max(self.highest, values["record_id"])
+
+    def _note_state(self, values: Values, moment: int) -> None:
+        if values["epoch"] != self.epoch:
+            self.epoch = values["epoch"]
+            owners = [s.owner for s in self._server.sessions if s.name == values["session"]]
+            self.ruling = owners[0] if owners else None
+
+    # --- laws that hold at each moment
+
+    def _check_finish(self, number: int, row: Row, letter: str) -> None:
+        """A row of an event is finished only after its document was answered."""
+        runs = [run for run in self.runs_of.get(number, ()) if run in self._departures]
+        if letter == "W" or row.values["perpetrator"] == OWN_USER:
+            return
+        if not runs:
+            if letter in ("E", "F") and not self._is_refused_by_server(number):
+                raise LawBroken(f"row {number} was refused")
+            if letter in ("S", DELETED) and row.values["event_type"] < 5 and not self._is_superseded(row):
+                raise LawBroken(f"row {number} got {letter}, and no event has it")
+            return
+        levels = [level for run in runs for level in self.levels(run)]
+        latest = max(runs, key=lambda run: self._departures[run])
+        if letter in ("S", DELETED) and latest in self._refused:
+            raise LawBroken(f"row {number} got {letter}, and the receiver refused a part of {latest}")
+        if not levels and row.values["event_type"] < 5 and row.values["event_type"] != 2:
+            raise LawBroken(f"row {number} got {letter} before an answer to {', '.join(runs)}")
+
+    def _is_refused_by_server(self, number: int) -> bool:
+        """Return whether the row is refused because its current row could not be read."""
+        return any(
+            version.values["record_id"] == number and REFUSAL in version.values["reason"]
+            for version in self._server.store.tables["failed"].versions
+        )
+
+    def levels(self, run: str) -> Iterator[Any]:
+        """Yield the levels of the answers to an event's parts, and of parts that are on a sink's record."""
+        for name in self.remembered:
+            if name == run or name.startswith(f"{run}."):
+                if name in self._receiver.answered:
+                    yield self._receiver.answered[name][1]
+                elif self._receiver.recorded and any(a.event.name == name for a in self._receiver.arrivals):
+                    yield GOOD[0]
+
+    def _is_superseded(self, row: Row) -> bool:
+        """Return whether a row of the object has it read back."""
+        return any(r.object == row.object and r.values["event_type"] > 4 for r in self.rows.values())
+
+    def check_arrivals(self) -> None:
+        """Check that each event that left was on record before, and was not finished already."""
+        sent = self._receiver.sent
+        while self._checked < len(sent):
+            moment, event, sender = sent[self._checked]
+            self._checked += 1
+            self._departures[run_of(event)[0]] = self._checked
+            if sender is not self.ruling:
+                self.stale.add(event.object)
+                continue
+            remembered = self.remembered.get(event.name)
+            if remembered is None:
+                raise LawBroken(f"{event.name} left, and was not on record")
+            if remembered.rows[-1] > self.highest:
+                raise LawBroken(f"{event.name} left, and {self.highest} is the highest on record")
+            if self.rows[remembered.rows[0]].object != event.object:
+                raise LawBroken(f"{event.name} is about {event.object}")
+            if all(self._was_finished(number, moment) for number in remembered.rows):
+                raise LawBroken(f"{event.name} left again after it was finished")
+
+    def _was_finished(self, number: int, moment: int) -> bool:
+        letters = [letter for since, letter in self.rows[number].letters if since <= moment]
+        return bool(letters) and letters[-1] in ("S", DELETED)
+
+
+def _events_in(
+    content: str, runs_rows: dict[str, tuple[int, ...]]
+) -> Iterator[tuple[str, str, tuple[int, ...], bool, str]]:
+    """Yield each event of a remembered batch: its name, that of its first part, its rows, whether it ends
+    with it, and the worst answer so far.
+    """
+    rows_of = dict(runs_rows)
+    for _, facts in json.loads(content):
+        for run, rows, _, *further in facts:
+            part, has_more = further[:2] if further else (1, False)
+            numbers = tuple(rows) or rows_of[run]
+            rows_of[run] = numbers
+            yield (run if part == 1 else f"{run}.{part}"), run, numbers, not has_more, "".join(further[3:4])
+
+
+def _event_name(rows: tuple[int, ...]) -> str:
+    if len(rows) == 1:
+        return f"eventlog:{rows[0]}"
+    digest = hashlib.sha256(",".join(map(str, rows)).encode()).hexdigest()[:8]
+    return f"eventlog:{rows[0]}-{rows[-1]}:{digest}"
+
+
+def arrivals_by_object(arrivals: list[Arrival]) -> dict[str, list[Arrival]]:
+    """Return what the receiver took of each object, in order."""
+    of: dict[str, list[Arrival]] = {}
+    for arrival in arrivals:
+        of.setdefault(arrival.event.object, []).append(arrival)
+    return of
+
+
+def run_of(event: Event) -> tuple[str, int]:
+    """Return the name of an event as a whole, and which part this one is."""
+    log, _, digits = event.name.partition(":")
+    name, _, part = digits.partition(".")
+    return f"{log}:{name}", int(part or 1)

@@ -1,0 +1,428 @@
+"""The named statements of the log's SQL, as they work on tables in memory.
+
+Each function has the name of a statement and does what its purpose in the .sql file states. Conditions come
+as the names of their pieces. `test_store` runs the same statements on PostgreSQL and compares all answers.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any, NamedTuple
+
+from eventlog.core.entry import COLUMNS
+from tests.simulate.store import Store, Transaction, Values
+
+EPOCH = datetime(2026, 1, 1)
+Rows = list[tuple[Any, ...]]
+_KEYS = {
+    "log": ("record_id",),
+    "state": ("one",),
+    "batch": ("batch",),
+    "retry": ("object_hash", "first_id"),
+    "held": ("object_hash", "spelling_hash"),
+    "failed": ("record_id",),
+    "sent": ("record_id",),
+    "notice": ("notice_id",),
+}
+
+
+class UserTable(NamedTuple):
+    """A table of somebody's data."""
+
+    key: str
+    columns: tuple[str, ...]
+
+
+def make_tables(store: Store, user_tables: Mapping[str, UserTable]) -> None:
+    """Make the tables of an installed log, and those of a user."""
+    for name, key in _KEYS.items():
+        store.table(name, *key)
+    for name, user_table in user_tables.items():
+        store.table(name, user_table.key)
+    first = store.begin(0.0)
+    state = {"one": 1, "epoch": 0, "leader": None, "session": None, "paused_at": None}
+    store.insert(first, "state", state)
+    store.end(first, commit=True)
+
+
+class Statements:
+    """The statements of one transaction."""
+
+    def __init__(self, store: Store, transaction: Transaction, user_tables: Mapping[str, UserTable]) -> None:
+        self._store = store
+        self._transaction = transaction
+        self._user_tables = user_tables
+
+    def run(self, name: str, holes: Mapping[str, str], values: Mapping[str, Any]) -> Rows | int:
+        """Return the rows of a statement, or how many it changed."""
+        return getattr(self, f"do_{name}")(holes, **values)  # type: ignore[no-any-return]
+
+    # --- tools
+
+    @property
+    def now(self) -> datetime:
+        """The clock of the transaction."""
+        return EPOCH + timedelta(seconds=self._transaction.began)
+
+    def _rows(self, name: str) -> list[Values]:
+        return self._store.rows(self._transaction, name)
+
+    def _log(self) -> list[Values]:
+        """Return the rows of the log by their ids."""
+        return sorted(self._rows("log"), key=lambda row: row["record_id"])
+
+    def _among(self, ids: str) -> list[Values]:
+        wanted_ids = set(json.loads(ids))
+        return [row for row in self._log() if row["record_id"] in wanted_ids]
+
+    def _delete(self, name: str, **values: Any) -> int:
+        return self._store.delete(
+            self._transaction, name, lambda row: all(row[n] == value for n, value in values.items())
+        )
+
+    def _change(self, name: str, where: Callable[[Values], bool], **values: Any) -> int:
+        return self._store.update(self._transaction, name, where, lambda row: values)
+
+    def _insert(self, name: str, values: Values) -> int:
+        self._store.insert(self._transaction, name, values)
+        return 1
+
+    def _state(self) -> Values:
+        (state,) = self._rows("state")
+        return state
+
+    def _pending(self, holes: Mapping[str, str], values: Mapping[str, Any]) -> list[Values]:
+        """Return the rows of the log under the conditions of a statement, in its order."""
+        names = holes["conditions"].split()
+        halted = {value for name, value in values.items() if name.startswith("halted_")}
+        spellings = {(row["table_name"], row["table_key"]) for row in self._rows("held")}
+        tests: dict[str, Callable[[Values], bool]] = {
+            "pending": lambda row: row["status"] == "N",
+            "has_failed": lambda row: row["status"] in ("E", "F"),
+            "after_row": lambda row: row["record_id"] > values["after"],
+            "up_to_row": lambda row: row["record_id"] <= values["upto"],
+            "of_ids": lambda row: row["record_id"] in json.loads(values["ids"]),
+            "loopback": lambda row: row["perpetrator"] == values["driver_user"],
+            "not_loopback": lambda row: row["perpetrator"] != values["driver_user"],
+            "not_held": lambda row: (row["table_name"], row["table_key"]) not in spellings,
+        }
+        chosen = [tests[name] for name in names if name in tests]
+        return [
+            row
+            for row in self._log()
+            if all(test(row) for test in chosen) and str(row["table_name"]).lower() not in halted
+        ]
+
+    def _limited(self, holes: Mapping[str, str], values: Mapping[str, Any]) -> list[Values]:
+        rows, skip = self._pending(holes, values), values.get("skip", 0)
+        return rows[skip : skip + values["most"]]
+
+    # --- snapshots
+
+    def do_snapshot(self, holes: object) -> Rows:
+        return []
+
+    do_work = do_savepoint = do_back_to_savepoint = do_snapshot
+
+    def do_expect_kind(self, holes: object) -> Rows:
+        return [(None,)]
+
+    def do_moment(self, holes: object) -> Rows:
+        notices = self._rows("notice")
+        redrives = [row["notice_id"] for row in notices if row["kind"] == "redrive"]
+        retries = [row["next_at"] for row in self._rows("retry")]
+        return [
+            (
+                1,
+                self.now.isoformat(" "),
+                max(redrives, default=0),
+                max((row["notice_id"] for row in notices), default=None),
+                min(retries, default=None),
+                max(retries, default=None),
+                self._store.oldest_writer(),
+            )
+        ]
+
+    def do_log_position(self, holes: object) -> Rows:
+        self._store.view(self._transaction)
+        return [(self._store.sequence, int(self._store.sequence > 0))]
+
+    def do_number_transaction(self, holes: object) -> Rows:
+        return [(self._store.number(self._transaction),)]
+
+    def do_ids_ascend(self, holes: object) -> Rows:
+        return [(1,)]
+
+    def do_attached(self, holes: object) -> Rows:
+        return [(0,)]
+
+    def do_association(self, holes: object) -> Rows:
+        return [(None,)]
+
+    def do_tracked_names(self, holes: object) -> Rows:
+        return [(*name.split("."),) for name in self._user_tables]
+
+    def do_pick_up(self, holes: Mapping[str, str], **values: Any) -> Rows:
+        return [_cells(row) for row in self._limited(holes, values)]
+
+    def do_pending_sizes(self, holes: Mapping[str, str], **values: Any) -> Rows:
+        return [(row["record_id"], _size(row)) for row in self._limited(holes, values)]
+
+    def do_pending_bytes(self, holes: Mapping[str, str], **values: Any) -> Rows:
+        rows = self._limited(holes, values)
+        return [(sum(map(_size, rows)), len(rows))]
+
+    def do_further(self, holes: Mapping[str, str], **values: Any) -> Rows:
+        names = ("record_id", "event_type", "table_name", "table_key")
+        return [tuple(row[name] for name in names) for row in self._limited(holes, values)]
+
+    def do_ids(self, holes: Mapping[str, str], **values: Any) -> Rows:
+        return [(row["record_id"],) for row in self._limited(holes, values)]
+
+    def do_rows_by_id(self, holes: object, ids: str) -> Rows:
+        return [_cells(row) for row in self._among(ids)]
+
+    def do_sizes_by_id(self, holes: object, ids: str) -> Rows:
+        return [(row["record_id"], _size(row)) for row in self._among(ids)]
+
+    def do_held(self, holes: object) -> Rows:
+        return [(name,) for name in sorted({row["object_hash"] for row in self._rows("retry")})]
+
+    def do_remembered(self, holes: object) -> Rows:
+        return sorted((row["batch"], row["epoch"], row["content"]) for row in self._rows("batch"))
+
+    def do_retries(self, holes: object, **values: Any) -> Rows:
+        rows = self._rows("retry")
+        first = {
+            name: min(row["first_id"] for row in rows if row["object_hash"] == name)
+            for name in {row["object_hash"] for row in rows}
+        }
+        due = [
+            row
+            for row in rows
+            if (row["next_at"] <= values["until"] or row["next_at"] > values["beyond"])
+            and first[row["object_hash"]] == row["first_id"]
+        ]
+        due.sort(key=lambda row: (row["next_at"], row["first_id"]))
+        names = ("event_id", "object_table", "object_key", "record_ids", "max_changes", "tries", "next_at")
+        return [(*(row[name] for name in names), row["reason"]) for row in due[: values["most"]]]
+
+    def do_highest(self, holes: object) -> Rows:
+        return [(max((row["record_id"] for row in self._rows("sent")), default=None),)]
+
+    def do_latest_redrive(self, holes: object) -> Rows:
+        redrives = (row["notice_id"] for row in self._rows("notice") if row["kind"] == "redrive")
+        return [(max(redrives, default=0),)]
+
+    def do_current_measured(self, holes: Mapping[str, str], first: int, keys: str, **values: Any) -> Rows:
+        name = holes["rows"]
+        self._store.keep_form(self._transaction, name)
+        user_table = self._user_tables[name]
+        rows = {str(row[user_table.key]): row for row in self._rows(name)}
+        rows_read: Rows = []
+        size = 0
+        for place, (key,) in enumerate(zip(*json.loads(keys).values(), strict=True), first):
+            if (row := rows.get(key)) is not None and size < values["most"]:
+                texts = [row[column] for column in user_table.columns]
+                octets = sum(len(text.encode()) for text in texts if text is not None)
+                size += octets
+                rows_read.append((place, octets, *texts))
+        return rows_read
+
+    def do_table_forms(
+        self, holes: object, schemas: Sequence[str], names: Sequence[str], every: bool
+    ) -> Rows:
+        places = [(schema, name, f"{schema}.{name}") for schema, name in zip(schemas, names, strict=True)]
+        return [
+            (schema, name, str(self._store.form_seen(self._transaction, table)))
+            for schema, name, table in places
+            if every or self._store.form_seen(self._transaction, table) != self._store.form_now(table)
+        ]
+
+    def do_lock_tables(self, holes: Mapping[str, str]) -> Rows:
+        for name in holes["tables"].replace('"', "").split(", "):
+            self._store.keep_form(self._transaction, name, naps=10)
+        return []
+
+    # --- what the leader writes
+
+    def do_epoch(self, holes: object) -> Rows:
+        return [(row["epoch"],) for row in self._store.lock(self._transaction, "state", "share")]
+
+    def do_finish(self, holes: object, ids: str, letter: str) -> int:
+        wanted_ids = set(json.loads(ids))
+        return self._change(
+            "log", lambda row: row["record_id"] in wanted_ids and row["status"] == "N", status=letter
+        )
+
+    def do_finish_range(self, holes: object, low: int, high: int, letter: str) -> int:
+        return self._change(
+            "log", lambda row: low <= row["record_id"] <= high and row["status"] == "N", status=letter
+        )
+
+    def do_remove(self, holes: object, ids: str) -> int:
+        wanted_ids = set(json.loads(ids))
+        return self._store.delete(
+            self._transaction, "log", lambda row: row["record_id"] in wanted_ids and row["status"] == "N"
+        )
+
+    def do_remove_range(self, holes: object, low: int, high: int) -> int:
+        return self._store.delete(
+            self._transaction, "log", lambda row: low <= row["record_id"] <= high and row["status"] == "N"
+        )
+
+    def do_pending_among(self, holes: object, ids: str) -> Rows:
+        return [(row["record_id"],) for row in self._among(ids) if row["status"] == "N"]
+
+    def do_fail(self, holes: object, **values: Any) -> int:
+        return self._insert("failed", values)
+
+    def do_forget_failure(self, holes: object, ids: str) -> int:
+        wanted_ids = set(json.loads(ids))
+        return self._store.delete(self._transaction, "failed", lambda row: row["record_id"] in wanted_ids)
+
+    def do_remember(self, holes: object, **values: Any) -> int:
+        return self._insert("batch", values)
+
+    def do_settle(self, holes: object, batch: int) -> int:
+        return self._delete("batch", batch=batch)
+
+    def do_adopt(self, holes: object, epoch: int) -> int:
+        return self._change("batch", lambda row: True, epoch=epoch)
+
+    def do_note_highest(self, holes: object, highest: int) -> int:
+        if any(row["record_id"] >= highest for row in self._rows("sent")):
+            return 0
+        return self._insert("sent", {"record_id": highest})
+
+    def do_forget_lower(self, holes: object, former: int, highest: int) -> int:
+        return self._store.delete(self._transaction, "sent", lambda row: former <= row["record_id"] < highest)
+
+    def do_hold(self, holes: object, table_name: str, table_key: str, **values: Any) -> int:
+        return self._insert("retry", values | {"object_table": table_name, "object_key": table_key})
+
+    def do_hold_spelling(self, holes: object, **values: Any) -> int:
+        return self._insert("held", values)
+
+    def do_forget_event(self, holes: object, object_hash: str, event_id: str) -> int:
+        return self._delete("retry", object_hash=object_hash, event_id=event_id)
+
+    def do_forget_spelling(self, holes: object, object_hash: str, spelling_hash: str) -> int:
+        return self._delete("held", object_hash=object_hash, spelling_hash=spelling_hash)
+
+    def do_forget_spellings(self, holes: object, object_hash: str) -> int:
+        if any(row["object_hash"] == object_hash for row in self._rows("retry")):
+            return 0
+        return self._delete("held", object_hash=object_hash)
+
+    def do_spelled_by_id(self, holes: object, ids: str) -> Rows:
+        return [(row["record_id"], row["table_name"], row["table_key"]) for row in self._among(ids)]
+
+    def do_every_retry(self, holes: object) -> Rows:
+        names = ("object_hash", "first_id", "event_id", "object_table", "object_key", "record_ids")
+        return [tuple(row[name] for name in names) for row in self._rows("retry")]
+
+    def do_record_cycle(self, holes: object, facts: str) -> int:
+        return self._change("state", lambda row: True, cycle_facts=facts)
+
+    def do_record_heartbeat(self, holes: object) -> int:
+        return self._change("state", lambda row: True, heartbeat_at=self.now)
+
+    def do_note(self, holes: object, **values: Any) -> int:
+        self._store.notices += 1
+        return self._insert("notice", values | {"notice_id": self._store.notices})
+
+    # --- leaders
+
+    def do_paused(self, holes: object) -> Rows:
+        return [(self._state()["paused_at"],)]
+
+    def do_leader_session(self, holes: object) -> Rows:
+        return [(self._state()["session"],)]
+
+    def do_begin_epoch(self, holes: object, leader: str, session_id: str) -> int:
+        return self._store.update(
+            self._transaction,
+            "state",
+            lambda row: True,
+            lambda row: {"epoch": row["epoch"] + 1, "leader": leader, "session": session_id},
+        )
+
+    # --- operators
+
+    def do_lock_state(self, holes: object) -> Rows:
+        return [(row["one"],) for row in self._store.lock(self._transaction, "state", "update")]
+
+    def do_renew(self, holes: object, ids: str) -> int:
+        wanted_ids = set(json.loads(ids))
+        return self._change(
+            "log", lambda row: row["record_id"] in wanted_ids and row["status"] in "EF", status="N"
+        )
+
+    def do_retype(self, holes: object, ids: str, type: int) -> int:
+        wanted_ids = set(json.loads(ids))
+        return self._change(
+            "log", lambda row: row["record_id"] in wanted_ids and row["status"] in "EF", event_type=type
+        )
+
+    def do_skip(self, holes: object, ids: str) -> int:
+        wanted_ids = set(json.loads(ids))
+        return self._change(
+            "log", lambda row: row["record_id"] in wanted_ids and row["status"] in "NEF", status="W"
+        )
+
+    def do_failures(self, holes: Mapping[str, str], **values: Any) -> Rows:
+        failed = {row["record_id"]: row for row in self._rows("failed")}
+        rows = self._limited(holes, values)
+        names = ("record_id", "status", "event_type", "table_name", "table_key", "column_name")
+        kept_names = ("event_id", "reason", "document", "tries")
+        return [
+            (
+                *(row[name] for name in names),
+                *(failed.get(row["record_id"], {}).get(name) for name in kept_names),
+                self.now,
+            )
+            for row in rows
+        ]
+
+    def do_failed_together(self, holes: object, ids: str) -> Rows:
+        wanted_ids, rows = set(json.loads(ids)), self._rows("failed")
+        events = {row["event_id"] for row in rows if row["record_id"] in wanted_ids} - {None}
+        return [(row["record_id"], row["event_id"]) for row in rows if row["event_id"] in events]
+
+    def do_relatives(self, holes: object, ids: str) -> Rows:
+        objects = {(row["table_name"], row["table_key"]) for row in self._among(ids)}
+        failed = {row["record_id"]: row["event_id"] for row in self._rows("failed")}
+        names = ("record_id", "event_type", "status", "table_name", "table_key", "column_name")
+        return [
+            (*(row[name] for name in names), failed.get(row["record_id"]))
+            for row in self._log()
+            if (row["table_name"], row["table_key"]) in objects
+        ]
+
+    def do_retries_of(self, holes: object, spelling_hash: str) -> Rows:
+        hashes = {row["object_hash"] for row in self._rows("held") if row["spelling_hash"] == spelling_hash}
+        rows = [row for row in self._rows("retry") if row["object_hash"] in hashes]
+        return [(row["object_hash"], row["event_id"], row["record_ids"]) for row in rows]
+
+    def do_compared_before(self, holes: object) -> Rows:
+        return []  # triggers fill this log
+
+    do_known_bases = do_compared_before
+
+    def do_pause(self, holes: object, who: str, reason: str) -> int:
+        return self._change("state", lambda row: True, paused_at=self.now)
+
+    def do_resume(self, holes: object) -> int:
+        return self._change("state", lambda row: True, paused_at=None)
+
+
+def _cells(row: Values) -> tuple[Any, ...]:
+    return tuple(row[name] for name in COLUMNS)
+
+
+def _size(row: Values) -> int:
+    texts = (row["table_key"], row["table_key"], row["old_value"], row["new_value"])
+    return sum(len(text.encode()) for text in texts if text is not None)

@@ -12,8 +12,6 @@ import click
 from eventlog.core.redaction import visible
 from eventlog.xds.documents import indent
 
-_LONGEST = 24  # characters of a cell
-_SHORTEST = 6
 _WIDEST = 100  # characters of a line
 _STATUS = {"N": "yellow", "S": "green", "W": "yellow", "E": "red", "F": "red"}
 
@@ -66,21 +64,10 @@ def note(text: str) -> None:
 
 
 def rows(headings: Sequence[str], records: Iterable[Sequence[object]]) -> None:
-    """Write rows of the log as a table; the second column is the status.
-
-    Cells are cut until the terminal has room, and headings are in two lines: `table_name` as `table_` and
-    `name`.
-    """
-    values = [["" if value is None else visible(str(value)) for value in row] for row in records]
-    parts = [heading.rpartition("_") for heading in headings]
-    heads = [[first + line for first, line, _ in parts], [last for *_, last in parts]]
-    for longest in range(_LONGEST, _SHORTEST, -1):
-        cells = [[_cut(value, longest) for value in row] for row in values]
-        widths = [max(map(len, column)) for column in zip(*heads, *cells, strict=True)]
-        if sum(widths) + 2 * len(widths) <= _columns():
-            break
-    for head in heads:
-        click.secho("  " + _line(head, widths), dim=True)
+    """Write rows of the log as a table; the second column is the status."""
+    cells = [["" if value is None else visible(str(value)) for value in row] for row in records]
+    widths = [max(map(len, column)) for column in zip(headings, *cells, strict=True)]
+    click.secho("  " + _line(headings, widths), dim=True)
     for row in cells:
         status = click.style(row[1].ljust(widths[1]), fg=_STATUS.get(row[1]), bold=True)
         click.echo("  " + _line([row[0], status, *row[2:]], widths))
@@ -94,10 +81,6 @@ def event(text: str) -> None:
 
 def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
     return "  ".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True)).rstrip()
-
-
-def _cut(text: str, longest: int) -> str:
-    return text if len(text) <= longest else f"{text[: longest - 1]}…"
 
 
 def _columns() -> int:

@@ -27,6 +27,7 @@ from eventlog.sql.schema import migrate
 
 TRACKED = "indirect.usr"
 _SHOWN = "record_id, status, event_type, table_name, table_key, column_name, old_value, new_value"
+_HEADINGS = ("row", "status", "type", "table", "key", "column", "old", "new")  # eight in eighty characters
 _ROWS = f"select {_SHOWN} from {LOG} where record_id > %s order by record_id"  # noqa: S608
 _REASON = f"select reason from {LOG}_failed"  # noqa: S608
 
@@ -113,7 +114,7 @@ class Play:
         with self._engine.connect() as connection:
             rows = [tuple(row) for row in connection.exec_driver_sql(_ROWS, (self._rows,))]
             reasons = connection.exec_driver_sql(_REASON).scalars().all()
-        output.rows(_SHOWN.split(", "), rows)
+        output.rows(_HEADINGS, rows)
         for reason in reasons:
             output.note(f"E: {reason}")
         for event in self._inbox.events(self._documents):

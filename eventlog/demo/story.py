@@ -59,7 +59,8 @@ insert into indirect.usr_phone values (1, '555-1111');""",
     StoryStep(
         "Less to log, more to read",
         "Types 5 and 6 log only which row it was. Its values are read as the event leaves, so these three "
-        "changes make one document.",
+        "changes make one document. It is a modify that replaces each value (<remove-all-values/>), so it "
+        "ends alike whether the receiver has the object or not.",
         """\
 insert into indirect.usr values (2, 'Jane', 'Poe', null);
 update indirect.usr set lname = 'Doe' where idu = 2;

@@ -73,3 +73,6 @@ def test_findings_and_facts_are_coloured(postgres: Database, tmp_path: Path) -> 
     assert json.loads(on_a_terminal(tmp_path, "status", "--json", EVENTLOG_URL=url))["pending"] == 0
     plain = on_a_terminal(tmp_path, "errors", EVENTLOG_URL=url, NO_COLOR="1")
     assert b"E 6  gone id=1" in plain
+    narrow = on_a_terminal(tmp_path, "errors", EVENTLOG_URL=url, NO_COLOR="1", COLUMNS="31")
+    assert narrow.split() == plain.split()
+    assert max(map(len, narrow.splitlines())) <= 31  # no word is divided

@@ -120,6 +120,9 @@ def test_the_demo_tells_what_becomes_of_every_row_within_ninety_seconds(folder: 
     assert re.search(r"^  [1-9][\d,]* rows of the log are still new$", done.stdout, re.MULTILINE)
     assert re.search(r"^  [1-9][\d,]* were sent again under the same event-ids", done.stdout, re.MULTILINE)
     assert [line for line in done.stdout.splitlines() if len(line) > 80] == []
+    assert not re.search(r"^  \d+ .*…", done.stdout, re.MULTILINE)
+    assert re.search(r"^  row +status +type +table +key +column +old +new$", done.stdout, re.MULTILINE)
+    assert "It is a modify that replaces each value (<remove-all-values/>)" in " ".join(done.stdout.split())
     assert "they are what NetIQ Identity" in done.stdout
     assert "A receiver recognises them" in done.stdout
     assert "\x1b[" not in done.stdout

@@ -20,6 +20,8 @@ from eventlog.sql.capture.resync import EVENT_TYPES, Resync
 from eventlog.sql.capture.resync import resync as run_resync
 from eventlog.sql.log.store import Store
 
+_SILENCE = 5.0  # seconds between two lines about how far it is
+
 
 class NotPublished(EventlogError):
     """{0} is not published, so its rows cannot be read: track it, or name it in sync-tables"""
@@ -100,9 +102,15 @@ def _published(tables: Tables, name: str) -> Table:
 
 
 def _resync(store: Store, load: Resync, rate: int) -> None:
-    steps = run_resync(store, load, throttle(rate))
-    rows = max(progress.rows for progress in steps)
-    print_line(f"{load.table}: {quantity(rows, 'row')} logged")
+    due = time.monotonic() + _SILENCE
+    for progress in run_resync(store, load, throttle(rate)):
+        logged = f"{load.table}: {quantity(progress.rows, 'row')} logged"
+        if progress.done:
+            before = f", {progress.earlier_rows} by the run before" if progress.earlier_rows else ""
+            print_line(logged + before)
+        elif time.monotonic() >= due:
+            print_line(f"{logged} so far")
+            due = time.monotonic() + _SILENCE
 
 
 def throttle(rate: int) -> Callable[[int], None]:

@@ -7,11 +7,13 @@ from decimal import Decimal
 from uuid import uuid4
 
 import pytest
+from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 from sqlalchemy import text
 from sqlalchemy.engine import Engine
 
+from eventlog.cli import cli
 from eventlog.core.entry import read_entry
 from eventlog.core.tables import Table
 from eventlog.sql.capture.resync import NoKey, Resync, UnlikeKey, dump_key, load_key, resync
@@ -49,7 +51,7 @@ def item(store: Store, name: str = "item") -> Table:
 
 
 def run(store: Store, request: Resync, chunks: int = 1000) -> int:
-    """Run until done or for so many chunks; how many rows are logged in all."""
+    """Run until done or for so many chunks; how many rows this run logged."""
     rows = 0
     for done, progress in enumerate(resync(store, request, lambda rows: None), 1):
         rows = progress.rows
@@ -77,10 +79,29 @@ def test_every_row_is_logged_once_in_order_of_the_key(store: Store, chunk: int) 
 def test_a_stopped_run_goes_on_and_a_finished_one_starts_over(store: Store) -> None:
     wanted = Resync(item(store), chunk=5)
     assert run(store, wanted, chunks=2) == 10
-    assert run(store, wanted) == 18
+    assert [(p.rows, p.earlier_rows, p.done) for p in resync(store, wanted, lambda rows: None)] == [
+        (5, 10, False),
+        (8, 10, True),
+    ]
     assert len(logged(store)) == 18
     assert run(store, wanted) == 18
     assert len(logged(store)) == 36
+
+
+def test_the_command_reports_how_far_it_is_and_its_own_rows(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("eventlog.cli.resync._SILENCE", 0.0)
+    run(store, Resync(item(store), chunk=5), chunks=1)
+    url = store.engine.url.render_as_string(hide_password=False)
+    done = CliRunner().invoke(
+        cli, ["resync", "item", "--chunk", "5"], env={"EVENTLOG_URL": url, "EVENTLOG_SYNC_TABLES": "item"}
+    )
+    assert [line.partition(": ")[2] for line in done.stderr.splitlines()] == [
+        "5 rows logged so far",
+        "10 rows logged so far",
+        "13 rows logged, 5 by the run before",
+    ]
 
 
 def test_another_choice_starts_over(store: Store) -> None:

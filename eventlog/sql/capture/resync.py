@@ -52,7 +52,8 @@ class Resync:
 class ResyncProgress(NamedTuple):
     """The progress of a resync."""
 
-    rows: int  # in all, those of an earlier run included
+    rows: int  # of this run
+    earlier_rows: int  # of the run that this one continues
     done: bool = False
 
 
@@ -63,11 +64,12 @@ def resync(store: Store, request: Resync, pause: Callable[[int], None]) -> Itera
     if not request.table.key:
         raise NoKey(request.table)
     run = _Run(store, request)
-    last, rows = run.begin()
+    last, earlier_rows = run.begin()
+    rows = 0
     while True:
         last, logged = run.chunk(last)
         rows += logged
-        yield ResyncProgress(rows, last is None)
+        yield ResyncProgress(rows, earlier_rows, last is None)
         if last is None:
             return
         pause(logged)

@@ -86,9 +86,9 @@ def apply(options: JobOptions, to_url: str, keys: tuple[str, ...], follow: bool)
     apply_settings = settings.build(ApplySettings, {**options.settings, "keys": tuple(map(read_key, keys))})
     refused_file = open_to_append(options.refused) if options.refused else None
     with reporting(refused_file, options.strict) as report, ExitStack() as stack:
-        advance = stack.enter_context(progress(job.inputs))
+        advance = stack.enter_context(progress(job.inputs, job.passes))
         run_length = stack.enter_context(until_signal()) if follow else ONE_ROUND
         tally = apply_to_database(job, to_url, apply_settings, report, clock(), advance, run_length)
     print_sentence(str(tally))
     if report.refused:
-        sys.exit(1)
+        sys.exit(2 if report.bad_files else 1)

@@ -12,7 +12,9 @@ from eventlog.cli.format_names import guess, refuse_unused_settings
 from eventlog.cli.job import JobOptions, exit_if_refused, job_options, reporting
 from eventlog.cli.options import SettingsCommand, current_option, settings_options, tables_option
 from eventlog.cli.progress import progress
+from eventlog.cli.terminal import print_sentence
 from eventlog.core.formats import Shape
+from eventlog.core.plurals import quantity
 from eventlog.files.durable import open_to_append, open_to_write
 from eventlog.files.limits import Limits
 from eventlog.fold import Rules
@@ -75,8 +77,9 @@ def convert(options: JobOptions, follow: bool) -> None:
         if follow:
             run_convert(job, report, clock(), run_length=RunLength(follow=True))
         else:
-            with progress(job.inputs) as advance:
+            with progress(job.inputs, job.passes) as advance:
                 run_convert(job, report, clock(), advance)
+    print_sentence(f"{quantity(report.changes, 'change was', 'changes were')} converted")
     exit_if_refused(report)
 
 

@@ -1,6 +1,7 @@
 """How a command ends: its exit code, and what went wrong in plain lines.
 
-0 is done, 1 failed, 2 misuse, 128 and its number a signal. A traceback is shown only with -v.
+0 is done, 1 failed, 2 misuse, 128 and its number a signal. Misuse is a wrong flag or setting, a port in use,
+or a file that cannot be used as what it was named for. A traceback is shown only with -v.
 """
 
 from __future__ import annotations
@@ -231,14 +232,23 @@ def _nothing(fault: BaseException) -> Iterator[str]:
     yield from ()
 
 
+_WRONG_FILES = (FileNotFoundError, FileExistsError, IsADirectoryError, NotADirectoryError, PermissionError)
+
+
+def _code(fault: BaseException) -> int:
+    """Return 2 if a file that was named is to blame, else 1."""
+    cause = fault if isinstance(fault, OSError) else fault.__cause__
+    return 2 if isinstance(cause, _WRONG_FILES) and cause.filename is not None else 1
+
+
 # From the particular to the general: the first kind that fits.
 _FAULTS: dict[type[BaseException], tuple[Callable[[Any], int], Callable[[Any], Iterator[str]]]] = {
     click.exceptions.NoArgsIsHelpError: (lambda fault: fault.exit_code, _help),
     click.ClickException: (lambda fault: fault.exit_code, _usage),
     Misuse: (lambda fault: 2, _chain),
-    EventlogError: (lambda fault: 1, _chain),
+    EventlogError: (_code, _chain),
     BrokenPipeError: (lambda fault: 1, _nothing),
-    OSError: (lambda fault: 1, _chain),
+    OSError: (_code, _chain),
     MemoryError: (lambda fault: 1, lambda fault: iter(("there is not enough memory",))),
     Ended: (lambda fault: 128 + fault.number, lambda fault: iter((f"stopped by {fault.number.name}",))),
     BaseException: (lambda fault: 1, _unforeseen),

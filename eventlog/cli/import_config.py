@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from eventlog.cli.terminal import print_line, write_output
+from eventlog.core.errors import Misuse
 from eventlog.netiq import export, translate
 
 
@@ -24,8 +25,11 @@ def import_config(file: Path, output: Path) -> None:
 
     Parameters without a counterpart are reported on standard error, and are comments in the output.
     """
-    with file.open("rb") as opened:
-        data = opened.read(export.LARGEST + 1)
+    try:
+        with file.open("rb") as opened:
+            data = opened.read(export.LARGEST + 1)
+    except OSError as fault:
+        raise export.NotAnExport(file, fault.strerror) from fault
     translation = translate.translate(export.read(file.name, data))
     text = translate.as_toml(file.name, translation)
     if str(output) == "-":
@@ -41,4 +45,4 @@ def _write_new(output: Path, text: str) -> None:
         with output.open("x", encoding="utf-8") as file:
             file.write(text)
     except FileExistsError:
-        raise click.ClickException(f"{output} already exists; it was not changed") from None
+        raise Misuse(f"{output} already exists; it was not changed") from None

@@ -123,7 +123,11 @@ def until_signal() -> Iterator[RunLength]:
 def exit_if_refused(
     report: Report, singular: str = "bad record was", plural: str = "bad records were"
 ) -> None:
-    """Print how many records were left out, and exit with 1, if there were any."""
+    """Print how many records were left out, and exit with 1 if there were any, with 2 if a file was bad."""
+    records = report.refused - report.bad_files
+    if records:
+        print_sentence(f"{quantity(records, singular, plural)} left out")
+    if report.bad_files:
+        print_sentence(f"{quantity(report.bad_files, 'file')} could not be read to its end")
     if report.refused:
-        print_sentence(f"{quantity(report.refused, singular, plural)} left out")
-        sys.exit(1)
+        sys.exit(2 if report.bad_files else 1)

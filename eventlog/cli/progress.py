@@ -16,13 +16,15 @@ _SILENT_SECONDS = 2.0  # seconds of silence before a bar
 
 
 @contextmanager
-def progress(names: Sequence[str]) -> Iterator[Advance]:
-    """Return a function that is called with every byte read of these files."""
-    total = sum(Path(name).stat().st_size for name in names if name != "-" and Path(name).is_file())
+def progress(names: Sequence[str], passes: int = 1) -> Iterator[Advance]:
+    """Return a function that is called with the bytes of these files, once for each pass over them."""
+    total = passes * sum(Path(name).stat().st_size for name in names if name != "-" and Path(name).is_file())
     if not sys.stderr.isatty() or not total:
         yield lambda size: None
         return
-    bar = click.progressbar(length=total, label="reading", file=sys.stderr)
+    bar = click.progressbar(
+        length=total, label="working", file=sys.stderr, update_min_steps=max(total // 1000, 1)
+    )
     started = time.monotonic()
     unshown_bytes = 0
     is_shown = False
@@ -38,4 +40,6 @@ def progress(names: Sequence[str]) -> Iterator[Advance]:
 
     yield advance
     if is_shown:
+        bar.update_min_steps = 1
+        bar.update(total - bar.pos)
         bar.render_finish()

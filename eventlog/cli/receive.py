@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 import click
 
 from eventlog.cli.terminal import print_line
-from eventlog.core.errors import EventlogError
+from eventlog.core.errors import Misuse
 from eventlog.web.receiver.archive import KEEP, Archive
 from eventlog.web.receiver.receiver import LARGEST, Receiver
 from eventlog.web.server import PageServer
@@ -21,8 +21,8 @@ from eventlog.xds.answers import Level
 FILE = "received.sqlite"
 
 
-class NoPort(EventlogError):
-    """nothing can be received at {0}, port {1}: {2}"""
+class NoPort(Misuse):
+    """nothing can be received at {0}, port {1}: {2}; --port 0 takes one that is free"""
 
 
 @click.command(short_help="Receive documents for tests and demos, and show them in a page")

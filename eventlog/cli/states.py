@@ -28,7 +28,7 @@ ReadSides = Callable[[], RowsOfSides]
 
 
 class NoKeys(Misuse):
-    """which columns are the key? Name a tables file that has them with --tables"""
+    """which columns are the key? State them in a tables file"""
 
 
 def compare_sides(

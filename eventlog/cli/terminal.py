@@ -24,7 +24,7 @@ from eventlog.publisher.config import FILE
 _LONGEST, _END = 2000, 200  # characters of a line, and of its end
 _HINT = re.compile(
     r"'[^']*'|\"[^\"]*\"|\bthe setting (?P<bare>[a-z]+(?:-[a-z]+)*)"
-    r"|\b(?P<name>[a-z]+(?:-[a-z]+)+) = (?P<value>[\w.-]*\w)|\b(?:the|a) (?P<tables>tables) file\b"
+    r"|\b(?P<name>[a-z]+(?:-[a-z]+)+) = (?P<value>[\w.-]*\w)|(?:^|\b(?:the|a) )(?P<tables>tables) file\b"
 )
 _called: list[click.Context] = []
 

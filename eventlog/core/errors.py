@@ -71,7 +71,8 @@ class ValueTooLarge(EventlogError):
 
 
 class UnknownTable(QuotedError):
-    """unknown table {0!r}: describe it, or publish such rows as strings (unknown-tables = string)"""
+    """unknown table {0!r}: track it, describe it in a tables file, or publish such rows as strings \
+(unknown-tables = string)"""
 
 
 class AmbiguousName(EventlogError):
@@ -82,7 +83,7 @@ class UnknownColumn(QuotedError):
     """table {0} has no column {1!r}"""
 
 
-class InvalidTables(EventlogError):
+class InvalidTables(Misuse):
     """tables file: {0}"""
 
 
@@ -94,7 +95,7 @@ class NotExpressible(EventlogError):
     """{0}"""
 
 
-class InvalidDocument(EventlogError):
+class InvalidDocument(Misuse):
     """{0}"""
 
 
@@ -107,3 +108,9 @@ class Refused(NamedTuple):
     fault: bool = True  # False: a notice, for example about an unfinished transaction
     grouped: bool = False  # counted, and reported together with others
     spoils: tuple[str, str] | None = None  # the transaction that is incomplete without it
+
+
+class BadFile(Refused):
+    """An input that cannot be read, or not to its end."""
+
+    __slots__ = ()

@@ -16,6 +16,7 @@ _WORD = re.compile(r"\S+")
 _SECRET = re.compile(r"\b(\w*(?:password|passwd|pwd|secret|token|api_?key))=[^&\s;,]+", re.IGNORECASE)
 _QUERY = re.compile(r"\?[^\s#'\")>\]]*[^\s#'\")>\],;:.]")
 _HIDDEN = "***"
+_EXAMPLE = "user:password"  # of an address in our own words
 
 
 def visible(text: str) -> str:
@@ -41,8 +42,10 @@ def _without_user(word: re.Match[str]) -> str:
     scheme, slashes, address = word[0].partition("://")
     if slashes and scheme.lower().endswith(("http", "https")):
         address = _QUERY.sub(rf"?{_HIDDEN}", address)
-    _, at, place = address.rpartition("@")
-    return f"{scheme}{slashes}{_HIDDEN}@{place}" if at else f"{scheme}{slashes}{address}"
+    user, at, place = address.rpartition("@")
+    if not at or user == _EXAMPLE:
+        return f"{scheme}{slashes}{address}"
+    return f"{scheme}{slashes}{_HIDDEN}@{place}"
 
 
 # --- addresses

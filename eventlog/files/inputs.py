@@ -9,13 +9,14 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, TypeVar
 
-from eventlog.core.errors import InvalidDocument, Misuse, Refused
+from eventlog.core.errors import BadFile, InvalidDocument, Misuse, Refused
 from eventlog.core.formats import Shape, Source
 from eventlog.files import csv, jsonlines, messages, parquet
 from eventlog.files.limits import LIMITS, Limits
 
+T = TypeVar("T")
 Advance = Callable[[int], None]  # called with the bytes read
 Opened = Callable[[str], IO[bytes]]  # a file that is read, by its name
 
@@ -85,7 +86,7 @@ def open_sources(
             try:
                 yield open_source(file, name, shape, file_container, limits)
             except (InvalidDocument, OSError, EOFError, zlib.error) as fault:
-                yield Refused(name, str(fault).removeprefix(f"{name}: "))
+                yield BadFile(name, str(fault).removeprefix(f"{name}: "))
 
 
 def readable(sources: Iterable[Source[Any] | Refused], refused: list[Refused]) -> Iterator[Source[Any]]:
@@ -150,7 +151,33 @@ def _guarded(records: Iterable[Any], name: str) -> Iterator[Any]:
     try:
         yield from records
     except (OSError, EOFError, zlib.error) as fault:
-        yield Refused(name, f"the rest of the file cannot be read: {fault}")
+        yield BadFile(name, f"the rest of the file cannot be read: {fault}")
+
+
+class Passes:
+    """A count of passes over what was read; each later one is as many bytes as the reading."""
+
+    def __init__(self, advance: Advance = lambda size: None) -> None:
+        self._advance = advance
+        self._bytes = 0
+
+    def read(self, size: int) -> None:
+        """Report bytes that were read."""
+        self._bytes += size
+        self._advance(size)
+
+    def over(self, items: Iterable[T], count: int, size: Callable[[T], int]) -> Iterator[T]:
+        """Yield the items of a later pass, and report each by its size of so many."""
+        done = reported = 0
+        for item in items:
+            yield item
+            done += size(item)
+            share = self._bytes * done // max(count, 1)
+            self._advance(share - reported)
+            reported = share
+
+
+UNREPORTED = Passes()
 
 
 class _Counted(io.RawIOBase):

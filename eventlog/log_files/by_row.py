@@ -9,10 +9,11 @@ from typing import NamedTuple
 
 from eventlog import log
 from eventlog.core.entry import Entry
-from eventlog.core.errors import EventlogError, Refused
+from eventlog.core.errors import BadFile, EventlogError, Refused
 from eventlog.core.formats import Row, Source
 from eventlog.core.identity import object_of
 from eventlog.core.tables import Tables
+from eventlog.files.inputs import UNREPORTED, Passes
 from eventlog.files.stores import SortedRuns
 from eventlog.fold import Event, Fate, ObjectName, Outcome, Rules, plan, whole_objects
 from eventlog.fold.understand import UnknownName, why_unknown
@@ -47,6 +48,7 @@ class Pickup:
         refused: Callable[[Refused], None],
         on_outcome: OnOutcome = lambda entry, outcome: None,
         memory: int = 256 << 20,
+        passes: Passes = UNREPORTED,
     ) -> None:
         self._tables = tables
         self._rules = rules
@@ -56,21 +58,29 @@ class Pickup:
         self._refused = refused
         self._on_outcome = on_outcome
         self._memory = memory
+        self._passes = passes
         self._unknown: set[UnknownName] = set()  # columns that rows named and their tables lack
 
     def events(self, sources: Iterable[Source[Row]]) -> Iterator[Event]:
-        """Yield the events of the rows of all sources, in the order in which they leave."""
+        """Yield the events of the rows of all sources, in the order in which they leave.
+
+        What was read is reported twice more, as rows are folded and as events leave.
+        """
+        over, entries, events = self._passes.over, 0, 0
         order = _object_order if not self._rules.handle_future_events else _future_order
         with SortedRuns(_event_order, _event_size, self._memory) as by_place:
             with SortedRuns(order, _entry_size, self._memory) as by_object:
                 for entry in self._unique(self._entries(sources)):
                     by_object.add(entry)
-                for chunk in whole_objects(by_object.in_order(), attrgetter("object"), _entry_size):
+                    entries += 1
+                chunks = whole_objects(by_object.in_order(), attrgetter("object"), _entry_size)
+                for chunk in over(chunks, entries, len):
                     for event in self._fold(chunk):
                         by_place.add(event)
+                        events += 1
             for name in sorted(self._unknown):
                 self._refused(Refused(name[0], why_unknown(name), fault=False))
-            yield from by_place.in_order()
+            yield from over(by_place.in_order(), events, lambda event: 1)
 
     def _entries(self, sources: Iterable[Source[Row]]) -> Iterator[PlacedEntry]:
         """Return the entries of all sources in the order of their record_ids."""
@@ -120,7 +130,7 @@ def _entries_of(source: Source[Row], clock: str) -> Iterator[tuple[Row, Entry] |
     try:
         yield from log.read_entries(source, clock)
     except EventlogError as fault:
-        yield Refused(source.name, str(fault).removeprefix(f"{source.name}: "))
+        yield BadFile(source.name, str(fault).removeprefix(f"{source.name}: "))
 
 
 def _record_id(placed: PlacedEntry) -> int:

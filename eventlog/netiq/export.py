@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from lxml import etree
 
-from eventlog.core.errors import EventlogError, InvalidDocument
+from eventlog.core.errors import InvalidDocument, Misuse
 from eventlog.core.xmlparser import parse
 
 LARGEST = 64 << 20  # bytes; an export holds every policy of the driver too
@@ -25,7 +25,7 @@ _SECRET_WORDS = re.compile(
 _USERS = ("user", "auth-id", "shim-auth-id", "DirXML-ShimAuthID")
 
 
-class NotAnExport(EventlogError):
+class NotAnExport(Misuse):
     """{0} is no exported configuration: {1}"""
 
 

@@ -85,7 +85,10 @@ class FileDelivery:
         rounds = 0
         while self._send_all(chunks()) and not self.fatal:
             rounds += 1
-            self._sleep(self._waits.after(rounds).total_seconds())
+            seconds = self._waits.after(rounds).total_seconds()
+            if seconds:
+                self._print(f"next try in {seconds:g} s")
+            self._sleep(seconds)
 
     def _send_all(self, chunks: Iterable[bytes]) -> bool:
         """Send everything once. Return whether an event waits; it holds back the later ones of its object."""

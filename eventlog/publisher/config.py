@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from eventlog.core import toml
-from eventlog.core.errors import EventlogError, InvalidDocument, InvalidValue, Misuse
+from eventlog.core.errors import EventlogError, InvalidDocument, InvalidValue, Misuse, similar
+from eventlog.core.plurals import quantity
 from eventlog.core.settings import build, declared, read_value, variable
 from eventlog.files.small_files import read_text
 
@@ -26,7 +27,7 @@ _TABLE_ENTRIES = {"publish": list, "withhold": list, "max-value": int}
 
 
 class InvalidSettings(Misuse):
-    """{0} settings cannot be used: {1}"""
+    """{0} cannot be used: {1}"""
 
 
 @dataclass(frozen=True)
@@ -71,14 +72,15 @@ def read_config(
     ):
         for name, value in values.items():
             if name not in fields:
-                faults.append(f"{_spell(where, name)}: there is no such setting")
+                question = similar(name, fields).replace("_", "-")
+                faults.append(f"{_spell(where, name)}: there is no such setting{question}")
                 continue
             try:
                 values_by_name[name] = read_value(fields[name], value)
             except EventlogError as fault:
                 faults.append(f"{_spell(where, name)}: {fault}")
     if faults:
-        raise InvalidSettings(len(faults), "; ".join(faults))
+        raise InvalidSettings(quantity(len(faults), "setting"), "; ".join(faults))
     return Config(values_by_name, columns, tables)
 
 

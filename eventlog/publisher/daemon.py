@@ -188,6 +188,8 @@ class Daemon:
             if cycle.documents:
                 self._heard_at, nap = time.monotonic(), FIRST_NAP
             wait = next_wait(cycle, self._settings, self._failures, nap, wakes=session.sleeper.wakes)
+            if cycle.down:
+                logger.warning("no answer: %s; next try in %.1f s", cycle.down, wait.seconds)
             self._sleep_after(session, wait)
             if wait.is_wakeable:
                 nap = min(nap * 4, float(self._settings.polling_interval))
@@ -309,5 +311,5 @@ class Daemon:
         self._failures += 1
         self._monitor.fault()
         wait = growing_wait(self._failures, self._settings)
-        logger.warning("%s; going on in %.1f s", fault, wait, extra={"fault": type(fault).__name__})
+        logger.warning("%s; next try in %.1f s", fault, wait, extra={"fault": type(fault).__name__})
         self._signals.sleep(wait)

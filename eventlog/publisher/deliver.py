@@ -136,10 +136,11 @@ class DocumentDelivery:
     def _note_fault(self, reply: Reply, tally: AnswerTally) -> None:
         """End the cycle at the second document without an answer, or at one that did not arrive."""
         self._faults += 1
-        logger.warning("no answer: %s", reply.fault)
         if self._faults >= DOWN_AFTER or not reply.arrived or reply.wait is not None:
             tally.end(reply.fault, reply.wait)
             self.down = reply.fault
+        else:
+            logger.warning("no answer: %s", reply.fault)
 
 
 def _facts(draft: Draft) -> dict[str, object]:

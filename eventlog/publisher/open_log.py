@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 
 from sqlalchemy.engine import Engine
@@ -14,12 +14,17 @@ from eventlog.publisher.config import Config, statements
 from eventlog.sql.catalogue import Catalogue
 from eventlog.sql.common import templates
 from eventlog.sql.common.dialect import Dialect
-from eventlog.sql.connect import connect_to_log, read_url
+from eventlog.sql.connect import DatabaseFailed, connect_to_log, read_url
 from eventlog.sql.dialects import check_log_name, dialect_of
+from eventlog.sql.error_causes import blames_rights
 from eventlog.sql.log.binding import LAYOUTS, bind
 from eventlog.sql.log.store import Store
 from eventlog.sql.names import Log, log_named
 from eventlog.sql.schema.migrate import exists
+
+
+class Denied(DatabaseFailed):
+    """the database refused: {0}; `eventlog install --sql --grants ROLE` prints the rights of a publisher"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,12 +86,16 @@ def open_store(config: Config, *, keep_open: int = 4) -> Store:
 
 @contextmanager
 def opened(config: Config) -> Iterator[Store]:
-    """The log while the block runs."""
-    store = open_store(config)
-    try:
-        yield store
-    finally:
-        store.engine.dispose()
+    """The log while the block runs; raise Denied if its user lacks a right."""
+    with ExitStack() as stack:
+        try:
+            store = open_store(config)
+            stack.callback(store.engine.dispose)
+            yield store
+        except DatabaseFailed as fault:
+            if blames_rights(fault):
+                raise Denied(*fault.args) from fault.__cause__
+            raise
 
 
 def driver_user(engine: Engine, log: Log) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from eventlog.core.change import Change, check_decoded
-from eventlog.core.errors import AmbiguousName, EventlogError, Misuse, NotExpressible, Refused
+from eventlog.core.errors import AmbiguousName, BadFile, EventlogError, Misuse, NotExpressible, Refused
 from eventlog.core.formats import (
     Format,
     Row,
@@ -169,7 +169,7 @@ def row_reader(
     try:
         heading = read_heading(source.columns, settings.header_prefix)
     except Misuse as fault:
-        return Refused(source.at(1), str(fault))
+        return BadFile(source.at(1), str(fault))
     structure = read_structure(schema, table, heading.data, tables)
     if settings.on_structure is not None:
         settings.on_structure(structure)

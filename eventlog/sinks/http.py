@@ -94,17 +94,17 @@ class HttpSink:
             connection = self._connected(until)
         except OSError as fault:
             self.close()
-            return unreachable(f"{self._address.hostname}: {fault}"), False
+            return unreachable(f"{self._address.netloc}: {fault}"), False
         try:
             connection.request("POST", self._path, text.encode(), self._headers)
             response = connection.getresponse()
             body = self._read(response)
         except TimeoutError:
             self.close()
-            return unanswered(f"{self._address.hostname}: {TooLate(self._timeout)}"), False
+            return unanswered(f"{self._address.netloc}: {TooLate(self._timeout)}"), False
         except (OSError, http.client.HTTPException) as fault:
             self.close()
-            reason = f"{self._address.hostname}: {str(fault) or type(fault).__name__}"
+            reason = f"{self._address.netloc}: {str(fault) or type(fault).__name__}"
             return unanswered(reason), isinstance(fault, _HUNG_UP)
         return self._judge(response, body), False
 
@@ -112,7 +112,7 @@ class HttpSink:
         if 200 <= response.status < 300:
             return answered(body)
         wait = _retry_after(response.getheader("Retry-After", "")) if response.status in _WAITING else None
-        return unanswered(f"{self._address.hostname} answered {response.status} {response.reason}", wait)
+        return unanswered(f"{self._address.netloc} answered {response.status} {response.reason}", wait)
 
     def _connected(self, until: float) -> TimedConnection:
         """Return the connection, which lasts so long; a new one where the receiver has closed the old one."""

@@ -25,7 +25,7 @@ class InvalidUrl(Misuse):
     """{0}: a database is named as postgresql://user:password@host:port/database"""
 
 
-class DriverMissing(EventlogError):
+class DriverMissing(Misuse):
     """the driver that {0}:// names is not installed ({1}): write {2}://, or install it"""
 
 
@@ -195,7 +195,7 @@ def _translate(context: Any) -> EventlogError | None:
         return None
     words = _message_of(context.original_exception)
     if context.is_disconnect or context.connection is None:
-        return ConnectionLost(words)
+        return ConnectionLost(words if context.connection else _with_port(words, context.engine.url))
     if context.sqlalchemy_exception is None:
         return None
     return DatabaseFailed(" ".join((words, *_advice(context.dialect.name, context.original_exception))))
@@ -214,6 +214,11 @@ def _advice(scheme: str, fault: BaseException) -> Iterator[str]:
     number = fault.args[0] if fault.args else None
     if scheme in SCHEMES and isinstance(number, int) and number in SCHEMES[scheme].advice:
         yield SCHEMES[scheme].advice[number]
+
+
+def _with_port(words: str, url: URL) -> str:
+    """Return the words of a failed connection with its port, which some drivers leave out."""
+    return words if url.port is None or f"port {url.port}" in words else f"{words} (port {url.port})"
 
 
 def _message_of(fault: BaseException) -> str:

@@ -9,6 +9,8 @@ from sqlalchemy.engine import Connection
 from eventlog.sql.common.dialect import Dialect
 from eventlog.sql.connect import DatabaseFailed
 
+_DENIALS = frozenset(("42501", "1142", "1143", "1031"))  # of PostgreSQL, MariaDB and MySQL, and Oracle
+
 
 def blames_row(fault: DatabaseFailed, connection: Connection, dialect: Dialect) -> bool:
     """Return whether a row is to blame, and not the database or its settings."""
@@ -26,6 +28,11 @@ def blames_other_transaction(fault: DatabaseFailed, dialect: Dialect) -> bool:
 def blames_ddl(fault: DatabaseFailed, dialect: Dialect) -> bool:
     """Return whether DDL changed a table since the snapshot that was to be read."""
     return not dialect.table_changes.isdisjoint(_numbers(fault))
+
+
+def blames_rights(fault: DatabaseFailed) -> bool:
+    """Return whether the user lacks a right."""
+    return not _DENIALS.isdisjoint(_numbers(fault))
 
 
 def blames_definition(fault: DatabaseFailed, dialect: Dialect) -> bool:

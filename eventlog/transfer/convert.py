@@ -104,3 +104,4 @@ def _write_log(job: Job, inputs: Sequence[tuple[str, str]], report: Report, adva
         with Output(job.output, Shape.BYTES, job.output_container) as output:
             for record in report.accepted(pickup.documents(inputs, advance)):
                 output.write(record)
+        report.changes = pickup.written

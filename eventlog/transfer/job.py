@@ -51,6 +51,11 @@ class Job:
         return format_named(self.target_format)
 
     @property
+    def passes(self) -> int:
+        """The number of times that the bytes of inputs are reported: a log is read, folded, written."""
+        return 3 if self.source.folded else 1
+
+    @property
     def place(self) -> str:
         """The kind of place, other than files, where one side is."""
         return "kafka" if self.options.get("kafka") else "url" if self.url else ""

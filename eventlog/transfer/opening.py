@@ -8,7 +8,7 @@ from typing import Any
 from eventlog.core.change import Change
 from eventlog.core.errors import Misuse, Refused
 from eventlog.core.formats import Format, Placed, Source
-from eventlog.files.inputs import open_sources, readable
+from eventlog.files.inputs import UNREPORTED, Passes, open_sources, readable
 from eventlog.fold import Rules, assumed_present, present_of
 from eventlog.formats import format_named
 from eventlog.gbase.address import is_live
@@ -34,8 +34,9 @@ def open_source(opening: Opening, current: CurrentFiles, *, whole_transactions: 
         if read is None:
             raise Misuse(f"--follow and --state: {job.source_format} there has no positions to continue from")
         return read(opening)
-    files = open_sources(job.inputs, job.source.shape, job.container, opening.advance, job.limits)
-    changes = read_changes(job, job.source, report.accepted(files), current, report)
+    passes = Passes(opening.advance)
+    files = open_sources(job.inputs, job.source.shape, job.container, passes.read, job.limits)
+    changes = read_changes(job, job.source, report.accepted(files), current, report, passes)
     return SingleReading(changes, whole_transactions)
 
 
@@ -82,11 +83,16 @@ class SingleReading:
 
 
 def read_changes(
-    job: Job, source: Format, sources: Iterable[Source[Any]], current: CurrentFiles, report: Report
+    job: Job,
+    source: Format,
+    sources: Iterable[Source[Any]],
+    current: CurrentFiles,
+    report: Report,
+    passes: Passes = UNREPORTED,
 ) -> Iterator[Change]:
     """Yield the changes of the sources: folded where they are log rows, else as the format reads them."""
     if source.folded:
-        for event in pick_up(job, current, report).events(sources):
+        for event in pick_up(job, current, report, passes=passes).events(sources):
             yield event.change
     else:
         stream = job.settings(StreamSettings)
@@ -105,14 +111,18 @@ def published_changes(
 
 
 def pick_up(
-    job: Job, current: CurrentFiles, report: Report, on_outcome: OnOutcome = lambda entry, outcome: None
+    job: Job,
+    current: CurrentFiles,
+    report: Report,
+    on_outcome: OnOutcome = lambda entry, outcome: None,
+    passes: Passes = UNREPORTED,
 ) -> Pickup:
     """Return the pick-up of a job's log rows, and report the present if it is not set."""
     rules, now, clock = job.settings(Rules), job.options.get("now"), job.complete_options["now"]
     if sentence := assumed_present(rules, now, job.clock or clock):
         report.inform(sentence)
     present = present_of(rules, now, clock)
-    return Pickup(job.tables, rules, current, clock, present, report.refuse, on_outcome)
+    return Pickup(job.tables, rules, current, clock, present, report.refuse, on_outcome, passes=passes)
 
 
 # --- what becomes of each record

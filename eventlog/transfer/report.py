@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import IO, Any
 
 from eventlog.core.change import ABSENT, Change, Op
-from eventlog.core.errors import EventlogError, NotExpressible, Refused, Stopped
+from eventlog.core.errors import BadFile, EventlogError, Misuse, NotExpressible, Refused, Stopped
 from eventlog.core.formats import Format
 from eventlog.core.publish_lists import column_filter
 from eventlog.core.tables import Table, Tables
@@ -34,7 +34,9 @@ class Report:
         strict: bool = False,
         inform: Callable[[str], None] = LOGGER.warning,
     ) -> None:
-        self.refused = 0
+        self.changes = 0  # that were converted
+        self.refused = 0  # bad files included
+        self.bad_files = 0
         self._show = show
         self._rejects = rejects
         self._strict = strict
@@ -48,10 +50,11 @@ class Report:
         if not refused.fault:
             return
         self.refused += 1
+        self.bad_files += isinstance(refused, BadFile)
         if self._rejects is not None and refused.raw is not None:
             self._rejects.write(refused.raw)
         if self._strict:
-            raise Stopped
+            raise Misuse("stopped at the first bad file") if isinstance(refused, BadFile) else Stopped
 
     def report_keyless(self, changes: Iterable[Change], target: Format) -> Iterable[Change]:
         """Return the changes, and report each table whose key no source describes."""
@@ -74,16 +77,30 @@ class Report:
                 os.fsync(self._rejects.fileno())
 
     def write(self, records: Iterable[Any], output: Output) -> int:
-        """Write the records that were not refused, and return how many there were."""
+        """Write the records of changes that were not refused, and return how many there were."""
         count = 0
-        for record in self.accepted(records):
+        for record in records:
+            if isinstance(record, Refused):
+                self.refuse_change(record)
+                continue
             try:
                 output.write(record)
             except NotExpressible as fault:
-                self.refuse(Refused(record.sheet.name, str(fault)))
+                self.refuse_change(Refused(record.sheet.name, str(fault)))
             else:
                 count += 1
         return count
+
+    def refuse_change(self, refused: Refused) -> None:
+        """Report a change that was counted and could not be written."""
+        self.changes -= refused.fault
+        self.refuse(refused)
+
+    def count(self, changes: Iterable[Change]) -> Iterator[Change]:
+        """Yield the changes, and count them."""
+        for change in changes:
+            self.changes += 1
+            yield change
 
     def accepted(self, records: Iterable[Any]) -> Iterator[Any]:
         """Yield the records that were not refused."""
@@ -99,13 +116,13 @@ def _without_key(change: Change) -> str:
         words = f"row images of {change.table} could not be decoded: their changes are written without a key"
         if change.fact("tabnum_src") is None:
             return words
-        return f"{words}; state a record layout that fits them in a tables file (--tables)"
+        return f"{words}; state a record layout that fits them in a tables file"
     values = [
         side for field in change.fields for side in field[1:] if side is not ABSENT and side is not None
     ]
     texts = " and its values are texts" if values and all(isinstance(side, str) for side in values) else ""
     words = f"no source describes the key of {change.table}: its changes are written without one{texts}"
-    return f"{words}; state its key and types in a tables file (--tables)"
+    return f"{words}; state its key and types in a tables file"
 
 
 Prepare = Callable[[Iterable[Change]], Iterable[Change]]
@@ -124,9 +141,9 @@ def before_writing(job: Job, tables: Tables, report: Report, current: CurrentFil
 
     def prepare(changes: Iterable[Change]) -> Iterable[Change]:
         published = report.report_keyless(filter_columns(changes), target)
-        if not job.expand_truncate:
-            return published
-        return report.accepted(expand_truncates(published, tables, current))
+        if job.expand_truncate:
+            published = report.accepted(expand_truncates(published, tables, current))
+        return report.count(published)
 
     return prepare
 

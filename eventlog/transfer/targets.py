@@ -93,7 +93,7 @@ class AtPlace:
     def write(self, deliveries: Iterator[Delivery]) -> None:
         """Write all changes."""
         for refused in self._write(_changes(deliveries), self._job):
-            self._report.refuse(refused)
+            self._report.refuse_change(refused)
 
 
 def _changes(deliveries: Iterator[Delivery]) -> Iterator[Change]:

@@ -31,13 +31,26 @@ BAD = "x,4,usr,idu=1,,,\n"
 def test_data_goes_to_standard_output_and_talk_to_standard_error(tmp_path: Path) -> None:
     done = run(tmp_path, *CONVERT, stdin=HEADER + GOOD + BAD)
     assert done.stdout.count("\n") == 1
-    assert done.stderr == "-:3: record_id is 'x', not an integer\neventlog: 1 bad record was left out\n"
+    assert done.stderr == (
+        "-:3: record_id is 'x', not an integer\n"
+        "eventlog: 1 change was converted\n"
+        "eventlog: 1 bad record was left out\n"
+    )
     assert done.code == 1
 
 
-def test_done_is_zero_and_silent(tmp_path: Path) -> None:
+def test_done_is_zero_and_a_line_of_counts(tmp_path: Path) -> None:
     done = run(tmp_path, *CONVERT, stdin=HEADER + GOOD)
-    assert (done.code, done.stderr) == (0, "")
+    assert (done.code, done.stderr) == (0, "eventlog: 1 change was converted\n")
+
+
+def test_a_change_that_could_not_be_written_is_not_counted(tmp_path: Path) -> None:
+    lines = '{"op":"delete","table":"usr","key":{"idu":1}}\n{"op":"truncate","table":"usr"}\n'
+    done = run(tmp_path, "convert", "--from", "changes", "--to", "xds", stdin=lines)
+    assert done.stderr.splitlines()[-2:] == [
+        "eventlog: 1 change was converted",
+        "eventlog: 1 bad record was left out",
+    ]
 
 
 def test_bad_records_are_kept_as_they_came(tmp_path: Path) -> None:
@@ -80,8 +93,10 @@ def test_a_setting_comes_from_the_flag_then_from_the_environment(tmp_path: Path)
 def test_a_faulty_tables_file_is_reported_in_one_line(tmp_path: Path) -> None:
     (tmp_path / "bad.toml").write_text("[tables.a]\nkeys = []\n")
     done = run(tmp_path, "convert", "--from", "log", "--to", "xds", "--tables", "bad.toml")
-    assert done.code == 1
-    assert done.stderr.startswith("eventlog: tables file: bad.toml: tables.a: unknown entry 'keys'")
+    assert done.code == 2
+    assert done.stderr.startswith(
+        "eventlog: tables file (--tables FILE): bad.toml: tables.a: unknown entry 'keys'"
+    )
 
 
 def test_help_all_explains_every_setting_with_its_default(tmp_path: Path) -> None:
@@ -119,7 +134,7 @@ def test_explain_tells_json_lines_and_filters(tmp_path: Path) -> None:
 def test_a_folder_takes_a_file_for_each_sheet(tmp_path: Path) -> None:
     (tmp_path / "c.jsonl").write_text('{"op":"delete","schema":null,"table":"usr","key":{"idu":1}}\n')
     done = run(tmp_path, "convert", "--from", "changes", "--to", "log", "-o", "out/", "c.jsonl")
-    assert (done.code, done.stderr) == (0, "")
+    assert (done.code, done.stderr) == (0, "eventlog: 1 change was converted\n")
     assert (tmp_path / "out" / "eventlog.csv").read_text().count("\n") == 2
 
 
@@ -158,11 +173,13 @@ def test_a_table_that_no_source_describes_is_reported_once(tmp_path: Path) -> No
     assert done.code == 0
     assert [json.loads(line)["key"] for line in done.stdout.splitlines()] == [{}] * 4
     without = "its changes are written without one and its values are texts"
-    assert sorted(line.partition(";")[0] for line in done.stderr.splitlines()) == [
+    *lines, counted = done.stderr.splitlines()
+    assert counted == "eventlog: 4 changes were converted"
+    assert sorted(line.partition(";")[0] for line in lines) == [
         f"eventlog: no source describes the key of {table}: {without}" for table in ("dept", "usr")
     ]
     described = run(tmp_path, *words[:4], "--tables", "usr.toml")
-    assert (described.code, described.stderr) == (0, "")
+    assert (described.code, described.stderr) == (0, "eventlog: 2 changes were converted\n")
 
 
 def test_a_key_that_a_raw_image_hides_is_not_asked_for(tmp_path: Path) -> None:
@@ -175,8 +192,8 @@ def test_a_key_that_a_raw_image_hides_is_not_asked_for(tmp_path: Path) -> None:
     raw = run(tmp_path, *words)
     assert raw.stderr == (
         "eventlog: row images of usr could not be decoded: their changes are written without a key; state a "
-        "record layout that fits them in a tables file (--tables)\n"
+        "record layout that fits them in a tables file (--tables FILE)\neventlog: 1 change was converted\n"
     )
     (tmp_path / "queue.toml").write_text(f'{stated}[tables.usr.linter]\ncolumns = {{ idu = "integer" }}\n')
     done = run(tmp_path, *words)
-    assert (json.loads(done.stdout)["key"], done.stderr) == ({"idu": 1}, "")
+    assert (json.loads(done.stdout)["key"], "layout" in done.stderr) == ({"idu": 1}, False)

@@ -43,6 +43,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (here / "deep.toml").write_text("x = " + "[" * 20_000)
     (here / "bom.toml").write_bytes(b'\xef\xbb\xbfurl = "postgresql://127.0.0.1:1/db"\n')
     (here / "digits.toml").write_text("x = " + "9" * 5_000)
+    (here / "siez.toml").write_text("batch-siez = 5\n")
     (here / "colums.toml").write_text('[log.colums]\nstatus = "state"\n')
     (here / "inlog.toml").write_text('[log]\nbatch-size = 5\ncolumns = "status"\n')
     (here / "number.toml").write_text("[log.columns]\nstatus = 5\n")
@@ -85,26 +86,26 @@ REGISTRY = "schema registry"
 SITUATIONS = [
     Situation(f"{CONVERT} ghost.csv", 2, "ghost.csv: no such file"),
     Situation(f"{CONVERT} --as csv folder", 2, "folder is a folder"),
-    Situation(f"{CONVERT} --as csv {UNREADABLE}", 1, "1 bad record was left out"),
-    Situation(f"{CONVERT} junk.parquet", 1, "1 bad record was left out"),
-    Situation(f"{CONVERT} junk.csv.gz", 1, "1 bad record was left out"),
-    Situation(f"{CONVERT} --current usr=cut.csv.gz log.csv", 1, "cut.csv.gz"),
-    Situation(f"{CONVERT} --current usr=junk.parquet log.csv", 1, "junk.parquet"),
+    Situation(f"{CONVERT} --as csv {UNREADABLE}", 2, "Input/output error"),
+    Situation(f"{CONVERT} junk.parquet", 2, "junk.parquet: Parquet magic bytes"),
+    Situation(f"{CONVERT} junk.csv.gz", 2, "1 file could not be read to its end"),
+    Situation(f"{CONVERT} --current usr=cut.csv.gz log.csv", 2, "cut.csv.gz"),
+    Situation(f"{CONVERT} --current usr=junk.parquet log.csv", 2, "junk.parquet"),
     Situation(f"{CONVERT} -o {NOWHERE}/out.xml log.csv", 2, "there is no folder"),
     Situation(f"{CONVERT} -o folder log.csv", 2, "folder is a folder"),
     Situation(f"{CONVERT} --output-as nothing log.csv", 2, "--output-as"),
     Situation(f"{CONVERT} --to changes --output-as messages log.csv", 2, "use jsonl"),
-    Situation(f"{CONVERT} --refused folder log.csv", 1, "folder: Is a directory"),
-    Situation(f"{CONVERT} --refused {NOWHERE}/bad log.csv", 1, NOWHERE),
-    Situation("convert --from log --to xds --tables junk.toml log.csv", 1, "junk.toml: byte 1 is 0x8B"),
+    Situation(f"{CONVERT} --refused folder log.csv", 2, "folder: Is a directory"),
+    Situation(f"{CONVERT} --refused {NOWHERE}/bad log.csv", 2, NOWHERE),
+    Situation("convert --from log --to xds --tables junk.toml log.csv", 2, "junk.toml: byte 1 is 0x8B"),
     Situation(
         "convert --from log --to xds --tables deep.toml log.csv",
-        1,
+        2,
         "deep.toml: maximum recursion",
     ),
     Situation(
         "convert --from log --to xds --tables digits.toml log.csv",
-        1,
+        2,
         "digits.toml: Exceeds the limit",
     ),
     Situation(
@@ -118,13 +119,16 @@ SITUATIONS = [
     Situation(f"{MESSAGES} --schema-registry http://h:99999 message.bin", 2, "is not an address"),
     Situation(f"{MESSAGES} --schema-registry http://jo:se/cret@h message.bin", 2, "is not an address"),
     Situation("convert --from qlik-table --to changes --url nothing usr", 2, "that is no URL"),
+    Situation(
+        "status --url nothing", 2, "a database is named as postgresql://user:password@host:port/database"
+    ),
     Situation("status --url nothing://host/db", 2, "is not a supported database"),
     Situation("status --url postgresql://jo:secret@host:port/db", 2, "that is no URL"),
     Situation("status --url postgresql://jo:se@cret@host/db", 2, "an @ in a user"),
     Situation("status --url postgresql://127.0.0.1:99999/db", 2, "a port is a number"),
     Situation("status --url postgresql+nothing://127.0.0.1/db", 2, "not a supported driver"),
     Situation("status --url postgres://127.0.0.1:1/db", 1, "Connection refused"),
-    Situation("status --url mysql://root@127.0.0.1:1/db", 1, "Connection refused"),
+    Situation("status --url mysql://root@127.0.0.1:1/db", 1, "(port 1)"),
     Situation("status --url mysql://root@127.0.0.1:1/db?nothing=1", 2, "the driver does not take"),
     Situation("status --config junk.toml", 2, "junk.toml"),
     Situation("status --config folder", 2, "folder"),
@@ -132,6 +136,7 @@ SITUATIONS = [
     Situation("status --config deep.toml", 2, "deep.toml: maximum recursion"),
     Situation("status --config digits.toml", 2, "digits.toml: Exceeds the limit"),
     Situation("status --config bom.toml", 1, "Connection refused"),
+    Situation("status --config siez.toml", 2, "there is no such setting; did you mean batch-size?"),
     Situation("status --config colums.toml", 2, "[log] colums: there is no such setting"),
     Situation("status --config inlog.toml", 2, "[log] batch-size: there is no such setting"),
     Situation("status --config inlog.toml", 2, "inlog.toml: [log]: `columns` must be a table"),
@@ -156,36 +161,36 @@ SITUATIONS = [
         {"EVENTLOG_HTTP_TOKEN": "secret\nX-Evil: secret"},
     ),
     Situation(f"{DELIVER} --sink command --command 'never", 2, "command"),
-    Situation(f"{DELIVER} --sink files --files-folder docs.xml", 1, "docs.xml cannot be written"),
+    Situation(f"{DELIVER} --sink files --files-folder docs.xml", 2, "docs.xml cannot be written"),
     Situation("deliver docs.xml --memory folder --sink stdout", 2, "folder is no regular file"),
     Situation("deliver docs.xml --memory /dev/zero --sink stdout", 2, "/dev/zero is no regular file"),
     Situation("deliver docs.xml --memory ghost/memory --sink stdout", 2, "there is no folder ghost"),
     Situation("deliver /dev/zero --memory memory --sink stdout", 2, "/dev/zero is no regular file"),
-    Situation("convert --to changes cut.xml.gz", 1, "cut.xml.gz: the rest of the file cannot be read"),
-    Situation(f"{CONVERT} packed.csv", 1, "packed.csv: this is packed with gzip"),
-    Situation(f"{CONVERT} zstd.csv", 1, "zstd.csv: this is packed with Zstandard"),
-    Situation(f"{CONVERT} utf16.csv", 1, "utf16.csv: this is UTF-16"),
-    Situation(f"{CONVERT} utf16le.csv", 1, "utf16le.csv: this is UTF-16"),
+    Situation("convert --to changes cut.xml.gz", 2, "cut.xml.gz: the rest of the file cannot be read"),
+    Situation(f"{CONVERT} packed.csv", 2, "packed.csv: this is packed with gzip"),
+    Situation(f"{CONVERT} zstd.csv", 2, "zstd.csv: this is packed with Zstandard"),
+    Situation(f"{CONVERT} utf16.csv", 2, "utf16.csv: this is UTF-16"),
+    Situation(f"{CONVERT} utf16le.csv", 2, "utf16le.csv: this is UTF-16"),
     Situation("convert --from changes --to xds utf16.jsonl", 1, "utf16.jsonl:1: this is UTF-16"),
-    Situation(f"{CONVERT} semicolons.csv", 1, "name the delimiter with --csv-delimiter ';'"),
+    Situation(f"{CONVERT} semicolons.csv", 2, "name the delimiter with --csv-delimiter ';'"),
     Situation(
-        f"{CONVERT} log.csv --current usr=semicolons.csv", 1, "name the delimiter with --csv-delimiter ';'"
+        f"{CONVERT} log.csv --current usr=semicolons.csv", 2, "name the delimiter with --csv-delimiter ';'"
     ),
-    Situation(f"{CONVERT} nothing.jsonl", 1, "it has none: it is empty"),
-    Situation("convert --from qlik-table --to changes nothing.jsonl", 1, "has no columns: it is empty"),
-    Situation(f"{CONVERT} wide.csv", 1, "the log lacks the column record_id"),
+    Situation(f"{CONVERT} nothing.jsonl", 2, "it has none: it is empty"),
+    Situation("convert --from qlik-table --to changes nothing.jsonl", 2, "has no columns: it is empty"),
+    Situation(f"{CONVERT} wide.csv", 2, "the log lacks the column record_id"),
     Situation(f"{CONVERT} log.csv --max-changes {'9' * 5000}", 2, "is not a whole number"),
     Situation(f"{CONVERT} log.csv --log-name \x01", 2, "--log-name': character U+0001"),
     Situation(f"{CONVERT} log.csv --status new", 2, "--status': 'new' is not one letter"),
     Situation(f"{CONVERT} log.csv --now never", 2, "--now': 'never' is not a time"),
     Situation(f"{STREAM} log.csv --state /dev/zero", 2, "/dev/zero is no regular file"),
     Situation(f"{STREAM} log.csv --state ghost/state", 2, "there is no folder ghost"),
-    Situation("receive --port 0 --host=", 1, "the address is empty"),
+    Situation("receive --port 0 --host=", 2, "the address is empty"),
     Situation(f"{NO_DATABASE} --monitor-port 65535 --monitor-host=", 2, "the address is empty"),
-    Situation("receive --port 0 --file folder/nothing/received.sqlite", 1, "received.sqlite"),
-    Situation("import-config junk", 1, "junk is no exported configuration"),
-    Situation(f"import-config {UNREADABLE}", 1, "Input/output error"),
-    Situation("explain --from log --tables junk.toml log.csv", 1, "junk.toml: byte 1"),
+    Situation("receive --port 0 --file folder/nothing/received.sqlite", 2, "received.sqlite"),
+    Situation("import-config junk", 2, "junk is no exported configuration"),
+    Situation(f"import-config {UNREADABLE}", 2, "Input/output error"),
+    Situation("explain --from log --tables junk.toml log.csv", 2, "junk.toml: byte 1"),
 ]
 
 

@@ -48,6 +48,7 @@ def shell(tmp_path: Path) -> Shell:
         ("at https://host/a?code=hunter2&x=1: refused", "at https://host/a?***: refused"),
         ("('https://host/a?sig=hunter2')", "('https://host/a?***')"),
         ("api_key=hunter2", "api_key=***"),
+        ("named as postgresql://user:password@host:port/db", "named as postgresql://user:password@host:port/db"),
         ("https://host/a, mail jo@host", "https://host/a, mail jo@host"),
         ("", ""),
     ],

@@ -125,6 +125,15 @@ def test_it_publishes_what_comes_and_stops_when_reported(world: World, arrivals:
     assert world.counts() == {"S": 2}
 
 
+def test_a_receiver_that_is_away_is_named_with_its_port_and_the_next_try(
+    world: World, arrivals: Arrivals, caplog: pytest.LogCaptureFixture
+) -> None:
+    world.write(key(1, event_type=4))
+    with running(world, arrivals, sink="http", http_url="http://127.0.0.1:1/"):
+        until(lambda: "no answer" in caplog.text)
+    assert "no answer: 127.0.0.1:1: [Errno 111] Connection refused; next try in 0.5 s" in caplog.text
+
+
 def test_the_receivers_state_follows_its_last_answer(world: World, arrivals: Arrivals) -> None:
     """Show the state within a cycle too: the page, `status` and the metric do not wait for its end."""
     refusing, seen = threading.Event(), []

@@ -9,6 +9,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from eventlog.cli import cli
+from eventlog.publisher.open_log import Denied
 from eventlog.sql.schema import migrate
 from tests.publisher.world import World, key
 
@@ -39,6 +40,16 @@ def run(world: World, role: str, *options: str) -> Result:
     url = world.engine.url.set(username=role, password="x").render_as_string(hide_password=False)
     arguments = ["run", "--once", "--url", url, "--sync-tables", "usr", *options]
     return CliRunner().invoke(cli, arguments)
+
+
+def test_who_lacks_a_right_learns_what_prints_it(world: World, publisher: str) -> None:
+    world.change(f"revoke select on eventlog_state from {publisher}")
+    done = run(world, publisher)
+    assert isinstance(done.exception, Denied)
+    assert "permission denied" in str(done.exception)
+    assert str(done.exception).endswith(
+        "`eventlog install --sql --grants ROLE` prints the rights of a publisher"
+    )
 
 
 def test_a_row_that_is_hidden_is_refused_and_not_taken_for_gone(world: World, publisher: str) -> None:

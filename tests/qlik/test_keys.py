@@ -226,7 +226,7 @@ def test_avro_in_a_file_is_read_back_as_it_stands(shell: Shell, name: str) -> No
     back = ("convert", "--from", "qlik-message", "--to", "changes")
     assert shell.run(*to, "-o", name, "in.jsonl").code == 0
     done = shell.run(*back, name)
-    assert (done.code, done.stderr) == (0, "")
+    assert (done.code, done.stderr) == (0, "eventlog: 2 changes were converted\n")
     piped = shell.run(*back, "-", stdin=shell.run(*to, "in.jsonl").stdout)
     for text in (done.stdout, piped.stdout):
         assert [json.loads(line)["key"] for line in text.splitlines()] == [{"idu": 1}, {"idu": 2}]

@@ -81,7 +81,7 @@ def test_a_port_that_is_taken_is_said_so(tmp_path: Path) -> None:
             text=True,
             timeout=60,
         )
-    assert done.returncode == 1
+    assert done.returncode == 2
     assert f"nothing can be received at 127.0.0.1, port {port}" in done.stderr
 
 
@@ -95,6 +95,6 @@ def test_a_file_that_is_no_archive_is_said_so(tmp_path: Path) -> None:
         text=True,
         timeout=60,
     )
-    assert done.returncode == 1
+    assert done.returncode == 2
     assert "notes.txt cannot keep documents" in done.stderr
     assert (tmp_path / "notes.txt").read_text().startswith("my notes")

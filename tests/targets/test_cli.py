@@ -213,7 +213,7 @@ def test_a_table_that_no_source_describes_has_the_types_of_its_values_and_is_rep
     assert (done.code, done.stderr.splitlines()) == (
         0,
         [
-            f"{guess} precision, zip text (a tables file states others)",
+            f"{guess} precision, zip text; a tables file (--tables FILE) states others",
             "eventlog: 1 inserted, 0 updated, 0 deleted",
         ],
     )

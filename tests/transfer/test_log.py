@@ -7,6 +7,7 @@ import decimal
 import gzip
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow
@@ -515,3 +516,18 @@ def test_base64_of_any_bytes_passes(tmp_path: Path) -> None:
     photo = base64.b64encode(bytes(range(256))).decode()
     text, refused = run_convert(tmp_path, "log", "xds", f"{HEADER}1,1,usr,idu=1,photo,,{photo}\n")
     assert (photo in text, refused) == (True, [])
+
+
+@pytest.mark.parametrize("target", ["xds", "changes"])  # by column, and row by row
+def test_all_is_reported_only_when_it_is_written(target: str, tmp_path: Path) -> None:
+    """Report what was read three times: as rows are read, folded and written."""
+    log, out = tmp_path / "log.csv", tmp_path / "out"
+    log.write_text(HEADER + "".join(f"{n},4,usr,idu={n},,,\n" for n in range(1, 5001)))
+    job = Job("log", target, (str(log),), str(out), output_container=None, tables=TABLES)
+    if target == "changes":
+        job = replace(job, output_container="jsonl")
+    sizes: list[int] = []
+    report = Report(lambda refused: None)
+    convert(job, report, CLOCK, sizes.append)
+    assert (sum(sizes), report.changes) == (job.passes * log.stat().st_size, 5000)
+    assert len(sizes) >= job.passes == 3

@@ -150,7 +150,7 @@ def limited(shell: Shell, *words: str) -> str:
         check=False,
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 12, 1 << 12)),
     )
-    assert done.returncode == 1
+    assert done.returncode == 2
     return done.stderr.replace(os.path.realpath(shell.folder), "HERE")
 
 

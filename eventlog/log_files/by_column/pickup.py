@@ -17,11 +17,11 @@ from eventlog.columnar.packing import documents
 from eventlog.columnar.vectors import Ints
 from eventlog.core import tablekey
 from eventlog.core.entry import Entry
-from eventlog.core.errors import EventlogError, Refused
+from eventlog.core.errors import BadFile, EventlogError, Refused
 from eventlog.core.formats import Row, Shape, Source
 from eventlog.core.tables import Table, Tables
 from eventlog.files.arrow_stores import SortedBatches
-from eventlog.files.inputs import Advance, open_input, open_sources, stem_of
+from eventlog.files.inputs import Advance, Passes, open_input, open_sources, stem_of
 from eventlog.files.limits import LIMITS, Limits
 from eventlog.fold import CurrentRow, Fate, Rules, query_key
 from eventlog.fold.understand import why_unknown
@@ -148,6 +148,7 @@ class BulkPickup:
         self._limits = limits
         self._memory = memory
         self._objects = 0  # of all events
+        self.written = 0  # events that were written
         self._engine = Engine(
             tables,
             rules,
@@ -158,18 +159,23 @@ class BulkPickup:
         )
 
     def documents(self, inputs: Sequence[tuple[str, str]], advance: Advance) -> Iterator[bytes | Refused]:
-        """Yield the documents of all rows of these files; each file has a named container."""
+        """Yield the documents of all rows of these files; each file has a named container.
+
+        The bytes of the files are reported three times: rows are read, folded and written.
+        """
         with ExitStack() as stack:
             written_events = stack.enter_context(closing(SortedBatches(_EVENTS)))
             ids = stack.enter_context(closing(RecordIds()))
             spool = stack.enter_context(closing(RowSpool(self._tables, self._memory)))
             refusals = Refusals(inputs, self._limits)
+            passes, count = Passes(advance), 0
             for number, (name, container) in enumerate(inputs):
-                for rows in self._rows(number, name, container, advance, refusals):
+                for rows in self._rows(number, name, container, passes.read, refusals):
                     ids.add(rows.column("record_id").to_numpy())
                     spool.add(rows)
+                    count += rows.num_rows
             repeated = ids.repeated()
-            for rows in spool.batches():
+            for rows in passes.over(spool.batches(), count, len):
                 rows = _unique(rows, *repeated, refusals)
                 rows = rows.filter(pc.not_equal(rows.column("event_type"), TAKES_NO_PART))
                 events = self._fold(rows, written_events, refusals)
@@ -178,7 +184,7 @@ class BulkPickup:
                 self._refused(Refused(column[0], why_unknown(column), fault=False))
             for refused in refusals.records():
                 self._refused(refused)
-            yield from self._packed(written_events.in_order())
+            yield from self._packed(passes.over(written_events.in_order(), self.written, len))
 
     def _rows(
         self, number: int, name: str, container: str, advance: Advance, refusals: Refusals
@@ -200,9 +206,9 @@ class BulkPickup:
                         source = Source(name, stem_of(name), columns, rows)
                         yield checker.by_column(self._entries(source))
             except EventlogError as fault:
-                self._refused(Refused(name, str(fault).removeprefix(f"{name}: ")))
+                self._refused(BadFile(name, str(fault).removeprefix(f"{name}: ")))
             except (OSError, EOFError, zlib.error) as fault:
-                self._refused(Refused(name, f"the rest of the file cannot be read: {fault}"))
+                self._refused(BadFile(name, f"the rest of the file cannot be read: {fault}"))
 
     def _entries(self, source: Source[Row]) -> Iterator[tuple[int, Entry]]:
         """Yield the entries of rows that were read one by one."""
@@ -229,6 +235,7 @@ class BulkPickup:
         self._objects += 1 + int(events.objects.max(initial=-1))
         written = [ids[events.places], numbers, events.texts.cast(pa.large_string())]
         written_events.add(pa.record_batch(written, schema=_EVENTS))
+        self.written += len(events.texts)
         wrong = {
             row: outcome.reason for row, outcome in events.reasons.items() if outcome.fate is Fate.REFUSED
         }

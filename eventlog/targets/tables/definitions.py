@@ -206,4 +206,4 @@ def _joined(first_spec: Spec, second_spec: Spec) -> Spec:
 def guessed_types(table: str, guesses: str) -> str:
     """Return the sentence that reports columns with types that follow their values."""
     first = f"{table} takes columns with types that follow their first values"
-    return f"{first}: {guesses} (a tables file states others)"
+    return f"{first}: {guesses}; a tables file states others"

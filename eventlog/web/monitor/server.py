@@ -84,7 +84,8 @@ def serving(settings: MonitorSettings, monitor: Monitor, board: Board | None = N
     try:
         server = PageServer(settings.monitor_host, settings.monitor_port, answer, share=CLIENTS // 2)
     except OSError as fault:
-        raise Misuse(f"monitor-port {settings.monitor_port}: {fault.strerror}") from fault
+        host, port = settings.monitor_host, settings.monitor_port
+        raise Misuse(f"{host}, port {port} (the setting monitor-port): {fault.strerror}") from fault
     ended = threading.Event()
     threads = [
         threading.Thread(target=server.serve_forever, args=(0.1,), daemon=True),

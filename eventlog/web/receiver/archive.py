@@ -8,14 +8,14 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from eventlog.core.errors import EventlogError
+from eventlog.core.errors import Misuse
 from eventlog.web.receiver.incoming import Incoming, ReceivedEvent
 
 PAGE = 50
 KEEP = 100_000  # documents; older ones make room
 
 
-class ArchiveFailed(EventlogError):
+class ArchiveFailed(Misuse):
     """{0} cannot keep documents: {1}; name another file with --file"""
 
 

@@ -8,11 +8,14 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from lxml import etree
 
+from eventlog.web.receiver.archive import Archive
+from eventlog.web.receiver.incoming import read
 from tests.chaos.tracked import CALM, TrackedTable
 from tests.proofs.replica import Replica
 from tests.proofs.rig import events_of, first_row, last_row
@@ -172,8 +175,8 @@ class Witness(Replica):
 class Moody:
     """A moody receiver: it mostly answers well; sometimes it refuses, fails, hangs up, is silent or down."""
 
-    def __init__(self, witness: Witness, dice: random.Random, errors: float) -> None:
-        self._witness, self._dice = witness, dice
+    def __init__(self, witness: Witness, dice: random.Random, errors: float, received: Archive) -> None:
+        self._witness, self._dice, self._received = witness, dice, received
         self._moods = MOODS | {"error": errors}
         self._lock = threading.Lock()
         self.answers: Counter[str] = Counter()
@@ -191,7 +194,15 @@ class Moody:
             taken, reported = self._judge(mood, events_of(handler.document))
             for event in taken:
                 self._witness.take(event)
-        statuses = "".join(f'<status level="{mood}" event-id="{name}"/>' for name in reported)
+            statuses = "".join(f'<status level="{mood}" event-id="{name}"/>' for name in reported)
+            if taken or reported:
+                reply = f"<nds><output>{statuses}</output></nds>".encode() if reported else b""
+                keep(
+                    self._received,
+                    handler.document.encode(),
+                    "success" if mood.startswith("well") else "",
+                    reply,
+                )
         {
             "500": lambda: handler.reply(b"", status=500),
             "down": lambda: handler.reply(b"", status=503),
@@ -214,6 +225,11 @@ class Moody:
         if mood in ("500", "down") or (not mood.startswith("well") and self._dice.random() < 0.5):
             return [], []
         return events, []  # without an answer the publisher cannot know it
+
+
+def keep(received: Archive, document: bytes, level: str, reply: bytes = b"") -> None:
+    """Keep a document that was taken, with its answer, for the audit at the end."""
+    received.keep(datetime.now(UTC).isoformat(), document, read(document), level, reply)
 
 
 def object_of(event: Any) -> str:

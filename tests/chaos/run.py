@@ -11,6 +11,7 @@ publishers compare, a refused event is made up for.
 
 from __future__ import annotations
 
+import json
 import random
 import re
 import subprocess
@@ -27,9 +28,10 @@ from eventlog.core.errors import EventlogError
 from eventlog.operate.redriving import redrive
 from eventlog.sql.log.store import Store
 from eventlog.sql.log.upkeep import FailureFilter
+from eventlog.web.receiver.archive import Archive
 from tests.chaos.audit import Audit
 from tests.chaos.commands import Commands
-from tests.chaos.receiver import Holes, Moody, Witness, object_of
+from tests.chaos.receiver import Holes, Moody, Witness, keep, object_of
 from tests.chaos.targets import rows_of
 from tests.chaos.tracked import (
     COMPARE,
@@ -92,7 +94,8 @@ class Chaos:
         self._audit = Audit(self._rig.engine, self._rig.log)
         self._holes = Holes()
         self._witness = Witness(self._holes, folder / "taken", self._table)
-        self._moody = Moody(self._witness, random.Random(seed + 1), self._table.errors)
+        self._received = Archive(folder / "received", keep=1 << 40)
+        self._moody = Moody(self._witness, random.Random(seed + 1), self._table.errors, self._received)
         self._arrivals = Arrivals()
         self._arrivals.behave = self._moody
         settings = {"EVENTLOG_DELETE_FROM_LOG": str(mode == "delete"), **self._table.settings}
@@ -153,6 +156,7 @@ class Chaos:
         self._stop_applying()
         self._rig.close()
         self._arrivals.close()
+        self._received.close()
 
     @property
     def _troubles(self) -> list[Callable[[], None]]:
@@ -265,6 +269,7 @@ class Chaos:
         in_backlog = set()
         for part in sorted((visible_folder / name / "documents").glob("part-*")):
             for document in part.read_text().splitlines():
+                keep(self._received, document.encode(), "success")
                 for event in events_of(document):
                     self._counts["events by Spark"] += 1
                     self._witness.take(event)
@@ -309,6 +314,7 @@ class Chaos:
         truth = self._rig.rows()
         keys = truth.keys() | self._witness.rows.keys()
         self._faults += self._commands.late
+        self._faults += self._audited()
         holes = {key for key in keys if self._holes.open_at(key)}
         second = truth if self._faults else rows_of(self._second)
         self._faults += (
@@ -338,6 +344,16 @@ class Chaos:
         """Return the objects without a hole whose row is not that of the table."""
         keys = sorted(truth.keys() | self._witness.rows.keys() | rows.keys(), key=int)
         return [key for key in keys if rows.get(key) != truth.get(key) and not self._holes.open_at(key)]
+
+    def _audited(self) -> list[str]:
+        """Return what the laws find in the log, what was taken of it, and the table."""
+        words = ("audit", "--delivered", "received", "--state", "--json", "--allow-loopback")
+        if self._commands.run(*words) == 0:
+            return []
+        report = json.loads(self._commands.output().splitlines()[-1])
+        broken = [law for law in report["laws"] if law["breaches"]]
+        reported = [f"{law['promise']}: not {law['breaches']} times, first {law['first']}" for law in broken]
+        return reported or [str(report)]
 
     # --- tools
 

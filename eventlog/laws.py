@@ -10,6 +10,7 @@ from __future__ import annotations
 import enum
 import hashlib
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, combinations
 from typing import NamedTuple
@@ -20,17 +21,10 @@ _EVENT_ID = re.compile(  # of several rows, with a digest of them, or of one; a 
 _LEVEL_OF_LETTER = {"S": "success", "W": "warning", "E": "error", "F": "fatal"}
 _WORST_FIRST = ("fatal", "error", "retry", "", "warning", "success")
 _TAKEN = ("success", "warning")
-OPERATIONS = {  # that rows of a type may become; an insert that was cut goes on as modify
-    1: ("add", "modify"),
-    2: ("modify",),
-    3: ("modify",),
-    4: ("delete",),
-    5: ("add", "modify"),
-    6: ("modify",),
-    7: ("add", "modify"),
-    8: ("modify",),
-}
-_MOST_UNCERTAIN = 12  # rows inside an event; more are not tried in all combinations
+_BOTH, _MODIFY = ("add", "modify"), ("modify",)
+# What rows of each type may become; an insert that was cut goes on as modify.
+OPERATIONS = dict(enumerate((_BOTH, _MODIFY, _MODIFY, ("delete",), _BOTH, _MODIFY, _BOTH, _MODIFY), 1))
+_MOST_UNCERTAIN = 8  # rows inside an event; more are not tried in all combinations
 
 
 class Law(enum.StrEnum):
@@ -42,16 +36,6 @@ class Law(enum.StrEnum):
     IN_ORDER = "the events of an object come in the order of their rows"
     ANSWERED = "a row has the letter of the answer to its document"
     SAME_STATE = "the documents make what the table has"
-
-
-REMEDIES = {
-    Law.ACCOUNTED: "look for the document; if the receiver lacks it, send the present row: eventlog resync",
-    Law.EXPLAINED: "find out who changed the log, or who else sends documents to this receiver",
-    Law.ONE_CONTENT: "compare both documents; eventlog resync sends the present row",
-    Law.IN_ORDER: "compare the object at the receiver with the table; eventlog resync sends the present row",
-    Law.ANSWERED: "find out who changed the status column; only the publisher writes it",
-    Law.SAME_STATE: "look for changes without triggers, or at the receiver; eventlog resync --compare",
-}
 
 
 class AuditedRow(NamedTuple):
@@ -187,7 +171,8 @@ def event_name(log: str, record_ids: Sequence[int]) -> str:
 
 def _rows_of(run: _Run, rows: Sequence[AuditedRow], runs: Container[str]) -> list[AuditedRow] | None:
     """Return the rows that an event's id names; None if the log has no such rows."""
-    between = [row for row in rows if run.first <= row.record_id <= run.last]
+    ends = bisect_left(rows, run.first, key=_id_of), bisect_right(rows, run.last, key=_id_of)
+    between = list(rows[slice(*ends)])
     if run.first == run.last:
         return between or None
     if len(between) < 2:
@@ -203,6 +188,10 @@ def _rows_of(run: _Run, rows: Sequence[AuditedRow], runs: Container[str]) -> lis
         if event_name(log, [row.record_id for row in chosen]) == run.name:
             return chosen
     return None
+
+
+def _id_of(row: AuditedRow) -> int:
+    return row.record_id
 
 
 def _unexplained(name: str, run: _Run, row_by_id: Mapping[int, AuditedRow]) -> Breach:

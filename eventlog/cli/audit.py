@@ -22,7 +22,7 @@ from eventlog.core.settings import declared
 from eventlog.core.tables import Tables
 from eventlog.files.limits import Limits
 from eventlog.fold import Rules
-from eventlog.laws import REMEDIES, Law, events_of_rows
+from eventlog.laws import Law, events_of_rows
 from eventlog.operate.audit import AuditReport, Gathered, judge
 from eventlog.operate.audit_share import AuditedObject
 from eventlog.operate.audit_state import present_rows
@@ -40,6 +40,15 @@ from eventlog.publisher.session import make_reader, read_rules
 from eventlog.publisher.settings import PublisherSettings
 from eventlog.publisher.tables import SourceSettings, readable_of
 from eventlog.xds.settings import XdsSettings
+
+REMEDIES = {
+    Law.ACCOUNTED: "look for the document; if the receiver lacks it, send the present row: eventlog resync",
+    Law.EXPLAINED: "find out who changed the log, or who else sends documents to this receiver",
+    Law.ONE_CONTENT: "compare both documents; eventlog resync sends the present row",
+    Law.IN_ORDER: "compare the object at the receiver with the table; eventlog resync sends the present row",
+    Law.ANSWERED: "find out who changed the status column; only the publisher writes it",
+    Law.SAME_STATE: "look for changes without triggers, or at the receiver; eventlog resync --compare",
+}
 
 _USED = ("driver_user", "allow_loopback", "time_syntax", "delete_from_log")
 # What decides which documents are sent, and how, is seen in the documents.

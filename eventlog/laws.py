@@ -63,6 +63,7 @@ class FieldChange(NamedTuple):
 class Arrival(NamedTuple):
     """An event as the receiver has it."""
 
+    place: int  # in the order of arrival
     where: str  # for people
     event_id: str
     operation: str
@@ -115,11 +116,10 @@ def breaches(
     runs, nameless = _runs(deliveries)
     for delivery in nameless:
         yield Breach(Law.EXPLAINED, name, 0, f"{delivery.where}: {delivery.event_id!r} names no rows")
-    runs_by_row: dict[int, list[_Run]] = {}
-    for run in runs.values():
+    run_by_row: dict[int, _Run] = {}  # the last one, because a redrive may make other events of rows
+    for run in sorted(runs.values(), key=lambda run: run.deliveries[-1].place):
         run_rows = _rows_of(run, rows, runs)
-        for row in run_rows or ():
-            runs_by_row.setdefault(row.record_id, []).append(run)
+        run_by_row.update((row.record_id, run) for row in run_rows or ())
         if run_rows is not None:
             yield from _contents(name, run, run_rows)
             continue
@@ -127,12 +127,11 @@ def breaches(
         if not is_new and not (is_purged and {run.first, run.last} - row_by_id.keys()):
             yield _unexplained(name, run, row_by_id)
     yield from _order(name, runs.values(), row_by_id)
-    for row in rows:
-        fault = _letter_fault(row, runs_by_row.get(row.record_id, []))
-        if fault:
-            yield Breach(Law.ANSWERED, name, row.record_id, fault)
-    if not is_purged:
-        yield from _unaccounted(name, rows, runs_by_row, present)
+    lives = _lives(rows, present)
+    for life in lives:
+        yield from _wrong_letters(name, life, run_by_row)
+        if not is_purged:
+            yield from _unaccounted(name, life, run_by_row)
     if present is not None and not any(_is_unsettled(row) for row in rows):
         yield from _differences(name, deliveries, present)
 
@@ -216,6 +215,8 @@ def _contents(name: str, run: _Run, rows: Sequence[AuditedRow]) -> Iterator[Brea
             words = f"{delivery.where}: {delivery.operation} {delivery.event_id}, of rows of type {types}"
             yield Breach(Law.EXPLAINED, name, run.first, words)
         first = first_by_id.setdefault(delivery.event_id, delivery)
+        if delivery.level in ("error", "fatal"):  # if it is redriven, it is read back
+            del first_by_id[delivery.event_id]
         if first.operation != delivery.operation or (first.content != delivery.content and not is_read_back):
             words = f"{delivery.event_id} has another content in {delivery.where} than in {first.where}"
             yield Breach(Law.ONE_CONTENT, name, run.first, words)
@@ -242,52 +243,64 @@ def _order(name: str, runs: Iterable[_Run], row_by_id: Mapping[int, AuditedRow])
             highest = run
 
 
-def _letter_fault(row: AuditedRow, runs: Sequence[_Run]) -> str:
-    """Return why a row's letter does not fit the last answers to its documents; empty if it does."""
-    last_by_id = {delivery.event_id: delivery for run in runs for delivery in run.deliveries}
-    if not last_by_id or row.reason is not None:
-        return ""
-    worst = min(last_by_id.values(), key=lambda delivery: _WORST_FIRST.index(delivery.level))
-    place = f"{worst.where} ({worst.event_id})"
-    if row.letter == "N":
-        is_open = row.is_remembered or worst.level not in _LEVEL_OF_LETTER.values()
-        is_late = any(delivery.is_late for delivery in last_by_id.values())
-        return "" if is_open or is_late else f"it is N, and was answered {worst.level} in {place}"
-    if row.letter in _LEVEL_OF_LETTER and _LEVEL_OF_LETTER[row.letter] != worst.level:
-        return f"it is {row.letter}, and was answered {worst.level or 'nothing'} in {place}"
-    return ""
+class _Life(NamedTuple):
+    """The rows of an object up to a delete."""
+
+    rows: Sequence[AuditedRow]
+    is_gone: bool  # the object was deleted after it, or is not in the table
+
+    @property
+    def reading(self) -> Sequence[AuditedRow]:
+        """Return the rows that are read back."""
+        return [row for row in self.rows if row.event_type > 4]
 
 
-def _unaccounted(
-    name: str,
-    rows: Sequence[AuditedRow],
-    runs_by_row: Mapping[int, Sequence[_Run]],
-    present: Present | None,
-) -> Iterator[Breach]:
-    """Yield finished rows that have neither a document nor a reason to have none."""
+def _lives(rows: Iterable[AuditedRow], present: Present | None) -> list[_Life]:
+    """Return the lives of an object, in their order."""
     lives: list[list[AuditedRow]] = [[]]
     for row in rows:
         lives[-1].append(row)
         if row.event_type == 4 and not row.is_loopback:
             lives.append([])
     is_absent = present is not None and present.state is None
-    for life in lives:
-        is_gone = is_absent or life is not lives[-1]
-        reading = [row for row in life if row.event_type > 4]
-        for row in life:
-            if row.record_id in runs_by_row or row.letter not in _LEVEL_OF_LETTER:
-                continue
-            if row.reason is not None or (row.letter == "S" and (row.is_silent or row.is_loopback)):
-                continue
-            if row.letter == "S":
-                readers = [reader for reader in reading if _reads(reader, row)]
-                if is_gone and row.event_type != 4 and (row.event_type > 4 or readers):
-                    continue  # a query-back without effect, and what it swallowed
-                if row.event_type == 1 and any(reader.record_id in runs_by_row for reader in readers):
-                    continue  # a modify of its pick-up read it back
-                words = "it is S, and no document contains it"
-            else:
-                words = f"it is {row.letter}, and the log has no reason for it"
+    return [_Life(life, is_absent or life is not lives[-1]) for life in lives]
+
+
+def _wrong_letters(name: str, life: _Life, run_by_row: Mapping[int, _Run]) -> Iterator[Breach]:
+    """Yield rows whose letters do not fit the last answers to their documents."""
+    for row in life.rows:
+        run = run_by_row.get(row.record_id)
+        if run is None or row.reason is not None or row.letter not in ("N", *_LEVEL_OF_LETTER):
+            continue
+        last_by_id = {delivery.event_id: delivery for delivery in run.deliveries}
+        worst = min(last_by_id.values(), key=lambda delivery: _WORST_FIRST.index(delivery.level))
+        is_open = worst.level not in _LEVEL_OF_LETTER.values()
+        if row.letter == "N":
+            fits = row.is_remembered or is_open or any(late.is_late for late in run.deliveries)
+        elif is_open and row.letter == "S":  # it was to be sent again, and its object was gone by then
+            fits = life.is_gone and any(run.first <= of.record_id <= run.last for of in life.reading)
+        else:
+            fits = _LEVEL_OF_LETTER[row.letter] == worst.level
+        if not fits:
+            answer = f"was answered {worst.level or 'nothing'} in {worst.where} ({worst.event_id})"
+            yield Breach(Law.ANSWERED, name, row.record_id, f"it is {row.letter}, and {answer}")
+
+
+def _unaccounted(name: str, life: _Life, run_by_row: Mapping[int, _Run]) -> Iterator[Breach]:
+    """Yield finished rows that have neither a document nor a reason to have none."""
+    reading = life.reading
+    for row in life.rows:
+        if row.record_id in run_by_row or row.letter not in _LEVEL_OF_LETTER or row.reason is not None:
+            continue
+        if row.letter != "S":
+            words = f"it is {row.letter}, and the log has no reason for it"
+            yield Breach(Law.ACCOUNTED, name, row.record_id, words)
+            continue
+        readers = [reader for reader in reading if _reads(reader, row)]
+        is_without_effect = life.is_gone and row.event_type != 4 and (row.event_type > 4 or readers)
+        is_read_back = row.event_type == 1 and any(reader.record_id in run_by_row for reader in readers)
+        if not (row.is_silent or row.is_loopback or is_without_effect or is_read_back):
+            words = "it is S, and no document contains it"
             yield Breach(Law.ACCOUNTED, name, row.record_id, words)
 
 

@@ -173,5 +173,5 @@ def _audited_rows(rows: pa.RecordBatch) -> list[AuditedRow]:
 
 
 def _deliveries(events: pa.RecordBatch) -> list[Arrival]:
-    names = ("where", "event_id", "operation", "content", "level", "is_late")
+    names = ("place", "where", "event_id", "operation", "content", "level", "is_late")
     return list(map(Arrival, *(events[name].to_pylist() for name in names)))

@@ -44,7 +44,7 @@ def present_of(table: Table | None, table_key: str, text: bytes | None) -> Prese
     way than the row's.
     """
     if text is not None:
-        replayed = replay([Arrival("", _PRESENT, "add", None, changes=field_changes(text))])
+        replayed = replay([Arrival(0, "", _PRESENT, "add", None, changes=field_changes(text))])
         return None if replayed is None else Present(replayed[0])
     if table is None:
         return None

@@ -26,7 +26,7 @@ def row(record_id: int, event_type: int, letter: str = "S", **facts: object) -> 
 
 
 def event(*ids: int, operation: str = "modify", level: str = "success", **facts: object) -> Arrival:
-    plain = Arrival(f"document {ids[0]}", event_name("log", ids), operation, b"content", level)
+    plain = Arrival(0, f"document {ids[0]}", event_name("log", ids), operation, b"content", level)
     return plain._replace(**facts)  # type: ignore[arg-type]
 
 
@@ -35,7 +35,8 @@ def judge(rows: list[AuditedRow], deliveries: list[Arrival], **facts: object) ->
 
 
 def judged(rows: list[AuditedRow], deliveries: list[Arrival], **facts: object) -> list[Breach]:
-    return list(breaches("usr idu=1", rows, deliveries, **facts))  # type: ignore[arg-type]
+    placed = [event._replace(place=place) for place, event in enumerate(deliveries)]
+    return list(breaches("usr idu=1", rows, placed, **facts))  # type: ignore[arg-type]
 
 
 ROWS = [row(1, 1), row(2, 1, column="lname"), row(4, 2), row(7, 4)]
@@ -67,6 +68,18 @@ RIGHT = {
     "a redriven event comes late": (
         [row(1, 6), row(2, 6)],
         [event(1, level="error"), event(2), event(1)],
+    ),
+    "a redrive makes other events of the rows, which are read back": (
+        [row(1, 7), row(2, 7, column="lname")],
+        [event(1, 2, operation="add", level="error"), event(1), event(2)],
+    ),
+    "a redriven insert is a modify under the same event-id": (
+        [row(1, 7)],
+        [event(1, operation="add", level="error"), event(1, content=b"read back")],
+    ),
+    "an object that is gone when its event is sent again": (
+        [row(1, 6), row(2, 4)],
+        [event(1, level=""), event(2, operation="delete")],
     ),
     "rows of an event may have others between them": (
         [row(1, 8), row(2, 1, column="lname"), row(3, 8)],

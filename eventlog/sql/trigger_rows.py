@@ -173,12 +173,12 @@ class TriggerRows:
     def _row(
         self, kind: int, column: Column, old_alias: str | None, new_alias: str | None, when: str
     ) -> TriggerRow:
-        def text(alias: str | None, carried: bool) -> str | None:
-            return self.expressions.text(column, alias, self.dialect.quote) if alias and carried else None
+        def text(alias: str | None) -> str | None:
+            return (
+                self.expressions.text(column, alias, self.dialect.quote) if alias and kind in VALUES else None
+            )
 
-        return TriggerRow(
-            kind, column.name, text(old_alias, kind == 2), text(new_alias, kind in VALUES), when
-        )
+        return TriggerRow(kind, column.name, text(old_alias), text(new_alias), when)
 
     def _missing(self, alias: str, column: Column) -> str:
         return self.expressions.missing.format(x=f"{alias}.{self.dialect.quote(column.name)}")

@@ -138,9 +138,9 @@ KEY = 'SITE="a+b"+IDU=1'
             [Logged(2, KEY, "PHOTO", "qqo=", "u7s="), Logged(2, KEY, "BIO", None, "x")],
         ),
         (
-            Choice(insert=1, update=3, columns=("BIO",)),
-            [Logged(1, KEY, "BIO")],
-            [Logged(3, KEY, "BIO", None, "x")],
+            Choice(insert=1, update=3, columns=("PHOTO",)),
+            [Logged(1, KEY, "PHOTO", None, "qqo=")],
+            [Logged(3, KEY, "PHOTO", "qqo=", "u7s=")],
         ),
     ],
 )

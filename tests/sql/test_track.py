@@ -48,7 +48,7 @@ def test_an_insert(usr: Tracked, insert: int, rows: list[Logged]) -> None:
     [
         (6, Logged(6, "idu=1")),
         (2, Logged(2, "idu=1", "fname", "Jack", "John")),
-        (3, Logged(3, "idu=1", "fname", None, "John")),
+        (3, Logged(3, "idu=1", "fname", "Jack", "John")),
         (8, Logged(8, "idu=1", "fname")),
     ],
 )

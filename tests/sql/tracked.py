@@ -107,7 +107,7 @@ def replay(rows: Iterable[Logged], columns: Iterable[str]) -> dict[str, Texts]:
             continue
         fields = content.setdefault(row.key, dict(empty)) if row.type == 1 else content[row.key]
         assert row.column in empty
-        if row.type == 2:
+        if row.type in (2, 3):
             assert fields[row.column] == row.old_value
         fields[row.column] = row.new_value
     return content

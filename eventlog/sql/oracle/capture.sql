@@ -286,7 +286,7 @@ end;
   begin
     if differ{number}(old_value, new_value) then
       said := said + 1;
-      if event_type = 2 then
+      if event_type in (2, 3) then
         old_text := text{number}(old_value);
       end if;
       if event_type in (1, 2, 3) then

@@ -261,7 +261,7 @@ create or replace package body "INDIRECT"."EVENTLOG$USR$d62fae47db30d497" is
   begin
     if differ1(old_value, new_value) then
       said := said + 1;
-      if event_type = 2 then
+      if event_type in (2, 3) then
         old_text := text1(old_value);
       end if;
       if event_type in (1, 2, 3) then
@@ -290,7 +290,7 @@ create or replace package body "INDIRECT"."EVENTLOG$USR$d62fae47db30d497" is
   begin
     if differ2(old_value, new_value) then
       said := said + 1;
-      if event_type = 2 then
+      if event_type in (2, 3) then
         old_text := text2(old_value);
       end if;
       if event_type in (1, 2, 3) then
@@ -319,7 +319,7 @@ create or replace package body "INDIRECT"."EVENTLOG$USR$d62fae47db30d497" is
   begin
     if differ3(old_value, new_value) then
       said := said + 1;
-      if event_type = 2 then
+      if event_type in (2, 3) then
         old_text := text3(old_value);
       end if;
       if event_type in (1, 2, 3) then
@@ -357,7 +357,7 @@ create or replace trigger "INDIRECT"."EVENTLOG$USR"
 for insert or update on "INDIRECT"."USR"
 compound trigger
   -- eventlog track {"delete": null, "insert": 7, "update": 8, "without": ["bio", "BIO"]}
-  -- of "INDIRECT"."EVENTLOG", through "INDIRECT"."EVENTLOG$USR$d62fae47db30d497" 8832e05f1492fde3
+  -- of "INDIRECT"."EVENTLOG", through "INDIRECT"."EVENTLOG$USR$d62fae47db30d497" 66d4c7ee9c90c92c
   arrived "INDIRECT"."EVENTLOG$USR$d62fae47db30d497".entries; -- rows of new keys, which come after all deletes of the statement
   capturing boolean := "INDIRECT"."EVENTLOG$USR$d62fae47db30d497".capturing;
   old_key varchar2(32767); -- null of an inserted row

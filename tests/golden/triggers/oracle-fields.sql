@@ -266,7 +266,7 @@ create or replace package body "INDIRECT"."EVENTLOG$USR$d62fae47db30d497" is
   begin
     if differ1(old_value, new_value) then
       said := said + 1;
-      if event_type = 2 then
+      if event_type in (2, 3) then
         old_text := text1(old_value);
       end if;
       if event_type in (1, 2, 3) then
@@ -295,7 +295,7 @@ create or replace package body "INDIRECT"."EVENTLOG$USR$d62fae47db30d497" is
   begin
     if differ2(old_value, new_value) then
       said := said + 1;
-      if event_type = 2 then
+      if event_type in (2, 3) then
         old_text := text2(old_value);
       end if;
       if event_type in (1, 2, 3) then
@@ -324,7 +324,7 @@ create or replace package body "INDIRECT"."EVENTLOG$USR$d62fae47db30d497" is
   begin
     if differ3(old_value, new_value) then
       said := said + 1;
-      if event_type = 2 then
+      if event_type in (2, 3) then
         old_text := text3(old_value);
       end if;
       if event_type in (1, 2, 3) then
@@ -353,7 +353,7 @@ create or replace package body "INDIRECT"."EVENTLOG$USR$d62fae47db30d497" is
   begin
     if differ4(old_value, new_value) then
       said := said + 1;
-      if event_type = 2 then
+      if event_type in (2, 3) then
         old_text := text4(old_value);
       end if;
       if event_type in (1, 2, 3) then
@@ -391,7 +391,7 @@ create or replace trigger "INDIRECT"."EVENTLOG$USR"
 for insert or update or delete on "INDIRECT"."USR"
 compound trigger
   -- eventlog track {"children": ["usr_phone.phoneno"], "insert": 1, "update": 2}
-  -- of "INDIRECT"."EVENTLOG", through "INDIRECT"."EVENTLOG$USR$d62fae47db30d497" f9f19f58366f267a
+  -- of "INDIRECT"."EVENTLOG", through "INDIRECT"."EVENTLOG$USR$d62fae47db30d497" 8d3e5fa5e12c0e44
   arrived "INDIRECT"."EVENTLOG$USR$d62fae47db30d497".entries; -- rows of new keys, which come after all deletes of the statement
   capturing boolean := "INDIRECT"."EVENTLOG$USR$d62fae47db30d497".capturing;
   old_key varchar2(32767); -- null of an inserted row
@@ -592,7 +592,7 @@ create or replace package body "INDIRECT"."EVENTLOG$USR_PHONE$USR$7bc7a554a8bd95
   begin
     if differ1(old_value, new_value) then
       said := said + 1;
-      if event_type = 2 then
+      if event_type in (2, 3) then
         old_text := text1(old_value);
       end if;
       if event_type in (1, 2, 3) then
@@ -630,7 +630,7 @@ create or replace trigger "INDIRECT"."EVENTLOG$USR_PHONE$USR"
 for insert or update or delete on "INDIRECT"."USR_PHONE"
 compound trigger
   -- eventlog track {"children": ["usr_phone.phoneno"], "insert": 1, "update": 2}
-  -- of "INDIRECT"."EVENTLOG", through "INDIRECT"."EVENTLOG$USR_PHONE$USR$7bc7a554a8bd9529" a27ddbdea51d8ea2
+  -- of "INDIRECT"."EVENTLOG", through "INDIRECT"."EVENTLOG$USR_PHONE$USR$7bc7a554a8bd9529" 10e9c183d5a6bd1b
   arrived "INDIRECT"."EVENTLOG$USR_PHONE$USR$7bc7a554a8bd9529".entries; -- rows of new keys, which come after all deletes of the statement
   capturing boolean := "INDIRECT"."EVENTLOG$USR_PHONE$USR$7bc7a554a8bd9529".capturing;
   old_key varchar2(32767); -- null of an inserted row

@@ -261,7 +261,8 @@ def _send(
         connection.execute("commit")
     with connection.pipeline():
         connection.execute("begin")
-        remember = "insert into eventlog_batch (batch, epoch, content) values (%s, 1, %s)"
+        columns = "batch, epoch, first_id, last_id, content"
+        remember = f"insert into eventlog_batch ({columns}) values (%s, 1, 1, 1, %s)"
         connection.execute(remember, (batch, "x" * 200 * len(rows)), prepare=True)
         connection.execute("commit")
     now = time.monotonic()
@@ -271,7 +272,8 @@ def _send(
         connection.execute("begin")
         finish = "update eventlog set status = 'S' where record_id = any(%s)"
         connection.execute(finish, ([row[0] for row in rows],), prepare=True)
-        connection.execute("delete from eventlog_batch where batch = %s", (batch,), prepare=True)
+        settle = "update eventlog_batch set settled_at = now() where batch = %s"
+        connection.execute(settle, (batch,), prepare=True)
         connection.execute("commit")
 
 

@@ -28,6 +28,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "preview": ("eventlog preview --pretty",),
     "explain": (
         "eventlog explain",
+        "eventlog explain 4711 4712",
         "eventlog explain --key idu=1",
         "eventlog explain --from log --tables tables.toml log.csv",
     ),
@@ -38,6 +39,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     ),
     "status": ("eventlog status", "eventlog status --json"),
     "errors": ("eventlog errors --table usr", "eventlog errors 17 --document"),
+    "history": ("eventlog history", "eventlog history --json"),
     "redrive": ("eventlog redrive 17", "eventlog redrive --because 'time-out'"),
     "skip": ("eventlog skip 17 --reason 'a test row'",),
     "purge": ("eventlog purge --older-than 30d",),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,7 +19,8 @@ from eventlog.cli.options import SettingsCommand, current_option, read_tables, s
 from eventlog.cli.terminal import Shade, print_sentence, show, with_hints
 from eventlog.core import tablekey
 from eventlog.core.change import Change
-from eventlog.core.errors import Refused
+from eventlog.core.entry import MAX_RECORD_ID
+from eventlog.core.errors import Misuse, Refused
 from eventlog.core.formats import Placed
 from eventlog.core.identity import names_object
 from eventlog.core.plurals import quantity
@@ -110,14 +111,15 @@ def explain_log(
     key: str | None,
     everything: bool,
     print_line: Callable[[str], None],
+    ids: Sequence[int] = (),
 ) -> Iterator[Explained]:
     """Yield the rows of the next cycle, then sentences about the others; with a key every row of that object,
-    with `everything` every pending row.
+    with `everything` every pending row, with ids these rows.
     """
     config = read_all(flags, file)
     with opened(config) as store:
-        yield from explain_store(config, store, table, key, everything=everything)
-        if key is None and not everything:
+        yield from explain_store(config, store, table, key, ids=ids, everything=everything)
+        if key is None and not everything and not ids:
             for sentence in summarise(config, store):
                 print_line(f"{sentence} (row by row with --all)")
 
@@ -125,11 +127,12 @@ def explain_log(
 _LIMITS = tuple(field.name for field in declared(Limits))
 _OF_FILES = ("container", "tables_file", "current", "now", "status", *_LIMITS)
 _OF_A_LOG = ("current", *(field.name for of in (Rules, LogSettings) for field in declared(of)))
+_OF_AN_OBJECT = ("table", "key", "everything")
 _OF_A_DATABASE = ("url", "config_file", "log_table", "everything")
 
 
 @click.command(cls=SettingsCommand, short_help="Explain the outcome of each row of a log")
-@click.argument("inputs", nargs=-1)
+@click.argument("inputs", nargs=-1, metavar="[RECORD_ID | INPUT]...")
 @click.option(
     "--from",
     "source_format",
@@ -172,10 +175,13 @@ def explain(
     as_json: bool,
     **values: Any,
 ) -> None:
-    """Report the fate of each row of INPUTS; without INPUTS of the rows of the configured log.
+    """Report the fate of each row of INPUTS, which are files, or of the rows of the configured log.
 
-    Every row has one outcome: sent (with its event), superseded (by which row), without
+    Of a log it reports the rows with these RECORD_IDs, handled ones too, or without any the rows that are
+    next. Every row has one outcome: sent (with its event), superseded (by which row), without
     effect, `says nothing`, loopback, future, held, beyond the pick-up, refused or not new; and the reason.
+    Of handled rows it is what the log keeps: the event and when it was answered, why it failed, who skipped
+    it and why. A number is a RECORD_ID; a file of such a name is ./17.
 
     For change tables and messages it reports the change in each record, the place of the row before it,
     and what is repeated or refused.
@@ -199,10 +205,18 @@ def explain(
         )
         return
     refuse_flags(("order",), "is of change tables and messages, and what is explained is a log")
+    ids = tuple(int(name) for name in inputs if name.isascii() and name.isdigit())
+    if ids and len(ids) < len(inputs):
+        raise Misuse("name record_ids or files: a file whose name is a number is ./17")
+    if ids and max(ids) > MAX_RECORD_ID:
+        raise Misuse(f"{max(ids)} is no record_id: the highest is {MAX_RECORD_ID}")
     flags = {"url": url, "log_table": log_table} | {n: v for n, v in values.items() if n not in _OF_FILES}
-    if not inputs and configured(flags, config_file):
+    if ids or (not inputs and configured(flags, config_file)):
         refuse_flags(_OF_FILES, "is for files, and what is explained is the log of a database")
-        _print_outcomes(explain_log(flags, config_file, table, key, everything, print_sentence), as_json)
+        if ids:
+            refuse_flags(_OF_AN_OBJECT, "chooses rows, and they are named by their record_ids")
+        explained = explain_log(flags, config_file, table, key, everything, print_sentence, ids)
+        _print_outcomes(explained, as_json)
         return
     refuse_flags(_OF_A_DATABASE, "is for the log of a database, and what is explained are files")
     _explain_files(
@@ -271,6 +285,10 @@ COLOURS = {
     Fate.HELD: "yellow",
     Fate.REFUSED: "red",
     Fate.NOT_NEW: "bright_black",
+    Fate.FAILED: "red",
+    Fate.SKIPPED: "yellow",
+    Fate.FINISHED: "bright_black",
+    Fate.NOT_IN_LOG: "yellow",
     Fate.BEYOND_LIMIT: "yellow",
 }
 

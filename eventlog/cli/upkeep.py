@@ -155,14 +155,12 @@ def skip(
     """Give rows with N, E or F, with all rows of their events, the letter W without publishing them."""
     with opened(read_live(flags, config_file, verbose, log_format)) as store:
         skipped = run_skip(store, ids, reason)
-    wanted_count = len({*ids, *skipped.further_rows})
-    if skipped.rows < wanted_count:
-        print_sentence(f"{skipped.rows} of {wanted_count} rows are skipped")
-    else:
-        print_sentence(f"{quantity(wanted_count, 'row is', 'rows are')} skipped")
+    print_sentence(f"{quantity(skipped.rows, 'row is', 'rows are')} skipped")
     if skipped.further_rows:
         print_sentence(f"of the same events: {', '.join(map(str, skipped.further_rows))}")
-    if skipped.rows < wanted_count:
+    for report in skipped.reports:
+        print_sentence(str(report))
+    if skipped.reports:
         sys.exit(1)
 
 
@@ -184,7 +182,10 @@ def purge(
     log_format: str,
     **flags: Any,
 ) -> None:
-    """Delete rows that are handled and old, a chunk at a time. Their number is kept as a notice."""
+    """Delete rows that are handled and old, a chunk at a time, and the record of their events.
+
+    The number of rows is kept as a notice.
+    """
     statuses = read_letters(letters)
     with opened(read_live(flags, config_file, verbose, log_format)) as store:
         before = read_age(older_than, read_log_status(store, counted=False).now)
@@ -218,8 +219,8 @@ def resume(
     with opened(read_live(flags, config_file, verbose, log_format)) as store:
         if not tables:
             with store.upkeep() as upkeep:
-                upkeep.resume()
-            print_sentence("going on")
+                was_paused = upkeep.resume(getpass.getuser())
+            print_sentence("going on" if was_paused else "the publisher was not paused")
             return
         for table in resume_tables(store, tables, getpass.getuser()):
             print_sentence(f"{table}: the next poll may delete any number of its objects")

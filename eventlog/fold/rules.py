@@ -82,6 +82,10 @@ class Fate(enum.StrEnum):
     HELD = "held"  # an earlier event of its object waits for a retry
     REFUSED = "refused"  # it cannot be understood
     NOT_NEW = "not new"  # its status is not N
+    FAILED = "failed"  # the receiver answered error or fatal
+    SKIPPED = "skipped"  # somebody gave it up
+    FINISHED = "finished"  # its letter is all that the log keeps of it
+    NOT_IN_LOG = "not in the log"
     BEYOND_LIMIT = "beyond the pick-up"  # the limit of the cycle came first
 
 

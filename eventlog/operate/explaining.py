@@ -1,28 +1,42 @@
-"""The fate of each row of a live log: what the next cycle would make of it, or why it is not in it."""
+"""The fate of each row of a live log: what became of it, or what the next cycle would make of it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
+from itertools import chain, islice
 
-from eventlog.core.entry import Cell, Entry, Letter, cell_as_text, read_entry, read_event_time, read_integer
+from eventlog.core.entry import (
+    COLUMNS,
+    Cell,
+    Entry,
+    Letter,
+    cell_as_text,
+    read_entry,
+    read_event_time,
+    read_integer,
+)
 from eventlog.core.errors import EventlogError
 from eventlog.core.identity import longest_value, names_object
 from eventlog.core.plurals import quantity
 from eventlog.fold import Fate, ObjectName, Outcome, Rules
 from eventlog.log_files.by_row import PlacedEntry
+from eventlog.operate.finished import FinishedRows
+from eventlog.publisher.batch_record import RecordedRow, recorded_rows
 from eventlog.publisher.config import Config
 from eventlog.publisher.reading import FoldedPickUp
 from eventlog.publisher.session import make_reader, read_rules
 from eventlog.publisher.settings import PublisherSettings
-from eventlog.sql.log.pending import Cells, PickUpFilter
+from eventlog.sql.log.pending import OBJECT, Cells, PickUpFilter
 from eventlog.sql.log.snapshot import Fates, Snapshot
 from eventlog.sql.log.store import Store
-from eventlog.sql.log.work import WaitingEvent
+from eventlog.sql.log.work import RememberedBatch, WaitingEvent
 
 Explained = tuple[PlacedEntry, Outcome]
 PAGE = 10_000  # pending rows read at a time
+FINISHED_PAGE = 1_000  # rows that are looked up on record at a time
 _EVER = datetime(9999, 1, 1)  # when every retry is due
+_STATUS = COLUMNS.index("status")
 _MOST_WAITING = 100_000  # events that wait for a retry; more are not looked at
 
 
@@ -33,12 +47,13 @@ def explain_store(
     key: str | None = None,
     limit: int | None = None,
     *,
+    ids: Sequence[int] = (),
     everything: bool = False,
 ) -> Iterator[Explained]:
     """Yield the rows of the next cycle with their fates; `table` leaves out those of other tables.
 
-    With a key: every row of that object in the log, finished ones too. With `everything` and no key: every
-    pending row.
+    With ids: these rows, also those that are not in the log. With a key: every row of that object in the
+    log, finished ones too. With `everything`: every pending row.
     """
     choice, reader = config.build(PublisherSettings).choice(limit), make_reader(config, store)
 
@@ -46,20 +61,35 @@ def explain_store(
         """Return whether a row that names this object is to be explained."""
         return names_object(reader.tables, cell_as_text(table_name), cell_as_text(table_key), table, key)
 
+    def is_named(table_name: Cell, table_key: Cell) -> bool:
+        """Return whether one of the pending rows that were asked for is of this object."""
+        return reader.object_of(table_name, table_key) in objects
+
     with store.snapshot() as snapshot:
-        reading = reader.preview(snapshot, choice, None if key is None else is_meant)
-        rules, unread = read_rules(config, store), _unread(snapshot, reading)
-        judge = _Judge(reading, unread, rules, snapshot.now(), _waiting(store), reader.object_of)
-        rows: Iterable[Cells] = ()
-        if key is not None:
+        rows: Iterable[Cells] | None = None
+        if ids:
+            rows = list(snapshot.rows(ids))
+            objects = {reader.object_of(*row[OBJECT]) for row in rows if row[_STATUS] == Letter.NEW}
+        elif key is not None:
             rows = snapshot.rows_about(longest_value(key))
         elif everything:
             rows = _every_pending(snapshot)
-        for row in rows:
-            entry, outcome = judge.of_cells(row)
-            if is_meant(entry.table_name, entry.table_key):
-                yield _placed(entry), outcome
-    if key is None and not everything:
+        about = is_named if ids else None if key is None else is_meant
+        reading = reader.preview(snapshot, choice, about) if not ids or objects else FoldedPickUp()
+        rules, unread = read_rules(config, store), _unread(snapshot, reading)
+        judge = _Judge(reading, unread, rules, snapshot.now(), store, reader.object_of)
+        finished = FinishedRows(store, snapshot, reader)
+        absent = {*ids}
+        for page in _pages(rows or ()):
+            pairs = [judge.of_cells(row) for row in page]
+            absent.difference_update(entry.record_id for entry, _ in pairs)
+            chosen = [pair for pair in pairs if ids or is_meant(pair[0].table_name, pair[0].table_key)]
+            letters = {entry.record_id: entry.status for entry, _ in chosen if entry.status != Letter.NEW}
+            outcomes = finished.outcomes(letters)
+            yield from ((_placed(entry), outcomes.get(entry.record_id, outcome)) for entry, outcome in chosen)
+        for number, outcome in finished.outcomes(dict.fromkeys(sorted(absent), "")).items():
+            yield _placed(Entry(number, "", 0, "", None, "", "")), outcome
+    if rows is None:
         for entry, outcome in judge.next_cycle():
             if is_meant(entry.table_name, entry.table_key):
                 yield _placed(entry), outcome
@@ -108,7 +138,7 @@ class _Judge:
         unread: Iterable[Entry],
         rules: Rules,
         now: str,
-        waiting: Mapping[ObjectName, WaitingEvent],
+        store: Store,
         object_of: Callable[[str, str], ObjectName],
     ) -> None:
         self._outcomes = reading.outcomes
@@ -118,7 +148,8 @@ class _Judge:
         self._objects = {object_of(entry.table_name, entry.table_key) for entry in reading.entries}
         self._rules = rules
         self._now = read_event_time(now)
-        self._waiting = waiting
+        self._waiting = _waiting(store)
+        self._remembered = dict(chain.from_iterable(map(_recorded_rows, store.remembered())))
 
     def next_cycle(self) -> Iterator[tuple[Entry, Outcome]]:
         """Yield the rows of the next cycle, wrong ones too."""
@@ -141,6 +172,8 @@ class _Judge:
             return Outcome(Fate.NOT_NEW, f"its status is {entry.status}")
         if fault:
             return Outcome(Fate.REFUSED, fault)
+        if (remembered := self._remembered.get(entry.record_id)) is not None:
+            return _on_its_way(remembered)
         return self._outcomes.get(entry.record_id) or self._why_not(entry)
 
     def _why_not(self, entry: Entry) -> Outcome:
@@ -180,6 +213,22 @@ def _understood_part(row: Cells) -> Entry:
     return Entry(
         int(number or 0), cell_as_text(status), type_number, "", None, cell_as_text(name), cell_as_text(key)
     )
+
+
+def _recorded_rows(batch: RememberedBatch) -> Iterator[tuple[int, RecordedRow]]:
+    return recorded_rows(batch.content)
+
+
+def _on_its_way(remembered: RecordedRow) -> Outcome:
+    if remembered.event is None:
+        return Outcome(Fate.SENT, "a backlog has it on record, and has not finished it yet")
+    return Outcome(Fate.SENT, "on its way, and not answered yet", remembered.event.run_id)
+
+
+def _pages(rows: Iterable[Cells]) -> Iterator[list[Cells]]:
+    remaining = iter(rows)
+    while page := list(islice(remaining, FINISHED_PAGE)):
+        yield page
 
 
 def _placed(entry: Entry) -> PlacedEntry:

@@ -32,7 +32,7 @@ _COMPARED = "its object was compared since, and a later event of it brings what 
 Named = tuple[str, str]  # an object as rows name it: table_name and table_key
 
 
-class RedriveReport(NamedTuple):
+class StayReport(NamedTuple):
     """The reason why some rows stay as they are."""
 
     reason: str
@@ -49,7 +49,7 @@ class Redriven(NamedTuple):
     """The result of a redrive."""
 
     rows: int
-    reports: tuple[RedriveReport, ...]  # of the rows that stay as they are
+    reports: tuple[StayReport, ...]  # of the rows that stay as they are
 
     @property
     def refused(self) -> tuple[int, ...]:
@@ -103,7 +103,7 @@ def redrive(
         reasons[f"{subject} did not fail{' like that' if selection.table or selection.reason else ''}"] = (
             unknown_ids
         )
-    return Redriven(rows, tuple(RedriveReport(reason, tuple(ids)) for reason, ids in reasons.items()))
+    return Redriven(rows, tuple(StayReport(reason, tuple(ids)) for reason, ids in reasons.items()))
 
 
 @dataclass(frozen=True)

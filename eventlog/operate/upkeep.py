@@ -13,7 +13,9 @@ from typing import Any, NamedTuple
 
 from eventlog.core.entry import COLUMNS, Letter, read_integer
 from eventlog.core.errors import EventlogError, Misuse, similar
+from eventlog.core.plurals import quantity
 from eventlog.core.tables import Tables
+from eventlog.operate.redriving import StayReport
 from eventlog.publisher.config import Config
 from eventlog.publisher.delete_brake import is_stopped
 from eventlog.publisher.log_status import read_log_status
@@ -25,6 +27,7 @@ PAGE = 1000  # rows of one transaction
 FAILED = (Letter.ERROR, Letter.FATAL)
 HANDLED = (Letter.SUCCESS, Letter.WARNING)
 _STATUS = COLUMNS.index("status")
+_OPEN = (Letter.NEW, Letter.ERROR, Letter.FATAL)
 _AGE = re.compile(r"(\d+)\s*([smhdw])")
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 
@@ -42,6 +45,7 @@ class Skipped(NamedTuple):
 
     rows: int
     further_rows: tuple[int, ...]  # that were not named, and are of the same events
+    reports: tuple[StayReport, ...]  # of the rows that stay as they are
 
 
 def failures(store: Store, selection: FailureFilter) -> Iterator[FailedRow]:
@@ -98,7 +102,21 @@ def skip(store: Store, ids: Sequence[int], reason: str) -> Skipped:
     with store.upkeep() as upkeep:
         failed = (row.record_id for row in upkeep.failed_events_of(ids))
         event_rows = {*ids, *failed, *chain.from_iterable(upkeep.waiting_with(ids).values())}
-        return Skipped(upkeep.skip(sorted(event_rows), reason), tuple(sorted(event_rows - set(ids))))
+        letters = upkeep.skip(event_rows, reason)
+    why = {row: _why_not_skipped(letters.get(row)) for row in sorted(event_rows)}
+    rows_by_reason: dict[str, list[int]] = {}
+    for row, why_not in why.items():
+        rows_by_reason.setdefault(why_not, []).append(row)
+    skipped = rows_by_reason.pop("", [])
+    reports = tuple(StayReport(why_not, tuple(rows)) for why_not, rows in rows_by_reason.items())
+    return Skipped(len(skipped), tuple(sorted({*skipped}.difference(ids))), reports)
+
+
+def _why_not_skipped(letter: str | None) -> str:
+    """Return why a row with this letter is not skipped; empty if it is."""
+    if letter is None:
+        return "not in the log"
+    return "" if letter in _OPEN else f"its status is {letter} already, so there is nothing to give up"
 
 
 def resume_tables(store: Store, names: Sequence[str], who: str) -> list[str]:
@@ -130,25 +148,33 @@ class Purge:
 
 
 def purge(store: Store, selection: Purge) -> int:
-    """Delete handled rows from before a time, in chunks. Return their number.
+    """Delete handled rows from before a time, in chunks, with the record of their batches. Return how many.
 
     A notice exists from the first chunk on, even if the process is killed.
     """
-    description = f"rows of {', '.join(selection.letters)} from before {selection.before}"
+    description = f" of {', '.join(selection.letters)} from before {selection.before}"
     deleted, after = 0, 0
     while True:
         with store.upkeep() as upkeep:
             rows, last_id = upkeep.purge(selection.before, selection.letters, after, selection.chunk)
             if rows and not deleted:
-                upkeep.note("purge", f"{description} are being deleted")
+                upkeep.note("purge", f"rows{description} are being deleted")
         deleted += rows
         if last_id is None:
             break
         after = last_id
         time.sleep(selection.pause)
     with store.upkeep() as upkeep:
-        upkeep.note("purge", f"{deleted} {description}")
+        upkeep.note("purge", f"{quantity(deleted, 'row')}{description}")
+    while Letter.SUCCESS in selection.letters and _forget_settled(store, selection):
+        time.sleep(selection.pause)
     return deleted
+
+
+def _forget_settled(store: Store, selection: Purge) -> bool:
+    """Forget a chunk of batches, in a transaction of its own. Return whether there may be more."""
+    with store.upkeep() as upkeep:
+        return upkeep.forget_settled(selection.before, selection.chunk)
 
 
 def read_letters(text: str) -> tuple[Letter, ...]:

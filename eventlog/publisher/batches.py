@@ -73,7 +73,10 @@ class Draft(Protocol):
     def size(self) -> int: ...  # how many events it has
 
     @property
-    def highest(self) -> int: ...  # record_id
+    def lowest(self) -> int: ...  # record_id
+
+    @property
+    def highest(self) -> int: ...
 
     @property
     def objects(self) -> Set[object]: ...  # what no two documents of a batch share
@@ -98,6 +101,11 @@ class EventsDraft(NamedTuple):
     def size(self) -> int:
         """Return how many events it has."""
         return len(self.sendings)
+
+    @property
+    def lowest(self) -> int:
+        """The lowest record_id that it settles."""
+        return min(min(sending.settles) for sending in self.sendings)
 
     @property
     def highest(self) -> int:

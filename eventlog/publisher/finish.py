@@ -1,7 +1,8 @@
 """The leader's writes to the log: batches that are about to leave, and the fates of their rows.
 
 A batch is on record before its documents leave. Its rows are finished by their ids, in the transaction that
-forgets the batch and remembers the next one.
+settles the batch and remembers the next one. A settled batch stays on record until a purge, because
+`explain` reads what became of a row there. If handled rows are deleted, it is forgotten at once.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from functools import partial
 from eventlog.core.errors import EventlogError
 from eventlog.core.identity import object_of
 from eventlog.core.tables import Tables
-from eventlog.publisher import batches
+from eventlog.publisher import batch_record, batches
 from eventlog.publisher.batches import Draft
 from eventlog.publisher.tally import AnswerTally
 from eventlog.sinks.sink import Recording
@@ -40,7 +41,7 @@ class BatchJournal:
         self._record = record  # of the sink, about what is out
         self._delete = delete  # handled rows that did not fail
         self._unsettled: list[int] | None = None  # numbers of remembered batches; None: not read yet
-        self._number = 0
+        self._number = 0  # of the latest batch on record
         self._highest = 0  # record_id that ever went out, as far as we know
 
     @property
@@ -53,10 +54,9 @@ class BatchJournal:
         if self._unsettled is None:
             self.check_ids()
             self.rename_holds(tables)
-        remembered = self._store.remembered()
+        self._number, remembered = self._store.latest_batch(), self._store.remembered()
         self._unsettled = [batch.number for batch in remembered]
         if remembered:
-            self._number = max(self._unsettled)
             with self._store.work(self._epoch) as work:
                 work.adopt()
         return remembered
@@ -71,24 +71,30 @@ class BatchJournal:
         """
         if not (tally or self._unsettled or next_batch):
             return
-        content = batches.write_memory(next_batch, tally.worst)
+        content, number = batches.write_memory(next_batch, tally.worst), self._number
         with self._store.work(self._epoch) as work:
             is_outdated = redriven not in (None, work.latest_redrive)
             if is_outdated:
                 tally.rows_without_event.clear()
+            keeps = bool(tally.letters) and not self._delete
+            for unsettled in self._unsettled or ():
+                (work.settle_batch if keeps else work.forget_batch)(unsettled)
+            if tally.rows_without_event and not self._delete:
+                number += 1
+                work.remember(number, *batch_record.write_rows(tally.without_event()))
+                work.settle_batch(number)
             tally.write(work, delete=self._delete)
-            for number in self._unsettled or ():
-                work.forget_batch(number)
             if next_batch and not is_outdated:
-                work.remember(self._number + 1, content)
-                self._note_highest(work, max(draft.highest for draft in next_batch))
+                number += 1
+                highest = max(draft.highest for draft in next_batch)
+                work.remember(number, content, (min(draft.lowest for draft in next_batch), highest))
+                self._note_highest(work, highest)
         tally.clear()
-        self._unsettled = []
+        self._number, self._unsettled = number, []
         if next_batch:
             if is_outdated:
                 raise PickedUpBefore
-            self._number += 1
-            self._unsettled = [self._number]
+            self._unsettled = [number]
 
     def check_picked(self, record_ids: Sequence[int]) -> None:
         """Raise IdsComeAgain if picked rows have the record_ids of others that went out."""

@@ -15,7 +15,7 @@ from eventlog.core.entry import EVENT_TYPES, MAX_RECORD_ID, Cell, Entry, read_en
 from eventlog.core.errors import EventlogError, UnknownTable
 from eventlog.core.identity import ObjectName, object_of
 from eventlog.core.tables import Table, Tables
-from eventlog.fold import Event, Fate, Need, Plan, Rules, once, plan, plan_again
+from eventlog.fold import Event, Fate, Need, Outcome, Plan, Rules, once, plan, plan_again
 from eventlog.fold.understand import Interpreter
 from eventlog.publisher.batches import OutgoingEvent, RecordedEvent
 from eventlog.publisher.read_back import MAX_BYTES, Allowance, CurrentRows
@@ -138,7 +138,7 @@ class PickUpFolder:
             raise PickUpTooLarge(len(reading.picked)) from None
         reading.may_double_limit = 2 * allowance.used < MAX_BYTES
         reading.rows_without_event += rows.loopback
-        reading.loopback_rows, reading.driver_user = len(rows.loopback), self._own_user
+        reading.loopback, reading.driver_user = rows.loopback, self._own_user
         if self._rules.handle_future_events:
             reading.refused += ((row, "event_time is null") for row in snapshot.timeless(limit))
         return reading
@@ -241,6 +241,17 @@ class PickUpFolder:
         current = CurrentRows(snapshot, self._readable, thorough, allowance)
         self._fill(reading, list(entries.values()), planned, current, facts)
         return reading
+
+    def superseded(self, snapshot: Snapshot, event: RecordedEvent) -> dict[int, Outcome]:
+        """Return the outcomes of the rows of an event that a query-back of it superseded, whatever their
+        status is by now."""
+        entries = _entries(snapshot.rows(event.settles), FoldedPickUp())
+        pending = [entry._replace(status=self._rules.status) for entry in entries]
+        groups = [(pending, event.max_changes)]
+        planned = plan_again(groups, self.tables, self._rules_for_recorded, self._readable)
+        planned.events(lambda table, key: ())
+        outcomes = planned.outcomes.items()
+        return {row: outcome for row, outcome in outcomes if outcome.fate is Fate.SUPERSEDED}
 
     def _fill(
         self,

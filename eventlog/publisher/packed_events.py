@@ -67,7 +67,7 @@ class PackedEvents:
         columns = (column.tolist() for column in (firsts, sizes, lowest, highest, ends))
         for first, size, low, high, end in zip(*columns, strict=True):
             part = self._part(first, first + size, low)
-            place = _Place(document_name(low, part, high), high, first, first + size)
+            place = _Place(document_name(low, part, high), low, high, first, first + size)
             yield PackedDraft(self, place, data[begin : end - 1])
             begin = end
 
@@ -110,6 +110,7 @@ class _Place(NamedTuple):
     """The positions of a document's events."""
 
     name: str
+    lowest: int
     highest: int
     first: int
     last: int
@@ -119,7 +120,7 @@ class PackedDraft:
     """A document of consecutive events."""
 
     def __init__(self, packed: PackedEvents, place: _Place, data: memoryview) -> None:
-        self.name, self.highest, self._first, self._last = place
+        self.name, self.lowest, self.highest, self._first, self._last = place
         self._packed = packed
         self._data = data
 

@@ -10,6 +10,7 @@ from eventlog.core.entry import Entry
 from eventlog.core.errors import EventlogError
 from eventlog.core.identity import ObjectName
 from eventlog.fold import Outcome
+from eventlog.publisher.batch_record import LOOPBACK
 from eventlog.publisher.batches import Draft, OutgoingEvent, pack
 from eventlog.sql.log.work import Spelling
 
@@ -35,7 +36,7 @@ class FoldedPickUp:
     sendings: list[OutgoingEvent] = field(default_factory=list)  # in the order of leaving
     packed: PackedEvents | None = None  # the events of rows that were read by column, instead of `sendings`
     rows_without_event: list[int] = field(default_factory=list)  # rows that are handled without an event
-    loopback_rows: int = 0  # rows of the driver's own user, which are finished without being sent
+    loopback: Sequence[int] = ()  # those among them that the driver's own user wrote
     driver_user: str | None = None
     refused: list[tuple[int, str]] = field(default_factory=list)  # rows that cannot be understood, and why
     outcomes: dict[int, Outcome] = field(default_factory=dict)
@@ -53,6 +54,16 @@ class FoldedPickUp:
     def all_held(self) -> bool:
         """Return whether every row is of a waiting object under a spelling that was not on record."""
         return len(self.spellings) > 0 and len(self.spellings) == len(self.picked)
+
+    def why_no_event(self) -> dict[int, str]:
+        """Return the fates and reasons of rows without an event, as far as they are known."""
+        why = dict.fromkeys(self.loopback, LOOPBACK)
+        for row in self.rows_without_event:
+            outcome = self.outcomes.get(row)
+            if outcome is not None and outcome.event_id is None:
+                by = "" if outcome.by is None else f" (row {outcome.by})"
+                why[row] = f"{outcome.fate}: {outcome.reason}{by}"
+        return why
 
     def first(self) -> Sequence[OutgoingEvent]:
         """Return the first event, if there is one."""

@@ -15,6 +15,7 @@ from eventlog.core.entry import Letter
 from eventlog.core.errors import shortened
 from eventlog.core.plurals import quantity
 from eventlog.fold import ObjectName
+from eventlog.publisher.batch_record import NO_EVENT
 from eventlog.publisher.batches import Draft, OutgoingEvent, RecordedEvent
 from eventlog.publisher.reading import FoldedPickUp
 from eventlog.publisher.waits import Waits
@@ -133,6 +134,7 @@ class AnswerTally:
         self.rows_without_event: list[
             int
         ] = []  # rows without an event, which are finished by the next transaction
+        self._why_no_event: dict[int, str] = {}  # of those among them whose fate is known
         self.fatal: Status | None = None
         self.troubles = Troubles()
         self.letters: dict[Letter, list[int]] = {}
@@ -168,15 +170,16 @@ class AnswerTally:
         self.rows_without_event += reading.rows_without_event
         self.spellings += reading.spellings
         self.released += reading.released
-        if reading.loopback_rows:
+        self._why_no_event |= reading.why_no_event()
+        if reading.loopback:
             user = reading.driver_user
-            rows = quantity(reading.loopback_rows, f"row of {user} itself is", f"rows of {user} itself are")
+            rows = quantity(len(reading.loopback), f"row of {user} itself is", f"rows of {user} itself are")
             logger.info("%s loopback: finished without being sent", rows)
         for row, reason in reading.refused:
             self.troubles.add(Trouble("refused", "", reason), str(row))
             self.refuse(row, reason)
         self.cycle.refused += len(reading.refused)
-        self.cycle.loopback += reading.loopback_rows
+        self.cycle.loopback += len(reading.loopback)
         self.cycle.query_back += reading.query_back
 
     def account_recorded(self, reading: FoldedPickUp, facts: Iterable[RecordedEvent]) -> None:
@@ -238,10 +241,17 @@ class AnswerTally:
             self._record_answer(sending, answer.statuses[sending.event_id], now)
         return answer
 
+    def without_event(self) -> dict[str, list[int]]:
+        """Return the rows without an event, by the reason."""
+        rows: dict[str, list[int]] = {}
+        for row in self.rows_without_event:
+            rows.setdefault(self._why_no_event.get(row, NO_EVENT), []).append(row)
+        return rows
+
     def write(self, work: Work, *, delete: bool) -> None:
         """Write what the answers came to. With `delete`, delete the rows that did not fail."""
         self.note_letter(Letter.SUCCESS, self.rows_without_event)
-        self.rows_without_event = []
+        self.rows_without_event, self._why_no_event = [], {}
         work.fail(self.failures)
         work.finish(self.letters, delete=delete)
         work.release_events(self.released)

@@ -24,6 +24,7 @@ from eventlog.core.errors import EventlogError, Misuse
 from eventlog.core.identity import identify, object_of
 from eventlog.core.plurals import quantity
 from eventlog.fold import Need, query_key
+from eventlog.publisher.batch_record import BACKLOG, LOOPBACK, write_rows
 from eventlog.publisher.batches import (
     OutgoingEvent,
     RecordedEvent,
@@ -57,7 +58,6 @@ from eventlog_spark.shuffle import ROWS, SCHEMA, unreadable_row
 
 _CHUNK = 10_000  # rows finished in one transaction
 _RECORDED = 100_000  # rows of one batch on record
-_NAME: Final = "backlog"  # of the only document of such a batch, which has no events
 _COPIED = 100_000  # rows that are written together
 _EVENT_TIME: Final = COLUMNS.index("event_time")
 _EVENT_TYPE: Final = COLUMNS.index("event_type")
@@ -151,7 +151,7 @@ class _Run:
         rows = None
         if self._live.finish:
             self._say("finish")
-            rows = self._finish(covered)
+            rows = self._finish(covered) + self._finish_loopback()
             self._say(f"{quantity(rows, 'row')} finished in the log")
         return Finished(documents, refused, rows)
 
@@ -163,7 +163,7 @@ class _Run:
         self._say("copy")
         chosen = self._live.store.read(partial(self._copy, batches, recorded))
         if not recorded and chosen.ids:
-            self._record(chosen.ids, max((batch.number for batch in batches), default=0))
+            self._record(chosen.ids, self._live.store.latest_batch())
             batches = self._live.store.remembered()
         self._say("fold")
         rows = self._spark.read.parquet(self._output.place("copy/rows"))
@@ -278,8 +278,8 @@ class _Run:
         """Put the chosen rows on record, before they are folded."""
         with self._live.store.work(self._leader.epoch) as work:
             for at, rows in enumerate(_batched(sorted(ids), _RECORDED), number + 1):
-                facts = {"log": _NAME, "max_changes": 0, "sizes": []} | remember_rows(np.array(rows))
-                work.remember(at, json.dumps([[_NAME, [facts]]]))
+                facts = {"log": BACKLOG, "max_changes": 0, "sizes": []} | remember_rows(np.array(rows))
+                work.remember(at, json.dumps([[BACKLOG, [facts]]]), (rows[0], rows[-1]))
             work.note_highest(max(ids))
 
     def _remembered(
@@ -318,8 +318,32 @@ class _Run:
             self._letter(work, lettered, refused)
             work.release_events(objects)
             for batch in batches:
-                work.forget_batch(batch.number)
+                (work.forget_batch if self._deletes else work.settle_batch)(batch.number)
         return finished + work.finished
+
+    def _finish_loopback(self) -> int:
+        """Finish the pending rows of our own user as a publisher does. Return how many they were."""
+        user, rules, finished = self._reading.rules.driver_user, self._reading.rules, 0
+        while user is not None and not rules.allow_loopback:
+            with self._live.store.snapshot() as snapshot:
+                ids = snapshot.loopback(user, _CHUNK)
+            if not ids:
+                break
+            number = self._live.store.latest_batch() + 1
+            with self._live.store.work(self._leader.epoch) as work:
+                if not self._deletes:
+                    work.remember(number, *write_rows({LOOPBACK: ids}))
+                    work.settle_batch(number)
+                work.finish({Letter.SUCCESS: ids}, delete=self._deletes)
+            finished += work.finished
+        if finished:
+            rows = quantity(finished, f"row of {user} itself is", f"rows of {user} itself are")
+            self._say(f"{rows} loopback: finished without being sent")
+        return finished
+
+    @property
+    def _deletes(self) -> bool:
+        return self._live.config.build(PublisherSettings).delete_from_log
 
     def _objects(self, documents: Sequence[tuple[str, Sequence[RecordedEvent]]]) -> list[Any]:
         """Return the objects of remembered events, which may wait for them, with these events."""
@@ -337,7 +361,7 @@ class _Run:
         failed = [n for ids in letters.values() for n in ids if n in refused]
         good[Letter.ERROR] = [*good.get(Letter.ERROR, ()), *failed]
         work.fail(Failure(n, None, refused[n]) for n in failed)
-        work.finish(good, delete=self._live.config.build(PublisherSettings).delete_from_log)
+        work.finish(good, delete=self._deletes)
 
 
 def _digest(batch: RememberedBatch) -> str:
@@ -346,7 +370,7 @@ def _digest(batch: RememberedBatch) -> str:
 
 def _is_ours(batch: RememberedBatch) -> bool:
     """Return whether a backlog put the batch on record."""
-    return [name for name, _ in json.loads(batch.content)] == [_NAME]
+    return [name for name, _ in json.loads(batch.content)] == [BACKLOG]
 
 
 def _recorded_rows(batches: Iterable[RememberedBatch]) -> Iterator[int]:

@@ -181,7 +181,9 @@ def test_an_event_is_shown_and_redriven_whole_and_then_what_became_of_it(watched
     assert watched.letters() == "NN"
     assert "its object is gone" in watched.client.get("/errors/1")
     watched.publisher.cycle()
-    assert "its status is S" in watched.client.get("/errors/2")
+    page = watched.client.get("/errors/2")
+    assert "says nothing: table public.usr has no column" in page
+    assert "finished without being sent at 20" in page
 
 
 def test_an_event_is_skipped_by_who_knows_the_token(watched: Watched) -> None:
@@ -190,11 +192,18 @@ def test_an_event_is_skipped_by_who_knows_the_token(watched: Watched) -> None:
         body = urlencode({"token": token, "act": "skip", "reason": "test data"}).encode()
         assert watched.client.ask("POST", "/errors/1", body)[0] == status
         assert watched.letters() == letter
-    assert "its status is W" in watched.client.get("/errors/1")
     for path in ("/errors/1", "/object?table=usr&key=idu%3D1"):
-        assert '<span class="level skipped">skipped</span>: its status is W; test data' in watched.client.get(
-            path
-        )
+        page = watched.client.get(path)
+        assert '<span class="level skipped">skipped</span>: by ' in page
+        assert "Z: test data" in page
+
+
+def test_a_skip_without_a_reason_changes_nothing(watched: Watched) -> None:
+    fail_one(watched)
+    body = urlencode({"token": TOKEN, "act": "skip", "reason": " "}).encode()
+    status, page, _ = watched.client.ask("POST", "/errors/1", body)
+    assert (status, "Nothing is skipped: why?" in page) == (200, True)
+    assert watched.letters() == "E"
 
 
 def test_without_a_token_nothing_can_be_changed(watched: Watched) -> None:
@@ -247,7 +256,7 @@ def test_pending_rows_and_objects_are_explained(watched: Watched) -> None:
     page = watched.client.get("/object?table=usr&key=idu%3D1")
     assert page.count("<tr>") == 3
     watched.publisher.cycle()
-    assert "its status is S" in watched.client.get("/object?table=usr&key=idu%3D1")
+    assert watched.client.get("/object?table=usr&key=idu%3D1").count(", answered at 20") == 2
 
 
 @pytest.mark.parametrize("path", ["/errors/1", "/errors/x", "/nothing", "/errors/99999999999999999999"])

@@ -230,7 +230,7 @@ def test_explain_tells_what_becomes_of_each_row(world: World) -> None:
         assert words in line
     world.cycle(Receiver())
     (line, _) = call(world, "explain", "--table", "usr", "--key", "idu=1").output.splitlines()
-    assert "its status is S" in line
+    assert "sent in eventlog:1-2:17f8af97: document 1-2, answered at 20" in line
 
 
 def test_every_fault_of_the_settings_is_named_at_once(world: World, tmp_path: Path) -> None:

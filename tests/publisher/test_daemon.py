@@ -227,7 +227,7 @@ def test_it_rests_while_it_is_paused(world: World, arrivals: Arrivals) -> None:
         until(lambda: "eventlog_paused 1" in run.monitor.text())
         assert not arrivals.documents
         with world.store.upkeep() as upkeep:
-            upkeep.resume()
+            upkeep.resume("me")
         until(lambda: arrivals.documents)
 
 

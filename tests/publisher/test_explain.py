@@ -82,11 +82,11 @@ def test_a_key_is_looked_for_in_all_tables(world: World) -> None:
     assert list(explanations(world, "--key", "idu=1", "--table", "dept")) == ["2"]
 
 
-def test_a_handled_row_that_nobody_understands_is_not_new(world: World) -> None:
+def test_a_handled_row_that_nobody_understands_has_its_reason(world: World) -> None:
     world.write(key(1, event_type=9))
     assert "refused" in explanations(world, "--key", "idu=1")["1"]
     world.cycle(Receiver())
-    assert "its status is E" in explanations(world, "--key", "idu=1")["1"]
+    assert "refused: event_type is 9, not 1 to 8 (20" in explanations(world, "--key", "idu=1")["1"]
 
 
 def test_one_object_is_explained_without_the_rows_of_others(world: World) -> None:

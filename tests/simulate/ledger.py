@@ -104,6 +104,8 @@ class Ledger:
         row.letters.append((moment, letter))
 
     def _note_batch(self, values: Values, moment: int) -> None:
+        if values["settled_at"] is not None:
+            return
         if values["epoch"] != self.epoch:
             raise LawBroken(f"epoch {values['epoch']} writes in epoch {self.epoch}")
         for name, run, rows, is_last, worst in _events_in(values["content"], self.runs_rows):

@@ -220,4 +220,4 @@ class Operators:
 
     def _resume(self) -> None:
         with self._store.upkeep() as upkeep:
-            upkeep.resume()
+            upkeep.resume("operator")

@@ -219,7 +219,8 @@ class Simulation:
             self._judged = store.moment
             view = self.server.begin()
             is_pending = any(row["status"] == "N" for row in store.rows(view, "log"))
-            self._quiet = not (is_pending or store.rows(view, "batch") or store.rows(view, "retry"))
+            is_sending = any(row["settled_at"] is None for row in store.rows(view, "batch"))
+            self._quiet = not (is_pending or is_sending or store.rows(view, "retry"))
         return self._quiet
 
 

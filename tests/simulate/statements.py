@@ -191,7 +191,11 @@ class Statements:
         return [(name,) for name in sorted({row["object_hash"] for row in self._rows("retry")})]
 
     def do_remembered(self, holes: object) -> Rows:
-        return sorted((row["batch"], row["epoch"], row["content"]) for row in self._rows("batch"))
+        rows = (row for row in self._rows("batch") if row["settled_at"] is None)
+        return sorted((row["batch"], row["epoch"], row["content"]) for row in rows)
+
+    def do_latest_batch(self, holes: object) -> Rows:
+        return [(max((row["batch"] for row in self._rows("batch")), default=None),)]
 
     def do_retries(self, holes: object, **values: Any) -> Rows:
         rows = self._rows("retry")
@@ -284,13 +288,16 @@ class Statements:
         return self._store.delete(self._transaction, "failed", lambda row: row["record_id"] in wanted_ids)
 
     def do_remember(self, holes: object, **values: Any) -> int:
-        return self._insert("batch", values)
+        return self._insert("batch", values | {"settled_at": None})
 
     def do_settle(self, holes: object, batch: int) -> int:
+        return self._change("batch", lambda row: row["batch"] == batch, settled_at=self.now)
+
+    def do_forget_batch(self, holes: object, batch: int) -> int:
         return self._delete("batch", batch=batch)
 
     def do_adopt(self, holes: object, epoch: int) -> int:
-        return self._change("batch", lambda row: True, epoch=epoch)
+        return self._change("batch", lambda row: row["settled_at"] is None, epoch=epoch)
 
     def do_note_highest(self, holes: object, highest: int) -> int:
         if any(row["record_id"] >= highest for row in self._rows("sent")):
@@ -416,7 +423,10 @@ class Statements:
         return self._change("state", lambda row: True, paused_at=self.now)
 
     def do_resume(self, holes: object) -> int:
-        return self._change("state", lambda row: True, paused_at=None)
+        return self._change("state", lambda row: row["paused_at"] is not None, paused_at=None)
+
+    def do_letters_of(self, holes: object, ids: str) -> Rows:
+        return [(row["record_id"], row["status"]) for row in self._among(ids)]
 
 
 def _cells(row: Values) -> tuple[Any, ...]:

@@ -255,8 +255,8 @@ def test_a_former_leader_changes_nothing(store: Store) -> None:
 
 def _finish_and_fail(work: Work) -> None:
     work.finish({Letter.SUCCESS: [1]})
-    work.remember(1, "first")
-    work.remember(1, "the number is taken")
+    work.remember(1, "first", (1, 1))
+    work.remember(1, "the number is taken", (1, 1))
 
 
 def test_a_failed_block_changes_nothing(store: Store) -> None:
@@ -271,17 +271,38 @@ def test_a_failed_block_changes_nothing(store: Store) -> None:
 def test_what_goes_out_is_remembered_until_it_is_settled(store: Store) -> None:
     content = "long " * 100_000
     with leading(store) as epoch, store.work(epoch) as work:
-        work.remember(1, content)
-        work.remember(2, "second")
+        work.remember(1, content, (1, 9))
+        work.remember(2, "second", (5, 5))
+        work.remember(3, "third", (7, 8))
     with leading(store) as later:
         assert [(b.number, b.epoch, b.content) for b in store.remembered()] == [
             (1, epoch, content),
             (2, epoch, "second"),
+            (3, epoch, "third"),
         ]
         with store.work(later) as work:
             work.adopt()
             work.forget_batch(1)
+            work.settle_batch(3)
         assert store.remembered() == [(2, later, "second")]
+        assert store.latest_batch() == 3
+
+
+def test_settled_batches_are_found_by_their_rows_until_they_are_purged(store: Store) -> None:
+    with leading(store) as epoch, store.work(epoch) as work:
+        for number, rows in enumerate(((1, 3), (2, 9), (4, 4)), 1):
+            work.remember(number, f"batch {number}", rows)
+            work.settle_batch(number)
+        work.remember(4, "on its way", (1, 9))
+    with store.upkeep() as upkeep:
+        for row, numbers in {1: [1], 3: [1, 2], 4: [2, 3], 10: []}.items():
+            assert [text for _, text in upkeep.settled_with([row])] == [f"batch {n}" for n in numbers]
+        before = datetime.fromisoformat(f"{store.read(lambda snapshot: snapshot.now())}"[:19])
+        assert upkeep.forget_settled(before - timedelta(hours=1), 10) is False
+        assert upkeep.forget_settled(before + timedelta(hours=1), 2) is True
+        assert [text for _, text in upkeep.settled_with([4])] == ["batch 3"]
+        assert upkeep.forget_settled(before + timedelta(hours=1), 2) is False
+    assert [batch.number for batch in store.remembered()] == [4]
 
 
 def test_why_a_row_failed_is_kept(store: Store) -> None:

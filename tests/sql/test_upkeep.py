@@ -118,11 +118,18 @@ def test_a_redriven_row_can_have_another_type(store: Store) -> None:
 
 def test_skipped_rows_are_given_up_with_a_notice(store: Store) -> None:
     with store.upkeep() as upkeep:
-        assert upkeep.skip([2, 4, 5], "sent by hand") == 2
+        assert upkeep.skip([2, 4, 5, 99], "sent by hand") == {2: "E", 4: "S", 5: "N"}
         (notice,) = upkeep.notices()
     assert letters(store) == "EWFSW"
-    assert (notice.kind, notice.words) == ("skip", "rows 2, 4, 5: sent by hand")
+    assert (notice.kind, notice.words) == ("skip", "rows 2, 5: sent by hand")
     assert notice.username
+
+
+def test_a_skip_of_nothing_leaves_no_notice(store: Store) -> None:
+    with store.upkeep() as upkeep:
+        upkeep.skip([2], "sent by hand")
+        upkeep.skip([2, 4, 99], "a second time")
+        assert len(upkeep.notices()) == 1
 
 
 def test_a_skip_frees_the_objects_that_waited_for_its_rows(store: Store) -> None:
@@ -161,11 +168,16 @@ def test_pausing_is_on_record_until_resumed(store: Store) -> None:
         upkeep.pause("ada", "the receiver moves")
     with store.upkeep() as upkeep:
         state = upkeep.state()
-        upkeep.resume()
+        assert upkeep.resume("ada")
+        assert not upkeep.resume("ada")
     assert (state.paused_by, state.pause_reason) == ("ada", "the receiver moves")
     assert isinstance(state.paused_at, datetime)
     with store.upkeep() as upkeep:
         assert upkeep.state().paused_at is None
+        assert [(notice.kind, notice.words) for notice in upkeep.notices()] == [
+            ("resume", "by ada"),
+            ("pause", "by ada: the receiver moves"),
+        ]
 
 
 def test_the_state_tells_the_leader_and_its_last_cycle(store: Store) -> None:

@@ -140,7 +140,11 @@ select distinct object_hash from {retry}
 
 -- remembered --
 -- What was about to go out when a leader stopped, oldest first.
-select batch, epoch, content from {batch} order by batch
+select batch, epoch, content from {batch} where settled_at is null order by batch
+
+-- latest_batch --
+-- The number of the latest batch.
+select max(batch) from {batch}
 
 -- retries --
 -- The events whose time to be sent again has come, or is further off than any wait, since the clock was set

@@ -36,7 +36,10 @@ create table if not exists {state} (
 create table if not exists {batch} (
   batch {type_bigint} not null,
   epoch {type_bigint} not null,
+  first_id {type_bigint} not null, -- no row of it is lower
+  last_id {type_bigint} not null,
   remembered_at {type_written_at},
+  settled_at {type_moment}, -- when its rows were finished, null before
   content {type_long} not null,
   constraint {batch_key} primary key (batch)
 ){table_end}

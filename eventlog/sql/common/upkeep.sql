@@ -106,6 +106,27 @@ order by {record_id}
 delete from {log} r
 where {record_id} {among_ids} and {letter} in ({letters})
 
+-- settled_with --
+-- The batches that were settled and may have some of these rows, oldest first.
+select b.settled_at, b.content
+from {batch} b
+where b.settled_at is not null
+  and exists (select null from {wanted_ids} where wanted.id between b.first_id and b.last_id)
+order by b.batch
+
+-- settled_before --
+-- The batches that were settled before a time, a chunk of them.
+select batch from {batch} where settled_at < :before order by batch
+{first_rows}
+
+-- forget_settled --
+-- Forgets batches that were settled before a time.
+delete from {batch} where settled_at < :before and batch <= :upto
+
+-- letters_of --
+-- The letters of rows.
+select {id}, {letter} from {log} r where {record_id} {among_ids}
+
 -- lock_state --
 -- Keeps the leader from writing until our transaction ends.
 select one from {state} where one = 1 for update
@@ -116,16 +137,17 @@ update {state} set paused_at = {utc_now}, paused_by = :who, pause_reason = :reas
 
 -- resume --
 -- Lets the publisher go on.
-update {state} set paused_at = null, paused_by = null, pause_reason = null where one = 1
+update {state} set paused_at = null, paused_by = null, pause_reason = null where one = 1 and paused_at is not null
 
 -- note --
 -- Leaves a notice.
 insert into {notice} (kind, table_name, words) values (:kind, :table_name, :words)
 
 -- notices --
--- The notices that were left last, newest first.
+-- The notices of some kind that were left last, newest first.
 select noticed_at, username, kind, table_name, words
 from {notice}
+where kind like :kind
 order by notice_id desc
 {first_rows}
 

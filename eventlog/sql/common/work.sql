@@ -41,15 +41,19 @@ delete from {failed} where record_id {among_ids}
 
 -- remember --
 -- Keeps what is about to go out.
-insert into {batch} (batch, epoch, content) values (:batch, :epoch, :content)
+insert into {batch} (batch, epoch, first_id, last_id, content) values (:batch, :epoch, :first_id, :last_id, :content)
 
 -- settle --
--- Forgets what went out and was answered.
+-- Keeps what went out and was answered, for those who ask what became of a row.
+update {batch} set settled_at = {utc_now} where batch = :batch
+
+-- forget_batch --
+-- Forgets what was about to go out.
 delete from {batch} where batch = :batch
 
 -- adopt --
 -- Makes what a former leader remembered our own.
-update {batch} set epoch = :epoch
+update {batch} set epoch = :epoch where settled_at is null
 
 -- note_highest --
 -- Keeps the highest record_id that went out. A row is added, because the versions of one that is changed
@@ -120,4 +124,4 @@ update {state} set heartbeat_at = {utc_now} where one = 1
 
 -- brake_noted --
 -- Which tables an operator let pass the brake on deletes, and which have passed it; the last notice last.
-select table_name, kind from {notice} where kind in ('resume', 'pass') order by notice_id
+select table_name, kind from {notice} where kind in ('resume', 'pass') and table_name is not null order by notice_id

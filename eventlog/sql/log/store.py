@@ -147,6 +147,11 @@ class Store:
         with self.engine.connect() as connection:
             return [RememberedBatch(*row) for row in self.queries.run(connection, "remembered")]
 
+    def latest_batch(self) -> int:
+        """Return the highest number of a batch that is on record; 0 without any."""
+        with self.engine.connect() as connection:
+            return int(self.queries.run(connection, "latest_batch").scalar() or 0)
+
     def waiting(
         self, until: datetime, limit: int = 1000, latest_retry: datetime = _EVER
     ) -> list[WaitingEvent]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import chain
@@ -14,7 +14,6 @@ from sqlalchemy.engine import Connection
 from eventlog.core.entry import Cell, Letter, read_event_time, read_integer
 from eventlog.core.errors import WrongRow
 from eventlog.core.identity import object_hash
-from eventlog.core.plurals import quantity
 from eventlog.sql.common.expression import literal
 from eventlog.sql.connect import keepable
 from eventlog.sql.log.receiver_state import ReceiverState
@@ -84,7 +83,7 @@ class Count(NamedTuple):
 
 
 class Notice(NamedTuple):
-    """A line that must not be lost: capture switched off, rows skipped or purged."""
+    """A line that must not be lost: what an operator did to the log, or capture switched off."""
 
     at: datetime
     username: str
@@ -165,22 +164,28 @@ class Upkeep:
         renewed = self._queries.run_by_ids(self._connection, "renew", ids)
         if renewed:  # a leader picks up anew for it
             self.receiver_state().mark_redriven(ids)
-            self.note("redrive", f"{quantity(renewed, 'row')}, the first {min(ids)}")
+            self.note("redrive", _listed(ids))
         return renewed
 
-    def skip(self, ids: Sequence[int], reason: str) -> int:
-        """Give rows up, with W and a notice with the reason. Return how many; rows that waited for one may
-        go.
+    def skip(self, ids: Iterable[int], reason: str) -> dict[int, str]:
+        """Give rows with N, E or F up, with W and a notice with the reason; rows that waited for one may go.
+
+        Return the letters that the rows had, without those that are not in the log.
         """
         self.keep_leader_out()
-        skipped = self._queries.run_by_ids(self._connection, "skip", ids)
-        self._queries.run_by_ids(self._connection, "forget_failure", ids)
-        for name, event_id in self.waiting_with(ids):
-            self._run("forget_event", object_hash=name, event_id=event_id)
-            self._run("forget_spellings", object_hash=name)
-        self.receiver_state().mark_skipped(ids)
-        self.note("skip", f"rows {', '.join(map(str, ids))}: {reason}")
-        return skipped
+        letters: dict[int, str] = {}
+        for chunk in self._queries.chunks(ids):
+            letters |= {int(row): letter for row, letter in self._run("letters_of", ids=chunk)}
+        skipped = [row for row, letter in sorted(letters.items()) if letter in ("N", "E", "F")]
+        if skipped:
+            self._queries.run_by_ids(self._connection, "skip", skipped)
+            self._queries.run_by_ids(self._connection, "forget_failure", skipped)
+            for name, event_id in self.waiting_with(skipped):
+                self._run("forget_event", object_hash=name, event_id=event_id)
+                self._run("forget_spellings", object_hash=name)
+            self.receiver_state().mark_skipped(skipped)
+            self.note("skip", f"{_listed(skipped)}: {reason}")
+        return letters
 
     def waiting_with(self, ids: Iterable[int]) -> dict[tuple[str, str], list[int]]:
         """Return the rows of each waiting event that has one of these, by its object's hash and its
@@ -198,9 +203,14 @@ class Upkeep:
     def pause(self, who: str, reason: str) -> None:
         """Ask the publisher to rest, with a reason."""
         self._run("pause", who=who, reason=keepable(self._connection, reason))
+        self.note("pause", f"by {who}: {reason}")
 
-    def resume(self) -> None:
-        self._run("resume")
+    def resume(self, who: str) -> bool:
+        """Let the publisher go on. Return whether it was paused."""
+        was_paused = bool(self._run("resume").rowcount)
+        if was_paused:
+            self.note("resume", f"by {who}")
+        return was_paused
 
     def resume_table(self, table: str, who: str) -> None:
         """Let the next poll of a table pass the brake on deletes."""
@@ -214,9 +224,14 @@ class Upkeep:
         """Leave a notice."""
         self._run("note", kind=kind, table_name=table_name, words=keepable(self._connection, words))
 
-    def notices(self, limit: int = 100) -> list[Notice]:
-        """Return the latest notices, newest first."""
-        return [Notice(*row) for row in self._run("notices", most=limit)]
+    def notices(self, limit: int = 100, kind: str = "%") -> list[Notice]:
+        """Return the latest notices of a kind, newest first."""
+        return [Notice(*row) for row in self._run("notices", most=limit, kind=kind)]
+
+    def settled_with(self, ids: Iterable[int]) -> Iterator[tuple[datetime, str]]:
+        """Yield when batches were settled that may have some of these rows, and their contents."""
+        for chunk in self._queries.chunks(ids):
+            yield from self._run("settled_with", ids=chunk)
 
     def state(self) -> LogState:
         """Return the state that the leader and `pause` recorded."""
@@ -250,8 +265,20 @@ class Upkeep:
         deleted = self._queries.run_by_ids(self._connection, "purge", ids, holes)
         return deleted, max(ids) if len(ids) == limit else None
 
+    def forget_settled(self, before: datetime, limit: int) -> bool:
+        """Forget the oldest batches that were settled before that time. Return whether there may be more."""
+        numbers = [row[0] for row in self._run("settled_before", before=before, most=limit)]
+        if numbers:
+            self._run("forget_settled", before=before, upto=numbers[-1])
+        return len(numbers) == limit
+
     def _run(self, name: str, holes: dict[str, str] | None = None, **values: Any) -> Any:
         return self._queries.run(self._connection, name, holes, **values)
+
+
+def _listed(ids: Iterable[int]) -> str:
+    ordered = sorted(ids)
+    return f"{'row' if len(ordered) == 1 else 'rows'} {', '.join(map(str, ordered))}"
 
 
 def read_time(text: str | None) -> datetime | None:

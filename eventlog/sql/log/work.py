@@ -139,9 +139,12 @@ class Work:
         reason = keepable(self._connection, failure.reason)
         return failure._replace(reason=reason, document=document)._asdict()
 
-    def remember(self, number: int, content: str) -> None:
-        """Keep what is about to go out."""
-        self._write_later("remember", batch=number, epoch=self.epoch, content=content)
+    def remember(self, number: int, content: str, rows: Range) -> None:
+        """Keep what is about to go out, and between which record_ids its rows are."""
+        first, last = rows
+        self._write_later(
+            "remember", batch=number, epoch=self.epoch, first_id=first, last_id=last, content=content
+        )
 
     def note_highest(self, record_id: int, former: int = 0) -> None:
         """Keep the highest record_id that went out, in place of a former one."""
@@ -161,9 +164,13 @@ class Work:
         """Make what a former leader remembered our own."""
         self._queries.run(self._connection, "adopt", epoch=self.epoch)
 
-    def forget_batch(self, number: int) -> None:
-        """Forget a batch whose rows are finished or wait."""
+    def settle_batch(self, number: int) -> None:
+        """Keep a batch, after its rows were finished, as the record of what became of them."""
         self._write_later("settle", batch=number)
+
+    def forget_batch(self, number: int) -> None:
+        """Forget a batch whose rows wait, or are deleted."""
+        self._write_later("forget_batch", batch=number)
 
     def hold_events(self, waiting: Sequence[WaitingEvent]) -> None:
         """Keep events for later, and hold their objects under every spelling that their rows have.

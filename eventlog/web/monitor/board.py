@@ -63,8 +63,6 @@ PAGE = 50
 GROUPS = 10_000  # reasons, before those that differ by numbers are put together
 LOOKED_AT = 200  # rows of the next cycle
 
-_SKIPPED = re.compile(r"rows ([0-9]+(?:, [0-9]+)*): (.*)", re.DOTALL)
-
 
 class NoDatabase(EventlogError):
     """the database is away; the publisher connects again by itself"""
@@ -184,14 +182,6 @@ class Board:
         with self.store.upkeep() as upkeep:
             return grouped(upkeep.failed_groups(selection, GROUPS))[:PAGE]
 
-    def skipped(self) -> dict[int, str]:
-        """Return the rows that the latest notices name as skipped, with why."""
-        with self.store.upkeep() as upkeep:
-            notices = upkeep.notices()
-        words = (notice.words or "" for notice in reversed(notices) if notice.kind == "skip")
-        matches = (match for text in words if (match := _SKIPPED.fullmatch(text)))
-        return {int(row): match[2] for match in matches for row in match[1].split(", ")}
-
     def cells(self, ids: Sequence[int]) -> dict[int, Cells]:
         """Return rows of the log as they are, by their record_id."""
         with self.store.snapshot() as snapshot:
@@ -204,12 +194,8 @@ class Board:
 
     def rows(self, ids: Sequence[int]) -> list[tuple[PlacedEntry, Outcome]]:
         """Return the fates of rows, whatever their status."""
-        with self.store.snapshot() as snapshot:
-            objects = {(str(cells[5]), str(cells[6])) for cells in snapshot.rows(ids)}
-        record_ids = set(ids)
         with self._explaining:
-            explained = (pair for name, key in sorted(objects) for pair in self._explain(name, key))
-            return [pair for pair in explained if pair[0].entry.record_id in record_ids]
+            return list(explain_store(self.config, self.store, ids=ids))
 
     def explain(self, table: str | None = None, key: str | None = None) -> list[tuple[PlacedEntry, Outcome]]:
         """Return the outcomes of the first rows of an object, or of the rows that go next.
@@ -217,12 +203,8 @@ class Board:
         One request at a time explains, because each may hold the rows of a cycle in memory.
         """
         with self._explaining:
-            return list(islice(self._explain(table, key), LOOKED_AT + 1))
-
-    def _explain(
-        self, table: str | None = None, key: str | None = None
-    ) -> Iterator[tuple[PlacedEntry, Outcome]]:
-        return explain_store(self.config, self.store, table, key, None if key else LOOKED_AT)
+            explained = explain_store(self.config, self.store, table, key, None if key else LOOKED_AT)
+            return list(islice(explained, LOOKED_AT + 1))
 
     def left_out(self) -> list[str]:
         """Return why pending rows are not among the next ones."""

@@ -7,6 +7,7 @@ from http import HTTPStatus
 
 from eventlog.core.entry import MAX_RECORD_ID
 from eventlog.core.errors import EventlogError
+from eventlog.fold import Fate
 from eventlog.sql.log.upkeep import FailureFilter
 from eventlog.web.markup import are
 from eventlog.web.monitor import failed, pages
@@ -63,9 +64,9 @@ def _failure(board: Board, request: Request) -> HttpReply:
         _apply_form(board, FailureFilter((number,)), request) if request.method == "POST" and event else []
     )
     rows = board.rows(ids)
-    if not rows and not messages:
+    if not messages and all(outcome.fate is Fate.NOT_IN_LOG for _, outcome in rows):
         return sorry(HTTPStatus.NOT_FOUND, f"there is no row {number}")
-    return HttpReply(failed.became(number, rows, board.skipped(), messages))
+    return HttpReply(failed.became(number, rows, messages))
 
 
 def _read_filter(query: Mapping[str, str]) -> FailureFilter:
@@ -78,8 +79,11 @@ def _apply_form(board: Board, selection: FailureFilter, request: Request) -> lis
     form = read_fields(request.body.decode("utf-8", "replace"), 10)
     token, act, reason = (form.get(name, "") for name in ("token", "act", "reason"))
     if act == "skip":
-        skipped = board.skip(selection, token, reason or "skipped on the status page")
-        return [f"{are(skipped.rows, 'row')} skipped, and will not be published."]
+        if not reason.strip():
+            return ["Nothing is skipped: why? The reason is kept, with who skipped it."]
+        skipped = board.skip(selection, token, reason)
+        done = f"{are(skipped.rows, 'row')} skipped, and will not be published."
+        return [done, *(f"{report}." for report in map(str, skipped.reports))]
     redriven = board.redrive(selection, token)
     new = [f"{are(redriven.rows, 'row')} new again, to go with the next cycle."] if redriven.rows else []
     return [*new, *(f"{message}." for message in map(str, redriven.reports))]

@@ -90,12 +90,11 @@ def failure(board: Board, event: Sequence[FailedRow]) -> str:
 def became(
     number: int,
     rows: Sequence[tuple[PlacedEntry, Outcome]],
-    skipped: Mapping[int, str],
     messages: Iterable[str] = (),
 ) -> str:
     """Return the page of what has become of rows that failed once, and of what was done just now."""
     ids = [placed.entry.record_id for placed, _ in rows] or [number]
-    return framed(_title(ids), *notices(messages), outcomes("What becomes of it", rows, skipped))
+    return framed(_title(ids), *notices(messages), outcomes("What becomes of it", rows))
 
 
 def _failed_line(failed: FailedRow) -> Sequence[Node]:
@@ -181,13 +180,14 @@ def _buttons(board: Board, action: str, what: str, ids: str = "…") -> Markup:
             ". Set monitor-token to have buttons here.",
             class_="quiet",
         )
+    reason = tag("input", name="reason", required=True, autocomplete="off")
     password = tag("input", type="password", name="token", required=True, autocomplete="current-password")
     return tag(
         "form",
         tag("input", name="user", value="monitor", autocomplete="username", hidden=True),
         tag("label", tag("span", "monitor-token"), password),
-        tag("button", f"Redrive {what}", name="act", value="redrive"),
-        tag("label", tag("span", "why (to skip)"), tag("input", name="reason", autocomplete="off")),
+        tag("button", f"Redrive {what}", name="act", value="redrive", formnovalidate=True),
+        tag("label", tag("span", "why (to skip)"), reason),
         tag("button", f"Skip {what}", name="act", value="skip"),
         method="post",
         action=action,

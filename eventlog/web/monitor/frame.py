@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 from eventlog.core.entry import EVENT_TYPES
 from eventlog.core.errors import shortened
-from eventlog.fold import Outcome
+from eventlog.fold import Fate, Outcome
 from eventlog.log_files.by_row import PlacedEntry
 from eventlog.web.layout import MenuEntry, PageColumn, clipped, page, table
 from eventlog.web.markup import Markup, Node, link, tag
@@ -54,7 +54,7 @@ def type_name(number: object) -> Node:
     ]
 
 
-def outcomes(caption: str, rows: Rows, skipped: Mapping[int, str] | None = None) -> Markup:
+def outcomes(caption: str, rows: Rows) -> Markup:
     """Return a table of rows and of what becomes of each."""
     headings = (
         PageColumn("Row", "number"),
@@ -65,22 +65,21 @@ def outcomes(caption: str, rows: Rows, skipped: Mapping[int, str] | None = None)
         PageColumn("Event", "short"),
     )
     empty = "No row is pending. Change a row of a tracked table to follow it here."
-    return table(caption, headings, _outcomes(rows, skipped or {}), empty)
+    return table(caption, headings, _outcomes(rows), empty)
 
 
-def _outcomes(rows: Rows, skipped: Mapping[int, str]) -> list[Sequence[Node]]:
+def _outcomes(rows: Rows) -> list[Sequence[Node]]:
     shown: list[Sequence[Node]] = []
     for (entry, *_), outcome in rows:
         if len(shown) == SHOWN:
             break
-        is_skipped = entry.status == "W" and entry.record_id in skipped
         shown.append(
             (
                 entry.record_id,
                 type_name(entry.event_type),
                 linked_object(entry.table_name, entry.table_key),
                 clipped(entry.column_name or "", NAME),
-                _skipped(skipped[entry.record_id]) if is_skipped else _outcome(outcome),
+                _outcome(outcome),
                 outcome.event_id,
             )
         )
@@ -88,10 +87,9 @@ def _outcomes(rows: Rows, skipped: Mapping[int, str]) -> list[Sequence[Node]]:
 
 
 def _outcome(outcome: Outcome) -> Node:
+    if outcome.fate is Fate.SKIPPED:
+        skipped = tag("span", "skipped", class_="level skipped")
+        return [skipped, ": ", clipped(outcome.reason, LONGEST)]
     because = f": {outcome.reason}" if outcome.reason else ""
     by = f", by row {outcome.by}" if outcome.by is not None else ""
     return clipped(f"{outcome.fate}{by}{because}", LONGEST)
-
-
-def _skipped(reason: str) -> Node:
-    return [tag("span", "skipped", class_="level skipped"), ": its status is W; ", clipped(reason, LONGEST)]

@@ -55,7 +55,7 @@ def coming(board: Board) -> str:
 def explained(board: Board, name: str, key: str) -> str:
     """Return the page of an object: what becomes of each of its rows, and why."""
     rows = board.explain(name or None, key)
-    content = [outcomes("Rows of this object", rows, board.skipped())]
+    content = [outcomes("Rows of this object", rows)]
     hint = f"These are the first {LOOKED_AT} rows; eventlog explain --key shows all."
     if rows[LOOKED_AT:]:
         content.append(tag("p", hint, class_="quiet"))

@@ -21,7 +21,10 @@ insert ignore into `eventlog_state` (one, attached, association, epoch) values (
 create table if not exists `eventlog_batch` (
   batch bigint not null,
   epoch bigint not null,
+  first_id bigint not null, -- no row of it is lower
+  last_id bigint not null,
   remembered_at datetime(6) not null default (utc_timestamp(6)),
+  settled_at datetime(6), -- when its rows were finished, null before
   content longtext not null,
   constraint `eventlog_batch_key` primary key (batch)
 ) engine = InnoDB character set utf8mb4 collate utf8mb4_0900_bin;

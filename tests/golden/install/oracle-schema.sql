@@ -51,7 +51,10 @@ begin
 create table "EVENTLOG_BATCH" (
   batch number(19) not null,
   epoch number(19) not null,
+  first_id number(19) not null, -- no row of it is lower
+  last_id number(19) not null,
   remembered_at timestamp(6) default sys_extract_utc(systimestamp) not null,
+  settled_at timestamp(6), -- when its rows were finished, null before
   content clob not null,
   constraint "EVENTLOG_BATCH_KEY" primary key (batch)
 )

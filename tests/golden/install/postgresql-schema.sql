@@ -24,7 +24,10 @@ insert into "eventlog_state" (one, attached, association, epoch) values (1, 0, '
 create table if not exists "eventlog_batch" (
   batch bigint not null,
   epoch bigint not null,
+  first_id bigint not null, -- no row of it is lower
+  last_id bigint not null,
   remembered_at timestamp(6) not null default (clock_timestamp() at time zone 'UTC'),
+  settled_at timestamp(6), -- when its rows were finished, null before
   content text not null,
   constraint "eventlog_batch_key" primary key (batch)
 );

@@ -33,6 +33,7 @@ COMMANDS = {
     "audit": "eventlog.cli.audit",
     "status": "eventlog.cli.status",
     "errors": "eventlog.cli.upkeep",
+    "history": "eventlog.cli.history",
     "redrive": "eventlog.cli.upkeep",
     "skip": "eventlog.cli.upkeep",
     "purge": "eventlog.cli.upkeep",
@@ -51,7 +52,7 @@ COMMANDS = {
 # The headings of `eventlog --help`, and the commands under each.
 HEADINGS = {
     "Start": ("demo", "install", "track", "check", "run"),
-    "Watch": ("status", "errors", "explain", "audit", "preview"),
+    "Watch": ("status", "errors", "explain", "audit", "preview", "history"),
     "Mend": ("redrive", "skip", "pause", "resume", "purge", "resync"),
     "Convert": ("convert", "apply", "capture", "compare", "backlog"),
     "Advanced": (

@@ -15,6 +15,7 @@ from eventlog.compare.polling import PolledChange, PolledTable, poll
 from eventlog.compare.tables import snapshot
 from eventlog.core.errors import EventlogError
 from eventlog.core.identity import object_of
+from eventlog.core.plurals import quantity
 from eventlog.core.tables import Table, Tables
 from eventlog.publisher.config import Config, statements
 from eventlog.publisher.session import SessionSettings
@@ -83,6 +84,9 @@ def log_unexplained(store: Store, config: Config, tables: Tables) -> Iterator[Co
         table_state = _log_steps(store, missed, name, table_state._replace(mark=present_mark))
         with store.upkeep() as upkeep:
             upkeep.receiver_state().put_table(name, table_state)
+            if missed_count and not is_first:
+                words = f"{quantity(missed_count, 'object')} differed and were logged"
+                upkeep.note("resync", words, name)
         yield ComparedTable(table, None if is_first else missed_count)
 
 

@@ -200,6 +200,7 @@ SHOWN = {
     "convert": "sequence/*.py gbase/*.py linter/*.py qlik/*.py transfer/*.py core/*.py xds/*.py",
     "audit": "publisher/*.py transfer/*.py core/*.py cli/*.py",
     "explain": "publisher/*.py transfer/*.py core/*.py",
+    "history": "publisher/*.py",
     "backlog": "spark/*.py gbase/*.py linter/*.py qlik/*.py transfer/*.py core/*.py xds/*.py publisher/*.py",
     "apply": "targets/*.py sequence/*.py gbase/*.py linter/*.py qlik/*.py transfer/*.py core/*.py xds/*.py"
     " publisher/*.py",

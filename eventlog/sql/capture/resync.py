@@ -16,7 +16,9 @@ from uuid import UUID
 from sqlalchemy.engine import Connection
 
 from eventlog.core.errors import EventlogError
+from eventlog.core.plurals import quantity
 from eventlog.core.tables import Table
+from eventlog.sql.connect import keepable
 from eventlog.sql.log.store import Store
 from eventlog.sql.queries import Queries, unbound
 from eventlog.sql.relation import qualified
@@ -90,6 +92,8 @@ class _Run:
                 return load_key(record[1]), record[2]
             self._run(connection, "resync_forget")
             self._run(connection, "resync_begin", choice=self._request.choice)
+            where = f" where {self._request.where}" if self._request.where else ""
+            self._note(connection, f"rows{where} are being logged, as event type {self._request.event_type}")
         return None, 0
 
     def chunk(self, last: Key | None) -> tuple[Key | None, int]:
@@ -98,11 +102,16 @@ class _Run:
         with self._store.engine.begin() as connection:
             self._log(connection, texts)
             if end is None:
+                rows = self._run(connection, "resync_found").one()[2] + len(texts)
+                self._note(connection, f"{quantity(rows, 'row')} logged")
                 self._run(connection, "resync_forget")
             else:
                 text = dump_key(self._request.table, end)
                 self._run(connection, "resync_advance", last_key=text, logged=len(texts))
             return end, len(texts)
+
+    def _note(self, connection: Connection, words: str) -> None:
+        self._run(connection, "note", kind="resync", words=keepable(connection, words))
 
     def _read(self, last: Key | None) -> tuple[list[str], Key | None]:
         """Read the keys of a chunk as texts, and the last of them as it is, None at the end."""

@@ -1,0 +1,101 @@
+"""What operators did is on record, truly: history lists it, and what did nothing leaves no line."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from eventlog.fold import Rules
+from eventlog.sql.capture.resync import Resync, resync
+from eventlog.sql.log.upkeep import Notice
+from eventlog.xds.settings import XdsSettings
+from tests.publisher.test_commands import call, fail
+from tests.publisher.world import Receiver, World, key
+
+pytestmark = pytest.mark.quick
+
+
+def done(world: World) -> list[tuple[str, str | None, str]]:
+    """Return the kind, the table and the words of each line, the latest first."""
+    lines = call(world, "history", "--json").stdout.splitlines()
+    notices = [Notice(**json.loads(line)) for line in lines]
+    assert all(notice.username and notice.at for notice in notices)
+    return [(notice.kind, notice.table_name, str(notice.words)) for notice in notices]
+
+
+def test_a_skip_of_nothing_says_why_and_leaves_no_line(world: World) -> None:
+    world.write(key(1, event_type=4), key(2, event_type=4))
+    world.cycle(Receiver())
+    world.write(key(3, event_type=4))
+    result = call(world, "skip", "999", "--reason", "a test")
+    assert (result.exit_code, result.stderr) == (
+        1,
+        "eventlog: 0 rows are skipped\neventlog: row 999 stays: not in the log\n",
+    )
+    assert done(world) == []
+    assert call(world, "history").stderr == "eventlog: no operator has done anything to this log\n"
+    result = call(world, "skip", "1", "2", "3", "999", "--reason", "a test")
+    assert result.exit_code == 1
+    assert result.stderr.splitlines() == [
+        "eventlog: 1 row is skipped",
+        "eventlog: rows 1, 2 stay: its status is S already, so there is nothing to give up",
+        "eventlog: row 999 stays: not in the log",
+    ]
+    assert call(world, "skip", "3", "--reason", "again").exit_code == 1
+    assert done(world) == [("skip", None, "row 3: a test")]
+
+
+def test_everything_that_operators_did_is_listed(world: World) -> None:
+    world.user(1)
+    world.write(key(1, event_type=4), key(2, event_type=4))
+    world.cycle(Receiver(fail))
+    call(world, "redrive", "2")
+    call(world, "skip", "1", "--reason", "a test")
+    call(world, "pause", "--reason", "the engine moves")
+    call(world, "resume")
+    assert "was not paused" in call(world, "resume").stderr
+    table = world.reader(("usr",), Rules(), XdsSettings()).tables.get("usr")
+    assert table is not None
+    list(resync(world.store, Resync(table, where="t.idu > 0"), lambda rows: None))
+    call(world, "purge", "--older-than", "2099-01-01 00:00:00", "--letters", "W")
+    lines = done(world)
+    assert [(kind, table_name) for kind, table_name, _ in lines] == [
+        ("purge", None),
+        ("purge", None),
+        ("resync", str(table)),
+        ("resync", str(table)),
+        ("resume", None),
+        ("pause", None),
+        ("skip", None),
+        ("redrive", None),
+    ]
+    words = [words for *_, words in lines]
+    assert words[0] == "1 row of W from before 2099-01-01 00:00:00"
+    assert words[2:4] == ["1 row logged", "rows where t.idu > 0 are being logged, as event type 5"]
+    assert words[5].endswith(": the engine moves")
+    assert words[6:] == ["row 1: a test", "row 2"]
+    (line,) = call(world, "history", "--limit", "1").stdout.splitlines()
+    assert line.endswith("purge    1 row of W from before 2099-01-01 00:00:00")
+
+
+def test_a_resync_that_goes_on_is_one_in_the_history(world: World) -> None:
+    for number in range(5):
+        world.user(number)
+    table = world.reader(("usr",), Rules(), XdsSettings()).tables.get("usr")
+    assert table is not None
+    request = Resync(table, chunk=2)
+    next(resync(world.store, request, lambda rows: None))
+    list(resync(world.store, request, lambda rows: None))
+    assert [words for *_, words in done(world)] == [
+        "5 rows logged",
+        "rows are being logged, as event type 5",
+    ]
+
+
+def test_a_resume_of_the_publisher_lets_no_table_pass(world: World) -> None:
+    call(world, "pause", "--reason", "a test")
+    call(world, "resume")
+    leader = world.elect()
+    with leader, world.store.work(leader.epoch) as work:
+        assert work.passing_tables() == set()

@@ -143,7 +143,9 @@ def _live_log(
     flags = {name: value for name, value in job_settings.items() if name in names}
     settings = database.settings(**flags, delete_from_log=delete)
     live = Live(stack.enter_context(opened(settings)), settings, finish)
-    job_settings |= {name: value for name, value in settings.values.items() if name in job_settings}
+    of_publisher = {name: value for name, value in settings.values.items() if name in job_settings}
+    of_publisher.pop("batch_size", None)  # a document has one event here, whatever a publisher puts into it
+    job_settings |= of_publisher
     return live, job_settings | asdict(read_rules(settings, live.store))
 
 

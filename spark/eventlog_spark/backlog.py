@@ -107,7 +107,7 @@ class Backlog:
         if self.job.output_container not in (None, "parquet"):
             raise Misuse(f"--output-as {self.job.output_container}: Spark writes lines, or parquet")
         if self.xds.batch_size > 1:
-            raise Misuse("--batch-size: a document has one event here")
+            raise Misuse("--batch-size: a document has one event here; eventlog convert puts more into one")
         if self.xds.pretty:
             raise Misuse("--pretty: a document is one line here")
 

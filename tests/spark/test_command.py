@@ -88,7 +88,8 @@ def test_a_live_log_is_read_with_the_settings_of_its_publisher(postgres: Databas
     expected = published(store)
     settings = tmp_path / "eventlog.toml"
     settings.write_text(
-        'allow-loopback = true\nmax-changes = 3\nsync-tables = "usr"\n[tables.usr]\nwithhold = ["secret"]\n'
+        'allow-loopback = true\nmax-changes = 3\nsync-tables = "usr"\nbatch-size = 100\n'
+        '[tables.usr]\nwithhold = ["secret"]\n'
     )
     done = command(
         *("--from", "log", "--to", "xds", "--config", settings, "-o", tmp_path / "out", "--finish"),

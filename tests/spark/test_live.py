@@ -14,10 +14,14 @@ from sqlalchemy import text
 from sqlalchemy.engine import Engine
 
 from eventlog.core.entry import MAX_RECORD_ID
+from eventlog.fold import Fate
+from eventlog.operate.explaining import explain_store
+from eventlog.publisher.config import Config
 from eventlog.sql.log.store import Store
 from tests.databases import Database, own_ids
 from tests.publisher.world import Receiver
 from tests.spark.lives import (
+    CONFIG,
     ROWS,
     backlog,
     documents,
@@ -65,6 +69,31 @@ def test_a_live_log_gives_what_the_publisher_gives(
     assert again == (0, 0, 0)
     assert pending(store) == 3
     assert documents(out) == found
+
+
+@pytest.mark.parametrize("deletes", [False, True])
+def test_loopback_rows_are_finished_as_a_publisher_does(
+    spark: Any, store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, deletes: bool
+) -> None:
+    monkeypatch.setattr(live_log, "_CHUNK", 2)
+    rows = "(event_type, table_name, table_key, perpetrator) values"
+    with store.engine.begin() as connection:
+        connection.execute(text("update eventlog set status = 'S'"))
+        for number in range(3):
+            connection.execute(text(f"insert into eventlog {rows} (4, 'usr', 'idu={number}', 'idm')"))
+        connection.execute(text(f"insert into eventlog {rows} (4, 'usr', 'idu=9', 'hr')"))
+    settings = {"allow_loopback": False, "driver_user": "idm", "delete_from_log": deletes}
+    config = Config({**CONFIG.values, **settings}, tables=CONFIG.tables)
+    assert backlog(spark, store, tmp_path / "out", config=config).rows is None
+    assert letters(store)[len(ROWS) :] == "NNNN"
+    assert backlog(spark, store, tmp_path / "out", finish=True, config=config).rows == 4
+    assert letters(store)[len(ROWS) :] == ("" if deletes else "SSSS")
+    assert [line.count("idu=9") for line in documents(tmp_path / "out")] == [1]
+    if not deletes:
+        numbers = [len(ROWS) + place for place in (1, 2, 3, 4)]
+        outcomes = [outcome for _, outcome in explain_store(config, store, ids=numbers)]
+        assert [outcome.fate for outcome in outcomes] == [*[Fate.LOOPBACK] * 3, Fate.SENT]
+        assert "by a backlog, finished at" in outcomes[3].reason
 
 
 def test_rows_whose_ids_are_ahead_of_the_sequence_are_left(spark: Any, store: Store, tmp_path: Path) -> None:

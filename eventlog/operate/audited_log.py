@@ -44,7 +44,7 @@ _NUMBERS, _TEXTS = (
         "new_value",
     ),
 )
-_SKIPPED = re.compile(r"rows ([0-9, ]+): (.*)", re.DOTALL)
+_SKIPPED = re.compile(r"rows? ([0-9, ]+): (.*)", re.DOTALL)
 _PER_FIELD = [number for number, event_type in EVENT_TYPES.items() if event_type.per_field]
 
 

@@ -38,6 +38,8 @@ class FinishedRows:
 
     def outcomes(self, letters: Mapping[int, str]) -> dict[int, Outcome]:
         """Return the outcomes of rows by their letters; a row that is not in the log has an empty one."""
+        if not letters:
+            return {}
         with self._store.upkeep() as upkeep:
             failed_ids = {row for row, letter in letters.items() if letter in _FAILED}
             failures = upkeep.failures(FailureFilter(tuple(failed_ids)), len(letters)) if failed_ids else ()

@@ -67,12 +67,8 @@ def read_changes(
     reading: Any,
     stream: StreamSettings,
     sources: Iterable[Source[Any]],
-    postpone: Callable[[Placed], None] | None = None,
 ) -> Iterator[Change | Refused]:
-    """Yield the changes of a format's sources: by their sequence if the format has one, else as they come.
-
-    If only whole transactions are read, `postpone` receives the changes that a later read may complete.
-    """
+    """Yield the changes of a format's sources: by their sequence if the format has one, else as they come."""
     if source.name in COMMITS:
         changes = source.read(sources, tables, reading)
         yield from after_commit(changes, COMMITS[source.name], stream.since) if stream.since else changes
@@ -88,7 +84,7 @@ def read_changes(
     if not whole_transactions:
         yield from (item if isinstance(item, Refused) else item.change for item in placed)
         return
-    for item in assemble(placed, stream.open_transactions, postpone, ended=stream.ended):
+    for item in assemble(placed, stream.open_transactions, ended=stream.ended):
         if isinstance(item, Refused):
             yield item
         else:

@@ -7,7 +7,7 @@ order are delivered; it reads and stores no changes.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from itertools import accumulate, groupby
 from typing import Any, Final, NamedTuple
@@ -16,7 +16,6 @@ from eventlog.core.change import Change
 from eventlog.core.errors import EventlogError, Refused
 from eventlog.core.formats import Placed
 from eventlog.core.grouped_warnings import GroupedWarnings
-from eventlog.core.plurals import quantity
 from eventlog.files.stores import MEMORY, KeyedStore, StoredItems
 from eventlog.qlik import sequence
 from eventlog.qlik.numbering import transaction_of
@@ -116,7 +115,6 @@ def size_of(placed: Placed) -> int:
 def assemble(
     items: Iterable[Placed | Refused],
     policy: str,
-    postpone: Callable[[Placed], None] | None = None,
     memory: int = MEMORY,
     *,
     ended: bool = False,
@@ -124,11 +122,10 @@ def assemble(
     """Yield the transactions of a sorted sequence.
 
     All changes of a transaction share the time part of their sequences, so a transaction is complete after
-    the last change of its time. If changes in the middle are missing, `policy` decides. If the last change is
-    missing, the transaction is passed to `postpone` when it may still come, and else refused; `ended` means
-    that nothing more comes.
+    the last change of its time. If changes in the middle are missing, `policy` decides, also of the last
+    change if `ended`, which means that nothing more comes; else a transaction without its last is refused.
     """
-    group = _Group(policy, postpone, KeyedStore(memory), ended=ended)
+    group = _Group(policy, KeyedStore(memory), ended=ended)
     at = ""
     try:
         for item in items:
@@ -154,7 +151,6 @@ class _Group:
     def __init__(
         self,
         policy: str,
-        postpone: Callable[[Placed], None] | None,
         store: KeyedStore[Placed],
         *,
         ended: bool,
@@ -162,7 +158,6 @@ class _Group:
         self.store = store
         self._ended = ended
         self._policy = policy
-        self._postpone = postpone
         self._progress: dict[Key, TransactionProgress] = {}
         self._spoilt: set[Key] = set()
         self._number = 0
@@ -212,12 +207,6 @@ class _Group:
             yield from refuse_all(changes, f"transaction {key[0]}: rows of it contradict each other")
         elif progress.is_complete:
             yield TransactionChanges(changes, key)
-        elif self._is_open(progress) and self._postpone is not None:
-            for placed in changes:
-                self._postpone(placed)
-            count = quantity(len(changes), "change is", "changes are")
-            reason = f"transaction {key[0]} is open: its {count} left to the next run"
-            yield Refused(", ".join(sorted(progress.sources)), reason, fault=False)
         elif self._is_open(progress):
             reason = f"transaction {key[0]}: its transaction is not complete: its last message is missing"
             yield from refuse_all(changes, reason)

@@ -49,13 +49,10 @@ def partition(number: int, *events: Any) -> Source[Object]:
     return Source(f"t[{number}]", "t", (), [Object(i, e, b"%d\n" % i) for i, e in enumerate(events)])
 
 
-def read(
-    *partitions: Source[Object], postpone: Any = None, policy: str = "stop"
-) -> tuple[list[int], list[str]]:
+def read(*partitions: Source[Object]) -> tuple[list[int], list[str]]:
     """Return the ids of the changes, and the reports."""
     reading = MessageSettings(whole_transactions=True)
-    stream = StreamSettings(open_transactions=policy)
-    answers = list(read_changes(FORMAT, Tables(), reading, stream, partitions, postpone))
+    answers = list(read_changes(FORMAT, Tables(), reading, StreamSettings(), partitions))
     ids = [int(str(item.fields[0].after)) for item in answers if isinstance(item, Change)]
     return ids, [item.reason for item in answers if isinstance(item, Refused)]
 
@@ -88,18 +85,6 @@ def test_an_id_that_is_used_again_is_another_transaction() -> None:
     assert read(partition(0, *reversed(events))) == ([1, 2, 3], [])
 
 
-def test_one_that_is_open_at_the_end_is_left_with_all_its_messages() -> None:
-    left: list[tuple[str, int]] = []
-    partitions = (
-        partition(0, event("A", 1, False, 1), event("B", 1, True, 2)),
-        partition(1, event("A", 2, False, 3)),
-    )
-    ids, said = read(*partitions, postpone=lambda placed: left.append((placed.source, placed.number)))
-    assert ids == [2]
-    assert left == [("t[0]", 0), ("t[1]", 0)]
-    assert said == ["transaction A is open: its 2 changes are left to the next run"]
-
-
 def test_one_that_is_open_where_nothing_can_come_is_refused() -> None:
     ids, said = read(partition(0, event("A", 1, False, 1), event("B", 1, True, 2)))
     assert (ids, len(said)) == ([2], 1)
@@ -121,20 +106,6 @@ def test_a_gap_stops_the_run_and_nothing_behind_it_comes_out() -> None:
     assert isinstance(next(found), Change), "what ended before the first of its changes"
     with pytest.raises(transactions.Incomplete, match=r"A at \d{16} lacks its changes 2 to 3 \(t\[0\]\)"):
         next(found)
-
-
-def test_a_gap_may_cost_its_transaction_or_be_handed_out() -> None:
-    ids, said = read(GAP, policy="refuse")
-    assert ids == [1, 6]
-    assert len(said) == 2, "each of its messages"
-    assert read(GAP, policy="deliver")[0] == [1, 2, 5, 6]
-
-
-def test_what_is_sent_again_after_a_failure_comes_out_once() -> None:
-    events = [event("A", 1, False, 1), event("A", 2, True, 2)]
-    ids, said = read(partition(0, *events, *events))
-    assert ids == [1, 2]
-    assert said[-1].startswith("2 repeated records are left out")
 
 
 def test_a_contradiction_costs_the_whole_transaction() -> None:

@@ -7,7 +7,7 @@ import signal
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from sqlalchemy.engine import URL, Engine
@@ -25,6 +25,10 @@ from tests.databases import (
     summary,
     temporary_database,
 )
+
+if TYPE_CHECKING:
+    from tests.logs import World
+    from tests.proofs.rig import Arrivals
 
 frugal.keep_bytecode()
 frugal.hurry_spark()
@@ -127,6 +131,32 @@ def engine(database: Database) -> Iterator[Engine]:
     own_engine = database.engine()
     yield own_engine
     own_engine.dispose()
+
+
+@pytest.fixture(scope="session")
+def made_world(server: tuple[str, URL]) -> Iterator[World]:
+    """A database with an installed log and the table usr, on each server at hand."""
+    from tests.logs import fresh_world
+
+    with fresh_world(server) as new_world:
+        yield new_world
+
+
+@pytest.fixture
+def world(made_world: World) -> World:
+    """The same database, empty."""
+    made_world.clear()
+    return made_world
+
+
+@pytest.fixture
+def arrivals() -> Iterator[Arrivals]:
+    """A receiver that listens for HTTP."""
+    from tests.proofs.rig import Arrivals
+
+    receiver = Arrivals()
+    yield receiver
+    receiver.close()
 
 
 @pytest.fixture

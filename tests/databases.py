@@ -37,6 +37,11 @@ class Database:
     url: URL
     dialect: Dialect
 
+    @property
+    def address(self) -> str:
+        """The URL with its password."""
+        return self.url.render_as_string(hide_password=False)
+
     def engine(self, *connection_init: str) -> Engine:
         return connect.connect(self.url, connection_init)
 

@@ -1,7 +1,9 @@
-"""Helpers that state a fact in one line: the sample table, a conversion through the public door."""
+"""Files and documents: the sample table, a conversion through the public door, what is awaited."""
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +22,14 @@ columns = { idu = "integer", fname = "varchar(64)", lname = "varchar(64)", photo
 TABLES = tablesfile.read(USR)
 CLOCK = "2025-03-23 10:57:19"
 HEADER = "record_id,event_type,table_name,table_key,column_name,old_value,new_value\n"
+
+
+def until(condition: Callable[[], object], patience: float = 60.0) -> None:
+    """Wait for what must come to pass."""
+    deadline = time.monotonic() + patience
+    while not condition():
+        assert time.monotonic() < deadline, "it did not come to pass"
+        time.sleep(0.01)
 
 
 def run_convert(

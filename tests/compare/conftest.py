@@ -1,4 +1,4 @@
-"""A log that is filled by comparing."""
+"""A log that is filled by comparing: a database for each file, since tests drop and rename tables."""
 
 from __future__ import annotations
 
@@ -7,24 +7,10 @@ from collections.abc import Iterator
 import pytest
 from sqlalchemy.engine import URL
 
-from eventlog.sql.connect import connect
-from tests.databases import temporary_database
-from tests.publisher.world import World
+from tests.logs import World, fresh_world
 
 
 @pytest.fixture(scope="module")
-def shared_world(server: tuple[str, URL]) -> Iterator[World]:
-    with temporary_database(*server) as database:
-        engine = connect(database.url, keep_open=4)
-        world = World(engine, database.dialect)
-        world.make()
-        yield world
-        engine.dispose()
-
-
-@pytest.fixture
-def world(shared_world: World) -> World:
-    shared_world.clear()
-    shared_world.change(f"delete from {shared_world.log.names()['known']}")
-    shared_world.change(f"delete from {shared_world.log.names()['notice']}")
-    return shared_world
+def made_world(server: tuple[str, URL]) -> Iterator[World]:
+    with fresh_world(server) as new_world:
+        yield new_world

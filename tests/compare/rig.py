@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -19,9 +19,10 @@ from eventlog.publisher.settings import PublisherSettings
 from eventlog.sinks.sink import ACCEPTED, OutgoingDocument, Reply
 from eventlog.xds.answers import Level, Status
 from eventlog.xds.settings import XdsSettings
-from tests.publisher.world import Receiver, World
+from tests.logs import Crash, Receiver, World
 
 Row = dict[str, str]
+ROWS = "select idu, fname, lname from usr"
 
 
 class Life:
@@ -55,9 +56,9 @@ class Life:
 
 @contextmanager
 def life(world: World, sink: Receiver, tables: str = "usr", **settings: Any) -> Iterator[Life]:
-    url = world.engine.url.render_as_string(hide_password=False)
     sections = settings.pop("sections", {})
-    settings |= {"url": url, "sync_tables": tables, "polling_interval": 0, "publication_mode": "compare"}
+    settings |= {"url": world.url, "sync_tables": tables, "polling_interval": 0}
+    settings["publication_mode"] = "compare"
     config = Config(settings, tables=sections)
     with world.elect() as leader:
         comparing = Comparison(config, world.store, leader.epoch, config.build(ComparingSettings))
@@ -121,10 +122,6 @@ class Replica(Receiver):
         del self.rows[key]
 
 
-class Crash(Exception):
-    """A crash of the publisher after the receiver took the document and before its answer was read."""
-
-
 class Mortal(Replica):
     """A receiver that may take its publisher with it."""
 
@@ -140,6 +137,10 @@ class Mortal(Replica):
 
 def rows_of(world: World) -> dict[str, Row]:
     with world.engine.connect() as connection:
-        rows = connection.execute(text("select idu, fname, lname from usr")).all()
+        return as_replica(connection.execute(text(ROWS)).all())
+
+
+def as_replica(rows: Iterable[Sequence[Any]]) -> dict[str, Row]:
+    """Return rows of usr as a replica has them."""
     named = ((row[0], zip(("fname", "lname"), row[1:], strict=True)) for row in rows)
     return {f"idu={idu}": {n: v for n, v in values if v is not None} for idu, values in named}

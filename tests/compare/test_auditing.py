@@ -19,7 +19,7 @@ from eventlog.sql.relation import Choice
 from eventlog.sql.schema import migrate
 from tests.commands import Shell, environment
 from tests.databases import Database
-from tests.publisher.test_daemon import until
+from tests.support import until
 
 pytestmark = pytest.mark.quick
 
@@ -31,7 +31,7 @@ class Audited:
         self.engine: Engine = database.engine()
         self.log = Log(database.dialect)
         self._shell = shell
-        self._url = database.url.render_as_string(hide_password=False)
+        self._url = database.address
         migrate.install(self.engine, self.log)
         self.change("create table usr (idu integer primary key, fname varchar(64))")
         for number in range(6):

@@ -9,8 +9,8 @@ import pytest
 
 from tests.commands import Done, Shell
 from tests.compare.rig import Replica, life, rows_of
+from tests.logs import World
 from tests.publisher.ddl import Running, await_waiting, change_under, locked, transactional
-from tests.publisher.world import World
 
 pytestmark = pytest.mark.quick
 
@@ -48,7 +48,7 @@ def test_a_comparison_of_tables_fails_if_one_is_rewritten_meanwhile(usr: World, 
         pytest.skip("the database refuses the reading itself")
     usr.change("create table later as table usr")
     usr.change("alter table later add primary key (idu)")
-    url = usr.engine.url.render_as_string(hide_password=False)
+    url = usr.url
     shell = Shell(tmp_path)
     words = ("compare", "later", "usr", "--url", url, "--to", "changes")
     assert shell.run(*words).code == 0

@@ -20,7 +20,7 @@ from eventlog.sql.connect import DatabaseFailed
 from eventlog.transfer.signals import Signals
 from tests.commands import Shell
 from tests.compare.rig import Life, Replica, life, rows_of
-from tests.publisher.world import World
+from tests.logs import World
 
 pytestmark = pytest.mark.quick
 
@@ -258,7 +258,7 @@ def test_other_words_are_no_limit(world: World, words: str) -> None:
 
 
 def test_a_daemon_counts_the_stopped_tables(world: World, tmp_path: Path) -> None:
-    url = world.engine.url.render_as_string(hide_password=False)
+    url = world.url
     given = {"url": url, "sync_tables": "usr", "publication_mode": "compare", "max_deletes": "5"}
     config = Config(given | {"sink": "files", "files_folder": str(tmp_path)})
     monitor = Monitor()
@@ -277,7 +277,7 @@ def test_a_daemon_counts_the_stopped_tables(world: World, tmp_path: Path) -> Non
 
 @pytest.mark.slow("it runs the command several times")
 def test_the_commands_name_a_stopped_table_and_let_it_pass(two_table_world: World, tmp_path: Path) -> None:
-    url = two_table_world.engine.url.render_as_string(hide_password=False)
+    url = two_table_world.url
     (tmp_path / "eventlog.toml").write_text(
         f'url = "{url}"\npublication-mode = "compare"\nsync-tables = "usr plain"\nmax-deletes = 5\n'
     )

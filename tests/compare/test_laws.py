@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import random
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -11,11 +12,13 @@ from typing import Any, NamedTuple
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from sqlalchemy import create_engine, text
+from sqlalchemy import create_engine, inspect, text
+from sqlalchemy.engine import URL
 
 from eventlog.publisher.cycle import ReceiverFatal
-from tests.compare.rig import Crash, Life, Mortal, Row, life
-from tests.publisher.world import Receiver, World
+from tests.compare.rig import ROWS, Life, Mortal, Replica, Row, as_replica, life
+from tests.databases import Database, temporary_database
+from tests.logs import Crash, Receiver, World
 from tests.tiers import drawn
 
 pytestmark = pytest.mark.quick
@@ -50,8 +53,7 @@ class Place(NamedTuple):
 
     def rows(self) -> dict[str, Row]:
         """Return its rows by their keys."""
-        named = ((row[0], zip(("fname", "lname"), row[1:], strict=True)) for row in self.run(_SELECT))
-        return {f"idu={idu}": {n: v for n, v in values if v is not None} for idu, values in named}
+        return as_replica(self.run(ROWS))
 
     def change(self, step: tuple[Any, ...]) -> None:
         """Change a row."""
@@ -65,13 +67,19 @@ class Place(NamedTuple):
             self.run("insert into usr values (:i, :f, :l)", i=idu, f=arguments[0], l=arguments[1])
 
 
-_SELECT = "select idu, fname, lname from usr"
+@pytest.fixture
+def second_database(server: tuple[str, URL]) -> Iterator[Database]:
+    with temporary_database(*server) as database:
+        yield database
 
 
 @pytest.fixture(params=["beside", "elsewhere"])
 def place(request: pytest.FixtureRequest, world: World, tmp_path: Path) -> Iterator[Place]:
-    elsewhere = request.param == "elsewhere"
-    url = f"sqlite:///{tmp_path / 'source.db'}"
+    """Make the table in the log's database, in a file of SQLite or in a second database."""
+    elsewhere, url = request.param != "beside", f"sqlite:///{tmp_path / 'source.db'}"
+    if request.param == "second":
+        database = request.getfixturevalue("second_database")
+        url = database.address
     engine = create_engine(url) if elsewhere else world.engine
 
     def run(statement: str, **values: Any) -> Any:
@@ -83,7 +91,44 @@ def place(request: pytest.FixtureRequest, world: World, tmp_path: Path) -> Itera
         run("create table usr (idu integer primary key, fname varchar(80), lname varchar(80))")
     yield Place({"source_url": url} if elsewhere else {}, run)
     if elsewhere:
+        assert inspect(engine).get_table_names() == ["usr"]
         engine.dispose()
+
+
+VALUES = (None, "", " ", "a", "a ", "A", "ä", "x;'\"=+\\<>", "1" * 64, "\n")
+
+
+@pytest.mark.slow("each example is a database of steps, polled one by one")
+@pytest.mark.parametrize(
+    ("place", "given_settings"),
+    [
+        ("beside", {"state_values": True}),
+        ("beside", {"state_values": False, "delete_from_log": True}),
+        ("elsewhere", {"snapshot": "one"}),
+        ("elsewhere", {"snapshot": "none"}),
+        ("second", {}),
+    ],
+    indirect=["place"],
+)
+def test_the_replica_is_the_table_after_each_poll(
+    world: World, place: Place, given_settings: dict[str, Any]
+) -> None:
+    dice, replica = random.Random(19), Replica()
+    for _ in range(4):  # lives of a publisher
+        with life(world, replica, batch_size=3, **given_settings, **place.settings) as publisher:
+            for _ in range(4):
+                before = place.rows()
+                for _ in range(dice.randint(0, 8)):
+                    step = ("row" if dice.random() < 0.75 else "gone", dice.randrange(8))
+                    place.change((*step, dice.choice(VALUES), dice.choice(VALUES)))
+                after, reported = place.rows(), sum(replica.reported.values())
+                differ = sum(before.get(key) != after.get(key) for key in before.keys() | after.keys())
+                assert publisher.cycle() == differ
+                assert replica.rows == after
+                assert sum(replica.reported.values()) == reported + differ
+                assert publisher.cycle() == 0
+    assert replica.reported.keys() == {"add", "modify", "delete"}
+    assert world.failures() == []
 
 
 TAKEN_UNHEARD = [("row", 0, None, None), ("cycle",), ("gone", 0), ("answer", 0, "crash"), ("cycle",)]
@@ -117,8 +162,6 @@ def test_whatever_happens_the_replica_is_the_table_in_the_end(
 
 def _begin(world: World, place: Place) -> None:
     world.clear()
-    for table in ("known", "notice"):
-        world.change(f"delete from {world.log.names()[table]}")
     place.run("delete from usr")
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import itertools
 import json
-import random
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -20,11 +19,8 @@ from sqlalchemy import text
 from eventlog.compare.digest import digest_of
 from eventlog.compare.polling import gone_statement
 from eventlog.core import tablesfile
-from eventlog.core.settings import build
 from eventlog.core.tables import Column
 from eventlog.core.values import Kind
-from eventlog.publisher.comparing import ComparingSettings
-from eventlog.publisher.comparison import Comparison
 from eventlog.publisher.config import Config
 from eventlog.publisher.tables import read_readable, read_tables
 from eventlog.sinks.sink import ACCEPTED, OutgoingDocument, Reply
@@ -34,8 +30,7 @@ from eventlog.sql.queries import each_side_once, unbound
 from tests.commands import Shell
 from tests.compare.rig import Replica, life, rows_of
 from tests.databases import Database
-from tests.publisher.test_commands import fail
-from tests.publisher.world import Receiver, World
+from tests.logs import Receiver, World, fail
 from tests.sql.test_roundtrip import Changes, create, layouts
 from tests.sql.tracked import Logged, Texts, Tracked, query_back, replay
 from tests.tiers import drawn
@@ -43,35 +38,6 @@ from tests.tiers import drawn
 pytestmark = pytest.mark.quick
 
 _NAMES = itertools.count()
-
-
-@pytest.mark.parametrize(("state_values", "delete"), [(True, False), (False, True)])
-def test_the_replica_is_the_table_after_each_poll(world: World, state_values: bool, delete: bool) -> None:
-    dice, replica = random.Random(19), Replica()
-    values = (None, "", " ", "a", "a ", "A", "ä", "x;'\"=+\\<>", "1" * 64)
-    for _ in range(4):  # lives of a publisher
-        with life(
-            world, replica, state_values=state_values, batch_size=3, delete_from_log=delete
-        ) as publisher:
-            for _ in range(4):
-                before = rows_of(world)
-                _change(world, dice, values)
-                after, reported = rows_of(world), sum(replica.reported.values())
-                differ = sum(before.get(key) != after.get(key) for key in before.keys() | after.keys())
-                assert publisher.cycle() == differ
-                assert replica.rows == after
-                assert sum(replica.reported.values()) == reported + differ
-                assert publisher.cycle() == 0
-    assert replica.reported.keys() == {"add", "modify", "delete"}
-    assert world.failures() == []
-
-
-def _change(world: World, dice: random.Random, values: tuple[str | None, ...]) -> None:
-    for _ in range(dice.randint(0, 8)):
-        row = {"i": dice.randrange(8), "f": dice.choice(values), "l": dice.choice(values)}
-        world.change("delete from usr where idu = :i", i=row["i"])
-        if dice.random() < 0.75:
-            world.change("insert into usr values (:i, :f, :l)", **row)
 
 
 def test_an_event_that_waits_is_sent_as_it_was_and_what_came_later_follows(world: World) -> None:
@@ -189,23 +155,18 @@ def test_a_lost_state_is_said(world: World, condition: str) -> None:
 
 
 def test_no_event_is_of_a_column_that_may_not_leave(world: World) -> None:
-    replica = Replica()
     world.user(1, "Jack", "secret")
-    url = world.engine.url.render_as_string(hide_password=False)
-    config = Config({"url": url, "sync_tables": "usr"}, tables={"usr": {"withhold": ["lname"]}})
-    with world.elect() as leader:
-        comparing = Comparison(config, world.store, leader.epoch, build(ComparingSettings, {}))
-        assert comparing.poll() == 1
+    with life(world, Receiver(), sections={"usr": {"withhold": ["lname"]}}) as publisher:
+        assert publisher.poll() == 1
     with world.engine.connect() as connection:
         names = world.log.names()
         for table in ("log", "known"):
             found = connection.execute(text(f"select * from {names[table]}")).all()
             assert "secret" not in str(found)
-    assert replica.rows == {}
 
 
 def test_the_command_publishes_without_triggers(postgres: Database, tmp_path: Path) -> None:
-    url = postgres.url.render_as_string(hide_password=False)
+    url = postgres.address
     engine = postgres.engine()
     with contextlib.closing(Shell(tmp_path)) as shell:
         shell.run("install", "--url", url)
@@ -245,9 +206,9 @@ def events_of(documents: str) -> list[Any]:
 VECTORS = Path(__file__).parents[2] / "examples" / "digests.jsonl"
 
 
-def test_databases_make_the_published_digests(shared_world: World) -> None:
-    dialect = shared_world.log.dialect
-    with shared_world.engine.connect() as connection:
+def test_databases_make_the_published_digests(world: World) -> None:
+    dialect = world.log.dialect
+    with world.engine.connect() as connection:
         for line in VECTORS.read_text("utf-8").splitlines():
             vector = json.loads(line)
             columns = [replace(_column(kind), name=name) for name, kind, _ in vector["columns"]]
@@ -370,28 +331,16 @@ def test_a_table_that_refers_to_itself_leaves_bosses_first_and_whole(world: Worl
             assert [key for key, row in replica.rows.items() if "boss" not in row] == ["id=2", "id=5", "id=6"]
             assert publisher.cycle() == 2
             assert publisher.cycle() == 0
+        path = "modify-attr/add-value/value"
+        last = [value for event in replica.events[7:] for value in event.iterfind(path)]
+        referred = [(value.get("type"), value.get("association-ref", "")[:4]) for value in last]
+        assert referred == [("dn", "id=4"), ("dn", "id=6")]
         assert replica.reported == {"add": 7, "modify": 2}
         assert {key: row.get("boss") for key, row in replica.rows.items()} == {
             f"id={number}": None if boss is None else str(boss) for number, boss in (bosses | {6: 6}).items()
         }
     finally:
         world.change("drop table emp")
-
-
-def test_a_circle_of_references_is_closed_by_the_next_poll(world: World) -> None:
-    world.change("create table boss (b integer primary key, chief integer references boss (b))")
-    receiver = Receiver()
-    try:
-        world.change("insert into boss values (2, 2)")
-        world.change("insert into boss values (1, 2)")
-        with life(world, receiver, tables="boss") as publisher:
-            assert [publisher.cycle() for _ in range(3)] == [2, 1, 0]
-        assert [event.tag for event in receiver.events] == ["add", "add", "modify"]
-        for event in receiver.events[2:]:
-            (value,) = event.iterfind("modify-attr[@attr-name='chief']/add-value/value")
-            assert (value.get("type"), value.get("association-ref", "").partition(",")[0]) == ("dn", "b=2")
-    finally:
-        world.change("drop table boss")
 
 
 def test_a_column_that_is_new_is_reported_where_it_holds_something(world: World) -> None:
@@ -422,7 +371,7 @@ def test_what_is_gone_is_not_looked_for_row_by_row(world: World) -> None:
     world.change(f"analyze {'' if world.log.dialect.transactional_ddl else 'table '}usr")
     for number in range(6, 100):
         world.user(number)
-    url = world.engine.url.render_as_string(hide_password=False)
+    url = world.url
     tables = read_tables(world.engine, world.log, Config({"url": url, "sync_tables": "usr"}))
     ((table, source),) = read_readable(world.engine, world.log, tables).items()
     statement = gone_statement(world.store.queries, source)

@@ -16,8 +16,8 @@ from eventlog.publisher.cycle import ReceiverFatal
 from eventlog.sinks.sink import ACCEPTED, OutgoingDocument, Reply
 from eventlog.sql.queries import each_row_looked_up
 from eventlog.xds.answers import Level, Status
-from tests.compare.rig import Crash, Life, life
-from tests.publisher.world import Receiver, World
+from tests.compare.rig import Life, life
+from tests.logs import Crash, Receiver, World
 from tests.tiers import drawn
 
 pytestmark = pytest.mark.quick
@@ -123,12 +123,6 @@ def change(world: World, step: tuple[Any, ...]) -> None:
         world.change("insert into usr values (:i, :f, :l)", i=step[1], f=step[2], l=step[3])
 
 
-def begin(world: World) -> None:
-    world.clear()
-    for table in ("known", "notice"):
-        world.change(f"delete from {world.log.names()[table]}")
-
-
 def do(
     world: World, receiver: SetReceiver, publisher: Life, step: tuple[Any, ...], skipped: set[str]
 ) -> None:
@@ -211,7 +205,7 @@ def test_once_all_is_settled_the_receiver_has_what_the_table_has(
     world: World, steps: list[tuple[Any, ...]], delete: bool, state_values: bool
 ) -> None:
     """Leave out only what was skipped, and that only until its row changes."""
-    begin(world)
+    world.clear()
     receiver, skipped, coming = SetReceiver(), set[str](), iter(steps)
     facts: dict[str, Any] = {"state_values": state_values, "retry_wait": 0, "batch_size": 1}
     facts["delete_from_log"] = delete
@@ -263,7 +257,7 @@ def quieten(publisher: Life, receiver: SetReceiver) -> None:
 def test_the_rows_of_events_are_looked_up_by_their_ids(world: World) -> None:
     """Read no row of the log for each event, also if nothing shows how many there are."""
     rows = ", ".join(f"({key}, 'Jack', null)" for key in range(3000))
-    begin(world)
+    world.clear()
     world.change(f"insert into usr values {rows}")
     dialect, queries = world.log.dialect, world.store.queries
     with life(world, Receiver()) as publisher:

@@ -14,7 +14,7 @@ from sqlalchemy.engine import Engine
 from tests.commands import Shell
 from tests.compare.rig import Replica, life
 from tests.databases import Database
-from tests.publisher.world import World
+from tests.logs import World
 
 pytestmark = pytest.mark.quick
 
@@ -298,7 +298,7 @@ def test_a_strangers_log_ends_with_the_receiver_equal_to_the_tables(person: Worl
 @pytest.fixture
 def tracked(postgres: Database, tmp_path: Path) -> Iterator[tuple[Shell, Engine]]:
     """A log that triggers fill, of a table with a withheld column and of another table."""
-    url = postgres.url.render_as_string(hide_password=False)
+    url = postgres.address
     engine = postgres.engine()
     with contextlib.closing(Shell(tmp_path)) as shell:
         shell.run("install", "--url", url)
@@ -344,7 +344,7 @@ def test_with_triggers_rows_of_a_halted_table_wait(tracked: tuple[Shell, Engine]
 
 
 def test_check_names_a_table_that_is_gone(postgres: Database, tmp_path: Path) -> None:
-    url = postgres.url.render_as_string(hide_password=False)
+    url = postgres.address
     engine = postgres.engine()
     run(engine, "create table person (id integer primary key)", "insert into person values (1)")
     run(engine, "create view seen as select 1 as n")

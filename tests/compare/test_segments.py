@@ -87,7 +87,7 @@ def test_the_changes_are_those_of_all_rows(engine: Engine, database: Database, t
     _fill_both(engine)
     shell = Shell(tmp_path)
     words = ("compare", "old_t", "new_t", "--to", "changes", "--url")
-    url = database.url.render_as_string(hide_password=False)
+    url = database.address
     by_segment = shell.run(*words, url)
     all_rows = shell.run(*words, url, "--keep", "kept.parquet")  # which keeps every row, so reads it
     shell.close()

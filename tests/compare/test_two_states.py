@@ -214,7 +214,7 @@ def test_tables_of_databases_and_files_compare(database: Database, tmp_path: Pat
             {"i": 3, "f": "", "l": "x", "o": None},
         ]
         connection.execute(text("insert into usr values (:i, :f, :l, :o)"), rows)
-    url = database.url.render_as_string(hide_password=False)
+    url = database.address
     (tmp_path / "usr.csv").write_text('idu,fname,lname,ok\n3,"",x,\n2,a,ä,false\n4,gone,,\n')
     assert _compare(tmp_path, "usr", "usr", "--url", url, tables=None) == ""
     reported = _compare(tmp_path, "usr.csv", "usr", "--url-b", url, tables=None)
@@ -237,7 +237,7 @@ def test_a_state_is_kept_for_the_next_comparison(postgres: Database, tmp_path: P
     with engine.begin() as connection:
         connection.execute(text("create table usr (a integer, b text, v bytea, primary key (a, b))"))
         connection.execute(text("insert into usr values (1, '=+', '\\xaaaa'), (2, '', null)"))
-    url = postgres.url.render_as_string(hide_password=False)
+    url = postgres.address
     words = ("usr.parquet", "usr", "--url", url, "--keep", "usr.parquet")
     first = [json.loads(line) for line in _compare(tmp_path, *words, tables=None).splitlines()]
     assert [(one["op"], one["key"]) for one in first] == [

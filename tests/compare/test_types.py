@@ -8,7 +8,7 @@ from typing import NamedTuple
 import pytest
 
 from tests.compare.rig import Replica, life
-from tests.publisher.world import World
+from tests.logs import World
 
 pytestmark = pytest.mark.quick
 

@@ -12,7 +12,7 @@ from sqlalchemy import event
 from sqlalchemy.engine import Engine
 
 from tests.compare.rig import Life, Replica, life, rows_of
-from tests.publisher.world import World
+from tests.logs import World
 
 pytestmark = pytest.mark.quick
 
@@ -69,16 +69,6 @@ def test_a_poll_without_a_change_compares_no_row_again(world: World) -> None:
             assert [publisher.cycle(), publisher.cycle()] == [1, 0]
         assert statements
     assert replica.rows["idu=1"] == {"fname": "b", "lname": "a"}
-
-
-def test_a_state_that_was_changed_is_compared_again(world: World) -> None:
-    replica = Replica()
-    world.change("insert into usr values (1, 'a', 'b')")
-    with life(world, replica) as publisher:
-        assert [publisher.cycle(), publisher.cycle(), publisher.cycle()] == [1, 0, 0]
-        world.change("update eventlog_known set digest = '?' where key_hash <> 'base'")
-        assert publisher.cycle() == 0
-        assert ["damaged" in why for why in publisher.unread.values()] == [True]
 
 
 def test_only_the_segments_that_changed_are_compared(world: World) -> None:

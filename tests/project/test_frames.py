@@ -20,7 +20,7 @@ from eventlog.sql.connect import connect
 from eventlog.sql.postgresql import pipeline
 from eventlog.transfer.signals import Signals
 from tests.databases import EMBEDDED, server_url, temporary_database
-from tests.publisher.world import World, key
+from tests.logs import World, key
 
 pytestmark = pytest.mark.quick
 

@@ -7,10 +7,8 @@ import pytest
 from eventlog.fold import Rules
 from eventlog.publisher.batches import RecordedEvent
 from eventlog.publisher.reading import FoldedPickUp
-from eventlog.sinks.sink import ACCEPTED, Reply
-from eventlog.xds.answers import Level, Status
 from eventlog.xds.settings import XdsSettings
-from tests.publisher.world import Receiver, World
+from tests.logs import World
 
 pytestmark = [pytest.mark.quick, pytest.mark.usefixtures("either_way")]
 
@@ -64,21 +62,3 @@ def test_with_future_events_the_rows_stay_in_the_order_of_their_times(world: Wor
         world, RecordedEvent("eventlog:1-2:x", (1, 2), 1000), rules=Rules(handle_future_events=True)
     ).sendings
     assert sending.text.index("early") < sending.text.index("late")
-
-
-def test_an_object_is_held_however_its_rows_spell_it(world: World) -> None:
-    """A delete under another spelling does not overtake a modify that waits."""
-    answers = [Reply([Status(Level.RETRY)]), ACCEPTED]
-    receiver = Receiver(lambda document: answers.pop(0) if answers else ACCEPTED)
-    world.user(1)
-    world.write({"table_key": "idu=1"})
-    world.cycle(receiver)
-    world.write(
-        {"table_key": "IDU=1", "event_type": 4}, {"table_key": "idu=1", "table_name": "USR", "event_type": 4}
-    )
-    world.cycle(receiver)
-    assert receiver.event_ids == ["eventlog:1"]
-    world.change(f"update {world.log.names()['retry']} set next_at = {world.log.dialect.utc_now}")
-    world.cycle(receiver)
-    world.cycle(receiver)
-    assert receiver.event_ids == ["eventlog:1", "eventlog:1", "eventlog:2", "eventlog:3"]

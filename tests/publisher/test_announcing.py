@@ -13,7 +13,7 @@ from eventlog.publisher.config import Config
 from eventlog.publisher.monitor import Monitor
 from eventlog.sinks.sink import OutgoingDocument, Reply
 from eventlog.xds.answers import Level, Status
-from tests.publisher.world import Receiver, World, key
+from tests.logs import Receiver, World, answering, key
 
 pytestmark = pytest.mark.quick
 
@@ -48,16 +48,11 @@ def test_the_publisher_says_what_goes_where_without_secrets() -> None:
     )
 
 
-def answering(level: Level, words: str) -> Receiver:
-    """Return a receiver that answers each event of every document like this."""
-    return Receiver(lambda document: Reply([Status(level, item.event_id, words) for item in document.items]))
-
-
 def test_events_that_are_put_off_are_one_line_for_each_reason(
     world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
     world.write(*(key(idu, event_type=4) for idu in range(1, 11)))
-    world.cycle(answering(Level.RETRY, "the picture service is away"))
+    world.cycle(Receiver(answering(Level.RETRY, "the picture service is away")))
     (message,) = caplog.messages
     assert re.fullmatch(
         r"10 events of usr wait: the picture service is away; first again at \d\d:\d\d:\d\dZ", message
@@ -68,7 +63,7 @@ def test_events_that_fail_are_one_line_for_each_reason_up_to_twenty(
     world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
     world.write(*(key(idu, event_type=4) for idu in range(1, 4)))
-    world.cycle(answering(Level.ERROR, "no such department"))
+    world.cycle(Receiver(answering(Level.ERROR, "no such department")))
     assert caplog.messages == ["3 events of usr, first eventlog:1: error: no such department"]
     caplog.clear()
     world.write(*(key(idu, event_type=4) for idu in range(4, 30)))

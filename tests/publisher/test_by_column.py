@@ -16,7 +16,7 @@ from eventlog.publisher.reading import FoldedPickUp
 from eventlog.sql.log.pending import PickUpFilter
 from eventlog.sql.log.work import WaitingEvent
 from eventlog.xds.settings import XdsSettings
-from tests.publisher.world import World, key
+from tests.logs import World, key
 from tests.tiers import drawn
 
 pytestmark = pytest.mark.quick

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from click.testing import CliRunner
 from lxml import etree
 
-from eventlog.cli import cli
 from eventlog.fold import Rules
 from eventlog.publisher.config import Config
 from eventlog.publisher.fold import PickUpFolder
@@ -17,7 +15,7 @@ from eventlog.sql.capture import track
 from eventlog.sql.log.pending import PickUpFilter
 from eventlog.sql.relation import Choice
 from eventlog.xds.settings import XdsSettings
-from tests.publisher.world import World, key
+from tests.logs import World, call, key
 
 pytestmark = pytest.mark.quick
 
@@ -174,10 +172,7 @@ def test_two_children_are_read_one_after_the_other(named: World) -> None:
 
 
 def test_the_publisher_says_which_children_it_reads(named: World) -> None:
-    url = named.engine.url.render_as_string(hide_password=False)
-    reported = CliRunner().invoke(
-        cli, ["run", "--once"], env={"EVENTLOG_URL": url, "EVENTLOG_SYNC_TABLES": str(NAMED["sync_tables"])}
-    )
+    reported = call(named, "run", "--once", EVENTLOG_SYNC_TABLES=str(NAMED["sync_tables"]))
     assert reported.exit_code == 0, reported.output
     assert (
         "read the rows of its children too: usr_phone.phoneno, usr_phone.grp, usr_phone.boss"

@@ -9,32 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
 
 from eventlog.cli import COMMANDS, cli
 from eventlog.core.errors import Misuse
 from eventlog.operate.upkeep import NotInLog, read_age
-from eventlog.sinks.sink import OutgoingDocument, Reply
-from eventlog.xds.answers import Level, Status
-from tests.publisher.world import Receiver, World, key
+from tests.logs import Receiver, World, busy, call, fail, key
 
 pytestmark = pytest.mark.quick
-
-
-def call(world: World, *words: str, **environment: str) -> Result:
-    """Return a command on the world's log."""
-    url = world.engine.url.render_as_string(hide_password=False)
-    always = {"EVENTLOG_URL": url, "EVENTLOG_SYNC_TABLES": "usr"}
-    environment = always | {"EVENTLOG_DELETE_FROM_LOG": str(world.delete_from_log)} | environment
-    return CliRunner().invoke(cli, words, env=environment)
-
-
-def fail(document: OutgoingDocument) -> Reply:
-    return Reply([Status(Level.ERROR, item.event_id, f"no {item.event_id}") for item in document.items])
-
-
-def busy(document: OutgoingDocument) -> Reply:
-    return Reply([Status(Level.RETRY, item.event_id) for item in document.items])
 
 
 def failed(world: World, **row: Any) -> None:
@@ -119,16 +100,6 @@ def test_redrive_makes_failed_rows_new(world: World, words: list[str], letters: 
 
 def test_redrive_wants_to_know_which(world: World) -> None:
     assert "which rows" in str(call(world, "redrive").exception)
-
-
-def test_redrive_does_not_bring_back_an_old_value(world: World) -> None:
-    failed(world, event_type=2, column_name="fname", old_value="a", new_value="b")
-    world.write(key(1, event_type=2, column_name="fname", old_value="b", new_value="c"))
-    world.cycle(Receiver())
-    assert call(world, "redrive", "--all").exit_code == 0
-    receiver = Receiver()
-    world.cycle(receiver)
-    assert [event.findtext(".//add-value/value") for event in receiver.events] == ["Jack", "Jack"]
 
 
 def test_skip_gives_rows_up_and_keeps_why(world: World) -> None:

@@ -12,13 +12,9 @@ from eventlog.sinks.files import FilesSink
 from eventlog.sinks.sink import ACCEPTED, OutgoingDocument, Reply
 from eventlog.sql.log.work import LeadershipLost
 from eventlog.xds.answers import Level, Status
-from tests.publisher.world import Receiver, World, events_of, key
+from tests.logs import Crash, Receiver, World, crash, events_of, key
 
 pytestmark = [pytest.mark.quick, pytest.mark.usefixtures("either_way")]
-
-
-class Crash(BaseException):
-    """kill -9, as far as one process can play it."""
 
 
 class DyingSink(FilesSink):
@@ -90,9 +86,6 @@ def test_an_object_that_is_gone_after_the_crash_settles_its_rows(world: World) -
     world.user(1)
     world.write(key(1))
 
-    def crash(document: OutgoingDocument) -> Reply:
-        raise Crash
-
     with pytest.raises(Crash):
         world.cycle(Receiver(crash))
     world.change("delete from usr")
@@ -104,9 +97,6 @@ def test_an_object_that_is_gone_after_the_crash_settles_its_rows(world: World) -
 
 def test_rows_that_were_finished_by_somebody_else_are_not_sent_again(world: World) -> None:
     world.write(key(1, event_type=4), key(2, event_type=4))
-
-    def crash(document: OutgoingDocument) -> Reply:
-        raise Crash
 
     with pytest.raises(Crash):
         world.cycle(Receiver(crash))

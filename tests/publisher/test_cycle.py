@@ -12,7 +12,7 @@ from eventlog.sinks.files import FilesSink
 from eventlog.sinks.sink import OutgoingDocument, Reply, answered, unanswered, unreachable
 from eventlog.sql.catalogue import Catalogue
 from eventlog.xds.answers import Level, Status
-from tests.publisher.world import Answering, Receiver, World, key
+from tests.logs import Answering, Crash, Receiver, World, crash, key
 
 pytestmark = [pytest.mark.quick, pytest.mark.usefixtures("either_way")]
 
@@ -26,7 +26,9 @@ def test_a_row_is_read_back_sent_and_finished(world: World) -> None:
     world.user(1)
     world.write(key(1))
     receiver = Receiver()
-    cycle = world.cycle(receiver)
+    with world.publisher(receiver) as publisher:
+        cycle = publisher.cycle()
+        assert publisher.cycle().rows == 0
     (event,) = receiver.events
     assert (event.tag, event.get("class-name"), event.get("event-id")) == ("modify", "usr", "eventlog:1")
     assert event.xpath("modify-attr/@attr-name") == ["fname", "lname"]
@@ -67,16 +69,6 @@ def test_a_column_that_its_table_lacks_is_refused_where_that_is_set(world: World
     world.write(*(key(1, event_type=kind, column_name="age", new_value="7") for kind in (1, 2, 3, 7, 8)))
     world.cycle(Receiver(), unknown_columns="refuse")
     assert world.counts() == {"E": 5}
-
-
-def test_a_second_cycle_has_nothing_to_do(world: World) -> None:
-    world.user(1)
-    world.write(key(1))
-    receiver = Receiver()
-    with world.publisher(receiver) as publisher:
-        publisher.cycle()
-        assert publisher.cycle().rows == 0
-    assert len(receiver.documents) == 1
 
 
 @pytest.mark.parametrize(
@@ -186,13 +178,6 @@ def test_a_cycle_that_fills_its_limit_says_so(world: World) -> None:
     assert world.counts() == {"S": 5}
 
 
-def test_handled_rows_are_deleted_on_wish(world: World) -> None:
-    world.user(1)
-    world.write(key(1), key(2, event_type=0))
-    world.cycle(Receiver(), delete_from_log=True)
-    assert world.letters() == {2: "E"}
-
-
 def test_an_event_to_be_retried_holds_only_its_own_object(world: World) -> None:
     for number in (1, 2):
         world.user(number)
@@ -266,16 +251,9 @@ def test_what_did_not_arrive_goes_first_when_the_receiver_is_back(world: World) 
     assert world.remembered() == 0
 
 
-class Crash(BaseException):
-    """kill -9, as far as one process can play it."""
-
-
 def test_after_a_crash_the_same_rows_go_first_under_the_same_event_ids(world: World) -> None:
     world.user(1)
     world.write(key(1), key(1))
-
-    def crash(document: OutgoingDocument) -> Reply:
-        raise Crash
 
     receiver = Receiver(crash)
     with pytest.raises(Crash):
@@ -289,11 +267,8 @@ def test_after_a_crash_the_same_rows_go_first_under_the_same_event_ids(world: Wo
     assert world.counts() == {"S": 4}
 
 
-@pytest.mark.usefixtures("either_way")
 def test_the_parts_of_a_cut_event_are_documents_and_its_rows_get_the_worst(world: World) -> None:
-    values = [
-        key(1, event_type=1, column_name="fname", new_value=str(n)) for n in range(5)
-    ]  # fmt: skip
+    values = [key(1, event_type=1, column_name="fname", new_value=str(n)) for n in range(5)]
     world.write(*values, key(2, event_type=4))
     receiver = Receiver(lambda d: Reply([Status(Level.WARNING)] if ".2" in d.items[0].event_id else []))
     world.cycle(receiver, batch_size=10, max_changes=2)

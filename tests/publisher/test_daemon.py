@@ -44,27 +44,13 @@ from eventlog.transfer.signals import Signals
 from eventlog.web.monitor import MonitorSettings
 from eventlog.web.monitor.server import serving
 from tests.killable import KILLABLE
+from tests.logs import World, key
 from tests.proofs.rig import Arrivals
-from tests.publisher.world import World, key
+from tests.support import until
 
 pytestmark = pytest.mark.quick
 
 FATAL = b'<nds><output><status level="fatal" event-id="eventlog:1">enough</status></output></nds>'
-
-
-@pytest.fixture
-def arrivals() -> Iterator[Arrivals]:
-    receiver = Arrivals()
-    yield receiver
-    receiver.close()
-
-
-def until(condition: Callable[[], object], patience: float = 20.0) -> None:
-    """Wait for what must come to pass."""
-    deadline = time.monotonic() + patience
-    while not condition():
-        assert time.monotonic() < deadline, "it did not come to pass"
-        time.sleep(0.01)
 
 
 class Run:
@@ -94,15 +80,9 @@ class Run:
 
 
 def configured(world: World, arrivals: Arrivals, **settings: Any) -> Config:
-    url = world.engine.url.render_as_string(hide_password=False)
-    reported = {
-        "url": url,
-        "sink": "http",
-        "http_url": arrivals.url,
-        "allow_loopback": True,
-        "sync_tables": "usr",
-    }
-    return Config(reported | {"polling_interval": 1, "reconnect": 1, "retry_wait": 0.1} | settings)
+    reported = {"url": world.url, "sink": "http", "http_url": arrivals.url, "allow_loopback": True}
+    reported |= {"sync_tables": "usr", "polling_interval": 1, "reconnect": 1, "retry_wait": 0.1}
+    return Config(reported | settings)
 
 
 @contextmanager
@@ -280,36 +260,37 @@ def test_fatal_ends_it(world: World, arrivals: Arrivals) -> None:
     assert world.letters() == {1: "F", 2: "N"}
 
 
-def test_statements_run_after_a_cycle_that_published(world: World, arrivals: Arrivals) -> None:
+@pytest.fixture
+def marks(world: World) -> Iterator[None]:
+    """Make a table that statements of an operator write to."""
     world.change("create table marks (n integer)")
-    try:
-        with running(
-            world, arrivals, post_poll_stmt="insert into marks values (1); insert into marks values (2)"
-        ):
-            world.write(key(1, event_type=4))
-            until(lambda: _count(world, "marks") == 2)
-            time.sleep(1.2)
-        assert _count(world, "marks") == 2
-    finally:
-        world.change("drop table marks")
+    yield
+    world.change("drop table marks")
 
 
+@pytest.mark.usefixtures("marks")
+def test_statements_run_after_a_cycle_that_published(world: World, arrivals: Arrivals) -> None:
+    words = "insert into marks values (1); insert into marks values (2)"
+    with running(world, arrivals, post_poll_stmt=words):
+        world.write(key(1, event_type=4))
+        until(lambda: count_marks(world) == 2)
+        time.sleep(1.2)
+    assert count_marks(world) == 2
+
+
+@pytest.mark.usefixtures("marks")
 def test_a_statement_that_fails_is_logged_and_the_publisher_goes_on(
     world: World, arrivals: Arrivals, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Leave nothing of the statements before it."""
-    world.change("create table marks (n integer)")
-    try:
-        words = "insert into marks values (1); insert into nowhere values (2)"
-        with running(world, arrivals, post_poll_stmt=words) as run:
-            for number in (1, 2):
-                world.write(key(number, event_type=4))
-                until(lambda: f"<association>idu={number}," in "".join(arrivals.documents))  # noqa: B023
-            until(lambda: caplog.text.count("post-poll-stmt failed: insert into nowhere") == 2)
-            assert run.fault is None
-        assert _count(world, "marks") == 0
-    finally:
-        world.change("drop table marks")
+    words = "insert into marks values (1); insert into nowhere values (2)"
+    with running(world, arrivals, post_poll_stmt=words) as run:
+        for number in (1, 2):
+            world.write(key(number, event_type=4))
+            until(lambda: f"<association>idu={number}," in "".join(arrivals.documents))  # noqa: B023
+        until(lambda: caplog.text.count("post-poll-stmt failed: insert into nowhere") == 2)
+        assert run.fault is None
+    assert count_marks(world) == 0
 
 
 def test_a_statement_that_names_the_log_is_a_warning(
@@ -322,19 +303,16 @@ def test_a_statement_that_names_the_log_is_a_warning(
     assert f"post-poll-stmt names the log: {words}" in caplog.text
 
 
+@pytest.mark.usefixtures("marks")
 def test_statements_run_after_each_connect(world: World, arrivals: Arrivals) -> None:
-    world.change("create table marks (n integer)")
-    try:
-        with running(world, arrivals, connection_init="insert into marks values (1)") as run:
-            until(lambda: run.monitor.ready)
-        assert _count(world, "marks") > 0
-    finally:
-        world.change("drop table marks")
+    with running(world, arrivals, connection_init="insert into marks values (1)") as run:
+        until(lambda: run.monitor.ready)
+    assert count_marks(world) > 0
 
 
-def _count(world: World, table: str) -> Any:
+def count_marks(world: World) -> int:
     with world.engine.connect() as connection:
-        return connection.execute(text(f"select count(*) from {table}")).scalar()
+        return int(connection.execute(text("select count(*) from marks")).scalar_one())
 
 
 @pytest.mark.parametrize(
@@ -388,16 +366,6 @@ def test_a_time_of_day_comes_once_a_day_also_when_the_clocks_change() -> None:
     assert seconds_until(times, dt.datetime(2025, 10, 26, 2, 30)) == 2.5 * 3600
     assert seconds_until(times, dt.datetime(2025, 10, 26, 2, 0, fold=1)) == 2 * 3600
     assert seconds_until(times, dt.datetime(2025, 10, 26, 4, 0)) == 22.5 * 3600
-
-
-def test_a_time_of_day_replaces_the_interval(world: World, arrivals: Arrivals) -> None:
-    soon = (dt.datetime.now() + dt.timedelta(seconds=3)).strftime("%H:%M:%S")
-    with running(world, arrivals, time_of_day=soon) as run:
-        until(lambda: "eventlog_cycles_total 1" in run.monitor.text())
-        world.write(key(1, event_type=4))
-        time.sleep(1.0)
-        assert not arrivals.documents
-        until(lambda: arrivals.documents)
 
 
 @pytest.mark.parametrize("hour", [9, 13])
@@ -525,7 +493,7 @@ def test_a_process_stops_with_0_when_reported_and_with_1_on_fatal(postgres: Any,
     world = World(postgres.engine(), postgres.dialect)
     world.make()
     environment = os.environ | {
-        "EVENTLOG_URL": postgres.url.render_as_string(hide_password=False),
+        "EVENTLOG_URL": postgres.address,
         "PYTHONPATH": str(Path(__file__).parents[2]),
         "EVENTLOG_HTTP_PASSWORD": "geheim",
     }

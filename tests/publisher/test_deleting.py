@@ -14,8 +14,7 @@ from eventlog.operate.upkeep import Purge, purge, skip
 from eventlog.sinks.sink import OutgoingDocument, Reply
 from eventlog.xds.answers import Level, Status
 from tests.databases import own_ids
-from tests.publisher.test_commands import call
-from tests.publisher.world import Receiver, World, key
+from tests.logs import Receiver, World, call, key
 
 pytestmark = [pytest.mark.quick, pytest.mark.usefixtures("either_way")]
 

@@ -16,7 +16,7 @@ from eventlog.publisher.waits import Waits
 from eventlog.sinks.sink import Reply, unanswered, unreachable
 from eventlog.xds.answers import Level, Status
 from eventlog.xds.documents import document
-from tests.publisher.world import Answering, Receiver
+from tests.logs import Answering, Receiver
 
 pytestmark = pytest.mark.quick
 

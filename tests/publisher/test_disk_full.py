@@ -2,42 +2,30 @@
 
 from __future__ import annotations
 
-import os
 import resource
 import shutil
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from tests.publisher.test_daemon import until
-from tests.publisher.world import World, events_of, key
+from tests.logs import World, events_of, key, publishing
+from tests.support import until
 
 pytestmark = pytest.mark.quick
-
-ROOT = Path(__file__).parents[2]
 EVENTS = 60
 LONG = "x" * 8_000
 ROOM = 200_000  # bytes: less than half of the events need
 
 
 @contextmanager
-def publishing(world: World, folder: Path, log: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """A publisher that writes files."""
-    words = ["--sink", "files", "--files-folder", str(folder), "--allow-loopback", "--sync-tables", "usr"]
-    words += ["--polling-interval", "1", "--reconnect", "1", "--batch-size", "2"]
-    url = world.engine.url.render_as_string(hide_password=False)
-    environment = os.environ | {"EVENTLOG_URL": url, "PYTHONPATH": str(ROOT)}
-    with log.open("wb") as out:
-        process = subprocess.Popen(
-            [sys.executable, "-B", "-m", "eventlog", "run", *words], env=environment, stderr=out
-        )
-    try:
+def publishing_and_stopped(world: World, folder: Path, log: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """A publisher that writes files, and ends in order."""
+    words = ("--reconnect", "1", "--batch-size", "2")
+    with log.open("wb") as out, publishing(world, folder, *words, stderr=out) as process:
         yield process
-    finally:
         process.terminate()
         assert process.wait(20) == 0, log.read_text()
 
@@ -84,7 +72,7 @@ def test_a_full_disk_delays_and_loses_nothing(world: World, small_disk: Path, tm
             shutil.move(path, taken / path.name)
         return world.counts() == {"S": EVENTS}
 
-    with publishing(world, folder, log):
+    with publishing_and_stopped(world, folder, log):
         until(lambda: "No space left" in log.read_text())
         assert world.counts()["N"] > 0
         until(taken_all)
@@ -95,7 +83,7 @@ def test_a_full_disk_delays_and_loses_nothing(world: World, small_disk: Path, tm
 def test_documents_that_are_too_large_for_the_file_system_are_divided(world: World, tmp_path: Path) -> None:
     """Divide documents if the file system takes no longer files, because waiting would not help."""
     folder, log = tmp_path / "out", tmp_path / "log"
-    with publishing(world, folder, log) as process:
+    with publishing_and_stopped(world, folder, log) as process:
         until(lambda: (folder / ".eventlog" / "record").exists())
         may_grow(process, 10_000)
         fill(world)

@@ -10,9 +10,8 @@ from eventlog.publisher.config import Config
 from eventlog.web.monitor.board import LOOKED_AT, Board
 from eventlog.web.monitor.desk import answer
 from eventlog.web.server import Request
+from tests.logs import Receiver, World, busy, call, key
 from tests.people.conftest import Process
-from tests.publisher.test_commands import busy, call
-from tests.publisher.world import Receiver, World, key
 
 pytestmark = pytest.mark.quick
 

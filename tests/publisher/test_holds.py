@@ -10,20 +10,15 @@ from sqlalchemy import text
 
 from eventlog.core.identity import object_hash, object_of
 from eventlog.core.tables import Tables
-from eventlog.sinks.sink import ACCEPTED, OutgoingDocument, Reply
+from eventlog.sinks.sink import ACCEPTED
 from eventlog.sql.catalogue import Catalogue
 from eventlog.sql.log.pending import PickUpFilter
 from eventlog.sql.log.work import WaitingEvent
-from eventlog.xds.answers import Level, Status
-from tests.publisher.world import Receiver, World
+from tests.logs import Receiver, World, busy
 
 pytestmark = [pytest.mark.quick, pytest.mark.usefixtures("either_way")]
 FAR = datetime.now(UTC).replace(tzinfo=None) + timedelta(minutes=50)  # within the longest wait
 DELETE_IN_CAPITALS: dict[str, Any] = {"table_name": "USR", "event_type": 4}
-
-
-def busy(document: OutgoingDocument) -> Reply:
-    return Reply([Status(Level.RETRY)])
 
 
 def spellings(world: World) -> set[tuple[str, str]]:

@@ -6,17 +6,15 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
 from sqlalchemy import text
 
-from eventlog.cli import cli
 from eventlog.core.entry import MAX_RECORD_ID
 from eventlog.sinks.files import FilesSink
 from eventlog.sql.connect import DatabaseFailed, connect, execute_plain
 from eventlog.sql.log.position import IdsComeAgain, read_position
 from eventlog.sql.queries import Queries
 from eventlog.sql.schema.migrate import grants_script
-from tests.publisher.world import Receiver, World, key
+from tests.logs import Receiver, World, call, key
 
 pytestmark = [pytest.mark.quick, pytest.mark.usefixtures("either_way")]
 
@@ -24,12 +22,6 @@ pytestmark = [pytest.mark.quick, pytest.mark.usefixtures("either_way")]
 def begin_again(world: World) -> None:
     """Truncate a log."""
     world.change("truncate eventlog" + (" restart identity" if world.log.dialect.transactional_ddl else ""))
-
-
-def call(world: World, *words: str) -> Result:
-    url = world.engine.url.render_as_string(hide_password=False)
-    settings = {"EVENTLOG_URL": url, "EVENTLOG_SYNC_TABLES": "usr"}
-    return CliRunner().invoke(cli, words, env=settings)
 
 
 def deletes(*numbers: int) -> list[dict[str, object]]:

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,33 +11,16 @@ import pytest
 from sqlalchemy import text
 from sqlalchemy.engine import Connection
 
-from tests.publisher.test_daemon import until
-from tests.publisher.world import World, key
+from tests.logs import World, key, publishing
+from tests.support import until
 
 pytestmark = pytest.mark.quick
-
-ROOT = Path(__file__).parents[2]
 WAITING = {
     True: "select count(*) from pg_stat_activity"
     " where datname = current_database() and wait_event_type = 'Lock'",
     False: "select count(*) from information_schema.processlist where db = database()"
     " and state like 'Waiting for table%'",
 }
-
-
-@contextmanager
-def publishing(world: World, folder: Path, *words: str) -> Iterator[subprocess.Popen[bytes]]:
-    """Start a publisher, and let no process remain."""
-    url = world.engine.url.render_as_string(hide_password=False)
-    command = [sys.executable, "-m", "eventlog", "run", "--sync-tables", "usr", "--allow-loopback", *words]
-    command += ["--sink", "files", "--files-folder", str(folder), "--polling-interval", "1"]
-    environment = os.environ | {"EVENTLOG_URL": url, "PYTHONPATH": str(ROOT)}
-    process = subprocess.Popen(command, env=environment, stderr=subprocess.PIPE)
-    try:
-        yield process
-    finally:
-        process.kill()
-        process.communicate()
 
 
 @contextmanager

@@ -22,12 +22,11 @@ from eventlog.sql.queries import Queries
 from eventlog.web.monitor.board import Board
 from eventlog.web.monitor.desk import answer
 from eventlog.web.server import Request
+from tests.logs import World, call, key
 from tests.people.conftest import Process
 from tests.proofs.rig import Arrivals
-from tests.publisher.test_commands import call
-from tests.publisher.test_daemon import arrivals as arrivals
-from tests.publisher.test_daemon import running, until
-from tests.publisher.world import World, key
+from tests.publisher.test_daemon import running
+from tests.support import until
 
 pytestmark = pytest.mark.quick
 

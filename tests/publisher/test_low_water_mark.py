@@ -22,8 +22,8 @@ from eventlog.sql.log.leader import Leader
 from eventlog.sql.log.pending import LOWEST, PickUpFilter, pending_statement
 from eventlog.sql.log.work import WaitingEvent
 from eventlog.sql.relation import Choice
-from tests.publisher.world import World, key
-from tests.targets.test_meeting import until
+from tests.logs import World, key, write_rows
+from tests.support import until
 
 pytestmark = pytest.mark.quick
 
@@ -88,11 +88,6 @@ class History:
     def __init__(self, world: World, leader: Leader, seed: int, stack: ExitStack) -> None:
         self.dice, self.reader = random.Random(seed), Reader(world, leader)
         self.marked = 0  # looks above a mark
-        names = world.log.names()
-        self._insert = text(
-            f"insert into {names['log']} ({names['event_type']}, {names['table_name']}, {names['table_key']},"
-            f" {names['perpetrator']}) values (4, 'usr', :key, :user)"
-        )
         self._open: list[Connection] = [stack.enter_context(world.engine.connect()) for _ in range(3)]
 
     def write(self) -> None:
@@ -100,7 +95,8 @@ class History:
         connection = self.dice.choice(self._open)
         for _ in range(self.dice.choice((1, 1, 2, 80))):
             user = self.dice.choice(("idm", None, "other"))
-            connection.execute(self._insert, {"key": self.dice.choice(KEYS), "user": user})
+            row = {"event_type": 4, "table_key": self.dice.choice(KEYS), "perpetrator": user}
+            write_rows(connection, self.reader.world.log, row)
 
     def end(self) -> None:
         connection = self.dice.choice(self._open)
@@ -161,7 +157,7 @@ def test_the_mark_waits_for_whoever_writes(world: World, delete: bool) -> None:
     with world.elect() as leader, world.engine.connect() as late:
         reader = Reader(world, leader)
         world.write(DELETED, DELETED)
-        write_equal_rows(world, DELETED, 2, late)
+        write_rows(late, world.log, DELETED, DELETED)
         world.write(DELETED, DELETED)
         assert reader.look(delete=delete) == [1, 2, 5, 6]
         for _ in range(4):
@@ -229,7 +225,7 @@ def test_dead_rows_below_the_mark_are_not_passed_over(world: World) -> None:
         old.execute(text("set transaction isolation level repeatable read"))
         old.execute(text("select count(*) from eventlog"))
         reader = Reader(world, leader)
-        write_equal_rows(world, DELETED, 5_000)
+        world.write(*[DELETED] * 5_000)
         until(lambda: reader.raise_mark() == 5_000)
         world.write(DELETED)
 
@@ -263,34 +259,6 @@ def test_there_is_no_mark_if_ids_may_not_ascend(postgres: Any, change: str) -> N
     assert not world.store.ascends([*names, "public.other"])
     world.change(change)
     assert not world.store.ascends(names)
-
-
-# how many rows of the log the session has read so far
-ROWS_READ = {
-    "postgresql": "select seq_tup_read + idx_tup_fetch from pg_stat_xact_user_tables"
-    " where relname = 'eventlog'",
-    "mariadb": "select sum(variable_value) from information_schema.session_status"
-    " where variable_name like 'Handler_read%'",
-    "mysql": "select sum(variable_value) from performance_schema.session_status"
-    " where variable_name like 'Handler_read%'",
-}
-
-
-def write_equal_rows(
-    world: World, row: dict[str, Any], count: int, connection: Connection | None = None
-) -> None:
-    """Write so many equal rows."""
-    names = world.log.names()
-    values = {"event_type": 4, "table_name": "usr", "perpetrator": None} | row
-    columns = ", ".join(names[name] for name in values)
-    statement = text(
-        f"insert into {names['log']} ({columns}) values ({', '.join(f':{name}' for name in values)})"
-    )
-    if connection is not None:
-        connection.execute(statement, [values] * count)
-        return
-    with world.engine.begin() as begun:
-        begun.execute(statement, [values] * count)
 
 
 def test_long_rows_come_in_several_cycles_and_objects_stay_whole(world: World) -> None:

@@ -6,17 +6,13 @@ import pytest
 
 from eventlog.sinks.sink import ACCEPTED, OutgoingDocument, Reply, unreachable
 from eventlog.xds.answers import Level, Status
-from tests.publisher.world import Receiver, World, key
+from tests.logs import Crash, Receiver, World, key
 
 pytestmark = [pytest.mark.quick, pytest.mark.usefixtures("either_way")]
 
 LIMITS = [(2, 3), (2, 1000), (3, 2), (1000, 2)]
 VALUES = [f"value {number}" for number in range(5)]
 PARTS = [(*limits, answered) for limits in LIMITS for answered in range(-(-len(VALUES) // limits[0]))]
-
-
-class Crash(BaseException):
-    """kill -9, as far as one process can play it."""
 
 
 class Journal(Receiver):

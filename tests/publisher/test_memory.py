@@ -38,12 +38,6 @@ def test_rows_are_those_that_were_reported(rows: list[int]) -> None:
     assert sum(map(len, reported.values())) <= max(1, len(rows))
 
 
-def test_neighbours_are_reported_by_their_ends() -> None:
-    assert remember_rows(np.arange(5, 25)) == {"ranges": [5, 20]}
-    assert remember_rows(np.array([*range(100, 120), *range(5, 25)])) == {"ranges": [100, 20, 5, 20]}
-    assert remember_rows(np.array([3, 1, 2, 9])) == {"rows": [3, 1, 2, 9]}
-
-
 def test_the_rows_of_a_change_that_was_cut_are_reported_once() -> None:
     rows = tuple(range(1, 2_001, 2))
     parts = [

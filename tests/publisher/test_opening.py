@@ -22,7 +22,7 @@ from eventlog.sql.log.store import Store
 from eventlog.sql.names import Log, log_named
 from eventlog.sql.schema import migrate
 from eventlog.xds.settings import XdsSettings
-from tests.publisher.world import Receiver, World, key
+from tests.logs import Receiver, World, key
 
 pytestmark = pytest.mark.quick
 
@@ -30,7 +30,7 @@ DECLARED = (DatabaseSettings, TablePublishing, Rules, XdsSettings, PublisherSett
 
 
 def config(world: World, *, columns: Any = None, tables: Any = None, **settings: Any) -> Config:
-    url = world.engine.url.render_as_string(hide_password=False)
+    url = world.url
     return Config({"url": url, "sync_tables": "usr"} | settings, columns or {}, tables or {})
 
 
@@ -273,18 +273,6 @@ def test_prefixes_of_a_view_have_meaning_if_wanted(family: World) -> None:
 
     assert columns(True) == [("pk_idu", False), ("fname", False), ("lname", True)]
     assert columns(False) == [("pk_idu", False), ("sv_fname", False), ("mv_lname", False)]
-
-
-def test_what_is_withheld_does_not_leave(world: World) -> None:
-    world.user(1)
-    world.write(key(1))
-    reported = config(world, tables={"usr": {"withhold": ["lname"]}})
-    (event,) = publish(world, world.store, reported).events
-    assert event.xpath("modify-attr/@attr-name") == ["fname"]
-    halted = read_tables(
-        world.engine, world.log, config(world, tables={"usr": {"publish": ["phone"]}})
-    ).halted()
-    assert ["phone" in reason for reason in halted.values()] == [True]
 
 
 @pytest.mark.parametrize(("syntax", "text"), [(1, "1000000000"), (2, "20010909"), (3, "2001-09-09")])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import datetime, timedelta
 
 import pytest
@@ -14,11 +14,11 @@ from eventlog.publisher.sleep import make_sleeper
 from eventlog.sql.connect import DatabaseFailed
 from eventlog.sql.log.work import WaitingEvent
 from eventlog.transfer.signals import Signals
+from tests.logs import Receiver, World, busy, key
 from tests.proofs.rig import Arrivals
-from tests.publisher.test_commands import busy
-from tests.publisher.test_daemon import Run, running, until
+from tests.publisher.test_daemon import Run, running
 from tests.publisher.test_opening import config, publish
-from tests.publisher.world import Receiver, World, key
+from tests.support import until
 
 pytestmark = pytest.mark.quick
 
@@ -55,33 +55,23 @@ ENDINGS: dict[str, Callable[[World], None]] = {
 }
 
 
-@pytest.fixture
-def arrivals() -> Iterator[Arrivals]:
-    receiver = Arrivals()
-    yield receiver
-    receiver.close()
-
-
 def cycles(run: Run) -> int:
     """Return how many cycles there were; a fast one may have passed before anyone looks."""
     match = re.search(r"^eventlog_cycles_total (\d+)", run.monitor.text(), re.MULTILINE)
     return int(match[1]) if match else 0
 
 
-def test_without_wake_up_it_polls(world: World, arrivals: Arrivals) -> None:
-    assert not make_sleeper(Signals(), world.engine, world.log, wake_up=False).wakes
-    with running(world, arrivals, wake_up=False) as run:
-        until(lambda: cycles(run) >= 1)
-        world.write(key(1, event_type=4))
-        until(lambda: arrivals.documents)
-
-
 @pytest.mark.slow("an interval passes")
-def test_the_polling_interval_passes_between_two_cycles(world: World, arrivals: Arrivals) -> None:
+def test_without_wake_up_the_polling_interval_passes_between_two_cycles(
+    world: World, arrivals: Arrivals
+) -> None:
+    assert not make_sleeper(Signals(), world.engine, world.log, wake_up=False).wakes
     begun = time.monotonic()
     with running(world, arrivals, wake_up=False, polling_interval=1) as run:
         until(lambda: cycles(run) >= 4)
-    assert time.monotonic() - begun >= 3  # no upper bound: machines differ
+        assert time.monotonic() - begun >= 3  # no upper bound: machines differ
+        world.write(key(1, event_type=4))
+        until(lambda: arrivals.documents)
 
 
 def test_an_event_waits_ever_longer_up_to_the_longest(world: World) -> None:
@@ -160,18 +150,6 @@ def test_the_catalogue_orders_columns(world: World) -> None:
         assert event.xpath("modify-attr/@attr-name") == ["d", "c"]
     finally:
         world.change("drop table pairs")
-
-
-def test_handled_rows_go_or_stay(world: World) -> None:
-    for delete, left in ((True, {}), (False, {2: "S"})):
-        world.write(key(1, event_type=4))
-        publish(world, world.store, config(world, delete_from_log=delete))
-        assert world.letters() == left
-
-
-def test_the_row_limit_of_a_cycle(world: World) -> None:
-    world.write(*(key(number, event_type=4) for number in range(5)))
-    assert len(publish(world, world.store, config(world, query_limit=2)).events) == 2
 
 
 def test_a_lost_session_is_followed_by_another(world: World, arrivals: Arrivals) -> None:

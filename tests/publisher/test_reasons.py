@@ -12,7 +12,7 @@ from eventlog.sinks.sink import Reply, unanswered
 from eventlog.sql.connect import connect
 from eventlog.xds.answers import Level, Status
 from tests.databases import temporary_database
-from tests.publisher.world import Receiver, World, key
+from tests.logs import Receiver, World, key
 
 pytestmark = pytest.mark.quick
 

@@ -11,9 +11,8 @@ from lxml import etree
 
 from eventlog.sinks.sink import ACCEPTED, OutgoingDocument, Reply
 from eventlog.xds.answers import Level, Status
-from tests.publisher.test_commands import busy, call, fail
+from tests.logs import Receiver, World, busy, call, fail, key
 from tests.publisher.test_deleting import purge_all
-from tests.publisher.world import Receiver, World, key
 
 pytestmark = pytest.mark.quick
 

@@ -7,16 +7,14 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 from lxml import etree
 
-from eventlog.cli import cli
 from eventlog.core import tablesfile
 from eventlog.core.tables import Tables
 from eventlog.publisher.config import Config
 from eventlog.publisher.tables import read_tables
+from tests.logs import World, call, key
 from tests.publisher.test_children import texts, values
-from tests.publisher.world import World, key
 
 pytestmark = pytest.mark.quick
 
@@ -55,8 +53,7 @@ def test_columns_that_refer_together_are_plain_values_and_check_reports_it(world
         (event,) = texts(world, sync_tables=names)
         assert values(event, "tid") == [("int", None, "7")]
         assert values(event, "tsite") == [("string", None, "a")]
-        url = world.engine.url.render_as_string(hide_password=False)
-        checked = CliRunner().invoke(cli, ["check"], env={"EVENTLOG_URL": url, "EVENTLOG_SYNC_TABLES": names})
+        checked = call(world, "check", EVENTLOG_SYNC_TABLES=names)
         assert "tsite, tid refer together to" in checked.output
 
 
@@ -149,9 +146,8 @@ def test_a_child_that_may_not_be_read_is_an_error_at_start(world: World) -> None
             world.change(f"revoke all on usr_phone from {role}")
             url = world.engine.url.set(username=role, password="x").render_as_string(hide_password=False)
             world.write(key(1))
-            reported = CliRunner().invoke(
-                cli, ["run", "--once"], env={"EVENTLOG_URL": url, "EVENTLOG_SYNC_TABLES": "usr usr_phone"}
-            )
+            settings = {"EVENTLOG_URL": url, "EVENTLOG_SYNC_TABLES": "usr usr_phone"}
+            reported = call(world, "run", "--once", **settings)
             assert reported.exit_code != 0
             assert "query-backs of its parent public.usr" in str(reported.exception) + reported.stderr
             assert "grant select" in str(reported.exception) + reported.stderr
@@ -174,9 +170,9 @@ def test_the_tables_file_of_a_database_without_a_log_can_be_read(world: World, t
         "create table member (id integer primary key, team integer, code integer,"
         " foreign key (team) references team (id), foreign key (code) references team (code))",
     ):
-        url, file = world.engine.url.render_as_string(hide_password=False), tmp_path / "tables.toml"
+        file = tmp_path / "tables.toml"
         words = ("check", "--log-table", "no_log", "--write-tables", str(file))
-        done = CliRunner().invoke(cli, words, env={"EVENTLOG_URL": url})
+        done = call(world, *words, EVENTLOG_SYNC_TABLES="")
         assert done.exit_code == 0, done.output
         columns = tablesfile.read(file.read_text()).get("member").columns
         assert str(columns["team"].reference).endswith("team")

@@ -6,12 +6,11 @@ import secrets
 from collections.abc import Iterator
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 
-from eventlog.cli import cli
 from eventlog.publisher.open_log import Denied
 from eventlog.sql.schema import migrate
-from tests.publisher.world import World, key
+from tests.logs import World, call, key
 
 pytestmark = pytest.mark.quick
 
@@ -38,8 +37,7 @@ def publisher(world: World) -> Iterator[str]:
 
 def run(world: World, role: str, *options: str) -> Result:
     url = world.engine.url.set(username=role, password="x").render_as_string(hide_password=False)
-    arguments = ["run", "--once", "--url", url, "--sync-tables", "usr", *options]
-    return CliRunner().invoke(cli, arguments)
+    return call(world, "run", "--once", *options, EVENTLOG_URL=url)
 
 
 def test_who_lacks_a_right_learns_what_prints_it(world: World, publisher: str) -> None:

@@ -6,10 +6,8 @@ import secrets
 from collections.abc import Iterator
 
 import pytest
-from click.testing import CliRunner
 
-from eventlog.cli import cli
-from tests.publisher.world import World, key
+from tests.logs import World, call, key
 
 pytestmark = pytest.mark.quick
 
@@ -53,11 +51,10 @@ def test_nothing_that_fits_better_is_run(world: World, mallory: str, delete: boo
     world.user(1)
     with world.engine.begin() as connection:
         connection.exec_driver_sql(FITTING.format(role=mallory), execution_options={"no_parameters": True})
-    url = ("--url", world.engine.url.render_as_string(hide_password=False))
     for command in (
         ("check",),
         ("explain", "--all"),
-        ("run", "--once", "--sync-tables", "usr", *(["--delete-from-log"] if delete else [])),
+        ("run", "--once", *(["--delete-from-log"] if delete else [])),
         ("redrive", "--all"),
         ("errors",),
         ("status",),
@@ -65,7 +62,7 @@ def test_nothing_that_fits_better_is_run(world: World, mallory: str, delete: boo
         ("purge", "--older-than", "0s"),
     ):
         world.write(key(1), key(2, table_name="unknown"))
-        done = CliRunner().invoke(cli, [*command, *url])
+        done = call(world, *command)
         assert done.exit_code in (0, 1), (command, done.output)
         assert users_seen(world) == [], command
 
@@ -75,11 +72,10 @@ def test_statements_after_a_cycle_find_their_tables(world: World, mallory: str) 
     world.change(f"create table {mallory}.cycles (n integer)")
     world.user(1)
     world.write(key(1))
-    given = ("--connection-init", f"set search_path to {mallory}, public", "--sync-tables", "usr")
+    given = ("--connection-init", f"set search_path to {mallory}, public")
     after = ("--post-poll-stmt", "insert into cycles values (1); delete from eventlog where status = 'S'")
-    url = world.engine.url.render_as_string(hide_password=False)
     try:
-        done = CliRunner().invoke(cli, ["run", "--once", "--url", url, *given, *after])
+        done = call(world, "run", "--once", *given, *after)
         assert done.exit_code == 0, done.output
         with world.engine.connect() as connection:
             assert connection.exec_driver_sql(f"select count(*) from {mallory}.cycles").scalar() == 1

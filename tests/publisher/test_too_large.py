@@ -19,9 +19,9 @@ from eventlog.sinks.files import FilesSink, FolderFailed
 from eventlog.sinks.sink import Item, OutgoingDocument, Reply
 from eventlog.xds.answers import Level
 from eventlog.xds.documents import document
+from tests.logs import Crash, World, key
 from tests.publisher.brokers import CLUSTER_FORBIDDEN, FORBIDDEN, INVALID_RECORD, TOO_LARGE, Cluster, cluster
-from tests.publisher.test_crashes import Crash, DyingSink, files
-from tests.publisher.world import World, key
+from tests.publisher.test_crashes import DyingSink, files
 
 pytestmark = [pytest.mark.quick, pytest.mark.usefixtures("either_way")]
 ROOM = 2_000  # bytes of a file or message

@@ -6,11 +6,10 @@ import random
 from collections.abc import Iterator, Sequence
 
 import pytest
-from sqlalchemy import text
 
 from eventlog.core.entry import Letter
 from eventlog.sql.log.pending import PickUp, PickUpFilter
-from tests.publisher.world import ByKey, Receiver, World, key
+from tests.logs import ByKey, Receiver, World, key
 
 pytestmark = pytest.mark.quick
 
@@ -32,16 +31,8 @@ def history(dice: random.Random, size: int) -> Rows:
 
 
 def write(world: World, rows: Rows) -> None:
-    names = world.log.names()
-    columns = ", ".join(
-        names[name] for name in ("event_type", "table_name", "table_key", "column_name", "new_value")
-    )
-    statement = text(f"insert into {names['log']} ({columns}) values (:kind, 'usr', :key, 'fname', :value)")
-    parameters = [
-        {"kind": kind, "key": f"idu={number}", "value": "v" * (7 * number)} for kind, number in rows
-    ]
-    with world.engine.begin() as connection:
-        connection.execute(statement, parameters)
+    columns = [{"event_type": kind, "column_name": "fname", "new_value": "v" * (7 * n)} for kind, n in rows]
+    world.write(*(key(number, **row) for (_, number), row in zip(rows, columns, strict=True)))
 
 
 def picked(world: World, choice: PickUpFilter) -> Iterator[tuple[PickUp, list[int]]]:

@@ -13,8 +13,8 @@ from sqlalchemy import text
 
 from eventlog.cli import cli
 from eventlog.core.errors import Misuse
+from tests.logs import World
 from tests.publisher.test_opening import config, publish
-from tests.publisher.world import World
 
 pytestmark = pytest.mark.quick
 
@@ -64,7 +64,7 @@ def rows(world: World) -> None:
 
 def call(world: World, folder: Path, section: str, *words: str) -> Result:
     file = folder / "eventlog.toml"
-    url = world.engine.url.render_as_string(hide_password=False)
+    url = world.url
     file.write_text(f'url = "{url}"\nsync-tables = "account"\nallow-loopback = true\n[tables.{section}\n')
     return CliRunner().invoke(cli, [*words, "--config", str(file)])
 

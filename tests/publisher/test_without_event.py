@@ -11,8 +11,7 @@ from eventlog.publisher.cycle import Publisher
 from eventlog.publisher.deliver import CycleControl
 from eventlog.sinks.sink import ACCEPTED, OutgoingDocument, Reply, unanswered, unreachable
 from eventlog.xds.answers import Level, Status
-from tests.publisher.test_commands import call, fail
-from tests.publisher.world import Receiver, World, key
+from tests.logs import Crash, Receiver, World, call, crash, fail, key
 
 pytestmark = [pytest.mark.quick, pytest.mark.usefixtures("either_way")]
 
@@ -22,14 +21,6 @@ ADDED: Sequence[dict[str, Any]] = [
     key(1, event_type=1, column_name=column, new_value="new") for column in ("fname", "lname")
 ]
 ADD = "add fname lname"
-
-
-class Crash(BaseException):
-    """kill -9, as far as one process can play it."""
-
-
-def crash(document: OutgoingDocument) -> Reply:
-    raise Crash
 
 
 @pytest.fixture(params=["update", "delete"])

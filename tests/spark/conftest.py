@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
+from sqlalchemy.engine import Engine
+
+from tests.databases import Database
+
+if TYPE_CHECKING:
+    from eventlog.sql.log.store import Store
 
 
 @pytest.fixture(scope="session")
@@ -16,3 +22,11 @@ def spark() -> Iterator[Any]:
     running = start("local[2]", {"spark.sql.shuffle.partitions": "2"})  # few rows need few tasks
     yield running
     running.stop()
+
+
+@pytest.fixture
+def store(engine: Engine, database: Database) -> Store:
+    """An installed log with rows, and their table."""
+    from tests.spark.lives import make_store
+
+    return make_store(engine, database.dialect)

@@ -27,6 +27,7 @@ from eventlog.sql.names import Log
 from eventlog.sql.schema import migrate
 from eventlog.transfer.job import Job
 from eventlog.xds.documents import document
+from tests.logs import leading, write_rows
 from tests.spark.helpers import CLOCK, lines
 
 CONFIG = Config(
@@ -76,17 +77,12 @@ def make_store(engine: Engine, dialect: Dialect) -> Store:
 
 
 def write(store: Store, rows: list[tuple[Any, ...]], change: str | None = None) -> None:
-    """Return rows as triggers log them, and their changes."""
-    names = store.log.names()
-    columns = ("table_name", "event_type", "table_key", "column_name", "old_value", "new_value")
-    listed = ", ".join(names[column] for column in columns)
-    marks = ", ".join(f":{column}" for column in columns)
+    """Write rows as triggers log them, and their changes."""
+    columns = ("event_type", "table_key", "column_name", "old_value", "new_value")
     with store.engine.begin() as connection:
         if change is not None:
             connection.execute(text(change))
-        for row in rows:
-            row_values = dict(zip(columns, ("usr", *row), strict=True))
-            connection.execute(text(f"insert into {names['log']} ({listed}) values ({marks})"), row_values)
+        write_rows(connection, store.log, *(dict(zip(columns, row, strict=True)) for row in rows))
 
 
 def pending(store: Store) -> int:
@@ -134,11 +130,9 @@ def backlog(
 
 def publish(store: Store, sink: Sink, config: Config = CONFIG) -> None:
     """One cycle of a publisher."""
-    leader = store.lead("publisher")
-    assert leader is not None
     settings = config.build(PublisherSettings)
-    with leader:
-        Publisher(store, partial(make_reader, config, store), sink, leader.epoch, 10, settings).cycle()
+    with leading(store) as epoch:
+        Publisher(store, partial(make_reader, config, store), sink, epoch, 10, settings).cycle()
 
 
 def published(store: Store, config: Config = CONFIG) -> FoldedPickUp:

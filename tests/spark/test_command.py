@@ -94,7 +94,7 @@ def test_a_live_log_is_read_with_the_settings_of_its_publisher(postgres: Databas
     done = command(
         *("--from", "log", "--to", "xds", "--config", settings, "-o", tmp_path / "out", "--finish"),
         *("--master", "local[1]"),
-        EVENTLOG_URL=postgres.url.render_as_string(hide_password=False),
+        EVENTLOG_URL=postgres.address,
     )
     assert done.returncode == 1, done.stderr
     assert sorted(documents(tmp_path / "out")) == sorted(documents_of(expected))

@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 from eventlog_spark import live_log
 from eventlog_spark.backlog import OutputFolder
-from sqlalchemy.engine import Engine
 
 from eventlog.sql.log.store import Store
 from eventlog.sql.log.work import Work
 from tests.databases import Database
+from tests.logs import Crash
 from tests.spark.lives import (
     ROWS,
     backlog,
@@ -64,10 +64,6 @@ backlog(spark, store, Path(sys.argv[1]), finish=True)
 """
 
 
-class Died(BaseException):
-    """kill -9, as far as one process can play it."""
-
-
 class Dying(Store):
     """A log whose transaction of one number fails, before or after it is committed."""
 
@@ -81,14 +77,9 @@ class Dying(Store):
             yield work
             self.works += 1
             if self.works == self.last and not self.committed:
-                raise Died
+                raise Crash
         if self.works == self.last:
-            raise Died
-
-
-@pytest.fixture
-def store(engine: Engine, database: Database) -> Store:
-    return make_store(engine, database.dialect)
+            raise Crash
 
 
 @pytest.mark.slow("two jobs of Spark")
@@ -117,7 +108,7 @@ def test_a_run_that_died_in_a_transaction_is_ended_by_the_next(
     dying.last, dying.committed = last, committed
     expected = documents_of(published(store))
     refused = dict(published(store).refused)
-    with pytest.raises(Died):
+    with pytest.raises(Crash):
         backlog(spark, dying, tmp_path / "out", finish=True)
     write(store, ROWS[:2])
     was_recorded = last > 2 or (last == 2 and committed)
@@ -143,9 +134,9 @@ def test_a_run_that_died_at_a_step_is_ended_by_the_next(
     refused = dict(published(store).refused)
 
     def die() -> None:
-        raise Died
+        raise Crash
 
-    with pytest.raises(Died):
+    with pytest.raises(Crash):
         backlog(spark, store, tmp_path / "out", die, finish=True, at=step)
     assert (tmp_path / "out" / "done").exists() == (step == "finish")
     result = backlog(spark, store, tmp_path / "out", finish=True)
@@ -159,10 +150,10 @@ def test_documents_of_a_run_that_left_no_marker_are_replaced(
     spark: Any, store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def die(output: object, marker: str) -> None:
-        raise Died
+        raise Crash
 
     monkeypatch.setattr(OutputFolder, "finish", die)
-    with pytest.raises(Died):
+    with pytest.raises(Crash):
         backlog(spark, store, tmp_path / "out", finish=True)
     before = documents(tmp_path / "out")
     monkeypatch.undo()
@@ -179,7 +170,7 @@ def test_a_finish_that_is_killed_is_finished_by_the_next(
     refused = dict(published(store).refused)
     died = subprocess.run(
         [sys.executable, "-c", DYING, str(out)],
-        input=database.url.render_as_string(hide_password=False),
+        input=database.address,
         env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
         text=True,
         check=False,

@@ -11,15 +11,14 @@ import pytest
 from eventlog_spark import live_log
 from eventlog_spark.live_log import PublisherLeads
 from sqlalchemy import text
-from sqlalchemy.engine import Engine
 
 from eventlog.core.entry import MAX_RECORD_ID
 from eventlog.fold import Fate
 from eventlog.operate.explaining import explain_store
 from eventlog.publisher.config import Config
 from eventlog.sql.log.store import Store
-from tests.databases import Database, own_ids
-from tests.publisher.world import Receiver
+from tests.databases import own_ids
+from tests.logs import Receiver
 from tests.spark.lives import (
     CONFIG,
     ROWS,
@@ -28,7 +27,6 @@ from tests.spark.lives import (
     documents_of,
     failures,
     letters,
-    make_store,
     pending,
     publish,
     published,
@@ -36,11 +34,6 @@ from tests.spark.lives import (
 )
 
 pytestmark = pytest.mark.quick
-
-
-@pytest.fixture
-def store(engine: Engine, database: Database) -> Store:
-    return make_store(engine, database.dialect)
 
 
 @pytest.mark.slow("Spark and a publisher run the same log")

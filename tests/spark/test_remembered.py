@@ -18,17 +18,13 @@ from eventlog.sinks.sink import OutgoingDocument, Reply
 from eventlog.sql.log.store import Store
 from eventlog.xds.answers import Level, Status
 from tests.databases import Database
-from tests.publisher.world import Receiver, events_of
+from tests.logs import Crash, Receiver, events_of
 from tests.spark.lives import CONFIG, ROWS, backlog, documents, failures, letters, make_store, publish, write
 
 pytestmark = pytest.mark.long
 
 CUT = [(1, "idu=1", "lname", None, str(n)) for n in range(7)]  # three parts of three values
 LATER_ROWS = [(2, "idu=1", "fname", "b", "c"), (4, "idu=7", None, None, None)]
-
-
-class Crash(BaseException):
-    """kill -9, as far as one process can play it."""
 
 
 @pytest.fixture

@@ -67,7 +67,7 @@ def folded(lines: Iterable[str]) -> list[tuple[int, str]]:
 
 
 def test_convert_apply_and_spark_end_with_the_same_rows(shell: Shell, postgres: Database, spark: Any) -> None:
-    url = postgres.url.render_as_string(hide_password=False)
+    url = postgres.address
     common = ("--from", "qlik-table", "--tables", "tables.toml", "--accept-late")
     for lines in ROUNDS:
         name = written(shell, lines)

@@ -151,7 +151,7 @@ def test_a_live_log_is_copied_and_delivered_in_a_store(postgres: Database) -> No
     expected = published(store)
     ran = subprocess.run(
         [sys.executable, "-c", LIVE, f"s3a://{place}/out"],
-        input=postgres.url.render_as_string(hide_password=False),
+        input=postgres.address,
         env=os.environ | {"PYTHONPATH": os.pathsep.join((str(ROOT), str(ROOT / "spark")))},
         capture_output=True,
         text=True,

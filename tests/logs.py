@@ -1,20 +1,27 @@
-"""A log with a user table, and a publisher of it: the start of the publisher's tests."""
+"""Logs and their rows: a log with a user table, a publisher of it, a receiver that answers by instruction."""
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Any
+from itertools import groupby
+from pathlib import Path
+from typing import IO, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from click.testing import CliRunner, Result
 from lxml import etree
 from sqlalchemy import event, text
-from sqlalchemy.engine import Engine
+from sqlalchemy.engine import URL, Connection, Engine
 
+from eventlog.cli import cli
 from eventlog.core.settings import build
 from eventlog.core.tables import Tables
 from eventlog.fold import Rules
@@ -28,14 +35,17 @@ from eventlog.publisher.tally import Cycle
 from eventlog.sinks.sink import ACCEPTED, OutgoingDocument, Reply, Sink
 from eventlog.sql.catalogue import Catalogue
 from eventlog.sql.common.dialect import Dialect
+from eventlog.sql.connect import connect
 from eventlog.sql.log.leader import Leader
 from eventlog.sql.log.store import Store
 from eventlog.sql.log.upkeep import FailedRow, FailureFilter
 from eventlog.sql.names import Log
 from eventlog.sql.schema import migrate
+from eventlog.xds.answers import Level, Status
 from eventlog.xds.settings import XdsSettings
-from tests.databases import own_ids
+from tests.databases import own_ids, temporary_database
 
+ROOT = Path(__file__).parents[1]
 Answering = Callable[[OutgoingDocument], Reply]
 
 
@@ -74,11 +84,80 @@ class Receiver:
         return [str(event.findtext("association")).partition(",")[0] for event in self.events]
 
 
+class Crash(BaseException):
+    """A kill -9, as far as one process can play it."""
+
+
+def crash(document: OutgoingDocument) -> Reply:
+    """Make a crash instead of an answer."""
+    raise Crash
+
+
+def answering(level: Level, words: str = "") -> Answering:
+    """Return a function that answers each event of every document like this."""
+    return lambda document: Reply([Status(level, item.event_id, words) for item in document.items])
+
+
+def fail(document: OutgoingDocument) -> Reply:
+    """Answer error for each event, with a reason of its own."""
+    return Reply([Status(Level.ERROR, item.event_id, f"no {item.event_id}") for item in document.items])
+
+
+busy = answering(Level.RETRY)
+
+
 def events_of(document: str) -> list[etree._Element]:
     """Return the events of a document."""
     input_element = etree.fromstring(document.encode()).find("input")
     assert input_element is not None
     return list(input_element)
+
+
+def write_rows(connection: Connection, log: Log, *rows: Mapping[str, Any]) -> None:
+    """Write log rows as a trigger would, of type 6 of usr by default."""
+    names = log.names()
+    filled = ({"event_type": 6, "table_name": "usr"} | dict(row) for row in rows)
+    for columns, group in groupby(filled, key=tuple):
+        into = ", ".join(names[column] for column in columns)
+        marks = ", ".join(f":{name}" for name in columns)
+        values = f"{own_ids(log.dialect) if 'record_id' in columns else ''}values ({marks})"
+        connection.execute(text(f"insert into {names['log']} ({into}) {values}"), list(group))
+
+
+@contextmanager
+def leading(store: Store, name: str = "test") -> Iterator[int]:
+    """Lead while the block runs; yield the epoch."""
+    leader = store.lead(name)
+    assert leader is not None
+    with leader:
+        yield leader.epoch
+
+
+@contextmanager
+def publishing(
+    world: World, folder: Path, *words: str, stderr: int | IO[bytes] = subprocess.PIPE
+) -> Iterator[subprocess.Popen[bytes]]:
+    """Start a process of a publisher that writes files, and let none remain."""
+    command = [sys.executable, "-B", "-m", "eventlog", "run", "--sync-tables", "usr", "--sink", "files"]
+    command += ["--files-folder", str(folder), "--polling-interval", "1", "--allow-loopback", *words]
+    environment = os.environ | {"EVENTLOG_URL": world.url, "PYTHONPATH": str(ROOT)}
+    process = subprocess.Popen(command, env=environment, stderr=stderr)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+@contextmanager
+def fresh_world(server: tuple[str, URL]) -> Iterator[World]:
+    """Make a database with an installed log and the table usr."""
+    with temporary_database(*server) as database:
+        engine = connect(database.url, keep_open=4)
+        world = World(engine, database.dialect)
+        world.make()
+        yield world
+        engine.dispose()
 
 
 class ByKey:
@@ -100,6 +179,11 @@ class World:
         self.store = Store(engine, self.log)
         self.delete_from_log = False  # of publishers and commands
 
+    @property
+    def url(self) -> str:
+        """The address of the database, with its password."""
+        return self.engine.url.render_as_string(hide_password=False)
+
     def make(self) -> None:
         """Install the log, with a second index, and make the table."""
         migrate.install(self.engine, self.log, future_events=True)
@@ -109,7 +193,7 @@ class World:
         """Empty the tables; record ids begin anew, and handled rows stay."""
         self.delete_from_log = False
         names = self.log.names()
-        for table in ("batch", "retry", "held", "failed", "notice", "sent", "log"):
+        for table in ("batch", "retry", "held", "failed", "notice", "known", "sent", "log"):
             self.change(_EMPTY[self.log.dialect.transactional_ddl].format(names[table]))
         nothing = ["paused_at", "cycle_facts", "heartbeat_at"]
         self.change(f"update {names['state']} set {', '.join(f'{column} = null' for column in nothing)}")
@@ -126,14 +210,8 @@ class World:
 
     def write(self, *rows: dict[str, Any]) -> list[int]:
         """Write log rows, of type 6 of usr by default; return the ids of all that are pending."""
-        names = self.log.names()
         with self.engine.begin() as connection:
-            for row in rows:
-                filled = {"event_type": 6, "table_name": "usr", "perpetrator": None} | row
-                columns = ", ".join(names[column] for column in filled)
-                marks = ", ".join(f":{column}" for column in filled)
-                values = f"{own_ids(self.log.dialect) if 'record_id' in row else ''}values ({marks})"
-                connection.execute(text(f"insert into {names['log']} ({columns}) {values}"), filled)
+            write_rows(connection, self.log, *({"perpetrator": None} | row for row in rows))
         return sorted(number for number, letter in self.letters().items() if letter == "N")
 
     @contextmanager
@@ -206,6 +284,13 @@ class World:
         """Return one cycle of a new leader."""
         with self.publisher(sink, **options) as publisher:
             return publisher.cycle()
+
+
+def call(world: World, *words: str, **environment: str) -> Result:
+    """Run a command on the world's log."""
+    always = {"EVENTLOG_URL": world.url, "EVENTLOG_SYNC_TABLES": "usr"}
+    environment = always | {"EVENTLOG_DELETE_FROM_LOG": str(world.delete_from_log)} | environment
+    return CliRunner().invoke(cli, words, env=environment)
 
 
 def key(number: int, **columns: Any) -> dict[str, Any]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Iterator
 
 import pytest
 from sqlalchemy.engine import URL
 
 from eventlog.demo.embedded import Server
+from eventlog.sql.log.store import Store
 from tests.databases import EMBEDDED, Database, installed, server_url, temporary_database
 from tests.sql.tracked import Tracked, tracked
 
@@ -34,6 +36,12 @@ def tracking(database: Database) -> Iterator[Tracked]:
         yield tracked_log
 
 
+@pytest.fixture
+def store(tracking: Tracked) -> Store:
+    """The same log as a store."""
+    return Store(tracking.engine, tracking.log)
+
+
 @pytest.fixture(scope="session")
 def postgres_template(embedded: Server) -> Iterator[str]:
     """A database with an installed log on the embedded PostgreSQL."""
@@ -58,3 +66,17 @@ def postgres_tracking(postgres: Database) -> Iterator[Tracked]:
     """A log on the embedded PostgreSQL alone."""
     with tracked(postgres) as tracked_log:
         yield tracked_log
+
+
+@pytest.fixture
+def pg(postgres_tracking: Tracked) -> Tracked:
+    return postgres_tracking
+
+
+@pytest.fixture
+def mallory(pg: Tracked) -> Iterator[str]:
+    """A role with a schema of its own, which may make types, functions and casts."""
+    name = f"mallory_{secrets.token_hex(4)}"
+    pg.run(f"create role {name}", f"create schema {name} authorization {name}")
+    yield name
+    pg.run(f"drop owned by {name} cascade", f"drop role {name}")

@@ -9,9 +9,8 @@ import pytest
 from sqlalchemy import text
 
 from eventlog.core import tablesfile
-from eventlog.sql.capture.track import install_routines, plan_track, plan_untrack, script
+from eventlog.sql.capture.track import install_routines
 from eventlog.sql.catalogue import Catalogue
-from eventlog.sql.relation import Choice
 from tests.commands import Shell
 from tests.databases import Database
 from tests.sql.test_install import in_client
@@ -24,7 +23,7 @@ DOCS = Path(__file__).parents[2] / "docs"
 
 def test_a_table_from_track_to_untrack(postgres: Database, tmp_path: Path) -> None:
     call = Shell(tmp_path, strict=True).run
-    url = postgres.url.render_as_string(hide_password=False)
+    url = postgres.address
     (tmp_path / "eventlog.toml").write_text(
         f'url = "{url}"\nlog-table = "events"\n[log.columns]\nnew_value = "value"\n'
     )
@@ -63,19 +62,6 @@ def test_a_table_from_track_to_untrack(postgres: Database, tmp_path: Path) -> No
     done = call("track", "nowhere")
     assert done.code == 1
     assert done.stderr.startswith("eventlog: no table or view nowhere: ")
-
-
-def test_the_scripts_run_as_printed(tracking: Tracked, database: Database) -> None:
-    tracking.run("create table usr (idu integer primary key, fname varchar(64))")
-    with tracking.engine.connect() as connection:
-        made = plan_track(connection, tracking.log, "usr", Choice(insert=1, update=2))
-    in_client(database, script(tracking.log, made))
-    assert not tracking.track("usr", insert=1, update=2).statements
-    assert tracking.after("insert into usr values (1, 'a\\b')") == [Logged(1, "idu=1", "fname", None, "a\\b")]
-    with tracking.engine.connect() as connection:
-        gone = plan_untrack(connection, tracking.log, "usr")
-    in_client(database, script(tracking.log, gone))
-    assert tracking.after("insert into usr values (2, 'b')") == []
 
 
 def test_a_script_without_a_connection_makes_the_same_triggers(

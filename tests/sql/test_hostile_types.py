@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import secrets
-from collections.abc import Iterator
 
 import pytest
 from sqlalchemy import text
@@ -19,20 +17,6 @@ from eventlog.sql.relation import Choice
 from tests.sql.tracked import Logged, Tracked
 
 pytestmark = pytest.mark.quick
-
-
-@pytest.fixture
-def pg(postgres_tracking: Tracked) -> Tracked:
-    return postgres_tracking
-
-
-@pytest.fixture
-def mallory(pg: Tracked) -> Iterator[str]:
-    """A role with a schema of its own, which may make types and casts."""
-    name = f"mallory_{secrets.token_hex(4)}"
-    pg.run(f"create role {name}", f"create schema {name} authorization {name}")
-    yield name
-    pg.run(f"drop owned by {name} cascade", f"drop role {name}")
 
 
 CASTS = """

@@ -14,15 +14,13 @@ from sqlalchemy import text
 from eventlog.core.entry import Letter
 from eventlog.core.errors import EventlogError
 from eventlog.sql.log import pending
-from eventlog.sql.log.leader import Leader
 from eventlog.sql.log.pending import PickUpFilter
 from eventlog.sql.log.snapshot import Fates
 from eventlog.sql.log.store import Store
-from eventlog.sql.names import Log
 from eventlog.sql.schema import migrate
 from eventlog.sql.schema.migrate import LogInUse
-from tests.databases import Database, own_ids
-from tests.publisher.world import ByKey
+from tests.databases import own_ids
+from tests.logs import ByKey, leading
 
 pytestmark = pytest.mark.quick
 
@@ -30,21 +28,9 @@ IDS = [*range(1, 8), *range(20, 26), *range(2039, 2057), 6144]  # and gaps that 
 
 
 @pytest.fixture
-def store(database: Database) -> Iterator[Store]:
-    engine = database.engine()
-    log = Log(database.dialect)
-    migrate.install(engine, log, future_events=True)
-    yield Store(engine, log)
-    migrate.uninstall(engine, log, discard=True)
-    engine.dispose()
-
-
-@pytest.fixture
-def leader(store: Store) -> Iterator[Leader]:
-    leader = store.lead("test")
-    assert leader is not None
-    with leader:
-        yield leader
+def epoch(store: Store) -> Iterator[int]:
+    with leading(store) as epoch:
+        yield epoch
 
 
 def write(store: Store, ids: list[int]) -> None:
@@ -74,7 +60,7 @@ def ids_of(cells: Any) -> list[int]:
 @pytest.mark.parametrize("delete", [False, True])
 @pytest.mark.parametrize("seed", range(3))
 def test_pending_rows_are_those_that_are_not_finished(
-    store: Store, leader: Leader, seed: int, delete: bool, monkeypatch: pytest.MonkeyPatch
+    store: Store, epoch: int, seed: int, delete: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pending, "BY_COLUMN_FROM", 0)
     dice = random.Random(seed)
@@ -87,7 +73,7 @@ def test_pending_rows_are_those_that_are_not_finished(
         [n for n in there if n < 2048 and dice.random() < 0.5],
     ):
         letters = {Letter.SUCCESS: ids[::2], Letter.ERROR: ids[1::2]}
-        with store.work(leader.epoch) as work:
+        with store.work(epoch) as work:
             work.finish(letters, delete=delete)
         assert work.finished == len(set(ids) - done)
         done.update(ids)
@@ -134,7 +120,7 @@ def every_way(store: Store, pending_ids: list[int]) -> None:
         assert fit.limit == 5
 
 
-def test_the_leader_and_people_write_letters_at_the_same_time(store: Store, leader: Leader) -> None:
+def test_the_leader_and_people_write_letters_at_the_same_time(store: Store, epoch: int) -> None:
     """Let them work without deadlocks; what was skipped stays so."""
     write(store, list(range(1, 401)))
     faults: list[EventlogError] = []
@@ -142,7 +128,7 @@ def test_the_leader_and_people_write_letters_at_the_same_time(store: Store, lead
     person = Thread(target=look_after, args=(store, skipped, faults))
     person.start()
     for low in range(1, 401, 5):
-        with store.work(leader.epoch) as work:
+        with store.work(epoch) as work:
             work.finish({Letter.ERROR: range(low, low + 5)})
             work.note_highest(low)
     person.join()
@@ -168,13 +154,12 @@ def look_after(store: Store, skipped: set[int], faults: list[EventlogError]) -> 
         faults.append(fault)
 
 
-def test_a_log_is_taken_away_unasked_once_every_row_has_its_letter(store: Store, leader: Leader) -> None:
+def test_a_log_is_taken_away_unasked_once_every_row_has_its_letter(store: Store, epoch: int) -> None:
     write(store, [1, 2, 3])
-    with store.work(leader.epoch) as work:
+    with store.work(epoch) as work:
         work.finish({Letter.SUCCESS: [1, 2]})
     with pytest.raises(LogInUse, match="1 row"):
         migrate.uninstall(store.engine, store.log)
-    with store.work(leader.epoch) as work:
+    with store.work(epoch) as work:
         work.finish({Letter.WARNING: [3]})
     assert migrate.uninstall(store.engine, store.log)
-    migrate.install(store.engine, store.log)

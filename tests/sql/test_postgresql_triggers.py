@@ -16,11 +16,6 @@ pytestmark = pytest.mark.quick
 T = "create table t (k integer primary key deferrable, v text)"
 
 
-@pytest.fixture
-def pg(postgres_tracking: Tracked) -> Tracked:
-    return postgres_tracking
-
-
 @pytest.mark.parametrize("granularity", ["statement", "row"])
 def test_all_deletes_of_a_statement_come_before_all_inserts(pg: Tracked, granularity: str) -> None:
     pg.run(T, "insert into t select i from generate_series(1, 3) i")

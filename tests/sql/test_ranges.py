@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from threading import Thread
 
@@ -22,8 +22,7 @@ from eventlog.sql.log.pending import PickUpFilter
 from eventlog.sql.log.store import Store
 from eventlog.sql.log.work import LONG, long_ranges, ranges_of
 from eventlog.sql.names import Log
-from eventlog.sql.schema import migrate
-from tests.databases import Database
+from tests.logs import leading, write_rows
 
 pytestmark = pytest.mark.quick
 
@@ -52,28 +51,18 @@ def test_long_ranges_and_the_rest_are_the_ids_again(runs: list[tuple[int, int]])
 
 
 @pytest.fixture
-def store(database: Database) -> Iterator[Store]:
-    engine = database.engine()
-    migrate.install(engine, Log(database.dialect))
-    with engine.connect() as connection:
-        log = bind(connection, Log(database.dialect))
-    yield Store(engine, log)
-    migrate.uninstall(engine, log, discard=True)
-    engine.dispose()
+def store(store: Store) -> Store:
+    with store.engine.connect() as connection:
+        return Store(store.engine, bind(connection, store.log))
 
 
 def write(store: Store, rows: int) -> None:
-    names = store.log.names()
-    columns = ", ".join(names[column] for column in ("event_type", "table_name", "table_key"))
     with store.engine.begin() as connection:
-        statement = text(f"insert into {names['log']} ({columns}) values (6, 'usr', 'idu=1')")
-        connection.execute(statement, [{}] * rows)
+        write_rows(connection, store.log, *[{"table_key": "idu=1"}] * rows)
 
 
 def finish(store: Store, ids: Sequence[int] | np.ndarray, *, delete: bool) -> int:
-    leader = store.lead("test")
-    assert leader is not None
-    with leader, store.work(leader.epoch) as work:
+    with leading(store) as epoch, store.work(epoch) as work:
         work.finish({Letter.SUCCESS: ids}, delete=delete)
     return work.finished
 
@@ -98,10 +87,8 @@ def test_only_what_was_named_is_finished(store: Store, delete: bool) -> None:
 @pytest.mark.parametrize("delete", [False, True])
 def test_a_writer_who_has_the_next_row_open_is_not_waited_for(store: Store, delete: bool) -> None:
     write(store, 300)
-    names = store.log.names()
-    columns = ", ".join(names[column] for column in ("event_type", "table_name", "table_key"))
     with store.engine.connect() as writer:
-        writer.execute(text(f"insert into {names['log']} ({columns}) values (6, 'usr', 'idu=2')"))
+        write_rows(writer, store.log, {"table_key": "idu=2"})
         impatient = connect(store.engine.url, IMPATIENT[store.log.dialect.name])
         assert finish(Store(impatient, store.log), range(1, 301), delete=delete) == 300
         writer.commit()
@@ -125,27 +112,23 @@ def test_a_row_that_commits_after_its_neighbours_were_finished_is_not_lost(
     committed: set[str] = set()
     picked: Counter[str] = Counter()
     writers = [Thread(target=keep_writing, args=(store, number, committed)) for number in range(4)]
-    leader = store.lead("test")
-    assert leader is not None
-    with leader:
+    with leading(store) as epoch:
         for writer in writers:
             writer.start()
         while any(writer.is_alive() for writer in writers):
-            picked += read_and_finish(store, leader.epoch, delete=delete)
-        while found := read_and_finish(store, leader.epoch, delete=delete):
+            picked += read_and_finish(store, epoch, delete=delete)
+        while found := read_and_finish(store, epoch, delete=delete):
             picked += found
     assert picked == Counter(committed)
 
 
 def keep_writing(store: Store, number: int, committed: set[str]) -> None:
-    names, dice = store.log.names(), random.Random(number)
-    columns = ", ".join(names[column] for column in ("event_type", "table_name", "table_key"))
-    insert = text(f"insert into {names['log']} ({columns}) values (6, 'usr', :key)")
+    dice = random.Random(number)
     for transaction in range(60):
         keys = [f"idu={number}_{transaction}_{row}" for row in range(dice.randint(1, 4))]
         with store.engine.connect() as connection:
             for key in keys:
-                connection.execute(insert, {"key": key})
+                write_rows(connection, store.log, {"table_key": key})
                 time.sleep(dice.random() * 0.01)
             if dice.random() < 0.8:
                 connection.commit()

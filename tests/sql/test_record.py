@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import logging
-import secrets
-from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from sqlalchemy import text
@@ -73,16 +72,20 @@ def test_track_writes_the_record_and_untrack_takes_it_away(tracking: Tracked) ->
     assert published(tracking) == {}
 
 
-def test_the_scripts_write_the_record_too(tracking: Tracked, database: Database) -> None:
+def test_the_scripts_run_as_printed_and_write_the_record_too(tracking: Tracked, database: Database) -> None:
     tracking.run(USR, PHONE)
+    chosen: dict[str, Any] = {"insert": 1, "update": 2, "children": ("usr_phone.phoneno",)}
     with tracking.engine.connect() as connection:
-        made = plan_track(connection, tracking.log, "usr", Choice(children=("usr_phone.phoneno",)))
+        made = plan_track(connection, tracking.log, "usr", Choice(**chosen))
     in_client(database, script(tracking.log, made))
     assert published(tracking) == {"usr": ["idu", "fname", "usr_phone.phoneno"]}
+    assert not tracking.track("usr", **chosen).statements
+    assert tracking.after("insert into usr values (1, 'a\\b')") == [Logged(1, "idu=1", "fname", None, "a\\b")]
     with tracking.engine.connect() as connection:
         gone = plan_untrack(connection, tracking.log, "usr")
     in_client(database, script(tracking.log, gone))
     assert published(tracking) == {}
+    assert tracking.after("insert into usr values (2, 'b')") == []
 
 
 def test_a_table_that_is_gone_is_untracked_by_its_name(tracking: Tracked) -> None:
@@ -225,20 +228,6 @@ def test_views_of_others_under_sync_schema_are_compared_only_if_they_are_named(
     assert "sync-tables" in caplog.text
     assert published(pg, **compared, sync_tables="theirs").keys() == {"usr", "own", "theirs"}
     assert published(pg, sync_schema="public").keys() == {"usr", "own", "theirs"}
-
-
-@pytest.fixture
-def pg(postgres_tracking: Tracked) -> Tracked:
-    return postgres_tracking
-
-
-@pytest.fixture
-def mallory(pg: Tracked) -> Iterator[str]:
-    """A role with a schema of its own."""
-    name = f"mallory_{secrets.token_hex(4)}"
-    pg.run(f"create role {name}", f"create schema {name} authorization {name}")
-    yield name
-    pg.run(f"drop owned by {name} cascade", f"drop role {name}")
 
 
 def test_a_forged_trigger_changes_nothing(pg: Tracked, mallory: str) -> None:

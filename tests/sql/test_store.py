@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
 from sqlalchemy import event, text
-from sqlalchemy.engine import Engine
 
 from eventlog.core.entry import Letter, read_entry
 from eventlog.sql import connect
@@ -21,29 +18,15 @@ from eventlog.sql.log.store import Store
 from eventlog.sql.log.upkeep import FailureFilter
 from eventlog.sql.log.work import Failure, LeadershipLost, WaitingEvent, Work
 from eventlog.sql.names import Log
-from eventlog.sql.schema import migrate
-from tests.databases import Database, own_ids
+from tests.databases import Database
+from tests.logs import leading, write_rows
 
 pytestmark = pytest.mark.quick
 
 
-@pytest.fixture
-def store(engine: Engine, database: Database) -> Store:
-    log = Log(database.dialect)
-    migrate.install(engine, log, future_events=True)
-    return Store(engine, log)
-
-
 def write(store: Store, *rows: dict[str, Any]) -> None:
-    """Write log rows as a trigger would, of type 6 by default."""
-    names = store.log.names()
     with store.engine.begin() as connection:
-        for row in rows:
-            filled = {"event_type": 6, "table_name": "usr"} | row
-            columns = ", ".join(names[column] for column in filled)
-            marks = ", ".join(f":{column}" for column in filled)
-            values = f"{own_ids(store.log.dialect) if 'record_id' in row else ''}values ({marks})"
-            connection.execute(text(f"insert into {names['log']} ({columns}) {values}"), filled)
+        write_rows(connection, store.log, *rows)
 
 
 def keys(*numbers: int) -> list[dict[str, Any]]:
@@ -71,14 +54,6 @@ def finish(store: Store, letter: Letter, rows: list[int]) -> int:
     with leading(store) as epoch, store.work(epoch) as work:
         work.finish({letter: rows})
     return work.finished
-
-
-@contextmanager
-def leading(store: Store) -> Iterator[int]:
-    leader = store.lead("test")
-    assert leader is not None
-    with leader:
-        yield leader.epoch
 
 
 def test_a_row_as_a_trigger_writes_it_has_its_defaults(store: Store) -> None:
@@ -120,28 +95,6 @@ def test_objects_differ_by_case_blanks_and_table(store: Store) -> None:
         assert len(list(snapshot.rows_about("a=x"))) == 3
 
 
-@pytest.mark.parametrize("letter", ["S", "W", "E", "F", "n", "X"])
-def test_only_new_rows_are_picked_up(store: Store, letter: str) -> None:
-    write(store, *({**key, "status": letter} for key in keys(1, 2)), *keys(3))
-    assert pick_up(store) == ["idu=3"]
-
-
-def test_loopback_is_left_out_and_found_again(store: Store) -> None:
-    write(store, *({"table_key": f"u={user}", "perpetrator": user} for user in ("idm", "IDM", "other", None)))
-    assert pick_up(store) == ["u=idm", "u=IDM", "u=other", "u=None"]
-    assert pick_up(store, driver_user="idm") == ["u=IDM", "u=other", "u=None"]
-    with store.snapshot() as snapshot:
-        assert snapshot.loopback("idm", 10) == [1]
-
-
-def test_future_rows_wait_and_the_others_go_by_time(store: Store) -> None:
-    clock = now(store)
-    for hours in (1, -1, -2):
-        write(store, {"table_key": f"h={hours}", "event_time": clock + timedelta(hours=hours)})
-    assert pick_up(store, future=True) == ["h=-2", "h=-1"]
-    assert pick_up(store) == ["h=1", "h=-1", "h=-2"]
-
-
 def test_excluded_rows_do_not_fill_the_limit(store: Store) -> None:
     write(store, *({**key, "perpetrator": "idm"} for key in keys(*range(20))), *keys(90, 91))
     assert pick_up(store, limit=2, driver_user="idm") == ["idu=90", "idu=91"]
@@ -171,33 +124,20 @@ def test_a_snapshot_does_not_see_what_comes_later(store: Store) -> None:
         assert len(snapshot.pick_up(PickUpFilter()).cells) == 1
 
 
-def test_rows_are_finished_by_their_ids(store: Store) -> None:
-    write(store, *keys(*range(5)))
-    one, two, three, four, five = ids(store)
-    assert finish(store, Letter.SUCCESS, [one, three]) == 2
-    assert finish(store, Letter.WARNING, [one, two]) == 1  # one is not new any more
-    assert ids(store) == [four, five]
-    with store.snapshot() as snapshot:
-        letters = [cells[1] for cells in snapshot.rows([one, two, three, four, 999])]
-    assert letters == ["S", "W", "S", "N"]
-
-
 def test_one_connection_is_kept_between_transactions_on_wish(store: Store) -> None:
     taken: list[str] = []
     for name in ("checkout", "checkin"):
         event.listen(store.engine, name, lambda *_, name=name: taken.append(name))
-    leader = store.lead("test")
-    assert leader is not None
-    with leader:
+    with leading(store) as epoch:
         taken.clear()
         with store.keep_connection():
             for _ in range(2):
                 with store.snapshot():
                     pass
-                with store.work(leader.epoch) as work:
+                with store.work(epoch) as work:
                     work.finish({Letter.SUCCESS: [1]})
             assert taken == ["checkout"]
-            with pytest.raises(LeadershipLost), store.work(leader.epoch + 1):
+            with pytest.raises(LeadershipLost), store.work(epoch + 1):
                 pass
             assert taken == ["checkout", "checkin"]
             with store.snapshot():
@@ -220,37 +160,12 @@ def test_handled_rows_are_deleted_on_wish_but_never_failed_ones(store: Store) ->
 
 
 def test_many_rows_are_finished_in_chunks(store: Store) -> None:
-    names = store.log.names()
-    with store.engine.begin() as connection:
-        rows = [{"n": f"idu={n}"} for n in range(25_000)]
-        columns = f"{names['event_type']}, {names['table_name']}, {names['table_key']}"
-        connection.execute(text(f"insert into {names['log']} ({columns}) values (6, 'usr', :n)"), rows)
+    write(store, *keys(*range(25_000)))
     with store.snapshot() as snapshot:
         picked = [int(str(cells[0])) for cells in snapshot.pick_up(PickUpFilter(limit=25_000)).cells]
     assert len(picked) == 25_000
     assert finish(store, Letter.SUCCESS, picked) == 25_000
     assert ids(store) == []
-
-
-def test_one_leads_and_another_takes_over(store: Store, database: Database) -> None:
-    first = store.lead("first")
-    assert first is not None
-    assert store.lead("second") is None
-    first.is_paused()
-    first.close()
-    second = store.lead("second")
-    assert second is not None
-    assert second.epoch == first.epoch + 1
-    second.close()
-
-
-def test_a_former_leader_changes_nothing(store: Store) -> None:
-    write(store, *keys(1))
-    with leading(store) as former:
-        pass
-    with leading(store), pytest.raises(LeadershipLost), store.work(former) as work:
-        work.finish({Letter.SUCCESS: [1]})
-    assert ids(store) == [1]
 
 
 def _finish_and_fail(work: Work) -> None:
@@ -434,8 +349,6 @@ def test_the_lock_goes_with_its_leader_though_connections_are_kept(database: Dat
     engine = connect.connect(database.url, keep_open=2)
     kept = Store(engine, store.log)
     for _ in range(3):
-        leader = kept.lead("pooled")
-        assert leader is not None
-        with leader, kept.work(leader.epoch) as work:
+        with leading(kept) as epoch, kept.work(epoch) as work:
             work.record_heartbeat()
     engine.dispose()

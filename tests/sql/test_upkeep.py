@@ -5,16 +5,12 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 
 import pytest
-from sqlalchemy import text
-from sqlalchemy.engine import Engine
 
 from eventlog.core.entry import Letter
 from eventlog.sql.log.store import Store
 from eventlog.sql.log.upkeep import Count, FailureFilter, PendingRows
 from eventlog.sql.log.work import Failure, WaitingEvent
-from eventlog.sql.names import Log
-from eventlog.sql.schema import migrate
-from tests.databases import Database, own_ids
+from tests.logs import leading, write_rows
 
 pytestmark = pytest.mark.quick
 
@@ -31,30 +27,16 @@ FAR = datetime(2100, 1, 1)
 
 
 @pytest.fixture
-def store(engine: Engine, database: Database) -> Store:
+def store(store: Store) -> Store:
     """Make rows 1 to 3 fail; 4 was published, 5 is new."""
-    log = Log(database.dialect)
-    migrate.install(engine, log)
-    with engine.begin() as connection:
-        for row in ROWS:
-            named = dict(zip(("i", "e", "t", "k", "c"), row, strict=True))
-            connection.execute(
-                text(
-                    "insert into eventlog (record_id, event_type, table_name, table_key, column_name)"
-                    f" {own_ids(database.dialect)}values (:i, :e, :t, :k, :c)"
-                ),
-                named,
-            )
-    store = Store(engine, log)
-    leader = store.lead("test")
-    assert leader is not None
-    with leader, store.work(leader.epoch) as work:
+    columns = ("record_id", "event_type", "table_name", "table_key", "column_name")
+    with store.engine.begin() as connection:
+        write_rows(connection, store.log, *(dict(zip(columns, row, strict=True)) for row in ROWS))
+    with leading(store) as epoch, store.work(epoch) as work:
         work.finish({Letter.ERROR: [1, 2], Letter.FATAL: [3], Letter.SUCCESS: [4]})
         work.fail(
             [Failure(1, "eventlog:1", "100% wrong"), Failure(3, "eventlog:3", "it_is fatal", "<nds/>", 5)]
         )
-        work.record_cycle('{"documents": 1}')
-        work.record_heartbeat()
     return store
 
 
@@ -101,21 +83,6 @@ def test_failures_are_paged(store: Store) -> None:
         assert [f.record_id for f in upkeep.failures(FailureFilter(), limit=2, after=2)] == [3]
 
 
-def test_redriven_rows_are_new_again_and_their_reasons_gone(store: Store) -> None:
-    with store.upkeep() as upkeep:
-        assert upkeep.redrive(dict.fromkeys((1, 3, 4, 5), 0)) == 2
-        assert [f.reason for f in upkeep.failures(FailureFilter())] == [None]
-    assert letters(store) == "NENSN"
-
-
-def test_a_redriven_row_can_have_another_type(store: Store) -> None:
-    with store.upkeep() as upkeep:
-        assert upkeep.redrive({1: 8}) == 1
-    with store.snapshot() as snapshot:
-        (cells,) = snapshot.rows([1])
-    assert tuple(cells)[1:3] == ("N", 8)
-
-
 def test_skipped_rows_are_given_up_with_a_notice(store: Store) -> None:
     with store.upkeep() as upkeep:
         assert upkeep.skip([2, 4, 5, 99], "sent by hand") == {2: "E", 4: "S", 5: "N"}
@@ -130,23 +97,6 @@ def test_a_skip_of_nothing_leaves_no_notice(store: Store) -> None:
         upkeep.skip([2], "sent by hand")
         upkeep.skip([2, 4, 99], "a second time")
         assert len(upkeep.notices()) == 1
-
-
-def test_a_skip_frees_the_objects_that_waited_for_its_rows(store: Store) -> None:
-    leader = store.lead("next")
-    assert leader is not None
-    with leader, store.work(leader.epoch) as work:
-        work.hold_events(
-            [
-                WaitingEvent("eventlog:5", "usr", "idu=1", (5,), 1000, 1, FAR, "busy"),
-                WaitingEvent("eventlog:8", "usr", "idu=2", (8,), 1000, 1, FAR, "busy"),
-            ]
-        )
-    with store.upkeep() as upkeep:
-        upkeep.skip([2], "not what idu=2 waits for")
-        assert upkeep.backlog().waiting == 2
-        upkeep.skip([5, 99], "sent by hand")
-        assert upkeep.backlog().waiting == 1
 
 
 def test_what_lets_rows_go_leaves_a_notice_that_a_snapshot_shows(store: Store) -> None:
@@ -180,20 +130,11 @@ def test_pausing_is_on_record_until_resumed(store: Store) -> None:
         ]
 
 
-def test_the_state_tells_the_leader_and_its_last_cycle(store: Store) -> None:
-    with store.upkeep() as upkeep:
-        state = upkeep.state()
-    assert (state.leader, state.epoch, state.cycle_facts) == ("test", 1, '{"documents": 1}')
-    assert state.heartbeat_at is not None
-
-
 def test_counts_and_backlog(store: Store) -> None:
     with store.snapshot() as snapshot:
         now = datetime.fromisoformat(snapshot.now())
     at = (now + timedelta(minutes=1)).replace(microsecond=0)
-    leader = store.lead("next")
-    assert leader is not None
-    with leader, store.work(leader.epoch) as work:
+    with leading(store) as epoch, store.work(epoch) as work:
         work.hold_events([WaitingEvent("eventlog:5", "usr", "idu=1", (5,), 1000, 1, at, "busy")])
     with store.upkeep() as upkeep:
         counts, backlog = upkeep.counts(), upkeep.backlog()

@@ -59,7 +59,7 @@ def test_a_capture_that_grows_is_applied_once(
     data = captured(size)
     capture, tables = tmp_path / "usr.bin", tmp_path / "t.toml"
     tables.write_text(USR_FILE)
-    words = ("apply", "--from", "gbase", "--to-url", postgres.url.render_as_string(hide_password=False))
+    words = ("apply", "--from", "gbase", "--to-url", postgres.address)
     inserted = 0
     for part in (data[: int(len(data) * cut)], data):
         capture.write_bytes(part)

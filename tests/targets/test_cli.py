@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -36,20 +34,12 @@ CHANGES = [
 
 
 @pytest.fixture
-def shell(tmp_path: Path) -> Iterator[Shell]:
-    folder = tmp_path / "work"
-    folder.mkdir()
-    (folder / "tables.toml").write_text(TABLES)
-    (folder / "log.csv").write_text(LOG)
-    (folder / "usr.csv").write_text("idu,fname\n2,Jane\n")
-    (folder / "changes.jsonl").write_text("".join(json.dumps(line) + "\n" for line in CHANGES))
-    new_shell = Shell(folder)
-    yield new_shell
-    new_shell.close()
-
-
-def url(database: Database) -> str:
-    return database.url.render_as_string(hide_password=False)
+def shell(shell: Shell) -> Shell:
+    (shell.folder / "tables.toml").write_text(TABLES)
+    (shell.folder / "log.csv").write_text(LOG)
+    (shell.folder / "usr.csv").write_text("idu,fname\n2,Jane\n")
+    (shell.folder / "changes.jsonl").write_text("".join(json.dumps(line) + "\n" for line in CHANGES))
+    return shell
 
 
 def test_a_column_whose_bit_is_clear_keeps_its_value(shell: Shell, postgres: Database) -> None:
@@ -58,14 +48,14 @@ def test_a_column_whose_bit_is_clear_keeps_its_value(shell: Shell, postgres: Dat
     heading = ",".join(f"header__change_{name}" for name in ("seq", "oper", "mask")) + ",idu,fname,photo"
     lines = [f"{position}1,I,38,1,Jack,long", f"{position}2,B,,1,Jack,", f"{position}2,U,10,1,John,"]
     (shell.folder / "usr__ct.csv").write_text("\n".join([heading, *lines, ""]))
-    done = shell.run("apply", "--tables", "tables.toml", "--to-url", url(postgres), "usr__ct.csv")
+    done = shell.run("apply", "--tables", "tables.toml", "--to-url", postgres.address, "usr__ct.csv")
     assert done.code == 0, done.stderr
     assert rows(engine, "select fname, photo from usr") == [("John", "long")]
 
 
 @pytest.mark.slow("it runs a command for each format")
 def test_every_format_goes_into_one_table_once(shell: Shell, postgres: Database) -> None:
-    engine, to = connect(postgres.url), ("--to-url", url(postgres), "--tables", "tables.toml")
+    engine, to = connect(postgres.url), ("--to-url", postgres.address, "--tables", "tables.toml")
     current = ("--current", "usr=usr.csv")
     for name in ("changes", "xds", "qlik-table", "qlik-message"):
         made = f"{name}.{'csv' if name == 'qlik-table' else 'xml' if name == 'xds' else 'jsonl'}"
@@ -90,11 +80,11 @@ def test_change_tables_go_on_where_they_were_left_in_files_and_in_a_database(
     shell: Shell, postgres: Database
 ) -> None:
     """Each change is applied once; tables that come in separate runs are sources of their own."""
-    engine, to = connect(postgres.url), ("--to-url", url(postgres), "--tables", "two.toml")
+    engine, to = connect(postgres.url), ("--to-url", postgres.address, "--tables", "two.toml")
     (shell.folder / "two.toml").write_text(TABLES + TABLES.replace("usr", "dept"))
     plan = [("usr", "insert", 1), ("dept", "insert", 1), ("usr", "update", 1), ("dept", "update", 1)]
     plan += [("dept", "insert", 2), ("usr", "delete", 1), ("usr", "insert", 3), ("dept", "delete", 1)]
-    lines = [_line(number, *one) for number, one in enumerate(plan)]
+    lines = [line_of(number, *one) for number, one in enumerate(plan)]
     (shell.folder / "all.jsonl").write_text("".join(lines))
     ct = ("convert", "--to", "qlik-table", "--tables", "two.toml", "all.jsonl")
     assert shell.run(*ct, "-o", "ct/").code == 0
@@ -104,8 +94,8 @@ def test_change_tables_go_on_where_they_were_left_in_files_and_in_a_database(
     assert done.stderr == "eventlog: 0 inserted, 0 updated, 0 deleted\n"
     assert rows(engine, "select * from usr") == [(3, "n6")]
     assert rows(engine, "select * from dept") == [(2, "n4")]
-    assert shell.run(*ct, "--url", url(postgres)).code == 0
-    place = ("--from", "qlik-table", "--url", url(postgres), "--source", "place")
+    assert shell.run(*ct, "--url", postgres.address).code == 0
+    place = ("--from", "qlik-table", "--url", postgres.address, "--source", "place")
     with engine.begin() as connection:
         connection.exec_driver_sql("truncate usr")
     done = shell.run("apply", *place, *to, "usr", "dept")
@@ -115,7 +105,7 @@ def test_change_tables_go_on_where_they_were_left_in_files_and_in_a_database(
     assert again.stderr == "eventlog: 0 inserted, 0 updated, 0 deleted\n"
 
 
-def _line(number: int, table: str, op: str, key: int) -> str:
+def line_of(number: int, table: str, op: str, key: int) -> str:
     """Return a change of the neutral format."""
     fields = [{"column": "idu", "after": key}, {"column": "fname", "after": f"n{number}"}]
     line: dict[str, Any] = {"op": op, "table": table, "key": {"idu": key}}
@@ -124,7 +114,7 @@ def _line(number: int, table: str, op: str, key: int) -> str:
 
 
 def test_refused_changes_are_reported_kept_and_the_exit_is_1(shell: Shell, postgres: Database) -> None:
-    to = ("--to-url", url(postgres), "--tables", "tables.toml", "--schema-changes", "refuse")
+    to = ("--to-url", postgres.address, "--tables", "tables.toml", "--schema-changes", "refuse")
     connect(postgres.url)
     with connect(postgres.url).begin() as connection:
         connection.exec_driver_sql("create table usr (idu integer primary key, fname text)")
@@ -151,16 +141,8 @@ def test_what_is_refused_is_out_before_the_target_passes_it_over(shell: Shell, p
 
     What is kept stays when the command is repeated, after half a line that a kill left.
     """
-    words = (
-        "apply",
-        "--to-url",
-        url(postgres),
-        "--tables",
-        "tables.toml",
-        "--refused",
-        "refused.jsonl",
-        "changes.jsonl",
-    )
+    to = ("apply", "--to-url", postgres.address, "--tables", "tables.toml")
+    words = (*to, "--refused", "refused.jsonl", "changes.jsonl")
     moves = [{**CHANGES[2], "key": {"idu": n}} for n in (8, 9)]
     lines = [json.dumps(line) + "\n" for line in (CHANGES[0], *moves)]
     (shell.folder / "changes.jsonl").write_text("".join(lines))
@@ -188,7 +170,7 @@ def test_what_is_refused_is_out_before_the_target_passes_it_over(shell: Shell, p
     ],
 )
 def test_misuse_is_exit_2(shell: Shell, postgres: Database, words: tuple[str, ...], reported: str) -> None:
-    done = shell.run("apply", *(word.replace("{url}", url(postgres)) for word in words))
+    done = shell.run("apply", *(word.replace("{url}", postgres.address) for word in words))
     assert done.code == 2
     assert reported in done.stderr
 
@@ -204,7 +186,7 @@ def test_a_table_that_no_source_describes_has_the_types_of_its_values_and_is_rep
     ]
     change = {"op": "insert", "table": "item", "key": {}, "fields": fields}
     (shell.folder / "item.jsonl").write_text(json.dumps(change) + "\n")
-    words = ("apply", "--to-url", url(postgres), "item.jsonl")
+    words = ("apply", "--to-url", postgres.address, "item.jsonl")
     asked = shell.run(*words)
     assert asked.code == 1
     assert "item has no known key: name it (--key item=COLUMN,...)" in asked.stderr

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -15,7 +13,6 @@ from eventlog.targets.tables.apply_settings import SourceSchema
 from tests.commands import Shell
 from tests.databases import Database
 from tests.targets.support import rows
-from tests.targets.test_cli import url
 
 pytestmark = pytest.mark.quick
 
@@ -50,20 +47,16 @@ LOOK = (
 
 
 @pytest.fixture
-def shell(tmp_path: Path) -> Iterator[Shell]:
-    folder = tmp_path / "work"
-    folder.mkdir()
-    (folder / "t.toml").write_text(TABLES)
-    (folder / "c.jsonl").write_text(json.dumps(CHANGE) + "\n")
-    new_shell = Shell(folder)
-    done = new_shell.run("convert", "--tables", "t.toml", "--to", "qlik-message", "-o", "m.jsonl", "c.jsonl")
+def shell(shell: Shell) -> Shell:
+    (shell.folder / "t.toml").write_text(TABLES)
+    (shell.folder / "c.jsonl").write_text(json.dumps(CHANGE) + "\n")
+    done = shell.run("convert", "--tables", "t.toml", "--to", "qlik-message", "-o", "m.jsonl", "c.jsonl")
     assert done.code == 0, done.stderr
-    yield new_shell
-    new_shell.close()
+    return shell
 
 
 def test_a_table_is_made_as_its_source_describes_it(shell: Shell, postgres: Database) -> None:
-    done = shell.run("apply", "--to-url", url(postgres), "--from", "qlik-message", "m.jsonl")
+    done = shell.run("apply", "--to-url", postgres.address, "--from", "qlik-message", "m.jsonl")
     assert (done.code, done.stderr) == (0, "eventlog: 1 inserted, 0 updated, 0 deleted\n")
     assert rows(connect(postgres.url), LOOK) == CREATED_COLUMNS
 
@@ -72,7 +65,7 @@ def test_the_tables_file_has_the_last_word(shell: Shell, postgres: Database) -> 
     wider = TABLES.replace("varchar(9)", "varchar(200)").replace("numeric(12,2)", "numeric(12,4)")
     (shell.folder / "wider.toml").write_text(wider)
     words = ("--tables", "wider.toml", "--from", "qlik-message", "m.jsonl")
-    assert shell.run("apply", "--to-url", url(postgres), *words).code == 0
+    assert shell.run("apply", "--to-url", postgres.address, *words).code == 0
     assert [row[2:4] for row in rows(connect(postgres.url), LOOK)][2:] == [
         (None, 4),
         (None, None),
@@ -90,7 +83,7 @@ def test_a_change_that_no_column_can_hold_does_not_keep_others_from_a_new_table(
     )
     several = line.format("2-3", "<value>y</value><value>z</value>")
     (shell.folder / "d.xml").write_text(line.format(1, "<value>x</value>") + several)
-    done = shell.run("apply", "--to-url", url(postgres), "--missing-rows", "insert", "d.xml")
+    done = shell.run("apply", "--to-url", postgres.address, "--missing-rows", "insert", "d.xml")
     guess, *lines = done.stderr.splitlines()
     assert guess.startswith("eventlog: new takes columns with types that follow their first values: ")
     assert (done.code, lines) == (

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from contextlib import closing
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -101,18 +99,16 @@ LATE_ROWS = {  # what the table holds then
 
 
 @pytest.fixture
-def shell(tmp_path: Path) -> Iterator[Shell]:
-    (tmp_path / "tables.toml").write_text(NAMES)
-    new_shell = Shell(tmp_path)
-    yield new_shell
-    new_shell.close()
+def shell(shell: Shell) -> Shell:
+    (shell.folder / "tables.toml").write_text(NAMES)
+    return shell
 
 
 def apply_rows(shell: Shell, database: Placed, lines: list[str], *flags: str) -> Done:
     path = shell.folder / "usr__ct.csv"
     path.write_text("\n".join([HEADING, *lines, ""]))
     os.utime(path, (1_700_100_000, 1_700_100_000))
-    url = database.url.render_as_string(hide_password=False)
+    url = database.address
     return shell.run(
         "apply", "--from", "qlik-table", "--tables", "tables.toml", *flags, "--to-url", url, path.name
     )

@@ -143,7 +143,7 @@ def test_the_command_stops_and_goes_on_with_a_larger_limit(tmp_path: Path, postg
     )
     (tmp_path / "changes.jsonl").write_text(lines)
     shell = Shell(tmp_path)
-    url = postgres.url.render_as_string(hide_password=False)
+    url = postgres.address
     words = ("apply", "changes.jsonl", "--to-url", url, "--max-deletes")
     done = shell.run(*words, "5")
     assert done.code == 1

@@ -7,7 +7,6 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
@@ -22,9 +21,10 @@ from eventlog.targets.tables.apply_settings import ApplySettings
 from eventlog.targets.tables.database import Database, Group
 from tests.commands import environment
 from tests.databases import Database as Placed
+from tests.support import until
 from tests.targets.model import changed
 from tests.targets.support import TABLES, apply, rows, run
-from tests.targets.test_cli import _line, url
+from tests.targets.test_cli import line_of
 
 pytestmark = pytest.mark.quick
 
@@ -37,14 +37,6 @@ STRONG = {"postgresql": "set deadlock_timeout = '1h'", "mysql": "update other se
 
 
 LOOK_AGAIN = 0.15  # seconds; within a tenth InnoDB repeats its last answer
-
-
-def until(there: Callable[[], object]) -> None:
-    """Wait for something, a minute at most."""
-    ends = time.monotonic() + 60
-    while not there():
-        assert time.monotonic() < ends
-        time.sleep(LOOK_AGAIN)
 
 
 def kind(engine: Engine) -> str:
@@ -120,7 +112,7 @@ def test_a_run_that_follows_applies_what_comes_and_ends_by_a_signal(tmp_path: Pa
 
     def capture(number: int) -> bytes:
         """Return a capture of so many inserts."""
-        lines = "".join(_line(n, "usr", "insert", n) for n in range(1, number + 1))
+        lines = "".join(line_of(n, "usr", "insert", n) for n in range(1, number + 1))
         words = ("convert", "--from", "changes", "--to", "gbase", "--tables", "t.toml", "-")
         done = subprocess.run(
             [sys.executable, "-m", "eventlog", *words],
@@ -134,7 +126,7 @@ def test_a_run_that_follows_applies_what_comes_and_ends_by_a_signal(tmp_path: Pa
 
     whole, some = capture(3), len(capture(2))
     (tmp_path / "stream.bin").write_bytes(whole[:some])
-    words = ("apply", "--from", "gbase", "--to-url", url(postgres), "--tables", "t.toml", "--follow")
+    words = ("apply", "--from", "gbase", "--to-url", postgres.address, "--tables", "t.toml", "--follow")
     following = subprocess.Popen(
         [sys.executable, "-m", "eventlog", *words, "--poll-interval", "0.1", "stream.bin"],
         cwd=tmp_path,

@@ -11,7 +11,6 @@ from eventlog.sql.connect import connect
 from tests.commands import Done, Shell
 from tests.databases import Database
 from tests.targets.support import rows, run
-from tests.targets.test_cli import url
 
 pytestmark = pytest.mark.quick
 
@@ -34,7 +33,7 @@ def test_another_pipe_under_the_name_of_one_that_was_applied_is_an_error(
     shell = Shell(tmp_path)
 
     def apply(*words: str, stdin: str) -> Done:
-        target = ("--to-url", url(postgres), "--tables", "t.toml")
+        target = ("--to-url", postgres.address, "--tables", "t.toml")
         return shell.run("apply", *target, "--from", "changes", *words, "-", stdin=stdin)
 
     assert apply(stdin=line(1) + line(2)).code == 0

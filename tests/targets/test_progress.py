@@ -38,7 +38,7 @@ def test_every_byte_of_change_tables_is_reported_once(
     reported: list[int] = []
     refused: list[Refused] = []
     job = Job("qlik-table", "changes", tuple(names), tables=TABLES)
-    url = postgres.url.render_as_string(hide_password=False)
+    url = postgres.address
     report = Report(refused.append, io.BytesIO(), False)
     tally = apply_to_database(
         job, url, ApplySettings(), report, "2025-01-02 00:00:00.000000", reported.append

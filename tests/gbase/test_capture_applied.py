@@ -4,53 +4,20 @@ from __future__ import annotations
 
 import os
 import signal
-import sys
 from pathlib import Path
 
 import pytest
 
-from eventlog.cli import main
-from eventlog.sources import capture_feed
 from eventlog.sql.connect import connect
 from tests.databases import Database
-from tests.gbase.world import World
+from tests.gbase.live import ADDRESS, Live
 from tests.targets.support import rows, run
 
 pytestmark = pytest.mark.quick
 
-ADDRESS = "informix://cdc@localhost:9088/shop?server=ol1"
-
-
-class Live:
-    """The command `apply`, with a world at the other end."""
-
-    def __init__(self, patch: pytest.MonkeyPatch, capture: pytest.CaptureFixture[str]) -> None:
-        self.world = World(("shop:own.t1", "shop:own.t2"), 5, steps=0)
-        self._patch, self._capture = patch, capture
-        patch.setitem(capture_feed.TRANSPORTS, "informix", lambda address, settings: self.world)
-
-    def insert(self, *keys: int, table: str = "shop:own.t1") -> None:
-        transaction = self.world.begin()
-        for key in keys:
-            self.world.change(transaction, table, key)
-        self.world.end(transaction, keep=True)
-
-    def run(self, *words: str) -> tuple[int, str]:
-        self._patch.setattr(sys, "argv", ["eventlog", *words])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        out, err = self._capture.readouterr()
-        assert out == ""
-        return int(ended.value.code or 0), err
-
-
-@pytest.fixture
-def live(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Live:
-    return Live(monkeypatch, capfd)
-
 
 def to(database: Database) -> tuple[str, ...]:
-    target = database.url.render_as_string(hide_password=False)
+    target = database.address
     return ("apply", "--to-url", target, "--url", ADDRESS)
 
 
@@ -59,17 +26,16 @@ def test_a_capture_goes_into_tables_and_goes_on_from_the_targets_state(
 ) -> None:
     live.insert(1, 2)
     command = (*to(postgres), "own.t1", "own.t2", "--key", "k")
-    assert live.run(*command) == (0, "eventlog: 2 inserted, 0 updated, 0 deleted\n")
+    assert live.run(*command) == (0, "", "eventlog: 2 inserted, 0 updated, 0 deleted\n")
     live.insert(3)
     live.insert(4, table="shop:own.t2")
-    code, err = live.run(*command)
-    assert (code, err) == (0, "eventlog: 2 inserted, 0 updated, 0 deleted\n")
+    assert live.run(*command) == (0, "", "eventlog: 2 inserted, 0 updated, 0 deleted\n")
     engine = connect(postgres.url)
     assert [key for (key,) in rows(engine, "select k from t1 order by k")] == [1, 2, 3]
     assert dict(rows(engine, "select k, v from t1")) == live.world.tables["shop:own.t1"]
     assert dict(rows(engine, "select k, v from t2")) == live.world.tables["shop:own.t2"]
     run(engine, "update t1 set v = 'ours'")  # a run that applied anything again would write over this
-    assert live.run(*command) == (0, "eventlog: 0 inserted, 0 updated, 0 deleted\n")
+    assert live.run(*command) == (0, "", "eventlog: 0 inserted, 0 updated, 0 deleted\n")
     assert {v for (v,) in rows(engine, "select v from t1")} == {"ours"}
     types = (
         "select data_type from information_schema.columns where table_name = 't1' order by ordinal_position"
@@ -96,15 +62,15 @@ def test_a_capture_that_is_followed_applies_what_comes_and_ends_by_a_signal(
 
     live.world.server.read = answer  # type: ignore[method-assign]
     command = (*to(postgres), "own.t1", "--follow", "--poll-interval", "0.1")
-    assert live.run(*command) == (0, "eventlog: 3 inserted, 0 updated, 0 deleted\n")
+    assert live.run(*command) == (0, "", "eventlog: 3 inserted, 0 updated, 0 deleted\n")
     assert dict(rows(engine, "select k, v from t1")) == live.world.tables["shop:own.t1"]
     assert live.world.server.session is None
 
 
 def test_a_capture_without_tables_or_of_another_server_is_misuse(live: Live, postgres: Database) -> None:
-    code, err = live.run(*to(postgres))
+    code, _, err = live.run(*to(postgres))
     assert (code, "name the tables that are captured" in err) == (2, True), err
-    code, err = live.run(*to(postgres)[:3], "--snapshot", "none", "x.jsonl")
+    code, _, err = live.run(*to(postgres)[:3], "--snapshot", "none", "x.jsonl")
     assert (code, "takes no part here" in err) == (2, True), err
 
 
@@ -114,7 +80,7 @@ def test_a_capture_goes_into_numbered_parts_with_a_state(live: Live, tmp_path: P
     words = ("convert", "--url", ADDRESS, "--to", "changes", "--state", str(tmp_path / "state"))
     live.insert(1)
     for key in (2, 3):
-        assert live.run(*words, "-o", f"{folder}/", "own.t1") == (0, "")
+        assert live.run(*words, "-o", f"{folder}/", "own.t1") == (0, "", "")
         live.insert(key)
     parts = sorted(path for path in folder.iterdir() if path.suffix == ".jsonl")
     assert [path.read_text().count("\n") for path in parts] == [1, 1]

@@ -5,74 +5,44 @@ from __future__ import annotations
 import json
 import os
 import signal
-import sys
 import threading
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
 
-from eventlog.cli import main
 from eventlog.core.settings import build
 from eventlog.sources import capture_feed
 from eventlog.sources.place_settings import CaptureSettings
 from tests.commands import Shell
-from tests.gbase.world import World
+from tests.gbase.live import ADDRESS, Live
 
 pytestmark = pytest.mark.quick
-
-ADDRESS = "informix://cdc@localhost:9088/shop?server=ol1"
-
-
-class Server:
-    """The command, with a world at the other end."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
-        self.world = World(("shop:own.t1", "shop:own.t2"), 5, steps=0)
-        self._patch, self._capture = monkeypatch, capfd
-        monkeypatch.setitem(capture_feed.TRANSPORTS, "informix", lambda address, settings: self.world)
-
-    def insert(self, key: int) -> None:
-        transaction = self.world.begin()
-        self.world.change(transaction, "shop:own.t1", key)
-        self.world.end(transaction, keep=True)
-
-    def run(self, *words: str) -> tuple[int, str, str]:
-        self._patch.setattr(sys, "argv", ["eventlog", "capture", ADDRESS, "--table", "own.t1", *words])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        out, err = self._capture.readouterr()
-        return int(ended.value.code or 0), out, err
-
-
-@pytest.fixture
-def server(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Server:
-    return Server(monkeypatch, capfd)
 
 
 def keys(text: str) -> list[tuple[str, int]]:
     return [(change["op"], change["key"]["k"]) for change in map(json.loads, text.splitlines())]
 
 
-def test_a_second_run_goes_on_in_the_same_file(server: Server, tmp_path: Path) -> None:
-    server.insert(1)
+def test_a_second_run_goes_on_in_the_same_file(live: Live, tmp_path: Path) -> None:
+    live.insert(1)
     words = ("--once", "--state", str(tmp_path / "state"), "-o", str(tmp_path / "out.jsonl"))
-    assert server.run(*words) == (0, "", "")
-    server.insert(2)
-    assert server.run(*words) == (0, "", "")
-    assert server.run(*words) == (0, "", "")
+    assert live.capture(*words) == (0, "", "")
+    live.insert(2)
+    assert live.capture(*words) == (0, "", "")
+    assert live.capture(*words) == (0, "", "")
     assert keys((tmp_path / "out.jsonl").read_text()) == [("snapshot", 1), ("insert", 2)]
 
 
-def test_a_change_that_the_snapshot_shows_too_comes_again_marked(server: Server) -> None:
-    server.world.server.full_rows.add("shop:own.t1")
-    server.insert(1)  # in the log that the stream begins with, and in the snapshot
-    code, out, _ = server.run("--once")
+def test_a_change_that_the_snapshot_shows_too_comes_again_marked(live: Live) -> None:
+    live.world.server.full_rows.add("shop:own.t1")
+    live.insert(1)  # in the log that the stream begins with, and in the snapshot
+    code, out, _ = live.capture("--once")
     assert (code, keys(out)) == (0, [("snapshot", 1), ("insert", 1)])
     assert [line["extra"].get("overlap") for line in map(json.loads, out.splitlines())] == [None, True]
 
 
-def test_what_is_refused_is_out_before_the_state_passes_it_over(server: Server, tmp_path: Path) -> None:
+def test_what_is_refused_is_out_before_the_state_passes_it_over(live: Live, tmp_path: Path) -> None:
     """Keep what is refused when the next run goes on."""
     tables, bad = tmp_path / "tables.toml", tmp_path / "bad"
     tables.write_text(
@@ -80,51 +50,51 @@ def test_what_is_refused_is_out_before_the_state_passes_it_over(server: Server, 
     )
     words = ("--to", "xds", "--tables", str(tables), "--state", str(tmp_path / "state"))
     reported = ("--once", "--refused", str(bad), "-o", str(tmp_path / "out.xml"))
-    reads = server.world.server.read
+    reads = live.world.server.read
     seen: list[int] = []
 
     def read(session: int, size: int) -> bytes:
         seen.append(bad.read_bytes().count(b"\n"))
         return reads(session, size)
 
-    server.world.server.read = read  # type: ignore[method-assign]
-    assert server.run(*words, *reported)[0] == 0
+    live.world.server.read = read  # type: ignore[method-assign]
+    assert live.capture(*words, *reported)[0] == 0
     for key in (1, 2):
-        server.insert(key)
-        assert server.run(*words, *reported)[0] == 1
+        live.insert(key)
+        assert live.capture(*words, *reported)[0] == 1
         assert seen[-1] == key  # before the stream is read on
     rows = map(json.loads, bad.read_text().splitlines())
     assert [row["fields"][0]["after"] for row in rows] == [1, 2]
 
 
-def test_a_capture_goes_into_parquet_by_one_command(server: Server, tmp_path: Path) -> None:
+def test_a_capture_goes_into_parquet_by_one_command(live: Live, tmp_path: Path) -> None:
     folder = tmp_path / "out"
     words = ("--to", "qlik-table", "--output-as", "parquet", "-o", f"{folder}/")
     for key in (1, 2):
-        server.insert(key)
-        assert server.run(*words, "--once", "--state", str(tmp_path / "state")) == (0, "", "")
+        live.insert(key)
+        assert live.capture(*words, "--once", "--state", str(tmp_path / "state")) == (0, "", "")
     tables = [pq.read_table(path) for path in sorted(folder.glob("part-*/*.parquet"))]
     assert [table.column("k").to_pylist() for table in tables] == [[1], [2]]
 
 
-def test_sigterm_ends_it_with_the_session_closed(server: Server) -> None:
-    server.insert(1)
-    reads = server.world.server.read
+def test_sigterm_ends_it_with_the_session_closed(live: Live) -> None:
+    live.insert(1)
+    reads = live.world.server.read
 
     def end(session: int, size: int) -> bytes:
         os.kill(os.getpid(), signal.SIGTERM)
         return reads(session, size)
 
-    server.world.server.read = end  # type: ignore[method-assign]
-    code, out, err = server.run()
+    live.world.server.read = end  # type: ignore[method-assign]
+    code, out, err = live.capture()
     assert (code, keys(out), err) == (0, [("snapshot", 1)], "")
-    assert server.world.server.session is None
+    assert live.world.server.session is None
     assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
 
 
-def test_an_error_of_the_server_ends_it_with_one(server: Server) -> None:
-    del server.world.server.schemas["shop:own.t1"]
-    code, out, err = server.run("--once")
+def test_an_error_of_the_server_ends_it_with_one(live: Live) -> None:
+    del live.world.server.schemas["shop:own.t1"]
+    code, out, err = live.capture("--once")
     assert (code, out) == (1, "")
     assert "CDC_E_NOTAB" in err
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -58,20 +56,6 @@ def values(path: Path, wait: Callable[[], bool] = lambda: False, **settings: Any
     return list(changes(followed(path, **settings), [], wait))
 
 
-def test_a_file_is_read_on_as_it_grows(tmp_path: Path) -> None:
-    path, data = tmp_path / "capture", stream(3)
-    path.write_bytes(data[:100])
-    rest = [data[100:150], data[150:], b""]
-
-    def grow() -> bool:
-        piece = rest.pop(0)
-        with path.open("ab") as file:
-            file.write(piece)
-        return bool(piece)
-
-    assert values(path, wait=grow) == [0, 1, 2]
-
-
 def test_a_file_that_shrinks_is_an_error(tmp_path: Path) -> None:
     path = tmp_path / "capture"
     path.write_bytes(stream(1))
@@ -123,34 +107,6 @@ def test_a_file_that_is_replaced_is_an_error(tmp_path: Path) -> None:
 
     with pytest.raises(Misuse, match="was replaced"):
         values(path, wait=replace)
-
-
-def test_a_second_run_brings_only_what_is_new(tmp_path: Path) -> None:
-    path = tmp_path / "capture"
-    path.write_bytes(stream(2))
-    source = followed(path, follow=False)
-    assert list(changes(source, [], lambda: False)) == [0, 1]
-    state = json.dumps(
-        {"stream": str(path), "position": {"restart": 13, "delivered": 13}, "last": [13, "1@11"]}
-    )
-    assert source.state == state
-    path.write_bytes(stream(4))
-    assert values(path, state=state, follow=False) == [2, 3]
-    assert values(path, state=state) == [2, 3]
-
-
-def test_a_pipe_is_read_to_its_end(tmp_path: Path) -> None:
-    path = tmp_path / "pipe"
-    os.mkfifo(path)
-    writer = threading.Thread(target=path.write_bytes, args=(stream(2),))
-    writer.start()
-
-    def wait() -> bool:
-        writer.join(0.05)
-        return True
-
-    assert values(path, wait=wait) == [0, 1]
-    writer.join()
 
 
 def test_a_dump_is_read_on_from_a_state() -> None:

@@ -14,7 +14,7 @@ from eventlog.gbase.changes import StreamReader
 from eventlog.gbase.columns import Text
 from eventlog.gbase.records import BeginTx, CommTx, Number, RowHead
 from eventlog.gbase.schema import read_schema
-from eventlog.gbase.session import Captured, CaptureError, MissingCatalogue, Session
+from eventlog.gbase.session import Captured, CaptureError, Session
 from eventlog.gbase.transactions import Position
 from eventlog.gbase.writer import write_head, write_row
 from tests.gbase.helpers import T1, changes_of
@@ -133,20 +133,6 @@ def test_error_numbers_become_named_errors(table: Captured, name: str) -> None:
     assert caught.value.name == name
     assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
     assert fake.full_rows == set()
-
-
-def test_a_position_that_is_gone_says_what_to_do() -> None:
-    fake = server()
-    fake.oldest = 100
-    with session(fake) as capturing, pytest.raises(CaptureError, match="CDC_E_LSN"):
-        capturing.activate(5)
-
-
-def test_a_missing_catalogue_names_the_command() -> None:
-    fake = server()
-    fake.installed = False
-    with pytest.raises(MissingCatalogue, match=r"dbaccess - syscdcv1\.sql"), session(fake):
-        pass
 
 
 def test_names_are_checked_before_they_are_sent() -> None:

@@ -199,7 +199,7 @@ def test_every_state_of_a_queue_goes_on_behind_its_delivery(postgres: Database) 
         for cells in rows:
             connection.exec_driver_sql(f"insert into dispatch_queue values ({marks})", cells)
     engine.dispose()
-    url = postgres.url.render_as_string(hide_password=False)
+    url = postgres.address
     one = Job("linter", "changes", ("dispatch_queue",), tables=LAYOUT, url=url)
 
     def read_from(state: str | None = None) -> list[tuple[list[str | None], str | None]]:

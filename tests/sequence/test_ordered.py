@@ -128,7 +128,7 @@ def test_from_a_database_the_sequence_is_the_same(
         table.create(connection)
         connection.execute(table.insert(), [dict(zip(exports.COLUMNS, r.cells, strict=True)) for r in ROWS])
     engine.dispose()
-    again = Read(tmp_path / "out.jsonl", ["item"], url=database.url.render_as_string(hide_password=False))
+    again = Read(tmp_path / "out.jsonl", ["item"], url=database.address)
     assert again.changes == whole_export.changes
     assert again.refused == len(again.rejected_text.splitlines()) == 98
 
@@ -141,14 +141,18 @@ CUTS = {"files": _as_files, "shuffled": _shuffled, "parquet": _as_parquet}
 HEADING = ("change_seq", "change_oper", "change_mask", "transaction_id")
 
 
-def table(name: str, *rows: str) -> Any:
-    """Return a change table of two columns, id and v; each row as `7 U 20 1 b`, where - is null."""
-    columns = (*(f"header__{h}" for h in HEADING), "id", "v")
+def table(name: str, *rows: str, columns: str = "id v") -> Any:
+    """Return a change table with these columns; each row as `7 U 20 1 b`, where - is null."""
     cells = []
     for row in rows:
         number, letter, mask, *data = (None if cell == "-" else cell for cell in row.split())
         cells.append((number and exports.seq(int(number)), letter, mask, "AB", *data))
-    return source(columns, *cells, stem=f"{name}__ct")
+    return source((*(f"header__{h}" for h in HEADING), *columns.split()), *cells, stem=f"{name}__ct")
+
+
+def layout(columns: str, *rows: str) -> Any:
+    """Return a part of the change table usr with these columns."""
+    return table("usr", *rows, columns=columns)
 
 
 def read_texts(*sources: Any, memory: int = 1 << 20, since: str = "", **settings: Any) -> list[str]:
@@ -182,15 +186,6 @@ def test_a_before_image_joins_its_update_in_another_part_of_the_table() -> None:
 def test_the_same_sequence_in_two_tables_joins_nothing() -> None:
     found = read_texts(table("usr", "2 U 20 1 b"), table("grp", "2 B - 1 a"))
     assert found == ["update usr 1 b", "(grp__ct.csv:2)", "1 B rows without their U row, at grp__ct.csv:2"]
-
-
-def layout(columns: str, *rows: str) -> Any:
-    """Return a part of the change table usr with these columns; each row as `7 U 20 1 b`, where - is null."""
-    cells = []
-    for row in rows:
-        number, letter, mask, *data = (None if cell == "-" else cell for cell in row.split())
-        cells.append((number and exports.seq(int(number)), letter, mask, "AB", *data))
-    return source((*(f"header__{h}" for h in HEADING), *columns.split()), *cells, stem="usr__ct")
 
 
 def test_a_before_image_of_another_layout_joins_by_the_names_of_its_columns() -> None:

@@ -147,21 +147,6 @@ def test_a_partition_that_is_empty_for_ever_holds_nothing_up(tmp_path: Path) -> 
     assert topic.out() == [1, 2]
 
 
-def test_a_topic_that_was_made_anew_is_an_error_though_its_offsets_fit(tmp_path: Path) -> None:
-    topic = Topic(tmp_path)
-    topic.send(topic.producer(), *messages_of("A", 1, 2, 3))
-    topic.read()
-    for gone in topic.admin.delete_topics([topic.name]).values():
-        gone.result(30)
-    _until(lambda: topic.name not in topic.admin.list_topics(timeout=10).topics)
-    topic.make(3)
-    for numbers in ((4, 5, 6), (7, 8, 9)):
-        topic.send(topic.producer(), *messages_of(f"{numbers[0]}", *numbers))
-        with pytest.raises(TopicChanged, match="was created again"):
-            topic.read()
-    assert topic.out() == [1, 2, 3]
-
-
 def test_a_topic_that_is_made_anew_while_it_is_followed_is_an_error(tmp_path: Path) -> None:
     """Refuse it, because it holds fewer messages than were read, and new ones would be passed over."""
     topic = Topic(tmp_path)
@@ -214,19 +199,6 @@ def test_retention_past_a_topic_that_is_followed_is_an_error(tmp_path: Path) -> 
             run_length=RunLength(True, wait),
         )
     assert topic.out() == [1, 2, 3]
-
-
-def test_retention_past_the_state_is_an_error(tmp_path: Path) -> None:
-    from confluent_kafka import TopicPartition
-
-    topic = Topic(tmp_path)
-    topic.send(topic.producer(), *messages_of("A", 1, 2, 3))
-    topic.read()
-    topic.send(topic.producer(), *messages_of("B", 4, 5, 6))
-    for deleted in topic.admin.delete_records([TopicPartition(topic.name, 1, 2)]).values():
-        deleted.result(30)
-    with pytest.raises(TopicChanged, match=r"\[1\] begins at offset 2: what is wanted from 1 on is gone"):
-        topic.read()
 
 
 def test_a_topic_that_was_compacted_is_read_only_where_that_is_said(tmp_path: Path) -> None:

@@ -392,7 +392,7 @@ def test_change_tables_of_a_database_are_followed(tmp_path: Path, database: Data
             return True
         return False
 
-    url = database.url.render_as_string(hide_password=False)
+    url = database.address
     wanted = replace(job(tmp_path, ["usr"], poll_interval=0.5), url=url)
     convert(wanted, Report(lambda refused: None), CLOCK, run_length=RunLength(True, wait))
     assert out(tmp_path) == [line.seq for line in lines]

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from eventlog.core import tablesfile
 from eventlog.core.errors import Misuse, Refused
 from eventlog.linter.columns import DISPATCH
 from eventlog.transfer.convert import convert
@@ -69,7 +68,7 @@ def test_a_topic_takes_messages_and_gives_each_once(tmp_path: Path, brokers: str
 
 def test_change_tables_of_a_database_take_changes_and_give_them(tmp_path: Path, postgres: Database) -> None:
     (tmp_path / "in.jsonl").write_text(LINES)
-    url = postgres.url.render_as_string(hide_password=False)
+    url = postgres.address
     assert run("changes", "qlik-table", (str(tmp_path / "in.jsonl"),), tmp_path / "none", url=url) == []
     assert run("qlik-table", "changes", ("usr",), tmp_path / "out.jsonl", url=url) == []
     assert facts(tmp_path / "out.jsonl") == EXPECTED
@@ -93,7 +92,7 @@ def test_a_queue_in_a_database_goes_on_where_its_state_file_left_it(
                 connection.exec_driver_sql(f"insert into dispatch_queue values ({marks})", cells)
 
     def go_on() -> list[str]:
-        url, out = postgres.url.render_as_string(hide_password=False), tmp_path / "out.jsonl"
+        url, out = postgres.address, tmp_path / "out.jsonl"
         state = tmp_path / "state.json"
         job = Job("linter", "changes", ("dispatch_queue",), str(out), tables=LAYOUT, url=url, state=state)
         convert(job, Report(lambda reported: None), CLOCK)
@@ -113,25 +112,6 @@ def test_a_place_where_neither_side_stands_is_misuse(tmp_path: Path) -> None:
     (tmp_path / "in.jsonl").write_text(LINES)
     with pytest.raises(Misuse, match="--url is no place for changes or xds"):
         run("changes", "xds", (str(tmp_path / "in.jsonl"),), tmp_path / "out.xml", url="postgresql://x/y")
-
-
-def test_a_stream_goes_on_where_its_state_file_left_it(tmp_path: Path) -> None:
-    (tmp_path / "in.jsonl").write_text(LINES)
-    stream = tmp_path / "capture.bin"
-    numbered = tablesfile.read(
-        '[tables.usr]\nschema = "indirect"\nkey = ["idu"]\nnumber = 111\n'
-        'columns = { idu = "integer", fname = "varchar(64)" }\n'
-    )
-    refused: list[Refused] = []
-    made = Job("changes", "gbase", (str(tmp_path / "in.jsonl"),), str(stream), tables=numbered)
-    convert(made, Report(refused.append), CLOCK)
-    assert refused == []
-    state = tmp_path / "state"
-    job = Job("gbase", "changes", (str(stream),), str(tmp_path / "out.jsonl"), tables=numbered, state=state)
-    for _ in range(2):
-        convert(job, Report(lambda bad: None), CLOCK)
-    assert len((tmp_path / "out.jsonl").read_text().splitlines()) == 2
-    assert (tmp_path / "state").exists()
 
 
 def test_a_schema_registry_is_asked_for_by_its_flag(tmp_path: Path) -> None:

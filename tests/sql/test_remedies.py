@@ -55,6 +55,7 @@ class Case:
     where: str = f"{POSTGRESQL} {MYSQL}"
     mended: Callable[[Tracked], None] | None = None
     driver_user: str = "publisher"
+    found: int = 1  # with what comes about on the way
     after: dict[str, str] = field(default_factory=dict)  # what `check` is given once it is mended
 
 
@@ -115,7 +116,7 @@ CASES = [
     Case("_before_ours", (
         "create function f() returns trigger language plpgsql as $$ begin return null; end $$",
         'create trigger " f" after update on usr for each row execute function f()',
-    ), "fires before capture", POSTGRESQL),
+    ), "fires before capture", POSTGRESQL, found=2),
     Case("_cascades", (
         "create table dept (id integer primary key)",
         "alter table usr add column dept integer",
@@ -173,7 +174,9 @@ def test_a_remedy_that_is_followed_mends(tracking: Tracked, case: Case) -> None:
     tracking.track("usr")
     assert list(findings(tracking)) == []
     tracking.run(*case.broken)
-    (finding,) = [one for one in findings(tracking, case.driver_user) if case.words in one.what]
+    found = list(findings(tracking, case.driver_user))
+    (finding,) = [one for one in found if case.words in one.what]
+    assert len(found) == case.found
     if case.mended is not None:
         case.mended(tracking)
     else:

@@ -121,7 +121,7 @@ CASES = [
         "create table dept (id integer primary key)",
         "alter table usr add column dept integer",
         "alter table usr add constraint fk foreign key (dept) references dept (id) on delete cascade",
-    ), "fires no trigger", MYSQL, mended=sql(
+    ), "fires no trigger", MYSQL, found=2, mended=sql(
         "alter table usr drop foreign key fk",
         "alter table usr add constraint fk2 foreign key (dept) references dept (id)",
     )),

@@ -9,8 +9,7 @@ import pytest
 
 from eventlog.sinks.sink import OutgoingDocument, Reply
 from eventlog.xds.answers import Level, Status
-from tests.publisher.test_commands import call, fail
-from tests.publisher.world import Receiver, World, key
+from tests.logs import Receiver, World, call, fail, key
 
 pytestmark = [pytest.mark.quick, pytest.mark.usefixtures("either_way")]
 

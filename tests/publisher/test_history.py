@@ -10,8 +10,7 @@ from eventlog.fold import Rules
 from eventlog.sql.capture.resync import Resync, resync
 from eventlog.sql.log.upkeep import Notice
 from eventlog.xds.settings import XdsSettings
-from tests.publisher.test_commands import call, fail
-from tests.publisher.world import Receiver, World, key
+from tests.logs import Receiver, World, call, fail, key
 
 pytestmark = pytest.mark.quick
 

@@ -55,7 +55,7 @@ class Case:
     where: str = f"{POSTGRESQL} {MYSQL}"
     mended: Callable[[Tracked], None] | None = None
     driver_user: str = "publisher"
-    found: int = 1  # with what comes about on the way
+    finding_count: int = 1  # with what comes about on the way
     after: dict[str, str] = field(default_factory=dict)  # what `check` is given once it is mended
 
 
@@ -116,12 +116,12 @@ CASES = [
     Case("_before_ours", (
         "create function f() returns trigger language plpgsql as $$ begin return null; end $$",
         'create trigger " f" after update on usr for each row execute function f()',
-    ), "fires before capture", POSTGRESQL, found=2),
+    ), "fires before capture", POSTGRESQL, finding_count=2),
     Case("_cascades", (
         "create table dept (id integer primary key)",
         "alter table usr add column dept integer",
         "alter table usr add constraint fk foreign key (dept) references dept (id) on delete cascade",
-    ), "fires no trigger", MYSQL, found=2, mended=sql(
+    ), "fires no trigger", MYSQL, finding_count=2, mended=sql(
         "alter table usr drop foreign key fk",
         "alter table usr add constraint fk2 foreign key (dept) references dept (id)",
     )),
@@ -176,7 +176,7 @@ def test_a_remedy_that_is_followed_mends(tracking: Tracked, case: Case) -> None:
     tracking.run(*case.broken)
     found = list(findings(tracking, case.driver_user))
     (finding,) = [one for one in found if case.words in one.what]
-    assert len(found) == case.found
+    assert len(found) == case.finding_count
     if case.mended is not None:
         case.mended(tracking)
     else:

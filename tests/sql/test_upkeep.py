@@ -23,9 +23,6 @@ ROWS = (
 )
 
 
-FAR = datetime(2100, 1, 1)
-
-
 @pytest.fixture
 def store(store: Store) -> Store:
     """Make rows 1 to 3 fail; 4 was published, 5 is new."""

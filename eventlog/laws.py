@@ -277,7 +277,7 @@ def _wrong_letters(name: str, life: _Life, run_by_row: Mapping[int, _Run]) -> It
         is_open = worst.level not in _LEVEL_OF_LETTER.values()
         if row.letter == "N":
             fits = row.is_remembered or is_open or any(late.is_late for late in run.deliveries)
-        elif is_open and row.letter == "S":  # it was to be sent again, and its object was gone by then
+        elif worst.level not in _TAKEN and row.letter == "S":  # its object was gone when it was to go again
             fits = life.is_gone and any(run.first <= of.record_id <= run.last for of in life.reading)
         else:
             fits = _LEVEL_OF_LETTER[row.letter] == worst.level

@@ -39,6 +39,7 @@ from eventlog.publisher.open_log import opened
 from eventlog.publisher.session import make_reader, read_rules
 from eventlog.publisher.settings import PublisherSettings
 from eventlog.publisher.tables import SourceSettings, readable_of
+from eventlog.sinks.kafka import KafkaSinkSettings
 from eventlog.xds.settings import XdsSettings
 
 REMEDIES = {
@@ -52,7 +53,7 @@ REMEDIES = {
 
 _USED = ("driver_user", "allow_loopback", "time_syntax", "delete_from_log")
 # What decides which documents are sent, and how, is seen in the documents.
-UNUSED = frozenset(
+UNUSED = {"kafka_topic"} | frozenset(
     field.name
     for settings in (SourceSettings, Rules, XdsSettings, PublisherSettings)
     for field in declared(settings)
@@ -67,7 +68,8 @@ UNUSED = frozenset(
     multiple=True,
     required=True,
     metavar="PATH",
-    help="what the receiver has: a folder or file of documents, or the file of `eventlog receive`",
+    help="what the receiver has: a folder or file of documents, the file of `eventlog receive`,"
+    " or kafka:TOPIC",
 )
 @click.option(
     "--object",
@@ -84,7 +86,7 @@ UNUSED = frozenset(
 )
 @tables_option
 @click.option("--json", "as_json", is_flag=True, help="as one JSON object")
-@live_options((*READING, *INPUT), without=UNUSED)
+@live_options((*READING, ("a topic", KafkaSinkSettings), *INPUT), without=UNUSED)
 def audit(
     log_files: tuple[str, ...],
     delivered: tuple[str, ...],
@@ -106,7 +108,8 @@ def audit(
     """
     config = read_live(flags, config_file, verbose, log_format)
     limits = config.build(Limits)
-    receivers = [receiver_at(name, limits.max_record) for name in delivered]
+    kafka = config.build(KafkaSinkSettings)
+    receivers = [receiver_at(name, kafka, limits.max_record) for name in delivered]
     for receiver in receivers:
         receiver.mark()
     with Gathered(None if of_object is None else of_object[1], has_state=state) as gathered:

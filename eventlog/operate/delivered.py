@@ -17,10 +17,13 @@ from typing import IO, NamedTuple, Protocol
 
 from lxml import etree
 
-from eventlog.core.errors import EventlogError, Misuse
+from eventlog.core.errors import EventlogError, Misuse, Refused
+from eventlog.core.extras import extra
 from eventlog.core.tablekey import read_association
 from eventlog.files.inputs import open_input
 from eventlog.laws import FieldChange
+from eventlog.sinks.kafka import KafkaSinkSettings
+from eventlog.sources.place_settings import KafkaSettings
 from eventlog.xds import answers
 from eventlog.xds.documents import HEAD, TAIL
 from eventlog.xds.split import MAX_EVENT, Broken, split
@@ -28,6 +31,7 @@ from eventlog.xds.split import MAX_EVENT, Broken, split
 OPERATIONS = ("add", "modify", "delete")
 _CHUNK = 1 << 20
 _NUMBERS = re.compile(r"([0-9]+)")
+_TOPIC = "kafka:"
 _SQLITE = b"SQLite format 3\0"
 
 
@@ -130,8 +134,43 @@ class ReceiverFile:
         return sqlite3.connect(f"file:{self._path}?mode=ro", uri=True)
 
 
-def receiver_at(name: str, max_event: int = MAX_EVENT) -> Delivered:
-    """Return the receiver of this name: a folder or a file."""
+class DeliveredTopic:
+    """A topic of the kafka sink; each of its messages is a document, and each partition is in order."""
+
+    def __init__(self, topic: str, settings: KafkaSinkSettings, max_event: int = MAX_EVENT) -> None:
+        if settings.kafka_brokers is None:
+            raise Misuse("a topic needs the setting kafka-brokers")
+        with extra("kafka", "reading a topic"):
+            from eventlog.sources.kafka import Topics
+        names = ("kafka_brokers", "kafka_timeout", "kafka_options")
+        client = {name: getattr(settings, name) for name in names}
+        self._topics = Topics(KafkaSettings(kafka=topic, **client), encoding="avro")  # bytes as they are
+        self._max_event = max_event
+        self._ends: dict[tuple[str, int], int] = {}
+
+    def mark(self) -> None:
+        self._ends = {at: offsets.high for at, offsets in self._topics.spots().items()}
+
+    def is_whole(self) -> bool:
+        """Return whether the brokers have deleted no message."""
+        return all(offsets.low == 0 for offsets in self._topics.spots().values())
+
+    def events(self) -> Iterator[DeliveredEvent]:
+        for at, offsets in self._topics.spots().items():
+            for message in self._topics.between(at, offsets.low, offsets.high).records:
+                where = f"{at[0]}[{at[1]}]:{message.where}"
+                if isinstance(message, Refused):
+                    yield DeliveredEvent(where, False, "", "", fault=f"{message.where}: {message.reason}")
+                    continue
+                plain = DeliveredEvent(where, message.where >= self._ends.get(at, 0), "", "success")
+                events = _compact_events(message.value, plain)
+                yield from _events([message.value], plain, (), self._max_event) if events is None else events
+
+
+def receiver_at(name: str, kafka: KafkaSinkSettings, max_event: int = MAX_EVENT) -> Delivered:
+    """Return the receiver of this name: a folder, a file, or a topic."""
+    if name.startswith(_TOPIC):
+        return DeliveredTopic(name.removeprefix(_TOPIC), kafka, max_event)
     path = Path(name)
     if not path.exists():
         raise Misuse(f"{name}: no such file or folder")

@@ -78,8 +78,8 @@ RIGHT = {
         [event(1, operation="add", level="error"), event(1, content=b"read back")],
     ),
     "an object that is gone when its event is sent again": (
-        [row(1, 6), row(2, 4)],
-        [event(1, level=""), event(2, operation="delete")],
+        [row(1, 6), row(2, 6), row(3, 4)],
+        [event(1, level=""), event(2, level="fatal"), event(3, operation="delete")],
     ),
     "rows of an event may have others between them": (
         [row(1, 8), row(2, 1, column="lname"), row(3, 8)],

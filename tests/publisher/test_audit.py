@@ -24,6 +24,7 @@ from eventlog.sql.relation import Choice
 from eventlog.sql.schema import migrate
 from eventlog.web.receiver.archive import Archive
 from eventlog.web.receiver.incoming import read as read_incoming
+from tests.brokers import MOCK, addresses, own_name
 from tests.commands import Shell
 from tests.databases import EMBEDDED, Database, server_url, temporary_database
 
@@ -195,6 +196,20 @@ def test_what_a_receiver_answered_counts(tmp_path: Path) -> None:
             "record_id": 2,
             "reason": "it is S, and was answered warning in document 2 (eventlog:2)",
         }
+
+
+def test_the_topic_of_the_kafka_sink_is_audited(tmp_path: Path) -> None:
+    (tmp_path / "log.csv").write_text(ROWS)
+    topic = own_name("audit")
+    with closing(Shell(tmp_path)) as shell, addresses(MOCK) as brokers:
+        words = ("--unknown-tables", "string", "--status", "S", "--driver-user", "eventlog")
+        shell.run("convert", "--to", "xds", "log.csv", "-o", "documents.xml", *words)
+        sink = ("--sink", "kafka", "--kafka-topic", topic, "--kafka-brokers", brokers)
+        assert shell.run("deliver", "documents.xml", *sink).code == 0
+        audit = ("audit", "log.csv", "--delivered", f"kafka:{topic}", "--kafka-brokers", brokers)
+        done = shell.run(*audit, "--driver-user", "eventlog", "--json")
+        assert (done.code, json.loads(done.stdout)["events"]) == (0, 2), done
+        assert shell.run(*audit[:4]).code == 2
 
 
 def test_a_document_that_is_cut_is_reported(tmp_path: Path) -> None:

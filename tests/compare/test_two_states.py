@@ -196,7 +196,7 @@ def test_what_cannot_be_compared_is_said(words: tuple[str, str], said: str, tmp_
         "b.txt": "",
     }.items():
         (tmp_path / name).write_text(content)
-    assert said in _compare(tmp_path, *words, exit_code=2 if "none" in words[1] or "txt" in words[1] else 1)
+    assert said in _compare(tmp_path, *words, exit_code=1 if "null" in words[1] else 2)
 
 
 def test_tables_of_databases_and_files_compare(database: Database, tmp_path: Path) -> None:

@@ -383,7 +383,7 @@ def test_a_file_that_is_there_is_left_as_it_is(tmp_path: Path) -> None:
     text, target = definitions(definition("log-table", "x")), tmp_path / "eventlog.toml"
     assert run(tmp_path, text, "-o", str(target)).exit_code == 0
     assert tomllib.loads(target.read_text())["log-table"] == "x"
-    assert "already exists" in run(tmp_path, text, "-o", str(target)).output
+    assert "already exists" in str(run(tmp_path, text, "-o", str(target)).exception)
 
 
 def test_every_parameter_is_found_by_all_its_names() -> None:

@@ -57,7 +57,7 @@ def test_a_record_over_the_limit_is_refused_alone(
 def test_a_header_over_the_limit_costs_its_file(limit: int, shell: Shell) -> None:
     (shell.folder / "in.csv").write_text(rows("Jack"))
     done = shell.run(*TO_CHANGES.split(), "--max-record", str(limit), "in.csv")
-    assert (done.code, done.stdout) == (1, "")
+    assert (done.code, done.stdout) == (2, "")
     assert done.stderr.startswith(f"in.csv: the header line has over {limit} bytes (--max-record)")
 
 

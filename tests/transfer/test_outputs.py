@@ -150,7 +150,7 @@ def limited(shell: Shell, *words: str) -> str:
         check=False,
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 12, 1 << 12)),
     )
-    assert done.returncode == 2
+    assert done.returncode == 1
     return done.stderr.replace(os.path.realpath(shell.folder), "HERE")
 
 
@@ -385,5 +385,5 @@ def test_what_we_may_not_touch_is_reported_by_the_name_that_was_given(
         capture_output=True,
         text=True,
     )
-    assert (done.returncode, done.stderr) == (1, f"eventlog: {reported.format(folder=tmp_path)}\n")
+    assert (done.returncode, done.stderr) == (2, f"eventlog: {reported.format(folder=tmp_path)}\n")
     assert not list((tmp_path / "shut").iterdir())

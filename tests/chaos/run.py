@@ -350,7 +350,10 @@ class Chaos:
         words = ("audit", "--delivered", "received", "--state", "--json", "--allow-loopback")
         if self._commands.run(*words) == 0:
             return []
-        report = json.loads(self._commands.output().splitlines()[-1])
+        last = self._commands.output().splitlines()[-1]
+        if not last.startswith("{"):
+            return [f"the audit did not come to its end: {last}"]
+        report = json.loads(last)
         broken = [law for law in report["laws"] if law["breaches"]]
         reported = [f"{law['promise']}: not {law['breaches']} times, first {law['first']}" for law in broken]
         return reported or [str(report)]

@@ -16,6 +16,7 @@ import pytest
 from tests.databases import Database
 from tests.killable import KILLABLE
 from tests.proofs.rig import BY_COLUMN, KILLS, PATIENCE, SECONDS, Arrivals, Chain, Rig, events_of, first_row
+from tests.support import until
 
 UPDATE, DELETE = False, True  # handled rows
 PAUSE = SECONDS / KILLS / 3  # the longest time between something that comes and a kill
@@ -31,19 +32,10 @@ def rig(database: Database, tmp_path: Path, request: pytest.FixtureRequest) -> I
     new_rig.close()
 
 
-@pytest.fixture
-def arrivals() -> Iterator[Arrivals]:
-    receiver = Arrivals()
-    yield receiver
-    receiver.close()
-
-
 def await_more(arrived: Callable[[], int]) -> None:
     """Wait until more has arrived than now."""
-    before, deadline = arrived(), time.monotonic() + PATIENCE
-    while arrived() <= before:
-        assert time.monotonic() < deadline, f"nothing came behind the first {before}"
-        time.sleep(0.01)
+    before = arrived()
+    until(lambda: arrived() > before, PATIENCE)
 
 
 def kill_and_restart(rig: Rig, arrived: Callable[[], int], *words: str) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import os
 import signal
 import subprocess
 import sys
@@ -11,7 +10,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 from urllib.error import HTTPError
 from urllib.request import urlopen
@@ -43,6 +41,7 @@ from eventlog.sql.relation import Choice
 from eventlog.transfer.signals import Signals
 from eventlog.web.monitor import MonitorSettings
 from eventlog.web.monitor.server import serving
+from tests.commands import environment
 from tests.killable import KILLABLE
 from tests.logs import World, key
 from tests.proofs.rig import Arrivals
@@ -492,11 +491,7 @@ def test_it_goes_on_when_the_database_is_killed_and_comes_back(product: str, arr
 def test_a_process_stops_with_0_when_reported_and_with_1_on_fatal(postgres: Any, arrivals: Arrivals) -> None:
     world = World(postgres.engine(), postgres.dialect)
     world.make()
-    environment = os.environ | {
-        "EVENTLOG_URL": postgres.address,
-        "PYTHONPATH": str(Path(__file__).parents[2]),
-        "EVENTLOG_HTTP_PASSWORD": "geheim",
-    }
+    given = environment(EVENTLOG_URL=postgres.address, EVENTLOG_HTTP_PASSWORD="geheim")
     command = [sys.executable, "-m", "eventlog", "run", "--sink", "http", "--http-url", arrivals.url]
     command += ["--allow-loopback", "--sync-tables", "usr", "--http-user", "jo", "-v", "--log-format", "json"]
     for behave, reported, code in (
@@ -506,7 +501,7 @@ def test_a_process_stops_with_0_when_reported_and_with_1_on_fatal(postgres: Any,
     ):
         arrivals.behave = behave
         (record_id, *_) = world.write(key(1, event_type=4))
-        process = subprocess.Popen(command, env=environment, stderr=subprocess.PIPE)
+        process = subprocess.Popen(command, env=given, stderr=subprocess.PIPE)
         if reported is not None:
             until(lambda: world.letters()[record_id] == "S")  # noqa: B023
             process.send_signal(reported)

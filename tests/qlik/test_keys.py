@@ -5,11 +5,9 @@ from __future__ import annotations
 import base64
 import json
 import ssl
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -34,6 +32,7 @@ from eventlog.transfer.job import service_options
 from tests.certificates import certificate
 from tests.commands import Shell
 from tests.qlik.helpers import NONE, read_messages, seq
+from tests.sinks.receivers import say, serving
 from tests.support import USR
 
 pytestmark = pytest.mark.quick
@@ -139,27 +138,13 @@ def registry(context: ssl.SSLContext | None = None) -> Iterator[tuple[str, list[
     """A registry that notes the authorization of each question."""
     authorizations: list[str | None] = []
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            authorizations.append(self.headers["Authorization"])
-            body = json.dumps({"schema": '"string"'}).encode()
-            self.send_response(200 if self.headers["Authorization"] != "Bearer wrong" else 401)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
+    def answer(handler: Any) -> None:
+        authorizations.append(handler.headers["Authorization"])
+        status = 401 if handler.headers["Authorization"] == "Bearer wrong" else 200
+        say(status, json.dumps({"schema": '"string"'}).encode())(handler)
 
-        def log_message(self, *arguments: object) -> None:
-            pass
-
-    http = HTTPServer(("127.0.0.1", 0), Handler)
-    if context is not None:
-        http.socket = context.wrap_socket(http.socket, server_side=True)
-    thread = threading.Thread(target=http.serve_forever, args=(0.01,))
-    thread.start()
-    yield f"http{'s' * bool(context)}://127.0.0.1:{http.server_port}", authorizations
-    http.shutdown()
-    thread.join()
-    http.server_close()
+    with serving(answer, context) as url:
+        yield url, authorizations
 
 
 def ask(**settings: Any) -> str:

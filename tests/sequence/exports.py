@@ -6,15 +6,8 @@ import random
 from itertools import pairwise
 from typing import NamedTuple
 
-HEADERS = (
-    "change_seq",
-    "change_oper",
-    "change_mask",
-    "stream_position",
-    "operation",
-    "transaction_id",
-    "timestamp",
-)
+from tests.qlik.helpers import HEADERS
+
 COLUMNS = (*(f"header__{name}" for name in HEADERS), "id", *(f"c{i}" for i in range(20)))
 PAIRS, LONE, INSERTS, DESCENTS, IMAGE_LAG = 390, 98, 122, 513, 215
 OPERATIONS = {"I": "INSERT", "U": "UPDATE", "B": "BEFOREIMAGE", "D": "DELETE"}

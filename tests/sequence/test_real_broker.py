@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import threading
-import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -30,7 +29,7 @@ from tests.brokers import ADDRESS, JARS, OwnBroker, own_name, settle
 from tests.qlik.helpers import NONE, read_topics
 from tests.qlik.test_broker import insert
 from tests.sequence.test_transactions import event
-from tests.support import CLOCK
+from tests.support import CLOCK, until
 
 pytestmark = [
     pytest.mark.servers,
@@ -159,7 +158,7 @@ def test_a_topic_that_is_made_anew_while_it_is_followed_is_an_error(tmp_path: Pa
         if rounds == 2:
             for gone in topic.admin.delete_topics([topic.name]).values():
                 gone.result(30)
-            _until(lambda: topic.name not in topic.admin.list_topics(timeout=10).topics)
+            until(lambda: topic.name not in topic.admin.list_topics(timeout=10).topics)
             topic.make(3)
             topic.send(topic.producer(), *messages_of("C", 7, 8, 9))
         return rounds < 4
@@ -218,7 +217,7 @@ def test_a_topic_that_was_compacted_is_read_only_where_that_is_said(tmp_path: Pa
         producer.flush(30)
         return len(_offsets(topic)) < _high(topic)
 
-    _until(compacted, 60)
+    until(compacted, 60)
     topic.read(open_transactions="deliver")
     assert 1 not in topic.out()
     assert topic.out()[-2:] == [2, 3] or sorted(set(topic.out())) == [2, 3]
@@ -266,7 +265,7 @@ def test_a_group_with_members_is_an_error_where_its_offsets_are_the_only_state(t
     topic.send(topic.producer(), *messages_of("A", 1, 2, 3))
     member = Consumer({"group.id": topic.name, "bootstrap.servers": topic.address})
     member.subscribe([topic.name])
-    _until(lambda: member.poll(0.2) or member.assignment())
+    until(lambda: member.poll(0.2) or member.assignment())
     job = replace(topic.job(), output=str(tmp_path / "other.jsonl"), state=None)
     with pytest.raises(NotCopied, match=f"group {topic.name} has members of its own"):
         convert(job, Report(lambda refused: None), CLOCK)
@@ -345,10 +344,3 @@ def _high(topic: Topic) -> int:
     high: int = consumer.get_watermark_offsets(TopicPartition(topic.name, 0), 20)[1]
     consumer.close()
     return high
-
-
-def _until(true: Any, seconds: float = 30) -> None:
-    deadline = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < deadline, "it did not come about"
-        time.sleep(0.2)

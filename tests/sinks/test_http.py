@@ -5,8 +5,6 @@ from __future__ import annotations
 import socket
 import ssl
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +16,7 @@ from eventlog.sinks.sink import Item, OutgoingDocument, Reply
 from eventlog.xds.answers import Level
 from tests.certificates import certificate
 from tests.sinks.documents import make
-from tests.sinks.receivers import Answering, hang_up, receiver, say
+from tests.sinks.receivers import Answering, dripping, hang_up, receiver, say
 
 pytestmark = pytest.mark.quick
 
@@ -102,30 +100,6 @@ DRIPPING = {
     "chunks": (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", b"1\r\n \r\n"),
     "chunk size": (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", b"0"),
 }
-
-
-@contextmanager
-def dripping(first: bytes, drop: bytes, reads: bool = True) -> Iterator[int]:
-    """Run a server that sends something, and then a drop every 20 ms for ever; return its port."""
-    over = threading.Event()
-
-    def serve() -> None:
-        connection, _ = server.accept()
-        with connection, suppress(OSError):
-            if reads:
-                connection.recv(1 << 16)
-            connection.sendall(first)
-            while not over.wait(0.02):
-                connection.sendall(drop)
-
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        thread = threading.Thread(target=serve)
-        thread.start()
-        try:
-            yield server.getsockname()[1]
-        finally:
-            over.set()
-            thread.join()
 
 
 @pytest.mark.parametrize("what", DRIPPING)

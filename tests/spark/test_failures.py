@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,9 @@ import pytest
 from eventlog_spark.backlog import Backlog, OutputFolder, run
 
 from eventlog.core.errors import Misuse
+from tests.commands import environment
 from tests.spark.helpers import CLOCK, TABLES, backlogged, by_object, converted, job, lines, write_log
+from tests.support import until
 
 pytestmark = pytest.mark.long
 
@@ -113,7 +114,7 @@ def test_separate_executors_one_of_which_is_killed(tmp_path: Path) -> None:
     once = tmp_path / "killed"
     done = subprocess.run(
         [sys.executable, "-c", CLUSTER, once, log, tmp_path / "out"],
-        env=_environment(),
+        env=environment(),
         capture_output=True,
         text=True,
         timeout=200,
@@ -129,21 +130,14 @@ def test_a_killed_driver_and_its_rerun(log: Path, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "eventlog", "backlog", "--from", "log", "--to", "xds", "--tables"]
     command += [str(tmp_path / "tables.toml"), "-o", str(tmp_path / "out"), "--partitions", "2", str(log)]
     command += ["--master", "local[1]"]
-    driver = subprocess.Popen(command, env=_environment(), stderr=subprocess.DEVNULL, start_new_session=True)
-    deadline = time.monotonic() + 120
-    while not (tmp_path / "out" / "documents").exists() and time.monotonic() < deadline:
-        assert driver.poll() is None
-        time.sleep(0.05)
+    driver = subprocess.Popen(command, env=environment(), stderr=subprocess.DEVNULL, start_new_session=True)
+    until(lambda: driver.poll() is not None or (tmp_path / "out" / "documents").exists(), 120)
+    assert driver.poll() is None
     os.killpg(driver.pid, signal.SIGKILL)
     driver.wait()
     assert not (tmp_path / "out" / "done").exists()
-    done = subprocess.run(command, env=_environment(), capture_output=True, text=True, timeout=200)
+    done = subprocess.run(command, env=environment(), capture_output=True, text=True, timeout=200)
     assert done.returncode == 0, done.stderr
     expected, _ = converted(job([log], tmp_path / "expected"))
     assert f"{len(expected)} documents" in done.stderr
     assert by_object(lines(tmp_path / "out"), ROWS) == by_object(expected, ROWS)
-
-
-def _environment() -> dict[str, str]:
-    root = Path(__file__).resolve().parents[2]
-    return os.environ | {"PYTHONPATH": os.pathsep.join((str(root), str(root / "spark")))}

@@ -22,6 +22,7 @@ from eventlog.core import tablesfile
 from eventlog.core.entry import COLUMNS
 from eventlog.core.errors import InvalidTables, Misuse
 from eventlog.files import csv
+from tests.linter.helpers import LAYOUT
 from tests.spark.helpers import (
     TABLES,
     backlogged,
@@ -35,7 +36,6 @@ from tests.spark.helpers import (
 from tests.spark.strategies import CURRENT, logs
 from tests.spark.test_parity import SLOW, current_files
 from tests.spark.test_sources import FILES, make
-from tests.spark.test_sources import TABLES as SOURCE_TABLES
 from tests.tiers import drawn
 
 pytestmark = pytest.mark.quick
@@ -262,13 +262,13 @@ def test_current_rows_as_query_backs_read_them(spark: Any) -> None:
 @pytest.mark.parametrize("source", [name for name in FILES if name != "xds"])
 def test_another_source_gives_what_convert_gives(spark: Any, tmp_path: Path, source: str) -> None:
     path = make(tmp_path / "in", source, 10)
-    wanted = replace(job([path], tmp_path / "expected", source=source, to="changes"), tables=SOURCE_TABLES)
+    wanted = replace(job([path], tmp_path / "expected", source=source, to="changes"), tables=LAYOUT)
     expected, left_out = converted(wanted)
     records, name = source_frame(spark, path, source)
-    reported = eventlog_spark.changes(records, source, tables=SOURCE_TABLES, name=name)
+    reported = eventlog_spark.changes(records, source, tables=LAYOUT, name=name)
     assert [row.change for row in reported.collect()] == expected
     assert left_out == set()
-    typed = eventlog_spark.changes(records, source, tables=SOURCE_TABLES, name=name, typed="usr").collect()
+    typed = eventlog_spark.changes(records, source, tables=LAYOUT, name=name, typed="usr").collect()
     assert [(row.op, row.key.idu) for row in typed][:2] == [("insert", 10), ("insert", 11)]
 
 

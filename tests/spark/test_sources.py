@@ -9,28 +9,16 @@ from typing import Any
 
 import pytest
 
-from eventlog.core import tablesfile
 from eventlog.core.errors import Refused
 from eventlog.transfer.convert import convert
 from eventlog.transfer.job import Job
 from eventlog.transfer.report import Report
+from tests.linter.helpers import LAYOUT
 from tests.sequence import exports
 from tests.spark.helpers import CLOCK, backlogged, converted, job
 
 pytestmark = pytest.mark.quick
 
-TABLES = tablesfile.read(
-    """
-[tables.usr]
-schema = "own"
-key = ["idu"]
-number = 7
-columns = { idu = "integer", fname = "varchar(10)" }
-
-[tables.usr.linter]
-columns = { idu = "integer", fname = "char(8)" }
-"""
-)
 FILES = {
     "qlik-table": "usr__ct.csv",
     "qlik-message": "m.jsonl",
@@ -67,7 +55,7 @@ def make(folder: Path, source: str, first: int) -> Path:
     refused: list[Refused] = []
     inputs, output = (str(folder / "changes.jsonl"),), str(folder / FILES[source])
     options = {"last_sequence": f"20240323{first:027}"} if source.startswith("qlik") else {}
-    conversion = Job("changes", source, inputs, output, tables=TABLES, options=options)
+    conversion = Job("changes", source, inputs, output, tables=LAYOUT, options=options)
     convert(conversion, Report(refused.append), CLOCK)
     assert refused == []
     return folder / FILES[source]
@@ -76,7 +64,7 @@ def make(folder: Path, source: str, first: int) -> Path:
 @pytest.mark.parametrize("source", FILES)
 def test_another_source_gives_what_convert_gives(spark: Any, tmp_path: Path, source: str) -> None:
     inputs = [make(tmp_path / f"in{first}", source, first) for first in (10, 20)]
-    wanted = replace(job(inputs, tmp_path / "expected", source=source), tables=TABLES)
+    wanted = replace(job(inputs, tmp_path / "expected", source=source), tables=LAYOUT)
     alone = source in ("gbase", "linter")  # `convert` reads one stream in a run
     runs = [[path] for path in inputs] if alone else [inputs]
     expected, left_out = [], set()

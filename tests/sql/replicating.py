@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -13,6 +12,7 @@ from sqlalchemy.engine import URL, Engine
 from eventlog.sql.connect import connect, execute_plain
 from tests.databases import temporary_database
 from tests.sql.tracked import Tracked, tracked
+from tests.support import until
 
 PATIENCE = 60.0
 
@@ -57,7 +57,7 @@ class Replication:
             self.copy.run(f"alter subscription copied owner to {owner}")
         self.copy.run("alter subscription copied enable")
         copied = "select count(*) = 0 from pg_subscription_rel where srsubstate <> 'r'"
-        self._until(lambda: self._is_true(copied))
+        until(lambda: self._is_true(copied))
         self.caught_up()
 
     def caught_up(self) -> None:
@@ -69,7 +69,7 @@ class Replication:
             " where slot_name = current_database()"
         )
         with self.source.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
-            self._until(lambda: bool(connection.execute(text(applied)).scalar()))
+            until(lambda: bool(connection.execute(text(applied)).scalar()))
 
     def faults(self) -> int:
         """Return how often a worker ended by an error, if the server counts it."""
@@ -85,18 +85,12 @@ class Replication:
         self.copy.run("drop subscription copied")
         idle = "select count(*) = 0 from pg_replication_slots where slot_name = current_database() and active"
         with self.source.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
-            self._until(lambda: bool(connection.execute(text(idle)).scalar()))
+            until(lambda: bool(connection.execute(text(idle)).scalar()))
             execute_plain(connection, "select pg_drop_replication_slot(current_database())")
 
     def _is_true(self, question: str) -> bool:
         with self.copy.engine.connect() as connection:
             return bool(connection.execute(text(question)).scalar())
-
-    def _until(self, done: Callable[[], bool]) -> None:
-        deadline = time.monotonic() + PATIENCE
-        while not done():
-            assert time.monotonic() < deadline, "the copy did not catch up: its worker has stopped"
-            time.sleep(0.05)
 
 
 @contextmanager

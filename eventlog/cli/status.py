@@ -57,7 +57,8 @@ def _lines(state: LogStatus) -> Iterator[tuple[str, str]]:
         )
     for letter, tables in state.counts.items():
         listed = ", ".join(f"{table} {rows}" for table, rows in tables.items())
-        yield _WORDS.get(letter, letter), f"{sum(tables.values())}  ({listed})"
+        skips = ", those that `eventlog history` names were skipped" if letter == Letter.WARNING else ""
+        yield _WORDS.get(letter, letter), f"{sum(tables.values())}  ({listed}){skips}"
     if state.paused is not None:
         yield "paused", state.paused
     for table, why in state.cycle.get("unread", {}).items():

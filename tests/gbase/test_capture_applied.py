@@ -80,7 +80,7 @@ def test_a_capture_goes_into_numbered_parts_with_a_state(live: Live, tmp_path: P
     words = ("convert", "--url", ADDRESS, "--to", "changes", "--state", str(tmp_path / "state"))
     live.insert(1)
     for key in (2, 3):
-        assert live.run(*words, "-o", f"{folder}/", "own.t1") == (0, "", "")
+        assert live.run(*words, "-o", f"{folder}/", "own.t1") == (0, "", "eventlog: 1 change was converted\n")
         live.insert(key)
     parts = sorted(path for path in folder.iterdir() if path.suffix == ".jsonl")
     assert [path.read_text().count("\n") for path in parts] == [1, 1]

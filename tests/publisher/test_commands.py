@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from eventlog.cli import COMMANDS, cli
 from eventlog.core.errors import Misuse
 from eventlog.operate.upkeep import NotInLog, read_age
 from tests.logs import Receiver, World, busy, call, fail, key
@@ -231,8 +230,3 @@ def test_no_secret_is_reported(world: World) -> None:
     for words in (["status"], ["status", "--json"], ["run", "--once", "-v"], ["errors"]):
         result = call(world, *words, "--log-table", "nowhere")
         assert password not in result.output + str(result.exception)
-
-
-def test_every_command_is_there() -> None:
-    for name in COMMANDS:
-        assert cli.get_command(None, name) is not None  # type: ignore[arg-type]

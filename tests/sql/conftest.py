@@ -51,8 +51,8 @@ def postgres_template(embedded: Server) -> Iterator[str]:
 
 @pytest.fixture
 def postgres(embedded: Server, request: pytest.FixtureRequest) -> Iterator[Database]:
-    """The same on the embedded PostgreSQL alone; its log is there for `postgres_tracking`."""
-    copied = "postgres_tracking" in request.fixturenames
+    """The same on the embedded PostgreSQL alone; its log is there for `pg`."""
+    copied = "pg" in request.fixturenames
     template = request.getfixturevalue("postgres_template") if copied else "template0"
     with (
         server_url(EMBEDDED, embedded) as url,
@@ -62,15 +62,10 @@ def postgres(embedded: Server, request: pytest.FixtureRequest) -> Iterator[Datab
 
 
 @pytest.fixture
-def postgres_tracking(postgres: Database) -> Iterator[Tracked]:
+def pg(postgres: Database) -> Iterator[Tracked]:
     """A log on the embedded PostgreSQL alone."""
     with tracked(postgres) as tracked_log:
         yield tracked_log
-
-
-@pytest.fixture
-def pg(postgres_tracking: Tracked) -> Tracked:
-    return postgres_tracking
 
 
 @pytest.fixture

@@ -54,14 +54,13 @@ def test_a_routine_of_the_log_that_is_another(usr: Tracked) -> None:
     assert finding.what == f"routine {name} differs from the one that install makes"
 
 
-def test_objects_of_tables_outside_the_search_path_are_counted(postgres_tracking: Tracked) -> None:
-    tracking = postgres_tracking
-    tracking.run("create schema indirect", "create table indirect.usr (idu integer primary key, fname text)")
+def test_objects_of_tables_outside_the_search_path_are_counted(pg: Tracked) -> None:
+    pg.run("create schema indirect", "create table indirect.usr (idu integer primary key, fname text)")
     for key in ("IDU=1", 'idu="2"', "idu=3"):
-        log(tracking, table_name="'USR'", table_key=f"'{key}'")
-    tables = read_tables(tracking.engine, tracking.log, Config({"sync_schema": "indirect"}))
-    with tracking.engine.connect() as connection:
-        findings = list(check(connection, tracking.log, published=tables))
+        log(pg, table_name="'USR'", table_key=f"'{key}'")
+    tables = read_tables(pg.engine, pg.log, Config({"sync_schema": "indirect"}))
+    with pg.engine.connect() as connection:
+        findings = list(check(connection, pg.log, published=tables))
     (finding,) = (one for one in findings if "associations" in one.what)
     assert "2 pending objects have two associations, such as IDU=1 of usr, which is idu=1" in finding.what
     assert 'association = "canonical"' in finding.remedy
@@ -100,29 +99,28 @@ def test_every_way_round_the_triggers_is_reported(usr: Tracked) -> None:
     assert all(finding.remedy for finding in reported)
 
 
-def test_a_new_partition_is_drift(postgres_tracking: Tracked) -> None:
-    postgres_tracking.run(
+def test_a_new_partition_is_drift(pg: Tracked) -> None:
+    pg.run(
         "create table p (k integer primary key) partition by range (k)",
         "create table p1 partition of p for values from (0) to (10)",
     )
-    postgres_tracking.track("p")
-    assert faults_of(postgres_tracking) == []
-    postgres_tracking.run("create table p2 partition of p for values from (10) to (20)")
-    (finding,) = faults_of(postgres_tracking)
+    pg.track("p")
+    assert faults_of(pg) == []
+    pg.run("create table p2 partition of p for values from (10) to (20)")
+    (finding,) = faults_of(pg)
     assert "trigger !eventlog_insert is missing on p2" in finding.what
 
 
-def test_a_view_over_a_function_is_noted_because_ddl_can_hide_its_rows(postgres_tracking: Tracked) -> None:
-    tracking = postgres_tracking
-    tracking.run(
+def test_a_view_over_a_function_is_noted_because_ddl_can_hide_its_rows(pg: Tracked) -> None:
+    pg.run(
         "create table hidden (idu integer primary key)",
         "create function everyone() returns setof hidden language sql as 'select * from hidden'",
         "create view people as select * from everyone()",
         "create view plain as select * from hidden",
     )
-    with tracking.engine.connect() as connection:
+    with pg.engine.connect() as connection:
         tables = Tables([Catalogue(connection).find(name).table for name in ("people", "plain", "hidden")])
-        findings = list(check(connection, tracking.log, published=tables))
+        findings = list(check(connection, pg.log, published=tables))
     (finding,) = (one for one in findings if "DDL" in one.what)
     assert (finding.where, finding.fault, finding.shown) == ("public.people", False, True)
     assert finding.what.startswith("it calls the function everyone")

@@ -93,17 +93,17 @@ def test_a_script_without_a_connection_makes_the_same_triggers(
     assert "describes tables of oracle" in call(*words).stderr
 
 
-def test_the_example_of_the_docs_on_a_view(postgres_tracking: Tracked) -> None:
-    install_routines(postgres_tracking.engine, postgres_tracking.log)
-    postgres_tracking.run(
+def test_the_example_of_the_docs_on_a_view(pg: Tracked) -> None:
+    install_routines(pg.engine, pg.log)
+    pg.run(
         "create table emp (empno integer primary key, name text)",
         "create table skill (empno integer, skill text)",
         "create table member (empno integer, idg integer)",
     )
     blocks = re.findall(r"```sql\n(.*?)```", (DOCS / "triggers.md").read_text(), re.DOTALL)
     (example,) = (block for block in blocks if "create view" in block)
-    postgres_tracking.run(example)
-    assert postgres_tracking.after(
+    pg.run(example)
+    assert pg.after(
         "insert into emp values (1, 'Jack')",
         "insert into skill values (1, 'skating')",
         "delete from emp",
@@ -112,7 +112,7 @@ def test_the_example_of_the_docs_on_a_view(postgres_tracking: Tracked) -> None:
         Logged(8, "pk_empno=1", "mv_skill"),
         Logged(4, "pk_empno=1"),
     ]
-    described = postgres_tracking.described("v_emp")
+    described = pg.described("v_emp")
     assert described.view
     assert described.key == ("pk_empno",)
     assert [c.published for c in described.columns.values() if c.multivalued] == ["skill", "fk_mbr_of"]

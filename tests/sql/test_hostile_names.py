@@ -81,15 +81,15 @@ class Names:
 
 
 @pytest.fixture(params=ATTACKS)
-def names(request: pytest.FixtureRequest, postgres_tracking: Tracked) -> Names:
+def names(request: pytest.FixtureRequest, pg: Tracked) -> Names:
     """A database in which everything that has a name has a hostile one."""
-    hostile_names = Names(postgres_tracking, ATTACKS[request.param])
-    postgres_tracking.run(
+    hostile_names = Names(pg, ATTACKS[request.param])
+    pg.run(
         "create function public.pwned() returns boolean language plpgsql as"
         " 'begin raise exception ''pwned''; end'",
         hostile_names.fill(PLACES),
     )
-    request.addfinalizer(lambda: _drop_role(postgres_tracking, hostile_names))  # noqa: PT021 - it has the attack's name
+    request.addfinalizer(lambda: _drop_role(pg, hostile_names))  # noqa: PT021 - it has the attack's name
     return hostile_names
 
 
@@ -97,8 +97,8 @@ def _drop_role(pg: Tracked, names: Names) -> None:
     pg.run(names.fill("drop owned by {role}"), names.fill("drop role {role}"))
 
 
-def test_no_name_leaves_its_quotes(names: Names, postgres_tracking: Tracked, postgres: Database) -> None:
-    pg, plain = postgres_tracking, names.plain
+def test_no_name_leaves_its_quotes(names: Names, pg: Tracked, postgres: Database) -> None:
+    plain = names.plain
     table, whole = (f"{plain['schema']}.{plain[place]}" for place in ("table", "whole"))
     choice = Choice(1, 2, children=(f"{plain['schema']}.{plain['child']}.{plain['column']}",))
     with pg.engine.connect() as connection:
@@ -155,8 +155,7 @@ def not_attacked(pg: Tracked) -> None:
         assert connection.execute(text("select to_regclass('public.pwned')")).scalar() is None
 
 
-def test_a_partition_does_not_end_the_text_of_a_function(postgres_tracking: Tracked) -> None:
-    pg = postgres_tracking
+def test_a_partition_does_not_end_the_text_of_a_function(pg: Tracked) -> None:
     pg.run(
         "create table p (k integer primary key) partition by range (k)",
         'create table "$eventlog$;create table pwned();--" partition of p for values from (0) to (10)',
@@ -166,9 +165,8 @@ def test_a_partition_does_not_end_the_text_of_a_function(postgres_tracking: Trac
     not_attacked(pg)
 
 
-def test_the_key_of_a_query_back_is_no_template(postgres_tracking: Tracked) -> None:
+def test_the_key_of_a_query_back_is_no_template(pg: Tracked) -> None:
     """Use a key of a type that is compared as text; its name was once filled in twice."""
-    pg = postgres_tracking
     hostile = " or public.pwned() --{c}"
     columns = ", ".join(
         f"{pg.dialect.quote(name)} inet" for name in (hostile, "{k}", " or public.pwned() --t.")

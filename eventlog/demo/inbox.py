@@ -15,6 +15,8 @@ from eventlog.web.receiver.receiver import LARGEST, Receiver
 from eventlog.web.server import HttpReply, PageServer, Request
 from eventlog.xds.split import Broken, split
 
+ARCHIVE = "received.sqlite"
+
 
 class Inbox:
     """The documents that the publisher sent."""
@@ -57,7 +59,7 @@ class Inbox:
 @contextmanager
 def inbox(folder: Path) -> Iterator[Inbox]:
     """An inbox whose page is open while the block runs."""
-    archive = Archive(folder / "received.sqlite")
+    archive = Archive(folder / ARCHIVE)
     receiver = Inbox(archive)
     thread = threading.Thread(target=receiver.server.serve_forever, args=(0.1,), daemon=True)
     thread.start()

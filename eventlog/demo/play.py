@@ -16,7 +16,7 @@ from eventlog.demo import output, story
 from eventlog.demo.embedded import FAST, embedded_postgres, programs
 from eventlog.demo.inbox import Inbox, inbox
 from eventlog.demo.output import Narrator
-from eventlog.demo.publishing import LOG, Publishing
+from eventlog.demo.publishing import AUDIT, LOG, Publishing
 from eventlog.demo.spark_backlog import show_backlog
 from eventlog.sql.capture import track
 from eventlog.sql.connect import connect, execute_plain
@@ -89,6 +89,16 @@ class Play:
         output.note(f"{distinct:,} of {story.CROWD:,} events have come: nothing is lost")
         output.note(f"{arrived - distinct:,} were sent again under the same event-ids: {story.REPEATED}")
 
+    def audit(self) -> None:
+        """Compare the log with what the receiver has."""
+        self._narrator.section(
+            "Is everything accounted for?",
+            "An audit compares each row of the log with what the receiver has, crash included.",
+        )
+        output.code(" ".join(AUDIT))
+        for line in self._publishing.audit():
+            output.note(line)
+
     def _install(self) -> Log:
         for sql in (story.TABLES, story.USERS):
             self._run(sql)
@@ -133,6 +143,7 @@ def play(*, keep: bool, fast: bool, spark: bool) -> None:
         play.open()
         play.steps()
         play.crash()
+        play.audit()
         if spark:
             show_backlog(narrator, Path(folder))
         _what_next(narrator)

@@ -6,15 +6,17 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from sqlalchemy.engine import Engine
 
 from eventlog.core.errors import EventlogError
 from eventlog.demo.child_process import end_child, start_child
+from eventlog.demo.inbox import ARCHIVE
 
 LOG = "indirect.eventlog"
+AUDIT = ("eventlog", "audit", "--state", "--delivered", ARCHIVE)
 _NEW = f"select count(*) from {LOG} where status = 'N'"  # noqa: S608 (a name of ours)
 _PATIENCE = 120.0  # seconds
 _LAST_LINES = 10  # last lines that are shown when it fails
@@ -69,6 +71,13 @@ class Publishing:
         if self._process is not None:
             self._process.terminate()
             self.wait()
+
+    def audit(self) -> Sequence[str]:
+        """Return the lines of an audit of the log."""
+        command = [sys.executable, "-m", *AUDIT]
+        place = environment(self._place)
+        done = subprocess.run(command, cwd=self._folder, env=place, stdout=subprocess.PIPE, text=True)
+        return done.stdout.splitlines()
 
     def wait_until_published(self) -> None:
         """Wait until no row of the log is new."""

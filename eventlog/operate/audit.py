@@ -43,6 +43,7 @@ class AuditReport:
     events: int = 0
     objects: int = 0
     late: int = 0  # events that may have come after the log was read
+    has_state: bool = False  # states are compared
     is_purged: bool = False
     is_whole: bool = True  # the receiver still has all its documents
     breach_counts: Counter[Law] = field(default_factory=Counter)
@@ -141,7 +142,7 @@ def _keep(batches: KeyedBatches, columns: list[list[Any]]) -> None:
 def judge(gathered: Gathered, records: LogRecords, report: AuditReport, tables: Iterable[Table] = ()) -> None:
     """Check the laws for every object; the law of states for objects of these tables."""
     table_by_name = {name: table for table in tables for name in (str(table), table.log_name)}
-    report.is_purged = records.is_purged
+    report.is_purged, report.has_state = records.is_purged, gathered.has_state
     digest = hashlib.sha256()
     recorded = np.fromiter({*(records.reasons or ()), *records.remembered}, np.int64)
     for share in gathered.shares():

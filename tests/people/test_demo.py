@@ -158,6 +158,7 @@ def test_fast_waits_for_nobody(folder: str) -> None:
     terminal = Terminal(folder, "--fast")
     reported = terminal.read_until("never said")
     assert terminal.close() == 0
+    assert reported.count("holds   ") == 6
     assert "eventlog demo --keep" in reported
     assert PAUSE not in reported
 

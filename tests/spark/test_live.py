@@ -64,6 +64,7 @@ def test_a_live_log_gives_what_the_publisher_gives(
     assert documents(out) == found
 
 
+@pytest.mark.slow("two jobs of Spark")
 @pytest.mark.parametrize("deletes", [False, True])
 def test_loopback_rows_are_finished_as_a_publisher_does(
     spark: Any, store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, deletes: bool

@@ -14,8 +14,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +29,7 @@ from eventlog.sql.names import Log
 from eventlog.sql.relation import Choice
 from eventlog.sql.schema import migrate
 from tests.databases import Database
+from tests.sinks.receivers import serving
 
 ROOT = Path(__file__).parents[2]
 SEED = int(os.environ.get("EVENTLOG_PROOF_SEED", "4"))
@@ -221,47 +221,13 @@ class Arrivals:
 
     def __init__(self) -> None:
         self.documents: list[str] = []
-        self.behave: Callable[[Any], None] = lambda handler: handler.accept()
-        arrivals = self
+        self.behave: Callable[[Any], None] = self.accept
+        self._open = ExitStack()
+        self.url = self._open.enter_context(serving(lambda handler: self.behave(handler))) + "/"
 
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def do_POST(self) -> None:
-                length = int(self.headers["Content-Length"])
-                body = self.rfile.read(length)
-                if len(body) < length:  # the publisher was killed while it sent this
-                    self.close_connection = True
-                    return
-                self.document = body.decode()
-                arrivals.behave(self)
-
-            def accept(self) -> None:
-                arrivals.documents.append(self.document)
-                self.reply(b"<nds><output/></nds>")
-
-            def reply(self, body: bytes, length: int | None = None, status: int = 200) -> None:
-                self.send_response(status)
-                self.send_header("Content-Length", str(len(body) if length is None else length))
-                self.end_headers()
-                self.wfile.write(body)
-                self.close_connection = length is not None
-
-            def log_message(self, format: str, *args: Any) -> None:
-                """Log nothing."""
-
-        class Server(ThreadingHTTPServer):
-            daemon_threads = True
-
-            def handle_error(self, request: Any, client_address: Any) -> None:
-                """Ignore errors, because publishers are killed while they talk."""
-
-        self._server = Server(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self._server.server_address[1]}/"
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,))
-        self._thread.start()
+    def accept(self, handler: Any) -> None:
+        self.documents.append(handler.document)
+        handler.reply(b"<nds><output/></nds>")
 
     def close(self) -> None:
-        self._server.shutdown()
-        self._thread.join()
-        self._server.server_close()
+        self._open.close()

@@ -132,7 +132,7 @@ def test_a_receiver_that_misbehaves_gets_every_event_in_order(rig: Rig, arrivals
             time.sleep(1.5)  # longer than the publisher waits
         else:
             time.sleep(choice * 0.02)
-            handler.accept()
+            arrivals.accept(handler)
 
     arrivals.behave = misbehave
     rig.start(*HTTP, "--http-url", arrivals.url)

@@ -124,7 +124,7 @@ def test_the_receivers_state_follows_its_last_answer(world: World, arrivals: Arr
             return
         if len(arrivals.documents) == 2:  # two were taken in this cycle, and this one is on its way
             seen.append((figures(run.monitor), read_log_status(world.store).cycle))
-        handler.accept()
+        arrivals.accept(handler)
 
     arrivals.behave = behave
     world.write(*(key(number, event_type=4) for number in range(1, 6)))
@@ -216,7 +216,7 @@ def test_it_stops_between_two_documents(world: World, arrivals: Arrivals) -> Non
 
     def slowly(handler: Any) -> None:
         time.sleep(0.1)
-        handler.accept()
+        arrivals.accept(handler)
 
     arrivals.behave = slowly
     with running(world, arrivals) as run:
@@ -225,7 +225,7 @@ def test_it_stops_between_two_documents(world: World, arrivals: Arrivals) -> Non
     sent = len(arrivals.documents)
     assert sent < 60
     assert world.counts() == {"S": sent, "N": 100 - sent}
-    arrivals.behave = lambda handler: handler.accept()
+    arrivals.behave = arrivals.accept
     with running(world, arrivals):
         until(lambda: world.counts() == {"S": 100})
     assert len(arrivals.documents) == 100

@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 import ssl
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -28,10 +28,34 @@ def serving(answering: Answering, context: ssl.SSLContext | None = None) -> Iter
         protocol_version = "HTTP/1.1"
 
         def do_POST(self) -> None:
-            self.body = self.rfile.read(int(self.headers["Content-Length"] or 0))
-            answering(self)
+            length = int(self.headers["Content-Length"] or 0)
+            self.body = self.rfile.read(length)
+            if len(self.body) < length:  # the client was killed while it sent this
+                self.close_connection = True
+            else:
+                answering(self)
 
         do_GET = do_POST  # noqa: N815
+
+        @property
+        def document(self) -> str:
+            return self.body.decode()
+
+        def reply(
+            self,
+            body: bytes,
+            length: int | None = None,
+            status: int = 200,
+            headers: Iterable[tuple[str, str]] = (),
+        ) -> None:
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(body) if length is None else length))
+            for header in headers:
+                self.send_header(*header)
+            self.end_headers()
+            self.wfile.write(body)
+            if length is not None:
+                self.close_connection = True
 
         def log_message(self, format: str, *args: Any) -> None:
             """Log nothing."""
@@ -81,17 +105,7 @@ def dripping(first: bytes, drop: bytes, reads: bool = True) -> Iterator[int]:
 
 
 def say(status: int, body: bytes = b"", *headers: tuple[str, str], length: int | None = None) -> Answering:
-    def answer(handler: Any) -> None:
-        handler.send_response(status)
-        handler.send_header("Content-Length", str(len(body) if length is None else length))
-        for header in headers:
-            handler.send_header(*header)
-        handler.end_headers()
-        handler.wfile.write(body)
-        if length is not None:
-            handler.close_connection = True
-
-    return answer
+    return lambda handler: handler.reply(body, length, status, headers)
 
 
 def hang_up(handler: Any) -> None:

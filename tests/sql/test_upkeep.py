@@ -89,13 +89,6 @@ def test_skipped_rows_are_given_up_with_a_notice(store: Store) -> None:
     assert notice.username
 
 
-def test_a_skip_of_nothing_leaves_no_notice(store: Store) -> None:
-    with store.upkeep() as upkeep:
-        upkeep.skip([2], "sent by hand")
-        upkeep.skip([2, 4, 99], "a second time")
-        assert len(upkeep.notices()) == 1
-
-
 def test_what_lets_rows_go_leaves_a_notice_that_a_snapshot_shows(store: Store) -> None:
     def latest() -> int | None:
         with store.snapshot() as snapshot:

@@ -52,6 +52,12 @@ def current_files(folder: Path, container: str) -> list[tuple[str, str]]:
     return [(name, str(folder / f"{name}.{container}")) for name in CURRENT]
 
 
+def set_times(log: Path, times: pa.Array) -> None:
+    """Write the log anew with these event times, whatever they are."""
+    table = pq.read_table(log)
+    pq.write_table(table.set_column(table.schema.get_field_index("event_time"), "event_time", times), log)
+
+
 @pytest.mark.slow("each example is a job of Spark")
 @SLOW
 @given(
@@ -179,9 +185,7 @@ def test_rows_that_share_a_record_id_are_refused_also_where_spark_is_in_doubt_of
     ]
     log = write_log(tmp_path / "log.parquet", rows)
     named = job([log], tmp_path / "expected")
-    text = pq.read_table(log)
-    place = text.schema.get_field_index("event_time")
-    pq.write_table(text.set_column(place, "event_time", pa.array(times)), log)
+    set_times(log, pa.array(times))
     expected, left_out = converted(named)
     found, refused = backlogged(spark, job([log], tmp_path / "out"), partitions=2)
     assert found == expected
@@ -195,10 +199,7 @@ def test_a_fraction_of_a_second_is_read_as_convert_reads_it(
 ) -> None:
     row = (1, "N", 2, None, None, "usr", "idu=10", "fname", None, "Jack")
     log = write_log(tmp_path / "log.parquet", [row])
-    text = pq.read_table(log)
-    place = text.schema.get_field_index("event_time")
-    times = pa.array([f"2025-03-23 10:57:10{fraction}"])
-    pq.write_table(text.set_column(place, "event_time", times), log)
+    set_times(log, pa.array([f"2025-03-23 10:57:10{fraction}"]))
     expected, _ = converted(job([log], tmp_path / "expected", to="changes"))
     found, _ = backlogged(spark, job([log], tmp_path / "out", to="changes"))
     assert found == expected
@@ -213,9 +214,7 @@ def test_times_at_the_ends_of_the_calendar(spark: Any, tmp_path: Path, zone: str
     times = [first - 1, first, 0, 1, last, last + 1, None]
     rows = [(n, "N", 4, None, None, "usr", f"idu={n}", None, None, None) for n in range(1, len(times) + 1)]
     log = write_log(tmp_path / "log.parquet", rows)
-    table = pq.read_table(log)
-    place = table.schema.get_field_index("event_time")
-    pq.write_table(table.set_column(place, "event_time", pa.array(times, pa.timestamp("us", zone))), log)
+    set_times(log, pa.array(times, pa.timestamp("us", zone)))
     documents, refused = converted(job([log], tmp_path / "converted", to=to))
     found, left_out = backlogged(spark, job([log], tmp_path / "folded", to=to))
     assert sorted(found) == sorted(documents)

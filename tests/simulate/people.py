@@ -18,7 +18,7 @@ from tests.simulate.store import Refused, Transaction, Values
 USR = "public.usr"
 TABLES = {USR: UserTable("idu", ("name", "phone"))}
 OWN_USER = "eventlog"  # as whom the publisher is connected
-FORMS = ("values", "read back", "fields read back")
+ADMINISTRATOR = "admin"  # who logs rows by hand
 
 
 class Triggers(NamedTuple):
@@ -108,7 +108,9 @@ class Writer:
     def _log_by_hand(self, transaction: Transaction) -> None:
         """Ask for an object to be read back; the record_id is drawn before the transaction has a number."""
         number = self._draw_id()
-        self._insert(transaction, number, 6, 1 + self._dice.below(self._objects), None, None, None, "admin")
+        self._insert(
+            transaction, number, 6, 1 + self._dice.below(self._objects), None, None, None, ADMINISTRATOR
+        )
 
     def _draw_id(self) -> int:
         self._store.sequence += 1

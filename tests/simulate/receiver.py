@@ -49,7 +49,6 @@ class Receiver:
     def __init__(self, world: World, moment: Any) -> None:
         self.world = world
         self.moods = Moods()
-        self.objects: dict[str, dict[str, str]] = {}
         self.arrivals: list[Arrival] = []
         self.answered: dict[str, tuple[int, Level]] = {}  # the moment and level of each event's last answer
         self.sent: list[tuple[int, Event, Process | None]] = []  # what left a sender, whether it came or not
@@ -99,8 +98,6 @@ class Receiver:
         for event in events:
             level = level_of.get(event.name, Level.SUCCESS)
             self.arrivals.append(Arrival(self._moment(), event, level, self.world.current))
-            if level in GOOD:
-                apply(self.objects, event)
 
     def _note_answers(self, events: Sequence[Event], statuses: Sequence[Status]) -> None:
         """Note the answers that reach the sender."""
@@ -203,25 +200,3 @@ def events_of(document: OutgoingDocument) -> list[Event]:
         for element in inputs
         if "event-id" in element.attrib
     ]
-
-
-def apply(objects: dict[str, dict[str, str]], event: Event) -> None:
-    """Change what a receiver has by an event."""
-    if event.operation == "delete":
-        objects.pop(event.object, None)
-        return
-    element = ElementTree.fromstring(event.text)
-    attributes = objects.setdefault(event.object, {})
-    if event.operation == "add":
-        attributes.clear()
-    for attribute in element:
-        name = attribute.attrib.get("attr-name")
-        if name is None:
-            continue
-        if attribute.tag == "modify-attr":
-            attributes.pop(name, None)
-        values = [value.text or "" for value in attribute.iter("value")]
-        added = attribute if attribute.tag == "add-attr" else attribute.find("add-value")
-        values = [] if added is None else [value.text or "" for value in added.iter("value")]
-        if values:
-            attributes[name] = values[-1]

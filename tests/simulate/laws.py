@@ -43,7 +43,7 @@ def _is_excused(breach: Breach, rows: list[Row], row: Row) -> bool:
         case Law.ANSWERED:
             has_vanished = row.values["event_type"] > 4 and "answered retry" in breach.words
             return is_redriven or has_vanished or any(of_object.letter == DELETED for of_object in rows)
-        case Law.ONE_CONTENT:
+        case Law.ONE_CONTENT | Law.EXPLAINED:
             return is_redriven
         case Law.IN_ORDER:
             return is_redriven or ADMINISTRATOR in users

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator
+from itertools import chain, islice
 from typing import Any, NamedTuple
 
 from tests.simulate.people import OWN_USER
@@ -213,11 +214,23 @@ def _events_in(
     """
     rows_of = dict(runs_rows)
     for _, facts in json.loads(content):
-        for run, rows, _, *further in facts:
+        for run, rows, _, *further in chain.from_iterable(map(_plain_facts, facts)):
             part, has_more = further[:2] if further else (1, False)
             numbers = tuple(rows) or rows_of[run]
             rows_of[run] = numbers
             yield (run if part == 1 else f"{run}.{part}"), run, numbers, not has_more, "".join(further[3:4])
+
+
+def _plain_facts(fact: Any) -> Iterator[Any]:
+    """Yield a fact, or those of many events whose rows are in one."""
+    if not isinstance(fact, dict):
+        yield fact
+        return
+    pairs = zip(fact.get("ranges", ())[::2], fact.get("ranges", ())[1::2], strict=True)
+    rows = iter(fact.get("rows") or [n for first, size in pairs for n in range(first, first + size)])
+    for size in fact["sizes"]:
+        numbers = tuple(islice(rows, size))
+        yield _event_name(numbers), numbers, fact["max_changes"]
 
 
 def _event_name(rows: tuple[int, ...]) -> str:

@@ -19,6 +19,8 @@ from eventlog.publisher import daemon, session
 from eventlog.publisher.config import Config
 from eventlog.publisher.fold import PickUpFolder
 from eventlog.publisher.low_water_mark import LowWaterMark
+from eventlog.sql import columns
+from eventlog.sql.log import pending
 from eventlog.sql.log.position import IdsComeAgain
 from eventlog.sql.log.store import Store as Log
 from eventlog.sql.readable import ReadableTable
@@ -29,7 +31,7 @@ from tests.simulate.decisions import Decisions, Replayed, Seeded
 from tests.simulate.ledger import LawBroken, Ledger
 from tests.simulate.people import OWN_USER, TABLES, Operators, Triggers, Writer
 from tests.simulate.receiver import SINKS, Receiver
-from tests.simulate.server import LOG, Engine, NamedQueries, Server
+from tests.simulate.server import LOG, Engine, NamedQueries, Server, uniting
 from tests.simulate.world import Process, Stuck, World
 
 _TABLE = """
@@ -104,6 +106,7 @@ class Simulation:
             }
         )
         self._rules = Rules(driver_user=OWN_USER, max_changes=dice.choose((1000, 1)))
+        self._by_column_from = dice.choose((300, 300, 0))  # rows
         self._publishers: dict[Process, None] = {}
         self._judged, self._quiet = -1, False  # the moment that was looked at last
         self._last = False
@@ -120,6 +123,8 @@ class Simulation:
             stack.enter_context(patch.object(daemon, "opened", self._opened))
             stack.enter_context(patch.object(session, "open_sink", lambda *words: self._sink(self.receiver)))
             stack.enter_context(patch.object(session, "make_reader", lambda *words: self._make_reader()))
+            stack.enter_context(patch.object(columns, "_uniting", uniting))
+            stack.enter_context(patch.object(pending, "BY_COLUMN_FROM", self._by_column_from))
             yield
 
     @contextmanager

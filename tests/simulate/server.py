@@ -7,7 +7,7 @@ client for a while, with its locks.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -24,7 +24,7 @@ from tests.simulate.statements import Rows, Statements, UserTable, make_tables
 from tests.simulate.store import Refused, Store, Transaction
 from tests.simulate.world import Process, World
 
-LOG = Log(replace(POSTGRESQL, load_together=None))
+LOG = Log(replace(POSTGRESQL, load_together=None, packs_columns=False))
 _BEGIN = {"snapshot": True, "work": False}  # which statements begin a transaction; whether it is frozen
 REFUSAL = "the statement failed"
 _LOCK = {"lead", "resign", "lock_holders", "session_id"}
@@ -64,6 +64,9 @@ class NamedQueries(Queries):
 
     def filled(self, name: str, **holes: str) -> str:
         return holes.get("source", "").replace('"', "")
+
+    def of_table(self, table: object, make: Callable[[], str]) -> Any:
+        return Named("rows_of_keys", {"rows": make()})
 
     def calls_of(self, name: str, **holes: str) -> list[Call]:
         return [Call(self.clause(name, **holes), {})]
@@ -322,6 +325,17 @@ class Engine:
             connection.commit()
 
     def dispose(self) -> None: ...
+
+
+def uniting(connection: Connection, queries: Queries, united: Sequence[Named]) -> Callable[..., Result]:
+    """Return what runs a statement with the rows of the one query in `united`."""
+    ((_, holes),) = united
+
+    def run(clause: Named, values: Mapping[str, Any]) -> Result:
+        plain = {name.rstrip("0123456789"): value for name, value in values.items()}
+        return connection.execute(Named(clause.name, holes), plain)
+
+    return run
 
 
 def named(clause: Any) -> Named | None:

@@ -167,6 +167,12 @@ class Statements:
     def do_pick_up(self, holes: Mapping[str, str], **values: Any) -> Rows:
         return [_cells(row) for row in self._limited(holes, values)]
 
+    def do_columns_picked(self, holes: Mapping[str, str], **values: Any) -> Rows:
+        return [_by_column(row) for row in self._limited(holes, values)]
+
+    def do_columns_by_id(self, holes: object, ids: str) -> Rows:
+        return [_by_column(row) for row in self._among(ids)]
+
     def do_pending_sizes(self, holes: Mapping[str, str], **values: Any) -> Rows:
         return [(row["record_id"], _size(row)) for row in self._limited(holes, values)]
 
@@ -431,6 +437,10 @@ class Statements:
 
 def _cells(row: Values) -> tuple[Any, ...]:
     return tuple(row[name] for name in COLUMNS)
+
+
+def _by_column(row: Values) -> tuple[Any, ...]:
+    return (row["record_id"], row["event_type"], 1, *(row[name] for name in COLUMNS[5:]))
 
 
 def _size(row: Values) -> int:

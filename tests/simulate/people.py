@@ -47,7 +47,7 @@ class Triggers(NamedTuple):
 class Writer:
     """A program that changes the table."""
 
-    def __init__(self, server: Server, triggers: Triggers, objects: int, transactions: int) -> None:
+    def __init__(self, server: Server, triggers: Triggers | None, objects: int, transactions: int) -> None:
         self._server = server
         self._store = server.store
         self._dice = server.world.dice
@@ -61,7 +61,7 @@ class Writer:
         for _ in range(self._transactions):
             transaction = self._server.begin()
             try:
-                if self._dice.chance(80):
+                if self._triggers is not None and self._dice.chance(80):
                     self._log_by_hand(transaction)
                 else:
                     self._store.keep_form(transaction, USR)
@@ -98,7 +98,9 @@ class Writer:
                 self._log(transaction, key, former[0], former[0] | change(former[0]))
 
     def _log(self, transaction: Transaction, key: int, before: Values | None, after: Values | None) -> None:
-        """Log a change as triggers do."""
+        """Log a change as triggers do, where there are some."""
+        if self._triggers is None:
+            return
         for kind, column, former, value in self._triggers.rows(before, after):
             if kind in (1, 2) and former == value:
                 continue

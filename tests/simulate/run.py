@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import logging
 import pkgutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
 from functools import partial
 from typing import Any, NamedTuple
@@ -27,6 +27,7 @@ from eventlog.sql.readable import ReadableTable
 from eventlog.transfer.signals import StopRequested
 from eventlog.xds.settings import XdsSettings
 from tests.simulate import laws
+from tests.simulate.compared import comparing
 from tests.simulate.decisions import Decisions, Replayed, Seeded
 from tests.simulate.ledger import LawBroken, Ledger
 from tests.simulate.people import OWN_USER, TABLES, Operators, Triggers, Writer
@@ -49,6 +50,7 @@ _TIMED = [
     )
     if hasattr(module, "time")
 ]
+POLLS = 40.0  # seconds in which each publisher compares more than once
 PATIENCE = 60_000  # steps in peace until everything must have left
 
 
@@ -93,18 +95,25 @@ class Simulation:
         self.receiver = Receiver(world, lambda: self.server.store.moment)
         self.ledger = Ledger(self.server, self.receiver)
         self._sink = dice.choose(SINKS)
-        self._config = Config(
-            {
-                "batch_size": dice.choose((3, 1, 2)),
-                "query_limit": dice.choose((100, 1, 2, 3, 7)),
-                "retry_wait": dice.choose((1.0, 0.1, 10.0)),
-                "retry_longest": dice.choose((10.0, 60.0)),
-                "polling_interval": dice.choose((1, 2, 10)),
-                "delete_from_log": bool(dice.below(2)),
-                "reconnect": 5,
-                "wake_up": False,
+        settings: dict[str, Any] = {
+            "batch_size": dice.choose((3, 1, 2)),
+            "query_limit": dice.choose((100, 1, 2, 3, 7)),
+            "retry_wait": dice.choose((1.0, 0.1, 10.0)),
+            "retry_longest": dice.choose((10.0, 60.0)),
+            "polling_interval": dice.choose((1, 2, 10)),
+            "delete_from_log": bool(dice.below(2)),
+            "reconnect": 5,
+            "wake_up": False,
+        }
+        self._compares = dice.below(4) == 3
+        if self._compares:
+            options = dice.choose(("all", "resync"))
+            settings |= {
+                "publication_mode": "compare",
+                "startup_option": options,
+                "state_values": not dice.below(2),
             }
-        )
+        self._config = Config(settings)
         self._rules = Rules(driver_user=OWN_USER, max_changes=dice.choose((1000, 1)))
         self._by_column_from = dice.choose((300, 300, 0))  # rows
         self._publishers: dict[Process, None] = {}
@@ -125,6 +134,7 @@ class Simulation:
             stack.enter_context(patch.object(session, "make_reader", lambda *words: self._make_reader()))
             stack.enter_context(patch.object(columns, "_uniting", uniting))
             stack.enter_context(patch.object(pending, "BY_COLUMN_FROM", self._by_column_from))
+            stack.enter_context(comparing(DESCRIBED))
             yield
 
     @contextmanager
@@ -171,7 +181,9 @@ class Simulation:
         dice, world = self.dice, self.world
         self._start_publisher()
         self._start_publisher(dice.choose((0.5, 0.0)))
-        triggers = Triggers(dice.choose((1, 5, 7)), dice.choose((2, 6, 8)))
+        triggers = None
+        if not self._compares:
+            triggers = Triggers(dice.choose((1, 5, 7)), dice.choose((2, 6, 8)))
         objects = dice.choose((2, 1, 4))
         writers = [
             world.start("writer", Writer(self.server, triggers, objects, 1 + dice.below(8)).run)
@@ -211,9 +223,14 @@ class Simulation:
         self.receiver.moods.of.update(dict.fromkeys(self.receiver.moods.of, 0))
         self.world.stalls = 0
 
-    def _settle(self, work: Any) -> None:
-        """Do some work, then wait until nothing is pending."""
-        process = self.world.start("operator", work)
+    def _settle(self, work: Callable[[], None]) -> None:
+        """Do some work, then wait until nothing is pending, also after a poll where tables are compared."""
+        self._await_quiet(self.world.start("operator", work))
+        for _ in range(2 if self._compares else 0):
+            self._await_quiet(self.world.start("patience", partial(self.world.sleep, POLLS)))
+
+    def _await_quiet(self, process: Process) -> None:
+        """Wait until a process has ended and nothing is pending."""
         self._judged = -1
         self.world.run(lambda: process.ended and self._is_quiet(), PATIENCE)
 

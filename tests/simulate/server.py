@@ -190,6 +190,12 @@ class Result:
     def scalar(self) -> Any:
         return self._rows[0][0] if self._rows else None
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *fault: object) -> None:
+        """Do nothing, because nothing is open."""
+
     def __iter__(self) -> Iterator[tuple[Any, ...]]:
         return iter(self._rows)
 

@@ -25,6 +25,7 @@ _KEYS = {
     "failed": ("record_id",),
     "sent": ("record_id",),
     "notice": ("notice_id",),
+    "known": ("object_table", "key_hash"),
 }
 
 
@@ -33,6 +34,18 @@ class UserTable(NamedTuple):
 
     key: str
     columns: tuple[str, ...]
+
+
+class OnItsWay(NamedTuple):
+    """An object in the state whose event is on its way."""
+
+    first_id: int
+    last_id: int
+    object_table: str
+    key_hash: str
+    digest: str | None
+    next_digest: str | None
+    failed: int
 
 
 def make_tables(store: Store, user_tables: Mapping[str, UserTable]) -> None:
@@ -420,10 +433,191 @@ class Statements:
         rows = [row for row in self._rows("retry") if row["object_hash"] in hashes]
         return [(row["object_hash"], row["event_id"], row["record_ids"]) for row in rows]
 
-    def do_compared_before(self, holes: object) -> Rows:
-        return []  # triggers fill this log
+    # --- the state of the receiver, of a log that is filled by comparing
 
-    do_known_bases = do_compared_before
+    def do_compare_rows(self, holes: Mapping[str, str]) -> Rows:
+        name = holes["table"]
+        self._store.keep_form(self._transaction, name)
+        user_table = self._user_tables[name]
+        return [
+            (str(row[user_table.key]), *(row[column] for column in user_table.columns))
+            for row in self._rows(name)
+        ]
+
+    def do_compared_before(self, holes: object) -> Rows:
+        tables = {row["table_name"] for row in self._rows("notice") if row["kind"] == "compare"}
+        return [(table,) for table in sorted(tables)]
+
+    def do_brake_noted(self, holes: object) -> Rows:
+        notices = sorted(self._rows("notice"), key=lambda row: row["notice_id"])
+        return [(row["table_name"], row["kind"]) for row in notices if row["kind"] in ("resume", "pass")]
+
+    def _objects(self, table: str | None = None) -> list[Values]:
+        """Return what is known of objects."""
+        rows = [row for row in self._rows("known") if row["key_hash"] != "base"]
+        return [row for row in rows if table in (None, row["object_table"])]
+
+    def do_known_bases(self, holes: object) -> Rows:
+        return [
+            (row["object_table"], row["row_values"])
+            for row in self._rows("known")
+            if row["key_hash"] == "base"
+        ]
+
+    def do_known_counts(self, holes: object) -> Rows:
+        tables = sorted({row["object_table"] for row in self._rows("known")})
+        return [(table, len(self._objects(table))) for table in tables]
+
+    def do_known_of(self, holes: object, object_table: str) -> Rows:
+        names = ("object_key", "key_hash", "digest", "row_values", "failed", "next_digest", "first_id")
+        return [tuple(row[name] for name in names) for row in self._objects(object_table)]
+
+    def do_known_among(self, holes: object, object_table: str, hashes: Sequence[str]) -> Rows:
+        names = ("key_hash", "digest", "next_digest", "first_id", "last_id", "failed")
+        rows = [row for row in self._objects(object_table) if row["key_hash"] in hashes]
+        return [tuple(row[name] for name in names) for row in rows]
+
+    def do_known_page(self, holes: object, **values: Any) -> list[Any]:
+        rows = [row for row in self._objects() if (row["first_id"] or 0) > values["after"]]
+        rows.sort(key=lambda row: row["first_id"])
+        return [OnItsWay(*(row[name] for name in OnItsWay._fields)) for row in rows[: values["most"]]]
+
+    def do_known_letters(self, holes: object, after: int, upto: int) -> Rows:
+        lone = {row["record_id"] for row in self._rows("failed") if row["event_id"] is None}
+        return [
+            (event["first_id"], "R" if row["record_id"] in lone else row["status"])
+            for event in self._objects()
+            if event["first_id"] is not None and after < event["first_id"] <= upto
+            for row in self._log()
+            if event["first_id"] <= row["record_id"] <= event["last_id"]
+            and (row["table_name"], row["table_key"]) == (event["object_table"], event["object_key"])
+        ]
+
+    def _mark(self, table: str, hashes: Sequence[str], change: Callable[[Values], Values]) -> int:
+        return self._store.update(
+            self._transaction,
+            "known",
+            lambda row: row["object_table"] == table and row["key_hash"] in hashes,
+            change,
+        )
+
+    def do_known_renewed(self, holes: object, object_table: str, hashes: Sequence[str]) -> int:
+        def change(row: Values) -> Values:
+            leads = None if row["next_digest"] is None else "?"
+            digest = "??" if row["digest"] in (None, "??", "???") else "?"
+            unknown_values = {"row_values": None, "next_values": None}
+            return {"digest": digest, "next_digest": leads, "failed": 0} | unknown_values
+
+        return self._mark(object_table, hashes, change)
+
+    def do_known_failed(self, holes: object, object_table: str, hashes: Sequence[str]) -> int:
+        return self._mark(object_table, hashes, lambda row: {"failed": 1})
+
+    def do_known_partly(self, holes: object, object_table: str, hashes: Sequence[str]) -> int:
+        return self._mark(object_table, hashes, lambda row: {"digest": "?", "row_values": None, "failed": 1})
+
+    def do_known_unsure(self, holes: object, object_table: str, hashes: Sequence[str]) -> int:
+        return self._mark(object_table, hashes, lambda row: {"digest": "??", "failed": 1})
+
+    def do_known_lacking(self, holes: object, object_table: str, hashes: Sequence[str]) -> int:
+        values = {"digest": "???", "row_values": None, "next_digest": "?", "next_values": None, "failed": 1}
+        return self._mark(object_table, hashes, lambda row: values)
+
+    def do_known_resent(self, holes: object, object_table: str, hashes: Sequence[str]) -> int:
+        def change(row: Values) -> Values:
+            nothing = dict.fromkeys(("row_values", "next_digest", "next_values", "first_id", "last_id"))
+            return nothing | {"digest": "??" if row["digest"] is None else "?", "failed": 0}
+
+        return self._mark(object_table, hashes, change)
+
+    def do_known_settled(self, holes: object, object_table: str, hashes: Sequence[str]) -> int:
+        def change(row: Values) -> Values:
+            is_unsure = row["digest"] in ("??", "???") and row["next_digest"] == "?"
+            nothing = dict.fromkeys(("next_digest", "next_values", "first_id", "last_id"))
+            digest = "??" if is_unsure else row["next_digest"]
+            return nothing | {"digest": digest, "row_values": row["next_values"]}
+
+        return self._mark(object_table, hashes, change)
+
+    def do_known_gone(self, holes: object, object_table: str, hashes: Sequence[str]) -> int:
+        return self._store.delete(
+            self._transaction,
+            "known",
+            lambda row: row["object_table"] == object_table and row["key_hash"] in hashes,
+        )
+
+    def do_known_given_up(self, holes: object, first_id: int, last_id: int, **place: Any) -> int:
+        def change(row: Values) -> Values:
+            if row["failed"]:
+                return {"failed": 1}
+            is_unsure = row["digest"] in (None, "??", "???") or row["next_digest"] is None
+            return {"digest": "??" if is_unsure else "?", "row_values": None, "failed": 1}
+
+        def is_meant(row: Values) -> bool:
+            same = all(row[name] == value for name, value in place.items())
+            return (
+                same
+                and row["first_id"] is not None
+                and row["first_id"] <= last_id
+                and row["last_id"] >= first_id
+            )
+
+        return self._store.update(self._transaction, "known", is_meant, change)
+
+    def do_known_doubt(self, holes: object) -> int:
+        def change(row: Values) -> Values:
+            digest = row["digest"] if row["digest"] in (None, "??", "???") else "?"
+            leads = "?" if row["failed"] and row["next_digest"] is not None else row["next_digest"]
+            return {"digest": digest, "row_values": None, "next_digest": leads}
+
+        return self._store.update(
+            self._transaction,
+            "known",
+            lambda row: row["key_hash"] != "base" and (row["first_id"] is None or row["failed"] == 1),
+            change,
+        )
+
+    def do_known_forget_table(self, holes: object, object_table: str) -> int:
+        return self._delete("known", object_table=object_table)
+
+    def do_known_forget_all(self, holes: object, rows: str) -> int:
+        return sum(self._delete("known", **row) for row in json.loads(rows))
+
+    def do_known_next_all(self, holes: object, rows: str) -> int:
+        return sum(
+            self._mark(row["object_table"], [row["key_hash"]], lambda _, row=row: row | {"failed": 0})  # type: ignore[misc]
+            for row in json.loads(rows)
+        )
+
+    def do_known_put_all(self, holes: object, rows: str) -> int:
+        for row in json.loads(rows):
+            values = row | {"failed": 0}
+            if not self._mark(row["object_table"], [row["key_hash"]], lambda _, values=values: values):  # type: ignore[misc]
+                self._insert("known", values)
+        return len(rows)
+
+    def do_compare_newest(self, holes: object) -> Rows:
+        return [(max((row["record_id"] for row in self._rows("log")), default=None),)]
+
+    def do_compare_among(self, holes: object, ids: str) -> Rows:
+        names = ("record_id", "event_type", "table_name", "table_key")
+        return [tuple(row[name] for name in names) for row in self._among(ids)]
+
+    def do_compare_log_all(self, holes: object, rows: str) -> int:
+        for row in json.loads(rows):
+            self._store.sequence += 1
+            values = {"record_id": self._store.sequence, "status": "N", "event_time": self.now.isoformat(" ")}
+            self._insert("log", row | values)
+        return len(rows)
+
+    def do_compare_logged(self, holes: object, after: int) -> Rows:
+        ids: dict[tuple[str, str], list[int]] = {}
+        for row in self._log():
+            if row["record_id"] > after:
+                ids.setdefault((row["table_name"], row["table_key"]), []).append(row["record_id"])
+        return [(*name, numbers[0], numbers[-1]) for name, numbers in ids.items()]
+
+    # --- operators, again
 
     def do_pause(self, holes: object, who: str, reason: str) -> int:
         return self._change("state", lambda row: True, paused_at=self.now)

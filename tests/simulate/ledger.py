@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from itertools import chain, islice
 from typing import Any, NamedTuple
 
-from tests.simulate.people import OWN_USER
+from tests.simulate.people import ADMINISTRATOR, OWN_USER
 from tests.simulate.receiver import GOOD, Event, Receiver
 from tests.simulate.server import REFUSAL, Server
 from tests.simulate.store import Transaction, Values, Version
@@ -39,6 +39,11 @@ class Row(NamedTuple):
     @property
     def letter(self) -> str:
         return self.letters[-1][1]
+
+    @property
+    def is_by_hand(self) -> bool:
+        """Return whether no trigger logged it."""
+        return bool(self.values["perpetrator"] == ADMINISTRATOR)
 
     def was(self, letters: str) -> bool:
         """Return whether the row ever had one of these letters."""

@@ -21,6 +21,8 @@ def check(server: Server, receiver: Receiver, ledger: Ledger) -> None:
         arrivals = [arrival for arrival in receiver.arrivals if arrival.event.object == name]
         rows = [number for number, row in sorted(ledger.rows.items()) if row.object == name]
         _check_parts(arrivals)
+        if receiver.recorded:
+            _check_once(arrivals)
         if not any(ledger.rows[n].was("EF") or ledger.rows[n].is_by_hand for n in rows):
             _check_order(arrivals, ledger)
         audited = [_audited(number, ledger.rows[number], ledger) for number in rows]
@@ -28,7 +30,9 @@ def check(server: Server, receiver: Receiver, ledger: Ledger) -> None:
         present = None if is_own else Present(_state(server, name))
         deliveries = [_delivery(place, arrival, receiver) for place, arrival in enumerate(arrivals)]
         for breach in breaches(name, audited, deliveries, present=present):
-            if not _is_excused(breach, [ledger.rows[n] for n in rows], ledger.rows[breach.record_id]):
+            if not _is_excused(
+                breach, [ledger.rows[n] for n in rows], ledger.rows[breach.record_id or rows[0]]
+            ):
                 raise LawBroken(f"{breach.law.name}, row {breach.record_id} of {name}: {breach.words}")
 
 
@@ -78,6 +82,13 @@ def _check_parts(arrivals: list[receivers.Arrival]) -> None:
         seen_parts.add((run, part))
 
 
+def _check_once(arrivals: list[receivers.Arrival]) -> None:
+    """A sink with a record gets each event once."""
+    names = [arrival.event.name for arrival in arrivals]
+    if repeated := [name for name in names if names.count(name) > 1]:
+        raise LawBroken(f"{repeated[0]} came twice, and was on the sink's record")
+
+
 def _check_order(arrivals: list[receivers.Arrival], ledger: Ledger) -> None:
     """An event is not taken for the first time after a later one was: one that waits holds its object."""
     highest, taken = 0, set[str]()
@@ -107,7 +118,7 @@ def _delivery(place: int, arrival: receivers.Arrival, receiver: Receiver) -> Arr
     """Return an arrival as the laws take it."""
     event, level = arrival.event, arrival.level.name.lower()
     changes = field_changes(event.text.encode())
-    return Arrival(f"arrival {place}", event.name, event.operation, event.text, level, changes=changes)
+    return Arrival(place, f"arrival {place}", event.name, event.operation, event.text, level, changes=changes)
 
 
 def _state(server: Server, name: str) -> dict[str, frozenset[str]] | None:

@@ -155,12 +155,13 @@ class Operators:
         self._reader = reader
         self._dice = server.world.dice
         self.publishers: Callable[[], list[Any]] = list
+        self.signals: Callable[[], list[Any]] = list
 
     def run(self, ends: float) -> None:
         """Do one thing after another until that time."""
         work = (
             self._idle, self._kill, self._cut, self._redrive, self._rewrite, self._set_clock, self._pause,
-            self._skip,
+            self._skip, self._stop,
         )  # fmt: skip
         while self._server.world.now < ends:
             self._server.world.sleep(self._dice.choose((1.0, 0.1, 0.3, 3.0)))
@@ -187,6 +188,11 @@ class Operators:
         processes = self.publishers()
         if processes:
             self._server.world.kill(self._dice.choose(processes))
+
+    def _stop(self) -> None:
+        """Ask a publisher to end, as a signal does; its supervisor starts it again."""
+        if signals := self.signals():
+            self._dice.choose(signals).request_stop()
 
     def _cut(self) -> None:
         sessions = [session for session in self._server.sessions if session.owner is not None]

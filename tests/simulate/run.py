@@ -55,7 +55,7 @@ PATIENCE = 60_000  # steps in peace until everything must have left
 
 
 class Signals:
-    """The signals of a process to which none is sent."""
+    """The signals of a process."""
 
     stop = False
 
@@ -116,6 +116,7 @@ class Simulation:
         self._config = Config(settings)
         self._rules = Rules(driver_user=OWN_USER, max_changes=dice.choose((1000, 1)))
         self._by_column_from = dice.choose((300, 300, 0))  # rows
+        self._signals: dict[Process | None, Signals] = {}
         self._publishers: dict[Process, None] = {}
         self._judged, self._quiet = -1, False  # the moment that was looked at last
         self._last = False
@@ -157,11 +158,13 @@ class Simulation:
         """Run a publisher as its supervisor does: again after it ended."""
         while True:
             try:
-                daemon.Daemon(self._config, Signals(self.world)).run()  # type: ignore[arg-type]
+                self._signals[self.world.current] = signals = Signals(self.world)
+                daemon.Daemon(self._config, signals).run()  # type: ignore[arg-type]
             except IdsComeAgain as fault:
                 raise LawBroken(str(fault)) from fault
             except (EventlogError, StopRequested):
-                self.world.sleep(3.0)
+                self.world.sleep(2.0)
+            self.world.sleep(1.0)
 
     def _start_publisher(self, after: float = 0.0) -> None:
         process = self.world.start("publisher", self._publish, after)
@@ -191,6 +194,7 @@ class Simulation:
         ]
         operators = Operators(self.server, self._log(), self._make_reader())
         operators.publishers = lambda: list(self._publishers)
+        operators.signals = lambda: list(self._signals.values())
         busy = [*writers]
         if dice.below(4):
             busy.append(world.start("operators", partial(operators.run, dice.choose((5.0, 15.0, 40.0)))))

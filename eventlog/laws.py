@@ -89,6 +89,7 @@ class Present(NamedTuple):
     """The present row of an object; None if the table lacks it."""
 
     state: State | None
+    attributes: frozenset[str] = frozenset()  # that are read, and may have no value
 
 
 class _Run(NamedTuple):
@@ -353,7 +354,7 @@ def _differences(name: str, deliveries: Sequence[Arrival], present: Present) -> 
         attributes = set(state)  # those of a child table are known if a document has them
         if is_whole:
             attributes |= {name for name in present.state if "." not in name}
-        for attribute in sorted(attributes):
+        for attribute in sorted(attributes & (present.attributes | present.state.keys())):
             if state.get(attribute, frozenset()) != present.state.get(attribute, frozenset()):
                 words = f"attribute {attribute} is not what the table has"
                 yield Breach(Law.SAME_STATE, name, record_id, words)

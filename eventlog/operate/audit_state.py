@@ -45,7 +45,8 @@ def present_of(table: Table | None, table_key: str, text: bytes | None) -> Prese
     """
     if text is not None:
         replayed = replay([Arrival(0, "", _PRESENT, "add", None, changes=field_changes(text))])
-        return None if replayed is None else Present(replayed[0])
+        attributes = frozenset(column.name for column in table.data) if table else frozenset()
+        return None if replayed is None else Present(replayed[0], attributes)
     if table is None:
         return None
     try:

@@ -148,6 +148,8 @@ STATE = {"fname": frozenset({"John"}), "phone": frozenset({"1", "2"}), "lname": 
         ([event(1, operation="add", changes=FIELDS)], Present(STATE), "attribute lname"),
         ([event(1, changes=FIELDS)], Present({**STATE, "phone": frozenset({"1"})}), "attribute phone"),
         ([event(1, changes=FIELDS)], Present(None), "the documents leave it"),
+        ([event(1, changes=FIELDS)], Present({"fname": frozenset({"John"})}), None),  # phone is not read
+        ([event(1, changes=FIELDS)], Present({}, frozenset({"phone"})), "attribute phone"),
         ([event(1, operation="delete")], Present(STATE), "the documents delete it"),
         ([event(1, operation="delete")], Present(None), None),
         ([event(1, changes=FIELDS, level="error")], Present(None), None),

@@ -16,7 +16,7 @@ from eventlog.publisher.config import Config
 from eventlog.publisher.cycle import Publisher
 from eventlog.publisher.session import make_reader
 from eventlog.publisher.settings import PublisherSettings
-from eventlog.sinks.sink import ACCEPTED, OutgoingDocument, Reply
+from eventlog.sinks.sink import ACCEPTED, OutgoingDocument, Reply, Sink
 from eventlog.xds.answers import Level, Status
 from eventlog.xds.settings import XdsSettings
 from tests.logs import Crash, Receiver, World
@@ -55,7 +55,7 @@ class Life:
 
 
 @contextmanager
-def life(world: World, sink: Receiver, tables: str = "usr", **settings: Any) -> Iterator[Life]:
+def life(world: World, sink: Sink, tables: str = "usr", **settings: Any) -> Iterator[Life]:
     sections = settings.pop("sections", {})
     settings |= {"url": world.url, "sync_tables": tables, "polling_interval": 0}
     settings["publication_mode"] = "compare"

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +13,6 @@ from eventlog.core.formats import Object
 from eventlog.sources import capture_feed
 from eventlog.sources.kafka import Topics
 from eventlog.sources.place_settings import KafkaSettings
-from eventlog.transfer import targets
 from eventlog.transfer.convert import convert
 from eventlog.transfer.job import Job
 from eventlog.transfer.report import Report
@@ -26,21 +22,6 @@ from tests.sequence.test_states import Line, task, written
 from tests.support import CLOCK
 
 pytestmark = pytest.mark.quick
-
-
-class Interrupted(Report):
-    """A report of a run that somebody interrupts after so many records."""
-
-    def __init__(self, max_records: int) -> None:
-        super().__init__(lambda refused: None)
-        self._records_left = max_records
-
-    def accepted(self, records: Iterable[Any]) -> Iterator[Any]:
-        for record in super().accepted(records):
-            self._records_left -= 1
-            if self._records_left < 0:
-                raise KeyboardInterrupt
-            yield record
 
 
 @pytest.fixture
@@ -87,23 +68,6 @@ def test_each_change_is_written_once_over_runs(tmp_path: Path, options: dict[str
         ]
         assert not run(job(tmp_path, options, inputs))
         assert positions(options) == [line.seq for line in lines[:upto]]
-
-
-def test_a_run_that_is_interrupted_anywhere_loses_nothing_and_repeats_the_same(
-    tmp_path: Path, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(targets, "CHANGES", 2)
-    lines = [Line(n, n, f"{n:X}", "usr") for n in range(1, 8)]
-    one = job(tmp_path, options, [written(tmp_path, "a", lines, 9_000)])
-    for taken in (1, 3, 2, 0, 5):
-        with suppress(KeyboardInterrupt):
-            convert(one, Interrupted(taken), CLOCK)
-        reached = sorted(set(positions(options)))
-        assert reached == [line.seq for line in lines[: len(reached)]]
-    run(one)
-    assert sorted(set(positions(options))) == [line.seq for line in lines]
-    assert len({json.dumps(body, sort_keys=True) for body in messages(options)}) == len(lines)
-    assert not run(one)
 
 
 def test_a_live_capture_goes_on_in_a_topic_over_runs(

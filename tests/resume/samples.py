@@ -1,0 +1,59 @@
+"""How many of the points at which a run can be stopped a test takes."""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import pytest
+
+from tests.resume.stops import How, Stop
+from tests.resume.trials import Reference
+
+SEED = int(os.environ.get("EVENTLOG_PROOF_SEED", "1"))
+
+
+class Sample(NamedTuple):
+    """A number of points at which runs are stopped, or of pairs of points; without both, all points."""
+
+    name: str
+    limit: int | None = None
+    pairs: int = 0
+    hows: Sequence[How] = tuple(How)
+
+    def check(self, reference: Reference) -> None:
+        """Check the points, and report all at which a run does not go on as it has to."""
+        failures = []
+        for points in self._chosen(list(reference.stops(self.hows))):
+            try:
+                reference.check(*points)
+            except Exception as fault:
+                places = ", ".join(map(reference.describe, points))
+                failures.append(f"{places}: {type(fault).__name__}: {fault}")
+        assert not failures, "\n".join(failures)
+
+    def _chosen(self, stops: Sequence[Stop]) -> Iterator[tuple[Stop, ...]]:
+        dice = random.Random(SEED)
+        if self.pairs:
+            yield from (tuple(dice.choices(stops, k=2)) for _ in range(self.pairs))
+            return
+        count = len(stops) if self.limit is None else min(self.limit, len(stops))
+        yield from ((stop,) for stop in dice.sample(stops, count))
+
+
+def samples(quick: int, long: int, pairs: int, hows: Sequence[How] = tuple(How), slow: str = "") -> list[Any]:
+    """Return a sample for each tier: so many points, and pairs of them; every point is for a night.
+
+    `slow` is the reason if a quick test takes over three seconds.
+    """
+    marks = [pytest.mark.slow(slow)] if slow else []
+    return [
+        pytest.param(Sample("some", quick, hows=hows), id="some", marks=marks),
+        pytest.param(Sample("many", long, hows=hows), id="many", marks=pytest.mark.long),
+        pytest.param(Sample("pairs", pairs=pairs, hows=hows), id="pairs", marks=pytest.mark.long),
+        pytest.param(
+            Sample("all", hows=hows), id="all", marks=[pytest.mark.nightly, pytest.mark.timeout(7200)]
+        ),
+    ]

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -23,16 +23,6 @@ from eventlog.core.tables import Tables
 from eventlog.files.limits import Limits
 from eventlog.fold import Rules
 from eventlog.laws import Law, events_of_rows
-from eventlog.operate.audit import AuditReport, Gathered, judge
-from eventlog.operate.audit_share import AuditedObject
-from eventlog.operate.audit_state import present_rows
-from eventlog.operate.audited_log import (
-    AuditReader,
-    LogRecords,
-    read_records,
-    rows_of_files,
-    rows_of_snapshot,
-)
 from eventlog.operate.delivered import receiver_at
 from eventlog.publisher.config import Config
 from eventlog.publisher.open_log import opened
@@ -41,6 +31,11 @@ from eventlog.publisher.settings import PublisherSettings
 from eventlog.publisher.tables import SourceSettings, readable_of
 from eventlog.sinks.kafka import KafkaSinkSettings
 from eventlog.xds.settings import XdsSettings
+
+if TYPE_CHECKING:
+    from eventlog.operate.audit import AuditReport, Gathered
+    from eventlog.operate.audit_share import AuditedObject
+    from eventlog.operate.audited_log import AuditReader, LogRecords
 
 REMEDIES = {
     Law.ACCOUNTED: "look for the document; if the receiver lacks it, send the present row: eventlog resync",
@@ -106,6 +101,9 @@ def audit(
     not hold; the first place is printed for each, with a remedy. The digest is the same for the same rows,
     letters, documents and answers.
     """
+    from eventlog.operate.audit import AuditReport, Gathered, judge  # Arrow takes a while to load
+    from eventlog.operate.audited_log import AuditReader, LogRecords, rows_of_files
+
     config = read_live(flags, config_file, verbose, log_format)
     limits = config.build(Limits)
     kafka = config.build(KafkaSinkSettings)
@@ -137,6 +135,9 @@ def audit(
 
 def _gather_log(config: Config, gathered: Gathered) -> tuple[AuditReader, LogRecords, Tables]:
     """Read the rows of the configured log, and what it keeps next to them, in one snapshot."""
+    from eventlog.operate.audit_state import present_rows
+    from eventlog.operate.audited_log import AuditReader, read_records, rows_of_snapshot
+
     with opened(config) as store:
         rules = read_rules(config, store)
         driver_user = None if rules.allow_loopback else rules.driver_user

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from eventlog.laws import Arrival, AuditedRow, Breach, Law, Present, breaches
 from eventlog.operate.delivered import field_changes
 from tests.simulate import receiver as receivers
-from tests.simulate.ledger import DELETED, LawBroken, Ledger, Row, run_of
+from tests.simulate.ledger import DELETED, Ledger, Row, run_of
 from tests.simulate.people import OWN_USER, TABLES, USR
-from tests.simulate.receiver import Receiver
+from tests.simulate.receiver import LawBroken, Receiver
 from tests.simulate.server import Server
 
 

@@ -13,17 +13,13 @@ from itertools import chain, islice
 from typing import Any, NamedTuple
 
 from tests.simulate.people import ADMINISTRATOR, OWN_USER
-from tests.simulate.receiver import GOOD, Event, Receiver
+from tests.simulate.receiver import GOOD, RETRY, Event, LawBroken, Receiver
 from tests.simulate.server import REFUSAL, Server
 from tests.simulate.store import Transaction, Values, Version
 from tests.simulate.world import Process
 
 DELETED = "-"
 _PROMISED = {"N": "SWEF-", "E": "NW", "F": "NW"}  # from which letter to which
-
-
-class LawBroken(Exception):
-    """A law does not hold: which one, and where."""
 
 
 class Row(NamedTuple):
@@ -74,6 +70,8 @@ class Ledger:
         self.stale: set[str] = set()  # objects about which a former leader sent something
         self._departures: dict[str, int] = {}  # when each event left last, by its name
         self._refused: set[str] = set()  # names of events with a refused part, as is on record
+        self._held_at: dict[str, int] = {}  # when each event began to wait last, by its name
+        self._settled_at: dict[str, int] = {}  # when a batch with each event was done with
         self._checked = 0
         server.store.on_commit = self.note_commit
 
@@ -88,6 +86,18 @@ class Ledger:
                 getattr(self, f"_note_{table.name}", lambda *facts: None)(version.values, moment)
             elif table.name == "log" and version.deleter is transaction is not version.creator:
                 self._note_deleted(version, moment)
+            elif (
+                table.name == "batch" and version.next_version is None and version.creator is not transaction
+            ):
+                self._note_settled(version.values["content"], moment)
+
+    def _note_retry(self, values: Values, moment: int) -> None:
+        self._held_at[values["event_id"]] = moment
+
+    def _note_settled(self, content: str, moment: int) -> None:
+        """Note when a batch was done with."""
+        for _, run, *_ in _events_in(content, self.runs_rows):
+            self._settled_at[run] = moment
 
     def _note_deleted(self, version: Version, moment: int) -> None:
         if version.next_version is None:
@@ -116,6 +126,7 @@ class Ledger:
 
     def _note_batch(self, values: Values, moment: int) -> None:
         if values["settled_at"] is not None:
+            self._note_settled(values["content"], moment)
             return
         if values["epoch"] != self.epoch:
             raise LawBroken(f"epoch {values['epoch']} writes in epoch {self.epoch}")
@@ -196,6 +207,7 @@ class Ledger:
             if sender is not self.ruling:
                 self.stale.add(event.object)
                 continue
+            self._check_wait(event, moment)
             remembered = self.remembered.get(event.name)
             if remembered is None:
                 raise LawBroken(f"{event.name} left, and was not on record")
@@ -205,6 +217,14 @@ class Ledger:
                 raise LawBroken(f"{event.name} is about {event.object}")
             if all(self._was_finished(number, moment) for number in remembered.rows):
                 raise LawBroken(f"{event.name} left again after it was finished")
+
+    def _check_wait(self, event: Event, moment: int) -> None:
+        """An event that was answered with retry goes again only after a wait."""
+        answered, level = self._receiver.answered.get(event.name, (0, None))
+        run = run_of(event)[0]
+        is_settled = answered < self._settled_at.get(run, 0) <= moment
+        if level is RETRY and is_settled and self._held_at.get(run, 0) < answered:
+            raise LawBroken(f"{event.name} was answered retry, and goes again without a wait")
 
     def _was_finished(self, number: int, moment: int) -> bool:
         letters = [letter for since, letter in self.rows[number].letters if since <= moment]

@@ -161,7 +161,7 @@ class Operators:
         """Do one thing after another until that time."""
         work = (
             self._idle, self._kill, self._cut, self._redrive, self._rewrite, self._set_clock, self._pause,
-            self._skip, self._stop,
+            self._skip, self._stop, self._redrive,
         )  # fmt: skip
         while self._server.world.now < ends:
             self._server.world.sleep(self._dice.choose((1.0, 0.1, 0.3, 3.0)))

@@ -14,6 +14,11 @@ from eventlog.sinks.sink import ACCEPTED, OutgoingDocument, Reply, unanswered, u
 from eventlog.xds.answers import Level, Status
 from tests.simulate.world import Process, World
 
+
+class LawBroken(Exception):
+    """A law does not hold: which one, and where."""
+
+
 GOOD = (Level.SUCCESS, Level.WARNING)
 
 
@@ -33,6 +38,9 @@ class Arrival(NamedTuple):
     event: Event
     level: Level
     sender: Process | None
+
+
+RETRY = Level.RETRY
 
 
 class Moods:
@@ -62,6 +70,7 @@ class Receiver:
         events = events_of(document)
         if not events:
             return ACCEPTED  # a heartbeat
+        self.demand_apart(events)
         self.sent += [(self._moment(), event, self.world.current) for event in events]
         self.world.step()
         mood = next((name for name in self.moods.names if dice.chance(self.moods.of[name])), "well")
@@ -82,6 +91,12 @@ class Receiver:
         self.world.step()
         self._note_answers(events, statuses)
         return Reply(statuses) if statuses else ACCEPTED
+
+    def demand_apart(self, events: Sequence[Event]) -> None:
+        """Raise LawBroken if two of these events are of one object."""
+        objects = [event.object for event in events]
+        if repeated := {name for name in objects if objects.count(name) > 1}:
+            raise LawBroken(f"two events of {min(repeated)} leave together")
 
     def _statuses(self, mood: str, events: Sequence[Event]) -> tuple[Status, ...]:
         levels = {"retry": Level.RETRY, "error": Level.ERROR, "fatal": Level.FATAL}
@@ -114,6 +129,7 @@ class PlainSink:
 
     def deliver(self, documents: Sequence[OutgoingDocument]) -> Iterator[Reply]:
         """Send the documents, one after another or all before the first reply."""
+        self.receiver.demand_apart([event for document in documents for event in events_of(document)])
         if self.receiver.world.dice.chance(300):
             replies = []
             for document in documents:

@@ -29,9 +29,9 @@ from eventlog.xds.settings import XdsSettings
 from tests.simulate import laws
 from tests.simulate.compared import comparing
 from tests.simulate.decisions import Decisions, Replayed, Seeded
-from tests.simulate.ledger import LawBroken, Ledger
+from tests.simulate.ledger import Ledger
 from tests.simulate.people import OWN_USER, TABLES, Operators, Triggers, Writer
-from tests.simulate.receiver import SINKS, Receiver
+from tests.simulate.receiver import SINKS, LawBroken, Receiver
 from tests.simulate.server import LOG, Engine, NamedQueries, Server, uniting
 from tests.simulate.world import Process, Stuck, World
 

@@ -8,7 +8,10 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
+from pyarrow import parquet
 
+from eventlog.core.formats import Object
+from eventlog.files import messages
 from eventlog.transfer import targets
 from eventlog.transfer.convert import convert
 from eventlog.transfer.job import Job
@@ -22,13 +25,21 @@ from tests.support import CLOCK
 
 pytestmark = pytest.mark.quick
 
-SAMPLES = samples(quick=8, long=150, pairs=40)
+SAMPLES = samples(quick=6, long=120, pairs=40)
 
 
 class Conversion:
     """A conversion of files into a folder of parts, or into a file that grows."""
 
-    def __init__(self, folder: Path, target: str, output: str, url: str | None = None) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        target: str,
+        output: str,
+        url: str | None = None,
+        container: str | None = None,
+        **options: object,
+    ) -> None:
         self.folder = folder
         self.repeats = not output.endswith("/")
         self.job = Job(
@@ -37,7 +48,8 @@ class Conversion:
             tuple(str(folder / name) for name in self.inputs),
             f"{folder}/{output}",
             tables=TABLES,
-            options={"poll_interval": 0.0},
+            output_container=container,
+            options={"poll_interval": 0.0, **options},
             state=folder / "state",
             url=url,
         )
@@ -64,10 +76,16 @@ class Tables(Conversion):
     """A conversion of change tables."""
 
     source = "qlik-table"
-    inputs = ("usr__ct.csv", "grp__ct.csv")
+    inputs: tuple[str, ...] = ("usr__ct.csv", "grp__ct.csv")
 
     def add(self, stage: int) -> None:
         write_change_tables(self.folder, stage)
+
+
+class OneTable(Tables):
+    """A conversion of one change table, which can go into one file of rows."""
+
+    inputs = ("usr__ct.csv",)
 
 
 class Capture(Conversion):
@@ -82,30 +100,43 @@ class Capture(Conversion):
 
 
 def documents_of(path: Path) -> list[Document]:
-    """Return the documents of a file; half a line that a stop left is none."""
+    """Return the documents of a file; half a record that a stop left is none."""
     if path.suffix == ".jsonl":
         return [document for line in path.read_text().splitlines() for document in _document(line)]
-    return [Document(path.name, "", line) for line in path.read_text().splitlines()[1:]]
+    if path.suffix == ".parquet":
+        return [Document(path.name, "", str(row)) for row in parquet.read_table(path).to_pylist()]
+    if path.suffix == ".bin":
+        with path.open("rb") as file:
+            records = list(messages.read(file, path.name))
+        return [Document("", "", str(record.raw)) for record in records if isinstance(record, Object)]
+    heading, *lines = path.read_text().splitlines()
+    return [Document(path.name, "", line) for line in lines if line.count(",") == heading.count(",")]
 
 
 def _document(line: str) -> list[Document]:
     try:
-        change = json.loads(line)
+        record = json.loads(line)
     except ValueError:
         return []
-    if "message" in change:
-        headers = change["message"].get("headers") or {}
-        return [Document(str(change["message"].get("data")), str(headers.get("changeSequence")), line)]
-    return [Document(f"{change['table']} {change['key']}", change["position"], line)]
+    if "message" not in record:
+        return [Document(f"{record['table']} {record['key']}", record["position"], line)]
+    data, headers = (record["message"].get(name) or {} for name in ("data", "headers"))
+    return [Document(str(data.get("id")), str(headers.get("changeSequence")), line)]
 
 
 KINDS: dict[str, Callable[[Path], Trial]] = {
     "tables-parts": lambda folder: Tables(folder, "changes", "out/"),
     "tables-parts-of-tables": lambda folder: Tables(folder, "qlik-table", "out/"),
     "tables-parts-of-messages": lambda folder: Tables(folder, "qlik-message", "out/"),
+    "tables-parts-of-parquet": lambda folder: Tables(folder, "qlik-table", "out/", container="parquet"),
+    "tables-growing-messages": lambda folder: Tables(folder, "qlik-message", "out.jsonl"),
+    "tables-growing-framed": lambda folder: Tables(
+        folder, "qlik-message", "out.bin", container="messages", encoding="avro"
+    ),
     "tables-growing": lambda folder: Tables(folder, "changes", "out.jsonl"),
     "capture-parts": lambda folder: Capture(folder, "changes", "out/"),
     "capture-growing": lambda folder: Capture(folder, "changes", "out.jsonl"),
+    "table-growing": lambda folder: OneTable(folder, "qlik-table", "out.csv"),
 }
 
 

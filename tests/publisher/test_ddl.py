@@ -25,7 +25,8 @@ REWRITES = {
     "another type": "alter table usr alter column lname type text using lname || ''",
     "a volatile default": "alter table usr add column noise float default random()",
     "unlogged": "alter table usr set unlogged",
-    "emptied and filled": "create temp table saved as table usr; truncate usr; insert into usr table saved",
+    "emptied and filled": "create temp table saved on commit drop as table usr; truncate usr;"
+    " insert into usr table saved",
     "swapped": "create table later as table usr; drop table usr; alter table later rename to usr",
 }
 

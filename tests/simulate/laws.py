@@ -54,7 +54,7 @@ def _is_excused(breach: Breach, rows: list[Row], row: Row) -> bool:
         case Law.IN_ORDER:
             return is_redriven or any(of_object.is_by_hand for of_object in rows)
         case Law.ACCOUNTED:
-            return OWN_USER in users or row.is_by_hand
+            return is_redriven or OWN_USER in users or row.is_by_hand
         case _:
             return False
 

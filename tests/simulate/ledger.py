@@ -222,7 +222,9 @@ class Ledger:
         """An event that was answered with retry goes again only after a wait."""
         answered, level = self._receiver.answered.get(event.name, (0, None))
         run = run_of(event)[0]
-        is_settled = answered < self._settled_at.get(run, 0) <= moment
+        settled, remembered = self._settled_at.get(run, 0), self.remembered.get(event.name)
+        is_interrupted = remembered is not None and remembered.moment == settled  # the answer was lost
+        is_settled = answered < settled <= moment and not is_interrupted
         if level is RETRY and is_settled and self._held_at.get(run, 0) < answered:
             raise LawBroken(f"{event.name} was answered retry, and goes again without a wait")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import json
 import os
@@ -29,8 +30,15 @@ def naming(name: str | Path) -> Iterator[None]:
 
 
 def open_to_write(path: str | Path | int, mode: str, name: str | Path | None = None) -> io.BufferedWriter:
-    """Open a file for bytes; its errors name it, or the given name."""
-    return io.BufferedWriter(NamedFile(path, mode, name))
+    """Open a file for bytes; its errors name it, or the given name.
+
+    A new file that is added to has its name on disk, because a state may pass over what is in it.
+    """
+    is_new = mode == "a" and not isinstance(path, int) and not os.path.exists(path)
+    file: io.BufferedWriter = io.BufferedWriter(NamedFile(path, mode, name))
+    if is_new:
+        sync_names(Path(str(path)).parent)
+    return file
 
 
 def open_to_append(path: str | Path) -> io.BufferedWriter:
@@ -97,6 +105,19 @@ def sync(path: Path) -> None:
         os.fsync(opened)
     finally:
         os.close(opened)
+
+
+# a folder that we may not read, and file systems whose folders are not brought to disk by themselves
+_NOT_SYNCED: Final = (errno.EACCES, errno.EINVAL, errno.ENOTSUP)
+
+
+def sync_names(folder: Path) -> None:
+    """Bring the entries of a folder to disk, where its rights and its file system allow that."""
+    try:
+        sync(folder)
+    except OSError as fault:
+        if fault.errno not in _NOT_SYNCED:
+            raise
 
 
 def need_folder(path: Path, name: str) -> None:

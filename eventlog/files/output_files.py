@@ -18,7 +18,14 @@ from typing import IO, Any, Final, Protocol, cast
 
 from eventlog.core.errors import Misuse
 from eventlog.core.redaction import visible
-from eventlog.files.durable import NamedFile, ends_within_line, naming, need_folder, open_to_write
+from eventlog.files.durable import (
+    NamedFile,
+    ends_within_line,
+    naming,
+    need_folder,
+    open_to_write,
+    sync_names,
+)
 from eventlog.files.limits import LIMITS
 from eventlog.files.messages import LENGTH
 
@@ -151,6 +158,7 @@ class _WhenWhole:
             self._give_name()
         self._raw.close()
         self._part.replace(self._path)
+        sync_names(self._path.parent)
 
     def discard(self) -> None:
         self._part.unlink(missing_ok=True)
@@ -206,6 +214,7 @@ class GrowingFile:
                 f"{name}: nothing is added to what is packed: name it without .gz, or a folder, -o DIR/"
             )
         self._name = name
+        self._has_lasting_name = False
         self._raw = NamedFile(name, "a")
         self.stream: IO[bytes] = BufferedWriter(self._raw)
         self._flushed_size = self._size()
@@ -231,6 +240,9 @@ class GrowingFile:
         self.stream.flush()
         with naming(self._name):
             os.fsync(self._raw.fileno())
+        if not self._has_lasting_name and self._is_regular():
+            sync_names(Path(self._name).parent)
+            self._has_lasting_name = True
         self._flushed_size = self._size()
 
     def close(self) -> None:

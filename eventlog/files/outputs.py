@@ -15,7 +15,7 @@ from typing import IO, Any, Final, Protocol, Self
 from eventlog.core.errors import EventlogError, Misuse, NotExpressible
 from eventlog.core.formats import Shape, Sheet, SheetColumn, SheetRow
 from eventlog.files import csv, jsonlines, messages, parquet
-from eventlog.files.durable import need_folder, sync
+from eventlog.files.durable import need_folder, sync, sync_names
 from eventlog.files.inputs import container_of
 from eventlog.files.output_files import (
     GrowingFile,
@@ -198,7 +198,9 @@ class Parts:
         default_container = "csv" if container_name is None and shape is Shape.ROWS else container_name
         self._container = container_of("-", shape, default_container, "--output-as")
         self._extension = extension or _EXTENSIONS.get(self._container, self._container)
-        self._folder.mkdir(exist_ok=True)
+        if not self._folder.is_dir():
+            self._folder.mkdir()
+            sync_names(self._folder.parent)
         self.last: Part = last or {"number": 0, "files": {}}
         self._number = int(self.last["number"])
         self._check()
@@ -214,8 +216,7 @@ class Parts:
             yield output
         path = Path(place)
         files = sorted(path.iterdir()) if path.is_dir() else [path]
-        for folder in {path.parent, self._folder, path} if path.is_dir() else {self._folder}:
-            sync(folder)
+        sync(self._folder)  # which contains the file, or the new folder of files
         facts = {str(file.relative_to(self._folder)): _facts(file) for file in files}
         self.last = {"number": self._number, "files": facts}
 

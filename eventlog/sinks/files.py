@@ -17,7 +17,7 @@ from pathlib import Path
 
 from eventlog.core.errors import EventlogError
 from eventlog.core.settings import setting
-from eventlog.files.durable import sync, write_all
+from eventlog.files.durable import sync, sync_names, write_all
 from eventlog.sinks.sink import ACCEPTED, OutgoingDocument, Reply, SinkKind, too_large, unreachable
 
 SUFFIX = ".xml"
@@ -59,7 +59,10 @@ class FilesSink:
         self._per_batch = per_batch
         self._aside = folder / ".eventlog"
         try:
+            is_new = not folder.is_dir()
             self._aside.mkdir(parents=True, exist_ok=True)
+            if is_new:
+                sync_names(folder.parent)
             (self._aside / _LONGEST_NAME).unlink(
                 missing_ok=True
             )  # fails where the folder's own name is too long

@@ -43,17 +43,24 @@ class Sample(NamedTuple):
         yield from ((stop,) for stop in dice.sample(stops, count))
 
 
-def samples(quick: int, long: int, pairs: int, hows: Sequence[How] = tuple(How), slow: str = "") -> list[Any]:
+def samples(
+    quick: int, long: int, pairs: int, hows: Sequence[How] = tuple(How), slow: str = "", dark: int = 0
+) -> list[Any]:
     """Return a sample for each tier: so many points, and pairs of them; every point is for a night.
 
-    `slow` is the reason if a quick test takes over three seconds.
+    `slow` is the reason if a quick test takes over three seconds. `dark` is how many points lose power.
     """
     marks = [pytest.mark.slow(slow)] if slow else []
+    night = [pytest.mark.nightly, pytest.mark.timeout(7200)]
+    by_name: dict[str, tuple[Sample, Any]] = {
+        "some": (Sample("some", quick, hows=hows), marks),
+        "dark": (Sample("dark", dark, hows=(How.DARK,)), marks),
+        "many": (Sample("many", long, hows=hows), pytest.mark.long),
+        "pairs": (Sample("pairs", pairs=pairs, hows=hows), pytest.mark.long),
+        "all": (Sample("all", hows=hows), night),
+    }
     return [
-        pytest.param(Sample("some", quick, hows=hows), id="some", marks=marks),
-        pytest.param(Sample("many", long, hows=hows), id="many", marks=pytest.mark.long),
-        pytest.param(Sample("pairs", pairs=pairs, hows=hows), id="pairs", marks=pytest.mark.long),
-        pytest.param(
-            Sample("all", hows=hows), id="all", marks=[pytest.mark.nightly, pytest.mark.timeout(7200)]
-        ),
+        pytest.param(sample, id=name, marks=tier)
+        for name, (sample, tier) in by_name.items()
+        if dark or name != "dark"
     ]

@@ -12,7 +12,7 @@ import signal
 import traceback
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from enum import StrEnum
 from typing import Any, NamedTuple
 
@@ -23,6 +23,7 @@ from sqlalchemy.pool.base import _ConnectionRecord
 from eventlog.core.errors import EventlogError, Refused
 from eventlog.files.durable import NamedFile
 from eventlog.transfer.report import Report
+from tests.resume.power import Disk, unsynced
 
 
 class How(StrEnum):
@@ -32,6 +33,7 @@ class How(StrEnum):
     FAILED = "failed"  # by an error of the disk or the connection
     INTERRUPTED = "interrupted"  # by an exception that no one expects
     KILLED = "killed"  # with the process
+    DARK = "dark"  # with the machine, whose disk loses what was not brought to it
 
 
 class When(StrEnum):
@@ -74,6 +76,7 @@ class Meter:
         self.is_ended = False
         self._stop = stop
         self._is_paused = False
+        self.disk = Disk(stop.number) if stop is not None and stop.how is How.DARK else None
 
     @property
     def is_reached(self) -> bool:
@@ -123,6 +126,10 @@ class Meter:
         match stop.how:
             case How.ENDED:
                 self.is_ended = True
+            case How.DARK:
+                assert self.disk is not None
+                self.disk.fail()
+                os.kill(os.getpid(), signal.SIGKILL)
             case How.KILLED:
                 os.kill(os.getpid(), signal.SIGKILL)
             case How.INTERRUPTED:
@@ -148,7 +155,8 @@ class MeteredReport(Report):
 @contextmanager
 def metered_files(meter: Meter) -> Iterator[None]:
     """Count the steps on files inside the block."""
-    with pytest.MonkeyPatch.context() as patch:
+    disk = nullcontext() if meter.disk is None else unsynced(meter.disk)
+    with disk, pytest.MonkeyPatch.context() as patch:
         for name in ("fsync", "link", "replace", "rename", "unlink", "ftruncate"):
             patch.setattr(os, name, _counted(meter, name, getattr(os, name)))
         written, write = NamedFile.write, os.write
@@ -220,12 +228,12 @@ def stops(meter: Meter, hows: Sequence[How] = tuple(How)) -> list[Stop]:
 
 
 def stop_at(work: Callable[[Meter], None], stop: Stop, *, is_certain: bool = True) -> None:
-    """Do the work until it is stopped; in a process of its own if that is killed.
+    """Do the work until it is stopped; in a process of its own if that ends.
 
     Raise AssertionError if it ends before a stop that is certain.
     """
     meter = Meter(stop)
-    if stop.how is not How.KILLED:
+    if stop.how not in (How.KILLED, How.DARK):
         with suppress(Interrupted, OSError, EventlogError, KeyboardInterrupt):
             work(meter)
         assert meter.is_reached or not is_certain, f"{stop} was never reached"

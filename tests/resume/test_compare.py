@@ -17,7 +17,7 @@ from tests.resume.trials import Document, Reference
 
 pytestmark = pytest.mark.quick
 
-SAMPLES = samples(quick=6, long=60, pairs=20, slow="Parquet files and their reader")
+SAMPLES = samples(quick=6, long=60, pairs=20, dark=6, slow="Parquet files and their reader")
 USERS = '[tables.usr]\nkey = ["id"]\ncolumns = { id = "integer", name = "varchar(20)" }\n'
 STATES = (
     "1,a\n2,a\n3,a\n",
@@ -35,6 +35,7 @@ class Comparison:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        (folder / "out").mkdir()  # a folder of its own may lose what another keeps
         (folder / "tables.toml").write_text(USERS)
 
     def add(self, stage: int) -> None:
@@ -44,7 +45,7 @@ class Comparison:
         return metered_files(meter)
 
     def run(self, report: Report, length: RunLength) -> None:
-        state, output = str(self.folder / "kept.parquet"), str(self.folder / "out.jsonl")
+        state, output = str(self.folder / "kept.parquet"), str(self.folder / "out" / "out.jsonl")
         words = [state, str(self.folder / "usr.csv"), "--keep", state, "-o", output, "--rows-of", "usr"]
         while True:
             self._take()
@@ -55,7 +56,7 @@ class Comparison:
 
     def _take(self) -> None:
         """Add the output to what was taken, if it is there; it is gone then."""
-        output = self.folder / "out.jsonl"
+        output = self.folder / "out" / "out.jsonl"
         if output.exists():
             taken, lines = self.folder / "taken", output.read_text()
             with taken.open("a") as file:

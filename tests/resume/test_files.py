@@ -25,7 +25,7 @@ from tests.support import CLOCK
 
 pytestmark = pytest.mark.quick
 
-SAMPLES = samples(quick=6, long=120, pairs=40)
+SAMPLES = samples(quick=6, long=120, pairs=40, dark=6)
 
 
 class Conversion:
@@ -41,6 +41,7 @@ class Conversion:
         **options: object,
     ) -> None:
         self.folder = folder
+        (folder / "kept").mkdir()  # a folder of its own may keep what another loses
         self.repeats = not output.endswith("/")
         self.job = Job(
             self.source,
@@ -50,7 +51,7 @@ class Conversion:
             tables=TABLES,
             output_container=container,
             options={"poll_interval": 0.0, **options},
-            state=folder / "state",
+            state=folder / "kept" / "state",
             url=url,
         )
 

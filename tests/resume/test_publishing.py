@@ -26,7 +26,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
 ]
 
-SAMPLES = samples(quick=1, long=40, pairs=10, slow="publishers on a database")
+SAMPLES = samples(quick=1, long=40, pairs=10, dark=2, slow="publishers on a database")
 PATIENCE = 20  # cycles until everything that is there is out
 
 

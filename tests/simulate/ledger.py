@@ -69,7 +69,7 @@ class Ledger:
         self.highest = 0  # record_id that went out, on the log's own record
         self.stale: set[str] = set()  # objects about which a former leader sent something
         self._departures: dict[str, int] = {}  # when each event left last, by its name
-        self._refused: set[str] = set()  # names of events with a refused part, as is on record
+        self._refused: dict[str, dict[str, int]] = {}  # refused parts of events; when that was on record
         self._held_at: dict[str, int] = {}  # when each event began to wait last, by its name
         self._settled_at: dict[str, int] = {}  # when a batch with each event was done with
         self._checked = 0
@@ -96,8 +96,13 @@ class Ledger:
 
     def _note_settled(self, content: str, moment: int) -> None:
         """Note when a batch was done with."""
-        for _, run, *_ in _events_in(content, self.runs_rows):
+        for name, run, *_ in _events_in(content, self.runs_rows):
             self._settled_at[run] = moment
+            _, level = self._receiver.answered.get(name, (0, None))
+            parts = self._refused.setdefault(run, {})
+            parts.pop(name, None)
+            if level is not None and level.name in ("ERROR", "FATAL"):
+                parts[name] = moment
 
     def _note_deleted(self, version: Version, moment: int) -> None:
         if version.next_version is None:
@@ -121,7 +126,8 @@ class Ledger:
         if letter == "W" and process is not None and process.name.startswith("operator"):
             self.skipped.add(number)
         elif letter == "N":  # redriven: what was answered before does not count any more
-            self._refused.difference_update(self.runs_of.get(number, ()))
+            for run in self.runs_of.get(number, ()):
+                self._refused.pop(run, None)
         row.letters.append((moment, letter))
 
     def _note_batch(self, values: Values, moment: int) -> None:
@@ -130,8 +136,7 @@ class Ledger:
             return
         if values["epoch"] != self.epoch:
             raise LawBroken(f"epoch {values['epoch']} writes in epoch {self.epoch}")
-        for name, run, rows, is_last, worst in _events_in(values["content"], self.runs_rows):
-            (self._refused.add if worst in ("ERROR", "FATAL") else self._refused.discard)(run)
+        for name, run, rows, is_last in _events_in(values["content"], self.runs_rows):
             before = self.remembered.get(name)
             if before is not None and before.rows != rows:
                 raise LawBroken(f"{name} has rows {before.rows} and {rows}")
@@ -172,7 +177,9 @@ class Ledger:
             return
         levels = [level for run in runs for level in self.levels(run)]
         latest = max(runs, key=lambda run: self._departures[run])
-        if letter in ("S", DELETED) and latest in self._refused:
+        refused = self._refused.get(latest, {}).items()
+        is_refused = any(self.remembered[name].moment != settled for name, settled in refused)
+        if letter in ("S", DELETED) and is_refused:
             raise LawBroken(f"row {number} got {letter}, and the receiver refused a part of {latest}")
         if not levels and row.values["event_type"] < 5 and row.values["event_type"] != 2:
             raise LawBroken(f"row {number} got {letter} before an answer to {', '.join(runs)}")
@@ -235,17 +242,15 @@ class Ledger:
 
 def _events_in(
     content: str, runs_rows: dict[str, tuple[int, ...]]
-) -> Iterator[tuple[str, str, tuple[int, ...], bool, str]]:
-    """Yield each event of a remembered batch: its name, that of its first part, its rows, whether it ends
-    with it, and the worst answer so far.
-    """
+) -> Iterator[tuple[str, str, tuple[int, ...], bool]]:
+    """Yield each event of a remembered batch: its name, that of its first part, its rows, whether it ends."""
     rows_of = dict(runs_rows)
     for _, facts in json.loads(content):
         for run, rows, _, *further in chain.from_iterable(map(_plain_facts, facts)):
             part, has_more = further[:2] if further else (1, False)
             numbers = tuple(rows) or rows_of[run]
             rows_of[run] = numbers
-            yield (run if part == 1 else f"{run}.{part}"), run, numbers, not has_more, "".join(further[3:4])
+            yield (run if part == 1 else f"{run}.{part}"), run, numbers, not has_more
 
 
 def _plain_facts(fact: Any) -> Iterator[Any]:

@@ -11,7 +11,7 @@ import stat
 import tempfile
 import weakref
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar
 
@@ -36,8 +36,11 @@ def open_to_write(path: str | Path | int, mode: str, name: str | Path | None = N
     """
     is_new = mode == "a" and not isinstance(path, int) and not os.path.exists(path)
     file: io.BufferedWriter = io.BufferedWriter(NamedFile(path, mode, name))
-    if is_new:
-        sync_names(Path(str(path)).parent)
+    with ExitStack() as stack:
+        stack.callback(file.close)
+        if is_new:
+            sync_names(Path(str(path)).parent)
+        stack.pop_all()
     return file
 
 

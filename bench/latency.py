@@ -232,7 +232,8 @@ def _floor(engine: Engine) -> Running:
 
 def _loop(address: str, arrived: dict[int, float], ended: threading.Event) -> None:
     with psycopg.connect(address, autocommit=True) as connection:
-        batch = 0
+        latest = "select coalesce(max(batch), 0) from eventlog_batch"  # the publisher before left some
+        ((batch,),) = connection.execute(latest).fetchall()
         while not ended.is_set():
             with connection.pipeline():
                 connection.execute("begin isolation level repeatable read")

@@ -183,14 +183,20 @@ class AnswerTally:
         self.cycle.query_back += reading.query_back
 
     def account_recorded(self, reading: FoldedPickUp, facts: Iterable[RecordedEvent]) -> None:
-        """Do the same for events that went out before: one without further parts ends as its parts were
+        """Do the same for events that went out before. One without further parts ends as its parts were
         answered.
         """
         unsent, without_event = {s.run_id for s in reading.sendings}, set(reading.rows_without_event)
+        settled_otherwise = without_event | {row for row, _ in reading.refused}
         ended = (f._replace(worst=self.worst(f.run_id)) for f in facts if f.run_id not in unsent)
-        failed = [f for f in ended if f.worst != GOOD and not without_event.isdisjoint(f.settles)]
-        self.record_delivered(failed)
-        without_event.difference_update(row for fact in failed for row in fact.settles)
+        answered = [
+            fact
+            for fact in ended
+            if (fact.worst != GOOD and not without_event.isdisjoint(fact.settles))
+            or (fact.part > 1 and settled_otherwise.isdisjoint(fact.settles))  # it has fewer parts by now
+        ]
+        self.record_delivered(answered)
+        without_event.difference_update(row for fact in answered for row in fact.settles)
         self.account(replace(reading, rows_without_event=sorted(without_event)))
 
     def account_new(self, reading: FoldedPickUp) -> None:

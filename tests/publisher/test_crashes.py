@@ -140,6 +140,23 @@ def test_after_a_crash_a_refused_part_is_not_forgotten_if_no_further_part_follow
     assert world.letters() == {1: "E"}
 
 
+def test_after_a_crash_an_event_that_has_fewer_parts_by_then_is_finished(world: World) -> None:
+    world.user(1)
+    world.write(key(1))
+
+    def answer(document: OutgoingDocument) -> Reply:
+        if document.items[0].event_id.endswith(".2"):
+            raise Crash
+        return Reply((Status(Level.WARNING),))
+
+    with pytest.raises(Crash):
+        world.cycle(Receiver(answer), max_changes=2)
+    world.change("update usr set fname = null, lname = null")
+    receiver = Receiver()
+    world.cycle(receiver, max_changes=2)
+    assert (receiver.event_ids, world.letters()) == ([], {1: "W"})
+
+
 class Ordered(Receiver):
     """A sink that sends in order and stops at the first document that was not accepted."""
 

@@ -217,6 +217,21 @@ def in_batches(
         yield batch
 
 
+def further_parts(drafts: Iterable[Draft], begun: Set[str]) -> list[Draft]:
+    """Return the documents with the further parts of these events, which come before any other event of their
+    objects.
+    """
+    unfinished, continuing = set(begun), list[Draft]()
+    for draft in drafts if unfinished else ():
+        parts = [sending for sending in draft.sendings if sending.part > 1 and sending.run_id in unfinished]
+        if parts:
+            continuing.append(draft)
+            unfinished -= {sending.run_id for sending in parts if sending.part == sending.parts}
+        if not unfinished:
+            break
+    return continuing
+
+
 def write_memory(drafts: Iterable[Draft], worst: Worst) -> str:
     """Return what is remembered of a batch; the rows of a cut change are kept with its first part alone."""
     listed = set[object]()

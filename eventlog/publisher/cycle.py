@@ -10,6 +10,7 @@ import gc
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import chain
 
 from eventlog.core.errors import EventlogError
 from eventlog.core.tables import Tables
@@ -132,8 +133,9 @@ class Publisher:
         try:
             if self._was_down:  # one event finds out, before a backlog becomes events that wait
                 self._delivery.expect_fault()
-                first = 1
-                self._send(batches.pack(reading.first(), 1), redriven=reading.redriven)
+                first_event = reading.first()
+                first = len(first_event)
+                self._send(batches.pack(first_event, 1), redriven=reading.redriven)
             if not self._stopped:
                 self._send(reading.drafts(self._batch_size, first), redriven=reading.redriven)
         except PickedUpBefore as fault:
@@ -145,10 +147,13 @@ class Publisher:
         finishes the rows without an event."""
         tally = self._tally
         unsent: Sequence[Draft] = ()
-        for planned in self._delivery.in_batches(drafts):
+        planned_batches = self._delivery.in_batches(drafts)
+        for planned in planned_batches:
             batch = batches.without(planned, tally.blocked)
             unsent = self._delivery.deliver(batch, tally, self._log.tables, redriven)
-            if self._stopped:
+            if self._stopped:  # the rest of an event that was cut stays on record
+                planned_drafts = chain.from_iterable(planned_batches)
+                unsent = [*unsent, *batches.further_parts(planned_drafts, tally.begun)]
                 break
         self._journal.advance(tally, unsent, None if unsent else redriven)
         if tally.fatal is not None:

@@ -66,10 +66,11 @@ class FoldedPickUp:
         return why
 
     def first(self) -> Sequence[OutgoingEvent]:
-        """Return the first event, if there is one."""
+        """Return the first event, if there is one, with all its parts."""
         if self.packed is None:
-            return self.sendings[:1]
-        return self.packed.sendings(0, min(1, len(self.packed)))
+            return self.sendings[: self.sendings[0].parts] if self.sendings else []
+        first = self.packed.sendings(0, min(1, len(self.packed)))
+        return self.packed.sendings(0, first[0].parts) if first else first
 
     def every(self) -> Sequence[OutgoingEvent]:
         """Return the events one by one."""

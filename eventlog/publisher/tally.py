@@ -129,6 +129,7 @@ class AnswerTally:
 
     def __init__(self, waits: Waits) -> None:
         self.blocked: set[ObjectName] = set()  # whose events of this cycle must not go any more
+        self.begun: set[str] = set()  # cut events with parts that are not answered yet
         self.cycle = Cycle()
         self.levels = self.cycle.answers  # events by operation and level
         self.rows_without_event: list[
@@ -289,8 +290,10 @@ class AnswerTally:
         further_parts = sending.part < sending.parts
         end, status = settle(answer, self.worst(sending.run_id), further_parts=further_parts)
         if end is EventEnd.UNFINISHED:
+            self.begun.add(sending.run_id)
             self.worsen(sending.run_id, status)
             return
+        self.begun.discard(sending.run_id)
         self._worst.pop(sending.run_id, None)
         if further_parts:
             self.blocked.add(sending.object)

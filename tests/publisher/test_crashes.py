@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 from sqlalchemy import text
 
+from eventlog.publisher.deliver import CycleControl
+from eventlog.publisher.tally import AnswerTally
 from eventlog.sinks.files import FilesSink
-from eventlog.sinks.sink import ACCEPTED, OutgoingDocument, Reply
+from eventlog.sinks.sink import ACCEPTED, OutgoingDocument, Reply, unreachable
 from eventlog.sql.log.work import LeadershipLost
 from eventlog.xds.answers import Level, Status
 from tests.logs import Crash, Receiver, World, crash, events_of, key
@@ -155,6 +157,35 @@ def test_after_a_crash_an_event_that_has_fewer_parts_by_then_is_finished(world: 
     receiver = Receiver()
     world.cycle(receiver, max_changes=2)
     assert (receiver.event_ids, world.letters()) == ([], {1: "W"})
+
+
+class StopAfter(CycleControl):
+    """A stop that is asked for once so many documents were answered."""
+
+    def __init__(self, documents: int) -> None:
+        self._documents = documents
+
+    def stop_requested(self) -> bool:
+        return self._documents <= 0
+
+    def replied(self, tally: AnswerTally, down: str | None) -> None:
+        self._documents -= 1
+
+
+@pytest.mark.parametrize("is_down", [False, True])
+def test_a_stop_between_the_parts_of_an_event_repeats_none(world: World, is_down: bool) -> None:
+    fields = [key(1, event_type=1, column_name="fname", new_value=str(n)) for n in range(3)]
+    world.write(*fields, key(2, event_type=4))
+    replies = iter([unreachable("down")] * is_down)
+    first = Receiver(lambda document: next(replies, ACCEPTED))
+    with world.publisher(first, control=StopAfter(1 + is_down), max_changes=1) as publisher:
+        for _ in range(1 + is_down):
+            publisher.cycle()
+    assert [event_id.partition(".")[2] for event_id in first.event_ids][-1:] == [""]
+    receiver = Receiver()
+    world.cycle(receiver, max_changes=1)
+    assert [event_id.partition(".")[2] for event_id in receiver.event_ids] == ["2", "3", ""]
+    assert world.letters() == dict.fromkeys(range(1, 5), "S")
 
 
 class Ordered(Receiver):

@@ -144,7 +144,7 @@ def test_at_a_terminal_sections_wait_while_the_receivers_page_shows_what_came(fo
     (url,) = set(re.findall(r"http://127\.0\.0\.1:\d+/", terminal.output))
     with urllib.request.urlopen(url, timeout=30) as page:
         assert "idu=3" in page.read().decode()
-    for words in (PAUSE, "until you press a key"):
+    for words in (PAUSE, PAUSE, "until you press a key"):
         terminal.press(b"\n")
         terminal.read_until(words)
     terminal.press(b"q")

@@ -177,8 +177,8 @@ class Ledger:
             return
         levels = [level for run in runs for level in self.levels(run)]
         latest = max(runs, key=lambda run: self._departures[run])
-        refused = self._refused.get(latest, {}).items()
-        is_refused = any(self.remembered[name].moment < settled for name, settled in refused)
+        refused, held_at = self._refused.get(latest, {}).items(), self._held_at.get(latest, -1)
+        is_refused = any(max(self.remembered[name].moment, held_at) < settled for name, settled in refused)
         if letter in ("S", DELETED) and is_refused:
             raise LawBroken(f"row {number} got {letter}, and the receiver refused a part of {latest}")
         if not levels and row.values["event_type"] < 5 and row.values["event_type"] != 2:

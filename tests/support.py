@@ -24,12 +24,12 @@ CLOCK = "2025-03-23 10:57:19"
 HEADER = "record_id,event_type,table_name,table_key,column_name,old_value,new_value\n"
 
 
-def until(condition: Callable[[], object], patience: float = 60.0) -> None:
-    """Wait for what must come to pass."""
+def until(condition: Callable[[], object], patience: float = 60.0, pause: float = 0.01) -> None:
+    """Wait for what must come to pass; look again after each pause."""
     deadline = time.monotonic() + patience
     while not condition():
         assert time.monotonic() < deadline, "it did not come to pass"
-        time.sleep(0.01)
+        time.sleep(pause)
 
 
 def run_convert(

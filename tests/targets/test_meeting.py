@@ -57,7 +57,7 @@ def test_a_group_that_ends_in_a_deadlock_is_done_again(engine: Engine) -> None:
         for statement in (STRONG[kind(engine)], "update usr set lname = 'c' where idu = 3"):
             blocker.execute(text(statement))
         applier.start()
-        until(lambda: _count(watcher, WAITING[kind(engine)]))
+        until(lambda: _count(watcher, WAITING[kind(engine)]), pause=LOOK_AGAIN)
         blocker.execute(text("update usr set lname = 'c' where idu = 1"))
         blocker.commit()
     applier.join(60)

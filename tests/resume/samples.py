@@ -46,7 +46,7 @@ class Sample(NamedTuple):
 def samples(
     quick: int, long: int, pairs: int, hows: Sequence[How] = tuple(How), slow: str = "", dark: int = 0
 ) -> list[Any]:
-    """Return a sample for each tier: so many points, and pairs of them; every point is for a night.
+    """Return the samples: a few points for each day; many, pairs of them, and every point for a night.
 
     `slow` is the reason if a quick test takes over three seconds. `dark` is how many points lose power.
     """
@@ -55,8 +55,8 @@ def samples(
     by_name: dict[str, tuple[Sample, Any]] = {
         "some": (Sample("some", quick, hows=hows), marks),
         "dark": (Sample("dark", dark, hows=(How.DARK,)), marks),
-        "many": (Sample("many", long, hows=hows), pytest.mark.long),
-        "pairs": (Sample("pairs", pairs=pairs, hows=hows), pytest.mark.long),
+        "many": (Sample("many", long, hows=hows), night),
+        "pairs": (Sample("pairs", pairs=pairs, hows=hows), night),
         "all": (Sample("all", hows=hows), night),
     }
     return [

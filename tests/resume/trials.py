@@ -5,6 +5,7 @@ A trial is a small world with a program that keeps a state. Its input grows in s
 
 from __future__ import annotations
 
+import gc
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
@@ -128,6 +129,7 @@ class Reference:
         trial = self._begin()
         for number, point in enumerate(points):
             stop_at(lambda meter: run_once(trial, meter), point, is_certain=number == 0)
+            gc.collect()  # a session whose run was interrupted ends, as that of a process does
         run_once(trial, Meter())
         result = _result(trial)
         if trial.repeats:

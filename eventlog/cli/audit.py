@@ -104,6 +104,8 @@ def audit(
     from eventlog.operate.audit import AuditReport, Gathered, judge  # Arrow takes a while to load
     from eventlog.operate.audited_log import AuditReader, LogRecords, rows_of_files
 
+    if of_object is not None:
+        refuse_flags(("as_json", "state"), "is for a whole log, and --object prints one object for people")
     config = read_live(flags, config_file, verbose, log_format)
     limits = config.build(Limits)
     kafka = config.build(KafkaSinkSettings)

@@ -94,6 +94,7 @@ class Share:
         is_odd[event_objects] = False
         ids = self.rows["record_id"].to_numpy()
         unusual = ~flags(pc.equal(self.rows["letter"], "S")) | np.isin(ids, recorded)
+        unusual |= ~np.isin(self.rows["event_type"].to_numpy(), _TYPES)
         unusual[1:] |= (ids[1:] == ids[:-1]) & (row_objects[1:] == row_objects[:-1])
         is_odd[row_objects[unusual]] = True
         named = pc.extract_regex(self.events["event_id"], _NAMED)

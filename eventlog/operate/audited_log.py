@@ -31,19 +31,10 @@ ROWS = pa.schema(
 )
 SILENT, LOOPBACK = 1, 2  # of a row that is quiet
 _CHUNK = 20_000  # rows of one statement
-_NUMBERS, _TEXTS = (
-    ("record_id", "event_type"),
-    (
-        "status",
-        "event_time",
-        "perpetrator",
-        "table_name",
-        "table_key",
-        "column_name",
-        "old_value",
-        "new_value",
-    ),
-)
+_NUMBERS, _VALUES = ("record_id", "event_type"), ("old_value", "new_value")
+_TEXTS = tuple(name for name in COLUMNS if name not in (*_NUMBERS, *_VALUES))
+_READ_NUMBERS = (*_NUMBERS, "says_nothing")
+_READ = (*(name for name in COLUMNS if name not in _VALUES), "says_nothing")
 _SKIPPED = re.compile(r"rows? ([0-9, ]+): (.*)", re.DOTALL)
 _PER_FIELD = [number for number, event_type in EVENT_TYPES.items() if event_type.per_field]
 
@@ -86,10 +77,11 @@ def rows_of_snapshot(snapshot: Snapshot, reader: AuditReader) -> Iterator[pa.Rec
     """Yield all rows of the log of a snapshot, in the order of their ids."""
     after = 0
     while True:
-        chunk = snapshot.audited_rows(after, _CHUNK, COLUMNS, _NUMBERS, _TEXTS)
+        chunk = snapshot.audited_rows(after, _CHUNK, _READ, _READ_NUMBERS, _TEXTS)
         if chunk.size:
             after = int(chunk.numbers["record_id"][-1])
-            yield reader.batch(chunk.numbers["record_id"], chunk.numbers["event_type"], chunk.texts)
+            ids, types, says_nothing = (chunk.numbers[name] for name in _READ_NUMBERS)
+            yield reader.batch(ids, types, says_nothing, chunk.texts)
         if chunk.size < _CHUNK:
             return
 
@@ -134,8 +126,8 @@ class AuditReader:
             self._names[name] = table if described is None else self._tables.name_of(described)
         return self._names[name]
 
-    def batch(self, ids: Any, types: Any, texts: Mapping[str, pa.Array]) -> pa.RecordBatch:
-        """Return rows by ROWS."""
+    def batch(self, ids: Any, types: Any, says_nothing: Any, texts: Mapping[str, pa.Array]) -> pa.RecordBatch:
+        """Return rows by ROWS; one of type 2 may have the same value twice."""
         kinds = np.asarray(types, np.int64)
         codes, table_names = encode_texts(texts["table_name"])
         first_keys = dict(zip(codes[::-1].tolist(), texts["table_key"].to_pylist()[::-1], strict=True))
@@ -145,14 +137,11 @@ class AuditReader:
         column_codes, columns = encode_texts(texts["column_name"])
         pairs, at = np.unique(codes * len(columns) + column_codes, return_inverse=True)
         silent_pairs = [
-            self._is_silent(table_names[pair // len(columns)], columns[pair % len(columns)], first_keys)
-            for pair in pairs.tolist()
+            self._is_silent(table_names[code], columns[column], first_keys[code])
+            for code, column in (divmod(pair, len(columns)) for pair in pairs.tolist())
         ]
         silent = np.array(silent_pairs, np.bool_)[at] & np.isin(kinds, _PER_FIELD)
-        before, after = texts["old_value"], texts["new_value"]
-        silent |= (kinds == 2) & (
-            flags(pc.equal(before, after)) | flags(pc.and_(before.is_null(), after.is_null()))
-        )
+        silent |= (kinds == 2) & np.asarray(says_nothing, np.bool_)
         quiet = silent.astype(np.int64) * SILENT
         if self._driver_user is not None:
             quiet += flags(pc.equal(texts["perpetrator"], self._driver_user)).astype(np.int64) * LOOPBACK
@@ -169,7 +158,7 @@ class AuditReader:
         ]
         return pa.record_batch(columns_of_batch, schema=ROWS)
 
-    def _is_silent(self, table_name: str | None, column: str | None, first_keys: Mapping[int, str]) -> bool:
+    def _is_silent(self, table_name: str | None, column: str | None, table_key: str | None) -> bool:
         """Return whether no value of a column leaves: it is of the key, or is withheld."""
         if column is None:
             return False
@@ -178,7 +167,7 @@ class AuditReader:
             described = table.column(column)
             return table.closed if described is None else described.name in table.key or not described.leaves
         try:
-            return any(column in dict(tablekey.read(key)) for key in first_keys.values() if key)
+            return column in dict(tablekey.read(table_key or ""))
         except EventlogError:
             return False
 
@@ -202,7 +191,7 @@ class AuditReader:
             column: pa.array([getattr(entry, column) for entry in entries], pa.string()) for column in _TEXTS
         }
         ids, types = [entry.record_id for entry in entries], [entry.event_type for entry in entries]
-        return self.batch(ids, types, texts)
+        return self.batch(ids, types, [entry.old_value == entry.new_value for entry in entries], texts)
 
     def of_columns(
         self,
@@ -215,21 +204,21 @@ class AuditReader:
     ) -> pa.RecordBatch:
         """Return rows of a file that come by column; if their numbers are none, one by one."""
         arrays = {
-            column: None if at is None else columns[names[at]]
-            for column, at in zip(COLUMNS, places, strict=True)
+            column: columns[names[at]] for column, at in zip(COLUMNS, places, strict=True) if at is not None
         }
         try:
-            numbers = [arrays[column].cast(pa.int64()) for column in _NUMBERS]  # type: ignore[union-attr]
-            if any(number.null_count for number in numbers):
+            ids, types = (arrays[column].cast(pa.int64()) for column in _NUMBERS)
+            if ids.null_count or types.null_count:
                 raise pa.ArrowInvalid("null")
-            size = len(numbers[0])
+            missing = {"status": pa.array(["N"] * len(ids), pa.string())}
             texts = {
-                column: pa.nulls(size, pa.string()) if cells is None else cells.cast(pa.string())
-                for column, cells in arrays.items()
-                if column in _TEXTS
+                column: arrays[column].cast(pa.string())
+                if column in arrays
+                else missing.get(column, pa.nulls(len(ids), pa.string()))
+                for column in _TEXTS
             }
-        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+            before, after = (arrays[column].cast(pa.string()) for column in _VALUES)
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):  # row by row each is reported at its place
             return self.of_rows(rows(), places, name, faults)
-        if arrays["status"] is None:
-            texts["status"] = pa.array(["N"] * size, pa.string())
-        return self.batch(numbers[0], numbers[1], texts)
+        is_same = flags(pc.equal(before, after)) | flags(pc.and_(before.is_null(), after.is_null()))
+        return self.batch(ids, types, is_same, texts)

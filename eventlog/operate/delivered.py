@@ -32,6 +32,7 @@ OPERATIONS = ("add", "modify", "delete")
 _CHUNK = 1 << 20
 _NUMBERS = re.compile(r"([0-9]+)")
 _TOPIC = "kafka:"
+_ODD = re.compile(rb"&|<[!?]")  # a parser gives such a text back in another spelling
 _SQLITE = b"SQLite format 3\0"
 
 
@@ -127,11 +128,14 @@ class ReceiverFile:
                 yield from _events([body], plain, statuses, self._max_event) if events is None else events
 
     def _single_value(self, query: str) -> str:
-        with closing(self._connect()) as file:
-            return str(file.execute(query).fetchone()[0])
+        try:
+            with closing(self._connect()) as file:
+                return str(file.execute(query).fetchone()[0])
+        except sqlite3.Error as fault:
+            raise Misuse(f"{self._path}: no file of `eventlog receive`: {fault}") from fault
 
     def _connect(self) -> sqlite3.Connection:
-        return sqlite3.connect(f"file:{self._path}?mode=ro", uri=True)
+        return sqlite3.connect(f"{self._path.absolute().as_uri()}?mode=ro", uri=True)
 
 
 class DeliveredTopic:
@@ -220,7 +224,7 @@ def _compact_events(document: bytes, plain: DeliveredEvent) -> list[DeliveredEve
     """
     text = document.strip(b"\n")
     closing = text.count(b"</")
-    if not (text.startswith(_HEAD) and text.endswith(_TAIL)) or b"<!" in text or b"<?" in text:
+    if not (text.startswith(_HEAD) and text.endswith(_TAIL)) or _ODD.search(text):
         return None
     if text.count(b"<") - text.count(b"/>") != 2 * closing:
         return None

@@ -6,6 +6,7 @@ import csv
 import json
 import re
 import shutil
+import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -210,6 +211,49 @@ def test_the_topic_of_the_kafka_sink_is_audited(tmp_path: Path) -> None:
         done = shell.run(*audit, "--driver-user", "eventlog", "--json")
         assert (done.code, json.loads(done.stdout)["events"]) == (0, 2), done
         assert shell.run(*audit[:4]).code == 2
+
+
+def test_an_event_reads_alike_with_and_without_statuses(tmp_path: Path) -> None:
+    header = ROWS.partition("\n")[0]
+    (tmp_path / "log.csv").write_text(header + '\n1,S,2,2025-03-23,hr,usr,idu=1,fname,a,"b\nc"\n')
+    archive = Archive(tmp_path / "received #1?")
+    with closing(Shell(tmp_path)) as shell:
+        words = ("--unknown-tables", "string", "--status", "S")
+        body = shell.run("convert", "--to", "xds", "log.csv", *words).stdout.encode()
+        retry = b'<nds><output><status level="retry" event-id="eventlog:1"/></output></nds>'
+        for reply in (retry, b""):
+            archive.keep("2025-03-23 11:00:00", body, read_incoming(body), "success", reply)
+        archive.close()
+        assert b"b&#10;c" in body
+        done = shell.run("audit", "log.csv", "--delivered", "received #1?", "--json")
+        assert (done.code, json.loads(done.stdout)["events"]) == (0, 2), done
+
+
+def test_a_database_that_is_no_receiver_is_refused(tmp_path: Path) -> None:
+    with closing(sqlite3.connect(tmp_path / "other.sqlite")) as file:
+        file.execute("create table something (n integer)")
+    (tmp_path / "log.csv").write_text(ROWS)
+    with closing(Shell(tmp_path)) as shell:
+        done = shell.run("audit", "log.csv", "--delivered", "other.sqlite")
+    assert (done.code, "no file of `eventlog receive`" in done.stderr) == (2, True), done
+
+
+def test_odd_types_and_keys_of_other_tables_excuse_nothing(tmp_path: Path) -> None:
+    rows = ROWS.splitlines()[0] + "\n1,S,2,2025-03-23,hr,usr,idu=1,id,a,b\n2,S,4,2025-03-23,hr,dept,id=1,,,\n"
+    (tmp_path / "log.csv").write_text(rows)
+    (tmp_path / "none").mkdir()
+    with closing(Shell(tmp_path)) as shell:
+        done = shell.run("audit", "log.csv", "--delivered", "none", "--json")
+    accounted = json.loads(done.stdout)["laws"][0]
+    assert (accounted["breaches"], accounted["first"]["record_id"]) == (2, 1)
+
+
+def test_a_row_of_a_type_that_is_none_is_read(audited_log: AuditedLog) -> None:
+    event = '<delete event-id="eventlog:9"><association>idu=9,table=usr</association></delete>'
+    (audited_log.documents / "9-9.xml").write_text(f"<nds><input>{event}</input></nds>")
+    columns = "status, event_type, table_name, table_key"
+    audited_log.change(f"insert into eventlog ({columns}) values ('S', 9, 'usr', 'idu=9')")
+    assert audited_log.broken() == [("explained", 9)]
 
 
 def test_a_document_that_is_cut_is_reported(tmp_path: Path) -> None:

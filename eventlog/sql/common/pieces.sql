@@ -85,3 +85,7 @@ in (select id from {wanted_ids})
 -- oldest_writer --
 -- The number of the oldest transaction that may write in this snapshot; there is none here.
 null
+
+-- same_values --
+-- Rows whose two values are the same.
+{old_value} = {new_value}

@@ -152,7 +152,7 @@ order by notice_id desc
 {first_rows}
 
 -- audited_rows --
--- The rows of the log after a record_id; values only where it matters whether they are equal.
+-- The rows of the log after a record_id; of type 2 whether both values are the same, and no values.
 select
   {id} as record_id,
   {letter} as status,
@@ -162,8 +162,8 @@ select
   {table_name} as table_name,
   {table_key} as table_key,
   {column_name} as column_name,
-  case when {event_type} = 2 then {old_value} end as old_value,
-  case when {event_type} = 2 then {new_value} end as new_value
+  case when {event_type} = 2 and ({same_values} or ({old_value} is null and {new_value} is null))
+    then 1 else 0 end as says_nothing
 from {log} r
 where {record_id} > :after and {usable}
 order by {record_id}

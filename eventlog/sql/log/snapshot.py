@@ -227,7 +227,8 @@ class Snapshot(Pending):
         from eventlog.sql.columns import read_columns
 
         names, numbers, texts = layout
-        clause, values = self._queries.call("audited_rows", after=after, most=limit)
+        holes = {"same_values": self._queries.piece("same_values")}
+        clause, values = self._queries.call("audited_rows", holes, after=after, most=limit)
         return read_columns(
             self._connection, self._queries, clause, values, names, numbers=numbers, texts=texts
         )

@@ -15,3 +15,7 @@ limit :most offset :skip
 -- wanted_ids --
 -- A list of ids as a table.
 json_table(:ids, '$[*]' columns (id bigint path '$')) as wanted
+
+-- same_values --
+-- Rows whose two values are the same, whatever their collation.
+cast({old_value} as binary) = cast({new_value} as binary)

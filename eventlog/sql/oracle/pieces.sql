@@ -35,3 +35,7 @@ offset :skip rows fetch next :most rows only
 -- wanted_ids --
 -- A list of ids as a table.
 json_table(:ids, '$[*]' columns (id number path '$')) wanted
+
+-- same_values --
+-- Rows whose two values are the same; CLOBs have no other comparison.
+dbms_lob.compare({old_value}, {new_value}) = 0

@@ -19,6 +19,7 @@ _EVENT_ID = re.compile(  # of several rows, with a digest of them, or of one; a 
     r"(?P<run>.*:(?P<first>\d{1,19})-(?P<last>\d{1,19}):[0-9a-f]{8}|.*:(?P<only>\d{1,19}))(?:\.\d{1,9})?"
 )
 _LEVEL_OF_LETTER = {"S": "success", "W": "warning", "E": "error", "F": "fatal"}
+_ANSWERED = frozenset(_LEVEL_OF_LETTER.values())
 _WORST_FIRST = ("fatal", "error", "retry", "", "warning", "success")
 _TAKEN = ("success", "warning")
 _BOTH, _MODIFY = ("add", "modify"), ("modify",)
@@ -125,7 +126,7 @@ def breaches(
             yield from _contents(name, run, run_rows)
             continue
         is_new = run.last not in row_by_id and all(delivery.is_late for delivery in run.deliveries)
-        if not is_new and not (is_purged and {run.first, run.last} - row_by_id.keys()):
+        if not is_new and not is_purged:
             yield _unexplained(name, run, row_by_id)
     yield from _order(name, runs.values(), row_by_id)
     lives = _lives(rows, present)
@@ -274,8 +275,11 @@ def _wrong_letters(name: str, life: _Life, run_by_row: Mapping[int, _Run]) -> It
         if run is None or row.reason is not None or row.letter not in ("N", *_LEVEL_OF_LETTER):
             continue
         last_by_id = {delivery.event_id: delivery for delivery in run.deliveries}
+        is_open = any(delivery.level not in _ANSWERED for delivery in last_by_id.values())
+        last_by_id |= {  # a repeat without an answer takes nothing back
+            delivery.event_id: delivery for delivery in run.deliveries if delivery.level in _ANSWERED
+        }
         worst = min(last_by_id.values(), key=lambda delivery: _WORST_FIRST.index(delivery.level))
-        is_open = worst.level not in _LEVEL_OF_LETTER.values()
         if row.letter == "N":
             fits = row.is_remembered or is_open or any(late.is_late for late in run.deliveries)
         elif worst.level not in _TAKEN and row.letter == "S":  # its object was gone when it was to go again

@@ -161,7 +161,7 @@ def _as_json(report: AuditReport) -> dict[str, Any]:
     for law in Law:
         first = report.first_breaches.get(law)
         facts: dict[str, Any] = {"law": law.name.lower(), "promise": str(law), "breaches": 0}
-        facts["judged"] = law is not Law.SAME_STATE or report.has_state
+        facts["judged"] = law is not Law.SAME_STATE or not report.state_open
         if first is not None:
             facts |= {"breaches": report.breach_counts[law], "remedy": REMEDIES[law]}
             facts["first"] = {"object": first.object, "record_id": first.record_id, "reason": first.words}
@@ -189,8 +189,8 @@ def _print_report(report: AuditReport) -> None:
         show(words)
     for law in Law:
         first = report.first_breaches.get(law)
-        if law is Law.SAME_STATE and not report.has_state:
-            show(f"open      {law}: --state compares them")
+        if law is Law.SAME_STATE and report.state_open:
+            show(f"open      {law}: {report.state_open}")
             continue
         if first is None:
             show(Shade("holds   ", "green"), f"  {law}")

@@ -43,7 +43,7 @@ class AuditReport:
     events: int = 0
     objects: int = 0
     late: int = 0  # events that may have come after the log was read
-    has_state: bool = False  # states are compared
+    state_open: str = ""  # why present states are not compared
     is_purged: bool = False
     is_whole: bool = True  # the receiver still has all its documents
     breach_counts: Counter[Law] = field(default_factory=Counter)
@@ -142,7 +142,12 @@ def _keep(batches: KeyedBatches, columns: list[list[Any]]) -> None:
 def judge(gathered: Gathered, records: LogRecords, report: AuditReport, tables: Iterable[Table] = ()) -> None:
     """Check the laws for every object; the law of states for objects of these tables."""
     table_by_name = {name: table for table in tables for name in (str(table), table.log_name)}
-    report.is_purged, report.has_state = records.is_purged, gathered.has_state
+    report.is_purged = records.is_purged
+    if not gathered.has_state:
+        report.state_open = "--state compares them"
+    elif records.holes_are_purged:
+        report.state_open = "rows that failed or were skipped are purged, so their objects are not known"
+    is_state_known = not report.state_open
     digest = hashlib.sha256()
     recorded = np.fromiter({*(records.reasons or ()), *records.remembered}, np.int64)
     for share in gathered.shares():
@@ -151,12 +156,12 @@ def judge(gathered: Gathered, records: LogRecords, report: AuditReport, tables: 
         report.late += pc.sum(share.events["is_late"]).as_py() or 0
         for letter in pc.value_counts(share.rows["letter"]).to_pylist():
             report.letters[letter["values"] or ""] += letter["counts"]
-        odd = range(share.size) if gathered.has_state else share.odd_objects(recorded)
+        odd = range(share.size) if is_state_known else share.odd_objects(recorded)
         for audited in share.objects(odd):
             rows = [_with_record(row, records) for row in audited.rows]
             is_purged = records.is_purged or not report.is_whole
             deliveries, present = audited.deliveries, None
-            if gathered.has_state:
+            if is_state_known:
                 present = present_of(table_by_name.get(audited.table), audited.table_key, audited.present)
                 deliveries = [
                     delivery._replace(changes=field_changes(text or b""))

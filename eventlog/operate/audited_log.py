@@ -36,6 +36,7 @@ _TEXTS = tuple(name for name in COLUMNS if name not in (*_NUMBERS, *_VALUES))
 _READ_NUMBERS = (*_NUMBERS, "says_nothing")
 _READ = (*(name for name in COLUMNS if name not in _VALUES), "says_nothing")
 _SKIPPED = re.compile(r"rows? ([0-9, ]+): (.*)", re.DOTALL)
+_PURGED_LETTERS = re.compile(r"(?!0 rows).*rows? of ([NSWEF, ]+) from before .*", re.DOTALL)
 _PER_FIELD = [number for number, event_type in EVENT_TYPES.items() if event_type.per_field]
 
 
@@ -46,6 +47,7 @@ class LogRecords:
     reasons: Mapping[int, str] | None = None  # why rows failed or were skipped; None if it is not known
     remembered: frozenset[int] = frozenset()  # rows of events on their way, or waiting
     is_purged: bool = False
+    holes_are_purged: bool = False  # rows that failed or were skipped were among them
     faults: list[str] = field(default_factory=list)  # rows that are none
 
     def reason(self, record_id: int, letter: str) -> str | None:
@@ -58,9 +60,11 @@ class LogRecords:
 def read_records(snapshot: Snapshot) -> LogRecords:
     """Return what the log of a snapshot keeps next to its rows."""
     reasons = {int(row): str(reason) for row, reason in snapshot.audited("audited_reasons")}
-    is_purged = False
+    is_purged, holes_are_purged = False, False
     for kind, words in snapshot.audited("audited_notices"):
         is_purged |= kind == "purge"
+        if kind == "purge" and (purged := _PURGED_LETTERS.fullmatch(words or "")):
+            holes_are_purged |= purged[1] != "S"
         if kind == "skip" and (skipped := _SKIPPED.fullmatch(words or "")):
             reasons.update((int(row), f"skipped: {skipped[2]}") for row in skipped[1].split(","))
     remembered: set[int] = set()
@@ -70,7 +74,7 @@ def read_records(snapshot: Snapshot) -> LogRecords:
         )
     for (record_ids,) in snapshot.audited("audited_retries"):
         remembered.update(map(int, re.findall(r"\d+", str(record_ids))))
-    return LogRecords(reasons, frozenset(remembered), is_purged)
+    return LogRecords(reasons, frozenset(remembered), is_purged, holes_are_purged)
 
 
 def rows_of_snapshot(snapshot: Snapshot, reader: AuditReader) -> Iterator[pa.RecordBatch]:

@@ -226,7 +226,8 @@ class Chaos:
 
     def _purge(self) -> None:
         self._note_skipped()
-        self._commands.run("purge", "--older-than", "1s", "--letters", "S,W")
+        letters = self._operators.choice(("S", "S,W"))
+        self._commands.run("purge", "--older-than", "1s", "--letters", letters)
 
     def _look(self) -> None:
         for command in (("status",), ("errors",), ("check",)):

@@ -48,6 +48,7 @@ RIGHT = {
     "a document may come before its row is finished": ([row(1, 6, "N", is_remembered=True)], [event(1)]),
     "a retry is sent again": ([row(1, 6)], [event(1, level="retry"), event(1)]),
     "a document without an answer is sent again": ([row(1, 2)], [event(1, level=""), event(1)]),
+    "a repeat without an answer takes nothing back": ([row(1, 2)], [event(1), event(1, level="")]),
     "a repeat of the same content": ([row(1, 2)], [event(1), event(1)]),
     "what is read back may have changed since": ([row(1, 6)], [event(1), event(1, content=b"newer")]),
     "parts of an event have the worst answer": (
@@ -127,6 +128,7 @@ def test_the_first_breach_is_named_at_its_row(case: str) -> None:
 def test_rows_may_be_missing_where_some_were_purged() -> None:
     assert judge(ROWS[2:], EVENTS, is_purged=True) == []
     assert judge(ROWS, EVENTS[2:], is_purged=True) == []
+    assert judge([row(1, 2), row(3, 2)], [event(1, 2, 3)], is_purged=True) == []
 
 
 def test_what_came_after_the_log_was_read_is_no_breach() -> None:

@@ -63,7 +63,9 @@ class AuditedLog:
                 connection.execute(text(statement))
 
     def publish(self) -> None:
-        words = ("run", "--once", "--allow-loopback", "--sink", "files", "--files-folder", "documents")
+        self.run("run", "--once", "--allow-loopback", "--sink", "files", "--files-folder", "documents")
+
+    def run(self, *words: str) -> None:
         done = self._shell.run(*words, "--url", self._url)
         assert done.code == 0, done.stderr
 
@@ -142,6 +144,17 @@ def test_documents_and_tables_have_one_state(audited_log: AuditedLog) -> None:
     assert audited_log.broken("--state", "--sync-tables", "usr") == [("same_state", 8)]
     audited_log.change("delete from eventlog")
     assert audited_log.broken() == [("explained", 1)]
+
+
+def test_states_stay_open_once_skipped_rows_are_purged(audited_log: AuditedLog) -> None:
+    audited_log.change("update usr set fname = 'Joe' where idu = 1")
+    audited_log.run("skip", "9", "--reason", "a joke")
+    assert audited_log.audit("--state", "--json")["laws"][-1]["judged"]
+    audited_log.run("purge", "--older-than", "0s", "--letters", "S",)
+    assert audited_log.audit("--state", "--json")["laws"][-1]["judged"]
+    audited_log.run("purge", "--older-than", "0s", "--letters", "W",)
+    assert not audited_log.audit("--state", "--json")["laws"][-1]["judged"]
+    assert "rows that failed or were skipped are purged" in audited_log.audit("--state")
 
 
 ROWS = """\

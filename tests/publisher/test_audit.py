@@ -150,9 +150,21 @@ def test_states_stay_open_once_skipped_rows_are_purged(audited_log: AuditedLog) 
     audited_log.change("update usr set fname = 'Joe' where idu = 1")
     audited_log.run("skip", "9", "--reason", "a joke")
     assert audited_log.audit("--state", "--json")["laws"][-1]["judged"]
-    audited_log.run("purge", "--older-than", "0s", "--letters", "S",)
+    audited_log.run(
+        "purge",
+        "--older-than",
+        "0s",
+        "--letters",
+        "S",
+    )
     assert audited_log.audit("--state", "--json")["laws"][-1]["judged"]
-    audited_log.run("purge", "--older-than", "0s", "--letters", "W",)
+    audited_log.run(
+        "purge",
+        "--older-than",
+        "0s",
+        "--letters",
+        "W",
+    )
     assert not audited_log.audit("--state", "--json")["laws"][-1]["judged"]
     assert "rows that failed or were skipped are purged" in audited_log.audit("--state")
 

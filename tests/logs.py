@@ -29,6 +29,7 @@ from eventlog.operate.redriving import Redriven, redrive
 from eventlog.publisher.cycle import Publisher
 from eventlog.publisher.deliver import CycleControl
 from eventlog.publisher.fold import PickUpFolder
+from eventlog.publisher.monitor import Monitor
 from eventlog.publisher.settings import PublisherSettings
 from eventlog.publisher.tables import read_readable
 from eventlog.publisher.tally import Cycle
@@ -291,6 +292,11 @@ def call(world: World, *words: str, **environment: str) -> Result:
     always = {"EVENTLOG_URL": world.url, "EVENTLOG_SYNC_TABLES": "usr"}
     environment = always | {"EVENTLOG_DELETE_FROM_LOG": str(world.delete_from_log)} | environment
     return CliRunner().invoke(cli, words, env=environment)
+
+
+def metrics_text(monitor: Monitor) -> str:
+    """Return the numbers of a publisher as Prometheus reads them."""
+    return monitor.exposition()[0].decode()
 
 
 def key(number: int, **columns: Any) -> dict[str, Any]:

@@ -60,10 +60,11 @@ def run(
         try:
             daemon.run()
         finally:
-            counts = [
-                quantity(monitor.metrics.total(f"eventlog_{noun}s_total"), noun)
-                for noun in ("cycle", "document", "event")
-            ]
+            counts = (
+                quantity(monitor.cycles, "cycle"),
+                quantity(monitor.documents, "document"),
+                quantity(monitor.events, "event"),
+            )
             logger.info("ended after %s", ", ".join(counts))
 
 

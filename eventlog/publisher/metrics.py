@@ -1,121 +1,114 @@
-"""Numbers in Prometheus' text format, version 0.0.4: counters, gauges and histograms of our own few."""
+"""The numbers of one publisher process, for Prometheus."""
 
 from __future__ import annotations
 
-import threading
-from collections import Counter
-from collections.abc import Iterator, Mapping
-from typing import NamedTuple
+from collections.abc import Iterable
+from functools import partial
 
-CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    GCCollector,
+    Histogram,
+    Info,
+    Metric,
+    PlatformCollector,
+    ProcessCollector,
+)
+from prometheus_client.exposition import choose_encoder
+
+from eventlog import __version__
+
 BOUNDS = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
-Labels = tuple[tuple[str, str], ...]
+OPEN_METRICS = "application/openmetrics-text"
 
 
-class Metric(NamedTuple):
-    """The meaning of a number."""
+class LateGauge(Gauge):
+    """A gauge that is left out until its first value is known."""
 
-    name: str
-    kind: str  # counter, gauge, histogram
-    help: str
+    has_value = False
 
+    def set(self, value: float) -> None:
+        super().set(value)
+        self.has_value = True
 
-METRICS = {
-    metric.name: metric
-    for metric in (
-        Metric("eventlog_build_info", "gauge", "The version of eventlog."),
-        Metric("eventlog_pending_rows", "gauge", "Rows that are not published yet."),
-        Metric("eventlog_oldest_pending_seconds", "gauge", "Age of the oldest pending row."),
-        Metric("eventlog_held_objects", "gauge", "Objects whose event waits for a retry."),
-        Metric("eventlog_errors_kept", "gauge", "Rows with E or F whose reason is kept."),
-        Metric("eventlog_unread_tables", "gauge", "Tables that are not published: `status` has the reasons."),
-        Metric("eventlog_leader", "gauge", "Whether this publisher leads."),
-        Metric("eventlog_paused", "gauge", "Whether the publisher is asked to rest."),
-        Metric("eventlog_database_up", "gauge", "Whether the database answers."),
-        Metric("eventlog_sink_up", "gauge", "Whether the sink took what it was given last, in any cycle."),
-        Metric("eventlog_heartbeat_age_seconds", "gauge", "Time since the last heartbeat."),
-        Metric("eventlog_cycles_total", "counter", "Cycles."),
-        Metric("eventlog_rows_total", "counter", "Rows that were picked up."),
-        Metric("eventlog_documents_total", "counter", "Documents that were answered, or not."),
-        Metric("eventlog_events_total", "counter", "Events by operation and by the level of their answer."),
-        Metric("eventlog_rows_refused_total", "counter", "Rows that could not be understood."),
-        Metric("eventlog_loopback_rows_total", "counter", "Rows of the publisher's own user: not sent."),
-        Metric("eventlog_retries_total", "counter", "Events that were put off."),
-        Metric("eventlog_faults_total", "counter", "Sessions that ended by a fault."),
-        Metric("eventlog_cycle_seconds", "histogram", "Time of a cycle."),
-        Metric("eventlog_query_back_seconds", "histogram", "Time a cycle spent on reading current rows."),
-        Metric("eventlog_delivery_seconds", "histogram", "Time a cycle spent on the sink."),
-    )
-}
-
-
-_LABELLED = "eventlog_events_total"  # begins with the first event: its labels are not known before
+    def collect(self) -> Iterable[Metric]:
+        return super().collect() if self.has_value else ()
 
 
 class Metrics:
-    """The numbers of one process, safe to change and to read from several threads."""
+    """The numbers, safe to change and to read from several threads."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._values: dict[str, Counter[Labels]] = {
-            metric.name: Counter({(): 0})
-            for metric in METRICS.values()
-            if metric.kind == "counter" and metric.name != _LABELLED
-        }
-        self._sums: Counter[str] = Counter()
+        self._registry = CollectorRegistry()
+        info = partial(Info, registry=self._registry)
+        gauge = partial(Gauge, registry=self._registry)
+        late_gauge = partial(LateGauge, registry=self._registry)
+        counter = partial(Counter, registry=self._registry)
+        histogram = partial(Histogram, buckets=BOUNDS, registry=self._registry)
 
-    def set(self, name: str, value: float, **labels: str) -> None:
-        """Give a gauge its value."""
-        with self._lock:
-            self._values[METRICS[name].name] = Counter({tuple(sorted(labels.items())): value})
+        info("eventlog_build", "The version of eventlog.").info({"version": __version__})
+        self.leader = gauge("eventlog_leader", "Whether this publisher leads.")
+        self.paused = gauge("eventlog_paused", "Whether the publisher is asked to rest.")
+        self.database_up = gauge("eventlog_database_up", "Whether the database answers.")
+        self.sink_up = late_gauge(
+            "eventlog_sink_up", "Whether the sink took what it was given last, in any cycle."
+        )
+        self.unread_tables = late_gauge(
+            "eventlog_unread_tables", "Tables that are not published: `status` has the reasons."
+        )
+        self.pending_rows = late_gauge("eventlog_pending_rows", "Rows that are not published yet.")
+        self.oldest_pending = late_gauge("eventlog_oldest_pending_seconds", "Age of the oldest pending row.")
+        self.held_objects = late_gauge("eventlog_held_objects", "Objects whose event waits for a retry.")
+        self.errors_kept = late_gauge("eventlog_errors_kept", "Rows with E or F whose reason is kept.")
+        self.heartbeat_age = late_gauge("eventlog_heartbeat_age_seconds", "Time since the last heartbeat.")
+        self.cycles = counter("eventlog_cycles_total", "Cycles.")
+        self.rows = counter("eventlog_rows_total", "Rows that were picked up.")
+        self.rows_refused = counter("eventlog_rows_refused_total", "Rows that could not be understood.")
+        self.loopback_rows = counter(
+            "eventlog_loopback_rows_total", "Rows of the publisher's own user: not sent."
+        )
+        self.documents = counter("eventlog_documents_total", "Documents that were answered, or not.")
+        self.events = counter(
+            "eventlog_events_total",
+            "Events by operation and by the level of their answer.",
+            ("operation", "status"),
+        )
+        self.retries = counter("eventlog_retries_total", "Events that were put off.")
+        self.faults = counter("eventlog_faults_total", "Sessions that ended by a fault.")
+        self.cycle_seconds = histogram("eventlog_cycle_seconds", "Time of a cycle.")
+        self.query_back_seconds = histogram(
+            "eventlog_query_back_seconds", "Time a cycle spent on reading current rows."
+        )
+        self.delivery_seconds = histogram("eventlog_delivery_seconds", "Time a cycle spent on the sink.")
+        ProcessCollector(registry=self._registry)
+        PlatformCollector(registry=self._registry)
+        GCCollector(registry=self._registry)
 
-    def add(self, name: str, value: int = 1, **labels: str) -> None:
-        """Count."""
-        with self._lock:
-            self._values.setdefault(METRICS[name].name, Counter())[tuple(sorted(labels.items()))] += value
-
-    def observe(self, name: str, seconds: float) -> None:
-        """Count in a histogram."""
-        with self._lock:
-            counts = self._values.setdefault(METRICS[name].name, Counter())
-            for bound in BOUNDS:
-                counts[(("le", str(bound)),)] += seconds <= bound
-            counts[(("le", "+Inf"),)] += 1
-            self._sums[name] += seconds  # type: ignore[assignment]
-
-    def forget(self, name: str) -> None:
-        """Leave a gauge out of the text, for its value is no longer known."""
-        with self._lock:
-            self._values.pop(name, None)
-
-    def total(self, name: str) -> int:
+    @staticmethod
+    def total(counter: Counter) -> int:
         """Return a counter over all its labels."""
-        with self._lock:
-            return self._values.get(name, Counter()).total()
+        samples = (sample for family in counter.collect() for sample in family.samples)
+        return int(sum(sample.value for sample in samples if sample.name.endswith("_total")))
 
-    def text(self) -> str:
-        """Return all that is known."""
-        with self._lock:
-            return "".join(line + "\n" for name in METRICS for line in self._lines(METRICS[name]))
+    def exposition(self, accept: str) -> tuple[bytes, str]:
+        """Return the numbers and their content type. It is OpenMetrics if the Accept header names that.
 
-    def _lines(self, metric: Metric) -> Iterator[str]:
-        if metric.name not in self._values:
-            return
-        yield f"# HELP {metric.name} {metric.help}"
-        yield f"# TYPE {metric.name} {metric.kind}"
-        histogram = metric.kind == "histogram"
-        for labels, value in self._values[metric.name].items():
-            yield f"{metric.name}{'_bucket' if histogram else ''}{_braces(dict(labels))} {value}"
-        if histogram:
-            yield f"{metric.name}_sum {self._sums[metric.name]}"
-            yield f"{metric.name}_count {self._values[metric.name][(('le', '+Inf'),)]}"
+        The visitor's version is ignored, because prometheus_client fails if it is not a number.
+        """
+        is_open = OPEN_METRICS in accept.lower()
+        encode, content_type = choose_encoder(OPEN_METRICS if is_open else "")
+        return encode(self._registry if is_open else _WithoutCreated(self._registry)), content_type
 
 
-def _braces(labels: Mapping[str, str]) -> str:
-    if not labels:
-        return ""
-    return "{" + ",".join(f'{name}="{_escape(value)}"' for name, value in labels.items()) + "}"
+class _WithoutCreated:
+    """A registry without the times at which counters began, which only OpenMetrics has a place for."""
 
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._registry = registry
 
-def _escape(text: str) -> str:
-    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    def collect(self) -> Iterable[Metric]:
+        for family in self._registry.collect():
+            family.samples = [sample for sample in family.samples if not sample.name.endswith("_created")]
+            yield family

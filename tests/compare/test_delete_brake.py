@@ -20,7 +20,7 @@ from eventlog.sql.connect import DatabaseFailed
 from eventlog.transfer.signals import Signals
 from tests.commands import Shell
 from tests.compare.rig import Life, Replica, life, rows_of
-from tests.logs import World
+from tests.logs import World, metrics_text
 
 pytestmark = pytest.mark.quick
 
@@ -268,11 +268,11 @@ def test_a_daemon_counts_the_stopped_tables(world: World, tmp_path: Path) -> Non
 
     fill(world, 20)
     run_once()
-    assert "eventlog_unread_tables 0" in monitor.metrics.text()
+    assert "eventlog_unread_tables 0" in metrics_text(monitor)
     world.change("delete from usr")
     with pytest.raises(TablesUnread, match="eventlog resume --table"):
         run_once()
-    assert "eventlog_unread_tables 1" in monitor.metrics.text()
+    assert "eventlog_unread_tables 1" in metrics_text(monitor)
 
 
 @pytest.mark.slow("it runs the command several times")

@@ -13,7 +13,7 @@ from eventlog.publisher.config import Config
 from eventlog.publisher.monitor import Monitor
 from eventlog.sinks.sink import OutgoingDocument, Reply
 from eventlog.xds.answers import Level, Status
-from tests.logs import Receiver, World, answering, key
+from tests.logs import Receiver, World, answering, key, metrics_text
 
 pytestmark = pytest.mark.quick
 
@@ -87,9 +87,9 @@ def test_rows_that_are_refused_are_one_line_for_each_reason(
 
 
 def test_counters_begin_at_nought_and_the_version_is_among_the_figures() -> None:
-    figures = Monitor().metrics.text()
+    figures = metrics_text(Monitor())
     for name in ("cycles", "documents", "rows", "rows_refused", "loopback_rows", "retries", "faults"):
-        assert f"\neventlog_{name}_total 0\n" in figures
+        assert f"\neventlog_{name}_total 0.0\n" in figures
     assert f'eventlog_build_info{{version="{__version__}"}} 1' in figures
 
 

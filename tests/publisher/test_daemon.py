@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 from urllib.error import HTTPError
-from urllib.request import urlopen
+from urllib.request import Request, urlopen
 
 import pytest
 from sqlalchemy import text
@@ -43,7 +43,7 @@ from eventlog.web.monitor import MonitorSettings
 from eventlog.web.monitor.server import serving
 from tests.commands import environment
 from tests.killable import KILLABLE
-from tests.logs import World, key
+from tests.logs import World, key, metrics_text
 from tests.proofs.rig import Arrivals
 from tests.support import until
 
@@ -129,31 +129,32 @@ def test_the_receivers_state_follows_its_last_answer(world: World, arrivals: Arr
     arrivals.behave = behave
     world.write(*(key(number, event_type=4) for number in range(1, 6)))
     with running(world, arrivals) as run:
-        until(lambda: figures(run.monitor).get("eventlog_sink_up") == "0")
+        until(lambda: figures(run.monitor).get("eventlog_sink_up") == 0)
         until(lambda: read_log_status(world.store).cycle.get("down"))
         refusing.clear()
         until(lambda: len(arrivals.documents) == 5)
     ((metrics, cycle),) = seen
-    assert (metrics["eventlog_sink_up"], cycle["down"]) == ("1", None)
-    assert int(metrics['eventlog_events_total{operation="delete",status="success"}']) >= 1
+    assert (metrics["eventlog_sink_up"], cycle["down"]) == (1, None)
+    assert metrics['eventlog_events_total{operation="delete",status="success"}'] >= 1
     assert cycle["events"] >= 1
-    assert figures(run.monitor)['eventlog_events_total{operation="delete",status="success"}'] == "5"
+    assert figures(run.monitor)['eventlog_events_total{operation="delete",status="success"}'] == 5
 
 
 def test_a_receiver_that_is_down_stays_so_where_nothing_is_due(world: World, arrivals: Arrivals) -> None:
     arrivals.behave = lambda handler: handler.reply(b"", status=503)
     world.write(key(1, event_type=4), key(2, event_type=4))
     with running(world, arrivals, retry_wait=3600, retry_longest=3600) as run:
-        until(lambda: figures(run.monitor).get("eventlog_sink_up") == "0")
-        until(lambda: int(figures(run.monitor).get("eventlog_cycles_total", 0)) > 2)
-        assert figures(run.monitor)["eventlog_sink_up"] == "0"
+        until(lambda: figures(run.monitor).get("eventlog_sink_up") == 0)
+        until(lambda: figures(run.monitor)["eventlog_cycles_total"] > 2)
+        assert figures(run.monitor)["eventlog_sink_up"] == 0
         assert read_log_status(world.store).cycle["down"]
 
 
-def figures(monitor: Monitor) -> dict[str, str]:
-    """Return the numbers of a publisher's process."""
-    lines = (line for line in monitor.metrics.text().splitlines() if not line.startswith("#"))
-    return {name: value for name, _, value in (line.rpartition(" ") for line in lines)}
+def figures(monitor: Monitor) -> dict[str, float]:
+    """Return the numbers of a publisher's process, without those of its database."""
+    text = monitor.metrics.exposition("")[0].decode()
+    samples = (line.rpartition(" ") for line in text.splitlines() if not line.startswith("#"))
+    return {name: float(value) for name, _, value in samples}
 
 
 def test_a_writer_wakes_it(world: World, arrivals: Arrivals) -> None:
@@ -188,14 +189,14 @@ def test_a_table_that_is_tracked_later_is_published(world: World, arrivals: Arri
 
 def test_a_second_one_stands_by_and_takes_over(world: World, arrivals: Arrivals) -> None:
     with running(world, arrivals) as first:
-        until(lambda: "eventlog_leader 1" in first.monitor.text())
+        until(lambda: "eventlog_leader 1" in metrics_text(first.monitor))
         with running(world, arrivals) as second:
             time.sleep(0.3)
-            assert "eventlog_leader 0" in second.monitor.text()
+            assert "eventlog_leader 0" in metrics_text(second.monitor)
             first.stop()
             world.write(key(1, event_type=4))
             until(lambda: arrivals.documents)
-            assert "eventlog_leader 1" in second.monitor.text()
+            assert "eventlog_leader 1" in metrics_text(second.monitor)
 
 
 def test_it_rests_while_it_is_paused(world: World, arrivals: Arrivals) -> None:
@@ -203,7 +204,7 @@ def test_it_rests_while_it_is_paused(world: World, arrivals: Arrivals) -> None:
         upkeep.pause("me", "upgrade")
     with running(world, arrivals) as run:
         world.write(key(1, event_type=4))
-        until(lambda: "eventlog_paused 1" in run.monitor.text())
+        until(lambda: "eventlog_paused 1" in metrics_text(run.monitor))
         assert not arrivals.documents
         with world.store.upkeep() as upkeep:
             upkeep.resume("me")
@@ -415,7 +416,7 @@ def test_who_waits_for_a_time_of_day_keeps_the_lock(
     config = configured(world, arrivals, time_of_day="10:00:00")
     run = Run(config, lambda: shown[0])
     try:
-        until(lambda: "eventlog_cycles_total 1" in run.monitor.text())
+        until(lambda: "eventlog_cycles_total 1" in metrics_text(run.monitor))
         world.write(key(1, event_type=4))
         first = of_holder("state_change")
         until(lambda: of_holder("state_change") > first)
@@ -423,7 +424,9 @@ def test_who_waits_for_a_time_of_day_keeps_the_lock(
         until(lambda: of_holder("state_change") > again)
         ended = of_holder("pid")
         of_holder("pg_terminate_backend(pid)")
-        until(lambda: of_holder("pid") not in (None, ended) and "eventlog_leader 1" in run.monitor.text())
+        until(
+            lambda: of_holder("pid") not in (None, ended) and "eventlog_leader 1" in metrics_text(run.monitor)
+        )
         spoke = of_holder("state_change")
         until(lambda: of_holder("state_change") > spoke)
         assert not arrivals.documents
@@ -449,6 +452,7 @@ def test_the_port_tells_metrics_and_health(world: World, arrivals: Arrivals, fre
             "# TYPE eventlog_cycle_seconds histogram",
         ):
             assert line in reported
+        assert _get(port, "/metrics", Accept="application/openmetrics-text").endswith("# EOF\n")
         assert _get(port, "/healthz") == "alive\n"
         assert _get(port, "/readyz") == "ready\n"
         run.stop()
@@ -465,8 +469,8 @@ def free_port() -> int:
         return int(free.getsockname()[1])
 
 
-def _get(port: int | None, path: str) -> str:
-    with urlopen(f"http://127.0.0.1:{port}{path}") as response:
+def _get(port: int | None, path: str, **headers: str) -> str:
+    with urlopen(Request(f"http://127.0.0.1:{port}{path}", headers=headers)) as response:
         return str(response.read(), "utf-8")
 
 
@@ -480,7 +484,7 @@ def test_it_goes_on_when_the_database_is_killed_and_comes_back(product: str, arr
             world.write(key(1, event_type=4))
             until(lambda: arrivals.documents)
             server.kill()
-            until(lambda: "eventlog_faults_total" in run.monitor.text())
+            until(lambda: "eventlog_faults_total 0" not in metrics_text(run.monitor))
             server.start()
             world.write(key(2, event_type=4))
             until(lambda: world.counts() == {"S": 2})
@@ -521,7 +525,7 @@ def test_once_is_one_cycle_and_tells_what_went_wrong(world: World, arrivals: Arr
     until(lambda: _fails(once, SinkDown, http_url="http://127.0.0.1:1/"))  # as soon as the lock is free
     assert world.counts() == {"S": 1, "N": 1}
     with running(world, arrivals) as run:
-        until(lambda: "eventlog_leader 1" in run.monitor.text())
+        until(lambda: "eventlog_leader 1" in metrics_text(run.monitor))
         with pytest.raises(AnotherLeads):
             once()
     with pytest.raises(EventlogError, match="no connection"):

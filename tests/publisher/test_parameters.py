@@ -14,7 +14,7 @@ from eventlog.publisher.sleep import make_sleeper
 from eventlog.sql.connect import DatabaseFailed
 from eventlog.sql.log.work import WaitingEvent
 from eventlog.transfer.signals import Signals
-from tests.logs import Receiver, World, busy, key
+from tests.logs import Receiver, World, busy, key, metrics_text
 from tests.proofs.rig import Arrivals
 from tests.publisher.test_daemon import Run, running
 from tests.publisher.test_opening import config, publish
@@ -57,7 +57,7 @@ ENDINGS: dict[str, Callable[[World], None]] = {
 
 def cycles(run: Run) -> int:
     """Return how many cycles there were; a fast one may have passed before anyone looks."""
-    match = re.search(r"^eventlog_cycles_total (\d+)", run.monitor.text(), re.MULTILINE)
+    match = re.search(r"^eventlog_cycles_total (\d+)", metrics_text(run.monitor), re.MULTILINE)
     return int(match[1]) if match else 0
 
 
@@ -157,8 +157,8 @@ def test_a_lost_session_is_followed_by_another(world: World, arrivals: Arrivals)
     if (end := ENDINGS.get(world.log.dialect.name)) is None:
         pytest.skip(f"nobody may end sessions of {world.log.dialect.title} here")
     with running(world, arrivals, reconnect=1) as run:
-        until(lambda: "eventlog_leader 1" in run.monitor.text())
+        until(lambda: "eventlog_leader 1" in metrics_text(run.monitor))
         end(world)
-        until(lambda: "eventlog_faults_total" in run.monitor.text())
+        until(lambda: "eventlog_faults_total 0" not in metrics_text(run.monitor))
         world.write(key(1, event_type=4))
         until(lambda: world.counts() == {"S": 1})

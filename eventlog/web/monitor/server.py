@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from eventlog.core.errors import Misuse
-from eventlog.publisher.metrics import CONTENT_TYPE
 from eventlog.publisher.monitor import Monitor
 from eventlog.web.monitor import MonitorSettings, desk
 from eventlog.web.monitor.board import EVERY, Board
@@ -24,10 +23,10 @@ def _health(good: bool, word: str) -> HttpReply:
     return HttpReply(f"{word if good else 'not ' + word}\n", PLAIN, 200 if good else 503)
 
 
-PAGES: dict[str, Callable[[Monitor], HttpReply]] = {
-    "/metrics": lambda monitor: HttpReply(monitor.text(), CONTENT_TYPE),
-    "/healthz": lambda monitor: _health(monitor.healthy(), "alive"),
-    "/readyz": lambda monitor: _health(monitor.ready and monitor.healthy(), "ready"),
+PAGES: dict[str, Callable[[Monitor, Request], HttpReply]] = {
+    "/metrics": lambda monitor, request: HttpReply(*monitor.exposition(request.headers.get("accept", ""))),
+    "/healthz": lambda monitor, _: _health(monitor.healthy(), "alive"),
+    "/readyz": lambda monitor, _: _health(monitor.ready and monitor.healthy(), "ready"),
 }
 
 
@@ -79,7 +78,7 @@ def serving(settings: MonitorSettings, monitor: Monitor, board: Board | None = N
 
     def answer(request: Request) -> HttpReply | None:
         show = PAGES.get(request.path)
-        return show(monitor) if show else asset(request) or turns.answer(request)
+        return show(monitor, request) if show else asset(request) or turns.answer(request)
 
     try:
         server = PageServer(settings.monitor_host, settings.monitor_port, answer, share=CLIENTS // 2)

@@ -33,14 +33,6 @@ SETTINGS = embedded.FAST | {
 }
 
 
-class Debian(embedded.Server):
-    """A server whose programs are in another place than in the wheel."""
-
-    def __init__(self, folder: Path, programs: Path, settings: dict[str, str]) -> None:
-        super().__init__(folder, settings)
-        self._programs = programs
-
-
 @contextmanager
 def peers_server(settings: dict[str, str] | None = None) -> Iterator[URL]:
     """Yield the server's URL, over TCP."""
@@ -52,7 +44,7 @@ def peers_server(settings: dict[str, str] | None = None) -> Iterator[URL]:
             yield _over_tcp(server, chosen)
         return
     with tempfile.TemporaryDirectory(prefix="eventlog-", ignore_cleanup_errors=True) as folder:
-        server = Debian(embedded._adopt(Path(folder).resolve()), programs, chosen)
+        server = embedded.Server(embedded._adopt(Path(folder).resolve()), chosen, programs)
         try:
             server.start()
         except (EventlogError, OSError) as fault:

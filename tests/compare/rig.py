@@ -95,8 +95,8 @@ class Replica(Receiver):
                 statuses.append(Status(Level[mood.upper()], event_id, "no"))
             if mood in ("success", "warning") and event_id not in self._seen_ids:
                 self._seen_ids.add(event_id)
-                self.reported[event.tag] += 1
-                getattr(self, f"_{event.tag}")(key, event)
+                self.reported[str(event.tag)] += 1
+                getattr(self, f"_{event.tag!s}")(key, event)
         return Reply(tuple(statuses)) if statuses else ACCEPTED
 
     def _add(self, key: str, event: Any) -> None:

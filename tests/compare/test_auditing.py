@@ -87,7 +87,7 @@ class Audited:
             for line in reported.splitlines()
             for event in etree.fromstring(line.encode()).iterfind("input/*")
         )
-        return [(event.tag, str(event.findtext("association")).partition(",")[0]) for event in events]
+        return [(str(event.tag), str(event.findtext("association")).partition(",")[0]) for event in events]
 
 
 @contextlib.contextmanager

@@ -57,7 +57,7 @@ class SetReceiver(Receiver):
             mood = "success" if event_id in self._seen_ids else self.moods.pop(key, "success")
             crashes = crashes or mood == "crash"
             if mood in ("success", "warning", "crash") and event_id not in self._seen_ids:
-                if getattr(self, f"_{event.tag}")(key, event):
+                if getattr(self, f"_{event.tag!s}")(key, event):
                     self._seen_ids.add(event_id)
                 else:
                     mood = "error"

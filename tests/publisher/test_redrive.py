@@ -63,7 +63,7 @@ def sent(world: World) -> list[str]:
     """Return a summary of what the next cycle sends."""
     receiver = Receiver()
     world.cycle(receiver)
-    return [" ".join([event.tag, *values(event)]) for event in receiver.events]
+    return [" ".join([str(event.tag), *values(event)]) for event in receiver.events]
 
 
 def values(event: etree._Element) -> Iterator[str]:

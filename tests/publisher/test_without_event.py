@@ -37,7 +37,7 @@ def pending(world: World) -> set[int]:
 def summaries(receiver: Receiver) -> list[str]:
     """Return the element of each event and the attributes that it contains."""
     return [
-        " ".join([event.tag, *(str(child.get("attr-name")) for child in event.findall("*[@attr-name]"))])
+        " ".join([str(event.tag), *(str(child.get("attr-name")) for child in event.findall("*[@attr-name]"))])
         for event in receiver.events
     ]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from eventlog import log, neutral
 from eventlog.core.errors import Misuse
 from eventlog.core.formats import Format
+from eventlog.debezium import format as debezium
 from eventlog.gbase import format as gbase
 from eventlog.linter import format as linter
 from eventlog.qlik import change_tables, messages
@@ -19,6 +20,7 @@ FORMATS: dict[str, Format] = {
         messages.FORMAT,
         gbase.FORMAT,
         linter.FORMAT,
+        debezium.FORMAT,
         neutral.FORMAT,
     )
 }

@@ -22,6 +22,7 @@ import java.util.Properties;
 
 public class Changes {
     private static long written;
+    private static boolean withKeys; // each line is an object with the key and the value, which is null in a tombstone
 
     public static void main(String[] words) throws Exception {
         BufferedReader input = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
@@ -31,6 +32,7 @@ public class Changes {
         }
         Properties properties = new Properties();
         properties.load(new StringReader(given.toString()));
+        withKeys = "true".equals(properties.remove("with.keys"));
         try (Writer file = Files.newBufferedWriter(Path.of(words[0]))) {
             DebeziumEngine<ChangeEvent<String, String>> engine = DebeziumEngine.create(Json.class)
                     .using(properties)
@@ -58,11 +60,9 @@ public class Changes {
             Writer file) throws InterruptedException {
         try {
             for (ChangeEvent<String, String> event : batch) {
-                if (event.value() != null) {
-                    file.write(event.value());
-                    file.write('\n');
-                    written++;
-                }
+                file.write(withKeys ? "{\"key\":" + event.key() + ",\"value\":" + event.value() + "}" : event.value());
+                file.write('\n');
+                written++;
                 committer.markProcessed(event);
             }
             file.flush();

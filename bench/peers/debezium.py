@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +38,14 @@ def end(engine: Engine) -> None:
 class Debezium:
     """The engine, from its start to `stop`."""
 
-    def __init__(self, url: URL, jars: Sequence[str], tables: Sequence[str], output: Path) -> None:
+    def __init__(
+        self,
+        url: URL,
+        jars: Sequence[str],
+        tables: Sequence[str],
+        output: Path,
+        properties: Mapping[str, str] | None = None,
+    ) -> None:
         self._output = output
         self._batches: list[tuple[int, int]] = []  # how many changes there are, and when, in nanoseconds
         self._progress = threading.Condition()
@@ -47,7 +54,7 @@ class Debezium:
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )
         assert self._process.stdin is not None
-        self._process.stdin.write(_properties(url, tables) + "end\n")
+        self._process.stdin.write(_properties(url, tables, properties or {}) + "end\n")
         self._process.stdin.flush()
         self._messages: list[str] = []
         self._threads = [threading.Thread(target=work) for work in (self._count, self._listen)]
@@ -107,8 +114,8 @@ class Debezium:
             self._messages.append(line.strip())
 
 
-def _properties(url: URL, tables: Sequence[str]) -> str:
-    properties = {
+def _properties(url: URL, tables: Sequence[str], changed: Mapping[str, str]) -> str:
+    properties: dict[str, object] = {
         "name": NAME,
         "connector.class": "io.debezium.connector.postgresql.PostgresConnector",
         "plugin.name": "pgoutput",
@@ -129,6 +136,7 @@ def _properties(url: URL, tables: Sequence[str]) -> str:
         "offset.storage": "org.apache.kafka.connect.storage.MemoryOffsetBackingStore",
         "offset.flush.interval.ms": 1000,
         "converter.schemas.enable": "false",
+        **changed,
     }
     return "".join(f"{name}={_escaped(str(value))}\n" for name, value in properties.items())
 

@@ -42,12 +42,11 @@ def message_at(
     name: str, encoding: str, offset: int, value: bytes | None, key: bytes | None = None
 ) -> Object | Refused:
     """Return the message at an offset of a source of that name; Refused for what cannot be one."""
-    if value is None:
-        return Refused(f"{name}:{offset}", "a message without a value")
-    if encoding == "avro":
+    if value is None or encoding == "avro":
         return Object(offset, value, value, key)
     try:
-        return Object(offset, _JSON.decode(value.decode(json.detect_encoding(value), "surrogatepass")), value)
+        text = value.decode(json.detect_encoding(value), "surrogatepass")
+        return Object(offset, _JSON.decode(text), value, key)
     except (ValueError, RecursionError) as fault:
         return Refused(f"{name}:{offset}", jsonlines.why_none(fault), value)
 

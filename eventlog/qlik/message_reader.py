@@ -151,6 +151,8 @@ class MessageReader:
 
     def read(self, value: Any) -> Change | None:
         """Return the change of one message; None for a metadata message."""
+        if value is None:
+            raise InvalidMessage("a message without a value")
         body = self._body_of_avro(value) if type(value) is bytes else self._body(value)
         if body is None:
             return None

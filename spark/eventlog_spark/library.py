@@ -33,7 +33,7 @@ from eventlog_spark.messages import changes_of_messages
 from eventlog_spark.result_rows import Changes, Documents, FrameForm, in_order
 from eventlog_spark.shuffle import FATES, RowKind, group_rows
 
-_SOURCES = ("log", "qlik-table", "qlik-message", "gbase", "linter")
+_SOURCES = ("log", "qlik-table", "qlik-message", "debezium", "gbase", "linter")
 
 
 def log(rows: Any, tables: Description | None = None, *, unique: bool = False, **options: Any) -> Any:

@@ -175,6 +175,7 @@ LIVE = {
     },
     "receive": {"--host": ("receive --port 99999", "--host 192.0.2.1 --port PORT", "received at 192.0.2.1")},
 }
+FORMATS = "gbase/*.py linter/*.py debezium/*.py qlik/*.py transfer/*.py core/*.py xds/*.py"
 # Which tests show the others, by command.
 SHOWN = {
     "demo": "people/test_demo.py",
@@ -184,7 +185,7 @@ SHOWN = {
     "untrack": "sql/*.py cli/test_cli_install.py publisher/*.py",
     "resync": "sql/*.py cli/test_cli_install.py publisher/*.py compare/*.py",
     "check": "sql/*.py cli/test_cli_install.py publisher/*.py compare/*.py",
-    "compare": "compare/*.py transfer/*.py core/*.py qlik/*.py gbase/*.py linter/*.py xds/*.py",
+    "compare": "compare/*.py transfer/*.py core/*.py debezium/*.py qlik/*.py gbase/*.py linter/*.py xds/*.py",
     "run": "publisher/*.py sinks/*.py compare/*.py people/*.py receiver/*.py sql/*.py"
     " cli/test_no_traceback.py",
     "pause": "publisher/*.py sql/*.py",
@@ -197,14 +198,13 @@ SHOWN = {
     "purge": "publisher/*.py sql/*.py",
     "deliver": "publisher/*.py sinks/*.py transfer/test_limits.py cli/test_hints.py cli/test_no_traceback.py",
     "receive": "receiver/*.py",
-    "convert": "sequence/*.py gbase/*.py linter/*.py qlik/*.py transfer/*.py core/*.py xds/*.py",
+    "convert": f"sequence/*.py {FORMATS}",
     "audit": "publisher/*.py transfer/*.py core/*.py cli/*.py",
     "explain": "publisher/*.py transfer/*.py core/*.py",
     "history": "publisher/*.py",
-    "backlog": "spark/*.py gbase/*.py linter/*.py qlik/*.py transfer/*.py core/*.py xds/*.py publisher/*.py",
-    "apply": "targets/*.py sequence/*.py gbase/*.py linter/*.py qlik/*.py transfer/*.py core/*.py xds/*.py"
-    " publisher/*.py",
-    "capture": "gbase/*.py linter/*.py qlik/*.py transfer/*.py core/*.py xds/*.py publisher/*.py",
+    "backlog": f"spark/*.py {FORMATS} publisher/*.py",
+    "apply": f"targets/*.py sequence/*.py {FORMATS} publisher/*.py",
+    "capture": f"{FORMATS} publisher/*.py",
     "import-config": "people/test_import_config.py",
     "bench": "cli/test_cli.py",
 }

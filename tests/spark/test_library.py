@@ -299,6 +299,18 @@ def test_a_message_that_is_none_is_refused_with_its_place(spark: Any) -> None:
     assert reported[0].record == "{"
 
 
+def test_messages_of_debezium_are_read_with_their_tombstones(spark: Any) -> None:
+    kafka = "key string, value string, topic string, partition int, offset long"
+    source = {"connector": "postgresql", "schema": "own", "table": "usr"}
+    insert = json.dumps({"op": "c", "after": {"idu": 1, "fname": "Jack"}, "source": source})
+    rows = [('{"idu":1}', insert, "db.own.usr", 0, 1), ('{"idu":1}', None, "db.own.usr", 0, 2)]
+    reported = eventlog_spark.changes(spark.createDataFrame(rows, kafka), "debezium").orderBy("order")
+    assert [(row.op, row.table, row.refused) for row in reported.collect()] == [
+        ("insert", "usr", None),
+        ("delete", "usr", None),
+    ]
+
+
 def test_tables_may_be_described_where_they_are_used(spark: Any, tmp_path: Path) -> None:
     file, log, usr = tmp_path / "tables.toml", frame(spark, []), current_frames(spark)["usr"]
     file.write_text(TABLES)

@@ -1,0 +1,1 @@
+"""Messages of Debezium in JSON, with and without schemas."""

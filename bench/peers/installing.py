@@ -40,6 +40,11 @@ JARS = {
         ("io.debezium", "debezium-connector-postgres", DEBEZIUM_VERSION),
         ("org.slf4j", "slf4j-nop", "1.7.36"),
     ),
+    "flink": (
+        ("org.apache.flink", "flink-json", "1.20.1"),
+        ("org.apache.flink", "flink-table-runtime", "1.20.1"),
+        ("org.slf4j", "slf4j-nop", "1.7.36"),
+    ),
     "informix": (
         ("com.ibm.informix", "jdbc", "4.50.13.1"),
         ("com.ibm.informix", "ifx-changestream-client", "1.1.5"),
@@ -124,6 +129,7 @@ def _run(folder: Path, *words: str) -> str:
 INSTALLERS: dict[str, Callable[[], object]] = {
     "pgq": pgq,
     "debezium": lambda: jars("debezium"),
+    "flink": lambda: jars("flink"),
     "informix": lambda: jars("informix"),
     "reladiff": lambda: python("reladiff"),
 }

@@ -1,12 +1,13 @@
-"""Debezium's own engine writes the messages that are read here, from PostgreSQL's log of writes.
+"""Debezium's own engine writes the messages that are read here, and Flink reads those that are written.
 
-It is fetched into the folder that EVENTLOG_PEERS names; EVENTLOG_TEST_LOGICAL_URL names a server.
+They are fetched into the folder that EVENTLOG_PEERS names; EVENTLOG_TEST_LOGICAL_URL names a server.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,7 @@ from eventlog.debezium.format import read
 from eventlog.sql.connect import connect
 from tests import judges
 from tests.databases import temporary_database
+from tests.debezium.test_debezium import ANNE, message, only, written
 from tests.sql.test_replicated import LOGICAL
 
 pytestmark = pytest.mark.servers
@@ -179,3 +181,32 @@ def test_without_old_rows_and_with_a_value_that_was_not_captured(logical: URL, t
     assert update.after["yes"] is False
     assert (delete.key, delete.before) == (KEY, {"id": 1})
     assert json.loads(json.dumps(lines[-1])) == {"key": {"id": 1}, "value": None}
+
+
+FLINK = Path(__file__).with_name("FlinkReads.java")
+WHOLE = "1 Anne 7000 10000 1700000000123456"
+WRITTEN = {
+    "an insert": (message("c", after=ANNE), [f"+I {WHOLE}"]),
+    "a snapshot": (message("r", after=ANNE), [f"+I {WHOLE}"]),
+    "an update": (
+        message("u", before=ANNE, after={**ANNE, "name": None}),
+        [f"-U {WHOLE}", f"+U {WHOLE.replace('Anne', 'null')}"],
+    ),
+    "an update without the row before": (message("u", after=ANNE), ["REFUSED"]),
+    "a delete": (message("d", before=ANNE), [f"-D {WHOLE}"]),
+    "a delete by key": (message("d", before={"id": 1}), ["-D 1 null null null null"]),
+}
+
+
+@pytest.mark.parametrize("schemas", [False, True])
+def test_flink_reads_what_is_written_and_refuses_an_update_without_old_rows(schemas: bool) -> None:
+    jars = judges.java("flink")
+    lines = [written(only(value), schemas=schemas)[0] for value, _ in WRITTEN.values()]
+    command = ["java", "-cp", os.pathsep.join(jars), str(FLINK), "schemas" if schemas else "plain"]
+    text_of_lines = "".join(json.dumps(line) + "\n" for line in lines)
+    done = subprocess.run(
+        command, input=text_of_lines, capture_output=True, text=True, check=True, timeout=120
+    )
+    wanted = [line for _, of_case in WRITTEN.values() for line in of_case]
+    assert [line[:7] if line.startswith("REFUSED") else line for line in done.stdout.splitlines()] == wanted
+    assert 'The "before" field of UPDATE message is null' in done.stdout

@@ -184,16 +184,16 @@ def test_without_old_rows_and_with_a_value_that_was_not_captured(logical: URL, t
 
 
 FLINK = Path(__file__).with_name("FlinkReads.java")
-WHOLE = "1 Anne 7000 10000 1700000000123456"
+ANNE_IN_FLINK = "1 Anne 7000 10000 1700000000123456"
 WRITTEN = {
-    "an insert": (message("c", after=ANNE), [f"+I {WHOLE}"]),
-    "a snapshot": (message("r", after=ANNE), [f"+I {WHOLE}"]),
+    "an insert": (message("c", after=ANNE), [f"+I {ANNE_IN_FLINK}"]),
+    "a snapshot": (message("r", after=ANNE), [f"+I {ANNE_IN_FLINK}"]),
     "an update": (
         message("u", before=ANNE, after={**ANNE, "name": None}),
-        [f"-U {WHOLE}", f"+U {WHOLE.replace('Anne', 'null')}"],
+        [f"-U {ANNE_IN_FLINK}", f"+U {ANNE_IN_FLINK.replace('Anne', 'null')}"],
     ),
     "an update without the row before": (message("u", after=ANNE), ["REFUSED"]),
-    "a delete": (message("d", before=ANNE), [f"-D {WHOLE}"]),
+    "a delete": (message("d", before=ANNE), [f"-D {ANNE_IN_FLINK}"]),
     "a delete by key": (message("d", before={"id": 1}), ["-D 1 null null null null"]),
 }
 

@@ -14,8 +14,8 @@ import click
 from eventlog.cli.terminal import print_line
 from eventlog.core.errors import Misuse
 from eventlog.web.receiver.archive import KEEP, Archive
-from eventlog.web.receiver.receiver import LARGEST, Receiver
-from eventlog.web.server import PageServer
+from eventlog.web.receiver.receiver import Receiver
+from eventlog.web.server import serve
 from eventlog.xds.answers import Level
 
 FILE = "received.sqlite"
@@ -57,21 +57,22 @@ def receive(host: str, port: int, answer: str, file: Path | None, keep: int) -> 
     with ExitStack() as stack:
         place = file or Path(stack.enter_context(TemporaryDirectory(prefix="eventlog-receive-"))) / FILE
         archive = stack.enter_context(closing(Archive(place, keep)))
+        receiver = Receiver(archive, clock, Level[answer.upper()])
         try:
-            server = PageServer(host, port, Receiver(archive, clock, Level[answer.upper()]), LARGEST)
+            address = stack.enter_context(serve(receiver.app(host), host, port))
         except OSError as fault:
             raise NoPort(host, port, fault.strerror) from fault
-        stack.callback(server.server_close)
         storage = f"in {file}" if file else "until it ends (--file keeps them for longer)"
-        print_line(f"receiving at {server.url}; documents are kept {storage}; Ctrl-C ends it")
-        _serve(server)
+        print_line(f"receiving at {address.url}; documents are kept {storage}; Ctrl-C ends it")
+        _wait_for_signal()
 
 
-def _serve(server: PageServer) -> None:
+def _wait_for_signal() -> None:
+    ended = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         if signal.getsignal(number) is not signal.SIG_IGN:  # nohup
-            signal.signal(number, lambda *_: threading.Thread(target=server.shutdown).start())
-    server.serve_forever(0.2)
+            signal.signal(number, lambda *_: ended.set())
+    ended.wait()
 
 
 def clock() -> str:

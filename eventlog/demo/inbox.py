@@ -3,29 +3,28 @@
 from __future__ import annotations
 
 import datetime as dt
-import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 from lxml import etree
 
 from eventlog.web.receiver.archive import Archive
-from eventlog.web.receiver.receiver import LARGEST, Receiver
-from eventlog.web.server import HttpReply, PageServer, Request
+from eventlog.web.receiver.receiver import Receiver
+from eventlog.web.server import serve
 from eventlog.xds.split import Broken, split
 
 ARCHIVE = "received.sqlite"
+HOST = "127.0.0.1"
 
 
-class Inbox:
+class Inbox(Receiver):
     """The documents that the publisher sent."""
 
     def __init__(self, archive: Archive) -> None:
-        self._archive = archive
-        self._answer = Receiver(archive, _clock)
+        super().__init__(archive, _clock)
         self._traps: dict[int, Callable[[], None]] = {}
-        self.server = PageServer("127.0.0.1", 0, self._receive, LARGEST)
+        self.url = ""  # of the page, while it is open
 
     @property
     def total(self) -> int:
@@ -48,9 +47,9 @@ class Inbox:
         """Call a function when that many documents are here, before the last one is answered."""
         self._traps[total] = then
 
-    def _receive(self, request: Request) -> HttpReply | None:
-        reply = self._answer(request)
-        trap = self._traps.pop(self.total, None) if request.method == "POST" and self._traps else None
+    def receive(self, body: bytes) -> bytes:
+        reply = super().receive(body)
+        trap = self._traps.pop(self.total, None) if self._traps else None
         if trap is not None:
             trap()
         return reply
@@ -59,16 +58,11 @@ class Inbox:
 @contextmanager
 def inbox(folder: Path) -> Iterator[Inbox]:
     """An inbox whose page is open while the block runs."""
-    archive = Archive(folder / ARCHIVE)
-    receiver = Inbox(archive)
-    thread = threading.Thread(target=receiver.server.serve_forever, args=(0.1,), daemon=True)
-    thread.start()
-    try:
-        yield receiver
-    finally:
-        receiver.server.shutdown()
-        receiver.server.server_close()
-        archive.close()
+    with closing(Archive(folder / ARCHIVE)) as archive:
+        receiver = Inbox(archive)
+        with serve(receiver.app(HOST), HOST, 0) as address:
+            receiver.url = address.url
+            yield receiver
 
 
 def _clock() -> str:

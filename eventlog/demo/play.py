@@ -55,7 +55,7 @@ class Play:
         output.code("eventlog install\neventlog receive")
         output.code(" ".join(self._publishing.command))
         output.paragraph(story.RECEIVERS)
-        output.paragraph(f"The receiver's page shows events live: {self._inbox.server.url}")
+        output.paragraph(f"The receiver's page shows events live: {self._inbox.url}")
 
     def steps(self) -> None:
         """Show the event types, one after the other."""
@@ -158,7 +158,7 @@ def _scene(folder: Path, narrator: Narrator) -> Iterator[tuple[Play, str]]:
     """Start everything, and yield the URL of the database."""
     with embedded_postgres(settings=FAST, prefer_installed=True) as server, inbox(folder) as receiver:
         engine = connect(server.url, keep_open=2)
-        publishing = Publishing(folder, server.url, receiver.server.url, engine)
+        publishing = Publishing(folder, server.url, receiver.url, engine)
         try:
             play = Play(narrator, engine, receiver, publishing)
             publishing.start()

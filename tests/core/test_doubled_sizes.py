@@ -19,11 +19,10 @@ from eventlog.files import jsonlines
 from eventlog.fold import Rules, plan
 from eventlog.web.receiver.archive import Archive
 from eventlog.web.receiver.receiver import Receiver
-from eventlog.web.server import HttpReply, Request
 from eventlog.xds.settings import XdsSettings
 from tests.columnar.test_parity import as_rows
 from tests.growth import MAX_GROWTH, Work, growth
-from tests.receiver.conftest import nds
+from tests.receiver.conftest import HOST, ask, nds
 
 pytestmark = pytest.mark.quick
 
@@ -76,9 +75,9 @@ def object_page() -> Iterator[Callable[[int], Work]]:
                 f'<modify-attr attr-name="phone"><add-value>{values}</add-value></modify-attr></modify>'
             )
             archive = archives.enter_context(closing(Archive(":memory:")))
-            answer = Receiver(archive, lambda: "2025-03-23 10:57:19.000")
-            answer(Request("POST", "/", body=nds(event)))
-            return lambda: answer(Request("GET", "/object", query={"association": "idu=1,table=usr"}))
+            receiver = Receiver(archive, lambda: "2025-03-23 10:57:19.000")
+            receiver.receive(nds(event))
+            return lambda: ask(receiver.app(HOST), "GET", "/object?association=idu%3D1,table%3Dusr")[1]
 
         yield prepare
 
@@ -109,9 +108,7 @@ def test_the_repeated_member_is_named() -> None:
 def test_an_object_page_shows_the_first_values_and_counts_the_others(
     object_page: Callable[[int], Work],
 ) -> None:
-    reply = object_page(250)()
-    assert isinstance(reply, HttpReply)
-    state = str(reply.body).partition("What these events leave")[2]
+    state = str(object_page(250)()).partition("What these events leave")[2]
     assert "v199" in state
     assert "v200" not in state
     assert "… and 50 more." in state

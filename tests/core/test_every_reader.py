@@ -16,10 +16,9 @@ from eventlog.core.errors import EventlogError, Refused
 from eventlog.core.tables import Tables
 from eventlog.web.receiver.archive import Archive
 from eventlog.web.receiver.receiver import Receiver
-from eventlog.web.server import Request
 from tests.core import test_linear_time as linear
 from tests.growth import MAX_GROWTH, Work, growth
-from tests.receiver.conftest import nds
+from tests.receiver.conftest import HOST, ask, nds
 
 pytestmark = pytest.mark.nightly
 
@@ -173,10 +172,10 @@ PAGES = ("/", "/document/1", "/object")
 @pytest.mark.parametrize("documents", [several_events, several_documents, several_attributes, several_values])
 def test_pages_of_the_receiver(page: str, documents: Callable[[int], list[bytes]]) -> None:
     def prepare(size: int) -> Work:
-        answer = Receiver(Archive(":memory:"), lambda: "2025-03-23 10:57:19.000")
+        receiver = Receiver(Archive(":memory:"), lambda: "2025-03-23 10:57:19.000")
         for document in documents(size):
-            answer(Request("POST", "/", body=document))
-        return lambda: answer(Request("GET", page, query={"association": "idu=1,table=usr"}))
+            receiver.receive(document)
+        return lambda: ask(receiver.app(HOST), "GET", f"{page}?association=idu%3D1,table%3Dusr")
 
     assert growth(prepare, 3_000) < MAX_GROWTH
 
@@ -184,7 +183,7 @@ def test_pages_of_the_receiver(page: str, documents: Callable[[int], list[bytes]
 @pytest.mark.parametrize("documents", [several_events, several_attributes, several_values])
 def test_a_document_that_comes(documents: Callable[[int], list[bytes]]) -> None:
     def prepare(size: int) -> Work:
-        answer = Receiver(Archive(":memory:"), lambda: "2025-03-23 10:57:19.000")
-        return lambda: [answer(Request("POST", "/", body=document)) for document in documents(size)]
+        receiver = Receiver(Archive(":memory:"), lambda: "2025-03-23 10:57:19.000")
+        return lambda: [receiver.receive(document) for document in documents(size)]
 
     assert growth(prepare, 3_000) < MAX_GROWTH

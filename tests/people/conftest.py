@@ -22,11 +22,12 @@ from eventlog.sql.names import log_named
 from eventlog.sql.relation import Choice
 from eventlog.sql.schema import migrate
 from eventlog.web.monitor.board import Board
-from eventlog.web.monitor.desk import answer
+from eventlog.web.monitor.desk import board_app
 from eventlog.xds.answers import Level, Status
 from tests.databases import Database
-from tests.receiver.conftest import HOSTILE, Client, served
+from tests.receiver.conftest import HOST, HOSTILE, Client, Site, site
 
+__all__ = ["site"]
 TOKEN = "let me"
 USR = "create table usr (idu integer primary key, fname varchar(64))"
 
@@ -82,7 +83,7 @@ class Watched:
 
 
 @pytest.fixture
-def watched(postgres: Database) -> Iterator[Watched]:
+def watched(postgres: Database, site: Site) -> Iterator[Watched]:
     engine = postgres.engine()
     log = log_named(dialect_of(engine), "eventlog")
     migrate.install(engine, log)
@@ -98,7 +99,7 @@ def watched(postgres: Database) -> Iterator[Watched]:
     board = Board(process, config)
     reader = lambda: make_reader(config, store)  # noqa: E731
     publisher = Publisher(store, reader, sink, leader.epoch, 1, PublisherSettings())
-    with served(lambda request: answer(board, request)) as client:
+    with site.showing(board_app(board, HOST)) as client:
         yield Watched(engine, store, publisher, sink, board, process, client)
     leader.close()
     store.engine.dispose()

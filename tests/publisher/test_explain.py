@@ -8,10 +8,10 @@ from eventlog.fold import Fate
 from eventlog.operate.explaining import explain_store
 from eventlog.publisher.config import Config
 from eventlog.web.monitor.board import LOOKED_AT, Board
-from eventlog.web.monitor.desk import answer
-from eventlog.web.server import Request
+from eventlog.web.monitor.desk import board_app
 from tests.logs import Receiver, World, busy, call, key
 from tests.people.conftest import Process
+from tests.receiver.conftest import HOST, ask
 
 pytestmark = pytest.mark.quick
 
@@ -48,7 +48,7 @@ def test_the_others_are_summed_up(world: World) -> None:
     ):
         assert words in result.stderr
     config = Config({"sync_tables": "usr", "handle_future_events": True, "driver_user": "idm"})
-    page = answer(Board(Process(world.store), config), Request("GET", "/next")).body
+    page = ask(board_app(Board(Process(world.store), config), HOST), "GET", "/next")[1]
     assert "2 rows are held" in str(page)
     assert "1 row of idm is loopback" in str(page)
 
@@ -101,6 +101,6 @@ def test_one_object_is_explained_without_the_rows_of_others(world: World) -> Non
 def test_a_page_shows_the_first_rows_of_an_object_and_how_to_see_all(world: World) -> None:
     world.write(*(key(1, event_type=4) for _ in range(LOOKED_AT + 5)))
     board = Board(Process(world.store), Config({"sync_tables": "usr"}))
-    page = str(answer(board, Request("GET", "/object", {"table": "usr", "key": "idu=1"})).body)
+    page = ask(board_app(board, HOST), "GET", "/object?table=usr&key=idu%3D1")[1]
     assert page.count("<tr>") == 1 + LOOKED_AT
     assert f"the first {LOOKED_AT} rows; eventlog explain --key shows all" in page

@@ -20,12 +20,12 @@ from eventlog.publisher.log_status import read_log_status
 from eventlog.sql.connect import connect
 from eventlog.sql.queries import Queries
 from eventlog.web.monitor.board import Board
-from eventlog.web.monitor.desk import answer
-from eventlog.web.server import Request
+from eventlog.web.monitor.desk import board_app
 from tests.logs import World, call, key
 from tests.people.conftest import Process
 from tests.proofs.rig import Arrivals
 from tests.publisher.test_daemon import running
+from tests.receiver.conftest import HOST, ask
 from tests.support import until
 
 pytestmark = pytest.mark.quick
@@ -89,7 +89,7 @@ def test_a_stranger_with_the_lock_is_named_as_none_of_ours(world: World) -> None
         result = call(world, "run", "--once")
         assert isinstance(result.exception, AnotherLeads)
         assert f"role {name}" in str(result.exception)
-        page = answer(Board(Process(world.store), Config({})), Request("GET", "/")).body
+        page = ask(board_app(Board(Process(world.store), Config({})), HOST), "GET", "/")[1]
         assert name in page
         assert "no publisher of this log" in page
     until(lambda: read_log_status(world.store).holder is None)  # its session may end a moment later

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import signal
 import socket
 import subprocess
@@ -14,11 +15,17 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 import pytest
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import ASGIApp
 
-from eventlog.web import server
-from eventlog.web.monitor.server import WAITING, Turns
-from eventlog.web.server import CLIENTS, HttpReply, Request
-from tests.receiver.conftest import Client, nds, receiving, served
+from eventlog.web import app, server
+from eventlog.web.app import Answer, Runner, make_app, page
+from eventlog.web.monitor.turns import WAITING, Turns
+from eventlog.web.receiver.receiver import LARGEST
+from eventlog.web.server import CLIENTS, VisitorConnection
+from tests.receiver.conftest import HOST, Client, nds, receiving, served
 
 pytestmark = pytest.mark.quick
 
@@ -41,8 +48,11 @@ def take(connection: socket.socket) -> int:
     return taken
 
 
-def hello(request: Request) -> HttpReply:
-    return HttpReply("hello")
+def app_of(answer: Answer, run: Runner = run_in_threadpool) -> ASGIApp:
+    return make_app([page("/{path:path}", answer, post=True, run=run)], HOST, LARGEST)
+
+
+HELLO = app_of(lambda request: Response("hello"))
 
 
 @contextmanager
@@ -59,22 +69,23 @@ def clients(port: int, number: int) -> Iterator[list[socket.socket]]:
 
 @pytest.mark.long
 def test_who_asks_is_answered_under_many_who_do_not() -> None:
-    with served(hello) as client, clients(client.port, CLIENTS + 10) as waiting:
+    with served(HELLO) as client, clients(client.port, CLIENTS + 10) as waiting:
         for _ in range(5):
             assert client.get("/healthz") == "hello"
-        waiting[-1].sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
-        assert waiting[-1].recv(1 << 16).startswith(b"HTTP/1.1 200")
-        assert waiting[0].recv(1) == b""  # it made room
+        latest = waiting[-1]
+        latest.sendall(b"Host: localhost\r\n\r\n")
+        assert latest.recv(1 << 16).startswith(b"HTTP/1.1 200")
+        assert take(waiting[0]) == 0  # it made room
 
 
 @pytest.mark.long
 def test_one_visitor_takes_only_its_share_of_the_connections() -> None:
     with (
-        served(hello, share=4) as client,
+        served(HELLO) as client,
         socket.create_connection(("127.0.0.1", client.port), 20, ("127.0.0.2", 0)) as other,
         clients(client.port, CLIENTS) as waiting,
     ):
-        assert waiting[0].recv(1) == b""
+        assert take(waiting[0]) == 0
         other.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
         assert other.recv(1 << 16).startswith(b"HTTP/1.1 200")
 
@@ -83,11 +94,11 @@ def test_one_visitor_takes_only_its_share_of_the_pages() -> None:
     """One page at a time, a few in a queue, and others are served meanwhile."""
     over = threading.Event()
 
-    def make(request: Request) -> HttpReply:
-        assert request.path == "/" or over.wait(20)
-        return HttpReply("made")
+    def make(request: Request) -> Response:
+        assert request.url.path == "/" or over.wait(20)
+        return Response("made")
 
-    with served(Turns(make).answer) as client, ThreadPoolExecutor() as pool:
+    with served(app_of(make, Turns().run)) as client, ThreadPoolExecutor() as pool:
         other = Client(client.port, "127.0.0.2")
         asked = [pool.submit(client.ask, "GET", "/slow") for _ in range(WAITING + 2)]
         refused = next(as_completed(asked))
@@ -100,7 +111,7 @@ def test_one_visitor_takes_only_its_share_of_the_pages() -> None:
 @pytest.mark.parametrize("beginning", [b"G", b"GET / HTTP/1.1\r\nX: ", BODY])
 def test_a_request_that_drips_ends_in_time(monkeypatch: pytest.MonkeyPatch, beginning: bytes) -> None:
     monkeypatch.setattr(server, "PATIENCE", 0.3)
-    with served(hello) as client, socket.create_connection(("127.0.0.1", client.port), 20) as connection:
+    with served(HELLO) as client, socket.create_connection(("127.0.0.1", client.port), 20) as connection:
         connection.sendall(beginning)
         with pytest.raises((BrokenPipeError, ConnectionResetError)):
             drip(connection)
@@ -109,7 +120,7 @@ def test_a_request_that_drips_ends_in_time(monkeypatch: pytest.MonkeyPatch, begi
 def test_a_reply_that_is_not_taken_ends_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server, "PATIENCE", 0.3)
     with (
-        served(lambda request: HttpReply(b"x" * (64 << 20))) as client,
+        served(app_of(lambda request: Response(b"x" * (64 << 20)))) as client,
         socket.create_connection(("127.0.0.1", client.port), 20) as connection,
     ):
         connection.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
@@ -117,10 +128,26 @@ def test_a_reply_that_is_not_taken_ends_in_time(monkeypatch: pytest.MonkeyPatch)
         assert take(connection) < 64 << 20
 
 
+def test_a_reply_waits_for_no_acknowledgement(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A reply is two writes, and the second one would wait 40 ms for a delayed ACK."""
+    options: list[int] = []
+
+    class Noted(VisitorConnection):
+        def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+            accepted = transport.get_extra_info("socket")
+            options.append(accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
+            super().connection_made(transport)
+
+    monkeypatch.setattr(server, "VisitorConnection", Noted)
+    with served(HELLO) as client:
+        assert client.get() == "hello"
+    assert options == [1]
+
+
 def test_bodies_on_their_way_have_a_bound() -> None:
-    with served(hello) as client, ExitStack() as stack:
+    with served(HELLO) as client, ExitStack() as stack:
         head = b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % (64 << 20)
-        for _ in range(server.BODIES):
+        for _ in range(app.BODIES):
             stack.enter_context(socket.create_connection(("127.0.0.1", client.port), 20)).sendall(head)
         while client.ask("POST", "/", nds())[0] == 200:  # until the others are on their way
             time.sleep(0.01)

@@ -1,82 +1,234 @@
-"""The status page's requests: which page is asked for, and what goes wrong on the way."""
+"""The publisher's pages: which one is asked for, what it shows, and what goes wrong on the way."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
+from functools import partial
 from http import HTTPStatus
 
-from eventlog.core.entry import MAX_RECORD_ID
-from eventlog.core.errors import EventlogError
-from eventlog.fold import Fate
-from eventlog.sql.log.upkeep import FailureFilter
-from eventlog.web.markup import are
-from eventlog.web.monitor import failed, pages
-from eventlog.web.monitor.board import Board, NoDatabase, NotAllowed
-from eventlog.web.server import HttpReply, Request, asset, read_fields, sorry
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Route
+from starlette.types import ASGIApp, ExceptionHandler
 
-_PAGES: dict[str, Callable[[Board, Request], str]] = {
-    "/": lambda board, request: pages.status(board),
-    "/errors": lambda board, request: failed.failures(
-        board, _read_filter(request.query), _number(request.query.get("upto", "")) or MAX_RECORD_ID
-    ),
-    "/next": lambda board, request: pages.coming(board),
-    "/object": lambda board, request: pages.explained(
-        board, request.query.get("table", ""), request.query.get("key", "")
-    ),
-    "/settings": lambda board, request: pages.settings(board),
+from eventlog.core.entry import COLUMNS, MAX_RECORD_ID
+from eventlog.core.errors import EventlogError
+from eventlog.fold import Fate, Outcome
+from eventlog.log_files.by_row import PlacedEntry
+from eventlog.publisher.log_status import LogStatus
+from eventlog.publisher.monitor import Monitor
+from eventlog.sql.log.upkeep import FailedRow, FailureFilter
+from eventlog.web.app import make_app, page, read_fields
+from eventlog.web.monitor.board import LOOKED_AT, PAGE, Board, NoDatabase, NotAllowed
+from eventlog.web.monitor.turns import Turns
+from eventlog.web.rendering import are, render
+
+MISSING = "there are /, /errors, /next, /object, /settings, /metrics, /healthz and /readyz"
+
+Rows = Sequence[tuple[PlacedEntry, Outcome]]
+
+
+def monitor_app(monitor: Monitor, board: Board, host: str) -> ASGIApp:
+    """Return the application of a publisher that listens at a host."""
+
+    def metrics(request: Request) -> Response:
+        text, content_type = monitor.exposition(request.headers.get("accept", ""))
+        return Response(text, headers={"Content-Type": content_type})
+
+    async def healthz(request: Request) -> Response:
+        return _health(monitor.healthy(), "alive")
+
+    async def readyz(request: Request) -> Response:
+        return _health(monitor.ready and monitor.healthy(), "ready")
+
+    health = [page("/metrics", metrics), Route("/healthz", healthz), Route("/readyz", readyz)]
+    return board_app(board, host, health)
+
+
+def board_app(board: Board, host: str, further: Sequence[Route] = ()) -> ASGIApp:
+    """Return the application of the pages of a board, with further routes."""
+    run = Turns().run
+    routes = [
+        page("/", partial(_status, board), run=run),
+        page("/errors", partial(_errors, board), post=True, run=run),
+        page("/errors/{number}", partial(_failure, board), post=True, run=run),
+        page("/next", partial(_next, board), run=run),
+        page("/object", partial(_object, board), run=run),
+        page("/settings", partial(_settings, board), run=run),
+    ]
+    return make_app([*further, *routes], host, faults=FAULTS, missing=MISSING)
+
+
+def _health(good: bool, word: str) -> Response:
+    return PlainTextResponse(f"{word if good else 'not ' + word}\n", 200 if good else 503)
+
+
+def _fault(status: HTTPStatus, sentence: str) -> Response:
+    return render("monitor/fault.html", status, title="Not now", sentence=sentence)
+
+
+async def _no_database(request: Request, fault: Exception) -> Response:
+    return _fault(HTTPStatus.SERVICE_UNAVAILABLE, str(fault))
+
+
+async def _not_allowed(request: Request, fault: Exception) -> Response:
+    return _fault(HTTPStatus.FORBIDDEN, str(fault))
+
+
+async def _unreadable(request: Request, fault: Exception) -> Response:
+    return _fault(HTTPStatus.BAD_GATEWAY, f"The log could not be read: {fault}")
+
+
+FAULTS: Mapping[type[Exception], ExceptionHandler] = {
+    NoDatabase: _no_database,
+    NotAllowed: _not_allowed,
+    EventlogError: _unreadable,
 }
 
 
-def answer(board: Board, request: Request) -> HttpReply:
-    """Return the page that is asked for."""
-    try:
-        return asset(request) or _page_for(board, request)
-    except NoDatabase as fault:
-        return HttpReply(pages.fault(str(fault)), status=HTTPStatus.SERVICE_UNAVAILABLE)
-    except NotAllowed as fault:
-        return HttpReply(pages.fault(str(fault)), status=HTTPStatus.FORBIDDEN)
-    except EventlogError as fault:
-        return HttpReply(pages.fault(f"The log could not be read: {fault}"), status=HTTPStatus.BAD_GATEWAY)
-
-
-def _page_for(board: Board, request: Request) -> HttpReply:
-    if request.path.startswith("/errors/"):
-        return _failure(board, request)
-    if request.path == "/errors" and request.method == "POST":
-        selection = _read_filter(request.query)
-        return HttpReply(
-            failed.failures(board, selection, MAX_RECORD_ID, _apply_form(board, selection, request))
-        )
-    show = _PAGES.get(request.path)
-    if show is None or request.method != "GET":
-        return sorry(HTTPStatus.NOT_FOUND, f"there are {', '.join(_PAGES)}, /metrics, /healthz and /readyz")
-    return HttpReply(show(board, request))
-
-
-def _failure(board: Board, request: Request) -> HttpReply:
-    """Return the event of a row that failed, which a form redrives or skips; afterwards what became of it."""
-    number = _number(request.path.removeprefix("/errors/"))
-    event = board.event(number)
-    if request.method == "GET" and event:
-        return HttpReply(failed.failure(board, event))
-    ids = [row.record_id for row in event] or [number]
-    messages = (
-        _apply_form(board, FailureFilter((number,)), request) if request.method == "POST" and event else []
+def _status(board: Board, request: Request) -> Response:
+    """Return the page of the whole: a word, four figures, their course, and details in small print."""
+    log_status = board.log_status()
+    failed, unread = board.failed(log_status), log_status.cycle.get("unread", {})
+    word, why, kind = _word(board, log_status)
+    samples = board.samples_until(log_status)
+    return render(
+        "monitor/status.html",
+        word=word,
+        why=why,
+        kind="error" if (failed or unread) and kind in ("success", "retry") else kind,
+        log=log_status,
+        cycle=log_status.cycle,
+        failed=failed,
+        unread=unread,
+        down_since=board.down_since(log_status),
+        samples=samples,
+        seconds=samples[-1].at - samples[0].at,
+        rates=board.rates(),
+        counts=[
+            (letter, name, rows)
+            for letter, tables in sorted(board.counts().items())
+            for name, rows in sorted(tables.items())
+        ],
     )
+
+
+def _word(board: Board, log_status: LogStatus) -> tuple[str, str, str]:
+    down = log_status.cycle.get("down")
+    if log_status.paused:
+        return "Paused", f"by {log_status.paused}", "warning"
+    if not board.leads:
+        return "On standby", f"{log_status.leader or 'no publisher'} leads this log", "quiet"
+    if down:
+        return "Receiver down", f"since {board.down_since(log_status)} UTC: {down}", "error"
+    if log_status.pending and log_status.cycle.get("events"):
+        return "Publishing", f"{are(log_status.pending, 'row')} pending", "success"
+    if log_status.waiting:
+        return "Waiting", f"{are(log_status.waiting, 'event')} waiting for a retry", "retry"
+    nothing = "looking for work" if log_status.pending else "every row that may go is published"
+    return "Idle", nothing, "success"
+
+
+def _errors(board: Board, request: Request) -> Response:
+    """Return the rows that failed, newest first, below their reasons; a form redrives or skips them."""
+    query = request.state.query
+    selection = FailureFilter(table=query.get("table") or None, reason=query.get("reason") or None)
+    messages, upto = [], _number(query.get("upto", "")) or MAX_RECORD_ID
+    if request.method == "POST":
+        messages, upto = _apply_form(board, selection, request), MAX_RECORD_ID
+    rows = board.failures(selection, upto)
+    return render(
+        "monitor/errors.html",
+        messages=messages,
+        filtered={"table": selection.table or "", "reason": selection.reason or ""},
+        may_change=board.may_redrive,
+        reasons=board.reasons(selection),
+        rows=rows[:PAGE],
+        older=str(rows[PAGE - 1].record_id - 1) if len(rows) > PAGE else "",
+    )
+
+
+def _failure(board: Board, request: Request) -> Response:
+    """Return the event of a row that failed, which a form redrives or skips; afterwards what became of it."""
+    record_id = _number(request.path_params["number"])
+    event = board.event(record_id)
+    if request.method == "GET" and event:
+        return _failed_event(board, event)
+    messages = (
+        _apply_form(board, FailureFilter((record_id,)), request) if request.method == "POST" and event else []
+    )
+    ids = [row.record_id for row in event] or [record_id]
     rows = board.rows(ids)
     if not messages and all(outcome.fate is Fate.NOT_IN_LOG for _, outcome in rows):
-        return sorry(HTTPStatus.NOT_FOUND, f"there is no row {number}")
-    return HttpReply(failed.became(number, rows, messages))
+        raise HTTPException(HTTPStatus.NOT_FOUND, f"there is no row {record_id}")
+    ids = [placed.entry.record_id for placed, _ in rows] or ids
+    return _outcomes(_title(ids), "What becomes of it", rows, messages=messages)
 
 
-def _read_filter(query: Mapping[str, str]) -> FailureFilter:
-    """Return the failed rows that a filter means."""
-    return FailureFilter(table=query.get("table") or None, reason=query.get("reason") or None)
+def _failed_event(board: Board, event: Sequence[FailedRow]) -> Response:
+    """Return the page of an event that failed: what to do, its rows with their values, its document."""
+    cells = board.cells([row.record_id for row in event][:PAGE])
+
+    def value(record_id: int, column: str) -> str:
+        """Return a cell of a row as it is; nothing if the row has gone meanwhile."""
+        cell = cells[record_id][COLUMNS.index(column)] if record_id in cells else None
+        return "" if cell is None else str(cell)
+
+    return render(
+        "monitor/failure.html",
+        title=_title([row.record_id for row in event]),
+        failed=next((row for row in event if row.document), event[0]),
+        event=event[:PAGE],
+        values=value,
+        may_change=board.may_redrive,
+    )
+
+
+def _next(board: Board, request: Request) -> Response:
+    """Return what the next cycle does with each row."""
+    return _outcomes("Next", "What the next cycle does", board.explain(), left_out=board.left_out())
+
+
+def _object(board: Board, request: Request) -> Response:
+    """Return the page of an object: what becomes of each of its rows, and why."""
+    name, key = request.state.query.get("table", ""), request.state.query.get("key", "")
+    rows = board.explain(name or None, key)
+    hint = f"These are the first {LOOKED_AT} rows; eventlog explain --key shows all."
+    return _outcomes(
+        f"{name} {key}".strip(), "Rows of this object", rows, hint=hint if rows[LOOKED_AT:] else ""
+    )
+
+
+def _outcomes(
+    title: str,
+    caption: str,
+    rows: Rows,
+    *,
+    messages: Sequence[str] = (),
+    left_out: Sequence[str] = (),
+    hint: str = "",
+) -> Response:
+    shown = rows[:LOOKED_AT]
+    return render(
+        "monitor/rows.html",
+        title=title,
+        caption=caption,
+        rows=shown,
+        messages=messages,
+        left_out=left_out,
+        hint=hint,
+    )
+
+
+def _settings(board: Board, request: Request) -> Response:
+    """Return the settings that were given."""
+    return render("monitor/settings.html", settings=list(board.settings()))
 
 
 def _apply_form(board: Board, selection: FailureFilter, request: Request) -> list[str]:
     """Do what a form asks for. Return sentences about the result."""
-    form = read_fields(request.body.decode("utf-8", "replace"), 10)
+    form = read_fields(request.state.body.decode("utf-8", "replace"), 10)
     token, act, reason = (form.get(name, "") for name in ("token", "act", "reason"))
     if act == "skip":
         if not reason.strip():
@@ -87,6 +239,10 @@ def _apply_form(board: Board, selection: FailureFilter, request: Request) -> lis
     redriven = board.redrive(selection, token)
     new = [f"{are(redriven.rows, 'row')} new again, to go with the next cycle."] if redriven.rows else []
     return [*new, *(f"{message}." for message in map(str, redriven.reports))]
+
+
+def _title(ids: Sequence[int]) -> str:
+    return f"Row {ids[0]}" if len(ids) == 1 else f"Rows {', '.join(map(str, ids[:20]))}"
 
 
 def _number(text: str) -> int:

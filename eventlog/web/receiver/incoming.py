@@ -10,7 +10,6 @@ from lxml import etree
 from eventlog.core import tablekey
 from eventlog.core.errors import EventlogError
 from eventlog.core.xmlparser import parse
-from eventlog.xds import documents
 from eventlog.xds.split import Broken, split
 
 MOST_EVENTS = 100_000
@@ -69,14 +68,6 @@ def read(body: bytes) -> Incoming:
     except EventlogError as fault:
         return Incoming(tuple(events), " ".join(str(fault).split()))
     return Incoming(tuple(events))
-
-
-def pretty(body: bytes) -> str:
-    """Return the document as people like to read it; as it came where it is no document."""
-    try:
-        return documents.indent(body)
-    except EventlogError:
-        return body.decode("utf-8", "replace")
 
 
 def _event(element: etree._Element) -> ReceivedEvent:

@@ -1,0 +1,103 @@
+"""Templates of our pages: text is escaped, and numbers, times and addresses are written for people."""
+
+from __future__ import annotations
+
+import math
+from datetime import datetime
+from urllib.parse import urlencode
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+from starlette.responses import HTMLResponse
+
+from eventlog.core.entry import EVENT_TYPES
+from eventlog.core.errors import EventlogError
+from eventlog.core.plurals import quantity
+from eventlog.core.redaction import visible
+from eventlog.xds import documents
+
+_UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
+
+
+def render(template: str, status: int = 200, **values: object) -> HTMLResponse:
+    """Return a page by a template."""
+    return HTMLResponse(ENVIRONMENT.get_template(template).render(values), status)
+
+
+def number(amount: float) -> str:
+    """Return a number with its thousands apart: 19 330; of a fraction three digits are enough."""
+    if amount == int(amount):
+        return f"{int(amount):,}".replace(",", " ")
+    return number(round(amount)) if abs(amount) >= 100 else f"{amount:.3g}"
+
+
+def are(amount: int, noun: str) -> str:
+    """Return a number with its noun and verb: 1 row is, 2 rows are."""
+    return f"{number(amount)} {noun}" + (" is" if amount == 1 else "s are")
+
+
+def duration(seconds: float) -> str:
+    """Return a time in its two greatest units: 4 min 42 s; below ten seconds with a fraction."""
+    if seconds < 10:
+        return f"{seconds:.3g} s"
+    remainder, words = round(seconds), list[str]()
+    for size, unit in _UNITS:
+        units, remainder = divmod(remainder, size)
+        if units or words:
+            words.append(f"{number(units)} {unit}" if units else "")
+    return " ".join(filter(None, words[:2]))
+
+
+def ceiling(maximum: float) -> float:
+    """Return the next of 1, 2, 5, 10, 20, 50 … and their fractions; 1 of nothing."""
+    if maximum <= 0 or not math.isfinite(maximum):
+        return 1.0
+    power: float = 10.0 ** math.floor(math.log10(maximum))
+    return next(step * power for step in (1, 2, 5, 10) if step * power >= maximum * (1 - 1e-12))
+
+
+def time(at: datetime | None) -> str:
+    """Return a time to the second; nothing for None."""
+    return f"{at or ''}"[:19]
+
+
+def address(path: str, query: dict[str, str]) -> str:
+    """Return the path with those of the query's values that are not empty."""
+    encoded = urlencode({name: value for name, value in query.items() if value}, errors="surrogatepass")
+    return f"{path}?{encoded}" if encoded else path
+
+
+def pretty(document: str | bytes) -> str:
+    """Return a document as people like to read it; as it is if it is none."""
+    try:
+        return documents.indent(document)
+    except EventlogError:
+        return document if isinstance(document, str) else document.decode("utf-8", "replace")
+
+
+def _as_text(value: object) -> object:
+    """Return what a template prints: nothing for None, and characters that are not seen by their number."""
+    if value is None:
+        return ""
+    return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
+ENVIRONMENT = Environment(
+    loader=PackageLoader("eventlog.web"),
+    autoescape=True,
+    undefined=StrictUndefined,
+    finalize=_as_text,
+    trim_blocks=True,
+    lstrip_blocks=True,
+)
+ENVIRONMENT.globals.update(
+    address=address,
+    are=are,
+    ceiling=ceiling,
+    duration=duration,
+    event_types=EVENT_TYPES,
+    number=number,
+    pretty=pretty,
+    quantity=quantity,
+    time=time,
+)

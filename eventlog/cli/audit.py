@@ -15,7 +15,7 @@ from eventlog.cli.explain import configured
 from eventlog.cli.format_names import refuse_flags
 from eventlog.cli.log_options import INPUT, READING, live_options, read_live
 from eventlog.cli.options import SettingsCommand, read_tables, tables_option
-from eventlog.cli.terminal import Shade, print_sentence, show
+from eventlog.cli.terminal import Cell, Listing, print_sentence, show
 from eventlog.core.errors import Misuse
 from eventlog.core.plurals import quantity
 from eventlog.core.settings import declared
@@ -185,26 +185,30 @@ def _print_report(report: AuditReport) -> None:
     letters = ", ".join(f"{letter} {rows}" for letter, rows in sorted(report.letters.items()))
     rows = quantity(report.rows, "row") + (f" ({letters})" if letters else "")
     show(f"{rows}, {quantity(report.objects, 'object')}, {quantity(report.events, 'delivered event')}")
-    for words in _limits_of(report):
-        show(words)
+    show(*_limits_of(report))
+    Listing(("", ""), "{:<8}  {}", _STYLES, indent=10).show(_verdicts(report))
+    show(f"digest {report.digest}")
+
+
+_STYLES = {"open": "yellow", "holds": "green", "broken": "red", "unread": "red"}
+
+
+def _verdicts(report: AuditReport) -> Iterator[tuple[Cell, ...]]:
     for law in Law:
         first = report.first_breaches.get(law)
         if law is Law.SAME_STATE and report.state_open:
-            show(f"open      {law}: {report.state_open}")
-            continue
-        if first is None:
-            show(Shade("holds   ", "green"), f"  {law}")
-            continue
-        count = report.breach_counts[law]
-        times = "once" if count == 1 else f"{count} times, first"
-        show(Shade("broken  ", "red"), f"  {law}: {times} at row {first.record_id} of {first.object}")
-        show(f"          {first.words}")
-        show(f"          {REMEDIES[law]}")
+            yield "open", f"{law}: {report.state_open}"
+        elif first is None:
+            yield "holds", str(law)
+        else:
+            count = report.breach_counts[law]
+            times = "once" if count == 1 else f"{count} times, first"
+            place = f"{law}: {times} at row {first.record_id} of {first.object}"
+            yield "broken", (place, first.words, REMEDIES[law])
     for fault in report.faults[:_SHOWN]:
-        show(Shade("unread  ", "red"), f"  {fault}")
+        yield "unread", fault
     if len(report.faults) > _SHOWN:
-        show(Shade("unread  ", "red"), f"  {len(report.faults) - _SHOWN} more")
-    show(f"digest {report.digest}")
+        yield "unread", f"{len(report.faults) - _SHOWN} more"
 
 
 def _limits_of(report: AuditReport) -> Iterator[str]:
@@ -229,8 +233,7 @@ def _print_receipt(
         print_sentence(f"neither the log nor the receiver has {table} {key}")
         sys.exit(1)
     show(audited.name)
-    for line in _receipt(audited, records):
-        show(line)
+    show(*_receipt(audited, records))
 
 
 def _receipt(audited: AuditedObject, records: LogRecords) -> Iterator[str]:

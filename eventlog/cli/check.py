@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from sqlalchemy.engine import Connection, Engine
 
 from eventlog.cli import distribution
 from eventlog.cli.log_options import DatabaseFlags, database_options
-from eventlog.cli.terminal import Shade, print_line, print_sentence, show
+from eventlog.cli.terminal import Listing, print_line, print_sentence
 from eventlog.core import tablesfile
 from eventlog.core.plurals import quantity
 from eventlog.core.tables import Tables
@@ -97,10 +97,7 @@ def check(
     for statement in naming_log(post_poll_statements, log):
         print_sentence(why_warned(statement))
     faults = [finding for finding in findings if finding.fault]
-    for finding in (
-        findings if ways_round else [finding for finding in findings if finding.fault or finding.shown]
-    ):
-        _print_finding(finding)
+    _show_findings([finding for finding in findings if ways_round or finding.fault or finding.shown])
     if faults:
         sys.exit(1)
     print_line("nothing else is wrong" if any(finding.shown for finding in findings) else "nothing is wrong")
@@ -136,8 +133,12 @@ def _published_tables(engine: Engine, connection: Connection, log: Log, settings
     return Tables(among([*catalogue_tables]), catalogue_tables.dialect)
 
 
-def _print_finding(finding: Finding) -> None:
-    show(Shade(finding.where, "red" if finding.fault else "yellow"), f": {finding.what}")
-    show(f"  {finding.remedy}")
-    for command in finding.commands:
-        show(f"    {command}")
+def _show_findings(findings: Sequence[Finding]) -> None:
+    styles = {
+        finding.where: "red" if finding.fault else "yellow"
+        for finding in sorted(findings, key=lambda each: each.fault)
+    }
+    Listing(("", ""), "{}: {}", styles, indent=2).show(
+        (finding.where, (finding.what, finding.remedy, *(f"  {command}" for command in finding.commands)))
+        for finding in findings
+    )

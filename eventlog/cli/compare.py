@@ -115,7 +115,7 @@ def _differences(
 
     settings, limits = build(CompareSettings, options.settings), build(Limits, options.settings)
     files = [name for name in (names.before, names.after) if Path(name).exists()]
-    advance = stack.enter_context(progress(files))
+    advance = stack.enter_context(progress(files, output=str(options.output)))
     sides = [
         states.Side(name, url, options.container, limits, advance, stack, rows_of, is_empty=is_empty)
         for name, url, is_empty in (

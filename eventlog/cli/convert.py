@@ -77,7 +77,7 @@ def convert(options: JobOptions, follow: bool) -> None:
         if follow:
             run_convert(job, report, clock(), run_length=RunLength(follow=True))
         else:
-            with progress(job.inputs, job.passes) as advance:
+            with progress(job.inputs, job.passes, job.output) as advance:
                 run_convert(job, report, clock(), advance)
     print_sentence(f"{quantity(report.changes, 'change was', 'changes were')} converted")
     exit_if_refused(report)

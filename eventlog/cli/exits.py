@@ -178,7 +178,7 @@ def _need_standard_files() -> None:
 def _print_lines(lines: Iterator[str]) -> None:
     first, *causes = [*dict.fromkeys(lines)] or [""]
     if first:
-        print_sentence(first, "red")
+        print_sentence(first, "bold red")
     for cause in causes:
         print_line(cause, "  ")
 

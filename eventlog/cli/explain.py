@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import starmap
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,7 +16,7 @@ from eventlog.cli.format_names import refuse_flags
 from eventlog.cli.job import RefusalPrinter
 from eventlog.cli.log_options import read_all
 from eventlog.cli.options import SettingsCommand, current_option, read_tables, settings_options, tables_option
-from eventlog.cli.terminal import Shade, print_sentence, show, with_hints
+from eventlog.cli.terminal import Cell, Listing, print_sentence, show_json, with_hints
 from eventlog.core import tablekey
 from eventlog.core.change import Change
 from eventlog.core.entry import MAX_RECORD_ID
@@ -39,7 +39,9 @@ from eventlog.transfer.opening import explain as run_explain
 from eventlog.transfer.opening import placed_changes
 from eventlog.transfer.report import Report
 
-_COLOURS = {"sent": "green", "repeated": "bright_black", "refused": "red"}
+_RECORDS = Listing(
+    ("where", "outcome"), "{:<30}  {}", {"sent": "green", "repeated": "bright_black", "refused": "red"}
+)
 
 
 class ChangeFilter(NamedTuple):
@@ -63,40 +65,23 @@ class ChangeFilter(NamedTuple):
         return self.table is None and self.key is None
 
 
-def _print_changes(items: Iterable[Placed | Refused], change_filter: ChangeFilter, as_json: bool) -> int:
-    """Print the outcome of each record, in the order of the changes. Return how many are refused."""
-    count = 0
-    for item in items:
-        if isinstance(item, Placed):
-            if change_filter.matches(item.change):
-                _print_sent(item, as_json)
-            continue
-        count += item.fault
-        if not item.fault and not item.grouped:
-            print_sentence(f"{item.where}: {item.reason}")
-        elif change_filter.everything:
-            _print_left_out(item, as_json)
-    return count
-
-
-def _print_sent(placed: Placed, as_json: bool) -> None:
-    change, image_place = placed.change, placed.image_where
-    if as_json:
-        facts = {"op": str(change.op), "table": change.table, "position": change.position}
-        show(json.dumps({"where": placed.where, "outcome": "sent", **facts, "before": image_place or None}))
-        return
+def _record_cells(record: Placed | Refused) -> tuple[Cell, ...]:
+    if isinstance(record, Refused):
+        return record.where, f"{'refused' if record.fault else 'repeated'}: {with_hints(record.reason)}"
+    change, image_place = record.change, record.image_where
     key = tablekey.write((column, str(value)) for column, value in change.key) if change.key else ""
     with_image = f", with its before row at {image_place}" if image_place else ""
-    description = f": {change.op} {change.table} {key} at {change.position or 'no position'}{with_image}"
-    show(f"{placed.where:<30}  ", Shade("sent", _COLOURS["sent"]), description)
+    place = change.position or "no position"
+    return record.where, f"sent: {change.op} {change.table} {key} at {place}{with_image}"
 
 
-def _print_left_out(refused: Refused, as_json: bool) -> None:
-    outcome = "refused" if refused.fault else "repeated"
-    if as_json:
-        show(json.dumps({"where": refused.where, "outcome": outcome, "reason": refused.reason}))
-    else:
-        show(f"{refused.where:<30}  ", Shade(outcome, _COLOURS[outcome]), f": {with_hints(refused.reason)}")
+def _record_facts(record: Placed | Refused) -> dict[str, object]:
+    if isinstance(record, Refused):
+        outcome = "refused" if record.fault else "repeated"
+        return {"where": record.where, "outcome": outcome, "reason": record.reason}
+    change = record.change
+    facts = {"op": str(change.op), "table": change.table, "position": change.position}
+    return {"where": record.where, "outcome": "sent", **facts, "before": record.image_where or None}
 
 
 def configured(flags: Mapping[str, Any], file: Path | None) -> bool:
@@ -215,8 +200,11 @@ def explain(
         refuse_flags(_OF_FILES, "is for files, and what is explained is the log of a database")
         if ids:
             refuse_flags(_OF_AN_OBJECT, "chooses rows, and they are named by their record_ids")
-        explained = explain_log(flags, config_file, table, key, everything, print_sentence, ids)
+        sentences: list[str] = []
+        explained = explain_log(flags, config_file, table, key, everything, sentences.append, ids)
         _print_outcomes(explained, as_json)
+        for sentence in sentences:
+            print_sentence(sentence)
         return
     refuse_flags(_OF_A_DATABASE, "is for the log of a database, and what is explained are files")
     _explain_files(
@@ -237,9 +225,30 @@ def explain(
 
 
 def _explain_changes(job: Job, change_filter: ChangeFilter, as_json: bool) -> None:
-    """Print what becomes of the records of change tables or messages; exit with 1 if some are refused."""
-    if count := _print_changes(placed_changes(job), change_filter, as_json):
-        print_sentence(f"{quantity(count, 'record is', 'records are')} refused")
+    """Print what becomes of the records of change tables or messages, in the order of the changes; exit with
+    1 if some are refused.
+    """
+    refused_count = 0
+
+    def records() -> Iterator[Placed | Refused]:
+        nonlocal refused_count
+        for record in placed_changes(job):
+            if isinstance(record, Placed):
+                if change_filter.matches(record.change):
+                    yield record
+                continue
+            refused_count += record.fault
+            if not record.fault and not record.grouped:
+                print_sentence(f"{record.where}: {record.reason}")
+            elif change_filter.everything:
+                yield record
+
+    if as_json:
+        show_json(map(_record_facts, records()))
+    else:
+        _RECORDS.show(map(_record_cells, records()))
+    if refused_count:
+        print_sentence(f"{quantity(refused_count, 'record is', 'records are')} refused")
         sys.exit(1)
 
 
@@ -271,11 +280,14 @@ def _record_id(explained: tuple[PlacedEntry, Outcome]) -> int:
 
 
 def _print_outcomes(explained: Iterable[tuple[PlacedEntry, Outcome]], as_json: bool) -> None:
-    for placed_entry, outcome in explained:
-        show(*([_outcome_json(placed_entry, outcome)] if as_json else _outcome_line(placed_entry, outcome)))
+    if as_json:
+        show_json(starmap(_outcome_facts, explained))
+    else:
+        listing = Listing(("row", "type", "object", "outcome"), "{:>8}  {}  {:<27}  {}", STYLES)
+        listing.show(starmap(_outcome_cells, explained))
 
 
-COLOURS = {
+STYLES: dict[str, str] = {
     Fate.SENT: "green",
     Fate.SUPERSEDED: "bright_black",
     Fate.NO_EFFECT: "bright_black",
@@ -293,27 +305,29 @@ COLOURS = {
 }
 
 
-def _outcome_line(placed_entry: PlacedEntry, outcome: Outcome) -> tuple[str, Shade, str]:
+def _outcome_cells(placed_entry: PlacedEntry, outcome: Outcome) -> tuple[Cell, ...]:
     entry = placed_entry.entry
-    row = f"{entry.record_id:>8}  {entry.event_type or '-'}  {entry.table_name} {entry.table_key}"
-    details = ""
+    words = str(outcome.fate)
     if outcome.event_id is not None:
-        details += f" in {outcome.event_id}"
+        words += f" in {outcome.event_id}"
     if outcome.by is not None:
-        details += f", by row {outcome.by}"
+        words += f", by row {outcome.by}"
     if outcome.reason:
-        details += f": {with_hints(outcome.reason)}"
-    return f"{row:<40}  ", Shade(str(outcome.fate), COLOURS[outcome.fate]), details
-
-
-def _outcome_json(placed_entry: PlacedEntry, outcome: Outcome) -> str:
-    return json.dumps(
-        {
-            "record_id": placed_entry.entry.record_id,
-            "where": placed_entry.where,
-            "outcome": outcome.fate.value,
-            "event_id": outcome.event_id,
-            "by": outcome.by,
-            "reason": outcome.reason,
-        }
+        words += f": {with_hints(outcome.reason)}"
+    return (
+        str(entry.record_id),
+        str(entry.event_type or "-"),
+        f"{entry.table_name} {entry.table_key}",
+        words,
     )
+
+
+def _outcome_facts(placed_entry: PlacedEntry, outcome: Outcome) -> dict[str, object]:
+    return {
+        "record_id": placed_entry.entry.record_id,
+        "where": placed_entry.where,
+        "outcome": outcome.fate.value,
+        "event_id": outcome.event_id,
+        "by": outcome.by,
+        "reason": outcome.reason,
+    }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +9,7 @@ import click
 
 from eventlog.cli.log_options import DATABASE, live_options, read_live
 from eventlog.cli.options import SettingsCommand
-from eventlog.cli.terminal import print_sentence, show
+from eventlog.cli.terminal import Listing, print_sentence, show_json
 from eventlog.publisher.open_log import opened
 
 
@@ -29,13 +28,13 @@ def history(
         store.upkeep() as upkeep,
     ):
         notices = upkeep.notices(limit)
-    for notice in notices:
-        if as_json:
-            show(json.dumps(notice._asdict(), default=str))
-            continue
-        table = "" if notice.table_name is None else f"{notice.table_name}: "
-        show(
-            f"{notice.at:%Y-%m-%d %H:%M:%S}  {notice.username}  {notice.kind:<7}  {table}{notice.words or ''}"
-        )
+    if as_json:
+        show_json(notice._asdict() for notice in notices)
+        return
+    listing = Listing(("at", "user", "kind", "what"), "{}  {}  {:<7}  {}")
+    listing.show(
+        (f"{at:%Y-%m-%d %H:%M:%S}", username, kind, f"{'' if table is None else f'{table}: '}{words or ''}")
+        for at, username, kind, table, words in notices
+    )
     if not notices:
         print_sentence("no operator has done anything to this log")

@@ -10,7 +10,7 @@ import click
 
 from eventlog.cli.log_options import READING, live_options, read_live
 from eventlog.cli.options import SettingsCommand
-from eventlog.cli.terminal import print_sentence, write_output
+from eventlog.cli.terminal import draws, print_sentence, write_output
 from eventlog.publisher import batches
 from eventlog.publisher.open_log import opened
 from eventlog.publisher.session import make_reader
@@ -22,7 +22,9 @@ from eventlog.xds.settings import XdsSettings
 @click.command(cls=SettingsCommand, short_help="Show what the next cycle would send")
 @live_options(READING, without=("delete_from_log", "retry_wait", "retry_longest"))
 def preview(config_file: Path | None, verbose: bool, log_format: str, **flags: Any) -> None:
-    """Print the documents of the pending rows that may go now. Nothing is sent and nothing changed."""
+    """Print the documents of the pending rows that may go now, on a terminal indented. Nothing is sent and
+    nothing changed.
+    """
     config = read_live(flags, config_file, verbose, log_format)
     with opened(config) as store:
         xds = config.build(XdsSettings)
@@ -30,7 +32,7 @@ def preview(config_file: Path | None, verbose: bool, log_format: str, **flags: A
         reading = store.read(lambda snapshot: reader.preview(snapshot, choice))
         for draft in batches.pack(reading.sendings, xds.batch_size):
             text = document(sending.text for sending in draft.sendings)
-            write_output((indent(text) if xds.pretty else text) + "\n")
+            write_output((indent(text) if xds.pretty or draws(sys.stdout) else text) + "\n")
     if not reading.sendings and not reading.refused:
         print_sentence("no document would be sent")
     for row, reason in reading.refused:

@@ -1,45 +1,78 @@
-"""A bar on standard error, when it is a terminal, for files that are read."""
+"""How far a command is: a line on standard error, if that is a terminal, after two seconds of silence."""
 
 from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import click
-
+from eventlog.cli.terminal import as_cell, draws
 from eventlog.files.inputs import Advance
 
-_SILENT_SECONDS = 2.0  # seconds of silence before a bar
+if TYPE_CHECKING:
+    from rich.progress import Progress
+
+_SILENT_SECONDS = 2.0  # before a line is drawn
+_REDRAW_SECONDS = 0.1
 
 
 @contextmanager
-def progress(names: Sequence[str], passes: int = 1) -> Iterator[Advance]:
-    """Return a function that is called with the bytes of these files, once for each pass over them."""
+def progress(names: Sequence[str], passes: int = 1, output: str = "") -> Iterator[Advance]:
+    """Return a function that is called with the bytes of these files, once for each pass over them.
+
+    Nothing is drawn if the output is written to a terminal, because it would be mixed with the output.
+    """
     total = passes * sum(Path(name).stat().st_size for name in names if name != "-" and Path(name).is_file())
-    if not sys.stderr.isatty() or not total:
+    if not total or (output == "-" and sys.stdout.isatty()):
         yield lambda size: None
         return
-    bar = click.progressbar(
-        length=total, label="working", file=sys.stderr, update_min_steps=max(total // 1000, 1)
+    with counter(total) as count:
+        yield lambda size: count("working", size)
+
+
+@contextmanager
+def counter(total: int | None = None) -> Iterator[Callable[[str, int], None]]:
+    """Return a function that draws what is done, in words, and the bytes that were added to those done."""
+    due = time.monotonic() + _SILENT_SECONDS
+    done = 0
+    line: Progress | None = None
+    with ExitStack() as stack:
+
+        def count(words: str, size: int) -> None:
+            nonlocal due, done, line
+            done += size
+            if time.monotonic() >= due:
+                line = line or stack.enter_context(_line(total))
+                line.update(line.task_ids[0], description=as_cell(words), completed=done, refresh=True)
+                due = time.monotonic() + _REDRAW_SECONDS
+
+        yield count if draws(sys.stderr) else lambda words, size: None
+
+
+def _line(total: int | None) -> Progress:
+    """Return words, with a bar if the total is known. No thread redraws them, because commands may fork."""
+    from rich import progress, table
+
+    from eventlog.cli.console import console_of
+
+    bar = (
+        progress.BarColumn(None),
+        progress.TaskProgressColumn(),
+        progress.TransferSpeedColumn(),
+        progress.TimeRemainingColumn(),
     )
-    started = time.monotonic()
-    unshown_bytes = 0
-    is_shown = False
-
-    def advance(size: int) -> None:
-        nonlocal unshown_bytes, is_shown
-        unshown_bytes += size
-        if not is_shown and time.monotonic() - started > _SILENT_SECONDS:
-            is_shown = True
-        if is_shown:
-            bar.update(unshown_bytes)
-            unshown_bytes = 0
-
-    yield advance
-    if is_shown:
-        bar.update_min_steps = 1
-        bar.update(total - bar.pos)
-        bar.render_finish()
+    line = progress.Progress(
+        progress.TextColumn("{task.description}", markup=False, table_column=table.Column(overflow="fold")),
+        *(bar if total else ()),
+        console=console_of(sys.stderr),
+        auto_refresh=False,
+        transient=True,
+        expand=True,
+        redirect_stdout=False,
+        redirect_stderr=False,
+    )
+    line.add_task("", total=total)
+    return line

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable
 
@@ -9,7 +10,8 @@ import click
 
 from eventlog.cli.format_names import refuse_flags
 from eventlog.cli.log_options import DatabaseFlags, database_options
-from eventlog.cli.terminal import print_line
+from eventlog.cli.progress import counter
+from eventlog.cli.terminal import draws, print_line
 from eventlog.core.errors import EventlogError, Misuse
 from eventlog.core.plurals import quantity
 from eventlog.core.tables import Table, Tables
@@ -103,14 +105,16 @@ def _published(tables: Tables, name: str) -> Table:
 
 def _resync(store: Store, load: Resync, rate: int) -> None:
     due = time.monotonic() + _SILENCE
-    for progress in run_resync(store, load, throttle(rate)):
-        logged = f"{load.table}: {quantity(progress.rows, 'row')} logged"
-        if progress.done:
-            before = f", {progress.earlier_rows} by the run before" if progress.earlier_rows else ""
-            print_line(logged + before)
-        elif time.monotonic() >= due:
-            print_line(f"{logged} so far")
-            due = time.monotonic() + _SILENCE
+    with counter() as count:
+        for progress in run_resync(store, load, throttle(rate)):
+            logged = f"{load.table}: {quantity(progress.rows, 'row')} logged"
+            count(logged, 0)
+            if progress.done:
+                before = f", {progress.earlier_rows} by the run before" if progress.earlier_rows else ""
+                print_line(logged + before)
+            elif time.monotonic() >= due and not draws(sys.stderr):
+                print_line(f"{logged} so far")
+                due = time.monotonic() + _SILENCE
 
 
 def throttle(rate: int) -> Callable[[int], None]:

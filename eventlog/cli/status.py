@@ -12,7 +12,7 @@ import click
 
 from eventlog.cli.log_options import DATABASE, live_options, read_live
 from eventlog.cli.options import SettingsCommand
-from eventlog.cli.terminal import Shade, show
+from eventlog.cli.terminal import Listing, show
 from eventlog.core.entry import Letter
 from eventlog.core.plurals import quantity
 from eventlog.publisher.log_status import LogStatus, read_log_status
@@ -29,14 +29,13 @@ def status(as_json: bool, config_file: Path | None, verbose: bool, log_format: s
     if as_json:
         show(json.dumps(asdict(state), default=str))
         return
-    for name, fact in _lines(state):
-        show(Shade(f"{name:<12}", _COLOURS.get(name, "bright_black")), f" {fact}")
+    Listing(("", ""), "{:<12} {}", _STYLES).show(_facts(state))
 
 
 _WORDS = {letter.value: f"{letter} {letter.name.lower()}" for letter in Letter}
 
-# What somebody should see to; the other names are there to be found.
-_COLOURS = {
+# What somebody should see to, and what is well.
+_STYLES = {
     "publisher": "yellow",
     "not published": "red",
     "waiting": "yellow",
@@ -47,7 +46,7 @@ _COLOURS = {
 }
 
 
-def _lines(state: LogStatus) -> Iterator[tuple[str, str]]:
+def _facts(state: LogStatus) -> Iterator[tuple[str, str]]:
     age = "" if state.oldest_age is None else f", the oldest for {_span(state.oldest_age)}"
     yield "pending", f"{state.pending}{age}"
     if state.waiting:

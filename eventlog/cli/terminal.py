@@ -1,4 +1,4 @@
-"""Output to the terminal: every message to people goes through here, one line each.
+"""Output for people: each message is a line, and rows are a table on a terminal.
 
 A remedy that names a setting (`unknown-tables = string`, or `the setting max-record`) is printed as the user
 would follow it: as a flag, or as a line of the settings file. A tables file is printed with its flag.
@@ -6,14 +6,16 @@ would follow it: as a flag, or as a line of the settings file. A tables file is 
 
 from __future__ import annotations
 
+import json
 import os
 import re
-import shutil
 import sys
-import textwrap
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from itertools import islice, zip_longest
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from shutil import get_terminal_size
+from typing import IO, NamedTuple
 
 import click
 
@@ -22,6 +24,8 @@ from eventlog.files.output_files import standard_output
 from eventlog.publisher.config import FILE
 
 _LONGEST, _END = 2000, 200  # characters of a line, and of its end
+_NARROWEST = 40  # columns of a terminal that shows tables
+_PAGE = 200  # rows that a terminal shows under one heading
 _HINT = re.compile(
     r"'[^']*'|\"[^\"]*\"|\bthe setting (?P<bare>[a-z]+(?:-[a-z]+)*)"
     r"|\b(?P<name>[a-z]+(?:-[a-z]+)+) = (?P<value>[\w.-]*\w)|(?:^|\b(?:the|a) )(?P<tables>tables) file\b"
@@ -29,17 +33,27 @@ _HINT = re.compile(
 _called: list[click.Context] = []
 
 
-def print_sentence(sentence: str, colour: str = "") -> None:
+def print_sentence(sentence: str, style: str = "") -> None:
     """Print a sentence of ours on standard error."""
-    print_line(
-        sentence, styled("eventlog:", sys.stderr, fg=colour, bold=True) + " " if colour else "eventlog: "
-    )
+    print_line(sentence, "eventlog: ", style)
 
 
-def print_line(line: str, before: str = "") -> None:
-    """Print a line on standard error, which may be closed, without secrets and control characters."""
+def print_line(line: str, before: str = "", style: str = "") -> None:
+    """Print a line on standard error, which may be closed, without secrets and control characters.
+
+    A terminal shows it in lines that end between words, unless memory or files are used up.
+    """
+    text = _short(one_line(without_secrets(with_hints(line))))
+    with suppress(Exception):
+        if draws(sys.stderr):
+            from rich.text import Text
+
+            from eventlog.cli.console import console_of
+
+            console_of(sys.stderr).print(Text.assemble((before, style), text, overflow="fold"))
+            return
     with suppress(OSError, ValueError):
-        click.echo(before + _short(one_line(without_secrets(with_hints(line)))), err=True)
+        click.echo(before + text, err=True)
 
 
 def _short(line: str) -> str:
@@ -47,29 +61,48 @@ def _short(line: str) -> str:
     return line if len(line) <= _LONGEST else f"{line[: _LONGEST - _END]} … {line[-_END:]}"
 
 
-class Shade(NamedTuple):
-    """A part of a line that a terminal shows in a colour."""
-
-    text: str
-    colour: str
+def show(*lines: str) -> None:
+    """Print lines for people on standard output, their spaces unchanged."""
+    write_output("".join(f"{as_cell(line)}\n" for line in lines), safe=True)
 
 
-def show(*parts: str | Shade) -> None:
-    """Print a line for people on standard output, its spaces unchanged."""
-    line = "".join(_shown(*part) if isinstance(part, Shade) else _shown(part) for part in parts)
-    write_output(line + "\n", safe=True)
+def show_json(records: Iterable[Mapping[str, object]]) -> None:
+    """Print each record as a line of JSON."""
+    for record in records:
+        show(json.dumps(record, default=str))
 
 
-def lines_after(text: str, indent: int) -> list[str]:
-    """Return a text in lines that a terminal shows after an indent, divided between words; one in a pipe."""
-    if not sys.stdout.isatty():
-        return [text]
-    width = max(shutil.get_terminal_size().columns - indent, 20)
-    return textwrap.wrap(visible(text), width, break_long_words=False, break_on_hyphens=False) or [""]
+Cell = str | tuple[str, ...]  # of one line, or of several
 
 
-def _shown(text: str, colour: str = "") -> str:
-    return styled(visible(text).replace("\n", "⟨U+000A⟩"), sys.stdout, fg=colour or None)
+class Listing(NamedTuple):
+    """A table on a terminal, or lines elsewhere; a word of `styles` that begins a cell has that style."""
+
+    headings: tuple[str, ...]
+    layout: str  # of the first line of a row, where no table is drawn
+    styles: Mapping[str, str] = {}
+    indent: int = 0  # of the lines that follow it
+
+    def show(self, rows: Iterable[tuple[Cell, ...]]) -> None:
+        """Print the rows in tables if the terminal has room for them, else in lines."""
+        lines_of_rows = ([_lines(cell) for cell in row] for row in rows)
+        if draws(sys.stdout) and get_terminal_size().columns >= _NARROWEST:
+            from eventlog.cli.console import drawn_table
+
+            while page := [*islice(lines_of_rows, _PAGE)]:
+                write_output(drawn_table(sys.stdout, self.headings, page, self.styles), safe=True)
+        for row in lines_of_rows:
+            first, *further = zip_longest(*row)
+            show(self.layout.format(*first), *(" " * self.indent + line[-1] for line in further))
+
+
+def _lines(cell: Cell) -> list[str]:
+    return [as_cell(line) for line in ((cell,) if isinstance(cell, str) else cell)]
+
+
+def as_cell(text: str) -> str:
+    """Return the text on one line, its spaces unchanged, without control characters."""
+    return visible(text).replace("\n", "⟨U+000A⟩")
 
 
 def write_output(text: str, safe: bool = False) -> None:
@@ -79,14 +112,9 @@ def write_output(text: str, safe: bool = False) -> None:
     out.flush()
 
 
-def styled(text: str, stream: IO[str], **style: Any) -> str:
-    """Return the text with a colour, where the stream shows one and NO_COLOR is not set."""
-    return click.style(text, **style) if any(style.values()) and shows_colour(stream) else text
-
-
-def shows_colour(stream: IO[str]) -> bool:
-    """Return whether colours are wanted: https://no-color.org, and terminals that know them."""
-    return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+def draws(stream: IO[str]) -> bool:
+    """Return whether a stream is a terminal that can draw tables and progress."""
+    return stream.isatty() and os.environ.get("TERM") != "dumb"
 
 
 def use_names_of(ctx: click.Context) -> None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import getpass
-import json
 import sys
 from collections.abc import Callable
+from itertools import chain
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -13,7 +13,8 @@ import click
 
 from eventlog.cli.log_options import DATABASE, live_options, read_live
 from eventlog.cli.options import SettingsCommand
-from eventlog.cli.terminal import Shade, lines_after, print_sentence, show
+from eventlog.cli.progress import counter
+from eventlog.cli.terminal import Cell, Listing, print_sentence, show_json
 from eventlog.core.entry import cell_as_text
 from eventlog.core.errors import Misuse
 from eventlog.core.plurals import quantity
@@ -36,7 +37,12 @@ from eventlog.sql.log.store import Store
 from eventlog.sql.log.upkeep import FailedRow, FailureFilter
 
 F = TypeVar("F", bound=Callable[..., Any])
-_INDENT = 11  # characters of a failed row's record_id and letter
+_FAILED = Listing(
+    ("row", "status", "type", "object", "reason"),
+    "{:>8}  {} {}  {:<25}  {}",
+    {"E": "red", "F": "red"},
+    indent=10,
+)
 
 
 def failure_options(command: F) -> F:
@@ -69,17 +75,14 @@ def errors(
     """List the rows with E and F, each with its reason; RECORD_IDs name events by their rows."""
     config = read_live(flags, config_file, verbose, log_format)
     with opened(config) as store:
-        count = 0
-        for failed in failures(store, FailureFilter(whole_events(store, ids), table, reason)):
-            count += 1
-            if as_json:
-                show(json.dumps(failed._asdict(), default=str))
-            else:
-                _show_failed(failed)
-            if document and not as_json and failed.document is not None:
-                show(f"          {failed.document}")
-        if not count:
+        rows = failures(store, FailureFilter(whole_events(store, ids), table, reason))
+        first = next(rows, None)
+        if first is None:
             _report_none(config, store, FailureFilter(ids, table, reason))
+        elif as_json:
+            show_json(failed._asdict() for failed in chain([first], rows))
+        else:
+            _FAILED.show(_cells(failed, document) for failed in chain([first], rows))
 
 
 def _report_none(config: Config, store: Store, selection: FailureFilter) -> None:
@@ -87,14 +90,12 @@ def _report_none(config: Config, store: Store, selection: FailureFilter) -> None
         print_sentence(sentence)
 
 
-def _show_failed(failed: FailedRow) -> None:
+def _cells(failed: FailedRow, with_document: bool) -> tuple[Cell, ...]:
     tries = f", after {failed.tries} tries" if (failed.tries or 1) > 1 else ""
-    row = f" {cell_as_text(failed.event_type)}  {_short(_where(failed))}"
     of = f", of {failed.event_id}" if has_several_rows(failed.event_id) else ""
-    line, *further = lines_after(f"{row:<29}  {failed.reason or 'no reason is kept'}{tries}{of}", _INDENT)
-    show(f"{failed.record_id:>8}  ", Shade(failed.status, "red"), line)
-    for line in further:
-        show(" " * _INDENT, line)
+    reason = f"{failed.reason or 'no reason is kept'}{tries}{of}"
+    cells = (str(failed.record_id), failed.status, cell_as_text(failed.event_type), _short(_where(failed)))
+    return *cells, (reason, failed.document) if with_document and failed.document is not None else reason
 
 
 def _where(row: FailedRow) -> str:
@@ -189,7 +190,9 @@ def purge(
     statuses = read_letters(letters)
     with opened(read_live(flags, config_file, verbose, log_format)) as store:
         before = read_age(older_than, read_log_status(store, counted=False).now)
-        deleted = run_purge(store, Purge(before, statuses, chunk, pause))
+        selection = Purge(before, statuses, chunk, pause)
+        with counter() as count:
+            deleted = run_purge(store, selection, lambda rows: count(f"{quantity(rows, 'row')} deleted", 0))
     print_sentence(f"{quantity(deleted, 'row')} from before {before} deleted")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -147,8 +147,9 @@ class Purge:
     pause: float = 0.0  # seconds between two chunks
 
 
-def purge(store: Store, selection: Purge) -> int:
-    """Delete handled rows from before a time, in chunks, with the record of their batches. Return how many.
+def purge(store: Store, selection: Purge, progress: Callable[[int], None] = lambda rows: None) -> int:
+    """Delete handled rows from before a time, in chunks, with the record of their batches. Return how many;
+    `progress` is called with the rows deleted so far.
 
     A notice exists from the first chunk on, even if the process is killed.
     """
@@ -160,6 +161,7 @@ def purge(store: Store, selection: Purge) -> int:
             if rows and not deleted:
                 upkeep.note("purge", f"rows{description} are being deleted")
         deleted += rows
+        progress(deleted)
         if last_id is None:
             break
         after = last_id

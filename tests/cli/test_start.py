@@ -21,7 +21,7 @@ finally:
 """
 SLOW = {
     *("alembic", "asyncio", "confluent_kafka", "fastavro", "http", "importlib.metadata", "numpy"),
-    *("pandas", "psycopg", "pyarrow", "sqlalchemy", "ssl"),
+    *("pandas", "psycopg", "pyarrow", "rich", "sqlalchemy", "ssl"),
     *("eventlog.gbase.stream", "eventlog.linter.changes", "eventlog.sources.capture", "eventlog.sql"),
 }
 TABLES = '[tables.usr]\nkey = ["idu"]\ncolumns = { idu = "integer", fname = "varchar(64)" }\n'
@@ -60,3 +60,15 @@ def test_a_small_conversion_imports_few_packages(
     assert (tmp_path / target).stat().st_size
     imported = set(json.loads(done.stdout))
     assert imported & ((SLOW | {"lxml"}) - needs) == set()
+
+
+@pytest.mark.parametrize(
+    "words", [["--version"], ["--help"], ["explain", "--tables", "tables.toml", "in.csv"]]
+)
+def test_a_pipe_needs_no_package_that_draws(tmp_path: Path, words: list[str]) -> None:
+    (tmp_path / "tables.toml").write_text(TABLES)
+    (tmp_path / "in.csv").write_text(LOG)
+    done = subprocess.run(
+        [sys.executable, "-c", COMMAND, *words], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert "rich" not in json.loads(done.stdout.splitlines()[-1])

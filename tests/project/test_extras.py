@@ -128,6 +128,6 @@ def test_a_right_name_is_let_through(line: str) -> None:
 
 
 def test_the_command_line_starts_without_what_takes_long_to_load() -> None:
-    code = "import sys, eventlog.cli; print({'pyarrow', 'numpy', 'sqlalchemy'} & sys.modules.keys())"
+    code = "import sys, eventlog.cli; print({'pyarrow', 'numpy', 'rich', 'sqlalchemy'} & sys.modules.keys())"
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert said.stdout == "set()\n"

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-import shutil
+import os
 import sys
 import textwrap
 from collections.abc import Iterable, Sequence
 
 import click
+from rich.console import Console, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
 
 from eventlog.core.redaction import visible
 from eventlog.xds.documents import indent
@@ -27,15 +31,14 @@ class Narrator:
         if self._begun:
             self.pause("Press any key to continue")
         self._begun = True
-        click.echo()
-        click.secho(f"== {title}", bold=True, fg="magenta")
+        _print(Text(f"\n== {title}", "bold magenta"))
         paragraph(text)
 
     def pause(self, words: str) -> None:
         """Wait for a key. Ctrl-C or the end of the input ends the demo."""
         if not self.pauses:
             return
-        click.secho(f"\n  {words} …", dim=True, nl=False)
+        click.echo(f"\n  {words} …", nl=False)
         try:
             click.getchar()
         except EOFError:
@@ -46,54 +49,56 @@ class Narrator:
 
 def paragraph(text: str) -> None:
     """Write a text in lines of the terminal's width, divided between words."""
-    for line in _wrapped(text, _columns()):
-        click.echo(line)
+    _print(Text(text))
 
 
 def code(text: str) -> None:
-    """Write SQL or commands; what a line has no room for follows in indented lines."""
-    for line in text.splitlines():
-        for piece in _wrapped(line, _columns() - 2, "    "):
-            click.secho(f"  {piece}", fg="cyan")
+    """Write SQL or commands; no line is divided, because a reader may copy it."""
+    _print(Text(textwrap.indent(text, "  "), "cyan"), is_whole=True)
+
+
+def command(words: str) -> None:
+    """Write a command, if it is long in several lines that a shell reads as one."""
+    lines = Text(words).wrap(_console(), _console().width - 8)
+    code(" \\\n    ".join(line.plain.rstrip() for line in lines))
 
 
 def note(text: str) -> None:
     """Write a remark."""
-    for line in _wrapped(text, _columns() - 2):
-        click.secho(f"  {line}", dim=True)
+    _print(Text(text, "dim"), indent=2)
 
 
 def rows(headings: Sequence[str], records: Iterable[Sequence[object]]) -> None:
     """Write rows of the log as a table; the second column is the status."""
-    cells = [["" if value is None else visible(str(value)) for value in row] for row in records]
-    widths = [max(map(len, column)) for column in zip(headings, *cells, strict=True)]
-    click.secho("  " + _line(headings, widths), dim=True)
-    for row in cells:
-        status = click.style(row[1].ljust(widths[1]), fg=_STATUS.get(row[1]), bold=True)
-        click.echo("  " + _line([row[0], status, *row[2:]], widths))
+    table = Table(*headings, box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
+    for record in records:
+        number, status, *cells = ("" if value is None else visible(str(value)) for value in record)
+        table.add_row(number, Text(status, f"bold {_STATUS.get(status, '')}"), *cells)
+    _print(table, indent=2)
 
 
 def event(text: str) -> None:
     """Write an event of a document, indented."""
-    for line in indent(text).splitlines():
-        click.echo("  " + click.style(line, fg="blue"))
+    _print(Text(textwrap.indent(visible(indent(text)), "  "), "blue"), is_whole=True)
 
 
-def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
-    return "  ".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True)).rstrip()
+def _print(renderable: RenderableType, indent: int = 0, is_whole: bool = False) -> None:
+    """Print on standard output; no line ends with spaces."""
+    console = _console()
+    with console.capture() as capture:
+        console.print(Padding(renderable, (0, 0, 0, indent)) if indent else renderable, soft_wrap=is_whole)
+    for line in capture.get().removesuffix("\n").split("\n"):
+        click.echo(line.rstrip())
 
 
-def _columns() -> int:
-    """Return the width of the terminal, at most that of a line that can be read."""
-    return min(shutil.get_terminal_size().columns, _WIDEST)
-
-
-def _wrapped(text: str, columns: int, further: str = "") -> list[str]:
-    return textwrap.wrap(
-        text,
-        columns,
-        subsequent_indent=further,
-        break_long_words=False,
-        break_on_hyphens=False,
-        drop_whitespace=True,
+def _console() -> Console:
+    """Return a console of the terminal's width, at most that of a line that can be read."""
+    console = Console(
+        color_system=None if os.environ.get("NO_COLOR") else "auto",
+        force_terminal=sys.stdout.isatty(),
+        markup=False,
+        emoji=False,
+        highlight=False,
     )
+    console.width = min(console.width, _WIDEST)
+    return console

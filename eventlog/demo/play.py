@@ -53,7 +53,7 @@ class Play:
         )
         output.code(story.TABLES)
         output.code("eventlog install\neventlog receive")
-        output.code(" ".join(self._publishing.command))
+        output.command(" ".join(self._publishing.command))
         output.paragraph(story.RECEIVERS)
         output.paragraph(f"The receiver's page shows events live: {self._inbox.url}")
 
@@ -82,7 +82,7 @@ class Play:
         self._publishing.wait()
         output.code(f"kill -9 {pid}")
         output.note(f"{self._publishing.new():,} rows of the log are still new")
-        output.code(" ".join(self._publishing.command))
+        output.command(" ".join(self._publishing.command))
         self._publishing.start()
         self._publishing.wait_until_published()
         arrived, distinct = self._inbox.arrivals(before)
@@ -109,7 +109,7 @@ class Play:
         return log
 
     def _track(self, choice: Choice) -> None:
-        output.code(f"eventlog track {TRACKED}{choice.flags()}")
+        output.command(f"eventlog track {TRACKED}{choice.flags()}")
         track.track(self._engine, self._log, TRACKED, choice)
 
     def _run(self, sql: str, user: str | None = None) -> None:

@@ -47,7 +47,7 @@ def show_backlog(narrator: Narrator, folder: Path, rows: int = ROWS) -> None:
         return
     narrator.section("A backlog on Spark", f"{rows:,} unpublished rows, folded on all processors at once.")
     _make_up(folder, rows)
-    output.code(" ".join(("eventlog", *COMMAND)))
+    output.command(" ".join(("eventlog", *COMMAND)))
     command = [sys.executable, "-m", "eventlog", *COMMAND]
     process = subprocess.run(
         command, cwd=folder, env=environment({}), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True

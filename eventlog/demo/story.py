@@ -88,9 +88,6 @@ DEADLY = CROWD * 2 // 5  # the document that the publisher does not survive
 
 NEXT = (
     ("eventlog demo --keep", "the same, and the database stays up"),
-    (
-        "eventlog install --url postgresql://…",
-        "in a database of yours: docs/quick-start.md",
-    ),
-    ("eventlog import-config driver.xml", "the settings of a driver that you have"),
+    ("eventlog install --url postgresql://…", "your database: docs/quick-start.md"),
+    ("eventlog import-config driver.xml", "the settings of a driver of yours"),
 )

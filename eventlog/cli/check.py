@@ -25,6 +25,7 @@ from eventlog.publisher.session import SessionSettings
 from eventlog.publisher.settings import naming_log, why_warned
 from eventlog.publisher.tables import read_tables
 from eventlog.sql.capture.check import check as run_check
+from eventlog.sql.capture.delta import check_deltas, has_deltas
 from eventlog.sql.capture.findings import Finding
 from eventlog.sql.capture.record import read_record
 from eventlog.sql.catalogue import Catalogue
@@ -77,30 +78,32 @@ def check(
                 file.write(tablesfile.write(tables, tables.dialect))
             return
         log = place.find(engine)
-        if not exists(connection, log):
+        findings = [*check_deltas(connection)]
+        has_log = exists(connection, log)
+        if not has_log and not has_deltas(connection):
             bind(connection, log)  # which reports what is missing
+        if has_log:
+            user, longest = driver_user or engine.url.username, timedelta(hours=patience)
+            findings += run_check(connection, log, user, longest, read_tables(engine, log, settings))
+    if has_log:
+        findings += _of_publishing(settings)
         post_poll_statements = statements(settings.build(SessionSettings).post_poll_stmt)
-        findings = [
-            *run_check(
-                connection,
-                log,
-                driver_user or engine.url.username,
-                timedelta(hours=patience),
-                read_tables(engine, log, settings),
-            ),
-        ]
-    with opened(settings) as store:
-        findings += _failed(store)
-        if settings.build(ComparingSettings).publication_mode != "compare":
-            findings += _nothing_tracked(store)
-        findings += comparing_findings(store, settings, read_tables(store.engine, store.log, settings))
-    for statement in naming_log(post_poll_statements, log):
-        print_sentence(why_warned(statement))
+        for statement in naming_log(post_poll_statements, log):
+            print_sentence(why_warned(statement))
     faults = [finding for finding in findings if finding.fault]
     _show_findings([finding for finding in findings if ways_round or finding.fault or finding.shown])
     if faults:
         sys.exit(1)
     print_line("nothing else is wrong" if any(finding.shown for finding in findings) else "nothing is wrong")
+
+
+def _of_publishing(settings: Config) -> Iterator[Finding]:
+    """Yield what is wrong with what is published."""
+    with opened(settings) as store:
+        yield from _failed(store)
+        if settings.build(ComparingSettings).publication_mode != "compare":
+            yield from _nothing_tracked(store)
+        yield from comparing_findings(store, settings, read_tables(store.engine, store.log, settings))
 
 
 def _failed(store: Store) -> Iterator[Finding]:

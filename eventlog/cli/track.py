@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
-from sqlalchemy.engine import Engine
+from sqlalchemy.engine import Connection, Engine
 
+from eventlog.cli.format_names import refuse_flags
 from eventlog.cli.log_options import DatabaseFlags, database_options
 from eventlog.cli.options import read_tables
 from eventlog.cli.terminal import print_line, write_output
 from eventlog.core.errors import Misuse
 from eventlog.core.tables import Table
+from eventlog.sql.capture import delta as deltas
 from eventlog.sql.capture import track as tracking
-from eventlog.sql.dialects import DIALECTS, dialect_named
+from eventlog.sql.dialects import DIALECTS, dialect_named, dialect_of
 from eventlog.sql.names import Log
 from eventlog.sql.relation import DELETES, GRANULARITIES, INSERTS, UPDATES, Choice
 
@@ -23,6 +25,18 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 _sql = click.option("--sql", is_flag=True, help="print the statements instead; the catalogue is only read")
 _tables = click.argument("tables", nargs=-1, required=True)
+_reader = click.option(
+    "--for",
+    "reader",
+    type=click.Choice(["sailpoint"]),
+    help="instead of the log: a table of two columns, for a connector that reads and deletes its rows",
+)
+
+
+_OF_THE_LOG = (
+    *("insert", "update", "delete", "columns", "without", "granularity", "children", "replicated"),
+    *("dialect", "tables_file"),
+)
 
 
 def _types(numbers: tuple[int | None, ...]) -> click.Choice[str]:
@@ -59,6 +73,8 @@ def _types(numbers: tuple[int | None, ...]) -> click.Choice[str]:
     is_flag=True,
     help="PostgreSQL: also log what logical replication writes here, which otherwise fires no trigger",
 )
+@_reader
+@click.option("--identity", metavar="COLUMN", help="with --for: the column that names an object")
 @_sql
 @click.option(
     "--dialect",
@@ -82,6 +98,8 @@ def track(
     granularity: str,
     children: tuple[str, ...],
     replicated: bool,
+    reader: str | None,
+    identity: str | None,
     sql: bool,
     dialect: str | None,
     tables_file: Path | None,
@@ -104,7 +122,18 @@ def track(
         _names(without) or (),
         replicated,
     )
+    if (reader is None) != (identity is None):
+        raise Misuse("--for and --identity go together: the column names an object of the table")
     place = database.place()
+    if identity is not None:
+        refuse_flags(_OF_THE_LOG, "is of the log, and --for writes none")
+        _track_for_reader(
+            place.connect(),
+            tables,
+            lambda connection, name: deltas.plan_delta(connection, name, identity),
+            sql,
+        )
+        return
     if dialect is not None or tables_file is not None:
         if not (sql and dialect and tables_file):
             raise Misuse("--sql, --dialect and --tables go together: triggers written without a connection")
@@ -122,16 +151,21 @@ def track(
 
 @click.command(short_help="Remove the triggers of tables")
 @_tables
+@_reader
 @_sql
 @database_options
 def untrack(
     tables: tuple[str, ...],
+    reader: str | None,
     sql: bool,
     database: DatabaseFlags,
 ) -> None:
     """Log the changes of TABLES no longer; rows that are logged already stay."""
     place = database.place()
     engine = place.connect()
+    if reader is not None:
+        _track_for_reader(engine, tables, deltas.plan_no_delta, sql)
+        return
     log = place.find(engine)
     for table in tables:
         if sql:
@@ -147,6 +181,21 @@ def _print_offline(log: Log, table: Table, choice: Choice) -> None:
     write_output(tracking.script(log, plan))
     for warning in plan.warnings:
         print_line(warning, "  ")
+
+
+def _track_for_reader(
+    engine: Engine, tables: Iterable[str], plan_of: Callable[[Connection, str], deltas.DeltaPlan], sql: bool
+) -> None:
+    """Make or remove delta tables, or print the statements that do."""
+    for table in tables:
+        with engine.connect() as connection:
+            plan = plan_of(connection, table)
+        if sql:
+            write_output(dialect_of(engine).script(plan.statements))
+            continue
+        plan.run(engine)
+        done, idle = ("is made", "is there already") if plan.makes else ("is removed", "was not there")
+        print_line(f"{plan.delta} {done if plan.statements else idle}")
 
 
 def _track(engine: Engine, log: Log, table: str, choice: Choice, sql: bool) -> None:

@@ -1,0 +1,140 @@
+-- create_delta --
+-- Makes a table of two columns for readers that delete what they read, and what fills it.
+-- A change of an object that the table names already waits behind it: else who deletes the row that he read
+-- would delete a newer one with it.
+create table {delta} (
+  {identity} {type} primary key,
+  action varchar(10) not null
+)
+/
+comment on table {delta} is {mark}
+/
+create table {waiting} (
+  place bigint primary key generated always as identity,
+  {identity} {type} not null,
+  action varchar(10) not null
+)
+/
+create index on {waiting} ({identity})
+/
+create function {note}(changed {type}, done varchar) returns void
+language plpgsql
+security definer
+set search_path to pg_catalog, pg_temp
+as $eventlog$
+begin
+  loop
+    insert into {delta} values (changed, done) on conflict do nothing;
+    if found then
+      return;
+    end if;
+    -- written, not only locked: a reader whose snapshot is older must not delete it
+    update {delta} d set action = d.action where d.{identity} = changed;
+    if found then
+      insert into {waiting} ({identity}, action) values (changed, done);
+      return;
+    end if;
+  end loop;
+end
+$eventlog$
+/
+revoke all on function {note}({type}, varchar) from public
+/
+create function {changed}() returns trigger
+language plpgsql
+security definer
+set search_path to pg_catalog, pg_temp
+as $eventlog$
+begin
+  if tg_op = 'TRUNCATE' then
+    perform {note}(t.{identity}, 'Delete') from {table} t;
+  elsif tg_op = 'INSERT' then
+    perform {note}(new.{identity}, 'Insert');
+  elsif tg_op = 'DELETE' then
+    perform {note}(old.{identity}, 'Delete');
+  elsif old.{identity} <> new.{identity} then
+    perform {note}(old.{identity}, 'Delete');
+    perform {note}(new.{identity}, 'Insert');
+  elsif old is distinct from new then
+    perform {note}(new.{identity}, 'Update');
+  end if;
+  return null;
+end
+$eventlog$
+/
+create trigger {changed_trigger} after insert or update or delete on {table}
+for each row execute function {changed}()
+/
+create trigger {truncated_trigger} before truncate on {table}
+for each statement execute function {changed}()
+/
+create function {read}() returns trigger
+language plpgsql
+security definer
+set search_path to pg_catalog, pg_temp
+as $eventlog$
+begin
+  if tg_op = 'TRUNCATE' then
+    raise exception '% is not truncated: delete the rows that were read', tg_table_name;
+  end if;
+  with newer as (
+    delete from {waiting} w where w.{identity} = old.{identity} returning w.place, w.action
+  )
+  insert into {delta} select old.{identity}, n.action from newer n order by n.place desc limit 1
+  on conflict do nothing;
+  return null;
+end
+$eventlog$
+/
+create trigger {read_trigger} after delete on {delta}
+for each row execute function {read}()
+/
+create trigger {truncated_trigger} before truncate on {delta}
+for each statement execute function {read}()
+
+-- drop_delta --
+-- Removes a table of two columns, and what fills it.
+drop trigger if exists {changed_trigger} on {table}
+/
+drop trigger if exists {truncated_trigger} on {table}
+/
+drop table if exists {delta}, {waiting}
+/
+drop function if exists {changed}()
+/
+drop function if exists {read}()
+/
+drop function if exists {note}({type}, varchar)
+
+-- delta_column --
+-- The type of a column, and whether it is not null, and alone in a unique index.
+select
+  format_type(a.atttypid, a.atttypmod),
+  a.attnotnull,
+  exists (
+    select from pg_index i
+    where i.indrelid = a.attrelid and i.indisunique and i.indnkeyatts = 1 and i.indkey[0] = a.attnum
+      and i.indpred is null
+  )
+from pg_attribute a
+where a.attrelid = to_regclass(:table) and a.attname = :identity and a.attnum > 0 and not a.attisdropped
+
+-- deltas --
+-- The tables of two columns, by their marks, and the triggers around them that fire.
+select
+  n.nspname,
+  c.relname,
+  obj_description(c.oid, 'pg_class'),
+  (select count(*) from pg_trigger t where t.tgrelid = c.oid and not t.tgisinternal and t.tgenabled = 'O')
+from pg_class c join pg_namespace n on n.oid = c.relnamespace
+where obj_description(c.oid, 'pg_class') like :mark
+
+-- triggers_of_delta --
+-- How many triggers that fill a delta table fire.
+select count(*) from pg_trigger t
+where t.tgrelid = to_regclass(:table) and t.tgenabled = 'O'
+  and t.tgname in ('eventlog_delta_changed', 'eventlog_delta_truncated')
+
+-- stuck_in_delta --
+-- How many changes wait behind no row.
+select count(*) from {waiting} w where not exists (select from {delta} d where d.{identity} = w.{identity})

@@ -25,5 +25,5 @@ class DebeziumSettings:
         metavar="TEXT",
     )
     schemas: bool = setting(False, "Write each message with its schema.")
-    keys: bool = setting(False, "Write each message with its key, and a tombstone after each delete.")
+    message_keys: bool = setting(False, "Write each message with its key, and a tombstone after each delete.")
     topic_prefix: str = setting("eventlog", "Debezium's topic.prefix: the name of the server in messages.")

@@ -87,7 +87,7 @@ class DebeziumWriter:
         }
         if self._settings.schemas:
             value = {"schema": _envelope_schema(shape), "payload": value}
-        if not self._settings.keys:
+        if not self._settings.message_keys:
             yield value
             return
         key: Any = None

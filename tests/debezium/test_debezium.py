@@ -290,7 +290,7 @@ def test_a_message_as_a_person_would_write_it() -> None:
 
 def test_with_keys_each_delete_has_a_tombstone_and_a_moved_key_is_a_delete_and_an_insert() -> None:
     moved = only(message("u", before=ANNE, after={**ANNE, "id": 2}))
-    delete, tombstone, insert = written(moved, keys=True)
+    delete, tombstone, insert = written(moved, message_keys=True)
     assert (delete["key"], delete["value"]["op"], delete["value"]["before"]) == ({"id": 1}, "d", {"id": 1})
     assert tombstone == {"key": {"id": 1}, "value": None}
     assert (insert["key"], insert["value"]["op"], insert["value"]["after"]) == (
@@ -355,7 +355,7 @@ def test_what_is_written_is_read(op: Op, before: Any, after: Any, schemas: bool,
     change = Change(
         op, "public", "person", (("id", after["id"]),), tuple(fields), "7", "55", "2024-01-01T10:00:00.5"
     )
-    messages = written(change, schemas=schemas, keys=keys)
+    messages = written(change, schemas=schemas, message_keys=keys)
     text: Sequence[Any] = [json.loads(json.dumps(line)) for line in messages]
     again = only(*text, tables=Tables() if schemas and keys else TABLES)
     sides = [(plain(field.before), plain(field.after)) for field in again.fields]

@@ -1,4 +1,4 @@
-"""A delta table: a reader that deletes what it read loses nothing, whatever is written beside it."""
+"""A delta table: a reader that deletes what it read loses nothing, whatever is written meanwhile."""
 
 from __future__ import annotations
 
@@ -166,8 +166,8 @@ def test_doing_it_again_changes_nothing_and_check_names_what_is_missing(engine: 
         findings = list(check_deltas(connection))
     assert [finding.what for finding in findings] == [
         "a trigger of public.usr that fills it is missing or disabled",
-        "a trigger on it is missing or disabled: what waits behind its rows stays there",
-        "1 changes wait behind rows that it does not have",
+        "a trigger on it is missing or disabled: what waits for its rows to go stays there",
+        "1 changes wait for rows to go that it does not have",
     ]
     with engine.connect() as connection:
         plan_no_delta(connection, "usr").run(engine)

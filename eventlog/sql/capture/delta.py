@@ -87,10 +87,10 @@ def check_deltas(connection: Connection) -> Iterator[Finding]:
             words = f"a trigger of {table} that fills it is missing or disabled"
             yield Finding(delta.name, words, _LOST, commands=remedy_commands)
         if delta.triggers < _TRIGGERS:
-            words = "a trigger on it is missing or disabled: what waits behind its rows stays there"
+            words = "a trigger on it is missing or disabled: what waits for its rows to go stays there"
             yield Finding(delta.name, words, _LOST, commands=remedy_commands)
         if count := _ask(catalogue, "stuck_in_delta", names).scalar_one():
-            words = f"{count} changes wait behind rows that it does not have"
+            words = f"{count} changes wait for rows to go that it does not have"
             yield Finding(delta.name, words, _LOST, commands=remedy_commands)
 
 

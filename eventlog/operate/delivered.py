@@ -22,6 +22,7 @@ from eventlog.core.extras import extra
 from eventlog.core.tablekey import read_association
 from eventlog.files.inputs import open_input
 from eventlog.laws import FieldChange
+from eventlog.sinks.cloud_events import document_of
 from eventlog.sinks.kafka import KafkaSinkSettings
 from eventlog.sources.place_settings import KafkaSettings
 from eventlog.xds import answers
@@ -167,8 +168,9 @@ class DeliveredTopic:
                     yield DeliveredEvent(where, False, "", "", fault=f"{message.where}: {message.reason}")
                     continue
                 plain = DeliveredEvent(where, message.where >= self._ends.get(at, 0), "", "success")
-                events = _compact_events(message.value, plain)
-                yield from _events([message.value], plain, (), self._max_event) if events is None else events
+                body = document_of(message.value)
+                events = _compact_events(body, plain)
+                yield from _events([body], plain, (), self._max_event) if events is None else events
 
 
 def receiver_at(name: str, kafka: KafkaSinkSettings, max_event: int = MAX_EVENT) -> Delivered:

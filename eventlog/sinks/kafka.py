@@ -11,7 +11,9 @@ from typing import Any, NamedTuple
 from eventlog.core.errors import InvalidValue, Misuse
 from eventlog.core.extras import extra
 from eventlog.core.settings import setting
-from eventlog.sinks.sink import OutgoingDocument, Reply, SinkKind, unanswered, unreachable
+from eventlog.sinks import cloud_events
+from eventlog.sinks.cloud_events import document_setting
+from eventlog.sinks.sink import Item, OutgoingDocument, Reply, SinkKind, unanswered, unreachable
 from eventlog.xds.answers import Level, Status
 from eventlog.xds.documents import document
 
@@ -72,6 +74,7 @@ class KafkaSinkSettings:
         metavar="N=V,…",
         check=read_options,
     )
+    document: str = document_setting()
 
 
 def _need_brokers(settings: KafkaSinkSettings) -> dict[str, str]:
@@ -87,6 +90,7 @@ class KafkaSink:
     def __init__(self, settings: KafkaSinkSettings) -> None:
         options = _need_brokers(settings)
         self._topic = settings.kafka_topic
+        self._form = settings.document
         self._timeout = settings.kafka_timeout
         self._options = {
             "bootstrap.servers": settings.kafka_brokers or "",
@@ -101,7 +105,7 @@ class KafkaSink:
 
     def deliver(self, documents: Sequence[OutgoingDocument]) -> Iterator[Reply]:
         """Yield all messages at once; what a broker has not acknowledged in time is taken back."""
-        faults = self._send([message for sent in documents for message in _messages(sent)])
+        faults = self._send([message for sent in documents for message in _messages(sent, self._form)])
         if self._died:
             self._died = False
             self.producer = self._open()
@@ -194,12 +198,21 @@ class KafkaSink:
             return 0
 
 
-def _messages(sent: OutgoingDocument) -> Iterator[Message]:
+def _messages(sent: OutgoingDocument, form: str) -> Iterator[Message]:
     for item in sent.items:
-        headers = (("event-id", item.event_id.encode()),)
-        yield Message(item.event_id, document([item.text]).encode(), item.key.encode(), headers)
+        headers, body = _headers_and_body(item, form)
+        encoded_headers = tuple((name, value.encode()) for name, value in headers.items())
+        yield Message(item.event_id, body, item.key.encode(), encoded_headers)
     if not sent.items:
         yield Message(sent.name, sent.text.encode())
+
+
+def _headers_and_body(item: Item, form: str) -> tuple[dict[str, str], bytes]:
+    if form == "cloudevents-binary":
+        return cloud_events.binary(item, "ce_")
+    if form == "cloudevents-structured":
+        return {"content-type": cloud_events.STRUCTURED}, cloud_events.structured(item)
+    return {"event-id": item.event_id}, document([item.text]).encode()
 
 
 def _halves(batch: Sequence[Message], faults: Faults) -> list[Sequence[Message]]:

@@ -17,27 +17,57 @@ pytestmark = pytest.mark.quick
 kafka_missing = "confluent-kafka is not installed"
 
 
-@pytest.mark.slow("a consumer waits for its group")
-def test_kafka_an_event_is_a_message_whose_key_is_its_association(brokers: str) -> None:
+def consumed(brokers: str, topic: str, count: int) -> list[Any]:
+    """Return so many messages of a topic."""
     import confluent_kafka
 
+    consumer = confluent_kafka.Consumer(
+        {"bootstrap.servers": brokers, "group.id": topic, "auto.offset.reset": "earliest"}
+    )
+    consumer.subscribe([topic])
+    messages = [message for message in (consumer.poll(10.0) for _ in range(count)) if message is not None]
+    consumer.close()
+    return messages
+
+
+@pytest.mark.slow("a consumer waits for its group")
+def test_kafka_an_event_is_a_message_whose_key_is_its_association(brokers: str) -> None:
     topic = own_name("eventlog")
     sink = open_sink("kafka", {"kafka_brokers": brokers, "kafka_topic": topic, "kafka_timeout": 10.0})
     both = OutgoingDocument("1-2", [*make(1).items, *make(2).items])
     assert [reply.fault for reply in sink.deliver([both, make(3)])] == [None, None]
     sink.close()
-    consumer = confluent_kafka.Consumer(
-        {"bootstrap.servers": brokers, "group.id": topic, "auto.offset.reset": "earliest"}
-    )
-    consumer.subscribe([topic])
-    messages: list[Any] = [
-        message for message in (consumer.poll(10.0) for _ in range(3)) if message is not None
-    ]
-    consumer.close()
-    found: dict[str, Any] = {str(message.key(), "utf-8"): message for message in messages}
+    found: dict[str, Any] = {str(message.key(), "utf-8"): message for message in consumed(brokers, topic, 3)}
     assert sorted(found) == [f"idu={n},table=usr" for n in (1, 2, 3)]
     assert found["idu=2,table=usr"].value().decode() == make(2).text
     assert found["idu=2,table=usr"].headers() == [("event-id", b"eventlog:2")]
+
+
+@pytest.mark.parametrize("form", ["cloudevents-binary", "cloudevents-structured"])
+def test_kafka_events_are_cloudevents_as_their_own_package_reads_them(brokers: str, form: str) -> None:
+    from cloudevents.core.bindings.kafka import KafkaMessage, from_kafka
+    from cloudevents.core.formats.json import JSONFormat
+
+    topic = own_name("cloud")
+    sink = open_sink("kafka", {"kafka_brokers": brokers, "kafka_topic": topic, "document": form})
+    assert [reply.fault for reply in sink.deliver([make(1), make(1)])] == [None, None]
+    sink.close()
+    messages = [
+        KafkaMessage(headers=dict(message.headers()), key=message.key(), value=message.value())
+        for message in consumed(brokers, topic, 2)
+    ]
+    first, second = (from_kafka(message, JSONFormat()) for message in messages)
+    assert (first.get_id(), first.get_source(), first.get_type(), first.get_subject()) == (
+        "eventlog:1",
+        "/eventlog/eventlog",
+        "eventlog.delete",
+        "idu=1,table=usr",
+    )
+    assert first.get_datacontenttype() == "application/xml"
+    data = first.get_data()
+    assert (data.decode() if isinstance(data, bytes) else data) == make(1).text
+    assert (second.get_id(), second.get_source()) == (first.get_id(), first.get_source())
+    assert messages[0].key == b"idu=1,table=usr"
 
 
 def test_kafka_takes_events_of_one_event_id(brokers: str) -> None:

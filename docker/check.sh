@@ -31,6 +31,10 @@ refuses compose.yaml 'image: ([^:]*|.*:latest)$' "name a version"
 refuses compose.yaml 'privileged:|network_mode: *host|docker\.sock' "ask for no rights of the host"
 refuses compose.yaml '^ +ports: \["?[0-9]+:' "publish ports on loopback only"
 wants compose.yaml 'cap_drop: \[ALL\]' "drop all capabilities"
+refuses kubernetes.yaml 'hostNetwork|hostPath|privileged: *true' "ask for no rights of the host"
+wants kubernetes.yaml 'runAsNonRoot: true' "run as a normal user"
+wants kubernetes.yaml 'readOnlyRootFilesystem: true' "keep the root read-only"
+wants kubernetes.yaml 'capabilities: \{drop: \[ALL\]\}' "drop all capabilities"
 for script in *.sh; do
     sh -n "$script" || fault "$script: no shell script"
 done
@@ -44,6 +48,13 @@ done
 if command -v hadolint >/dev/null; then
     echo "hadolint" >&2
     hadolint --ignore DL3008 --ignore DL3013 Dockerfile || fault "Dockerfile: hadolint complains"
+fi
+
+if command -v kubernetes-validate >/dev/null; then
+    echo "kubernetes-validate" >&2
+    kubernetes-validate --strict --quiet kubernetes.yaml || fault "kubernetes.yaml: kubernetes-validate complains"
+else
+    echo "skipped: kubernetes-validate is not on this machine (pip install kubernetes-validate)" >&2
 fi
 
 if docker compose version >/dev/null 2>&1; then

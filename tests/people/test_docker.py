@@ -10,6 +10,10 @@ from typing import Any
 import pytest
 import yaml  # type: ignore[import-untyped]
 
+from eventlog.cli.log_options import RUNNING
+from eventlog.publisher.config import read_config
+from eventlog.web.monitor import MonitorSettings
+
 pytestmark = pytest.mark.long
 
 FOLDER = Path(__file__).parents[2] / "docker"
@@ -44,6 +48,8 @@ def test_the_check_finds_nothing() -> None:
         ("compose.yaml", "postgres:17.6-alpine", "postgres", "name a version"),
         ("compose.yaml", '"127.0.0.1:8780:8780"', '"8780:8780"', "publish ports on loopback only"),
         ("people.sh", "done", "", "no shell script"),
+        ("kubernetes.yaml", "runAsNonRoot: true", "runAsNonRoot: false", "run as a normal user"),
+        ("kubernetes.yaml", "emptyDir: {}", "hostPath: {path: /tmp}", "ask for no rights of the host"),
     ],
 )
 def test_the_check_finds_what_is_broken(copied: Path, file: str, old: str, new: str, reported: str) -> None:
@@ -51,6 +57,19 @@ def test_the_check_finds_what_is_broken(copied: Path, file: str, old: str, new: 
     (copied / file).write_text(text.replace(old, new))
     code, said = check(copied)
     assert (code, reported in said) == (1, True), said
+
+
+def test_the_manifests_hold_settings_that_a_publisher_takes(tmp_path: Path) -> None:
+    documents = list(yaml.safe_load_all((FOLDER / "kubernetes.yaml").read_text()))
+    by_kind = {document["kind"]: document for document in documents}
+    (tmp_path / "eventlog.toml").write_text(by_kind["ConfigMap"]["data"]["eventlog.toml"])
+    config = read_config(
+        (settings for _, settings in RUNNING), {}, by_kind["Secret"]["stringData"], tmp_path / "eventlog.toml"
+    )
+    port = by_kind["Service"]["spec"]["ports"][0]["port"]
+    assert config.build(MonitorSettings).monitor_port == port
+    (container,) = by_kind["Deployment"]["spec"]["template"]["spec"]["containers"]
+    assert container["ports"] == [{"name": "monitor", "containerPort": port}]
 
 
 def test_profiles_add_to_a_default_that_shows_documents_flowing() -> None:

@@ -53,6 +53,12 @@ _DECLARING = [*DECLARING, ("a stream", StreamSettings), (_SESSION, CaptureSettin
 @click.option(
     "--state", type=click.Path(dir_okay=False, path_type=Path), help="remember here what was delivered"
 )
+@click.option(
+    "--cases",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="with --to xds: a folder for each event, with input.xds and directory.xds for a policy simulator",
+)
 @click.option("--expand-truncate", is_flag=True, help="write a truncate as deletes of the --current rows")
 @click.option("--refused", type=click.Path(path_type=Path), help="keep bad records here, unchanged")
 @click.option("--strict", is_flag=True, help="stop at the first bad record")

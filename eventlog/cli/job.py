@@ -41,6 +41,7 @@ class JobOptions:
     current: tuple[tuple[str, str], ...] = ()
     url: str | None = None
     state: Path | None = None
+    cases: Path | None = None
     expand_truncate: bool = False
     refused: Path | None = None
     strict: bool = False
@@ -61,6 +62,7 @@ class JobOptions:
             self.expand_truncate,
             self.url,
             self.state,
+            self.cases,
         )
 
 

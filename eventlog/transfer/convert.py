@@ -77,7 +77,7 @@ def _log_by_column(job: Job) -> list[tuple[str, str]]:
     """Return the files of a log and their containers, if they become documents and can be read by column."""
     if not job.source.folded or job.target_format != "xds":
         return []
-    if job.place or job.options.get("handle_future_events") or "-" in job.inputs:
+    if job.cases or job.place or job.options.get("handle_future_events") or "-" in job.inputs:
         return []
     if any(map(job.limits.csv_layout, job.inputs)):
         return []

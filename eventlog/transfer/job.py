@@ -38,6 +38,7 @@ class Job:
     expand_truncate: bool = False
     url: str | None = None  # of the database where the source or the target is
     state: Path | None = None  # the file that remembers how far a source was delivered
+    cases: Path | None = None  # the folder of cases for a policy simulator, which are written instead
     clock: str = ""  # the time of rows without one
 
     @property

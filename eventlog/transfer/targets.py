@@ -24,6 +24,8 @@ from eventlog.transfer.loop import ChangeSource, ChangeTarget
 from eventlog.transfer.opening import is_at_source
 from eventlog.transfer.places import WriteAll, place_of
 from eventlog.transfer.report import Report
+from eventlog.xds.cases import write_cases
+from eventlog.xds.settings import XdsFileSettings
 
 CHANGES: Final = 50_000  # after which a part ends, with its transaction
 Write = Callable[[Iterable[Change]], None]
@@ -38,6 +40,8 @@ def target_place(job: Job) -> str:
 
 def check_target(job: Job, has_state: bool) -> None:
     """Raise Misuse if a job cannot write where it is to write."""
+    if job.cases is not None:
+        _check_cases(job, has_state)
     place = target_place(job)
     if place and place_of(job.target_format, place).write is None:
         raise Misuse(f"--{place} is no place for {job.source_format} or {job.target_format}")
@@ -50,6 +54,9 @@ def open_target(
     job: Job, source: ChangeSource, saved_state: TransferState | None, report: Report
 ) -> Iterator[ChangeTarget]:
     """Return where a job writes: at once, or part after part from a saved state on."""
+    if job.cases is not None:
+        yield CaseFolders(job, job.cases, report)
+        return
     place = target_place(job)
     write = place_of(job.target_format, place).write
     if saved_state is None:
@@ -63,6 +70,32 @@ def open_target(
                 saved_state = saved_state._replace(part=parts.last)
                 write_state(job.state, saved_state._asdict())
             yield InParts(parts, saved_state, report)
+
+
+def _check_cases(job: Job, has_state: bool) -> None:
+    if job.target_format != "xds" or job.output != "-" or has_state:
+        raise Misuse("--cases is for --to xds, and goes with none of -o, --state and --follow")
+    if job.cases is not None and job.cases.exists() and any(job.cases.iterdir()):
+        raise Misuse(f"{job.cases} is not empty: name a new folder for the cases")
+
+
+class CaseFolders:
+    """A folder for each event, with what a policy simulator reads."""
+
+    def __init__(self, job: Job, folder: Path, report: Report) -> None:
+        self._job = job
+        self._folder = folder
+        self._report = report
+
+    def write(self, deliveries: Iterator[Delivery]) -> None:
+        """Write all events; the last folders may be missing if the run ends before."""
+        job = self._job
+        cases = write_cases(_changes(deliveries), job.tables, job.settings(XdsFileSettings))
+        for number, case in enumerate(self._report.accepted(cases), 1):
+            folder = self._folder / f"{number:06}"
+            folder.mkdir(parents=True)
+            (folder / "input.xds").write_text(case.input, encoding="utf-8")
+            (folder / "directory.xds").write_text(case.directory, encoding="utf-8")
 
 
 class OneOutput:

@@ -39,7 +39,7 @@ def write(changes: Iterable[Change], tables: Tables, settings: XdsSettings) -> I
         try:
             written = [
                 (events.write(event, name), events.association(event))
-                for event, name in _events_with_ids(change, number)
+                for event, name in events_with_ids(change, number)
             ]
         except EventlogError as fault:
             yield refuse(change, fault)
@@ -64,7 +64,7 @@ def indent(text: str | bytes) -> str:
     return etree.tostring(root, encoding="unicode")
 
 
-def _events_with_ids(change: Change, number: int) -> Iterator[tuple[Change, str]]:
+def events_with_ids(change: Change, number: int) -> Iterator[tuple[Change, str]]:
     """Yield the events of a change, each under its name: the log's own, else table and position."""
     check_decoded(change)
     for part, event in enumerate(row_events(change), 1):

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import http.client
 import json
-import time
 from collections.abc import Mapping
 from contextlib import closing
 from types import MappingProxyType
@@ -13,13 +11,11 @@ from urllib.parse import quote
 
 from eventlog.core.errors import EventlogError
 from eventlog.core.redaction import http_address
-from eventlog.sinks.secured import tls_context
-from eventlog.sinks.timed import TimedConnection
+from eventlog.sinks.http_client import HttpClient, NoResponse, tls_context
 
 _TYPE = "application/vnd.schemaregistry.v1+json"
 _MAX_ANSWER = 8_000_000
 _SECONDS = 30.0  # for all of a question and its answer
-_PIECE = 1 << 16
 
 
 class RegistryFault(EventlogError):
@@ -40,11 +36,12 @@ class Registry:
     def __init__(self, url: str, seconds: float = _SECONDS, access: RegistryAccess | None = None) -> None:
         access = access or RegistryAccess()
         self._arguments = url, seconds, access
-        self._address = http_address(url)
-        self._seconds = seconds
+        address = http_address(url)
+        is_plain = address.scheme == "http"
+        context = None if is_plain else tls_context("registry", access.ca or None, access.cert or None)
+        self._path = address.path.rstrip("/")
         self._headers = {"Content-Type": _TYPE, "Accept": _TYPE, **access.headers}
-        encrypted = self._address.scheme == "https"
-        self._context = tls_context("registry", access.ca or None, access.cert or None) if encrypted else None
+        self._client = HttpClient(address, seconds, _MAX_ANSWER, context)
 
     def __reduce__(self) -> Any:
         return Registry, self._arguments  # what is encrypted with is made anew in another process
@@ -63,27 +60,15 @@ class Registry:
         return int(answer["id"])
 
     def _call(self, path: str, body: bytes | None = None) -> dict[str, Any]:
+        method = "GET" if body is None else "POST"
         try:
-            text = self._exchange("GET" if body is None else "POST", path, body)
-            answer = json.loads(text) if len(text) <= _MAX_ANSWER else None
-        except TimeoutError as fault:
-            raise RegistryFault(f"{path}: no complete answer within {self._seconds:g} seconds") from fault
-        except (OSError, ValueError, RecursionError, http.client.HTTPException) as fault:
-            raise RegistryFault(f"{path}: {str(fault) or type(fault).__name__}") from fault
-        if not isinstance(answer, dict):
+            with closing(self._client) as client:
+                answer = client.request(method, self._path + path, body, self._headers)
+            if not 200 <= answer.status < 300:
+                raise RegistryFault(f"{path}: it answers {answer.status} {answer.reason}")
+            content = json.loads(answer.body) if len(answer.body) <= _MAX_ANSWER else None
+        except (NoResponse, ValueError, RecursionError) as fault:
+            raise RegistryFault(f"{path}: {fault}") from fault
+        if not isinstance(content, dict):
             raise RegistryFault(f"{path}: the answer is no object of at most {_MAX_ANSWER} bytes")
-        return answer
-
-    def _exchange(self, method: str, path: str, body: bytes | None) -> bytes:
-        """Return the body of the answer, up to a byte more than it may have."""
-        address, until = self._address, time.monotonic() + self._seconds
-        host = str(address.hostname)
-        with closing(TimedConnection(host, address.port, self._context, until)) as connection:
-            connection.request(method, address.path.rstrip("/") + path, body, self._headers)
-            with closing(connection.getresponse()) as answer:
-                if not 200 <= answer.status < 300:
-                    raise RegistryFault(f"{path}: it answers {answer.status} {answer.reason}")
-                text = bytearray()
-                while len(text) <= _MAX_ANSWER and (piece := answer.read1(_PIECE)):
-                    text += piece
-                return bytes(text)
+        return content

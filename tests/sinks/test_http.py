@@ -54,7 +54,7 @@ def test_http_posts_documents_and_reads_answers() -> None:
         (say(200, b"<html/>"), "no nds document"),
         (say(200, b'<!DOCTYPE nds [<!ENTITY a "b">]><nds><output/></nds>'), "document type"),
         (say(200, OUTPUT[:20], length=len(OUTPUT)), "IncompleteRead"),
-        (say(302, b"", ("Location", "http://elsewhere/")), "302"),
+        (say(302, b"", ("Location", "http://elsewhere/")), "302 Found; redirects are not followed"),
         (say(400, OUTPUT), "400"),
         (say(500), "500"),
         (hang_up, ""),
@@ -125,7 +125,7 @@ def test_http_a_dripping_handshake_ends_in_time() -> None:
         sink = open_sink("http", {"http_url": f"https://127.0.0.1:{port}/", "http_timeout": 0.3})
         (reply,) = sink.deliver([make(1)])
     assert not reply.arrived
-    assert "timed out" in str(reply.fault) or "time is over" in str(reply.fault)
+    assert "no connection within 0.3 seconds" in str(reply.fault)
 
 
 def test_http_where_nobody_listens_the_first_document_is_the_last() -> None:

@@ -1,0 +1,183 @@
+"""Receivers over HTTP that send garbage, too much or nothing, and close connections at bad moments."""
+
+from __future__ import annotations
+
+import gzip
+import logging
+import socket
+import ssl
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from eventlog.sinks import open_sink
+from eventlog.sinks.sink import Item, OutgoingDocument, Reply
+from tests.certificates import certificate
+from tests.sinks.documents import make
+from tests.sinks.receivers import dripping, hang_up, receiver, say
+
+pytestmark = pytest.mark.quick
+
+OUTPUT = b'<nds><output><status level="warning" event-id="eventlog:1">so</status></output></nds>'
+OK = b"HTTP/1.1 200 OK\r\n"
+
+
+def post(url: str, *documents: OutgoingDocument, **settings: Any) -> list[Reply]:
+    sink = open_sink("http", {"http_url": url, "http_timeout": 20} | settings)
+    try:
+        return list(sink.deliver(documents or [make(1)]))
+    finally:
+        sink.close()
+
+
+ENDLESS = {
+    "a body": (OK + b"\r\n", b" " * (4 << 20), "over the limit"),
+    "a body of a huge length": (OK + b"Content-Length: 9999999999999\r\n\r\n", b" " * (4 << 20), "limit"),
+    "chunks": (
+        OK + b"Transfer-Encoding: chunked\r\n\r\n",
+        b"400000\r\n" + b" " * (4 << 20) + b"\r\n",
+        "over the limit",
+    ),
+    "a chunk": (OK + b"Transfer-Encoding: chunked\r\n\r\nFFFFFFFFFF\r\n", b" " * (4 << 20), "limit"),
+    "a chunk's size": (OK + b"Transfer-Encoding: chunked\r\n\r\n", b"0" * (1 << 20), "chunk size"),
+    "a status line": (b"HTTP/1.1 200 ", b"O" * (1 << 20), "status line"),
+    "a header": (OK + b"X: ", b"x" * (1 << 20), "header line"),
+    "headers": (OK, b"X: x\r\n" * 100, "more than 100 headers"),
+    "no HTTP": (b"", b"\x00\xff garbage\r\n\r\n", "garbage"),
+    "two lengths": (OK + b"Content-Length: 1, 2\r\n\r\n", b" ", "multiple unmatching values"),
+}
+
+
+@pytest.mark.parametrize("what", ENDLESS)
+def test_what_has_no_end_is_not_read_to_its_end(what: str) -> None:
+    first, drop, reason = ENDLESS[what]
+    with dripping(first, drop) as port:
+        (reply,) = post(f"http://127.0.0.1:{port}/")
+    assert reason in str(reply.fault)
+    assert len(str(reply.fault)) < 500
+    assert reply.arrived
+
+
+def test_a_packed_answer_is_not_unpacked() -> None:
+    bomb = gzip.compress(b" " * (64 << 20))
+    with receiver(say(200, bomb, ("Content-Encoding", "gzip"))) as url:
+        (reply,) = post(url)
+    assert "no XML" in str(reply.fault)
+
+
+def test_headers_that_are_none_are_not_logged(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
+
+    def answer(handler: Any) -> None:
+        handler.wfile.write(OK + b"no header\x1b[31m\r\nContent-Length: 2\r\n\r\n<>")
+        handler.close_connection = True
+
+    with receiver(answer) as url:
+        (reply,) = post(f"{url}&code=hunter2")
+    assert reply.fault is not None
+    assert not caplog.records
+
+
+def test_a_certificate_for_another_host_is_refused(tmp_path: Path) -> None:
+    server, public = certificate(tmp_path, "receiver")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(server)
+    with receiver(say(200, OUTPUT), context) as url:
+        (reply,) = post(url.replace("127.0.0.1", "localhost"), http_ca=public)
+    assert "CERTIFICATE_VERIFY_FAILED" in str(reply.fault)
+    assert not reply.arrived
+
+
+def test_a_document_on_a_connection_that_was_closed_goes_again() -> None:
+    bodies: list[bytes] = []
+
+    def answer_first(handler: Any) -> None:
+        bodies.append(handler.body)
+        (hang_up if len(bodies) == 2 else say(200, OUTPUT))(handler)
+
+    with receiver(answer_first) as url:
+        replies = post(url, make(1, "<a/>"), make(2, "<b/>"))
+    assert [reply.fault for reply in replies] == [None, None]
+    assert bodies == [b"<a/>", b"<b/>", b"<b/>"]
+
+
+def test_a_document_on_a_new_connection_goes_once() -> None:
+    bodies: list[bytes] = []
+
+    def refuse(handler: Any) -> None:
+        bodies.append(handler.body)
+        hang_up(handler)
+
+    with receiver(refuse) as url:
+        (reply,) = post(url)
+    assert reply.arrived
+    assert len(bodies) == 1
+
+
+def test_a_document_may_have_arrived_if_only_its_repeat_did_not() -> None:
+    """The receiver dies when it has read the second document: no one knows what it did with it."""
+
+    def serve(server: socket.socket) -> None:
+        connection, _ = server.accept()
+        with connection:
+            connection.recv(1 << 16)
+            connection.sendall(OK + b"Content-Length: %d\r\n\r\n" % len(OUTPUT) + OUTPUT)
+            connection.recv(1 << 16)
+            server.close()
+
+    with served(serve) as port:
+        replies = post(f"http://127.0.0.1:{port}/", make(1), make(2), make(3))
+    assert "refused" in str(replies[1].fault)
+    assert replies[1].arrived
+
+
+def test_a_refusal_before_the_body_is_read_is_heard() -> None:
+    def serve(server: socket.socket) -> None:
+        connection, _ = server.accept()
+        with connection:
+            connection.recv(1 << 10)
+            connection.sendall(b"HTTP/1.1 413 Too Large\r\nContent-Length: 0\r\n\r\n")
+            connection.shutdown(socket.SHUT_WR)
+
+    large = OutgoingDocument("large", (Item("large", "x" * (64 << 20)),))
+    with served(serve) as port:
+        (reply,) = post(f"http://127.0.0.1:{port}/", large)
+    assert "answered 413 Too Large" in str(reply.fault)
+
+
+def test_all_addresses_of_a_name_share_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    resolve = socket.getaddrinfo
+    with socket.create_server(("127.0.0.1", 0), backlog=0) as full:
+        address = full.getsockname()
+        waiting = [socket.socket() for _ in range(8)]  # so that the next one gets no answer
+        for client in waiting:
+            client.setblocking(False)
+            client.connect_ex(address)
+        monkeypatch.setattr(socket, "getaddrinfo", lambda *args, **more: resolve(*args, **more)[:1] * 10)
+        begun = time.monotonic()
+        (reply,) = post(f"http://127.0.0.1:{address[1]}/", http_timeout=1)
+        assert time.monotonic() - begun < 5
+        for client in waiting:
+            client.close()
+    assert "no connection within 1 seconds" in str(reply.fault)
+    assert not reply.arrived
+
+
+def test_a_name_that_cannot_be_is_unreachable() -> None:
+    (reply,) = post("http://a..b/")
+    assert not reply.arrived
+
+
+@contextmanager
+def served(serve: Callable[[socket.socket], None]) -> Iterator[int]:
+    """Let a thread serve on a port; yield it."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        thread = threading.Thread(target=serve, args=(server,))
+        thread.start()
+        yield server.getsockname()[1]
+        thread.join()

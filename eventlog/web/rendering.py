@@ -56,9 +56,15 @@ def ceiling(maximum: float) -> float:
     return next(step * power for step in (1, 2, 5, 10) if step * power >= maximum * (1 - 1e-12))
 
 
-def time(at: datetime | None) -> str:
+def time(at: datetime | str | None) -> str:
     """Return a time to the second; nothing for None."""
-    return f"{at or ''}"[:19]
+    return f"{at or ''}"[:19].replace("T", " ")
+
+
+def sent_in(at: datetime, now: datetime) -> str:
+    """Return when an event is sent again: in 12 s."""
+    seconds = math.ceil((at - now).total_seconds())
+    return f"in {duration(seconds)}" if seconds > 0 else "now"
 
 
 def address(path: str, query: dict[str, str]) -> str:
@@ -92,6 +98,7 @@ ENVIRONMENT = Environment(
 )
 ENVIRONMENT.globals.update(
     address=address,
+    sent_in=sent_in,
     are=are,
     ceiling=ceiling,
     duration=duration,

@@ -25,9 +25,9 @@ from eventlog.web.monitor.board import Board
 from eventlog.web.monitor.desk import board_app
 from eventlog.xds.answers import Level, Status
 from tests.databases import Database
-from tests.receiver.conftest import HOST, HOSTILE, Client, Site, site
+from tests.receiver.conftest import HOST, HOSTILE, Client, Site, client, site
 
-__all__ = ["site"]
+__all__ = ["client", "site"]
 TOKEN = "let me"
 USR = "create table usr (idu integer primary key, fname varchar(64))"
 
@@ -37,10 +37,11 @@ class Picky:
 
     def __init__(self) -> None:
         self.refuses = False
+        self.is_busy = False
 
     def deliver(self, documents: Sequence[OutgoingDocument]) -> Iterator[Reply]:
         for document in documents:
-            level = Level.ERROR if self.refuses else Level.SUCCESS
+            level = Level.RETRY if self.is_busy else Level.ERROR if self.refuses else Level.SUCCESS
             yield Reply([Status(level, item.event_id, HOSTILE) for item in document.items])
 
     def knows(self, name: str) -> bool:

@@ -92,7 +92,7 @@ def test_a_chart_tells_its_values_in_words_too() -> None:
     assert "Age: now 45 s, at most 1 min 30 s" in drawn
     assert ">10 min ago</text>" in drawn
     assert ">1 min 40 s</text>" in drawn  # the axis ends at a round number: 100 s
-    assert 'points="72.0,128.0 232.0,21.8 392.0,74.9 "' in drawn
+    assert 'points="0.0,128.0 200.0,32.6 400.0,80.3 "' in drawn
     assert "Pending: nothing measured yet<" in written('{{ chart("Pending", [], number, 0) }}')
 
 

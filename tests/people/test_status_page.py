@@ -287,7 +287,7 @@ def test_errors_are_grouped_by_reason_and_filtered(watched: Watched) -> None:
     fail_for_two_reasons(watched)
     page = watched.client.get("/errors")
     assert page.index(">20</div>") < page.index(">10</div>")
-    assert 'href="/errors?reason=%3Ci%3Eodd%3C%2Fi%3E+100%25"' in page
+    assert 'href="/errors?whole=%3Ci%3Eodd%3C%2Fi%3E+100%25"' in page
     assert "&lt;i&gt;odd" in page
     odd = watched.client.get("/errors?reason=100%25")
     assert (odd.count(">error</span>"), "the receiver is old" in odd) == (10, False)
@@ -305,7 +305,7 @@ def test_reasons_that_differ_by_numbers_are_one_and_rows_come_newest_first(watch
     )
     page = watched.client.get("/errors")
     assert 'class="number"><div>59</div></td>' in page
-    assert '<a href="/errors?reason=+is+there">user # is there</a>' in page
+    assert '<a href="/errors?whole=user+%23+is+there">user # is there</a>' in page
     assert page.index('href="/errors/60"') < page.index('href="/errors/11"')
     assert "/errors/10" not in page
     assert 'href="/errors?upto=10"' in page
@@ -318,12 +318,70 @@ def test_a_group_is_redriven_or_skipped_by_who_knows_the_token(
     watched: Watched, act: str, letters: str
 ) -> None:
     fail_for_two_reasons(watched)
-    for token, status in (("guess", 403), (TOKEN, 200)):
-        body = urlencode({"token": token, "act": act, "reason": "a test"}).encode()
-        found, page, _ = watched.client.ask("POST", "/errors?reason=odd", body)
-        assert found == status
-    assert "10 rows are" in page
-    assert (watched.letters().count(letters), watched.letters().count("E")) == (10, 20)
+    assert f">{act.title()} 10 rows …</a>" in watched.client.get("/errors?reason=odd")
+    page = watched.client.get(f"/errors?reason=odd&act={act}")
+    assert f"<h1>{act.title()} 10 rows?</h1>" in page
+    assert ('name="reason"' in page) == (act == "skip")
+    for token, rows, status in (("guess", 10, 403), (TOKEN, 9, 200), (TOKEN, 10, 200)):
+        body = urlencode({"token": token, "act": act, "reason": "a test", "rows": rows}).encode()
+        answered, page, _ = watched.client.ask("POST", "/errors?reason=odd", body)
+        assert answered == status
+        changed = rows == 10 and status == 200
+        assert (f"{act.title()} 10 rows?" in page, "10 rows are" in page) == (rows == 9, changed)
+        assert watched.letters().count(letters) == (10 if changed else 0)
+    assert watched.letters().count("E") == 20
+
+
+def test_buttons_of_a_reason_mean_the_whole_reason(watched: Watched) -> None:
+    """A reason that contains another one is none of it, and numbers do not count."""
+    watched.run(
+        "insert into eventlog (status, event_type, table_name, table_key)"
+        " select 'E', 6, 'usr', 'idu=' || n from generate_series(1, 9) n",
+        "insert into eventlog_failed (record_id, event_id, reason, tries, failed_at)"
+        " select record_id, 'log:' || record_id, case when record_id > 6 then 'no user ' else 'user ' end"
+        " || record_id || ' is there', 1, now() from eventlog",
+    )
+    page = watched.client.get("/errors?whole=user+%23+is+there")
+    assert ("/errors/6" in page, "/errors/7" in page, "Skip 6 rows …" in page) == (True, False, True)
+    body = urlencode({"token": TOKEN, "act": "skip", "reason": "a test", "rows": 6}).encode()
+    assert "6 rows are skipped" in watched.client.ask("POST", "/errors?whole=user+%23+is+there", body)[1]
+    assert watched.letters() == "WWWWWWEEE"
+
+
+def test_what_waits_is_listed_with_its_reason_and_when_it_goes_again(watched: Watched) -> None:
+    assert "No event waits." in watched.client.get("/waiting")
+    watched.sink.is_busy = True
+    watched.run("insert into usr values (1, 'Jack')")
+    watched.publisher.cycle()
+    watched.run("update usr set fname = 'John'")
+    page = watched.client.get("/waiting")
+    assert ESCAPED in page
+    assert '<a href="/object?table=usr&amp;key=idu%3D1">usr idu=1</a>' in page
+    assert re.search(r'data-label="Tries" class="number"><div>1</div>', page)
+    assert re.search(r'data-label="Goes again" class="short"><div>(in \d+ s|now)</div>', page)
+    coming = watched.client.get("/next")
+    assert ("2 rows are held" in coming, "No row is pending" in coming) == (True, False)
+
+
+def test_an_object_shows_its_rows_with_values_and_outcomes(watched: Watched) -> None:
+    fail_one(watched)
+    watched.run("update usr set fname = 'John'")
+    page = watched.client.get("/object?table=usr&key=idu%3D1")
+    assert '<a href="/errors/1">1</a>' in page
+    assert "<div>fname: ∅ → &lt;b&gt;Jack&lt;/b&gt;</div>" in page
+    assert "<div>fname: &lt;b&gt;Jack&lt;/b&gt; → John</div>" in page
+    assert ESCAPED in page
+    assert re.search(
+        r'data-label="event_time" class="short"><div>20\d\d-\d\d-\d\d \d\d:\d\d:\d\d</div>', page
+    )
+
+
+def test_a_wrong_token_is_said_so(watched: Watched) -> None:
+    fail_one(watched)
+    status, page = redrive(watched, "guess")
+    assert (status, "<h1>Wrong token</h1>" in page, "Not now" in page) == (403, True, False)
+    watched.board.config = Config({**watched.board.config.values, "monitor_token": None})
+    assert "<h1>No token is set</h1>" in redrive(watched, "guess")[1]
 
 
 def test_ten_thousand_failures_do_not_slow_it(watched: Watched) -> None:

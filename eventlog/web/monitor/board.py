@@ -8,6 +8,8 @@ import threading
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
 from itertools import groupby, islice, pairwise
 from typing import NamedTuple, Protocol
 
@@ -17,12 +19,13 @@ from eventlog.fold import Outcome
 from eventlog.log_files.by_row import PlacedEntry
 from eventlog.operate.explaining import explain_store, summarise
 from eventlog.operate.redriving import Redriven, redrive_by
-from eventlog.operate.upkeep import Skipped, failures, skip
+from eventlog.operate.upkeep import Skipped, skip
 from eventlog.publisher.config import Config
 from eventlog.publisher.log_status import LogStatus, read_log_status
 from eventlog.sql.log.pending import Cells
 from eventlog.sql.log.store import Store
 from eventlog.sql.log.upkeep import FailedRow, FailureFilter
+from eventlog.sql.log.work import WaitingEvent
 from eventlog.web.monitor import MonitorSettings
 
 _NUMBER = re.compile(r"[0-9]+")
@@ -30,11 +33,10 @@ MASK = "#"
 
 
 class FailureReason(NamedTuple):
-    """A reason, how many rows have it, and a text that all of these reasons contain."""
+    """A reason, with how many rows have it."""
 
-    text: str | None  # None: none is kept
+    text: str | None  # None: none is kept; numbers are masked if several reasons differ only by them
     rows: int
-    common: str
 
 
 def grouped(counts: Iterable[tuple[str | None, int]]) -> list[FailureReason]:
@@ -46,9 +48,14 @@ def grouped(counts: Iterable[tuple[str | None, int]]) -> list[FailureReason]:
 
 def _reason(same: Sequence[tuple[str | None, int]]) -> FailureReason:
     (text, _), rows = same[0], sum(number for _, number in same)
-    if text is None or len(same) == 1:
-        return FailureReason(text, rows, text or "")
-    return FailureReason(_masked(text), rows, max(_NUMBER.split(text), key=len))
+    return FailureReason(text if text is None or len(same) == 1 else _masked(text), rows)
+
+
+def narrowed(selection: FailureFilter, whole_reason: str) -> FailureFilter:
+    """Return a selection that contains the rows of a reason, by its longest part without numbers."""
+    if not whole_reason:
+        return selection
+    return replace(selection, reason=max(re.split(r"[0-9#]+", whole_reason), key=len))
 
 
 def _masked(text: str | None) -> str:
@@ -56,12 +63,14 @@ def _masked(text: str | None) -> str:
 
 
 EVERY = 5.0  # seconds between two samples
-ALL = FailureFilter()
 SAMPLES = 720  # an hour
 SHARE = 20  # counting reads the whole log; the next count waits so many times as long as this one took
 PAGE = 50
+CHUNK = 1000  # rows read at a time, to find those of one reason
+GROUPED = 200  # characters of a reason by which rows are grouped
 GROUPS = 10_000  # reasons, before those that differ by numbers are put together
 LOOKED_AT = 200  # rows of the next cycle
+_EVER = datetime(9999, 1, 1)  # when every retry is due
 
 
 class NoDatabase(EventlogError):
@@ -69,7 +78,11 @@ class NoDatabase(EventlogError):
 
 
 class NotAllowed(EventlogError):
-    """{0}"""
+    """that is not the monitor-token, so nothing was changed"""
+
+
+class NoToken(EventlogError):
+    """no monitor-token is set, so nothing can be changed here"""
 
 
 class Sample(NamedTuple):
@@ -172,15 +185,35 @@ class Board:
         counts = self.counts()
         return max(log_status.failed, sum(sum(counts.get(letter, {}).values()) for letter in "EF"))
 
-    def failures(self, selection: FailureFilter = ALL, upto: int = MAX_RECORD_ID) -> list[FailedRow]:
-        """Return a page of the rows with E or F, newest first, and one more if there are more."""
-        with self.store.upkeep() as upkeep:
-            return upkeep.latest_failures(selection, PAGE + 1, upto)
+    def failures(
+        self, selection: FailureFilter, whole_reason: str = "", upto: int = MAX_RECORD_ID
+    ) -> Iterator[FailedRow]:
+        """Yield the rows with E or F, newest first; of one reason, whatever its numbers, if it is given.
 
-    def reasons(self, selection: FailureFilter) -> list[FailureReason]:
+        Reasons are compared as far as they are grouped.
+        """
+        selection, size = narrowed(selection, whole_reason), CHUNK if whole_reason else PAGE + 1
+        while True:
+            with self.store.upkeep() as upkeep:
+                rows = upkeep.latest_failures(selection, size, upto)
+            for row in rows:
+                if not whole_reason or _masked((row.reason or "")[:GROUPED]) == _masked(whole_reason):
+                    yield row
+            if len(rows) < size:
+                return
+            upto = rows[-1].record_id - 1
+
+    def reasons(self, selection: FailureFilter, whole_reason: str = "") -> list[FailureReason]:
         """Return the reasons of failed rows with how many rows have each, most first."""
         with self.store.upkeep() as upkeep:
-            return grouped(upkeep.failed_groups(selection, GROUPS))[:PAGE]
+            groups = grouped(upkeep.failed_groups(narrowed(selection, whole_reason), GROUPS))
+        return [group for group in groups if not whole_reason or _masked(group.text) == _masked(whole_reason)]
+
+    def waiting(self) -> tuple[list[WaitingEvent], datetime]:
+        """Return the first events that wait for a retry, one more than a page shows, and the time."""
+        with self.store.snapshot() as snapshot:
+            now = datetime.fromisoformat(snapshot.now())
+        return self.store.waiting(_EVER, PAGE + 1), now
 
     def cells(self, ids: Sequence[int]) -> dict[int, Cells]:
         """Return rows of the log as they are, by their record_id."""
@@ -218,19 +251,15 @@ class Board:
     def skip(self, selection: FailureFilter, token: str, reason: str) -> Skipped:
         """Give failed events up, for somebody who knows the token."""
         self._allow(token)
-        return skip(
-            self.store,
-            selection.ids or [row.record_id for row in failures(self.store, selection)],
-            reason,
-        )
+        return skip(self.store, selection.ids, reason)
 
     def _allow(self, token: str) -> None:
-        """Raise NotAllowed if the token is wrong."""
+        """Raise NotAllowed if the token is wrong, NoToken if none is set."""
         monitor_token = self.config.build(MonitorSettings).monitor_token
         if not monitor_token:
-            raise NotAllowed("no monitor-token is set, so nothing can be changed here")
+            raise NoToken
         if not hmac.compare_digest(token.encode(), monitor_token.encode()):
-            raise NotAllowed("that is not the monitor-token")
+            raise NotAllowed
 
     @property
     def may_redrive(self) -> bool:
@@ -241,5 +270,7 @@ class Board:
         store = self._process.store
         for name, value in self.config.shown():
             if name == "url" and store is not None:
-                value = store.engine.url.set(query={}).render_as_string(hide_password=True)
+                url = store.engine.url
+                value = url.set(query={}).render_as_string(hide_password=True)
+                value += "?*** (its query is hidden)" if url.query else ""
             yield name, value

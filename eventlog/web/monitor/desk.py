@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import partial
 from http import HTTPStatus
+from itertools import islice
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -20,11 +21,14 @@ from eventlog.publisher.log_status import LogStatus
 from eventlog.publisher.monitor import Monitor
 from eventlog.sql.log.upkeep import FailedRow, FailureFilter
 from eventlog.web.app import make_app, page, read_fields
-from eventlog.web.monitor.board import LOOKED_AT, PAGE, Board, NoDatabase, NotAllowed
+from eventlog.web.monitor.board import LOOKED_AT, PAGE, Board, NoDatabase, NotAllowed, NoToken
 from eventlog.web.monitor.turns import Turns
 from eventlog.web.rendering import are, render
 
-MISSING = "there are /, /errors, /next, /object, /settings, /metrics, /healthz and /readyz"
+MISSING = "there are /, /errors, /waiting, /next, /object, /settings, /metrics, /healthz and /readyz"
+ACTS = ("redrive", "skip")
+NOTHING = "No row is pending. Change a row of a tracked table to follow it here."
+MOST_AT_ONCE = 10_000  # rows that one button redrives or skips
 
 Rows = Sequence[tuple[PlacedEntry, Outcome]]
 
@@ -53,6 +57,7 @@ def board_app(board: Board, host: str, further: Sequence[Route] = ()) -> ASGIApp
         page("/", partial(_status, board), run=run),
         page("/errors", partial(_errors, board), post=True, run=run),
         page("/errors/{number}", partial(_failure, board), post=True, run=run),
+        page("/waiting", partial(_waiting, board), run=run),
         page("/next", partial(_next, board), run=run),
         page("/object", partial(_object, board), run=run),
         page("/settings", partial(_settings, board), run=run),
@@ -64,26 +69,20 @@ def _health(good: bool, word: str) -> Response:
     return PlainTextResponse(f"{word if good else 'not ' + word}\n", 200 if good else 503)
 
 
-def _fault(status: HTTPStatus, sentence: str) -> Response:
-    return render("monitor/fault.html", status, title="Not now", sentence=sentence)
+def _shown_as(status: HTTPStatus, title: str) -> ExceptionHandler:
+    """Return what shows a fault as a page."""
 
+    async def show(request: Request, fault: Exception) -> Response:
+        return render("monitor/fault.html", status, title=title, sentence=str(fault))
 
-async def _no_database(request: Request, fault: Exception) -> Response:
-    return _fault(HTTPStatus.SERVICE_UNAVAILABLE, str(fault))
-
-
-async def _not_allowed(request: Request, fault: Exception) -> Response:
-    return _fault(HTTPStatus.FORBIDDEN, str(fault))
-
-
-async def _unreadable(request: Request, fault: Exception) -> Response:
-    return _fault(HTTPStatus.BAD_GATEWAY, f"The log could not be read: {fault}")
+    return show
 
 
 FAULTS: Mapping[type[Exception], ExceptionHandler] = {
-    NoDatabase: _no_database,
-    NotAllowed: _not_allowed,
-    EventlogError: _unreadable,
+    NoDatabase: _shown_as(HTTPStatus.SERVICE_UNAVAILABLE, "Not now"),
+    NotAllowed: _shown_as(HTTPStatus.FORBIDDEN, "Wrong token"),
+    NoToken: _shown_as(HTTPStatus.FORBIDDEN, "No token is set"),
+    EventlogError: _shown_as(HTTPStatus.BAD_GATEWAY, "The log could not be read"),
 }
 
 
@@ -132,18 +131,27 @@ def _word(board: Board, log_status: LogStatus) -> tuple[str, str, str]:
 
 def _errors(board: Board, request: Request) -> Response:
     """Return the rows that failed, newest first, below their reasons; a form redrives or skips them."""
-    query = request.state.query
-    selection = FailureFilter(table=query.get("table") or None, reason=query.get("reason") or None)
-    messages, upto = [], _number(query.get("upto", "")) or MAX_RECORD_ID
-    if request.method == "POST":
-        messages, upto = _apply_form(board, selection, request), MAX_RECORD_ID
-    rows = board.failures(selection, upto)
+    query = {name: request.state.query.get(name, "") for name in ("table", "reason", "whole")}
+    selection = FailureFilter(table=query["table"] or None, reason=query["reason"] or None)
+    act, messages = request.state.query.get("act", ""), list[str]()
+    if any(query.values()) and (act in ACTS or request.method == "POST"):
+        ids = tuple(row.record_id for row in islice(board.failures(selection, query["whole"]), MOST_AT_ONCE))
+        form = _form(request)
+        is_confirmed = request.method == "POST" and form.get("rows") == str(len(ids))
+        if not is_confirmed or not ids:
+            act = "skip" if "skip" in (act, form.get("act")) else "redrive"
+            return render("monitor/confirm.html", act=act, rows=len(ids), query=query)
+        messages = _apply_form(board, FailureFilter(ids), form)
+    upto = _number(request.state.query.get("upto", "")) or MAX_RECORD_ID
+    rows = list(islice(board.failures(selection, query["whole"], upto), PAGE + 1))
+    reasons = board.reasons(selection, query["whole"])
     return render(
         "monitor/errors.html",
         messages=messages,
-        filtered={"table": selection.table or "", "reason": selection.reason or ""},
+        query=query,
         may_change=board.may_redrive,
-        reasons=board.reasons(selection),
+        reasons=reasons[:PAGE],
+        total=min(sum(reason.rows for reason in reasons), MOST_AT_ONCE),
         rows=rows[:PAGE],
         older=str(rows[PAGE - 1].record_id - 1) if len(rows) > PAGE else "",
     )
@@ -156,7 +164,9 @@ def _failure(board: Board, request: Request) -> Response:
     if request.method == "GET" and event:
         return _failed_event(board, event)
     messages = (
-        _apply_form(board, FailureFilter((record_id,)), request) if request.method == "POST" and event else []
+        _apply_form(board, FailureFilter((record_id,)), _form(request))
+        if request.method == "POST" and event
+        else []
     )
     ids = [row.record_id for row in event] or [record_id]
     rows = board.rows(ids)
@@ -185,18 +195,40 @@ def _failed_event(board: Board, event: Sequence[FailedRow]) -> Response:
     )
 
 
+def _waiting(board: Board, request: Request) -> Response:
+    """Return the events that wait for a retry, and when each goes again."""
+    events, now = board.waiting()
+    return render(
+        "monitor/waiting.html",
+        events=events[:PAGE],
+        hint=f"These are the first {PAGE}; more wait." if len(events) > PAGE else "",
+        now=now,
+    )
+
+
 def _next(board: Board, request: Request) -> Response:
     """Return what the next cycle does with each row."""
-    return _outcomes("Next", "What the next cycle does", board.explain(), left_out=board.left_out())
+    left_out = board.left_out()
+    return _outcomes(
+        "Next",
+        "What the next cycle does",
+        board.explain(),
+        left_out=left_out,
+        nothing="No other row is pending." if left_out else NOTHING,
+    )
 
 
 def _object(board: Board, request: Request) -> Response:
-    """Return the page of an object: what becomes of each of its rows, and why."""
+    """Return the page of an object: each of its rows with its values, and what became of it."""
     name, key = request.state.query.get("table", ""), request.state.query.get("key", "")
     rows = board.explain(name or None, key)
-    hint = f"These are the first {LOOKED_AT} rows; eventlog explain --key shows all."
-    return _outcomes(
-        f"{name} {key}".strip(), "Rows of this object", rows, hint=hint if rows[LOOKED_AT:] else ""
+    return render(
+        "monitor/object.html",
+        title=f"{name} {key}".strip(),
+        rows=rows[:LOOKED_AT],
+        hint=f"These are the first {LOOKED_AT} rows; eventlog explain --key shows all."
+        if rows[LOOKED_AT:]
+        else "",
     )
 
 
@@ -207,17 +239,16 @@ def _outcomes(
     *,
     messages: Sequence[str] = (),
     left_out: Sequence[str] = (),
-    hint: str = "",
+    nothing: str = NOTHING,
 ) -> Response:
-    shown = rows[:LOOKED_AT]
     return render(
         "monitor/rows.html",
         title=title,
         caption=caption,
-        rows=shown,
+        rows=rows[:LOOKED_AT],
         messages=messages,
         left_out=left_out,
-        hint=hint,
+        nothing=nothing,
     )
 
 
@@ -226,9 +257,13 @@ def _settings(board: Board, request: Request) -> Response:
     return render("monitor/settings.html", settings=list(board.settings()))
 
 
-def _apply_form(board: Board, selection: FailureFilter, request: Request) -> list[str]:
+def _form(request: Request) -> Mapping[str, str]:
+    """Return the fields of a form; none of a page that is only asked for."""
+    return read_fields(request.state.body.decode("utf-8", "replace"), 10)
+
+
+def _apply_form(board: Board, selection: FailureFilter, form: Mapping[str, str]) -> list[str]:
     """Do what a form asks for. Return sentences about the result."""
-    form = read_fields(request.state.body.decode("utf-8", "replace"), 10)
     token, act, reason = (form.get(name, "") for name in ("token", "act", "reason"))
     if act == "skip":
         if not reason.strip():

@@ -36,16 +36,26 @@ def read_tables_file(path: Path) -> Tables:
 
 def read_secret(name: str) -> str:
     """Return the only line of a file; Misuse names the file, never what is in it."""
+    secret = _read_secret_text(name).rstrip("\r\n")
+    if not secret.isprintable():
+        raise Misuse(f"the secret in {name}: it is more than one line, or no text")
+    return secret
+
+
+def read_secrets(name: str) -> list[tuple[int, str]]:
+    """Return the lines of a file that are not empty, with their numbers."""
+    lines = ((number, line.strip()) for number, line in enumerate(_read_secret_text(name).split("\n"), 1))
+    return [(number, line) for number, line in lines if line]
+
+
+def _read_secret_text(name: str) -> str:
     try:
         with open(name, "rb") as file:
             data = file.read(_MAX_SECRET_BYTES + 1)
         if len(data) > _MAX_SECRET_BYTES:
             raise Misuse(f"the secret in {name}: it has more than {_MAX_SECRET_BYTES} bytes")
-        secret = data.decode().rstrip("\r\n")
+        return data.decode()
     except OSError as fault:
         raise Misuse(f"the secret in {name}: {fault.strerror}") from None
     except UnicodeDecodeError:
         raise Misuse(f"the secret in {name}: it is not UTF-8") from None
-    if not secret.isprintable():
-        raise Misuse(f"the secret in {name}: it is more than one line, or no text")
-    return secret

@@ -14,6 +14,7 @@ from eventlog.core.redaction import header_word, http_address
 from eventlog.core.settings import setting
 from eventlog.sinks.http_client import HttpClient, NoResponse, authorization, tls_context
 from eventlog.sinks.sink import OutgoingDocument, Reply, SinkKind, answered, unanswered, unreachable
+from eventlog.sinks.webhook import read_signing_file, signed
 
 LONGEST_ANSWER = 16 << 20  # bytes
 LONGEST_WAIT = 3600.0  # seconds that a receiver may ask for
@@ -39,6 +40,9 @@ class HttpSettings:
         None, "certificates that are trusted instead of the system's", metavar="FILE"
     )
     http_cert: str | None = setting(None, "our own certificate and key, for servers that ask", metavar="FILE")
+    http_signing_file: str | None = setting(
+        None, "a file of whsec_ secrets, one a line, that sign each document", metavar="FILE"
+    )
 
 
 class HttpSink:
@@ -48,6 +52,7 @@ class HttpSink:
         self._address = address = _need_address(settings)
         self._path = (address.path or "/") + (f"?{address.query}" if address.query else "")
         self._headers = _headers(settings)
+        self._secrets = read_signing_file(settings.http_signing_file) if settings.http_signing_file else []
         is_plain = address.scheme == "http"
         context = None if is_plain else tls_context("http", settings.http_ca, settings.http_cert)
         self._client = HttpClient(address, settings.http_timeout, LONGEST_ANSWER, context)
@@ -67,9 +72,10 @@ class HttpSink:
         self._client.close()
 
     def _post(self, document: OutgoingDocument) -> Reply:
-        place = self._address.netloc
+        place, body = self._address.netloc, document.text.encode()
+        headers = self._headers | signed(document, body, self._secrets) if self._secrets else self._headers
         try:
-            answer = self._client.request("POST", self._path, document.text.encode(), self._headers)
+            answer = self._client.request("POST", self._path, body, headers)
         except NoResponse as fault:
             return (unanswered if fault.was_sent else unreachable)(f"{place}: {fault}")
         if 200 <= answer.status < 300:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import email.utils
+import os
+import re
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -20,6 +22,7 @@ LONGEST_ANSWER = 16 << 20  # bytes
 LONGEST_WAIT = 3600.0  # seconds that a receiver may ask for
 _WAITING = (429, 503)  # RFC 6585, 4 and RFC 9110, 15.6.4: come back later
 _MOVED = (301, 302, 303, 307, 308)
+_TRACE = re.compile(r"00-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}")  # W3C Trace Context, 3.2.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +76,9 @@ class HttpSink:
 
     def _post(self, document: OutgoingDocument) -> Reply:
         place, body = self._address.netloc, document.text.encode()
-        headers = self._headers | signed(document, body, self._secrets) if self._secrets else self._headers
+        headers = self._headers | _trace_context()
+        if self._secrets:
+            headers |= signed(document, body, self._secrets)
         try:
             answer = self._client.request("POST", self._path, body, headers)
         except NoResponse as fault:
@@ -98,6 +103,12 @@ def _need_address(settings: HttpSettings) -> SplitResult:
 def _headers(settings: HttpSettings) -> dict[str, str]:
     headers = {"Content-Type": "application/xml; charset=utf-8", "User-Agent": f"eventlog/{__version__}"}
     return headers | authorization(settings.http_user, settings.http_password, settings.http_token)
+
+
+def _trace_context() -> dict[str, str]:
+    """Return the header of the trace that this process is a part of, or none."""
+    parent = os.environ.get("TRACEPARENT", "")
+    return {"traceparent": parent} if _TRACE.fullmatch(parent) else {}
 
 
 def _retry_after(text: str) -> float | None:

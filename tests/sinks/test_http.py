@@ -164,6 +164,34 @@ def test_http_authentication(given: dict[str, str], expected: str | None) -> Non
     assert seen == [expected]
 
 
+TRACE = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+
+
+@pytest.mark.parametrize(
+    ("variable", "header"),
+    [
+        (TRACE, TRACE),
+        ("", None),
+        (f"{TRACE}\r\nX: y", None),
+        (TRACE.upper(), None),
+        (f"{TRACE}-more", None),
+        (f"ff{TRACE[2:]}", None),
+        (f"00-{'0' * 32}-b7ad6b7169203331-01", None),
+        (f"00-0af7651916cd43dd8448eb211c80319c-{'0' * 16}-01", None),
+    ],
+)
+def test_http_passes_the_trace_on(monkeypatch: pytest.MonkeyPatch, variable: str, header: str | None) -> None:
+    headers: list[str | None] = []
+
+    def answer(handler: Any) -> None:
+        headers.append(handler.headers["traceparent"])
+        say(200, OUTPUT)(handler)
+
+    monkeypatch.setenv("TRACEPARENT", variable)
+    post(answer, make(1), make(2))
+    assert headers == [header, header]
+
+
 def test_http_address_holds_no_password() -> None:
     with pytest.raises(Misuse) as caught:
         open_sink("http", {"http_url": "http://jo:secret@host/"})

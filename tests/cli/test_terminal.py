@@ -202,6 +202,8 @@ def test_the_state_of_a_log_on_a_terminal(postgres: Database, tmp_path: Path) ->
             "insert into eventlog (event_type, table_name, table_key, status) values"
             " (6, '[red]gone[/red]', E'id=\x1b[31m1', 'E'), (6, 'usr', 'id=1', 'S'), (6, 'usr', 'id=2', 'S')"
         )
+        connection.exec_driver_sql('create table "[red]t[/red]" (id integer primary key)')
+        connection.exec_driver_sql('insert into "[red]t[/red]" select generate_series(1, 3)')
     engine.dispose()
     errors = on_a_terminal(tmp_path, "errors", EVENTLOG_URL=url)
     assert b"\x1b[31mE" in errors
@@ -214,3 +216,7 @@ def test_the_state_of_a_log_on_a_terminal(postgres: Database, tmp_path: Path) ->
     assert "1 row deleted" in purged
     assert "deleted" not in purged.rpartition("\x1b[2K")[0].splitlines()[-1]
     assert purged.endswith(" deleted\n")
+    on_a_terminal(tmp_path, "track", "[red]t[/red]", EVENTLOG_URL=url)
+    resynced = plain(on_a_terminal(tmp_path, "resync", "[red]t[/red]", "--chunk", "1", EVENTLOG_URL=url))
+    assert "[red]t[/red]: 1 row logged" in resynced
+    assert "[red]t[/red]: 3 rows logged\n" in resynced

@@ -1,10 +1,12 @@
 """Plant small faults, one at a time, and report whether the tests that reach them fail.
 
     python -m tests.mutants [--tiers TIERS] [ROOM…]
+    python -m tests.mutants --simulate RUNS [ROOM…]
 
 Each fault of `faults.toml` is planted in a copy of the checkout. The tests that ought to find it run
-there first, then all others that can reach its file, nearest first, until one fails. The exit code is 1 if a
-fault was not found.
+there first, then all others that can reach its file, nearest first, until one fails. With --simulate, the
+simulator runs instead, up to so many seeds, on the faults in its reach (`simulated = true`): it runs that
+code, and a user could see what the fault does. The exit code is 1 if a fault was not found.
 """
 
 from __future__ import annotations
@@ -36,6 +38,7 @@ class Fault(NamedTuple):
     test: str
     original: str
     faulty: str
+    simulated: bool  # the simulator reaches it
 
     @property
     def room(self) -> str:
@@ -46,7 +49,7 @@ def faults() -> list[Fault]:
     """Read the table of faults."""
     table = tomllib.loads(TABLE.read_text("utf-8"))
     return [
-        Fault(name, *(entry[part] for part in ("file", "test", "old", "new")))
+        Fault(name, *(entry[part] for part in ("file", "test", "old", "new")), entry.get("simulated", False))
         for name, entry in table.items()
     ]
 
@@ -87,10 +90,28 @@ def failing(checkout: Path, files: Sequence[str], processes: str, tiers: str) ->
     """Return the id of the first of these tests that fails in a checkout, None if all pass."""
     command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "--tiers", tiers]
     command += ["-n", processes, "--dist", "loadfile", "--no-loadscope-reorder", *files]
-    paths = {
-        "PYTHONPATH": f"{checkout}:{checkout / 'spark'}"
-    }  # programs that a test starts have the fault too
-    done = subprocess.run(
+    done = ended(command, checkout)
+    if done.returncode not in (0, FAILED, INTERRUPTED, NO_TESTS):
+        sys.exit(done.stdout[-2000:] + done.stderr[-2000:])
+    failed = (line for line in done.stdout.splitlines() if line.startswith(("FAILED ", "ERROR ")))
+    return next((line.split(" ")[1] for line in failed), None)
+
+
+def simulated(fault: Fault, runs: int) -> str | None:
+    """Return the first seed whose run is broken with this fault, and why; None if none of so many is."""
+    command = [sys.executable, "-m", "tests.simulate", "--runs", str(runs), "--stop", "--seconds", "3600"]
+    with planted(fault) as checkout:
+        done = ended(command, checkout)
+    seeds = [line for line in done.stdout.splitlines() if line.startswith("seed ")]
+    if done.returncode != (FAILED if seeds else 0):
+        sys.exit(done.stdout[-2000:] + done.stderr[-2000:])
+    return min(seeds, key=lambda line: int(line.split()[1].rstrip(":")), default=None)
+
+
+def ended(command: Sequence[str], checkout: Path) -> subprocess.CompletedProcess[str]:
+    """Run a program in a checkout; the programs that it starts have the fault too."""
+    paths = {"PYTHONPATH": f"{checkout}:{checkout / 'spark'}"}
+    return subprocess.run(
         command,
         cwd=checkout,
         env=os.environ | paths,
@@ -98,31 +119,32 @@ def failing(checkout: Path, files: Sequence[str], processes: str, tiers: str) ->
         text=True,
         stdin=subprocess.DEVNULL,
     )
-    if done.returncode not in (0, FAILED, INTERRUPTED, NO_TESTS):
-        sys.exit(done.stdout[-2000:] + done.stderr[-2000:])
-    failed = (line for line in done.stdout.splitlines() if line.startswith(("FAILED ", "ERROR ")))
-    return next((line.split(" ")[1] for line in failed), None)
 
 
-def run(rooms: Sequence[str], tiers: str) -> int:
-    """Plant the faults of these rooms, or all; return the exit code."""
+def run(rooms: Sequence[str], tiers: str, runs: int | None) -> int:
+    """Plant the faults of these rooms, or all, for the tests or for so many runs of the simulator; return the
+    exit code."""
     chosen = [fault for fault in faults() if not rooms or fault.room in rooms]
+    if runs is not None:
+        chosen = [fault for fault in chosen if fault.simulated]
     missed = 0
     for number, fault in enumerate(chosen, 1):
         begun = time.monotonic()
-        test = found_by(fault, tiers)
+        test = found_by(fault, tiers) if runs is None else simulated(fault, runs)
         missed += test is None
         result = f"found by {test}" if test else "NOT FOUND"
         print(
             f"{number:3}/{len(chosen)} {fault.name}: {result} ({time.monotonic() - begun:.0f} s)", flush=True
         )
-    print(f"{len(chosen) - missed} of {len(chosen)} faults found in {tiers}")
+    where = tiers if runs is None else f"{runs} runs"
+    print(f"{len(chosen) - missed} of {len(chosen)} faults found in {where}")
     return 1 if missed else 0
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--tiers", default="quick")
+    parser.add_argument("--simulate", type=int, metavar="RUNS")
     parser.add_argument("rooms", nargs="*")
     arguments = parser.parse_args()
-    sys.exit(run(arguments.rooms, arguments.tiers))
+    sys.exit(run(arguments.rooms, arguments.tiers, arguments.simulate))

@@ -12,7 +12,7 @@ import sys
 import time
 from collections import Counter
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
-from itertools import count
+from itertools import count, islice
 
 from tests.simulate.decisions import Replayed, Seeded, smaller
 from tests.simulate.run import Broken, run
@@ -20,14 +20,14 @@ from tests.simulate.run import Broken, run
 _RUNS = 25  # of one task of a process
 
 
-def found_by(first: int, runs: int) -> list[tuple[int, Broken]]:
-    """Return the seeds among some whose run is broken."""
+def found_by(first: int, runs: int, limit: int) -> list[tuple[int, Broken]]:
+    """Return the seeds among some whose run is broken, up to so many."""
     results = ((seed, run(Seeded(seed))) for seed in range(first, first + runs))
-    return [(seed, broken) for seed, broken in results if broken is not None]
+    return list(islice(((seed, broken) for seed, broken in results if broken is not None), limit))
 
 
-def search(seconds: float, first: int, runs: int | None, processes: int) -> int:
-    """Run seed after seed on several processes; return the exit code."""
+def search(seconds: float, first: int, runs: int | None, processes: int, *, stops: bool) -> int:
+    """Run seed after seed on several processes, with `stops` until one is broken; return the exit code."""
     begun, done, kinds = time.monotonic(), 0, Counter[str]()
     with ProcessPoolExecutor(processes) as pool:
         starts, is_over = count(first, _RUNS), False
@@ -36,10 +36,9 @@ def search(seconds: float, first: int, runs: int | None, processes: int) -> int:
             while not is_over and len(tasks) < 2 * processes:
                 start = next(starts)
                 size = _RUNS if runs is None else min(_RUNS, first + runs - start)
-                if size <= 0 or time.monotonic() > begun + seconds:
-                    is_over = True
-                else:
-                    tasks[pool.submit(found_by, start, size)] = size
+                is_over = size <= 0 or time.monotonic() > begun + seconds or (stops and bool(kinds))
+                if not is_over:
+                    tasks[pool.submit(found_by, start, size, 1 if stops else size)] = size
             for task in as_completed(tasks):
                 done += tasks.pop(task)
                 for seed, broken in task.result():
@@ -76,7 +75,12 @@ if __name__ == "__main__":
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--runs", type=int)
     parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--stop", action="store_true", help="at the first run that is broken")
     arguments = parser.parse_args()
     if arguments.runs == 1:
         sys.exit(repeat(arguments.seed))
-    sys.exit(search(arguments.seconds, arguments.seed, arguments.runs, arguments.processes))
+    sys.exit(
+        search(
+            arguments.seconds, arguments.seed, arguments.runs, arguments.processes, stops=arguments.stop
+        )
+    )

@@ -6,7 +6,7 @@ import random
 import time
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import text
 from sqlalchemy.engine import Engine
@@ -18,6 +18,7 @@ from eventlog.publisher.fold import PickUpFolder
 from eventlog.publisher.tables import read_readable
 from eventlog.sql.catalogue import Catalogue
 from eventlog.sql.log.store import Store
+from eventlog.sql.names import Log
 from eventlog.sql.relation import INSERTS, UPDATES, Choice
 from eventlog.xds.settings import XdsSettings
 from tests.databases import Database
@@ -50,6 +51,19 @@ CUTTING = {  # what asks for the other sessions of the database, and what ends o
         "kill {}",
     ),
 }
+
+
+class LogRow(NamedTuple):
+    """A row of the log."""
+
+    record_id: int
+    letter: str
+    event_type: int
+    table_key: str
+
+    @property
+    def key(self) -> str:
+        return self.table_key.partition("=")[2]
 
 
 class TrackedTable:
@@ -106,6 +120,20 @@ class Writers(WritersOfRows):
             change = "update usr set c1 = case c1 when 'to' then 'fro' else 'to' end where idu = :idu"
             connection.execute(text(change), {"idu": dice.randint(CALM, self._calm_key)})
         connection.commit()
+
+
+def log_rows(engine: Engine, log: Log, letters: str) -> list[LogRow]:
+    """Return the rows with one of these letters in their order, once the database is there."""
+    names = log.names()
+    columns = ", ".join(names[name] for name in ("record_id", "status", "event_type", "table_key"))
+    among = ", ".join(f"'{letter}'" for letter in letters)
+    query = f"select {columns} from {names['log']} where {names['status']} in ({among}) order by 1"
+    while True:
+        try:
+            with engine.connect() as connection:
+                return [LogRow(*row) for row in connection.execute(text(query))]
+        except EventlogError:
+            time.sleep(0.2)
 
 
 def current_reader(store: Store) -> PickUpFolder:

@@ -49,7 +49,7 @@ def faults() -> list[Fault]:
     """Read the table of faults."""
     table = tomllib.loads(TABLE.read_text("utf-8"))
     return [
-        Fault(name, *(entry[part] for part in ("file", "test", "old", "new")), entry.get("simulated", False))
+        Fault(name, entry["file"], entry["test"], entry["old"], entry["new"], "simulated" in entry)
         for name, entry in table.items()
     ]
 

@@ -72,13 +72,9 @@ class WritersOfRows(Rig):
 
 
 class Replica:
-    """A receiver's copy of the table. Each event must fit; repeats are passed over.
+    """A receiver's copy of the table. Each event must fit; repeats are passed over."""
 
-    With query-back, a value may be newer than its event, and an object gone before its first event.
-    """
-
-    def __init__(self, *, has_query_back: bool = False) -> None:
-        self._has_query_back = has_query_back
+    def __init__(self) -> None:
         self.rows: dict[str, Row] = {}
         self.counts: Counter[str] = Counter()
         self.faults: list[str] = []
@@ -91,17 +87,13 @@ class Replica:
         with self._lock:
             if event_id in self._event_texts:
                 self.counts["again"] += 1
-                is_same = self._has_query_back or body == self._event_texts[event_id]
+                is_same = body == self._event_texts[event_id]
                 self._expect(is_same, f"{event_id} came again with another content")
                 return
             self._event_texts[event_id] = body
             self.counts[event.tag] += 1
             key = event.findtext("association").partition(",")[0].partition("=")[2]
             getattr(self, f"_{event.tag}")(key, event, event_id)
-
-    def has_taken(self, event: Any) -> bool:
-        """Return whether an event with that event-id was taken."""
-        return str(event.get("event-id")) in self._event_texts
 
     def _add(self, key: str, event: Any, event_id: str) -> None:
         self._expect(key not in self.rows, f"{event_id} adds {key}, which is there")
@@ -113,7 +105,7 @@ class Replica:
         for attr in event.iterfind("modify-attr"):
             name = attr.get("attr-name")
             removed, added = attr.findtext("remove-value/value"), attr.findtext("add-value/value")
-            fits = self._has_query_back or self._removes(attr, row.get(name))
+            fits = self._removes(attr, row.get(name))
             self._expect(fits, f"{event_id} removes {removed}, {name} is {row.get(name)}")
             self.counts["removed values"] += removed is not None
             row.pop(name, None)
@@ -121,8 +113,7 @@ class Replica:
                 row[name] = added
 
     def _delete(self, key: str, event: Any, event_id: str) -> None:
-        fits = self._has_query_back or key in self.rows
-        self._expect(fits, f"{event_id} deletes {key}, which is not there")
+        self._expect(key in self.rows, f"{event_id} deletes {key}, which is not there")
         self.rows.pop(key, None)
 
     @staticmethod

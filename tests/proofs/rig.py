@@ -90,12 +90,6 @@ def first_row(event: Any) -> int:
     return int(event.get("event-id").split(":")[1].partition("-")[0])
 
 
-def last_row(event: Any) -> int:
-    """Return the last one."""
-    rows = event.get("event-id").split(":")[1]
-    return int(rows.rpartition("-")[2])
-
-
 class Rig:
     """A database whose table is tracked, and what runs against it."""
 

@@ -80,7 +80,5 @@ if __name__ == "__main__":
     if arguments.runs == 1:
         sys.exit(repeat(arguments.seed))
     sys.exit(
-        search(
-            arguments.seconds, arguments.seed, arguments.runs, arguments.processes, stops=arguments.stop
-        )
+        search(arguments.seconds, arguments.seed, arguments.runs, arguments.processes, stops=arguments.stop)
     )

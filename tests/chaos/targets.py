@@ -12,6 +12,13 @@ from tests.databases import Database
 from tests.proofs.replica import COLUMNS, Row
 
 
+def make_table(database: Database) -> None:
+    """Make the second database's table."""
+    columns = ", ".join(f"{column} varchar(40)" for column in COLUMNS)
+    with connect(database.url).begin() as connection:
+        connection.execute(text(f"create table usr (idu integer primary key, {columns})"))
+
+
 def rows_of(database: Database) -> dict[str, Row]:
     """Return the rows of the second database's table."""
     with connect(database.url).connect() as connection:

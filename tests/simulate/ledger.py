@@ -72,6 +72,7 @@ class Ledger:
         self._refused: dict[str, dict[str, int]] = {}  # refused parts of events; when that was on record
         self._held_at: dict[str, int] = {}  # when each event began to wait last, by its name
         self._settled_at: dict[str, int] = {}  # when a batch with each event was done with
+        self._tries: dict[str, int] = {}  # of each event that waited
         self._checked = 0
         server.store.on_commit = self.note_commit
 
@@ -92,7 +93,10 @@ class Ledger:
                 self._note_settled(version.values["content"], moment)
 
     def _note_retry(self, values: Values, moment: int) -> None:
-        self._held_at[values["event_id"]] = moment
+        name, tries = values["event_id"], values["tries"]
+        if tries <= self._tries.get(name, 0):
+            raise LawBroken(f"{name} waits after try {tries}, and did before")
+        self._held_at[name], self._tries[name] = moment, tries
 
     def _note_settled(self, content: str, moment: int) -> None:
         """Note when a batch was done with."""
@@ -128,6 +132,7 @@ class Ledger:
         elif letter == "N":  # redriven: what was answered before does not count any more
             for run in self.runs_of.get(number, ()):
                 self._refused.pop(run, None)
+                self._tries.pop(run, None)
         row.letters.append((moment, letter))
 
     def _note_batch(self, values: Values, moment: int) -> None:
@@ -159,10 +164,22 @@ class Ledger:
     def _note_state(self, values: Values, moment: int) -> None:
         if values["epoch"] != self.epoch:
             self.epoch = values["epoch"]
-            owners = [s.owner for s in self._server.sessions if s.name == values["session"]]
-            self.ruling = owners[0] if owners else None
+            sessions = [s for s in self._server.sessions if s.name == values["session"]]
+            if sessions and sessions[0] is not self._server.leader:
+                raise LawBroken(f"session {values['session']} leads without the lock")
+            self.ruling = sessions[0].owner if sessions else None
 
     # --- laws that hold at each moment
+
+    def check_mark(self, mark: int, rows: list[Values]) -> None:
+        """Check that what a snapshot has pending is above a leader's mark, or it would come a minute late.
+
+        Whoever logs a row by hand may have its number long before.
+        """
+        for row in rows:
+            number = row["record_id"]
+            if number <= mark and row["status"] == "N" and not self.rows[number].is_by_hand:
+                raise LawBroken(f"row {number} is pending, and nothing up to {mark} is read")
 
     def _check_finish(self, number: int, row: Row, letter: str) -> None:
         """A row of an event is finished only after its document was answered."""

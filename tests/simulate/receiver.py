@@ -47,7 +47,9 @@ class Moods:
     """The moods of a receiver, and how often each comes, in thousandths."""
 
     def __init__(self) -> None:
-        self.names = ("partly", "retry", "error", "fatal", "lost", "never", "down", "late", "twice", "large")
+        self.names = (
+            "partly", "retry", "error", "fatal", "lost", "never", "down", "late", "twice", "large", "death",
+        )  # fmt: skip
         self.of = dict.fromkeys(self.names, 0)
 
 
@@ -86,6 +88,8 @@ class Receiver:
             self._take(events, statuses)
         if mood == "late":
             self.world.sleep(dice.choose((1.0, 3.0, 40.0)))
+        if mood == "death":
+            self.world.die()
         if mood == "lost":
             return unanswered("the answer was lost")
         self.world.step()
@@ -182,6 +186,8 @@ class RecordingSink(OrderedSink):
             receiver.recorded.add(document.name)
             for event in document_events:
                 receiver.highest = max(receiver.highest, last_row(event.name))
+        if receiver.world.dice.chance(receiver.moods.of["death"]):
+            receiver.world.die()
         receiver.world.step()
         for _, document_events in events:
             receiver._note_answers(document_events, ())

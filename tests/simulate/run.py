@@ -50,23 +50,28 @@ _TIMED = [
     )
     if hasattr(module, "time")
 ]
+_BEGIN_MARK = LowWaterMark.begin
 POLLS = 40.0  # seconds in which each publisher compares more than once
 PATIENCE = 60_000  # steps in peace until everything must have left
 
 
 class Signals:
-    """The signals of a process."""
-
-    stop = False
+    """The signals of a process; one that asks it to end may come wherever it looks."""
 
     def __init__(self, world: World) -> None:
         self._world = world
+        self._stop = False
+
+    @property
+    def stop(self) -> bool:
+        self._stop = self._stop or self._world.dice.chance(self._world.stops)
+        return self._stop
 
     def interrupting(self) -> Any:
         return nullcontext()
 
     def request_stop(self) -> None:
-        self.stop = True
+        self._stop = True
 
     def sleep(self, seconds: float) -> bool:
         self._world.sleep(seconds)
@@ -114,8 +119,9 @@ class Simulation:
                 "state_values": not dice.below(2),
             }
         self._config = Config(settings)
-        self._rules = Rules(driver_user=OWN_USER, max_changes=dice.choose((1000, 1)))
         self._by_column_from = dice.choose((300, 300, 0))  # rows
+        self._max_changes: dict[Process | None, int] = {}
+        self._max_changes_from = dice.choose(((1000,), (1,), (1000, 1, 2)))
         self._signals: dict[Process | None, Signals] = {}
         self._publishers: dict[Process, None] = {}
         self._judged, self._quiet = -1, False  # the moment that was looked at last
@@ -130,6 +136,7 @@ class Simulation:
             for module in _TIMED:
                 stack.enter_context(patch.object(module, "time", self.world))
             stack.enter_context(patch.object(LowWaterMark.__init__, "__defaults__", (self.world.monotonic,)))
+            stack.enter_context(patch.object(LowWaterMark, "begin", lambda *call: self._begin_mark(*call)))
             stack.enter_context(patch.object(daemon, "opened", self._opened))
             stack.enter_context(patch.object(session, "open_sink", lambda *words: self._sink(self.receiver)))
             stack.enter_context(patch.object(session, "make_reader", lambda *words: self._make_reader()))
@@ -147,10 +154,17 @@ class Simulation:
         log.queries = NamedQueries(LOG)
         return log
 
+    def _begin_mark(self, mark: LowWaterMark, snapshot: Any) -> int:
+        """Return what the mark does, after a look at what the snapshot has below it."""
+        above = _BEGIN_MARK(mark, snapshot)
+        self.ledger.check_mark(above, self.server.store.rows(snapshot._connection.transaction, "log"))
+        return above
+
     def _make_reader(self) -> PickUpFolder:
         with Engine(self.server).connect():
             readable = {table: ReadableTable(table, LOG.dialect) for table in DESCRIBED}
-        return PickUpFolder(DESCRIBED, readable, self._rules, self._config.build(XdsSettings))
+        rules = Rules(driver_user=OWN_USER, max_changes=self._max_changes.get(self.world.current, 1000))
+        return PickUpFolder(DESCRIBED, readable, rules, self._config.build(XdsSettings))
 
     # --- the people
 
@@ -159,6 +173,7 @@ class Simulation:
         while True:
             try:
                 self._signals[self.world.current] = signals = Signals(self.world)
+                self._max_changes[self.world.current] = self.dice.choose(self._max_changes_from)
                 daemon.Daemon(self._config, signals).run()  # type: ignore[arg-type]
             except IdsComeAgain as fault:
                 raise LawBroken(str(fault)) from fault
@@ -219,13 +234,14 @@ class Simulation:
         for name in moods:
             moods[name] = dice.choose((0, 0, 30, 150))
         self.world.stalls = dice.choose((0, 0, 3, 20))
+        self.world.stops = dice.choose((0, 0, 10, 50))
 
     def _calm(self) -> None:
         """End all faults."""
         for name in vars(self.server.faults):
             setattr(self.server.faults, name, 0)
         self.receiver.moods.of.update(dict.fromkeys(self.receiver.moods.of, 0))
-        self.world.stalls = 0
+        self.world.stalls = self.world.stops = 0
 
     def _settle(self, work: Callable[[], None]) -> None:
         """Do some work, then wait until nothing is pending, also after a poll where tables are compared."""

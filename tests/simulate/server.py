@@ -239,8 +239,12 @@ class Connection:
             self._end(commit=True)
         return answer
 
+    @property
+    def transaction(self) -> Transaction | None:
+        return self._session.transaction
+
     def in_transaction(self) -> bool:
-        return self._session.transaction is not None
+        return self.transaction is not None
 
     def commit(self) -> None:
         if self.in_transaction():

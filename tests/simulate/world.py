@@ -61,6 +61,7 @@ class World:
         self.now = 0.0
         self.steps = 0
         self.stalls = 0  # permille of steps that take long
+        self.stops = 0  # permille of a process's looks at its signals that find one
         self.current: Process | None = None
         self._queue: list[tuple[float, int, Process]] = []
         self._entries = 0

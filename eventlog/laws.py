@@ -13,15 +13,15 @@ import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, combinations
+from operator import attrgetter
 from typing import NamedTuple
 
-_EVENT_ID = re.compile(  # of several rows, with a digest of them, or of one; a later part has a number
-    r"(?P<run>.*:(?P<first>\d{1,19})-(?P<last>\d{1,19}):[0-9a-f]{8}|.*:(?P<only>\d{1,19}))(?:\.\d{1,9})?"
-)
-_LEVEL_OF_LETTER = {"S": "success", "W": "warning", "E": "error", "F": "fatal"}
-_ANSWERED = frozenset(_LEVEL_OF_LETTER.values())
+# The record_ids of an event's first and last row, with a digest of all; a later part has a number.
+_EVENT_ID = re.compile(r"(?P<run>.*?:(?P<first>\d{1,19})(?:-(?P<last>\d{1,19}):[0-9a-f]{8})?)(?:\.\d+)?")
+_LEVEL_OF_LETTER = {"N": "", "S": "success", "W": "warning", "E": "error", "F": "fatal"}
+_ANSWERS = ("success", "warning", "error", "fatal")
 _WORST_FIRST = ("fatal", "error", "retry", "", "warning", "success")
-_TAKEN = ("success", "warning")
+_TAKEN, _REFUSED = _ANSWERS[:2], _ANSWERS[2:]
 _BOTH, _MODIFY = ("add", "modify"), ("modify",)
 # What rows of each type may become; an insert that was cut goes on as modify.
 OPERATIONS = dict(enumerate((_BOTH, _MODIFY, _MODIFY, ("delete",), _BOTH, _MODIFY, _BOTH, _MODIFY), 1))
@@ -115,9 +115,10 @@ def breaches(
     With `is_purged` finished rows and older documents may be gone.
     """
     row_by_id = {row.record_id: row for row in rows}
-    runs, nameless = _runs(deliveries)
-    for delivery in nameless:
-        yield Breach(Law.EXPLAINED, name, 0, f"{delivery.where}: {delivery.event_id!r} names no rows")
+    runs = _runs(deliveries)
+    for delivery in deliveries:
+        if not _EVENT_ID.fullmatch(delivery.event_id):
+            yield Breach(Law.EXPLAINED, name, 0, f"{delivery.where}: {delivery.event_id!r} names no rows")
     run_by_row: dict[int, _Run] = {}  # the last one, because a redrive may make other events of rows
     for run in sorted(runs.values(), key=lambda run: run.deliveries[-1].place):
         run_rows = _rows_of(run, rows, runs)
@@ -127,20 +128,32 @@ def breaches(
             continue
         is_new = run.last not in row_by_id and all(delivery.is_late for delivery in run.deliveries)
         if not is_new and not is_purged:
-            yield _unexplained(name, run, row_by_id)
+            first = next((end for end in (run.first, run.last) if end not in row_by_id), run.first)
+            words = f"event {run.name} names a row that the log does not have for {name}"
+            yield Breach(Law.EXPLAINED, name, first, f"{run.deliveries[0].where}: {words}")
     yield from _order(name, runs.values(), row_by_id)
-    lives = _lives(rows, present)
-    for life in lives:
-        yield from _wrong_letters(name, life, run_by_row)
-        if not is_purged:
-            yield from _unaccounted(name, life, run_by_row)
-    if present is not None and not any(_is_unsettled(row) for row in rows):
-        yield from _differences(name, deliveries, present)
+    for life, is_gone in _lives(rows, present):
+        readers = [row for row in life if row.event_type > 4]
+        for row in (row for row in life if row.letter in _LEVEL_OF_LETTER and row.reason is None):
+            words, run_of_row = "", run_by_row.get(row.record_id)
+            if run_of_row is not None:
+                words = _why_wrong(row, run_of_row, readers if is_gone else ())
+            elif row.letter != "N" and not is_purged:
+                words = _why_unaccounted(row, readers, run_by_row, is_gone)
+            if words:
+                law = Law.ACCOUNTED if run_of_row is None else Law.ANSWERED
+                yield Breach(law, name, row.record_id, f"it is {row.letter}, and {words}")
+    is_settled = all(row.letter not in ("N", "E", "F") and row.reason is None for row in rows)
+    if present is not None and is_settled and not any(row.is_remembered for row in rows):
+        words = _difference(deliveries, present)
+        if words:
+            last = max((run.last for run in runs.values()), default=0)
+            yield Breach(Law.SAME_STATE, name, last, words)
 
 
 def events_of_rows(rows: Sequence[AuditedRow], deliveries: Sequence[Arrival]) -> dict[int, list[str]]:
     """Return the events that contain each row, by its id."""
-    runs, _ = _runs(deliveries)
+    runs = _runs(deliveries)
     names: dict[int, list[str]] = {}
     for run in runs.values():
         for row in _rows_of(run, rows, runs) or ():
@@ -148,18 +161,14 @@ def events_of_rows(rows: Sequence[AuditedRow], deliveries: Sequence[Arrival]) ->
     return names
 
 
-def _runs(deliveries: Iterable[Arrival]) -> tuple[dict[str, _Run], list[Arrival]]:
-    """Return the events that were delivered, and the deliveries whose event-ids are none."""
+def _runs(deliveries: Iterable[Arrival]) -> dict[str, _Run]:
+    """Return the events that were delivered, without those whose event-ids are none."""
     runs: dict[str, _Run] = {}
-    nameless: list[Arrival] = []
     for delivery in deliveries:
-        parsed = _EVENT_ID.fullmatch(delivery.event_id)
-        if parsed is None:
-            nameless.append(delivery)
-            continue
-        first, last = int(parsed["first"] or parsed["only"]), int(parsed["last"] or parsed["only"])
-        runs.setdefault(parsed["run"], _Run(parsed["run"], first, last, [])).deliveries.append(delivery)
-    return runs, nameless
+        if parsed := _EVENT_ID.fullmatch(delivery.event_id):
+            run, first, last = parsed["run"], int(parsed["first"]), int(parsed["last"] or parsed["first"])
+            runs.setdefault(run, _Run(run, first, last, [])).deliveries.append(delivery)
+    return runs
 
 
 def event_name(log: str, record_ids: Sequence[int]) -> str:
@@ -172,12 +181,10 @@ def event_name(log: str, record_ids: Sequence[int]) -> str:
 
 def _rows_of(run: _Run, rows: Sequence[AuditedRow], runs: Container[str]) -> list[AuditedRow] | None:
     """Return the rows that an event's id names; None if the log has no such rows."""
-    ends = bisect_left(rows, run.first, key=_id_of), bisect_right(rows, run.last, key=_id_of)
-    between = list(rows[slice(*ends)])
-    if run.first == run.last:
-        return between or None
+    by_id = attrgetter("record_id")
+    between = list(rows[bisect_left(rows, run.first, key=by_id) : bisect_right(rows, run.last, key=by_id)])
     if len(between) < 2:
-        return None
+        return between if between and run.first == run.last else None
     log = run.name.rpartition(f":{run.first}-")[0]
     first, *inner, last = between
     without_single_events = [row for row in inner if f"{log}:{row.record_id}" not in runs]
@@ -189,21 +196,6 @@ def _rows_of(run: _Run, rows: Sequence[AuditedRow], runs: Container[str]) -> lis
         if event_name(log, [row.record_id for row in chosen]) == run.name:
             return chosen
     return None
-
-
-def _id_of(row: AuditedRow) -> int:
-    return row.record_id
-
-
-def _unexplained(name: str, run: _Run, row_by_id: Mapping[int, AuditedRow]) -> Breach:
-    """Return the breach of an event whose rows the log does not have."""
-    where = run.deliveries[0].where
-    missing = [row for row in (run.first, run.last) if row not in row_by_id]
-    if missing:
-        words = f"{where}: event {run.name} names row {missing[0]}, which the log does not have for {name}"
-        return Breach(Law.EXPLAINED, name, missing[0], words)
-    words = f"{where}: a row of event {run.name} is gone, or belongs to another object"
-    return Breach(Law.EXPLAINED, name, run.first, words)
 
 
 def _contents(name: str, run: _Run, rows: Sequence[AuditedRow]) -> Iterator[Breach]:
@@ -218,7 +210,7 @@ def _contents(name: str, run: _Run, rows: Sequence[AuditedRow]) -> Iterator[Brea
             words = f"{delivery.where}: {delivery.operation} {delivery.event_id}, of rows of type {types}"
             yield Breach(Law.EXPLAINED, name, run.first, words)
         first = first_by_id.setdefault(delivery.event_id, delivery)
-        if delivery.level in ("error", "fatal"):  # if it is redriven, it is read back
+        if delivery.level in _REFUSED:  # if it is redriven, it is read back
             del first_by_id[delivery.event_id]
         if first.operation != delivery.operation or (first.content != delivery.content and not may_change):
             words = f"{delivery.event_id} has another content in {delivery.where} than in {first.where}"
@@ -233,90 +225,57 @@ def _order(name: str, runs: Iterable[_Run], row_by_id: Mapping[int, AuditedRow])
     highest: _Run | None = None
     for run in runs:
         column = row_by_id[run.first].column if run.first in row_by_id else None
-        refused = any(delivery.level in ("error", "fatal") for delivery in run.deliveries)
+        refused = any(delivery.level in _REFUSED for delivery in run.deliveries)
         if refused or (column is not None and "." in column):
             continue
         if highest is not None and run.last < highest.first:
-            words = (
-                f"{run.deliveries[0].where}: {run.name} came after {highest.name},"
-                f" which is in {highest.deliveries[0].where}"
-            )
+            where, before = run.deliveries[0].where, highest.deliveries[0].where
+            words = f"{where}: {run.name} came after {highest.name}, which is in {before}"
             yield Breach(Law.IN_ORDER, name, run.first, words)
         elif highest is None or run.first > highest.first:
             highest = run
 
 
-class _Life(NamedTuple):
-    """The rows of an object up to a delete."""
-
-    rows: Sequence[AuditedRow]
-    is_gone: bool  # the object was deleted after it, or is not in the table
-
-    @property
-    def reading(self) -> Sequence[AuditedRow]:
-        """Return the rows that are read back."""
-        return [row for row in self.rows if row.event_type > 4]
-
-
-def _lives(rows: Iterable[AuditedRow], present: Present | None) -> list[_Life]:
-    """Return the lives of an object, in their order."""
-    lives: list[list[AuditedRow]] = [[]]
+def _lives(rows: Iterable[AuditedRow], present: Present | None) -> Iterator[tuple[list[AuditedRow], bool]]:
+    """Yield the rows of each life of an object, up to a delete, and whether the object is gone after it."""
+    life: list[AuditedRow] = []
     for row in rows:
-        lives[-1].append(row)
+        life.append(row)
         if row.event_type == 4 and not row.is_loopback:
-            lives.append([])
-    is_absent = present is not None and present.state is None
-    return [_Life(life, is_absent or life is not lives[-1]) for life in lives]
+            yield life, True
+            life = []
+    yield life, present is not None and present.state is None
 
 
-def _wrong_letters(name: str, life: _Life, run_by_row: Mapping[int, _Run]) -> Iterator[Breach]:
-    """Yield rows whose letters do not fit the last answers to their documents."""
-    for row in life.rows:
-        run = run_by_row.get(row.record_id)
-        if run is None or row.reason is not None or row.letter not in ("N", *_LEVEL_OF_LETTER):
-            continue
-        last_by_id = {delivery.event_id: delivery for delivery in run.deliveries}
-        is_open = any(delivery.level not in _ANSWERED for delivery in last_by_id.values())
-        last_by_id |= {  # a repeat without an answer takes nothing back
-            delivery.event_id: delivery for delivery in run.deliveries if delivery.level in _ANSWERED
-        }
-        worst = min(last_by_id.values(), key=lambda delivery: _WORST_FIRST.index(delivery.level))
-        if row.letter == "N":
-            fits = row.is_remembered or is_open or any(late.is_late for late in run.deliveries)
-        elif worst.level not in _TAKEN and row.letter == "S":  # its object was gone when it was to go again
-            fits = life.is_gone and any(run.first <= of.record_id <= run.last for of in life.reading)
-        else:
-            fits = _LEVEL_OF_LETTER[row.letter] == worst.level
-        if not fits:
-            answer = f"was answered {worst.level or 'nothing'} in {worst.where} ({worst.event_id})"
-            yield Breach(Law.ANSWERED, name, row.record_id, f"it is {row.letter}, and {answer}")
+def _why_wrong(row: AuditedRow, run: _Run, readers_of_gone: Sequence[AuditedRow]) -> str:
+    """Return why the letter of a row does not fit the last answers to its event; empty if it does.
+
+    An event that waited, or failed, may find its object gone when it is to go again: then it is a success.
+    """
+    is_open = any(last.level not in _ANSWERS for last in {d.event_id: d for d in run.deliveries}.values())
+    in_order = sorted(run.deliveries, key=lambda d: d.level in _ANSWERS)  # no answer takes none back
+    worst = min({d.event_id: d for d in in_order}.values(), key=lambda d: _WORST_FIRST.index(d.level))
+    if row.letter == "N":
+        fits = row.is_remembered or is_open or any(delivery.is_late for delivery in run.deliveries)
+    elif worst.level not in _TAKEN and row.letter == "S":
+        fits = any(run.first <= reader.record_id <= run.last for reader in readers_of_gone)
+    else:
+        fits = _LEVEL_OF_LETTER[row.letter] == worst.level
+    answer = f"was answered {worst.level or 'nothing'} in {worst.where} ({worst.event_id})"
+    return "" if fits else answer
 
 
-def _unaccounted(name: str, life: _Life, run_by_row: Mapping[int, _Run]) -> Iterator[Breach]:
-    """Yield finished rows that have neither a document nor a reason to have none."""
-    reading = life.reading
-    for row in life.rows:
-        if row.record_id in run_by_row or row.letter not in _LEVEL_OF_LETTER or row.reason is not None:
-            continue
-        if row.letter != "S":
-            words = f"it is {row.letter}, and the log has no reason for it"
-            yield Breach(Law.ACCOUNTED, name, row.record_id, words)
-            continue
-        readers = [reader for reader in reading if _reads(reader, row)]
-        is_without_effect = life.is_gone and row.event_type != 4 and (row.event_type > 4 or readers)
-        is_read_back = row.event_type == 1 and any(reader.record_id in run_by_row for reader in readers)
-        if not (row.is_silent or row.is_loopback or is_without_effect or is_read_back):
-            words = "it is S, and no document contains it"
-            yield Breach(Law.ACCOUNTED, name, row.record_id, words)
-
-
-def _reads(reader: AuditedRow, row: AuditedRow) -> bool:
-    """Return whether a query-back row reads the value that another row of its life has."""
-    return reader.event_type in (5, 6) or reader.column == row.column
-
-
-def _is_unsettled(row: AuditedRow) -> bool:
-    return row.letter in ("N", "E", "F") or row.is_remembered or row.reason is not None
+def _why_unaccounted(
+    row: AuditedRow, readers: Iterable[AuditedRow], run_by_row: Container[int], is_gone: bool
+) -> str:
+    """Return why a finished row should have a document, or a reason to have none; empty if it need not."""
+    if row.letter != "S":
+        return "the log has no reason for it"
+    reading = [reader for reader in readers if reader.event_type in (5, 6) or reader.column == row.column]
+    is_without_effect = is_gone and row.event_type != 4 and (row.event_type > 4 or reading)
+    is_read_back = row.event_type == 1 and any(reader.record_id in run_by_row for reader in reading)
+    needs_none = row.is_silent or row.is_loopback or is_without_effect or is_read_back
+    return "" if needs_none else "no document contains it"
 
 
 def replay(deliveries: Iterable[Arrival]) -> tuple[State | None, bool] | None:
@@ -324,43 +283,31 @@ def replay(deliveries: Iterable[Arrival]) -> tuple[State | None, bool] | None:
 
     It is None if no document names the object, and the state is None if it is deleted.
     """
+    taken = [delivery for delivery in deliveries if delivery.level in _TAKEN]
     state: dict[str, frozenset[str]] | None = {}
-    is_whole, is_named = False, False
-    for delivery in deliveries:
-        if delivery.level not in _TAKEN:
-            continue
-        is_named = True
-        if delivery.operation == "delete":
-            state, is_whole = None, True
-            continue
-        if delivery.operation == "add":
-            state, is_whole = {}, True
-        state = {} if state is None else state
+    for delivery in taken:
+        state = {} if state is None or delivery.operation == "add" else state
         for change in delivery.changes:
             before = frozenset[str]() if change.removes_all else state.get(change.attribute, frozenset())
             state[change.attribute] = before - set(change.removed) | set(change.added)
-    return (state, is_whole) if is_named else None
+        state = None if delivery.operation == "delete" else state
+    is_whole = any(delivery.operation != "modify" for delivery in taken)
+    return (state, is_whole) if taken else None
 
 
-def _differences(name: str, deliveries: Sequence[Arrival], present: Present) -> Iterator[Breach]:
-    """Yield a difference between what documents make of an object and its present row."""
+def _difference(deliveries: Sequence[Arrival], present: Present) -> str:
+    """Return how what documents make of an object differs from its present row; empty if it does not."""
     replayed = replay(deliveries)
     if replayed is None or any(delivery.is_late for delivery in deliveries):
-        return
-    state, is_whole = replayed
-    parsed = _EVENT_ID.fullmatch(deliveries[-1].event_id)
-    record_id = int(parsed["last"] or parsed["only"]) if parsed else 0
-    if (state is None) != (present.state is None):
-        words = "the documents delete it, and the table has it"
-        if present.state is None:
-            words = "the documents leave it, and the table does not have it"
-        yield Breach(Law.SAME_STATE, name, record_id, words)
-    elif state is not None and present.state is not None:
-        attributes = set(state)  # those of a child table are known if a document has them
-        if is_whole:
-            attributes |= {name for name in present.state if "." not in name}
-        for attribute in sorted(attributes & (present.attributes | present.state.keys())):
-            if state.get(attribute, frozenset()) != present.state.get(attribute, frozenset()):
-                words = f"attribute {attribute} is not what the table has"
-                yield Breach(Law.SAME_STATE, name, record_id, words)
-                return
+        return ""
+    (state, is_whole), nothing = replayed, frozenset[str]()
+    if present.state is None:
+        return "" if state is None else "the documents leave it, and the table does not have it"
+    if state is None:
+        return "the documents delete it, and the table has it"
+    whole = {name for name in present.state if is_whole and "." not in name}
+    attributes = (state.keys() | whole) & (present.attributes | present.state.keys())
+    for name in sorted(attributes):  # those of a child table are known if a document has them
+        if state.get(name, nothing) != present.state.get(name, nothing):
+            return f"attribute {name} is not what the table has"
+    return ""

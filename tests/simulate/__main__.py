@@ -18,6 +18,7 @@ from tests.simulate.decisions import Replayed, Seeded, smaller
 from tests.simulate.run import Broken, run
 
 _RUNS = 25  # of one task of a process
+_FEW_RUNS = 4  # where the first broken one ends the search
 
 
 def found_by(first: int, runs: int, limit: int) -> list[tuple[int, Broken]]:
@@ -30,12 +31,13 @@ def search(seconds: float, first: int, runs: int | None, processes: int, *, stop
     """Run seed after seed on several processes, with `stops` until one is broken; return the exit code."""
     begun, done, kinds = time.monotonic(), 0, Counter[str]()
     with ProcessPoolExecutor(processes) as pool:
-        starts, is_over = count(first, _RUNS), False
+        most = _FEW_RUNS if stops else _RUNS
+        starts, is_over = count(first, most), False
         tasks: dict[Future[list[tuple[int, Broken]]], int] = {}
         while not is_over or tasks:
             while not is_over and len(tasks) < 2 * processes:
                 start = next(starts)
-                size = _RUNS if runs is None else min(_RUNS, first + runs - start)
+                size = most if runs is None else min(most, first + runs - start)
                 is_over = size <= 0 or time.monotonic() > begun + seconds or (stops and bool(kinds))
                 if not is_over:
                     tasks[pool.submit(found_by, start, size, 1 if stops else size)] = size

@@ -19,6 +19,7 @@ USR = "public.usr"
 TABLES = {USR: UserTable("idu", ("name", "phone"))}
 OWN_USER = "eventlog"  # as whom the publisher is connected
 ADMINISTRATOR = "admin"  # who logs rows by hand
+_THOUGHTS = (0.0,) * 7 + (4.0,)  # seconds until a writer commits
 
 
 class Triggers(NamedTuple):
@@ -68,6 +69,7 @@ class Writer:
                     for _ in range(self._dice.choose((1, 1, 2, 3))):
                         self._change(transaction)
                         self._step()
+                self._server.world.sleep(self._dice.choose(_THOUGHTS))
                 self._store.end(transaction, commit=not self._dice.chance(60))
             except Refused:
                 self._store.end(transaction, commit=False)

@@ -305,8 +305,8 @@ def _difference(deliveries: Sequence[Arrival], present: Present) -> str:
         return "" if state is None else "the documents leave it, and the table does not have it"
     if state is None:
         return "the documents delete it, and the table has it"
-    whole = {name for name in present.state if is_whole and "." not in name}
-    attributes = (state.keys() | whole) & (present.attributes | present.state.keys())
+    own_names = {name for name in present.state if is_whole and "." not in name}
+    attributes = (state.keys() | own_names) & (present.attributes | present.state.keys())
     for name in sorted(attributes):  # those of a child table are known if a document has them
         if state.get(name, nothing) != present.state.get(name, nothing):
             return f"attribute {name} is not what the table has"

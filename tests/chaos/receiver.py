@@ -35,7 +35,7 @@ LINES = 200  # documents of one file
 
 
 class Taken:
-    """What was taken: each document in the receiver's file, each event in files that `apply` reads."""
+    """A record of what was taken: documents in the receiver's file, and events in files for `apply`."""
 
     def __init__(self, folder: Path) -> None:
         self.archive = Archive(folder / "received", keep=1 << 40)

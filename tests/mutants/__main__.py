@@ -5,8 +5,8 @@
 
 Each fault of `faults.toml` is planted in a copy of the checkout. The tests that ought to find it run
 there first, then all others that can reach its file, nearest first, until one fails. With --simulate, the
-simulator runs instead, up to so many seeds, on the faults in its reach (`simulated = true`): it runs that
-code, and a user could see what the fault does. The exit code is 1 if a fault was not found.
+simulator runs instead, up to so many seeds, on the faults in its reach (`simulated = true`). The exit code
+is 1 if a fault was not found.
 """
 
 from __future__ import annotations

@@ -31,13 +31,13 @@ def search(seconds: float, first: int, runs: int | None, processes: int, *, stop
     """Run seed after seed on several processes, with `stops` until one is broken; return the exit code."""
     begun, done, kinds = time.monotonic(), 0, Counter[str]()
     with ProcessPoolExecutor(processes) as pool:
-        most = _FEW_RUNS if stops else _RUNS
-        starts, is_over = count(first, most), False
+        task_runs = _FEW_RUNS if stops else _RUNS
+        starts, is_over = count(first, task_runs), False
         tasks: dict[Future[list[tuple[int, Broken]]], int] = {}
         while not is_over or tasks:
             while not is_over and len(tasks) < 2 * processes:
                 start = next(starts)
-                size = most if runs is None else min(most, first + runs - start)
+                size = task_runs if runs is None else min(task_runs, first + runs - start)
                 is_over = size <= 0 or time.monotonic() > begun + seconds or (stops and bool(kinds))
                 if not is_over:
                     tasks[pool.submit(found_by, start, size, 1 if stops else size)] = size

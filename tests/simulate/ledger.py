@@ -174,7 +174,7 @@ class Ledger:
     def check_mark(self, mark: int, rows: list[Values]) -> None:
         """Check that what a snapshot has pending is above a leader's mark, or it would come a minute late.
 
-        Whoever logs a row by hand may have its number long before.
+        A row that is logged by hand may have its number long before.
         """
         for row in rows:
             number = row["record_id"]

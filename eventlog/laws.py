@@ -201,8 +201,7 @@ def _rows_of(run: _Run, rows: Sequence[AuditedRow], runs: Container[str]) -> lis
 def _contents(name: str, run: _Run, rows: Sequence[AuditedRow]) -> Iterator[Breach]:
     """Yield an operation that no row of the event has, and a second content of one event-id."""
     operations = {operation for row in rows for operation in OPERATIONS.get(row.event_type, ())}
-    # A repeat brings what is read back as it is by then, and nothing of a row that was skipped meanwhile.
-    may_change = any(row.event_type > 4 or (row.letter == "W" and row.reason is not None) for row in rows)
+    is_read_back = any(row.event_type > 4 for row in rows)  # a repeat brings the row as it is by then
     first_by_id: dict[str, Arrival] = {}
     for delivery in run.deliveries:
         if delivery.operation not in operations:
@@ -212,7 +211,7 @@ def _contents(name: str, run: _Run, rows: Sequence[AuditedRow]) -> Iterator[Brea
         first = first_by_id.setdefault(delivery.event_id, delivery)
         if delivery.level in _REFUSED:  # if it is redriven, it is read back
             del first_by_id[delivery.event_id]
-        if first.operation != delivery.operation or (first.content != delivery.content and not may_change):
+        if first.operation != delivery.operation or (first.content != delivery.content and not is_read_back):
             words = f"{delivery.event_id} has another content in {delivery.where} than in {first.where}"
             yield Breach(Law.ONE_CONTENT, name, run.first, words)
 

@@ -228,11 +228,15 @@ class PickUpFolder:
     ) -> FoldedPickUp:
         """Return the events that went out before, each from exactly its rows, under the names they had then,
         from the part on that comes next. What is read back is as of now; rows that are not new are settled.
+        The rest of an event of which a row was skipped meanwhile is picked up anew: its parts are others.
         TooMuch if the current rows of several come to so many bytes.
         """
         cells = list(snapshot.rows(row for fact in facts for row in fact.settles))
         reading = FoldedPickUp([int(str(row[0])) for row in cells])
         entries = {entry.record_id: entry for entry in _entries(cells, reading)}
+        new_ids = {row for row, entry in entries.items() if entry.status == self._rules.status}
+        reading.broken_up = {f.run_id for f in facts if 0 < len(new_ids & set(f.settles)) < len(f.settles)}
+        facts = [fact for fact in facts if fact.run_id not in reading.broken_up]
         groups = [
             ([entries[row] for row in fact.settles if row in entries], fact.max_changes) for fact in facts
         ]

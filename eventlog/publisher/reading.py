@@ -47,6 +47,7 @@ class FoldedPickUp:
     unknown: frozenset[tuple[str, str]] = frozenset()  # columns that rows named and their tables lack
     spellings: list[Spelling] = field(default_factory=list)  # how rows of waiting objects name them
     released: list[tuple[ObjectName, str]] = field(default_factory=list)  # events without rows to send again
+    broken_up: set[str] = field(default_factory=set)  # events that went out with rows which are not new now
     due: bool = False  # nothing was read, because an event may be due again
     redriven: int = 0  # the notice of the last redrive that the snapshot contained
 

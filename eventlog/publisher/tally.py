@@ -189,7 +189,8 @@ class AnswerTally:
         """
         unsent, without_event = {s.run_id for s in reading.sendings}, set(reading.rows_without_event)
         settled_otherwise = without_event | {row for row, _ in reading.refused}
-        ended = (f._replace(worst=self.worst(f.run_id)) for f in facts if f.run_id not in unsent)
+        open_events = unsent | reading.broken_up
+        ended = (f._replace(worst=self.worst(f.run_id)) for f in facts if f.run_id not in open_events)
         answered = [
             fact
             for fact in ended

@@ -228,7 +228,7 @@ class PickUpFolder:
     ) -> FoldedPickUp:
         """Return the events that went out before, each from exactly its rows, under the names they had then,
         from the part on that comes next. What is read back is as of now; rows that are not new are settled.
-        The rest of an event of which a row was skipped meanwhile is picked up anew: its parts are others.
+        If a row of an event was skipped meanwhile, the others are picked up anew, because its parts shift.
         TooMuch if the current rows of several come to so many bytes.
         """
         cells = list(snapshot.rows(row for fact in facts for row in fact.settles))

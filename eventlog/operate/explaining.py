@@ -21,7 +21,7 @@ from eventlog.core.identity import longest_value, names_object
 from eventlog.core.plurals import quantity
 from eventlog.fold import Fate, ObjectName, Outcome, Rules
 from eventlog.log_files.by_row import PlacedEntry
-from eventlog.operate.finished import FinishedRows
+from eventlog.operate.finished import FinishedRows, moment
 from eventlog.publisher.batch_record import RecordedRow, recorded_rows
 from eventlog.publisher.config import Config
 from eventlog.publisher.reading import FoldedPickUp
@@ -117,7 +117,11 @@ def summarise(config: Config, store: Store, limit: int | None = None) -> list[st
 
 def _held_sentence(fates: Fates, waiting: Iterable[WaitingEvent]) -> str:
     first = min(waiting, key=lambda event: event.next_at, default=None)
-    until = "" if first is None else f": the first until {first.event_id} is sent again at {first.next_at}"
+    until = (
+        ""
+        if first is None
+        else f": the first until {first.event_id} is sent again at {moment(first.next_at)}"
+    )
     return f"{_rows_are(fates.rows)} held{until}"
 
 
@@ -186,9 +190,9 @@ class _Judge:
             return Outcome(Fate.FUTURE, f"due at {entry.event_time}, it is {self._now}")
         if name in self._waiting:
             waiting_event = self._waiting[name]
+            goes_at = moment(waiting_event.next_at)
             return Outcome(
-                Fate.HELD,
-                f"{waiting_event.event_id} goes again at {waiting_event.next_at}: {waiting_event.reason}",
+                Fate.HELD, f"{waiting_event.event_id} goes again at {goes_at}: {waiting_event.reason}"
             )
         if name in self._objects:
             return Outcome(Fate.BEYOND_LIMIT, "its object is cut by query-limit")

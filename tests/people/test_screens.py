@@ -85,6 +85,7 @@ def test_the_pages_of_a_publisher_fit_every_screen(watched: Watched, tmp_path: P
         "row": "/errors/2",
         "waiting": "/waiting",
         "next": "/next",
+        "recent": "/recent",
         "object": "/object?table=usr&key=idu%3D1",
         "settings": "/settings",
     }

@@ -363,6 +363,21 @@ def test_what_waits_is_listed_with_its_reason_and_when_it_goes_again(watched: Wa
     assert ("2 rows are held" in coming, "No row is pending" in coming) == (True, False)
 
 
+def test_what_was_sent_last_is_listed_with_its_answer(watched: Watched) -> None:
+    assert "Nothing was sent yet" in watched.client.get("/recent")
+    fail_one(watched)
+    watched.run("insert into usr values (2, 'Jane')", "insert into usr values (3, 'Ann')")
+    watched.publisher.cycle()
+    page = watched.client.get("/recent")
+    assert page.index(">eventlog:2</a>") < page.index(">eventlog:1</a>")
+    assert [page.count(f'<span class="level {level}">') for level in ("success", "error")] == [2, 1]
+    assert f'<a href="/errors/1">{ESCAPED}</a>' in page
+    watched.run("delete from eventlog where status = 'S'")
+    assert '<span class="level finished">finished</span>' in watched.client.get("/recent")
+    redrive(watched, TOKEN)
+    assert '<span class="level pending">pending</span>' in watched.client.get("/recent")
+
+
 def test_an_object_shows_its_rows_with_values_and_outcomes(watched: Watched) -> None:
     fail_one(watched)
     watched.run("update usr set fname = 'John'")

@@ -114,6 +114,14 @@ where b.settled_at is not null
   and exists (select null from {wanted_ids} where wanted.id between b.first_id and b.last_id)
 order by b.batch
 
+-- settled_last --
+-- The batches that were settled last, newest first.
+select b.settled_at, b.content
+from {batch} b
+where b.settled_at is not null
+order by b.batch desc
+{first_rows}
+
 -- settled_before --
 -- The batches that were settled before a time, a chunk of them.
 select batch from {batch} where settled_at < :before order by batch

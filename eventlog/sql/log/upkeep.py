@@ -173,9 +173,7 @@ class Upkeep:
         Return the letters that the rows had, without those that are not in the log.
         """
         self.keep_leader_out()
-        letters: dict[int, str] = {}
-        for chunk in self._queries.chunks(ids):
-            letters |= {int(row): letter for row, letter in self._run("letters_of", ids=chunk)}
+        letters = self.letters_of(ids)
         skipped = [row for row, letter in sorted(letters.items()) if letter in ("N", "E", "F")]
         if skipped:
             self._queries.run_by_ids(self._connection, "skip", skipped)
@@ -186,6 +184,11 @@ class Upkeep:
             self.receiver_state().mark_skipped(skipped)
             self.note("skip", f"{_listed(skipped)}: {reason}")
         return letters
+
+    def letters_of(self, ids: Iterable[int]) -> dict[int, str]:
+        """Return the letters of rows, without those that are not in the log."""
+        chunks = self._queries.chunks(ids)
+        return {int(row): letter for chunk in chunks for row, letter in self._run("letters_of", ids=chunk)}
 
     def waiting_with(self, ids: Iterable[int]) -> dict[tuple[str, str], list[int]]:
         """Return the rows of each waiting event that has one of these, by its object's hash and its
@@ -232,6 +235,10 @@ class Upkeep:
         """Yield when batches were settled that may have some of these rows, and their contents."""
         for chunk in self._queries.chunks(ids):
             yield from self._run("settled_with", ids=chunk)
+
+    def settled_last(self, limit: int) -> list[tuple[datetime, str]]:
+        """Return when the latest batches were settled, and their contents, newest first."""
+        return [(at, content) for at, content in self._run("settled_last", most=limit)]
 
     def state(self) -> LogState:
         """Return the state that the leader and `pause` recorded."""

@@ -18,6 +18,7 @@ from eventlog.core.errors import EventlogError
 from eventlog.fold import Outcome
 from eventlog.log_files.by_row import PlacedEntry
 from eventlog.operate.explaining import explain_store, summarise
+from eventlog.operate.recent import SentDocument, sent_documents
 from eventlog.operate.redriving import Redriven, redrive_by
 from eventlog.operate.upkeep import Skipped, skip
 from eventlog.publisher.config import Config
@@ -214,6 +215,10 @@ class Board:
         with self.store.snapshot() as snapshot:
             now = datetime.fromisoformat(snapshot.now())
         return self.store.waiting(_EVER, PAGE + 1), now
+
+    def sent(self) -> list[SentDocument]:
+        """Return the documents that were sent last, newest first."""
+        return sent_documents(self.store, PAGE)
 
     def cells(self, ids: Sequence[int]) -> dict[int, Cells]:
         """Return rows of the log as they are, by their record_id."""

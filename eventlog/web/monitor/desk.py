@@ -25,7 +25,7 @@ from eventlog.web.monitor.board import LOOKED_AT, PAGE, Board, NoDatabase, NotAl
 from eventlog.web.monitor.turns import Turns
 from eventlog.web.rendering import are, render
 
-MISSING = "there are /, /errors, /waiting, /next, /object, /settings, /metrics, /healthz and /readyz"
+MISSING = "there are /, /errors, /waiting, /next, /recent, /object, /settings, /metrics, /healthz and /readyz"
 ACTS = ("redrive", "skip")
 NOTHING = "No row is pending. Change a row of a tracked table to follow it here."
 MOST_AT_ONCE = 10_000  # rows that one button redrives or skips
@@ -60,6 +60,7 @@ def board_app(board: Board, host: str, further: Sequence[Route] = ()) -> ASGIApp
         page("/waiting", partial(_waiting, board), run=run),
         page("/next", partial(_next, board), run=run),
         page("/object", partial(_object, board), run=run),
+        page("/recent", partial(_recent, board), run=run),
         page("/settings", partial(_settings, board), run=run),
     ]
     return make_app([*further, *routes], host, faults=FAULTS, missing=MISSING)
@@ -216,6 +217,11 @@ def _next(board: Board, request: Request) -> Response:
         left_out=left_out,
         nothing="No other row is pending." if left_out else NOTHING,
     )
+
+
+def _recent(board: Board, request: Request) -> Response:
+    """Return what was sent last, document by document, with its answer."""
+    return render("monitor/recent.html", documents=board.sent())
 
 
 def _object(board: Board, request: Request) -> Response:

@@ -16,7 +16,7 @@ AT_ONCE = """
 import sys
 from eventlog.cli import main, progress
 sys.argv[0] = "eventlog"
-progress._SILENT_SECONDS = 0
+progress._SILENT_SECONDS = progress._REDRAW_SECONDS = 0
 main()
 """
 
@@ -57,6 +57,7 @@ class Terminal:
         )
         os.close(slave)
         self.written = b""
+        self._is_closed = False
 
     def read_until(self, words: bytes | None) -> None:
         """Read until the terminal shows these words, or until no process has it any more."""
@@ -66,8 +67,14 @@ class Terminal:
     def close(self) -> int:
         """Return the exit code of the command."""
         code = self.process.wait()
-        os.close(self._master)
+        self.hang_up()
         return code
+
+    def hang_up(self) -> None:
+        """Close the terminal, whatever the command does."""
+        if not self._is_closed:
+            os.close(self._master)
+            self._is_closed = True
 
     def _piece(self) -> bytes:
         try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -39,17 +39,23 @@ def counter(total: int | None = None) -> Iterator[Callable[[str, int], None]]:
     due = time.monotonic() + _SILENT_SECONDS
     done = 0
     line: Progress | None = None
-    with ExitStack() as stack:
 
-        def count(words: str, size: int) -> None:
-            nonlocal due, done, line
-            done += size
-            if time.monotonic() >= due:
-                line = line or stack.enter_context(_line(total))
-                line.update(line.task_ids[0], description=as_cell(words), completed=done, refresh=True)
-                due = time.monotonic() + _REDRAW_SECONDS
+    def count(words: str, size: int) -> None:
+        nonlocal due, done, line
+        done += size
+        if time.monotonic() < due:
+            return
+        with suppress(OSError):  # the terminal is gone
+            line = line or _line(total)
+            line.update(line.task_ids[0], description=as_cell(words), completed=done, refresh=True)
+        due = time.monotonic() + _REDRAW_SECONDS
 
+    try:
         yield count if draws(sys.stderr) else lambda words, size: None
+    finally:
+        with suppress(OSError):
+            if line is not None:
+                line.stop()
 
 
 def _line(total: int | None) -> Progress:
@@ -75,4 +81,5 @@ def _line(total: int | None) -> Progress:
         redirect_stderr=False,
     )
     line.add_task("", total=total)
+    line.start()
     return line

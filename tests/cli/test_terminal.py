@@ -180,6 +180,19 @@ def test_progress_that_is_ended_leaves_a_terminal_with_its_cursor(
         assert last.endswith(f"eventlog: stopped by {number.name}\n")
 
 
+def test_a_terminal_that_is_gone_stops_no_conversion(folder: Path) -> None:
+    (folder / "log.csv").write_text(f"{HEADER}1,1,usr,idu=1,fname,,Jack\n")
+    os.mkfifo(folder / "more.csv")
+    code = f"import signal\nsignal.signal(signal.SIGHUP, signal.SIG_IGN)\n{AT_ONCE}"
+    terminal = Terminal(folder, *CONVERT, "more.csv", "-o", "out.xml", code=code)
+    with (folder / "more.csv").open("w") as more:
+        terminal.read_until(b"%")
+        terminal.hang_up()
+        more.write(f"{HEADER}6,4,usr,idu=6,,,\n")
+    assert terminal.close() == 0
+    assert "idu=6" in (folder / "out.xml").read_text()
+
+
 @pytest.mark.parametrize("width", ["80", "40"])
 def test_progress_fits_the_terminal(folder: Path, width: str) -> None:
     written = on_a_terminal(folder, *CONVERT, "-o", "out.xml", COLUMNS=width)

@@ -30,14 +30,23 @@ POM = """\
 </project>
 """
 DEPENDENCY = (
-    "    <dependency><groupId>{}</groupId><artifactId>{}</artifactId><version>{}</version></dependency>"
+    "    <dependency><groupId>{}</groupId><artifactId>{}</artifactId><version>{}</version>"
+    "<classifier>{}</classifier></dependency>"
 )
+CONNID = "net.tirasa.connid.bundles.db"
 DEBEZIUM_VERSION = "3.3.1.Final"
-JARS = {
+JARS: dict[str, tuple[tuple[str, ...], ...]] = {
     "debezium": (
         ("io.debezium", "debezium-api", DEBEZIUM_VERSION),
         ("io.debezium", "debezium-embedded", DEBEZIUM_VERSION),
         ("io.debezium", "debezium-connector-postgres", DEBEZIUM_VERSION),
+        ("org.slf4j", "slf4j-nop", "1.7.36"),
+    ),
+    "connid": (
+        ("net.tirasa.connid", "connector-framework-internal", "1.5.2.0"),
+        (CONNID, f"{CONNID}.scriptedsql", "2.2.10", "bundle"),
+        ("org.apache.groovy", "groovy-sql", "4.0.24"),
+        ("org.postgresql", "postgresql", "42.7.4"),
         ("org.slf4j", "slf4j-nop", "1.7.36"),
     ),
     "flink": (
@@ -67,7 +76,7 @@ def jars(name: str) -> list[str]:
             if shutil.which(program) is None:
                 raise Skipped(f"there is no {program} on the path")
         folder.mkdir(parents=True, exist_ok=True)
-        dependencies = "\n".join(DEPENDENCY.format(*coordinates) for coordinates in JARS[name])
+        dependencies = "\n".join(DEPENDENCY.format(*(*coordinates, "")[:4]) for coordinates in JARS[name])
         (folder / "pom.xml").write_text(POM.format(name=name, dependencies=dependencies))
         _run(folder, "mvn", "-q", "-B", "dependency:copy-dependencies", "-DoutputDirectory=lib")
         (folder / "complete").touch()
@@ -129,6 +138,7 @@ def _run(folder: Path, *words: str) -> str:
 INSTALLERS: dict[str, Callable[[], object]] = {
     "pgq": pgq,
     "debezium": lambda: jars("debezium"),
+    "connid": lambda: jars("connid"),
     "flink": lambda: jars("flink"),
     "informix": lambda: jars("informix"),
     "reladiff": lambda: python("reladiff"),

@@ -25,8 +25,8 @@ from eventlog.publisher.session import SessionSettings
 from eventlog.publisher.settings import naming_log, why_warned
 from eventlog.publisher.tables import read_tables
 from eventlog.sql.capture.check import check as run_check
-from eventlog.sql.capture.delta import check_deltas, has_deltas
 from eventlog.sql.capture.findings import Finding
+from eventlog.sql.capture.readers import check_readers, has_readers
 from eventlog.sql.capture.record import read_record
 from eventlog.sql.catalogue import Catalogue
 from eventlog.sql.log.binding import bind
@@ -78,9 +78,9 @@ def check(
                 file.write(tablesfile.write(tables, tables.dialect))
             return
         log = place.find(engine)
-        findings = [*check_deltas(connection)]
+        findings = [*check_readers(connection)]
         has_log = exists(connection, log)
-        if not has_log and not has_deltas(connection):
+        if not has_log and not has_readers(connection):
             bind(connection, log)  # which reports what is missing
         if has_log:
             user, longest = driver_user or engine.url.username, timedelta(hours=patience)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import click
-from sqlalchemy.engine import Connection, Engine
+from sqlalchemy.engine import Engine
 
 from eventlog.cli.format_names import refuse_flags
 from eventlog.cli.log_options import DatabaseFlags, database_options
@@ -15,7 +15,7 @@ from eventlog.cli.options import read_tables
 from eventlog.cli.terminal import print_line, write_output
 from eventlog.core.errors import Misuse
 from eventlog.core.tables import Table
-from eventlog.sql.capture import delta as deltas
+from eventlog.sql.capture import readers
 from eventlog.sql.capture import track as tracking
 from eventlog.sql.dialects import DIALECTS, dialect_named, dialect_of
 from eventlog.sql.names import Log
@@ -28,8 +28,8 @@ _tables = click.argument("tables", nargs=-1, required=True)
 _reader = click.option(
     "--for",
     "reader",
-    type=click.Choice(["sailpoint"]),
-    help="instead of the log: a table of two columns, for a connector that reads and deletes its rows",
+    type=click.Choice(tuple(readers.READERS)),
+    help="instead of the log: a table for a connector that reads and deletes its rows",
 )
 
 
@@ -125,14 +125,9 @@ def track(
     if (reader is None) != (identity is None):
         raise Misuse("--for and --identity go together: the column names an object of the table")
     place = database.place()
-    if identity is not None:
+    if reader is not None:
         refuse_flags(_OF_THE_LOG, "is of the log, and --for writes none")
-        _track_for_reader(
-            place.connect(),
-            tables,
-            lambda connection, name: deltas.plan_delta(connection, name, identity),
-            sql,
-        )
+        _track_for_reader(place.connect(), reader, tables, identity, sql)
         return
     if dialect is not None or tables_file is not None:
         if not (sql and dialect and tables_file):
@@ -164,7 +159,7 @@ def untrack(
     place = database.place()
     engine = place.connect()
     if reader is not None:
-        _track_for_reader(engine, tables, deltas.plan_no_delta, sql)
+        _track_for_reader(engine, reader, tables, None, sql)
         return
     log = place.find(engine)
     for table in tables:
@@ -184,18 +179,21 @@ def _print_offline(log: Log, table: Table, choice: Choice) -> None:
 
 
 def _track_for_reader(
-    engine: Engine, tables: Iterable[str], plan_of: Callable[[Connection, str], deltas.DeltaPlan], sql: bool
+    engine: Engine, reader: str, tables: Iterable[str], identity: str | None, sql: bool
 ) -> None:
-    """Make or remove delta tables, or print the statements that do."""
+    """Make or remove tables for a reader, or print the statements that do."""
     for table in tables:
         with engine.connect() as connection:
-            plan = plan_of(connection, table)
+            if identity is None:
+                plan = readers.plan_no_reader(connection, reader, table)
+            else:
+                plan = readers.plan_reader(connection, reader, table, identity)
         if sql:
             write_output(dialect_of(engine).script(plan.statements))
             continue
         plan.run(engine)
         done, idle = ("is made", "is there already") if plan.makes else ("is removed", "was not there")
-        print_line(f"{plan.delta} {done if plan.statements else idle}")
+        print_line(f"{plan.table} {done if plan.statements else idle}")
 
 
 def _track(engine: Engine, log: Log, table: str, choice: Choice, sql: bool) -> None:

@@ -14,7 +14,7 @@ import pytest
 from sqlalchemy import text
 from sqlalchemy.engine import Engine
 
-from eventlog.sql.capture.delta import check_deltas, plan_delta, plan_no_delta
+from eventlog.sql.capture.readers import check_readers, plan_no_reader, plan_reader
 from eventlog.sql.capture.refusals import CannotTrack
 from tests.commands import Shell
 from tests.databases import Database
@@ -33,7 +33,7 @@ def engine(postgres: Database) -> Iterator[Engine]:
         "create table usr (idu integer primary key, login varchar(20) not null unique, name varchar(40))",
     )
     with new_engine.connect() as connection:
-        plan = plan_delta(connection, "usr", "login")
+        plan = plan_reader(connection, "sailpoint", "usr", "login")
     plan.run(new_engine)
     yield new_engine
     new_engine.dispose()
@@ -154,37 +154,37 @@ def test_a_reader_that_deletes_what_it_read_loses_nothing(
 
 def test_doing_it_again_changes_nothing_and_check_names_what_is_missing(engine: Engine) -> None:
     with engine.connect() as connection:
-        assert plan_delta(connection, "usr", "login").statements == ()
-        assert list(check_deltas(connection)) == []
+        assert plan_reader(connection, "sailpoint", "usr", "login").statements == ()
+        assert list(check_readers(connection)) == []
     run(
         engine,
-        "alter table usr disable trigger eventlog_delta_changed",
-        "drop trigger eventlog_delta_read on usr_delta",
+        "alter table usr disable trigger eventlog_sailpoint_changed",
+        "drop trigger eventlog_sailpoint_read on usr_delta",
     )
     run(engine, "insert into usr_delta_waiting (login, action) values ('anne', 'Update')")
     with engine.connect() as connection:
-        findings = list(check_deltas(connection))
+        findings = list(check_readers(connection))
     assert [finding.what for finding in findings] == [
         "a trigger of public.usr that fills it is missing or disabled",
         "a trigger on it is missing or disabled: what waits for its rows to go stays there",
         "1 changes wait for rows to go that it does not have",
     ]
     with engine.connect() as connection:
-        plan_no_delta(connection, "usr").run(engine)
+        plan_no_reader(connection, "sailpoint", "usr").run(engine)
     with engine.connect() as connection:
-        assert plan_no_delta(connection, "usr").statements == ()
+        assert plan_no_reader(connection, "sailpoint", "usr").statements == ()
     assert rows(engine, "select proname from pg_proc where proname like 'usr_delta%'") == []
 
 
 def test_a_column_that_names_no_object_is_refused(engine: Engine) -> None:
     with engine.connect() as connection:
-        plan_no_delta(connection, "usr").run(engine)
+        plan_no_reader(connection, "sailpoint", "usr").run(engine)
     for identity, reason in {
         "name": "must be not null, and unique",
         "nobody": "it has no column nobody",
     }.items():
         with engine.connect() as connection, pytest.raises(CannotTrack, match=reason):
-            plan_delta(connection, "usr", identity)
+            plan_reader(connection, "sailpoint", "usr", identity)
 
 
 def test_the_reader_needs_no_more_than_select_and_delete(engine: Engine, postgres: Database) -> None:
@@ -203,7 +203,7 @@ def test_the_commands(engine: Engine, postgres: Database, tmp_path: Path) -> Non
         made = shell.run("track", "--for", "sailpoint", "--identity", "login", "usr", "--url", url)
         assert made.stdout + made.stderr == "public.usr_delta is there already\n"
         assert shell.run("check", "--url", url).code == 0
-        run(engine, "alter table usr disable trigger eventlog_delta_changed")
+        run(engine, "alter table usr disable trigger eventlog_sailpoint_changed")
         wrong = shell.run("check", "--url", url)
         assert (wrong.code, "eventlog track --for sailpoint" in wrong.stdout) == (1, True)
         removed = shell.run("untrack", "--for", "sailpoint", "usr", "--url", url)

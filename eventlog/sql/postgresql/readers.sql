@@ -40,6 +40,34 @@ $eventlog$
 /
 revoke all on function {note}({type}, varchar) from public
 /
+@count_changes
+/
+create function {read}() returns trigger
+language plpgsql
+security definer
+set search_path to pg_catalog, pg_temp
+as $eventlog$
+begin
+  if tg_op = 'TRUNCATE' then
+    raise exception '% is not truncated: delete the rows that were read', tg_table_name;
+  end if;
+  with newer as (
+    delete from {waiting} w where w.{identity} = old.{identity} returning w.place, w.action
+  )
+  insert into {delta} select old.{identity}, n.action from newer n order by n.place desc limit 1
+  on conflict do nothing;
+  return null;
+end
+$eventlog$
+/
+create trigger {read_trigger} after delete on {delta}
+for each row execute function {read}()
+/
+create trigger {truncated_trigger} before truncate on {delta}
+for each statement execute function {read}()
+
+-- count_changes --
+-- Makes the triggers of a table that note each changed object.
 create function {changed}() returns trigger
 language plpgsql
 security definer
@@ -67,40 +95,55 @@ for each row execute function {changed}()
 /
 create trigger {truncated_trigger} before truncate on {table}
 for each statement execute function {changed}()
+
+-- create_queue --
+-- Makes a queue of the changed objects of a table, for a reader that gives them numbers and deletes what it finished.
+create table {delta} (
+  place bigint primary key generated always as identity,
+  {identity} {type} not null,
+  action varchar(10) not null,
+  handed bigint -- the number under which a reader got it last; null: none has
+)
 /
-create function {read}() returns trigger
-language plpgsql
+comment on table {delta} is {mark}
+/
+create index on {delta} (handed)
+/
+create sequence {waiting} owned by {delta}.handed
+/
+create function {note}(changed {type}, done varchar) returns void
+language sql
 security definer
 set search_path to pg_catalog, pg_temp
 as $eventlog$
-begin
-  if tg_op = 'TRUNCATE' then
-    raise exception '% is not truncated: delete the rows that were read', tg_table_name;
-  end if;
-  with newer as (
-    delete from {waiting} w where w.{identity} = old.{identity} returning w.place, w.action
-  )
-  insert into {delta} select old.{identity}, n.action from newer n order by n.place desc limit 1
-  on conflict do nothing;
-  return null;
-end
+insert into {delta} ({identity}, action) values (changed, done)
 $eventlog$
 /
-create trigger {read_trigger} after delete on {delta}
-for each row execute function {read}()
+revoke all on function {note}({type}, varchar) from public
 /
-create trigger {truncated_trigger} before truncate on {delta}
-for each statement execute function {read}()
+@count_changes
 
--- drop_delta --
--- Removes a table of two columns, and what fills it.
+-- drop_queue --
+-- Removes a queue of changed objects, and what fills it.
+@drop_counting
+/
+drop table if exists {delta}
+/
+drop function if exists {note}({type}, varchar)
+
+-- drop_counting --
+-- Removes the triggers of a table that note changed objects.
 drop trigger if exists {changed_trigger} on {table}
 /
 drop trigger if exists {truncated_trigger} on {table}
 /
-drop table if exists {delta}, {waiting}
-/
 drop function if exists {changed}()
+
+-- drop_delta --
+-- Removes a table of two columns, and what fills it.
+@drop_counting
+/
+drop table if exists {delta}, {waiting}
 /
 drop function if exists {read}()
 /
@@ -120,20 +163,15 @@ from pg_attribute a
 where a.attrelid = to_regclass(:table) and a.attname = :identity and a.attnum > 0 and not a.attisdropped
 
 -- deltas --
--- The tables of two columns, by their marks, and the triggers around them that fire.
-select
-  n.nspname,
-  c.relname,
-  obj_description(c.oid, 'pg_class'),
-  (select count(*) from pg_trigger t where t.tgrelid = c.oid and not t.tgisinternal and t.tgenabled = 'O')
+-- The tables for readers, by their marks.
+select n.nspname, c.relname, obj_description(c.oid, 'pg_class')
 from pg_class c join pg_namespace n on n.oid = c.relnamespace
 where obj_description(c.oid, 'pg_class') like :mark
 
 -- triggers_of_delta --
--- How many triggers that fill a delta table fire.
+-- How many of two triggers of a table fire.
 select count(*) from pg_trigger t
-where t.tgrelid = to_regclass(:table) and t.tgenabled = 'O'
-  and t.tgname in ('eventlog_delta_changed', 'eventlog_delta_truncated')
+where t.tgrelid = to_regclass(:table) and t.tgenabled = 'O' and t.tgname in (:changed_trigger, :truncated_trigger)
 
 -- stuck_in_delta --
 -- How many changes wait behind no row.

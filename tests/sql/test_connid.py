@@ -1,0 +1,193 @@
+"""ConnId's own framework and its ScriptedSQL connector read our queue by our scripts, and lose nothing.
+
+They are fetched into the folder that EVENTLOG_PEERS names; EVENTLOG_TEST_LOGICAL_URL names a server on TCP.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from sqlalchemy import text
+from sqlalchemy.engine import URL, Engine, make_url
+
+from bench.peers.server import peers_server
+from eventlog.sql.capture.readers import plan_no_reader, plan_reader
+from eventlog.sql.connect import connect
+from tests import judges
+from tests.databases import temporary_database
+from tests.sql.test_replicated import LOGICAL
+
+pytestmark = pytest.mark.servers
+
+PROGRAM = Path(__file__).with_name("ConnIdReads.java")
+SCRIPTS = Path(__file__).parents[2] / "examples" / "connid"
+SECONDS = 6.0
+TABLE = "create table usr (idu integer primary key, login varchar(20) not null unique, name varchar(40))"
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[URL]:
+    """A server on TCP."""
+    if named := os.environ.get("EVENTLOG_TEST_LOGICAL_URL"):
+        yield make_url(named)
+        return
+    with peers_server(LOGICAL) as url:
+        yield url
+
+
+@pytest.fixture
+def engine(server: URL) -> Iterator[Engine]:
+    with temporary_database("logical", server) as database:
+        new_engine = connect(database.url)
+        run(new_engine, TABLE)
+        with new_engine.connect() as connection:
+            plan = plan_reader(connection, "connid", "usr", "login")
+        plan.run(new_engine)
+        yield new_engine
+        new_engine.dispose()
+
+
+def run(engine: Engine, *statements: str) -> None:
+    with engine.begin() as connection:
+        for statement in statements:
+            connection.execute(text(statement))
+
+
+class Framework:
+    """The framework in a process of its own."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self._process = process
+        self.attributes = self._line().split()
+
+    def latest(self) -> int:
+        self._ask("latest")
+        return int(self._line())
+
+    def sync(self, token: int, count: int = 1_000_000) -> list[list[str]]:
+        """Return deltas after a token, at most so many: token, type, uid and name."""
+        self._ask(f"{token} {count}")
+        return [line.split(" ") for line in iter(self._line, "end")]
+
+    def _ask(self, line: str) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.write(f"{line}\n")
+        self._process.stdin.flush()
+
+    def _line(self) -> str:
+        assert self._process.stdout is not None
+        return self._process.stdout.readline().rstrip("\n")
+
+
+@contextmanager
+def framework(engine: Engine) -> Iterator[Framework]:
+    jars = judges.java("connid")
+    bundle = next(jar for jar in jars if jar.endswith("-bundle.jar"))
+    url = engine.url
+    words = [
+        f"jdbc:postgresql://{url.host}:{url.port}/{url.database}",
+        url.username or "",
+        url.password or "",
+    ]
+    silent = (
+        "-Dorg.identityconnectors.common.logging.class=org.identityconnectors.common.logging.impl.NoOpLogger"
+    )
+    command = [
+        "java",
+        silent,
+        "-cp",
+        os.pathsep.join(jar for jar in jars if jar != bundle),
+        str(PROGRAM),
+        bundle,
+    ]
+    with subprocess.Popen(
+        [*command, *words, str(SCRIPTS)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        try:
+            yield Framework(process)
+        finally:
+            assert process.stdin is not None
+            process.stdin.close()
+
+
+def test_deletes_and_transactions_that_commit_late_are_synchronised(engine: Engine) -> None:
+    with framework(engine) as connid:
+        assert connid.attributes == ["__NAME__", "idu", "login", "name"]
+        begun = connid.latest()
+        with engine.connect() as late:
+            late.execute(text("insert into usr values (1, 'anne', 'Anne')"))
+            run(engine, "insert into usr values (2, 'bob', 'Bob')")
+            first = connid.sync(begun)
+            late.commit()
+        assert [delta[1:] for delta in first] == [["CREATE_OR_UPDATE", "bob", "Bob"]]
+        token = int(first[-1][0])
+        assert [delta[1:] for delta in connid.sync(token)] == [["CREATE_OR_UPDATE", "anne", "Anne"]]
+        run(engine, "update usr set name = 'Anna' where idu = 1", "delete from usr where idu = 2")
+        again = connid.sync(token)
+        assert [delta[1:3] for delta in again] == [
+            ["CREATE_OR_UPDATE", "anne"],
+            ["CREATE_OR_UPDATE", "anne"],
+            ["DELETE", "bob"],
+        ]
+        assert connid.sync(int(again[-1][0])) == []
+        with engine.connect() as connection:
+            assert connection.execute(text("select count(*) from usr_queue")).scalar() == 0
+        assert connid.latest() == int(again[-1][0])
+
+
+def write(engine: Engine, number: int, ends: float) -> None:
+    dice = random.Random(number)
+    count = 0
+    while time.monotonic() < ends:
+        count += 1
+        key = dice.randrange(5) * 2 + number
+        values = f"({key}, 'u{key}', '{count}') on conflict (idu) do update set name = '{count}'"
+        with engine.begin() as connection:
+            connection.execute(text(f"insert into usr values {values}"))
+            if dice.random() < 0.3:
+                connection.execute(text(f"delete from usr where idu = {key}"))
+            time.sleep(dice.uniform(0, 0.05))  # some commit later than others that began after them
+            if dice.random() < 0.1:
+                connection.rollback()
+
+
+def test_whoever_restarts_at_any_token_beside_concurrent_commits_loses_nothing(engine: Engine) -> None:
+    dice = random.Random(7)
+    names: dict[str, str] = {}
+    token = restarts = 0
+    with framework(engine) as connid:
+        ends = time.monotonic() + SECONDS
+        writers = [threading.Thread(target=write, args=(engine, number, ends)) for number in range(2)]
+        for writer in writers:
+            writer.start()
+        while (is_writing := any(writer.is_alive() for writer in writers)) or connid.sync(token):
+            count = dice.choice((1, 2, 5, 1000)) if is_writing else 1000
+            deltas = connid.sync(token, count)
+            stop = dice.randrange(len(deltas) + 1) if is_writing and deltas else len(deltas)
+            restarts += stop < len(deltas)
+            for delta_token, kind, uid, name in deltas[:stop]:  # the others are lost with the process
+                names[uid] = name if kind == "CREATE_OR_UPDATE" else "-"
+                token = int(delta_token)
+    with engine.connect() as connection:
+        rows = connection.execute(text("select login, name from usr")).all()
+        present = {row.login: row.name for row in rows}
+    assert restarts > 3
+    assert {uid: name for uid, name in names.items() if name != "-"} == present
+
+
+def test_a_queue_is_made_once_and_removed(engine: Engine) -> None:
+    with engine.connect() as connection:
+        assert plan_reader(connection, "connid", "usr", "login").statements == ()
+        plan = plan_no_reader(connection, "connid", "usr")
+    plan.run(engine)
+    with engine.connect() as connection:
+        left = text("select relname from pg_class where relname like 'usr_queue%'")
+        assert connection.execute(left).all() == []

@@ -9,7 +9,7 @@ import ssl
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -63,11 +63,26 @@ def test_what_has_no_end_is_not_read_to_its_end(what: str) -> None:
     assert reply.arrived
 
 
-def test_a_packed_answer_is_not_unpacked() -> None:
-    bomb = gzip.compress(b" " * (64 << 20))
-    with receiver(say(200, bomb, ("Content-Encoding", "gzip"))) as url:
+@pytest.mark.parametrize("content", [OUTPUT, b" " * (64 << 20)], ids=["answer", "bomb"])
+def test_a_packed_answer_is_not_unpacked(content: bytes) -> None:
+    with receiver(say(200, gzip.compress(content), ("Content-Encoding", "gzip"))) as url:
         (reply,) = post(url)
     assert "no XML" in str(reply.fault)
+
+
+def test_a_receiver_that_reads_slowly_gains_no_time() -> None:
+    def serve(server: socket.socket) -> None:
+        connection, _ = server.accept()
+        with connection, suppress(OSError):
+            while connection.recv(1 << 18):
+                threading.Event().wait(0.05)
+
+    large = OutgoingDocument("large", (Item("large", "x" * (64 << 20)),))
+    with served(serve) as port:
+        begun = time.monotonic()
+        (reply,) = post(f"http://127.0.0.1:{port}/", large, http_timeout=0.5)
+        assert time.monotonic() - begun < 7
+    assert "no complete answer within 0.5 seconds" in str(reply.fault)
 
 
 def test_headers_that_are_none_are_not_logged(caplog: pytest.LogCaptureFixture) -> None:

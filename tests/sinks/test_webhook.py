@@ -96,7 +96,7 @@ MALFORMED: Sequence[str] = (
     "whsec_",
     secret(23),
     secret(65),
-    "whsec_" + "hunter2!" * 5,
+    "whsec_" + "hunter2x!!!!" * 5,
     "whsk_" + base64.b64encode(b"x" * 32).decode(),  # asymmetric
     f"{secret()}\nhunter2",
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import signal
 from pathlib import Path
 
@@ -200,6 +201,33 @@ def test_progress_fits_the_terminal(folder: Path, width: str) -> None:
     assert drawn
     assert max(map(cell_len, drawn)) <= int(width)
     assert all(re.search(r"\d+% .* [-\d]+:\S+$", line.rstrip()) for line in drawn)
+
+
+# --- the demo
+
+DEMO = """
+from eventlog.demo import output
+output.rows(("row", "status", "key"), [(1, "E", "[red]idu=1[/red]"), (2, "S", "\\x1b[31m" + "key " * 30)])
+output.command("eventlog run" + " --setting value" * 12)
+"""
+
+
+def test_the_demo_divides_cells_and_commands_and_shows_them_as_they_are(folder: Path) -> None:
+    written = {}
+    for name, variables in (("plain", {"NO_COLOR": "1"}), ("coloured", {})):
+        terminal = Terminal(folder, code=DEMO, variables={"COLUMNS": "80", **variables})
+        terminal.read_until(None)
+        assert terminal.close() == 0
+        written[name] = terminal.written.decode().replace("\r\n", "\n")
+    assert "\x1b" not in written["plain"]
+    assert "\x1b[1;31mE" in written["coloured"]
+    assert "[red]idu=1[/red]" in written["plain"]
+    assert "⟨U+001B⟩[31mkey" in written["plain"]
+    assert written["plain"].count("key ") + written["plain"].count("key\n") == 31  # with the heading
+    assert max(map(len, written["plain"].splitlines())) <= 80
+    command = written["plain"].split("  eventlog run")[1].replace("\\\n", "")  # as a shell does
+    assert "\n" not in command.strip()
+    assert shlex.split(command) == ["--setting", "value"] * 12
 
 
 # --- a database

@@ -14,6 +14,8 @@ from eventlog import __version__
 from eventlog.core.errors import Misuse
 from eventlog.core.redaction import header_word, http_address
 from eventlog.core.settings import setting
+from eventlog.sinks import cloud_events
+from eventlog.sinks.cloud_events import document_setting
 from eventlog.sinks.http_client import HttpClient, NoResponse, authorization, tls_context
 from eventlog.sinks.sink import OutgoingDocument, Reply, SinkKind, answered, unanswered, unreachable
 from eventlog.sinks.webhook import read_signing_file, signed
@@ -46,6 +48,7 @@ class HttpSettings:
     http_signing_file: str | None = setting(
         None, "a file of whsec_ secrets, one a line, that sign each document", metavar="FILE"
     )
+    document: str = document_setting()
 
 
 class HttpSink:
@@ -55,6 +58,7 @@ class HttpSink:
         self._address = address = _need_address(settings)
         self._path = (address.path or "/") + (f"?{address.query}" if address.query else "")
         self._headers = _headers(settings)
+        self._form = settings.document
         self._secrets = read_signing_file(settings.http_signing_file) if settings.http_signing_file else []
         is_plain = address.scheme == "http"
         context = None if is_plain else tls_context("http", settings.http_ca, settings.http_cert)
@@ -75,8 +79,11 @@ class HttpSink:
         self._client.close()
 
     def _post(self, document: OutgoingDocument) -> Reply:
-        place, body = self._address.netloc, document.text.encode()
-        headers = self._headers | _trace_context()
+        place = self._address.netloc
+        if self._form != "xds" and len(document.items) > 1:
+            return Reply(divide=True)  # a CloudEvent is one event
+        form_headers, body = self._headers_and_body(document)
+        headers = self._headers | form_headers | _trace_context()
         if self._secrets:
             headers |= signed(document, body, self._secrets)
         try:
@@ -92,6 +99,20 @@ class HttpSink:
             else ""
         )
         return unanswered(f"{place} answered {answer.status} {answer.reason}{hint}", wait)
+
+    def _headers_and_body(self, document: OutgoingDocument) -> tuple[dict[str, str], bytes]:
+        if self._form == "xds" or not document.items:
+            return {}, document.text.encode()
+        (item,) = document.items
+        if self._form == "cloudevents-structured":
+            return {"Content-Type": cloud_events.STRUCTURED}, cloud_events.structured(item)
+        attributes, body = cloud_events.binary(item, "ce-")
+        named = {
+            name: cloud_events.in_header(value)
+            for name, value in attributes.items()
+            if name != "content-type"
+        }
+        return named, body
 
 
 def _need_address(settings: HttpSettings) -> SplitResult:

@@ -210,3 +210,33 @@ def test_http_over_tls_only_with_a_certificate_that_is_trusted(tmp_path: Path) -
         (reply,) = open_sink("http", {"http_url": url}).deliver([make(1)])
         assert not reply.arrived
         assert "CERTIFICATE_VERIFY_FAILED" in str(reply.fault)
+
+
+@pytest.mark.parametrize("form", ["cloudevents-binary", "cloudevents-structured"])
+def test_http_events_are_cloudevents_as_their_own_package_reads_them(form: str) -> None:
+    from cloudevents.core.bindings.http import HTTPMessage, from_http
+    from cloudevents.core.formats.json import JSONFormat
+
+    arrived: list[HTTPMessage] = []
+
+    def answer(handler: Any) -> None:
+        arrived.append(HTTPMessage(headers=dict(handler.headers.items()), body=handler.body))
+        say(200, OUTPUT)(handler)
+
+    event = '<add class-name="usr" event-id="eventlog:1"><association>idu=ü 1%,table=usr</association></add>'
+    alone = OutgoingDocument("1-1", [Item("eventlog:1", event)])
+    several = OutgoingDocument("1-2", [*make(1).items, *make(2).items])
+    replies = post(answer, alone, several, document=form)
+    assert [reply.divide for reply in replies] == [False, True]
+    (message,) = arrived
+    cloud_event = from_http(message, JSONFormat())
+    facts = (
+        cloud_event.get_id(),
+        cloud_event.get_source(),
+        cloud_event.get_type(),
+        cloud_event.get_subject(),
+    )
+    assert facts == ("eventlog:1", "/eventlog/eventlog", "eventlog.add", "idu=ü 1%,table=usr")
+    data = cloud_event.get_data()
+    assert (data.decode() if isinstance(data, bytes) else data) == alone.text
+    assert str(cloud_event.get_datacontenttype()).startswith("application/xml")

@@ -46,7 +46,7 @@ def counter(total: int | None = None) -> Iterator[Callable[[str, int], None]]:
         if time.monotonic() < due:
             return
         with suppress(OSError):  # the terminal is gone
-            line = line or _line(total)
+            line = line or _line(words, total)
             line.update(line.task_ids[0], description=as_cell(words), completed=done, refresh=True)
         due = time.monotonic() + _REDRAW_SECONDS
 
@@ -58,28 +58,22 @@ def counter(total: int | None = None) -> Iterator[Callable[[str, int], None]]:
                 line.stop()
 
 
-def _line(total: int | None) -> Progress:
+def _line(words: str, total: int | None) -> Progress:
     """Return words, with a bar if the total is known. No thread redraws them, because commands may fork."""
     from rich import progress, table
 
     from eventlog.cli.console import console_of
 
-    bar = (
-        progress.BarColumn(None),
-        progress.TaskProgressColumn(),
-        progress.TransferSpeedColumn(),
-        progress.TimeRemainingColumn(),
-    )
+    _, *bar = progress.Progress.get_default_columns()
     line = progress.Progress(
         progress.TextColumn("{task.description}", markup=False, table_column=table.Column(overflow="fold")),
         *(bar if total else ()),
         console=console_of(sys.stderr),
         auto_refresh=False,
         transient=True,
-        expand=True,
         redirect_stdout=False,
         redirect_stderr=False,
     )
-    line.add_task("", total=total)
+    line.add_task(as_cell(words), total=total)
     line.start()
     return line

@@ -72,3 +72,9 @@ def test_a_pipe_needs_no_package_that_draws(tmp_path: Path, words: list[str]) ->
         [sys.executable, "-c", COMMAND, *words], cwd=tmp_path, capture_output=True, text=True
     )
     assert "rich" not in json.loads(done.stdout.splitlines()[-1])
+
+
+def test_a_publisher_without_a_port_imports_no_part_of_a_page() -> None:
+    code = "import eventlog.cli.run, json, sys; print(json.dumps(sorted(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert set(json.loads(done.stdout)) & {"anyio", "h11", "jinja2", "starlette", "uvicorn"} == set()

@@ -93,12 +93,10 @@ class HttpSink:
         if 200 <= answer.status < 300:
             return answered(answer.body)
         wait = _retry_after(answer.headers.get("Retry-After", "")) if answer.status in _WAITING else None
-        hint = (
-            "; redirects are not followed, so http-url must be the new address"
-            if answer.status in _MOVED
-            else ""
-        )
-        return unanswered(f"{place} answered {answer.status} {answer.reason}{hint}", wait)
+        reason = f"{place} answered {answer.status} {answer.reason}"
+        if answer.status in _MOVED:
+            reason += "; redirects are not followed, so http-url must be the new address"
+        return unanswered(reason, wait)
 
     def _headers_and_body(self, document: OutgoingDocument) -> tuple[dict[str, str], bytes]:
         if self._form == "xds" or not document.items:

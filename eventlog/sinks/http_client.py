@@ -98,9 +98,9 @@ class HttpClient:
             connection.flush()
         with closing(connection.getresponse()) as response:
             content = bytearray()
-            while response.length_remaining != 0 and (piece := response.read(_PIECE)):
+            while len(content) <= self._max_bytes and (piece := response.read(_PIECE)):
                 content += piece
-                if len(content) > self._max_bytes:
+                if response.length_remaining == 0:
                     break
         if len(content) > self._max_bytes:
             connection.close()
@@ -124,11 +124,7 @@ class _LimitedConnection(HTTPConnection):
     """A connection whose calls raise TimeoutError after `until`, a time of the monotonic clock."""
 
     until = math.inf
-
-    def __init__(self, *place: Any, **settings: Any) -> None:
-        super().__init__(*place, **settings)
-        self._unsent: list[bytes] = []
-        self._incoming: _Incoming | None = None
+    _incoming: _Incoming | None = None
 
     def seconds_left(self) -> float:
         """Return the timeout of the next call of the socket."""
@@ -146,7 +142,7 @@ class _LimitedConnection(HTTPConnection):
         return connection
 
     def request(self, *args: Any, **settings: Any) -> None:
-        self._unsent.clear()
+        self._unsent: list[bytes] = []
         super().request(*args, **settings)
 
     def send(self, data: Any) -> None:

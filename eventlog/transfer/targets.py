@@ -24,7 +24,6 @@ from eventlog.transfer.loop import ChangeSource, ChangeTarget
 from eventlog.transfer.opening import is_at_source
 from eventlog.transfer.places import WriteAll, place_of
 from eventlog.transfer.report import Report
-from eventlog.xds.cases import write_cases
 from eventlog.xds.settings import XdsFileSettings
 
 CHANGES: Final = 50_000  # after which a part ends, with its transaction
@@ -89,6 +88,8 @@ class CaseFolders:
 
     def write(self, deliveries: Iterator[Delivery]) -> None:
         """Write all events; the last folders may be missing if the run ends before."""
+        from eventlog.xds.cases import write_cases  # loads a parser that no other output needs
+
         job = self._job
         cases = write_cases(_changes(deliveries), job.tables, job.settings(XdsFileSettings))
         for number, case in enumerate(self._report.accepted(cases), 1):

@@ -24,7 +24,7 @@ from urllib.parse import SplitResult
 from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.exceptions import HTTPError
 
-from eventlog.core.errors import EventlogError, Misuse
+from eventlog.core.errors import EventlogError, Misuse, shortened
 
 T = TypeVar("T")
 _PIECE = 1 << 16  # bytes
@@ -78,7 +78,7 @@ class HttpClient:
                     connection.connect()
                 was_sent = True
                 return self._exchange(method, path, body, headers)
-            except (HTTPError, HTTPException, OSError, UnicodeError) as fault:
+            except (HTTPError, HTTPException, OSError, ValueError) as fault:
                 connection.discard()
                 cause = _cause(fault)
                 if not (is_kept and isinstance(cause, _HUNG_UP)):
@@ -98,19 +98,20 @@ class HttpClient:
             connection.flush()
         with closing(connection.getresponse()) as response:
             content = bytearray()
-            while len(content) <= self._max_bytes and (piece := response.read(_PIECE)):
+            while len(content) <= self._max_bytes and (piece := response.read1(_PIECE)):
                 content += piece
                 if response.length_remaining == 0:
                     break
         if len(content) > self._max_bytes:
             connection.close()
-        return Response(response.status, response.reason or "", response.headers, bytes(content))
+        reason = shortened(response.reason or "")
+        return Response(response.status, reason, response.headers, bytes(content))
 
     def _words(self, cause: BaseException, was_sent: bool) -> str:
         if isinstance(cause, TimeoutError):
             what = "complete answer" if was_sent else "connection"
             return f"no {what} within {self._seconds:g} seconds"
-        return str(cause) or type(cause).__name__
+        return shortened(str(cause)) or type(cause).__name__
 
 
 def _cause(fault: BaseException) -> BaseException:

@@ -44,10 +44,17 @@ ENDLESS = {
         "over the limit",
     ),
     "a chunk": (OK + b"Transfer-Encoding: chunked\r\n\r\nFFFFFFFFFF\r\n", b" " * (4 << 20), "limit"),
+    "a chunk of a negative size": (
+        OK + b"Transfer-Encoding: chunked\r\n\r\n-1\r\n",
+        b" " * (4 << 20),
+        "over the limit",
+    ),
     "a chunk's size": (OK + b"Transfer-Encoding: chunked\r\n\r\n", b"0" * (1 << 20), "chunk size"),
     "a status line": (b"HTTP/1.1 200 ", b"O" * (1 << 20), "status line"),
     "a header": (OK + b"X: ", b"x" * (1 << 20), "header line"),
     "headers": (OK, b"X: x\r\n" * 100, "more than 100 headers"),
+    "garbage": (b"g" * 60_000 + b"\r\n\r\n", b"", "ggg"),
+    "a reason": (b"HTTP/1.1 500 " + b"r" * 60_000 + b"\r\nContent-Length: 0\r\n\r\n", b"", "500 rrr"),
     "no HTTP": (b"", b"\x00\xff garbage\r\n\r\n", "garbage"),
     "two lengths": (OK + b"Content-Length: 1, 2\r\n\r\n", b" ", "multiple unmatching values"),
 }

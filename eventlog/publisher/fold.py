@@ -237,6 +237,7 @@ class PickUpFolder:
         new_ids = {row for row, entry in entries.items() if entry.status == self._rules.status}
         reading.broken_up = {f.run_id for f in facts if 0 < len(new_ids & set(f.settles)) < len(f.settles)}
         facts = [fact for fact in facts if fact.run_id not in reading.broken_up]
+        entries = {row: entries[row] for fact in facts for row in fact.settles if row in entries}
         groups = [
             ([entries[row] for row in fact.settles if row in entries], fact.max_changes) for fact in facts
         ]

@@ -159,9 +159,12 @@ def test_after_a_crash_an_event_that_has_fewer_parts_by_then_is_finished(world: 
     assert (receiver.event_ids, world.letters()) == ([], {1: "W"})
 
 
-def test_parts_that_a_skip_shifts_are_not_passed_over_after_a_crash(world: World) -> None:
+@pytest.mark.parametrize("accepted", [0, 1])
+def test_parts_that_a_skip_shifts_are_not_passed_over_after_a_crash(world: World, accepted: int) -> None:
     world.write(*(key(1, event_type=1, column_name="fname", new_value=str(n)) for n in range(3)))
-    first = Receiver(lambda document: ACCEPTED if not first.documents else crash(document))
+    world.user(2)
+    world.write(key(2))
+    first = Receiver(lambda document: ACCEPTED if len(first.documents) < accepted else crash(document))
     with pytest.raises(Crash):
         world.cycle(first, max_changes=1)
     with world.store.upkeep() as upkeep:
@@ -170,7 +173,7 @@ def test_parts_that_a_skip_shifts_are_not_passed_over_after_a_crash(world: World
     world.cycle(receiver, max_changes=1)
     texts = "".join(item.text for document in receiver.documents for item in document.items)
     assert [f">{n}<" in texts for n in range(3)] == [False, True, True]
-    assert world.letters() == {1: "W", 2: "S", 3: "S"}
+    assert world.letters() == {1: "W", 2: "S", 3: "S", 4: "S"}
 
 
 class StopAfter(CycleControl):

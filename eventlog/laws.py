@@ -188,7 +188,8 @@ def _rows_of(run: _Run, rows: Sequence[AuditedRow], runs: Container[str]) -> lis
     log = run.name.rpartition(f":{run.first}-")[0]
     first, *inner, last = between
     without_single_events = [row for row in inner if f"{log}:{row.record_id}" not in runs]
-    choices: Iterator[Sequence[AuditedRow]] = iter((inner, without_single_events))
+    without_reason = [row for row in inner if row.reason is None]  # none that was skipped before
+    choices: Iterator[Sequence[AuditedRow]] = iter((inner, without_single_events, without_reason))
     if len(inner) <= _MOST_UNCERTAIN:
         choices = chain(choices, *(combinations(inner, count) for count in range(len(inner))))
     for choice in choices:

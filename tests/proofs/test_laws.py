@@ -70,6 +70,10 @@ RIGHT = {
         [row(1, 2, "W", reason="skipped: test data"), row(2, 2, column="lname")],
         [event(1, 2, level="retry"), event(2, content=b"less")],
     ),
+    "an event of many rows without one that was skipped": (
+        [row(n, 8, "W", reason="skipped: no") if n == 6 else row(n, 8) for n in range(1, 15)],
+        [event(*(n for n in range(1, 15) if n != 6))],
+    ),
     "a redriven event comes late": (
         [row(1, 6), row(2, 6)],
         [event(1, level="error"), event(2), event(1)],

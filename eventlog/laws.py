@@ -137,7 +137,8 @@ def breaches(
         for row in (row for row in life if row.letter in _LEVEL_OF_LETTER and row.reason is None):
             words, run_of_row = "", run_by_row.get(row.record_id)
             if run_of_row is not None:
-                words = _why_wrong(row, run_of_row, readers if is_gone else ())
+                without_effect = [reader for reader in readers if is_gone or _is_skipped(reader)]
+                words = _why_wrong(row, run_of_row, without_effect)
             elif row.letter != "N" and not is_purged:
                 words = _why_unaccounted(row, readers, run_by_row, is_gone)
             if words:
@@ -237,20 +238,33 @@ def _order(name: str, runs: Iterable[_Run], row_by_id: Mapping[int, AuditedRow])
 
 
 def _lives(rows: Iterable[AuditedRow], present: Present | None) -> Iterator[tuple[list[AuditedRow], bool]]:
-    """Yield the rows of each life of an object, up to a delete, and whether the object is gone after it."""
+    """Yield the rows of each life of an object, up to a delete, and whether the object is gone after it.
+
+    A delete that was skipped may have ended the life when other rows were folded, or not.
+    """
     life: list[AuditedRow] = []
+    may_be_gone = False
     for row in rows:
         life.append(row)
-        if row.event_type == 4 and not row.is_loopback:
-            yield life, True
-            life = []
-    yield life, present is not None and present.state is None
+        if row.event_type != 4 or row.is_loopback:
+            continue
+        if _is_skipped(row):
+            may_be_gone = True
+            continue
+        yield life, True
+        life, may_be_gone = [], False
+    yield life, may_be_gone or (present is not None and present.state is None)
 
 
-def _why_wrong(row: AuditedRow, run: _Run, readers_of_gone: Sequence[AuditedRow]) -> str:
+def _is_skipped(row: AuditedRow) -> bool:
+    return row.letter == "W" and row.reason is not None
+
+
+def _why_wrong(row: AuditedRow, run: _Run, without_effect: Sequence[AuditedRow]) -> str:
     """Return why the letter of a row does not fit the last answers to its event; empty if it does.
 
-    An event that waited, or failed, may find its object gone when it is to go again: then it is a success.
+    An event that waited, or failed, may find its object gone when it is to go again, or the row skipped that
+    reads it back: then it is a success.
     """
     is_open = any(last.level not in _ANSWERS for last in {d.event_id: d for d in run.deliveries}.values())
     in_order = sorted(run.deliveries, key=lambda d: d.level in _ANSWERS)  # no answer takes none back
@@ -258,7 +272,7 @@ def _why_wrong(row: AuditedRow, run: _Run, readers_of_gone: Sequence[AuditedRow]
     if row.letter == "N":
         fits = row.is_remembered or is_open or any(delivery.is_late for delivery in run.deliveries)
     elif worst.level not in _TAKEN and row.letter == "S":
-        fits = any(run.first <= reader.record_id <= run.last for reader in readers_of_gone)
+        fits = any(run.first <= reader.record_id <= run.last for reader in without_effect)
     else:
         fits = _LEVEL_OF_LETTER[row.letter] == worst.level
     answer = f"was answered {worst.level or 'nothing'} in {worst.where} ({worst.event_id})"

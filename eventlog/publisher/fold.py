@@ -11,7 +11,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Protocol
 
 from eventlog.core.change import Change
-from eventlog.core.entry import EVENT_TYPES, MAX_RECORD_ID, Cell, Entry, read_entry, read_event_time
+from eventlog.core.entry import EVENT_TYPES, MAX_RECORD_ID, Cell, Entry, Letter, read_entry, read_event_time
 from eventlog.core.errors import EventlogError, UnknownTable
 from eventlog.core.identity import ObjectName, object_of
 from eventlog.core.tables import Table, Tables
@@ -228,14 +228,14 @@ class PickUpFolder:
     ) -> FoldedPickUp:
         """Return the events that went out before, each from exactly its rows, under the names they had then,
         from the part on that comes next. What is read back is as of now; rows that are not new are settled.
-        If a row of an event was skipped meanwhile, the others are picked up anew, because its parts shift.
+        If a row of an event was skipped meanwhile, the others are picked up anew, because its parts shift; so
+        are later events of its object.
         TooMuch if the current rows of several come to so many bytes.
         """
         cells = list(snapshot.rows(row for fact in facts for row in fact.settles))
         reading = FoldedPickUp([int(str(row[0])) for row in cells])
         entries = {entry.record_id: entry for entry in _entries(cells, reading)}
-        new_ids = {row for row, entry in entries.items() if entry.status == self._rules.status}
-        reading.broken_up = {f.run_id for f in facts if 0 < len(new_ids & set(f.settles)) < len(f.settles)}
+        reading.broken_up = self._broken_up(facts, entries)
         facts = [fact for fact in facts if fact.run_id not in reading.broken_up]
         entries = {row: entries[row] for fact in facts for row in fact.settles if row in entries}
         groups = [
@@ -246,6 +246,19 @@ class PickUpFolder:
         current = CurrentRows(snapshot, self._readable, thorough, allowance)
         self._fill(reading, list(entries.values()), planned, current, facts)
         return reading
+
+    def _broken_up(self, facts: Iterable[RecordedEvent], entries: Mapping[int, Entry]) -> set[str]:
+        """Return the names of events that lost a row to a skip, and of later events of their objects."""
+        broken_up: dict[ObjectName, set[str]] = {}
+        for fact in sorted(facts, key=lambda fact: fact.settles[0]):
+            rows = [entries[row] for row in fact.settles if row in entries]
+            if not rows:
+                continue
+            name = self.object_of(*rows[0][5:7])
+            letters = {row.status for row in rows}
+            if name in broken_up or letters >= {self._rules.status, Letter.WARNING}:
+                broken_up.setdefault(name, set()).add(fact.run_id)
+        return set().union(*broken_up.values())
 
     def superseded(self, snapshot: Snapshot, event: RecordedEvent) -> dict[int, Outcome]:
         """Return the outcomes of the rows of an event that a query-back of it superseded, whatever their

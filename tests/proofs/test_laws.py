@@ -74,6 +74,14 @@ RIGHT = {
         [row(n, 8, "W", reason="skipped: no") if n == 6 else row(n, 8) for n in range(1, 15)],
         [event(*(n for n in range(1, 15) if n != 6))],
     ),
+    "a delete that was skipped may have ended a life, or not": (
+        [row(1, 1), row(2, 4, "W", reason="skipped: test data"), row(3, 6), row(4, 4)],
+        [event(4, operation="delete")],
+    ),
+    "what a skipped row read back stays without a success": (
+        [row(1, 1), row(2, 6, "W", reason="skipped: test data")],
+        [event(1, 2, level="retry")],
+    ),
     "a redriven event comes late": (
         [row(1, 6), row(2, 6)],
         [event(1, level="error"), event(2), event(1)],

@@ -176,6 +176,22 @@ def test_parts_that_a_skip_shifts_are_not_passed_over_after_a_crash(world: World
     assert world.letters() == {1: "W", 2: "S", 3: "S", 4: "S"}
 
 
+def test_later_events_of_an_object_wait_for_what_a_skip_leaves_of_an_earlier_one(world: World) -> None:
+    world.write(
+        key(1, event_type=1, column_name="fname", new_value="Jack"),
+        key(1, event_type=1, column_name="lname", new_value="Frost"),
+        key(1, event_type=2, column_name="lname", old_value="Frost", new_value="Snow"),
+    )
+    with pytest.raises(Crash):
+        world.cycle(Ordered(crash), batch_size=1)  # both are on record together
+    with world.store.upkeep() as upkeep:
+        upkeep.skip([1], "wrong")
+    receiver = Receiver()
+    world.cycle(receiver, batch_size=1)
+    assert receiver.event_ids == ["eventlog:2", "eventlog:3"]
+    assert world.letters() == {1: "W", 2: "S", 3: "S"}
+
+
 class StopAfter(CycleControl):
     """A stop that is asked for once so many documents were answered."""
 

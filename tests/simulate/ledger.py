@@ -196,6 +196,7 @@ class Ledger:
         latest = max(runs, key=lambda run: self._departures[run])
         refused, held_at = self._refused.get(latest, {}).items(), self._held_at.get(latest, -1)
         is_refused = any(max(self.remembered[name].moment, held_at) < settled for name, settled in refused)
+        is_refused &= self.skipped.isdisjoint(self.remembered[latest].rows)  # else the others went anew
         if letter in ("S", DELETED) and is_refused:
             raise LawBroken(f"row {number} got {letter}, and the receiver refused a part of {latest}")
         if not levels and row.values["event_type"] < 5 and row.values["event_type"] != 2:

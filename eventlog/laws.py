@@ -190,7 +190,9 @@ def _rows_of(run: _Run, rows: Sequence[AuditedRow], runs: Container[str]) -> lis
     first, *inner, last = between
     without_single_events = [row for row in inner if f"{log}:{row.record_id}" not in runs]
     without_reason = [row for row in inner if row.reason is None]  # none that was skipped before
-    choices: Iterator[Sequence[AuditedRow]] = iter((inner, without_single_events, without_reason))
+    deletes = [at for at, row in enumerate(inner) if row.event_type == 4]
+    last_life = inner[max(deletes, default=-1) + 1 :]  # the first row may have been logged late, by hand
+    choices: Iterator[Sequence[AuditedRow]] = iter((inner, last_life, without_single_events, without_reason))
     if len(inner) <= _MOST_UNCERTAIN:
         choices = chain(choices, *(combinations(inner, count) for count in range(len(inner))))
     for choice in choices:

@@ -82,6 +82,10 @@ RIGHT = {
         [row(1, 1), row(2, 6, "W", reason="skipped: test data")],
         [event(1, 2, level="retry")],
     ),
+    "a row that was logged late by hand begins an event of a later life": (
+        [row(1, 6), *(row(n, 1) for n in range(2, 12)), row(12, 4), row(13, 1), row(14, 8)],
+        [event(*range(2, 12), operation="add"), event(12, operation="delete"), event(1, 13, 14)],
+    ),
     "a redriven event comes late": (
         [row(1, 6), row(2, 6)],
         [event(1, level="error"), event(2), event(1)],

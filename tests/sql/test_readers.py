@@ -66,6 +66,14 @@ def test_each_change_of_an_object_is_a_row(engine: Engine) -> None:
     assert rows(engine, columns) == [("action",), ("login",)]
 
 
+def test_a_table_may_have_columns_that_cannot_be_compared(engine: Engine) -> None:
+    run(engine, "alter table usr add extra json", "insert into usr values (1, 'anne', 'Anne', '{}')")
+    run(engine, "delete from usr_delta", "update usr set extra = '{}'")
+    assert rows(engine) == []
+    run(engine, "update usr set extra = '[]'")
+    assert rows(engine) == [("anne", "Update")]
+
+
 def test_a_change_after_the_read_waits_behind_the_row_that_is_deleted(engine: Engine) -> None:
     run(engine, "insert into usr values (1, 'anne', 'Anne')")
     assert rows(engine) == [("anne", "Insert")]

@@ -1,7 +1,7 @@
 -- create_delta --
 -- Makes a table of two columns for readers that delete what they read, and what fills it.
--- A change of an object that the table names already waits behind it: else who deletes the row that he read
--- would delete a newer one with it.
+-- A change of an object that the table names already waits until that row is gone: else who deletes the row
+-- that he read would delete a newer one with it.
 create table {delta} (
   {identity} {type} primary key,
   action varchar(10) not null
@@ -83,7 +83,7 @@ begin
   elsif old.{identity} <> new.{identity} then
     perform {note}(old.{identity}, 'Delete');
     perform {note}(new.{identity}, 'Insert');
-  elsif old is distinct from new then
+  elsif old::text is distinct from new::text then -- as texts, because json has no equality
     perform {note}(new.{identity}, 'Update');
   end if;
   return null;

@@ -22,6 +22,7 @@ from eventlog.core.values import Kind, Precision
 
 _EPOCH = dt.datetime(1970, 1, 1)
 _MAX_SCALE = 2_000
+_MAX_DIGITS = 3_600  # of a number that is written
 _MAX_DECIMAL = 1_500  # bytes; Python writes the digits of no longer number
 _CONTEXT = decimal.Context(prec=10_000)
 _SCALAR = (str, int, float, bool)
@@ -217,8 +218,10 @@ def _unscaled(value: Any, scale: int) -> str:
     text = values.plain_text(value)
     try:
         number = _CONTEXT.create_decimal(text).scaleb(scale, _CONTEXT)
+        if number.is_finite() and number.adjusted() > _MAX_DIGITS:
+            raise NotExpressible(f"a number of more than {_MAX_DIGITS} digits")
         digits = int(number.to_integral_exact(context=_CONTEXT))
-    except (decimal.InvalidOperation, ValueError, OverflowError):
+    except (decimal.DecimalException, ValueError, OverflowError):
         raise _refuse(text, "a number") from None
     if digits != number:
         raise NotExpressible(f"{text} has more than {scale} digits after the point")

@@ -318,6 +318,13 @@ def test_the_name_of_the_server_is_that_of_the_topic() -> None:
     assert line["schema"]["name"] == "hr.public.person.Envelope"
 
 
+@pytest.mark.parametrize("text", ["1e999999999", "1e900000", "-1e999999999", "NaN", "x"])
+def test_a_number_beyond_all_measure_costs_itself_alone(text: str) -> None:
+    fields = tuple(Field(name, after=text if name == "pay" else None) for name in ANNE if name != "id")
+    (refused,) = written(Change(Op.INSERT, "public", "person", (("id", 1),), fields))
+    assert isinstance(refused, Refused)
+
+
 def test_a_part_of_the_row_before_is_no_row_before() -> None:
     change = only(message("u", before={"id": 1, "name": "A"}, after=ANNE))
     assert written(change)[0]["before"] is None

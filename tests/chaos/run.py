@@ -60,7 +60,7 @@ SPARK = ("--order", "log", "--finish", "--allow-loopback", "--conf", "spark.ui.e
 PATIENCE = 900.0  # seconds that Spark gets on a busy machine
 SPARK_TAKES = 40.0  # seconds; a shorter run is without it
 STARTS = 10.0  # seconds that publishers get to begin
-POLLS = 60.0  # seconds in which what the table has at the end must come
+POLLS = 180.0  # seconds in which what the table has at the end must come
 MODES = ("update", "delete", COMPARE)  # with triggers in two ways of finishing rows, or without
 
 
@@ -301,13 +301,14 @@ class Chaos:
         holes, objects = self._holes(), self._rig.rows().keys()
         self._faults += self._commands.late
         self._faults += self._audited()
-        self._faults += self._differing()
+        if differing := self._differing():
+            self._faults += [*differing, self._publisher_output()[-3000:], self._commands.output(3000)]
         self._faults += (
             f"no writer deletes {row.key}, and row {row.record_id} does"
             for row in rows
             if row.event_type == 4 and int(row.key) >= CALM
         )
-        if "Traceback" in (output := self._output()):
+        if "Traceback" in (output := self._commands.output() + self._publisher_output()):
             self._faults.append(output[output.index("Traceback") :][:2000])
         if len(objects & holes) > len(objects) / 2:
             self._faults.append(f"{len(objects & holes)} of {len(objects)} objects have a hole")
@@ -371,14 +372,14 @@ class Chaos:
         """Apply all that the receiver took; refused changes are judged by what the rows became."""
         for process in self._applying:
             process.wait()
+        said_before = len(self._commands.output())
         self._start_applying(1000).wait()
-        output = self._commands.output(4000)
+        output = self._commands.output()[said_before:]
         if not TALLY.search(output):
             self._faults.append(f"apply did not come to its end: {output[-1000:]}")
 
-    def _output(self) -> str:
-        publisher = self._folder / "publisher.log"
-        return self._commands.output() + (publisher.read_text(errors="replace") if publisher.exists() else "")
+    def _publisher_output(self) -> str:
+        return (self._folder / "publisher.log").read_text(errors="replace")
 
 
 def run(product: str, mode: str, seconds: float, seed: int, folder: Path) -> Outcome:

@@ -14,6 +14,7 @@ from eventlog import __version__
 from eventlog.core.errors import Misuse
 from eventlog.core.redaction import header_word, http_address
 from eventlog.core.settings import setting
+from eventlog.files.small_files import read_secret
 from eventlog.sinks import cloud_events
 from eventlog.sinks.cloud_events import document_setting
 from eventlog.sinks.http_client import HttpClient, NoResponse, authorization, tls_context
@@ -38,6 +39,9 @@ class HttpSettings:
         metavar="TOKEN",
         check=header_word,
     )
+    http_token_file: str | None = setting(
+        None, "a file with that token, read for each document, so that it may be renewed", metavar="FILE"
+    )
     http_timeout: float = setting(
         30.0, "seconds until a document counts as not answered", metavar="S", within=(0.01, 86_400)
     )
@@ -58,6 +62,7 @@ class HttpSink:
         self._address = address = _need_address(settings)
         self._path = (address.path or "/") + (f"?{address.query}" if address.query else "")
         self._headers = _headers(settings)
+        self._token_file = settings.http_token_file
         self._form = settings.document
         self._secrets = read_signing_file(settings.http_signing_file) if settings.http_signing_file else []
         is_plain = address.scheme == "http"
@@ -87,7 +92,11 @@ class HttpSink:
         if self._secrets:
             headers |= signed(document, body, self._secrets)
         try:
+            if self._token_file is not None:
+                headers |= authorization(None, None, _read_token(self._token_file))
             answer = self._client.request("POST", self._path, body, headers)
+        except Misuse as fault:
+            return unreachable(f"http-token-file {self._token_file}: {fault}")
         except NoResponse as fault:
             return (unanswered if fault.was_sent else unreachable)(f"{place}: {fault}")
         if 200 <= answer.status < 300:
@@ -122,6 +131,14 @@ def _need_address(settings: HttpSettings) -> SplitResult:
 def _headers(settings: HttpSettings) -> dict[str, str]:
     headers = {"Content-Type": "application/xml; charset=utf-8", "User-Agent": f"eventlog/{__version__}"}
     return headers | authorization(settings.http_user, settings.http_password, settings.http_token)
+
+
+def _read_token(name: str) -> str:
+    token = read_secret(name)
+    if not token:
+        raise Misuse("it is empty")
+    header_word(token)
+    return token
 
 
 def _trace_context() -> dict[str, str]:

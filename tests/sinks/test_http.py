@@ -164,6 +164,38 @@ def test_http_authentication(given: dict[str, str], expected: str | None) -> Non
     assert seen == [expected]
 
 
+def test_http_a_token_in_a_file_is_renewed_between_documents(tmp_path: Path) -> None:
+    seen, file = [], tmp_path / "token"
+    renewed = {"Bearer first": "second\n", "Bearer second": ""}
+
+    def answer(handler: Any) -> None:
+        seen.append(handler.headers["Authorization"])
+        file.write_text(renewed[handler.headers["Authorization"]])
+        say(200, OUTPUT)(handler)
+
+    file.write_text("first")
+    replies = post(answer, make(1), make(2), make(3), http_token="old", http_token_file=str(file))
+    assert seen == ["Bearer first", "Bearer second"]
+    assert [reply.arrived for reply in replies] == [True, True, False]
+    assert replies[-1].fault == f"http-token-file {file}: it is empty"
+
+
+@pytest.mark.parametrize(
+    ("token", "reason"), [("hus\nh", "more than one line"), ("hüsh", "no header can hold")]
+)
+def test_http_a_token_file_that_holds_no_token_is_named_and_not_shown(
+    tmp_path: Path, token: str, reason: str
+) -> None:
+    file = tmp_path / "token"
+    file.write_text(token)
+    (reply,) = post(say(200, OUTPUT), http_token_file=str(file))
+    assert not reply.arrived
+    assert reason in str(reply.fault)
+    assert "sh" not in str(reply.fault).replace(str(file), "")
+    (reply,) = post(say(200, OUTPUT), http_token_file=str(tmp_path / "none"))
+    assert "No such file" in str(reply.fault)
+
+
 TRACE = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import email.utils
-import os
-import re
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -25,7 +23,6 @@ LONGEST_ANSWER = 16 << 20  # bytes
 LONGEST_WAIT = 3600.0  # seconds that a receiver may ask for
 _WAITING = (429, 503)  # RFC 6585, 4 and RFC 9110, 15.6.4: come back later
 _MOVED = (301, 302, 303, 307, 308)
-_TRACE = re.compile(r"00-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}")  # W3C Trace Context, 3.2.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +85,7 @@ class HttpSink:
         if self._form != "xds" and len(document.items) > 1:
             return Reply(divide=True)  # a CloudEvent is one event
         form_headers, body = self._headers_and_body(document)
-        headers = self._headers | form_headers | _trace_context()
+        headers = self._headers | form_headers | document.begin()
         if self._secrets:
             headers |= signed(document, body, self._secrets)
         try:
@@ -139,12 +136,6 @@ def _read_token(name: str) -> str:
         raise Misuse("it is empty")
     header_word(token)
     return token
-
-
-def _trace_context() -> dict[str, str]:
-    """Return the header of the trace that this process is a part of, or none."""
-    parent = os.environ.get("TRACEPARENT", "")
-    return {"traceparent": parent} if _TRACE.fullmatch(parent) else {}
 
 
 def _retry_after(text: str) -> float | None:

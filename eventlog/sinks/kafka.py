@@ -199,12 +199,16 @@ class KafkaSink:
 
 
 def _messages(sent: OutgoingDocument, form: str) -> Iterator[Message]:
+    trace = sent.begin()
     for item in sent.items:
         headers, body = _headers_and_body(item, form)
-        encoded_headers = tuple((name, value.encode()) for name, value in headers.items())
-        yield Message(item.event_id, body, item.key.encode(), encoded_headers)
+        yield Message(item.event_id, body, item.key.encode(), _encoded(headers | trace))
     if not sent.items:
-        yield Message(sent.name, sent.text.encode())
+        yield Message(sent.name, sent.text.encode(), headers=_encoded(trace))
+
+
+def _encoded(headers: dict[str, str]) -> tuple[tuple[str, bytes], ...]:
+    return tuple((name, value.encode()) for name, value in headers.items())
 
 
 def _headers_and_body(item: Item, form: str) -> tuple[dict[str, str], bytes]:

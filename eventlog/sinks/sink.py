@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from eventlog.core.errors import InvalidDocument
+from eventlog.sinks.trace_context import trace_of_process
 from eventlog.xds import answers
 from eventlog.xds.documents import document
 
@@ -49,6 +50,8 @@ class Item(NamedTuple):
 class OutgoingDocument:
     """A document that is sent in one piece."""
 
+    on_begin: Callable[[], dict[str, str]] | None = None  # makes the headers of another trace
+
     def __init__(self, name: str, items: Sequence[Item], text: str | None = None) -> None:
         self.name = name
         self.items = items
@@ -63,6 +66,10 @@ class OutgoingDocument:
     def data(self) -> bytes:
         """The same in UTF-8."""
         return self.text.encode()
+
+    def begin(self) -> dict[str, str]:
+        """Return the headers of the trace, at the moment at which the document is about to be sent."""
+        return (self.on_begin or trace_of_process)()
 
 
 class Reply(NamedTuple):

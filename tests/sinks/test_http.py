@@ -224,6 +224,35 @@ def test_http_passes_the_trace_on(monkeypatch: pytest.MonkeyPatch, variable: str
     assert headers == [header, header]
 
 
+@pytest.mark.parametrize(
+    ("parent", "state", "header"),
+    [
+        (TRACE, "rojo=00f067aa0ba902b7, congo@v=t61", "rojo=00f067aa0ba902b7, congo@v=t61"),
+        ("", "rojo=1", None),
+        (TRACE, "", None),
+        (TRACE, "rojo=1\r\nX: y", None),
+        (TRACE, "no member", None),
+        (TRACE, ",".join(f"k{n}=1" for n in range(32)), ",".join(f"k{n}=1" for n in range(32))),
+        (TRACE, ",".join(f"k{n}=1" for n in range(33)), None),
+        (TRACE, f"k={'1' * 255},l={'1' * 255}", None),
+    ],
+    ids=["two members", "no parent", "none", "line end", "no pair", "32 members", "33 members", "too long"],
+)
+def test_http_passes_the_state_of_the_trace_on(
+    monkeypatch: pytest.MonkeyPatch, parent: str, state: str, header: str | None
+) -> None:
+    headers: list[str | None] = []
+
+    def answer(handler: Any) -> None:
+        headers.append(handler.headers["tracestate"])
+        say(200, OUTPUT)(handler)
+
+    monkeypatch.setenv("TRACEPARENT", parent)
+    monkeypatch.setenv("TRACESTATE", state)
+    post(answer, make(1))
+    assert headers == [header]
+
+
 def test_http_address_holds_no_password() -> None:
     with pytest.raises(Misuse) as caught:
         open_sink("http", {"http_url": "http://jo:secret@host/"})

@@ -43,6 +43,21 @@ def test_kafka_an_event_is_a_message_whose_key_is_its_association(brokers: str) 
     assert found["idu=2,table=usr"].headers() == [("event-id", b"eventlog:2")]
 
 
+@pytest.mark.slow("a consumer waits for its group")
+def test_kafka_passes_the_trace_on(brokers: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+    monkeypatch.setenv("TRACEPARENT", parent)
+    monkeypatch.setenv("TRACESTATE", "rojo=1")
+    topic = own_name("traced")
+    sink = open_sink("kafka", {"kafka_brokers": brokers, "kafka_topic": topic, "kafka_timeout": 10.0})
+    heartbeat = OutgoingDocument("heartbeat-1", (), "<nds/>")
+    assert [reply.fault for reply in sink.deliver([make(1), heartbeat])] == [None, None]
+    sink.close()
+    trace = [("traceparent", parent.encode()), ("tracestate", b"rojo=1")]
+    headers = [message.headers() for message in consumed(brokers, topic, 2)]
+    assert sorted(headers, key=len) == [trace, [("event-id", b"eventlog:1"), *trace]]
+
+
 @pytest.mark.parametrize("form", ["cloudevents-binary", "cloudevents-structured"])
 def test_kafka_events_are_cloudevents_as_their_own_package_reads_them(brokers: str, form: str) -> None:
     from cloudevents.core.bindings.kafka import KafkaMessage, from_kafka

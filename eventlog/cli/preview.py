@@ -15,7 +15,8 @@ from eventlog.publisher import batches
 from eventlog.publisher.open_log import opened
 from eventlog.publisher.session import make_reader
 from eventlog.publisher.settings import PublisherSettings
-from eventlog.xds.documents import document, indent
+from eventlog.sinks.sink import document_text
+from eventlog.xds.documents import indent
 from eventlog.xds.settings import XdsSettings
 
 
@@ -31,8 +32,9 @@ def preview(config_file: Path | None, verbose: bool, log_format: str, **flags: A
         reader, choice = make_reader(config, store), config.build(PublisherSettings).choice()
         reading = store.read(lambda snapshot: reader.preview(snapshot, choice))
         for draft in batches.pack(reading.sendings, xds.batch_size):
-            text = document(sending.text for sending in draft.sendings)
-            write_output((indent(text) if xds.pretty or draws(sys.stdout) else text) + "\n")
+            text = document_text([sending.text for sending in draft.sendings])
+            is_pretty = text.startswith("<") and (xds.pretty or draws(sys.stdout))
+            write_output((indent(text) if is_pretty else text) + "\n")
     if not reading.sendings and not reading.refused:
         print_sentence("no document would be sent")
     for row, reason in reading.refused:

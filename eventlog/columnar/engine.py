@@ -169,6 +169,8 @@ class Engine:
         """
         if not len(rows):
             return _NO_EVENTS
+        if self._rules.whole_rows:
+            rows = Rows(rows.ids, np.where(rows.kinds == 4, 4, 5), *rows[2:])
         if self._templates.is_full:
             self._templates = self._learn()
         templates, batch = self._templates, gather(rows)

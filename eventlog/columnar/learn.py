@@ -21,7 +21,7 @@ from eventlog.core.identity import identify, object_of
 from eventlog.core.tables import Column, Table, Tables, plain_name
 from eventlog.core.values import Kind
 from eventlog.fold import Rules
-from eventlog.fold.understand import STEPS, Interpreter, NamedObject, UnknownName
+from eventlog.fold.understand import Interpreter, NamedObject, UnknownName, steps_of
 from eventlog.xds import skeleton
 from eventlog.xds.settings import XdsSettings
 from eventlog.xds.skeleton import Skeletons, Treatment, treatment
@@ -104,6 +104,7 @@ class Templates:
         self.tables = tables
         self._settings = settings
         self._log = rules.log_name
+        self._steps, self._whole_rows = steps_of(rules), rules.whole_rows
         self._around = around
         self._skeletons = Skeletons(tables, settings)
         twins = {str(table): _twin(table) for table in tables}
@@ -206,10 +207,11 @@ class Templates:
         old_value = new_value if fact.is_same else skeleton.BEFORE if fact.has_old else None
         entry = Entry(1, "N", fact.kind, "", None, name, "", column, old_value, new_value)
         try:
-            step = STEPS[fact.kind](named.object, entry, ("", 1))
+            step = self._steps[fact.kind](named.object, entry, ("", 1))
         except EventlogError:
             return _DOUBTFUL
-        unknown = _unknown_name(named, column) if EVENT_TYPES[fact.kind].per_field else None
+        names_column = EVENT_TYPES[fact.kind].per_field or (self._whole_rows and column)
+        unknown = _unknown_name(named, column) if names_column else None
         if step.silence or step.type > 3:
             return Part((), OPS.index(step.op), step.column, step.silence, step.unread, unknown=unknown)
         part = self._part_of_fields(named, step.op, step.fields, step.column)

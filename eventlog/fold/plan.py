@@ -15,7 +15,7 @@ from eventlog.core.identity import ObjectName, child_column
 from eventlog.core.tables import Table, Tables
 from eventlog.fold.rules import Fate, Outcome, Rules, why_excluded
 from eventlog.fold.runs import Answer, Fields, current_fields, cut, remaining, run_fields, runs
-from eventlog.fold.understand import STEPS, Interpreter, NamedObject, QueryKey, Step, UnknownName
+from eventlog.fold.understand import Interpreter, NamedObject, QueryKey, Step, UnknownName, steps_of
 
 _CHUNK_ROWS = 5000
 _CHUNK_BYTES = 16 << 20  # of what they hold
@@ -175,6 +175,7 @@ class Plan:
         self.outcomes: dict[int, Outcome] = {}
         self.unknown = unknown  # columns that rows named and their tables lack
         self._rules = rules
+        self._steps = steps_of(rules)
         self._lives: list[_Life] = []
 
     def needs(self) -> list[Need]:
@@ -235,7 +236,7 @@ class Plan:
         for row in sorted(object_rows.rows, key=_order(self._rules)) if object_by_row else object_rows.rows:
             place = (row.event_time if by_time else "", row.record_id)
             try:
-                step = STEPS[row.event_type](of, row, place)
+                step = self._steps[row.event_type](of, row, place)
             except EventlogError as fault:
                 self.outcomes[row.record_id] = Outcome(Fate.REFUSED, str(fault))
                 continue

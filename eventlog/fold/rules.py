@@ -54,6 +54,7 @@ class Rules:
         metavar="BYTES",
         within=(1, 2**31 - 1),
     )
+    whole_rows: bool = False  # every row but a delete is a query-back of its object's whole row
 
 
 def present_of(rules: Rules, now: str | None, clock: str) -> str | None:

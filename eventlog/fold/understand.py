@@ -12,7 +12,7 @@ from eventlog.core.entry import Entry
 from eventlog.core.errors import UnknownColumn, UnknownTable, ValueTooLarge, WrongRow
 from eventlog.core.identity import Identified, identify, wrong_key
 from eventlog.core.tablekey import Pairs
-from eventlog.core.tables import Column, Table, Tables, plain_name
+from eventlog.core.tables import LOST, Column, Table, Tables, plain_name
 from eventlog.core.values import Kind
 from eventlog.fold.rules import Rules
 
@@ -271,6 +271,7 @@ def _query_value(column: Column, text: str) -> Value:
     return value if column.number is None else values.read_number(column.number, text)
 
 
+ReadStep = Callable[[NamedObject, Entry, Place], Step]
 _INSERT, _UPDATE, _DELETE = Op.INSERT, Op.UPDATE, Op.DELETE  # a lookup in the enum costs a call
 _new = tuple.__new__  # a third of the cost of a named tuple's constructor
 
@@ -324,8 +325,18 @@ def _query_nothing(of: NamedObject, entry: Entry, place: Place, silence: str) ->
     return Step(place, entry, number, of.reader.query_ops[number], "", (), silence)
 
 
+def _whole_row(of: NamedObject, entry: Entry, place: Place) -> Step:
+    """Return the step of any row as that of a query-back; its column must be one that a query-back reads."""
+    of.query_key()
+    if entry.column_name and of.reader.attributes[entry.column_name].exists:
+        column = of.table.column(entry.column_name)
+        if column is not None and column.leaves and column.unread not in ("", LOST):
+            raise WrongRow(f"column {column.name} {column.unread}: no query-back has its value")
+    return Step(place, entry, 5, of.reader.query_ops[5])
+
+
 # The content of a row, by its event type; an EventlogError is why it cannot be understood.
-STEPS: dict[int, Callable[[NamedObject, Entry, Place], Step]] = {
+STEPS: dict[int, ReadStep] = {
     1: _insert_field,
     2: _update_field,
     3: _replace_field,
@@ -335,3 +346,11 @@ STEPS: dict[int, Callable[[NamedObject, Entry, Place], Step]] = {
     7: _query_field,
     8: _query_field,
 }
+WHOLE_ROW_STEPS: dict[int, ReadStep] = {
+    number: _delete_row if number == 4 else _whole_row for number in STEPS
+}
+
+
+def steps_of(rules: Rules) -> dict[int, ReadStep]:
+    """Return the content of rows by their event types, as the rules have it."""
+    return WHOLE_ROW_STEPS if rules.whole_rows else STEPS

@@ -25,7 +25,7 @@ from eventlog.operate.finished import FinishedRows, moment
 from eventlog.publisher.batch_record import RecordedRow, recorded_rows
 from eventlog.publisher.config import Config
 from eventlog.publisher.reading import FoldedPickUp
-from eventlog.publisher.session import make_reader, read_rules
+from eventlog.publisher.session import make_reader, publishing_rules
 from eventlog.publisher.settings import PublisherSettings
 from eventlog.sql.log.pending import OBJECT, Cells, PickUpFilter
 from eventlog.sql.log.snapshot import Fates, Snapshot
@@ -76,7 +76,7 @@ def explain_store(
             rows = _every_pending(snapshot)
         about = is_named if ids else None if key is None else is_meant
         reading = reader.preview(snapshot, choice, about) if not ids or objects else FoldedPickUp()
-        rules, unread = read_rules(config, store), _unread(snapshot, reading)
+        rules, unread = publishing_rules(config, store), _unread(snapshot, reading)
         judge = _Judge(reading, unread, rules, snapshot.now(), store, reader.object_of)
         finished = FinishedRows(store, snapshot, reader)
         absent = {*ids}
@@ -97,7 +97,7 @@ def explain_store(
 
 def summarise(config: Config, store: Store, limit: int | None = None) -> list[str]:
     """Return a sentence for each reason for which pending rows are not in the next cycle."""
-    rules = read_rules(config, store)
+    rules = publishing_rules(config, store)
     user = None if rules.allow_loopback else rules.driver_user
     choice = config.build(PublisherSettings).choice(limit)
     with store.snapshot() as snapshot:

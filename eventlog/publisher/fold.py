@@ -8,9 +8,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from operator import itemgetter
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
-from eventlog.core.change import Change
 from eventlog.core.entry import EVENT_TYPES, MAX_RECORD_ID, Cell, Entry, Letter, read_entry, read_event_time
 from eventlog.core.errors import EventlogError, UnknownTable
 from eventlog.core.identity import ObjectName, object_of
@@ -20,6 +19,7 @@ from eventlog.fold.understand import Interpreter
 from eventlog.publisher.batches import OutgoingEvent, RecordedEvent
 from eventlog.publisher.read_back import MAX_BYTES, Allowance, CurrentRows
 from eventlog.publisher.reading import FoldedPickUp, PickUpTooLarge
+from eventlog.sinks.document_kinds import TextWriter
 from eventlog.sql.current_rows import NO_BOUND, TooMuch
 from eventlog.sql.log.pending import OBJECT, Cells, PickUp, PickUpFilter
 from eventlog.sql.log.position import IdAhead
@@ -45,12 +45,6 @@ _WITHOUT_EVENT = (Fate.SAYS_NOTHING, Fate.NO_EFFECT, Fate.SUPERSEDED)
 ObjectFilter = Callable[[Cell, Cell], bool]  # whether a row's table_name and table_key name a certain object
 
 
-class TextWriter(Protocol):
-    """Writes the text of an event."""
-
-    def write(self, change: Change, event_id: str) -> str: ...
-
-
 class PickUpFolder:
     """A reader that folds rows of the log, reads the current rows they need, and writes the events."""
 
@@ -60,14 +54,15 @@ class PickUpFolder:
         readable: Mapping[Table, ReadableTable],
         rules: Rules,
         xds: XdsSettings,
-        writer: TextWriter | None = None,
+        make_writer: Callable[[Tables], TextWriter] | None = None,
     ) -> None:
         self.tables = tables
         self._readable = readable
         self._rules = rules
         self._xds = xds
         self._rules_for_recorded = replace(rules, driver_user=None)
-        self._writer: TextWriter = writer or EventWriter(tables, xds)
+        self._make_writer = make_writer
+        self._writer: TextWriter = make_writer(tables) if make_writer else EventWriter(tables, xds)
         self._bound = 0  # the highest record_id that the log's sequence can have given to a row
         self._own_user = None if rules.allow_loopback else rules.driver_user
 
@@ -77,7 +72,7 @@ class PickUpFolder:
         halted = {table for table, source in self._readable.items() if not among.isdisjoint(source.places)}
         tables = self.tables.halting(halted, reason)
         readable = {table: self._readable[table] for table in tables if table in self._readable}
-        return PickUpFolder(tables, readable, self._rules, self._xds)
+        return PickUpFolder(tables, readable, self._rules, self._xds, self._make_writer)
 
     def selection(self, choice: PickUpFilter, *, by_column: bool) -> PickUpFilter:
         """Return the selection with what the rules and the tables require of rows."""
@@ -90,7 +85,7 @@ class PickUpFolder:
             tables=self.tables,
             halted=self.tables.halted_spellings(),
             objects=self,
-            by_column=by_column,
+            by_column=by_column and self._make_writer is None,
         )
 
     def preview(

@@ -28,6 +28,7 @@ from eventlog.publisher.sleep import Sleeper, make_sleeper
 from eventlog.publisher.tables import former_tables, read_bases, read_tables, readable_of
 from eventlog.publisher.tally import AnswerTally, Cycle
 from eventlog.sinks import open_sink, sink_kind
+from eventlog.sinks.document_kinds import DocumentKind, document_kind
 from eventlog.sql.log.leader import Leader
 from eventlog.sql.log.object_states import TableState
 from eventlog.sql.log.store import Store
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("eventlog.publishing")
 
+UNCUT_CHANGES = 2**31 - 1  # max_changes of events that are never cut
 _NOTED_EVERY = 1.0  # seconds between two notes of the last cycle
 
 
@@ -70,6 +72,20 @@ def read_rules(config: Config, store: Store) -> Rules:
     return rules
 
 
+def chosen_kind(config: Config) -> DocumentKind | None:
+    """Return the kind of documents that the sink sends, None for XDS."""
+    settings: object = config.build(sink_kind(config.build(SessionSettings).sink).settings)
+    return document_kind(getattr(settings, "document", "xds"))
+
+
+def publishing_rules(config: Config, store: Store) -> Rules:
+    """Read the rules for rows that are published, as the kind of documents needs them."""
+    rules, kind = read_rules(config, store), chosen_kind(config)
+    if kind is None or kind.writer is None:
+        return rules
+    return replace(rules, whole_rows=True, insert_query_back="add", max_changes=UNCUT_CHANGES)
+
+
 def make_reader(config: Config, store: Store) -> PickUpFolder:
     """Return a reader by the settings, with the tables as the catalogue has them now."""
     bases = read_former(config, store)
@@ -77,7 +93,10 @@ def make_reader(config: Config, store: Store) -> PickUpFolder:
     readable = readable_of(config, store.engine, store.log, tables)
     if config.build(ComparingSettings).on_dropped_table == "delete":
         tables = tables.with_tables(former_tables(bases, tables))
-    return PickUpFolder(tables, readable, read_rules(config, store), config.build(XdsSettings))
+    kind, rules = chosen_kind(config), publishing_rules(config, store)
+    write = None if kind is None else kind.writer
+    make_writer = (lambda tables: write(tables, config.values)) if write else None
+    return PickUpFolder(tables, readable, rules, config.build(XdsSettings), make_writer)
 
 
 def read_former(config: Config, store: Store) -> dict[str, TableState]:

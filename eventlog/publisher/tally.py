@@ -19,10 +19,9 @@ from eventlog.publisher.batch_record import NO_EVENT
 from eventlog.publisher.batches import Draft, OutgoingEvent, RecordedEvent
 from eventlog.publisher.reading import FoldedPickUp
 from eventlog.publisher.waits import Waits
-from eventlog.sinks.sink import ACCEPTED, Reply
+from eventlog.sinks.sink import ACCEPTED, Reply, document_text
 from eventlog.sql.log.work import Failure, Spelling, WaitingEvent, Work
 from eventlog.xds.answers import Answer, Level, Status, match
-from eventlog.xds.documents import document
 
 logger = logging.getLogger("eventlog.publisher")
 
@@ -32,7 +31,8 @@ LETTERS = {
     Level.ERROR: Letter.ERROR,
     Level.FATAL: Letter.FATAL,
 }
-_OPERATIONS = {"a": "add", "m": "modify", "d": "delete", "": "none"}  # by the first letter of the element
+# by the first letter of the element; events that are not XDS begin as JSON does
+_OPERATIONS = {"a": "add", "m": "modify", "d": "delete", "": "none", '"': "other"}
 _FAILED = (Letter.ERROR, Letter.FATAL)
 _LONGEST_DOCUMENT = 1 << 20  # characters kept of what failed
 _LONGEST_REASON = 4000
@@ -319,7 +319,7 @@ class AnswerTally:
         if letter in _FAILED:
             reason = _short(status.text or f"the receiver answered {status.level.name.lower()}")
             self.troubles.add(Trouble(status.level.name.lower(), sending.object[0], reason), sending.event_id)
-            text: str | None = document([sending.text])[:_LONGEST_DOCUMENT]
+            text: str | None = document_text([sending.text])[:_LONGEST_DOCUMENT]
             for row in sending.settles:
                 self.failures.append(Failure(row, sending.run_id, reason, text, sending.tries + 1))
                 text = None  # one row of an event keeps its document

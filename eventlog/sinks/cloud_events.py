@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from urllib.parse import quote
 
-from eventlog.core.settings import setting
+from eventlog.sinks.document_kinds import DocumentKind, KafkaRecord
 from eventlog.sinks.sink import Item
 from eventlog.xds.documents import document
 
@@ -15,13 +16,6 @@ _OPERATION = re.compile(r"<(\w+)")
 _PLAIN = "".join(map(chr, range(0x21, 0x7F))).translate(
     {ord('"'): None, ord("%"): None}
 )  # in a header of HTTP
-
-
-def document_setting() -> str:
-    """Return the declaration of the setting that chooses the form of a document."""
-    words = "what is sent: XDS, or CloudEvents with XDS as their data, with attributes in headers or in JSON"
-    chosen: str = setting("xds", words, choices=("xds", "cloudevents-binary", "cloudevents-structured"))
-    return chosen
 
 
 def attributes(item: Item) -> dict[str, str]:
@@ -38,16 +32,31 @@ def attributes(item: Item) -> dict[str, str]:
     return {name: value for name, value in named.items() if value}
 
 
-def binary(item: Item, prefix: str) -> tuple[dict[str, str], bytes]:
-    """Return the headers and the body of an event whose attributes are in headers of this prefix."""
+def _binary(items: Sequence[Item]) -> tuple[dict[str, str], bytes]:
+    """Return the request of an event whose attributes are in headers."""
+    (item,) = items
+    named = attributes(item)
+    del named["datacontenttype"]  # as every document
+    headers = {f"ce-{name}": quote(value, safe=_PLAIN) for name, value in named.items()}
+    return headers, document([item.text]).encode()
+
+
+def _structured(items: Sequence[Item]) -> tuple[dict[str, str], bytes]:
+    """Return the request of an event with all its attributes as JSON."""
+    (item,) = items
+    event = {**attributes(item), "data": document([item.text])}
+    return {"Content-Type": STRUCTURED}, json.dumps(event, ensure_ascii=False).encode()
+
+
+def _binary_records(item: Item) -> Sequence[KafkaRecord]:
     named = attributes(item)
     headers = {"content-type": named.pop("datacontenttype")}
-    return headers | {prefix + name: value for name, value in named.items()}, document([item.text]).encode()
+    headers |= {f"ce_{name}": value for name, value in named.items()}
+    return (KafkaRecord(item.key.encode(), document([item.text]).encode(), headers),)
 
 
-def structured(item: Item) -> bytes:
-    """Return an event with all its attributes as JSON."""
-    return json.dumps({**attributes(item), "data": document([item.text])}, ensure_ascii=False).encode()
+def _structured_records(item: Item) -> Sequence[KafkaRecord]:
+    return (KafkaRecord(item.key.encode(), _structured([item])[1], {"content-type": STRUCTURED}),)
 
 
 def document_of(body: bytes) -> bytes:
@@ -60,6 +69,7 @@ def document_of(body: bytes) -> bytes:
         return body
 
 
-def in_header(value: str) -> str:
-    """Return a value as a header of HTTP may hold it."""
-    return quote(value, safe=_PLAIN)
+KINDS = {
+    "cloudevents-binary": DocumentKind(_binary, _binary_records, answers_xds=True),
+    "cloudevents-structured": DocumentKind(_structured, _structured_records, answers_xds=True),
+}

@@ -13,15 +13,24 @@ from eventlog.core.errors import Misuse
 from eventlog.core.redaction import header_word, http_address
 from eventlog.core.settings import setting
 from eventlog.files.small_files import read_secret
-from eventlog.sinks import cloud_events
-from eventlog.sinks.cloud_events import document_setting
+from eventlog.sinks.document_kinds import document_kind, document_setting
 from eventlog.sinks.http_client import HttpClient, NoResponse, authorization, tls_context
-from eventlog.sinks.sink import OutgoingDocument, Reply, SinkKind, answered, unanswered, unreachable
+from eventlog.sinks.sink import (
+    ACCEPTED,
+    OutgoingDocument,
+    Reply,
+    SinkKind,
+    answered,
+    too_large,
+    unanswered,
+    unreachable,
+)
 from eventlog.sinks.webhook import read_signing_file, signed
 
 LONGEST_ANSWER = 16 << 20  # bytes
 LONGEST_WAIT = 3600.0  # seconds that a receiver may ask for
 _WAITING = (429, 503)  # RFC 6585, 4 and RFC 9110, 15.6.4: come back later
+_OF_CONTENT = (400, 413, 415, 422)  # the same document would be refused again
 _MOVED = (301, 302, 303, 307, 308)
 
 
@@ -60,7 +69,7 @@ class HttpSink:
         self._path = (address.path or "/") + (f"?{address.query}" if address.query else "")
         self._headers = _headers(settings)
         self._token_file = settings.http_token_file
-        self._form = settings.document
+        self._kind = document_kind(settings.document)
         self._secrets = read_signing_file(settings.http_signing_file) if settings.http_signing_file else []
         is_plain = address.scheme == "http"
         context = None if is_plain else tls_context("http", settings.http_ca, settings.http_cert)
@@ -82,10 +91,16 @@ class HttpSink:
 
     def _post(self, document: OutgoingDocument) -> Reply:
         place = self._address.netloc
-        if self._form != "xds" and len(document.items) > 1:
-            return Reply(divide=True)  # a CloudEvent is one event
-        form_headers, body = self._headers_and_body(document)
-        headers = self._headers | form_headers | document.begin()
+        kind = self._kind
+        if kind is not None and len(document.items) > kind.max_events:
+            return Reply(divide=True)
+        if kind is not None and document.items:
+            kind_headers, body = kind.request(document.items)
+        elif kind is None or kind.answers_xds:
+            kind_headers, body = {}, document.text.encode()
+        else:
+            return ACCEPTED  # no heartbeat is of this kind
+        headers = self._headers | kind_headers | document.begin()
         if self._secrets:
             headers |= signed(document, body, self._secrets)
         try:
@@ -97,26 +112,14 @@ class HttpSink:
         except NoResponse as fault:
             return (unanswered if fault.was_sent else unreachable)(f"{place}: {fault}")
         if 200 <= answer.status < 300:
-            return answered(answer.body)
+            return answered(answer.body) if kind is None or kind.answers_xds else ACCEPTED
         wait = _retry_after(answer.headers.get("Retry-After", "")) if answer.status in _WAITING else None
         reason = f"{place} answered {answer.status} {answer.reason}"
+        if kind is not None and not kind.answers_xds and answer.status in _OF_CONTENT:
+            return too_large(document, reason)
         if answer.status in _MOVED:
             reason += "; redirects are not followed, so http-url must be the new address"
         return unanswered(reason, wait)
-
-    def _headers_and_body(self, document: OutgoingDocument) -> tuple[dict[str, str], bytes]:
-        if self._form == "xds" or not document.items:
-            return {}, document.text.encode()
-        (item,) = document.items
-        if self._form == "cloudevents-structured":
-            return {"Content-Type": cloud_events.STRUCTURED}, cloud_events.structured(item)
-        attributes, body = cloud_events.binary(item, "ce-")
-        named = {
-            name: cloud_events.in_header(value)
-            for name, value in attributes.items()
-            if name != "content-type"
-        }
-        return named, body
 
 
 def _need_address(settings: HttpSettings) -> SplitResult:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
@@ -11,8 +11,7 @@ from typing import Any, NamedTuple
 from eventlog.core.errors import InvalidValue, Misuse
 from eventlog.core.extras import extra
 from eventlog.core.settings import setting
-from eventlog.sinks import cloud_events
-from eventlog.sinks.cloud_events import document_setting
+from eventlog.sinks.document_kinds import DocumentKind, KafkaRecord, document_kind, document_setting
 from eventlog.sinks.sink import Item, OutgoingDocument, Reply, SinkKind, unanswered, unreachable
 from eventlog.xds.answers import Level, Status
 from eventlog.xds.documents import document
@@ -35,7 +34,7 @@ class Message(NamedTuple):
     """A message that is sent in one piece: an event, or a heartbeat under its document's name."""
 
     name: str
-    value: bytes
+    value: bytes | None
     key: bytes | None = None
     headers: tuple[tuple[str, bytes], ...] = ()
 
@@ -90,7 +89,7 @@ class KafkaSink:
     def __init__(self, settings: KafkaSinkSettings) -> None:
         options = _need_brokers(settings)
         self._topic = settings.kafka_topic
-        self._form = settings.document
+        self._kind = document_kind(settings.document)
         self._timeout = settings.kafka_timeout
         self._options = {
             "bootstrap.servers": settings.kafka_brokers or "",
@@ -105,7 +104,7 @@ class KafkaSink:
 
     def deliver(self, documents: Sequence[OutgoingDocument]) -> Iterator[Reply]:
         """Yield all messages at once; what a broker has not acknowledged in time is taken back."""
-        faults = self._send([message for sent in documents for message in _messages(sent, self._form)])
+        faults = self._send([message for sent in documents for message in _messages(sent, self._kind)])
         if self._died:
             self._died = False
             self.producer = self._open()
@@ -198,25 +197,21 @@ class KafkaSink:
             return 0
 
 
-def _messages(sent: OutgoingDocument, form: str) -> Iterator[Message]:
+def _messages(sent: OutgoingDocument, kind: DocumentKind | None) -> Iterator[Message]:
     trace = sent.begin()
     for item in sent.items:
-        headers, body = _headers_and_body(item, form)
-        yield Message(item.event_id, body, item.key.encode(), _encoded(headers | trace))
-    if not sent.items:
+        for key, value, headers in _xds_records(item) if kind is None else kind.records(item):
+            yield Message(item.event_id, value, key, _encoded({**headers, **trace}))
+    if not sent.items and (kind is None or kind.answers_xds):
         yield Message(sent.name, sent.text.encode(), headers=_encoded(trace))
 
 
-def _encoded(headers: dict[str, str]) -> tuple[tuple[str, bytes], ...]:
+def _encoded(headers: Mapping[str, str]) -> tuple[tuple[str, bytes], ...]:
     return tuple((name, value.encode()) for name, value in headers.items())
 
 
-def _headers_and_body(item: Item, form: str) -> tuple[dict[str, str], bytes]:
-    if form == "cloudevents-binary":
-        return cloud_events.binary(item, "ce_")
-    if form == "cloudevents-structured":
-        return {"content-type": cloud_events.STRUCTURED}, cloud_events.structured(item)
-    return {"event-id": item.event_id}, document([item.text]).encode()
+def _xds_records(item: Item) -> Sequence[KafkaRecord]:
+    return (KafkaRecord(item.key.encode(), document([item.text]).encode(), {"event-id": item.event_id}),)
 
 
 def _halves(batch: Sequence[Message], faults: Faults) -> list[Sequence[Message]]:

@@ -47,6 +47,12 @@ class Item(NamedTuple):
         return html.unescape(self.text[start : self.text.index(_AFTER, start)]).strip()
 
 
+def document_text(events: Sequence[str]) -> str:
+    """Return the document of some events: those that are not XDS are lines."""
+    is_xds = not events or events[0].startswith("<")
+    return document(events) if is_xds else "".join(events).rstrip("\n")
+
+
 class OutgoingDocument:
     """A document that is sent in one piece."""
 
@@ -60,7 +66,7 @@ class OutgoingDocument:
     @cached_property
     def text(self) -> str:
         """The document."""
-        return document(item.text for item in self.items) if self._text is None else self._text
+        return document_text([item.text for item in self.items]) if self._text is None else self._text
 
     @cached_property
     def data(self) -> bytes:

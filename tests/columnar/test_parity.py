@@ -82,6 +82,7 @@ def as_rows(entries: Sequence[Entry]) -> Rows:
     st.sampled_from(("canonical", "as-logged")),
     st.sampled_from(("error", "string")),
     st.sampled_from(("send", "refuse")),
+    st.booleans(),
 )
 def test_both_ways_say_the_same(
     several: list[list[tuple[Any, ...]]],
@@ -92,6 +93,7 @@ def test_both_ways_say_the_same(
     association: str,
     unknown: str,
     columns: str,
+    whole_rows: bool,
 ) -> None:
     tables = tablesfile.read(TABLES)
     rules = Rules(
@@ -101,6 +103,7 @@ def test_both_ways_say_the_same(
         association=association,
         unknown_tables=unknown,
         unknown_columns=columns,
+        whole_rows=whole_rows,
     )
     wanted = XdsSettings(insert_query_back=insert, time_syntax=syntax)
     engine = Engine(tables, rules, wanted, answerable=set(tables), read_back=read_back, ask=lambda _: lookup)

@@ -83,6 +83,26 @@ def as_reference(event: Event, add: bool) -> str:
 
 
 @settings(max_examples=drawn(400))
+@given(rows, currents)
+def test_whole_rows_are_those_of_query_backs(
+    drawn: list[tuple[int, str, str, str | None, str | None]], current: reference.Current
+) -> None:
+    """Read back every row but a delete, whatever its type: as if the log had rows of type 5."""
+    whole = Rules(insert_query_back="add", whole_rows=True)
+    queries = [(4 if row[0] == 4 else 5, *row[1:]) for row in drawn]
+    events, outcomes = fold(entries_of(drawn), current, whole)
+    assert (events, outcomes) == fold(entries_of(queries), current, Rules(insert_query_back="add"))
+    assert all(event.change.op is Op.DELETE or set(event.change.after) == {*DATA} for event in events)
+
+
+def test_whole_rows_refuse_an_unknown_column_where_rows_do() -> None:
+    rules = Rules(whole_rows=True, unknown_columns="refuse")
+    row = Entry(1, "N", 3, TIME, None, "t", "k=1", "unknown", None, "x")
+    _, outcomes = fold([row], {}, rules)
+    assert (outcomes[1].fate, "unknown" in outcomes[1].reason) == (Fate.REFUSED, True)
+
+
+@settings(max_examples=drawn(400))
 @given(rows, currents, st.booleans())
 @example([(1, "k=1", "a", None, None), (1, "k=1", "b", None, "x"), (1, "k=1", "a", None, "x")], {}, False)
 def test_the_fold_gives_what_the_reference_gives(

@@ -1,0 +1,59 @@
+"""What a document is: XDS, or another form of the same events. A new kind is one file and one line here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
+from typing import Any, NamedTuple, Protocol
+
+from eventlog.core.change import Change
+from eventlog.core.settings import setting
+from eventlog.core.tables import Tables
+from eventlog.sinks.sink import Item
+
+_MODULES = {
+    "cloudevents-binary": "eventlog.sinks.cloud_events",
+    "cloudevents-structured": "eventlog.sinks.cloud_events",
+}
+_HELP = "what is sent: XDS, or CloudEvents with XDS as their data, with attributes in headers or in JSON"
+
+
+class TextWriter(Protocol):
+    """Writes the text of an event."""
+
+    def write(self, change: Change, event_id: str) -> str:
+        """Return the text, empty if the change has no content; raise EventlogError to refuse its rows."""
+        ...
+
+
+class KafkaRecord(NamedTuple):
+    """A message of Kafka; one without a value is a tombstone."""
+
+    key: bytes
+    value: bytes | None
+    headers: Mapping[str, str]
+
+
+class DocumentKind(NamedTuple):
+    """A form of documents other than XDS."""
+
+    request: Callable[[Sequence[Item]], tuple[dict[str, str], bytes]]  # its headers and body over HTTP
+    records: Callable[[Item], Sequence[KafkaRecord]]  # of an event
+    max_events: int = 1  # of a request
+    answers_xds: bool = False  # else a status of HTTP is the answer
+    # Writes events from their whole present rows, by the tables and all settings; None if events are XDS.
+    writer: Callable[[Tables, Mapping[str, Any]], TextWriter] | None = None
+
+
+def document_setting() -> str:
+    """Return the declaration of the setting that chooses the kind of documents."""
+    chosen: str = setting("xds", _HELP, choices=("xds", *_MODULES))
+    return chosen
+
+
+def document_kind(name: str) -> DocumentKind | None:
+    """Return the kind of that name, None for XDS; its module is imported when it is asked for."""
+    if name not in _MODULES:
+        return None
+    kind: DocumentKind = import_module(_MODULES[name]).KINDS[name]
+    return kind

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from itertools import chain, islice
 from typing import Any, NamedTuple
 
-from tests.simulate.people import ADMINISTRATOR, OWN_USER
+from tests.simulate.people import ADMINISTRATOR, NO_KEY, OWN_USER
 from tests.simulate.receiver import GOOD, RETRY, Event, LawBroken, Receiver
 from tests.simulate.server import REFUSAL, Server
 from tests.simulate.store import Transaction, Values, Version
@@ -40,6 +40,11 @@ class Row(NamedTuple):
     def is_by_hand(self) -> bool:
         """Return whether no trigger logged it."""
         return bool(self.values["perpetrator"] == ADMINISTRATOR)
+
+    @property
+    def is_unreadable(self) -> bool:
+        """Return whether the row names no object."""
+        return self.object == f"idu={NO_KEY}"
 
     def was(self, letters: str) -> bool:
         """Return whether the row ever had one of these letters."""
@@ -186,8 +191,10 @@ class Ledger:
         runs = [run for run in self.runs_of.get(number, ()) if run in self._departures]
         if letter == "W" or row.values["perpetrator"] == OWN_USER:
             return
+        if row.is_unreadable and letter in ("S", DELETED):
+            raise LawBroken(f"row {number} got {letter}, and nobody can read it")
         if not runs:
-            if letter in ("E", "F") and not self._is_refused_by_server(number):
+            if letter in ("E", "F") and not (row.is_unreadable or self._is_refused_by_server(number)):
                 raise LawBroken(f"row {number} was refused")
             if letter in ("S", DELETED) and row.values["event_type"] < 5 and not self._is_superseded(row):
                 raise LawBroken(f"row {number} got {letter}, and no event has it")

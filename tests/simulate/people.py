@@ -19,6 +19,7 @@ USR = "public.usr"
 TABLES = {USR: UserTable("idu", ("name", "phone"))}
 OWN_USER = "eventlog"  # as whom the publisher is connected
 ADMINISTRATOR = "admin"  # who logs rows by hand
+NO_KEY = ""  # of an object that an administrator forgot to name
 _THOUGHTS = (0.0,) * 7 + (4.0,)  # seconds until a writer commits
 
 
@@ -110,11 +111,12 @@ class Writer:
             self._insert(transaction, self._draw_id(), kind, key, column, former, value, user)
 
     def _log_by_hand(self, transaction: Transaction) -> None:
-        """Ask for an object to be read back; the record_id is drawn before the transaction has a number."""
+        """Ask for an object to be read back, or log what nobody can read; the record_id is drawn before the
+        transaction has a number.
+        """
         number = self._draw_id()
-        self._insert(
-            transaction, number, 6, 1 + self._dice.below(self._objects), None, None, None, ADMINISTRATOR
-        )
+        key = NO_KEY if self._dice.chance(200) else 1 + self._dice.below(self._objects)
+        self._insert(transaction, number, 6, key, None, None, None, ADMINISTRATOR)
 
     def _draw_id(self) -> int:
         self._store.sequence += 1
@@ -127,7 +129,7 @@ class Writer:
         transaction: Transaction,
         number: int,
         kind: int,
-        key: int,
+        key: int | str,
         column: str | None,
         former: Any,
         value: Any,

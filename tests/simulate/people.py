@@ -111,7 +111,7 @@ class Writer:
             self._insert(transaction, self._draw_id(), kind, key, column, former, value, user)
 
     def _log_by_hand(self, transaction: Transaction) -> None:
-        """Ask for an object to be read back, or log what nobody can read; the record_id is drawn before the
+        """Ask for an object to be read back, or log a row that names none; the record_id is drawn before the
         transaction has a number.
         """
         number = self._draw_id()

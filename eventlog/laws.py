@@ -192,7 +192,10 @@ def _rows_of(run: _Run, rows: Sequence[AuditedRow], runs: Container[str]) -> lis
     without_reason = [row for row in inner if row.reason is None]  # none that was skipped before
     deletes = [at for at, row in enumerate(inner) if row.event_type == 4]
     last_life = inner[max(deletes, default=-1) + 1 :]  # the first row may have been logged late, by hand
-    choices: Iterator[Sequence[AuditedRow]] = iter((inner, last_life, without_single_events, without_reason))
+    of_others = [row for row in inner if not row.is_loopback]
+    choices: Iterator[Sequence[AuditedRow]] = iter(
+        (inner, of_others, last_life, without_single_events, without_reason)
+    )
     if len(inner) <= _MOST_UNCERTAIN:
         choices = chain(choices, *(combinations(inner, count) for count in range(len(inner))))
     for choice in choices:

@@ -55,6 +55,10 @@ RIGHT = {
         [row(1, 6, "W")],
         [event(1, event_id="log:1", level="warning"), event(1, event_id="log:1.2")],
     ),
+    "rows of the driver itself inside an event of many": (
+        [*(row(n, 2, is_loopback=n == 6) for n in range(1, 13))],
+        [event(*(n for n in range(1, 13) if n != 6))],
+    ),
     "rows that say nothing, and loopback": ([row(1, 2, is_silent=True), row(2, 6, is_loopback=True)], []),
     "a query-back of an object that is gone, and what it swallowed": (
         [row(1, 2), row(2, 6), row(3, 4)],

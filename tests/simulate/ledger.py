@@ -201,7 +201,10 @@ class Ledger:
             return
         levels = [level for run in runs for level in self.levels(run)]
         latest = max(runs, key=lambda run: self._departures[run])
-        refused, held_at = self._refused.get(latest, {}).items(), self._held_at.get(latest, -1)
+        begun = self.remembered[latest].moment  # a part that was remembered before is none of it by now
+        parts = self._refused.get(latest, {}).items()
+        refused = [(name, settled) for name, settled in parts if self.remembered[name].moment >= begun]
+        held_at = self._held_at.get(latest, -1)
         is_refused = any(max(self.remembered[name].moment, held_at) < settled for name, settled in refused)
         is_refused &= self.skipped.isdisjoint(self.remembered[latest].rows)  # else the others went anew
         if letter in ("S", DELETED) and is_refused:

@@ -11,10 +11,10 @@ import time
 from typing import Any
 
 import psycopg
-from sqlalchemy.engine import Connection, Engine
+from sqlalchemy.engine import Engine
 
 from eventlog.sql.common import templates
-from eventlog.sql.connect import ConnectionLost
+from eventlog.sql.connect import ConnectionLost, connect_at
 from eventlog.sql.names import Log
 from eventlog.sql.postgresql.triggers import wake_key
 from eventlog.transfer.signals import Signals
@@ -50,7 +50,7 @@ class ListeningSleeper(Sleeper):
 
     def __init__(self, signals: Signals, engine: Engine, log: Log) -> None:
         super().__init__(signals)
-        self._connection: Connection = engine.connect().execution_options(isolation_level="AUTOCOMMIT")
+        self._connection = connect_at(engine, "AUTOCOMMIT")
         self._driver: Any = self._connection.connection.driver_connection
         self._connection.detach()
         self._key = dict(zip(("wake_class", "wake_key"), map(str, wake_key(log)), strict=True))
@@ -103,7 +103,7 @@ class PollingSleeper(Sleeper):
 
     def __init__(self, signals: Signals, engine: Engine, log: Log) -> None:
         super().__init__(signals)
-        self._connection: Connection = engine.connect().execution_options(isolation_level="AUTOCOMMIT")
+        self._connection = connect_at(engine, "AUTOCOMMIT")
         self._connection.detach()
         self._statement = templates.statement(log.dialect, "newest_row", **log.names())
         self._before = self._newest()

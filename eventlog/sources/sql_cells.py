@@ -17,6 +17,7 @@ from eventlog.core.errors import NotExpressible
 from eventlog.qlik.headers import Header
 from eventlog.qlik.structure import DataColumn
 from eventlog.qlik.types import Spec, exact_decimal
+from eventlog.sql.connect import connect_at
 from eventlog.sql.dialects import DIALECTS
 
 _LONGEST = 4_000  # characters or bytes of a column that is no LOB, in the least of the dialects
@@ -217,10 +218,7 @@ def at_one_moment(engine: sa.Engine) -> sa.Connection:
     """Return a connection whose reads all see one moment, in databases that know how to do that by
     a level.
     """
-    connection = engine.connect()
-    if engine.dialect.name in _ONE_MOMENT:
-        return connection.execution_options(isolation_level="REPEATABLE READ")
-    return connection
+    return connect_at(engine, "REPEATABLE READ") if engine.dialect.name in _ONE_MOMENT else engine.connect()
 
 
 class UtcNow(FunctionElement[dt.datetime]):

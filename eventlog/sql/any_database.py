@@ -24,7 +24,7 @@ from eventlog.core.typenames import bounds_of, kind_of, number_of
 from eventlog.core.values import Kind
 from eventlog.sql.catalogue import NoSuchTable, references_of
 from eventlog.sql.common.key_types import KeyType
-from eventlog.sql.connect import DatabaseFailed
+from eventlog.sql.connect import DatabaseFailed, connect_at
 from eventlog.sql.current_rows import Current, KeyColumn
 from eventlog.sql.readable import ReadableTable
 from eventlog.sql.relation import ForeignKey
@@ -48,13 +48,12 @@ after another, and reads each difference once more before it is sent"""
 def one_view(engine: Engine, *, one_moment: bool) -> Iterator[Connection]:
     """A connection whose reads all see one moment, or, where that is not asked for, each its own."""
     name = engine.dialect.name
-    with engine.connect() as connection:
-        if one_moment:
-            if name in _LEVELS:
-                connection = connection.execution_options(isolation_level=_LEVELS[name])
-            elif name not in _BEGINS:
+    level = _LEVELS.get(name) if one_moment else None
+    with connect_at(engine, level) if level else engine.connect() as connection:
+        if one_moment and not level:
+            if name not in _BEGINS:
                 raise NoSnapshot(name)
-            elif _BEGINS[name]:
+            if _BEGINS[name]:
                 connection.exec_driver_sql(_BEGINS[name])
         try:
             yield connection

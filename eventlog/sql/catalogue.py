@@ -18,6 +18,7 @@ from eventlog.core.tables import Column, Table, Tables
 from eventlog.core.typenames import bounds_of, kind_of, number_of
 from eventlog.sql.common import templates
 from eventlog.sql.common.dialect import Call, Dialect
+from eventlog.sql.connect import connect_at
 from eventlog.sql.dialects import dialect_of
 from eventlog.sql.names import Log
 from eventlog.sql.queries import together
@@ -219,7 +220,7 @@ def open_catalogue(engine: Engine) -> Iterator[Catalogue]:
     A look at a table then waits for DDL that replaces it. MariaDB passes over such a table if the session
     holds a lock on another one.
     """
-    with engine.execution_options(isolation_level="AUTOCOMMIT").connect() as connection:
+    with connect_at(engine, "AUTOCOMMIT") as connection:
         yield Catalogue(connection)
 
 

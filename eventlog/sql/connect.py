@@ -96,6 +96,17 @@ def _name(address: URL) -> dict[str, str]:
     return {ours: "eventlog"} if ours and ours not in address.query else {}
 
 
+def connect_at(engine: Engine, level: str) -> Connection:
+    """Return a connection at an isolation level: SQLAlchemy asks for one past its own door for errors."""
+    connection = engine.connect()
+    try:
+        return connection.execution_options(isolation_level=level)
+    except connection.dialect.loaded_dbapi.Error as fault:
+        failed = translated(connection, fault)
+        connection.close()
+        raise failed from fault
+
+
 def execute_plain(connection: Connection, statement: str) -> None:
     """Run a statement whose text is all its own: no colon or percent sign in it means a parameter."""
     connection.exec_driver_sql(statement, execution_options={"no_parameters": True})

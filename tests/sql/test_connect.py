@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 
 import pytest
-from sqlalchemy import text
+from sqlalchemy import event, text
 from sqlalchemy.engine import URL, Engine
 
 from eventlog.core.errors import EventlogError
@@ -19,6 +19,7 @@ from eventlog.sql.log.store import Store
 from eventlog.sql.names import Log
 from eventlog.sql.relation import Choice
 from eventlog.sql.schema import migrate
+from tests.chaos.tracked import CUTTING, cut_connections
 from tests.databases import Database, temporary_database
 
 pytestmark = pytest.mark.quick
@@ -109,6 +110,15 @@ def test_a_killed_session_is_a_lost_connection(embedded: Server) -> None:
         killer.execute(text("select pg_terminate_backend(:pid, 5000)"), {"pid": pid})
         with pytest.raises(ConnectionLost):
             victim.execute(text("select 1"))
+
+
+def test_a_session_that_is_cut_before_its_level_is_set_is_a_lost_connection(database: Database) -> None:
+    if database.dialect.name not in CUTTING:
+        pytest.skip("no statement of ours ends the sessions of others there")
+    engine, killer = connect.connect(database.url), connect.connect(database.url)
+    event.listen(engine, "engine_connect", lambda connection: cut_connections(killer))
+    with pytest.raises(ConnectionLost), connect.connect_at(engine, "AUTOCOMMIT") as connection:
+        connection.execute(text("select 1"))
 
 
 @pytest.mark.parametrize(("url", "fault"), [("secret", InvalidUrl), ("sqlite://", UnknownDialect)])

@@ -23,7 +23,7 @@ FILE = Path("eventlog.toml")
 _LONGEST = 1 << 20  # bytes of the file
 
 _SECRET = ("url", "password", "token", "options", "command", "init", "stmt")  # SQL may hold secrets too
-_TABLE_ENTRIES = {"publish": list, "withhold": list, "max-value": int}
+_TABLE_ENTRIES = {"publish": list, "withhold": list, "max-value": int, "scim": dict}
 
 
 class InvalidSettings(Misuse):
@@ -145,7 +145,7 @@ def _tables(sections: Mapping[str, Any], faults: list[str]) -> dict[str, Mapping
         for name, value in entries.items() if isinstance(entries, dict) else [("", None)]:
             kind = _TABLE_ENTRIES.get(name)
             if kind is None or not isinstance(value, kind):
-                allowed = "publish and withhold with column names, max-value with bytes"
+                allowed = "publish and withhold with column names, max-value with bytes, scim with columns"
                 faults.append(f"[tables.{table}] {name}: it holds {allowed}")
     return {table: entries for table, entries in sections.items() if isinstance(entries, dict)}
 

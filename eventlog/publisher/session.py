@@ -95,7 +95,9 @@ def make_reader(config: Config, store: Store) -> PickUpFolder:
         tables = tables.with_tables(former_tables(bases, tables))
     kind, rules = chosen_kind(config), publishing_rules(config, store)
     write = None if kind is None else kind.writer
-    make_writer = (lambda tables: write(tables, config.values)) if write else None
+    make_writer = (
+        (lambda tables: write(tables, {**config.values, "tables": config.tables})) if write else None
+    )
     return PickUpFolder(tables, readable, rules, config.build(XdsSettings), make_writer)
 
 

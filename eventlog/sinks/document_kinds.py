@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from importlib import import_module
 from typing import Any, NamedTuple, Protocol
 
@@ -14,8 +14,12 @@ from eventlog.sinks.sink import Item
 _MODULES = {
     "cloudevents-binary": "eventlog.sinks.cloud_events",
     "cloudevents-structured": "eventlog.sinks.cloud_events",
+    "entra-bulk": "eventlog.sinks.entra_bulk",
 }
-_HELP = "what is sent: XDS, or CloudEvents with XDS as their data, with attributes in headers or in JSON"
+_HELP = (
+    "what is sent: XDS, or CloudEvents with XDS as their data, with attributes in headers or in JSON, or"
+    " uploads of users for Microsoft Entra"
+)
 
 
 class TextWriter(Protocol):
@@ -38,10 +42,12 @@ class DocumentKind(NamedTuple):
     """A form of documents other than XDS."""
 
     request: Callable[[Sequence[Item]], tuple[dict[str, str], bytes]]  # its headers and body over HTTP
-    records: Callable[[Item], Sequence[KafkaRecord]]  # of an event
+    records: Callable[[Item], Sequence[KafkaRecord]] | None  # of an event; None if it is for http alone
     max_events: int = 1  # of a request
     answers_xds: bool = False  # else a status of HTTP is the answer
+    taken: Container[int] = range(200, 300)  # the statuses that accept a request
     # Writes events from their whole present rows, by the tables and all settings; None if events are XDS.
+    # The setting `tables` has the sections [tables.NAME].
     writer: Callable[[Tables, Mapping[str, Any]], TextWriter] | None = None
 
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import email.utils
+import json
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from urllib.parse import SplitResult
 
 from eventlog import __version__
-from eventlog.core.errors import Misuse
-from eventlog.core.redaction import header_word, http_address
+from eventlog.core.errors import Misuse, shortened
+from eventlog.core.redaction import header_word, http_address, one_line
 from eventlog.core.settings import setting
 from eventlog.files.small_files import read_secret
 from eventlog.sinks.document_kinds import document_kind, document_setting
@@ -31,6 +32,7 @@ LONGEST_ANSWER = 16 << 20  # bytes
 LONGEST_WAIT = 3600.0  # seconds that a receiver may ask for
 _WAITING = (429, 503)  # RFC 6585, 4 and RFC 9110, 15.6.4: come back later
 _OF_CONTENT = (400, 413, 415, 422)  # the same document would be refused again
+_OF_SENDER = (401, 403, 404, 407, 429)  # no document would be taken now
 _MOVED = (301, 302, 303, 307, 308)
 
 
@@ -111,12 +113,19 @@ class HttpSink:
             return unreachable(f"http-token-file {self._token_file}: {fault}")
         except NoResponse as fault:
             return (unanswered if fault.was_sent else unreachable)(f"{place}: {fault}")
-        if 200 <= answer.status < 300:
-            return answered(answer.body) if kind is None or kind.answers_xds else ACCEPTED
+        if kind is None or kind.answers_xds:
+            if 200 <= answer.status < 300:
+                return answered(answer.body)
+        elif answer.status in kind.taken:
+            return ACCEPTED
         wait = _retry_after(answer.headers.get("Retry-After", "")) if answer.status in _WAITING else None
         reason = f"{place} answered {answer.status} {answer.reason}"
-        if kind is not None and not kind.answers_xds and answer.status in _OF_CONTENT:
-            return too_large(document, reason)
+        if kind is not None and not kind.answers_xds:
+            reason += _words(answer.body)
+            if answer.status in _OF_CONTENT:
+                return too_large(document, reason)
+            if answer.status in _OF_SENDER:
+                return unreachable(reason, wait)
         if answer.status in _MOVED:
             reason += "; redirects are not followed, so http-url must be the new address"
         return unanswered(reason, wait)
@@ -139,6 +148,15 @@ def _read_token(name: str) -> str:
         raise Misuse("it is empty")
     header_word(token)
     return token
+
+
+def _words(body: bytes) -> str:
+    """Return the words of a refusal in JSON, as APIs write them, on one line; nothing if it has none."""
+    try:
+        error = json.loads(body)["error"]["message"]
+    except (ValueError, LookupError, TypeError, RecursionError):
+        return ""
+    return f": {shortened(one_line(error))}" if isinstance(error, str) else ""
 
 
 def _retry_after(text: str) -> float | None:

@@ -80,6 +80,9 @@ def _need_brokers(settings: KafkaSinkSettings) -> dict[str, str]:
     options = read_options(settings.kafka_options)
     if settings.kafka_brokers is None and "test.mock.num.brokers" not in options:
         raise Misuse("the kafka sink needs the setting kafka-brokers")
+    kind = document_kind(settings.document)
+    if kind is not None and kind.records is None:
+        raise Misuse(f"document {settings.document} is for the http sink")
     return options
 
 
@@ -199,8 +202,10 @@ class KafkaSink:
 
 def _messages(sent: OutgoingDocument, kind: DocumentKind | None) -> Iterator[Message]:
     trace = sent.begin()
+    records_of = _xds_records if kind is None else kind.records
+    assert records_of is not None  # for _need_brokers
     for item in sent.items:
-        for key, value, headers in _xds_records(item) if kind is None else kind.records(item):
+        for key, value, headers in records_of(item):
             yield Message(item.event_id, value, key, _encoded({**headers, **trace}))
     if not sent.items and (kind is None or kind.answers_xds):
         yield Message(sent.name, sent.text.encode(), headers=_encoded(trace))

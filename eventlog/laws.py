@@ -120,9 +120,16 @@ def breaches(
         if not _EVENT_ID.fullmatch(delivery.event_id):
             yield Breach(Law.EXPLAINED, name, 0, f"{delivery.where}: {delivery.event_id!r} names no rows")
     run_by_row: dict[int, _Run] = {}  # the last one, because a redrive may make other events of rows
+    refused_rows, redriven = set[int](), set[str]()  # events of refused rows come when they are redriven
     for run in sorted(runs.values(), key=lambda run: run.deliveries[-1].place):
         run_rows = _rows_of(run, rows, runs)
-        run_by_row.update((row.record_id, run) for row in run_rows or ())
+        ids = [row.record_id for row in run_rows or ()]
+        run_by_row.update(dict.fromkeys(ids, run))
+        if any(delivery.level in _REFUSED for delivery in run.deliveries):
+            refused_rows.update(ids)
+            redriven.add(run.name)
+        elif not refused_rows.isdisjoint(ids):
+            redriven.add(run.name)
         if run_rows is not None:
             yield from _contents(name, run, run_rows)
             continue
@@ -131,7 +138,7 @@ def breaches(
             first = next((end for end in (run.first, run.last) if end not in row_by_id), run.first)
             words = f"event {run.name} names a row that the log does not have for {name}"
             yield Breach(Law.EXPLAINED, name, first, f"{run.deliveries[0].where}: {words}")
-    yield from _order(name, runs.values(), row_by_id)
+    yield from _order(name, (run for run in runs.values() if run.name not in redriven), row_by_id)
     for life, is_gone in _lives(rows, present):
         readers = [row for row in life if row.event_type > 4]
         for row in (row for row in life if row.letter in _LEVEL_OF_LETTER and row.reason is None):
@@ -226,13 +233,12 @@ def _contents(name: str, run: _Run, rows: Sequence[AuditedRow]) -> Iterator[Brea
 def _order(name: str, runs: Iterable[_Run], row_by_id: Mapping[int, AuditedRow]) -> Iterator[Breach]:
     """Yield an event all of whose rows are before those of an event that came before it.
 
-    An event that was refused and redriven comes later, and a value of a child table may commit late.
+    A value of a child table may commit late.
     """
     highest: _Run | None = None
     for run in runs:
         column = row_by_id[run.first].column if run.first in row_by_id else None
-        refused = any(delivery.level in _REFUSED for delivery in run.deliveries)
-        if refused or (column is not None and "." in column):
+        if column is not None and "." in column:
             continue
         if highest is not None and run.last < highest.first:
             where, before = run.deliveries[0].where, highest.deliveries[0].where

@@ -55,6 +55,10 @@ RIGHT = {
         [row(1, 6, "W")],
         [event(1, event_id="log:1", level="warning"), event(1, event_id="log:1.2")],
     ),
+    "two refused events are redriven as one, after a later event": (
+        [row(1, 2), row(3, 6), row(5, 2)],
+        [event(1, level="error"), event(3, level="error"), event(5), event(1, 3)],
+    ),
     "rows of the driver itself inside an event of many": (
         [*(row(n, 2, is_loopback=n == 6) for n in range(1, 13))],
         [event(*(n for n in range(1, 13) if n != 6))],

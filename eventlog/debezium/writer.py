@@ -111,7 +111,11 @@ class DebeziumWriter:
         return shape
 
     def _dumped(self, row: Mapping[str, Side] | None, shape: TableMessages) -> Json | None:
-        return None if row is None else {name: _dump(name, side, shape.types) for name, side in row.items()}
+        return (
+            None
+            if row is None
+            else {name: dump_side(name, side, shape.types.get(name, UNTYPED)) for name, side in row.items()}
+        )
 
     def _source(self, change: Change) -> Json:
         return {
@@ -161,10 +165,11 @@ def _with_key(key: Key, row: Mapping[str, Side]) -> Mapping[str, Side]:
     return {**missing, **row} if missing else row
 
 
-def _dump(column: str, side: Side, types: Mapping[str, ValueType]) -> Any:
+def dump_side(column: str, side: Side, value_type: ValueType) -> Any:
+    """Return a value of a column as JSON has it; NotExpressible if it is not of the column's type."""
     if side is None or side is ABSENT:
         return None
-    dump = types.get(column, UNTYPED).dump
+    dump = value_type.dump
     try:
         return [dump(item) for item in side] if isinstance(side, tuple) else dump(side)
     except InvalidValue as fault:

@@ -14,11 +14,12 @@ from eventlog.sinks.sink import Item
 _MODULES = {
     "cloudevents-binary": "eventlog.sinks.cloud_events",
     "cloudevents-structured": "eventlog.sinks.cloud_events",
+    "debezium": "eventlog.sinks.debezium_documents",
     "entra-bulk": "eventlog.sinks.entra_bulk",
 }
 _HELP = (
-    "what is sent: XDS, or CloudEvents with XDS as their data, with attributes in headers or in JSON, or"
-    " uploads of users for Microsoft Entra"
+    "what is sent: XDS; CloudEvents with XDS as their data, with attributes in headers or in JSON; Debezium's"
+    " messages with present rows; or uploads of users for Microsoft Entra"
 )
 
 
@@ -36,6 +37,7 @@ class KafkaRecord(NamedTuple):
     key: bytes
     value: bytes | None
     headers: Mapping[str, str]
+    topic: str = ""  # what follows the sink's topic in the name of its own
 
 
 class DocumentKind(NamedTuple):

@@ -37,6 +37,7 @@ class Message(NamedTuple):
     value: bytes | None
     key: bytes | None = None
     headers: tuple[tuple[str, bytes], ...] = ()
+    topic: str = ""  # what follows the sink's topic
 
 
 class NotDelivered(NamedTuple):
@@ -162,7 +163,7 @@ class KafkaSink:
         """Hand a message to the producer; `settled` hears that its fate is known, and a fault is noted."""
         from confluent_kafka import KafkaException
 
-        name, value, key, headers = message
+        name, value, key, headers, topic = message
 
         def delivered(error: Any, message: object) -> None:
             if error is not None:
@@ -171,7 +172,9 @@ class KafkaSink:
 
         while not self._died:
             try:
-                self.producer.produce(self._topic, value, key, headers=list(headers), on_delivery=delivered)
+                self.producer.produce(
+                    self._topic + topic, value, key, headers=list(headers), on_delivery=delivered
+                )
             except BufferError:
                 if not len(self.producer):
                     faults[name] = NotDelivered("longer than queue.buffering.max.kbytes", final=True)
@@ -205,8 +208,8 @@ def _messages(sent: OutgoingDocument, kind: DocumentKind | None) -> Iterator[Mes
     records_of = _xds_records if kind is None else kind.records
     assert records_of is not None  # for _need_brokers
     for item in sent.items:
-        for key, value, headers in records_of(item):
-            yield Message(item.event_id, value, key, _encoded({**headers, **trace}))
+        for key, value, headers, topic in records_of(item):
+            yield Message(item.event_id, value, key, _encoded({**headers, **trace}), topic)
     if not sent.items and (kind is None or kind.answers_xds):
         yield Message(sent.name, sent.text.encode(), headers=_encoded(trace))
 

@@ -1,0 +1,162 @@
+"""Events as messages of Debezium: the row as it is now (op r), or a delete by its key (op d).
+
+The text of an event is the message with two tabs around the names of its table and two around its key,
+which JSON allows as white space.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+from eventlog.core.change import ABSENT, Change, Key, Op
+from eventlog.core.errors import NotExpressible
+from eventlog.core.tables import LOST, Table, Tables
+from eventlog.debezium.debezium_settings import DebeziumSettings
+from eventlog.debezium.types import UNTYPED, TypeChoices, type_of_column
+from eventlog.debezium.writer import dump_side
+from eventlog.sinks.document_kinds import DocumentKind, KafkaRecord
+from eventlog.sinks.sink import Item
+from eventlog.xds.skeleton import Frame
+from eventlog.xds.write import Spell, spelling
+
+_TAB, _ID = "\t", "\ue000"
+_DELETE = '{"op":"d"'
+_OPS = {"add": "r", "delete": "d"}  # by element
+_NOT_IN_TOPIC = re.compile(r"[^a-zA-Z0-9._-]")
+_encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
+
+
+class PresentRowWriter:
+    """Writes messages of the present rows of tables."""
+
+    def __init__(self, tables: Tables, topic_prefix: str) -> None:
+        self._tables = tables
+        self._topic_prefix = topic_prefix
+        self._shapes: dict[tuple[str | None, str], _RowShape] = {}
+
+    def write(self, change: Change, event_id: str) -> str:
+        """Return the message of a change."""
+        element = self.element(change)
+        frame = self.frame(element, change)
+        key = self._shape(change).pairs(change.key)
+        body = self._shape(change).row(change) if element == "add" else ""
+        event_id = _encode(event_id)[1:-1]
+        return "".join(
+            (frame.before_id, event_id, frame.before_key, key, frame.before_body, body, frame.after_body)
+        )
+
+    def element(self, change: Change) -> str:
+        """Return the name of the element that the change is in XDS."""
+        return "delete" if change.op is Op.DELETE else "add"
+
+    def frame(self, element: str, change: Change) -> Frame:
+        """Return the frame of the messages of the change's table that are of this element."""
+        return self._shape(change).frame(_OPS[element])
+
+    def _shape(self, change: Change) -> _RowShape:
+        at = change[1:3]
+        shape = self._shapes.get(at)
+        if shape is None:
+            shape = self._shapes[at] = _RowShape(self._tables, *at, self._topic_prefix)
+        return shape
+
+
+class _RowShape:
+    """The names and types of one table's columns, and the frames of its messages."""
+
+    def __init__(self, tables: Tables, schema: str | None, name: str, topic_prefix: str) -> None:
+        self._table = tables.of(schema, name)
+        self._names = (schema, name, topic_prefix)
+        self._spell: Spell = spelling(tables, self._table, name)
+        columns = {} if self._table is None else self._table.columns
+        choices = TypeChoices(texts=DebeziumSettings().decimals == "string")
+        self._types = {name: type_of_column(column, choices) for name, column in columns.items()}
+        self._frames: dict[str, Frame] = {}
+
+    def frame(self, op: str) -> Frame:
+        """Return the texts around the event-id, the key and the further columns of a message."""
+        if op not in self._frames:
+            self._frames[op] = self._make_frame(op)
+        return self._frames[op]
+
+    def _make_frame(self, op: str) -> Frame:
+        """Return the same; NotExpressible if the table has a column that no present row shows."""
+        is_delete = op == "d"
+        if self._table is not None and not is_delete:
+            _check_readable(self._table)
+        schema, name, topic_prefix = self._names
+        snapshot = "false" if is_delete else "incremental"  # as Debezium calls rows read among changes
+        start = {
+            "version": "1",
+            "connector": "eventlog",
+            "name": topic_prefix,
+            "snapshot": snapshot,
+            "db": "",
+        }
+        names = _encode({"schema": schema, "table": name})[1:-1]
+        source = f'{_encode(start)[:-1]},{_TAB}{names}{_TAB},"position":"{_ID}"}}'
+        side, empty_side = ("before", "after") if is_delete else ("after", "before")
+        head = f'{{"op":"{op}","{empty_side}":null,"source":{source},"{side}":{{{_TAB}'
+        before_id, before_key = head.split(_ID)
+        return Frame(before_id, before_key, _TAB, "}}\n")
+
+    def pairs(self, key: Key) -> str:
+        """Return the members of a key."""
+        return ",".join(self._member(column, value) for column, value in key)
+
+    def row(self, change: Change) -> str:
+        """Return the members of the other columns, each after a comma."""
+        return "".join(f",{self._member(column, after)}" for column, _, after in change.fields)
+
+    def _member(self, column: str, side: Any) -> str:
+        if side is ABSENT:
+            raise NotExpressible(f"column {column} of the row after the change is not known")
+        described = None if self._table is None else self._table.column(column)
+        value_type = UNTYPED if described is None else self._types[described.name]
+        return f"{_encode(self._spell(column))}:{_encode(dump_side(column, side, value_type))}"
+
+
+def _check_readable(table: Table) -> None:
+    for column in table.columns.values():
+        if column.leaves and column.unread not in ("", LOST):
+            raise NotExpressible(
+                f"column {column.name} of {table} {column.unread}, so no row would be whole: withhold it"
+            )
+
+
+def _parts(item: Item) -> list[str]:
+    """Return an event's text up to the names, the names, up to the key, the key, and after it."""
+    return item.text.rstrip("\n").split(_TAB)
+
+
+def _request(items: Sequence[Item]) -> tuple[dict[str, str], bytes]:
+    (item,) = items
+    return {"Content-Type": "application/json"}, "".join(_parts(item)).encode()
+
+
+def _records(item: Item) -> Sequence[KafkaRecord]:
+    """Return the message of an event, and a tombstone after a delete, in the topic of its table."""
+    parts = _parts(item)
+    key, topic, headers = f"{{{parts[3]}}}".encode(), _topic(parts[1]), {"event-id": item.event_id}
+    message = KafkaRecord(key, "".join(parts).encode(), headers, topic)
+    if not item.text.startswith(_DELETE):
+        return (message,)
+    return message, KafkaRecord(key, None, headers, topic)
+
+
+@lru_cache(1000)
+def _topic(names: str) -> str:
+    """Return the end of the topic of a table, as Debezium writes it."""
+    parts = json.loads(f"{{{names}}}")
+    return "".join("." + _NOT_IN_TOPIC.sub("_", part) for part in parts.values() if part)
+
+
+def _writer(tables: Tables, settings: Mapping[str, Any]) -> PresentRowWriter:
+    return PresentRowWriter(tables, str(settings.get("kafka_topic") or "eventlog"))
+
+
+KINDS = {"debezium": DocumentKind(_request, _records, writer=_writer)}

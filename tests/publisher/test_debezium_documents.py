@@ -1,0 +1,230 @@
+"""`run --document debezium`: present rows and deletes, as our own reader, `apply` and Flink take them."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import text
+from sqlalchemy.engine import URL
+
+from eventlog.core.change import Change, Op
+from eventlog.core.formats import Object, Source
+from eventlog.core.tables import Tables
+from eventlog.debezium.debezium_settings import DebeziumSettings
+from eventlog.debezium.format import read
+from eventlog.sql.catalogue import Catalogue
+from tests import judges
+from tests.logs import Result, World, call, fresh_world
+from tests.sinks.receivers import Answering, receiver
+
+pytestmark = pytest.mark.quick
+
+CREATE = (
+    "create table person (id integer primary key, name varchar(40), born date, pay numeric(10,2),"
+    " seen timestamp(6) null)"
+)
+ANNE = "(1, 'Anne \"A\" & <co>\\', date '1989-03-02', 100.00, timestamp '2023-11-14 22:13:20.123456')"
+ROW = {
+    "id": 1,
+    "name": 'Anne "A" & <co>\\',
+    "born": 7000,
+    "pay": "JxA=",
+    "seen": 1_700_000_000_123_456,
+}
+VALUES = {
+    "id": 1,
+    "name": 'Anne "A" & <co>\\',
+    "born": "1989-03-02",
+    "pay": "100.00",
+    "seen": "2023-11-14T22:13:20.123456",
+}
+BEN = {"id": 2, "name": None, "born": None, "pay": None, "seen": None}
+
+
+@pytest.fixture(scope="module")
+def made_people(server: tuple[str, URL]) -> Iterator[World]:
+    with fresh_world(server) as world:
+        world.change(CREATE)
+        yield world
+
+
+@pytest.fixture
+def people(made_people: World) -> World:
+    """A log with a table of each kind of values, and two rows in it."""
+    made_people.clear()
+    made_people.change("delete from person")
+    anne = ANNE.replace("\\", "\\\\") if made_people.log.dialect.name == "mariadb" else ANNE
+    made_people.change(f"insert into person values {anne}")
+    made_people.change("insert into person (id) values (2)")
+    return made_people
+
+
+def row(kind: int, number: int = 1, column: str | None = None, **cells: Any) -> dict[str, Any]:
+    return {
+        "event_type": kind,
+        "table_name": "person",
+        "table_key": f"id={number}",
+        "column_name": column,
+        **cells,
+    }
+
+
+def run(world: World, *words: str, **settings: str) -> Result:
+    environment = {"EVENTLOG_SYNC_TABLES": "person", "EVENTLOG_RETRY_WAIT": "0", **settings}
+    return call(world, "run", "--once", "--document", "debezium", *words, **environment)
+
+
+def post(world: World, *words: str, answering: Answering | None = None, **settings: str) -> list[Any]:
+    """Return the bodies of the requests that a run makes."""
+    bodies: list[Any] = []
+
+    def answer(handler: Any) -> None:
+        assert handler.headers["Content-Type"] == "application/json"
+        bodies.append(json.loads(handler.body))
+        (answering or (lambda handler: handler.reply(b"")))(handler)
+
+    with receiver(answer) as url:
+        done = run(world, "--sink", "http", "--http-url", url, *words, **settings)
+    assert done.exit_code == 0, done.output
+    return bodies
+
+
+def changes(world: World, *messages: Any) -> list[Change]:
+    """Return the messages as our own reader reads them."""
+    with world.engine.connect() as connection:
+        tables = Tables([Catalogue(connection).find("person").table])
+    objects = [Object(number, message) for number, message in enumerate(messages)]
+    items = list(read([Source("topic", "topic", (), objects)], tables, DebeziumSettings()))
+    assert [item for item in items if not isinstance(item, Change)] == []
+    return items  # type: ignore[return-value]
+
+
+COLUMN_CELLS: dict[int, dict[str, Any]] = {
+    1: {"column": "name", "new_value": "an older name"},
+    2: {"column": "name", "old_value": "a", "new_value": "an older name"},
+    3: {"column": "name", "new_value": "an older name"},
+    7: {"column": "name"},
+    8: {"column": "name"},
+}
+
+
+@pytest.mark.usefixtures("either_way")
+@pytest.mark.parametrize("kind", [1, 2, 3, 5, 6, 7, 8])
+def test_a_row_of_each_type_is_the_present_row(people: World, kind: int) -> None:
+    """Write what is in the table, not what the log holds: all columns, and none that is unknown as null."""
+    people.write(row(kind, **COLUMN_CELLS.get(kind, {})), row(kind, 2, **COLUMN_CELLS.get(kind, {})))
+    anne, ben = post(people)
+    assert (anne["op"], anne["before"], anne["after"]) == ("r", None, ROW)
+    assert (ben["op"], ben["after"]) == ("r", BEN)
+    assert (anne["source"]["table"], anne["source"]["position"]) == ("person", "eventlog:1")
+    assert set(people.letters().values()) == {"S"}
+    first, _ = changes(people, anne, ben)
+    assert (first.op, first.key, first.after) == (Op.SNAPSHOT, (("id", 1),), VALUES)
+
+
+@pytest.mark.usefixtures("either_way")
+def test_a_delete_is_its_key_and_rows_of_a_deleted_object_are_nothing(people: World) -> None:
+    people.change("delete from person where id = 1")
+    people.write(row(1, column="name", new_value="Anne"), row(4), row(6, 3))
+    (delete,) = post(people)
+    assert (delete["op"], delete["before"], delete["after"]) == ("d", {"id": 1}, None)
+    assert list(people.letters().values()) == ["S", "S", "S"]
+    (change,) = changes(people, delete)
+    assert (change.op, change.key, change.before) == (Op.DELETE, (("id", 1),), {"id": 1})
+
+
+@pytest.mark.usefixtures("either_way")
+def test_rows_of_one_object_are_one_message_with_the_id_that_they_have_in_every_try(people: World) -> None:
+    people.write(row(3, column="name", new_value="a"), row(6), row(8, column="pay"))
+    busy = post(people, answering=lambda handler: handler.reply(b"", status=503))
+    assert list(people.letters().values()) == ["N", "N", "N"]
+    (message,) = post(people)
+    assert busy[0] == message
+    assert message["source"]["position"].startswith("eventlog:1-3:")
+
+
+def test_what_the_receiver_refuses_is_refused_alone(people: World) -> None:
+    """Take 400 as the answer to one message; try again what 500 answers."""
+
+    def answer(handler: Any) -> None:
+        refused = json.loads(handler.body)["after"]["id"] == 1
+        handler.reply(b"not XDS", status=400 if refused else 200)
+
+    people.write(row(6), row(6, 2))
+    post(people, answering=answer)
+    assert list(people.letters().values()) == ["E", "S"]
+    (failure,) = people.failures()
+    assert "400" in failure.reason
+
+
+@pytest.mark.usefixtures("either_way")
+def test_a_row_that_a_message_cannot_hold_is_refused_by_name(people: World) -> None:
+    """Refuse what the table does not know, where that is set, and a table that is not there."""
+    people.write(row(3, column="shoe", new_value="46"), row(6, 2), {**row(6), "table_name": "nothing"})
+    (message,) = post(people, EVENTLOG_UNKNOWN_COLUMNS="refuse")
+    assert message["after"] == BEN
+    reasons = {failure.record_id: failure.reason for failure in people.failures()}
+    assert "shoe" in reasons[1]
+    assert "nothing" in reasons[3]
+
+
+@pytest.mark.usefixtures("either_way")
+def test_an_unknown_column_is_no_part_of_a_row(people: World) -> None:
+    people.write(row(3, column="shoe", new_value="46"))
+    (message,) = post(people)
+    assert message["after"] == ROW
+
+
+@pytest.mark.usefixtures("either_way")
+def test_a_withheld_column_is_no_part_of_a_row(people: World, tmp_path: Path) -> None:
+    people.write(row(6))
+    config = tmp_path / "eventlog.toml"
+    config.write_text('[tables.person]\nwithhold = ["pay"]\n')
+    (message,) = post(people, "--config", str(config))
+    assert message["after"] == {name: value for name, value in ROW.items() if name != "pay"}
+
+
+FLINK = Path(__file__).parents[1] / "debezium" / "FlinkReads.java"
+
+
+@pytest.mark.servers
+def test_flink_takes_rows_and_deletes(people: World) -> None:
+    jars = judges.java("flink")
+    people.write(row(1, column="name", new_value="x"), row(4, 3))
+    lines = [json.dumps(message).replace('"seen"', '"at"') for message in post(people)]
+    command = ["java", "-cp", os.pathsep.join(jars), str(FLINK), "plain"]
+    read_lines = subprocess.run(
+        command, input="\n".join(lines) + "\n", capture_output=True, text=True, check=True, timeout=120
+    ).stdout.splitlines()
+    assert read_lines == [
+        f"+I 1 {VALUES['name']} 7000 10000 1700000000123456",
+        "-D 3 null null null null",
+    ]
+
+
+def test_preview_shows_messages(people: World, tmp_path: Path) -> None:
+    config = tmp_path / "eventlog.toml"
+    config.write_text('sink = "http"\nhttp-url = "http://127.0.0.1:1/"\ndocument = "debezium"\n')
+    people.write(row(6))
+    shown = call(people, "preview", "--config", str(config), EVENTLOG_SYNC_TABLES="person")
+    assert json.loads(shown.stdout)["after"] == ROW
+
+
+def apply(world: World, target: str, folder: Path, messages: list[Any]) -> None:
+    """Apply messages to the table of another database."""
+    lines = folder / "messages.jsonl"
+    lines.write_text("".join(json.dumps(message) + "\n" for message in messages))
+    tables = folder / "tables.toml"
+    done = call(world, "apply", "--from", "debezium", "--tables", str(tables), "--to-url", target, str(lines))
+    assert done.exit_code == 0, done.output
+
+
+def people_of(world: World) -> list[Any]:
+    with world.engine.connect() as connection:
+        return [tuple(cells) for cells in connection.execute(text("select * from person order by id"))]

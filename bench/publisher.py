@@ -5,10 +5,12 @@ Judge ratios within one run: machines differ, and so do minutes on one machine.
 
     eventlog bench publisher [rows] [batch-size] [transactions a second] [COMMIT]
     eventlog bench publisher --timeline
+    eventlog bench publisher --document KIND [rows]
 
 Each case runs in both ways of finishing. With a commit, its own bench runs in turn with this one, five
 times each, and the medians are printed: of each way, with those of the commit. `--timeline` prints when
-one row is where, from its commit to its letter.
+one row is where, from its commit to its letter. `--document` compares our own CPU for that kind of documents
+with that for XDS, case by case and in turn.
 """
 
 from __future__ import annotations
@@ -34,8 +36,10 @@ from eventlog.demo.embedded import FAST, embedded_postgres
 from eventlog.fold import Rules
 from eventlog.publisher.cycle import Publisher
 from eventlog.publisher.fold import PickUpFolder
+from eventlog.publisher.session import rules_for
 from eventlog.publisher.settings import PublisherSettings
 from eventlog.publisher.tables import read_readable
+from eventlog.sinks.document_kinds import document_kind
 from eventlog.sinks.files import FilesSink
 from eventlog.sql.catalogue import Catalogue
 from eventlog.sql.connect import connect
@@ -99,12 +103,18 @@ class Bench:
             with self.store.work(epoch) as work:
                 work.finish({Letter.SUCCESS: [int(str(cells[0])) for cells in picked]})
 
-    def publish(self, epoch: int, folder: Path, rows: int, *, delete: bool = False) -> str:
+    def publish(
+        self, epoch: int, folder: Path, rows: int, *, delete: bool = False, document: str = "xds"
+    ) -> str:
         """Return the whole way; whether it slows down."""
         with self.engine.connect() as connection:
             tables = Tables([Catalogue(connection).find("usr").table])
         readable = read_readable(self.engine, self.log, tables)
-        reader = PickUpFolder(tables, readable, Rules(), XdsSettings(self.batch_size))
+        kind = document_kind(document)
+        write = None if kind is None else kind.writer
+        rules = rules_for(Rules(), kind)
+        make_writer = (lambda tables: write(tables, {})) if write else None
+        reader = PickUpFolder(tables, readable, rules, XdsSettings(self.batch_size), make_writer)
         sink = FilesSink(folder)
         settings = PublisherSettings(delete_from_log=delete, query_limit=LIMIT)
         publisher = Publisher(self.store, lambda: reader, sink, epoch, self.batch_size, settings)
@@ -119,6 +129,21 @@ class Bench:
         return (
             f"last tenth / first tenth {statistics.mean(rates[-tenth:]) / statistics.mean(rates[:tenth]):.2f}"
         )
+
+    def compare_document(self, document: str, epoch: int) -> None:
+        """Print the CPU of each case for XDS and for another kind, the medians of five times in turn."""
+        for case in FILL:
+            seconds: dict[str, list[float]] = {"xds": [], document: []}
+            for _ in range(5):
+                for kind, times in seconds.items():
+                    rows = self.fill(case)
+                    with tempfile.TemporaryDirectory() as folder:
+                        begun = time.process_time()
+                        self.publish(epoch, Path(folder), rows, document=kind)
+                        times.append(time.process_time() - begun)
+            xds, other = (statistics.median(times) / rows * 1e6 for times in seconds.values())
+            figures = f"xds {xds:>6.2f} µs of CPU a row   {document} {other:>6.2f} µs   {xds / other:>4.0%}"
+            print(f"{case:<30} {figures}", flush=True)
 
     def warm_up(self, epoch: int) -> None:
         """Publish once, unmeasured: a daemon loads its libraries once in its life."""
@@ -206,6 +231,9 @@ def main() -> None:
     if len(sys.argv) > 4:
         compare_commits(sys.argv[4], sys.argv[1:4])
         return
+    document = sys.argv[2] if sys.argv[1:2] == ["--document"] else None
+    if document is not None:
+        del sys.argv[1:3]
     rows, batch_size, rate = [*map(int, sys.argv[1:]), *(300_000, 10_000, 200)[len(sys.argv) - 1 :]]
     with embedded_postgres(settings=FAST | {"shared_buffers": "512MB"}) as server:
         engine = connect(server.url, keep_open=4)
@@ -214,6 +242,9 @@ def main() -> None:
         assert leader is not None
         with leader:
             bench.warm_up(leader.epoch)
+            if document is not None:
+                bench.compare_document(document, leader.epoch)
+                return
             for kind in FILL:
                 bench.measure(kind, leader.epoch)
         engine.dispose()

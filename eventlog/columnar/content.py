@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -11,8 +12,8 @@ import pyarrow.compute as pc
 from eventlog.columnar.batch import Batch
 from eventlog.columnar.current import Answers, ReadBack, read_current_rows, replace_cells
 from eventlog.columnar.learn import Fact, Part, Templates, doubtful_names
-from eventlog.columnar.texts import Cells, Replacements, escape
-from eventlog.columnar.vectors import Flags, Ints, flags, number_distinct, places
+from eventlog.columnar.texts import Cells, Replacements, escape, values_form
+from eventlog.columnar.vectors import Flags, Ints, flags, match_keys, number_distinct, places
 from eventlog.xds.skeleton import Treatment
 
 _MAX_BYTES = 256 << 20  # of texts that are put together at once; markup makes them six times as long at most
@@ -63,6 +64,7 @@ def read_content(batch: Batch, templates: Templates, read_back: ReadBack) -> Con
         *_replace(batch, templates, old_cells, updates),
         *_replace(batch, templates, new_cells, has_values),
         *replace_cells(batch, templates, answers, pool.first_cells),
+        *_replace_keys(batch, templates),
     ]
     codes, parts = _parts(batch, templates, updates, has_values)
     doubtful |= answers.doubtful
@@ -104,13 +106,25 @@ def _parts(batch: Batch, templates: Templates, updates: Flags, has_values: Flags
 def _replace(batch: Batch, templates: Templates, cells: Cells, in_event: Flags) -> list[Replacements]:
     """Return the texts of one side that events hold otherwise; those outside events are not looked at."""
     texts = cells if in_event.all() else cells.take(np.flatnonzero(in_event))
-    replacements = [escape(texts, templates.limit)]
+    replacements = [escape(texts, templates.limit, templates.form)]
     columns = [templates.column(*named) for named in batch.named]
     if any(columns):
         for column, at in zip(columns, places(batch.pairs, len(columns)), strict=True):
             if column is not None:
                 replacements.append(column.replace(cells.take(at[in_event[at]])))
     return replacements
+
+
+def _replace_keys(batch: Batch, templates: Templates) -> Iterator[Replacements]:
+    """Yield the keys of each table as events hold them, if that is not as they are."""
+    for name, at in zip(batch.tables, places(batch.table_of, len(batch.tables)), strict=True):
+        named = templates.named(name)
+        slot = templates.key_slot(named)
+        if slot is not None:
+            keys, numbers = batch.keys.take(pa.array(at)), np.zeros(len(at), np.int64)
+            uncertain = ~match_keys(keys, numbers, [named.lookup_pattern if slot else None])
+            texts = pc.replace_substring_regex(keys, values_form(named.key), slot)
+            yield Replacements(at, texts, at[uncertain])
 
 
 def _equal_values(batch: Batch, templates: Templates, differ: Flags) -> Flags:

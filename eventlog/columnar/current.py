@@ -133,7 +133,7 @@ def replace_cells(
         for at, texts in enumerate(group.columns):
             numbers = np.arange(len(texts)) + first_number + at * len(texts)
             cells = Cells(texts, numbers, group.owners)
-            replacements.append(escape(cells, templates.limit))
+            replacements.append(escape(cells, templates.limit, templates.form))
             for number, start, end in spans:
                 name = batch.tables[number]
                 column = templates.column_texts(name, templates.table(name).data[at])

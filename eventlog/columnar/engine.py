@@ -32,7 +32,7 @@ from eventlog.core.tables import Table, Tables
 from eventlog.fold import Event, Need, ObjectName, Outcome, Rules, plan
 from eventlog.fold.plan import Lookup
 from eventlog.fold.understand import UnknownName
-from eventlog.xds.settings import XdsSettings
+from eventlog.xds.skeleton import EventForm
 from eventlog.xds.write import EventWriter
 
 
@@ -73,7 +73,7 @@ def plain_way(
     rules: Rules,
     answerable: Container[Table],
     ask: Ask,
-    writer: EventWriter,
+    writer: EventWriter | EventForm,
     around: tuple[str, str] = ("", ""),
 ) -> PlainWay:
     """Return the plain way, with these texts around that of each event."""
@@ -88,7 +88,7 @@ def plain_way(
     return fold_and_write
 
 
-def _write_event(writer: EventWriter, event: Event, around: tuple[str, str]) -> WrittenEvent:
+def _write_event(writer: EventWriter | EventForm, event: Event, around: tuple[str, str]) -> WrittenEvent:
     change: Change = event.change
     element = writer.element(change)
     try:
@@ -145,7 +145,7 @@ class Engine:
         self,
         tables: Tables,
         rules: Rules,
-        settings: XdsSettings,
+        form: EventForm,
         *,
         answerable: Container[Table] = (),
         read_back: ReadBack = no_current_rows,
@@ -154,10 +154,10 @@ class Engine:
     ) -> None:
         self._rules = rules
         self._read_back = read_back
-        self._learn: Callable[[], Templates] = lambda: Templates(tables, rules, settings, answerable, around)
+        self._learn: Callable[[], Templates] = lambda: Templates(tables, rules, form, answerable, around)
         self._templates = self._learn()
         self.unknown: set[UnknownName] = set()  # columns that rows named and their tables lack
-        self._plain_way = plain_way(tables, rules, answerable, ask, EventWriter(tables, settings), around)
+        self._plain_way = plain_way(tables, rules, answerable, ask, form, around)
 
     def canonical(self, tables: pa.Array, keys: pa.Array) -> pa.Array:
         """Return one text for each object, whatever rows call it."""

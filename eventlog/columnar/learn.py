@@ -23,10 +23,7 @@ from eventlog.core.values import Kind
 from eventlog.fold import Rules
 from eventlog.fold.understand import Interpreter, NamedObject, UnknownName, steps_of
 from eventlog.xds import skeleton
-from eventlog.xds.settings import XdsSettings
-from eventlog.xds.skeleton import Skeletons, Treatment, treatment
-from eventlog.xds.text import attribute
-from eventlog.xds.write import spelling
+from eventlog.xds.skeleton import EventForm, Treatment
 
 _MAX_LEARNED = 20_000
 _HUGE = 1 << 62
@@ -97,16 +94,15 @@ class Templates:
         self,
         tables: Tables,
         rules: Rules,
-        settings: XdsSettings,
+        form: EventForm,
         answerable: Container[Table],
         around: tuple[str, str] = ("", ""),
     ) -> None:
         self.tables = tables
-        self._settings = settings
+        self.form = form
         self._log = rules.log_name
         self._steps, self._whole_rows = steps_of(rules), rules.whole_rows
         self._around = around
-        self._skeletons = Skeletons(tables, settings)
         twins = {str(table): _twin(table) for table in tables}
         answers = frozenset(twins[str(table)] for table in tables if table in answerable)
         self._twins = Tables(twins.values(), tables.dialect, shut=tables.shut)
@@ -155,12 +151,11 @@ class Templates:
 
     def column_texts(self, name: str, column: Column | None) -> ColumnTexts | None:
         """Return the same for a column of the catalogue."""
-        if treatment(column) is Treatment.TEXT or column is None:
+        if self.form.treatment(column) is Treatment.TEXT or column is None:
             return None
         named = self.named(name)
         written = named.object.reader.name if named.object else name
-        spell = spelling(self.tables, named.table, written)
-        return ColumnTexts(column, self.tables, self._settings.time_syntax, spell)
+        return ColumnTexts(column, self.form, self.form.renderer(column, named.table, written))
 
     def part(self, named: tuple[str, str | None], fact: Fact) -> Part:
         """Return what a row adds that names this table and column."""
@@ -184,6 +179,10 @@ class Templates:
         if (name, op) not in self._frames:
             self._frames[name, op] = self._learn_frame(self.named(name), OPS[op])
         return self._frames[name, op]
+
+    def key_slot(self, named: NamedTable) -> str | None:
+        """Return the text in place of a key in rows of that name; None for the key as it is."""
+        return None if named.object is None else self.form.key_slot(_change(named, Op.DELETE, ()))
 
     def _learn_name(self, name: str) -> NamedTable:
         try:
@@ -220,7 +219,7 @@ class Templates:
     def _part_of_fields(self, named: NamedTable, op: Op, fields: tuple[Field, ...], column: str) -> Part:
         """Return the part of fields whose values are marks."""
         try:
-            body = self._skeletons.body(ELEMENTS[op], _change(named, op, fields))
+            body = self.form.body(ELEMENTS[op], _change(named, op, fields))
         except EventlogError:
             return _DOUBTFUL
         if (not body and op is Op.UPDATE) or max(map(body.count, _ORIGINS)) > 1:
@@ -235,11 +234,11 @@ class Templates:
         if named.object is None:
             return None
         try:
-            frame = self._skeletons.frame(ELEMENTS[op], _change(named, op, ()))
+            frame = self.form.frame(ELEMENTS[op], _change(named, op, ()))
         except EventlogError:
             return None
         before, after = self._around
-        opening = before + frame.before_id + attribute(f"{self._log}:")
+        opening = before + frame.before_id + self.form.event_id(f"{self._log}:")
         return FrameConstants(*map(self._constant, (opening, *frame[1:3], frame.after_body + after)))
 
     def _constant(self, text: str) -> int:

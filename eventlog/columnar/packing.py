@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from eventlog.columnar.vectors import Ints, spread
-from eventlog.xds.documents import HEAD, TAIL
+from eventlog.xds.skeleton import Skeletons
 
 
 class Packed(NamedTuple):
@@ -19,8 +19,10 @@ class Packed(NamedTuple):
     sizes: Ints  # how many events each holds
 
 
-def documents(texts: pa.Array, objects: Ints, max_events: int) -> Packed:
-    """Return the documents of events in the order of leaving."""
+def documents(
+    texts: pa.Array, objects: Ints, max_events: int, around: tuple[str, str] = Skeletons.around
+) -> Packed:
+    """Return the documents of events in the order of leaving, each with these texts around it."""
     sizes = _sizes(objects, max_events)
     count = len(sizes)
     pieces = sizes + 2
@@ -29,7 +31,7 @@ def documents(texts: pa.Array, objects: Ints, max_events: int) -> Packed:
     numbers = before[document] + place + 1  # after the head and the tail, which are texts 0 and 1
     numbers[place == 0] = 0
     numbers[place == pieces[document] - 1] = 1
-    pool = pa.concat_arrays([pa.array([HEAD, f"{TAIL}\n"], pa.large_string()), texts.cast(pa.large_string())])
+    pool = pa.concat_arrays([pa.array(around, pa.large_string()), texts.cast(pa.large_string())])
     lines = pool.take(pa.array(numbers))
     if not count:
         return Packed(memoryview(b""), sizes, sizes)

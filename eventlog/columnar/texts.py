@@ -21,14 +21,12 @@ import pyarrow.compute as pc
 from eventlog.columnar.vectors import Ints, flags, offsets, suspects
 from eventlog.core.change import Scalar
 from eventlog.core.errors import EventlogError
-from eventlog.core.tables import Column, Table, Tables
+from eventlog.core.tables import Column, Table
 from eventlog.core.values import Precision
-from eventlog.xds.skeleton import Treatment, treatment
-from eventlog.xds.text import content
-from eventlog.xds.write import Spell, renderer
+from eventlog.xds.skeleton import EventForm, Treatment, treatment
+from eventlog.xds.write import Render
 
 _MAX_RENDERED = 20_000  # texts of a column whose elements are remembered
-_MARKUP = (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"))
 _CONTROL = np.zeros(256, np.bool_)
 _CONTROL[:32] = True
 _CONTROL[0xEF] = True  # begins U+FFFE and U+FFFF
@@ -49,6 +47,11 @@ def int_form(column: Column) -> str:
 def named_form(names: Sequence[str]) -> str:
     """Return the pattern of keys that name exactly these columns, in this order and spelling."""
     return "^" + r"\+".join(f"{re.escape(name)}={_WORD}*" for name in names) + r"\z"
+
+
+def values_form(names: Sequence[str]) -> str:
+    """Return the pattern of such keys with a group for each value."""
+    return "^" + r"\+".join(f"{re.escape(name)}=([^+]*)" for name in names) + r"\z"
 
 
 def key_form(table: Table, names: Sequence[str]) -> str | None:
@@ -97,19 +100,19 @@ class Replacements(NamedTuple):
 _NO_REPLACEMENTS = Replacements(np.empty(0, np.int64), pa.array([], pa.string()), np.empty(0, np.int64))
 
 
-def escape(cells: Cells, limit: int) -> Replacements:
-    """Return the texts that XML holds otherwise; one over the limit of bytes is in doubt."""
+def escape(cells: Cells, limit: int, form: EventForm) -> Replacements:
+    """Return the texts that events hold otherwise; one over the limit of bytes is in doubt."""
     too_long = cells.objects[flags(pc.greater(pc.binary_length(cells.texts), limit))]
-    hits = suspects(cells.texts)
+    hits = suspects(cells.texts, form.escapes)
     if not len(hits):
         return _NO_REPLACEMENTS._replace(doubtful=too_long)
     suspect_cells = cells.take(hits)
     if _CONTROL[_bytes(suspect_cells.texts)].any():
-        escaped = _replace_each(suspect_cells, content)
+        escaped = _replace_each(suspect_cells, form.content)
     else:
         texts = suspect_cells.texts
-        for mark, reference in _MARKUP:
-            texts = pc.replace_substring(texts, mark, reference)
+        for character, escaped_text in form.escapes:
+            texts = pc.replace_substring(texts, character, escaped_text)
         escaped = Replacements(suspect_cells.numbers, texts, np.empty(0, np.int64))
     return escaped._replace(doubtful=np.concatenate([escaped.doubtful, too_long]))
 
@@ -117,19 +120,20 @@ def escape(cells: Cells, limit: int) -> Replacements:
 class ColumnTexts:
     """The texts of one column that is not plain text."""
 
-    def __init__(self, column: Column, tables: Tables, time_syntax: int, spell: Spell) -> None:
-        self.treatment = treatment(column)
+    def __init__(self, column: Column, form: EventForm, render: Render) -> None:
+        self.treatment = form.treatment(column)
+        self._form = form
         self._load = column.load
         self._certain_int = rf"^{int_form(column)}\z"
-        self._render = renderer(column, tables, time_syntax, spell)
+        self._render = render
         self._rendered: dict[str, tuple[Scalar, str] | None] = {}
 
     def replace(self, cells: Cells) -> Replacements:
         """Return the texts that events hold otherwise."""
         if self.treatment is Treatment.PADDED:
             padded = flags(pc.ends_with(cells.texts, " "))
-            at = np.union1d(np.flatnonzero(padded), suspects(cells.texts))
-            return _replace_each(cells.take(at), lambda text: content(text.rstrip(" ")))
+            at = np.union1d(np.flatnonzero(padded), suspects(cells.texts, self._form.escapes))
+            return _replace_each(cells.take(at), lambda text: self._form.content(text.rstrip(" ")))
         if self.treatment is Treatment.INT:
             certain = flags(pc.match_substring_regex(cells.texts, self._certain_int))
             return _NO_REPLACEMENTS._replace(

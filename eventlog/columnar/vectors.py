@@ -16,7 +16,7 @@ Flags = npt.NDArray[np.bool_]
 # Bytes that XML may hold otherwise: markup, control characters, and the first of U+FFFE and U+FFFF.
 _SUSPECT = np.zeros(256, np.bool_)
 _SUSPECT[:32] = True
-_SUSPECT[[0x26, 0x3C, 0x3E, 0xEF]] = True
+_SUSPECT[0xEF] = True  # begins U+FFFE and U+FFFF
 _SUSPECT[9] = False
 
 
@@ -40,13 +40,15 @@ def content(array: pa.Array) -> memoryview:
     return memoryview(array.buffers()[2])[int(at[0]) : int(at[-1])]
 
 
-def suspects(array: pa.Array) -> Ints:
-    """Return the positions of the texts with a byte that XML may hold otherwise."""
+def suspects(array: pa.Array, escapes: Sequence[tuple[str, str]]) -> Ints:
+    """Return the positions of the texts with a byte that events may hold otherwise."""
     if len(array) == 0 or array.buffers()[2] is None:
         return np.empty(0, np.int64)
     at = offsets(array)
     data = np.frombuffer(array.buffers()[2], np.uint8)[at[0] : at[-1]]
-    hits = np.flatnonzero(_SUSPECT[data])
+    suspect = _SUSPECT.copy()
+    suspect[[ord(character) for character, _ in escapes]] = True
+    hits = np.flatnonzero(suspect[data])
     if len(hits) == 0:
         return np.empty(0, np.int64)
     return np.unique(np.searchsorted(at, hits + at[0], "right") - 1).astype(np.int64)

@@ -121,7 +121,8 @@ class TableReader:
         limit = table.max_value if table and table.max_value is not None else rules.max_value
         self._limit = limit
         all_key = table is not None and not table.beside_key
-        inserts = Op.INSERT if all_key or rules.insert_query_back == "add" else Op.UPDATE
+        is_insert = all_key or rules.whole_rows or rules.insert_query_back == "add"
+        inserts = Op.INSERT if is_insert else Op.UPDATE
         self.query_ops = {5: inserts, 6: Op.UPDATE, 7: inserts, 8: Op.UPDATE}
         self.attributes = _Attributes(self._attribute)
 

@@ -27,7 +27,7 @@ from eventlog.sql.log.snapshot import Snapshot
 from eventlog.sql.readable import ReadableTable
 from eventlog.sql.relation import Place
 from eventlog.xds.settings import XdsSettings
-from eventlog.xds.write import EventWriter
+from eventlog.xds.skeleton import EventForm, Skeletons
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -62,7 +62,7 @@ class PickUpFolder:
         self._xds = xds
         self._rules_for_recorded = replace(rules, driver_user=None)
         self._make_writer = make_writer
-        self._writer: TextWriter = make_writer(tables) if make_writer else EventWriter(tables, xds)
+        self._writer: TextWriter = make_writer(tables) if make_writer else Skeletons(tables, xds)
         self._bound = 0  # the highest record_id that the log's sequence can have given to a row
         self._own_user = None if rules.allow_loopback else rules.driver_user
 
@@ -85,7 +85,7 @@ class PickUpFolder:
             tables=self.tables,
             halted=self.tables.halted_spellings(),
             objects=self,
-            by_column=by_column and self._make_writer is None,
+            by_column=by_column and isinstance(self._writer, EventForm),
         )
 
     def preview(
@@ -207,7 +207,9 @@ class PickUpFolder:
     def _by_column(self) -> ColumnReader:
         from eventlog.publisher.fold_columns import ColumnReader  # Arrow takes a while to load
 
-        return ColumnReader(self.tables, self._readable, self._rules, self._xds)
+        assert isinstance(self._writer, EventForm)
+
+        return ColumnReader(self.tables, self._readable, self._rules, self._writer)
 
     def object_of(self, table_name: object, table_key: object) -> ObjectName:
         """Return the object that a row names."""

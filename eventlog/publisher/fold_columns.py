@@ -29,7 +29,7 @@ from eventlog.sql.current_rows import TableKeys
 from eventlog.sql.log.position import IdAhead
 from eventlog.sql.log.snapshot import HeldObjects, Snapshot
 from eventlog.sql.readable import ReadableTable
-from eventlog.xds.settings import XdsSettings
+from eventlog.xds.skeleton import EventForm
 
 _OBJECT = ("table_name", "table_key")
 _TEXTS = ("table_name", "table_key", "column_name", "old_value", "new_value")
@@ -44,15 +44,16 @@ class ColumnReader:
         tables: Tables,
         readable: Mapping[Table, ReadableTable],
         rules: Rules,
-        xds: XdsSettings,
+        form: EventForm,
     ) -> None:
         self._tables = tables
         self._rules = rules
+        self._around = form.around
         self._current = _CurrentColumns(readable)
         self._engine = Engine(
             tables,
             replace(rules, driver_user=None),
-            xds,
+            form,
             answerable=readable,
             read_back=self._current.read_back,
             ask=self._current.ask,
@@ -84,7 +85,9 @@ class ColumnReader:
             events = _without_parts(events, {row for row, _ in wrong})
         held_rows = picked.subset(sound & waiting)
         names = zip(*(held_rows.texts[name].to_pylist() for name in _OBJECT), strict=True)
-        reading.packed = PackedEvents(events, self._rules.log_name, self._rules.max_changes, self._tables)
+        reading.packed = PackedEvents(
+            events, self._rules.log_name, self._rules.max_changes, self._tables, self._around
+        )
         reading.rows_without_event = _rows_without_event(taking_part, events, wrong)
         reading.rows_without_event += _swallowed_inserts(taking_part, reading.packed)
         reading.refused = [*refused, *wrong]

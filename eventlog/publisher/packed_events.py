@@ -35,11 +35,14 @@ _OPERATION = 1  # the position of the letter of an operation in an event's text
 class PackedEvents:
     """The events of one reading, in the order in which they leave."""
 
-    def __init__(self, events: Events, log: str, max_changes: int, tables: Tables) -> None:
+    def __init__(
+        self, events: Events, log: str, max_changes: int, tables: Tables, around: tuple[str, str]
+    ) -> None:
         self.events = events
         self.log = log
         self.max_changes = max_changes
         self._tables = tables
+        self._around = around
         self._last = -1  # the event whose name was asked for last
         self._last_run: tuple[str, tuple[int, ...]] = ("", ())
 
@@ -58,7 +61,7 @@ class PackedEvents:
         events = self.events
         if start >= len(self):
             return
-        data, ends, sizes = documents(events.texts[start:], events.objects[start:], batch_size)
+        data, ends, sizes = documents(events.texts[start:], events.objects[start:], batch_size, self._around)
         firsts = start + np.cumsum(sizes) - sizes
         lows = events.settled[events.begins]
         lowest = np.minimum.reduceat(lows, firsts)

@@ -80,10 +80,14 @@ def chosen_kind(config: Config) -> DocumentKind | None:
 
 def publishing_rules(config: Config, store: Store) -> Rules:
     """Read the rules for rows that are published, as the kind of documents needs them."""
-    rules, kind = read_rules(config, store), chosen_kind(config)
+    return rules_for(read_rules(config, store), chosen_kind(config))
+
+
+def rules_for(rules: Rules, kind: DocumentKind | None) -> Rules:
+    """Return the rules as documents of a kind need them."""
     if kind is None or kind.writer is None:
         return rules
-    return replace(rules, whole_rows=True, insert_query_back="add", max_changes=UNCUT_CHANGES)
+    return replace(rules, whole_rows=True, max_changes=UNCUT_CHANGES)
 
 
 def make_reader(config: Config, store: Store) -> PickUpFolder:

@@ -14,14 +14,14 @@ from typing import Any
 
 from eventlog.core.change import ABSENT, Change, Key, Op
 from eventlog.core.errors import NotExpressible
-from eventlog.core.tables import LOST, Table, Tables
-from eventlog.debezium.debezium_settings import DebeziumSettings
-from eventlog.debezium.types import UNTYPED, TypeChoices, type_of_column
+from eventlog.core.tables import LOST, Column, Table, Tables
+from eventlog.core.values import Kind, check_xml
+from eventlog.debezium.types import UNTYPED, TypeChoices, ValueType, type_of_column
 from eventlog.debezium.writer import dump_side
 from eventlog.sinks.document_kinds import DocumentKind, KafkaRecord
 from eventlog.sinks.sink import Item
-from eventlog.xds.skeleton import Frame
-from eventlog.xds.write import Spell, spelling
+from eventlog.xds.skeleton import AFTER, Frame, Treatment
+from eventlog.xds.write import Render, Spell, spelling
 
 _TAB, _ID = "\t", "\ue000"
 _DELETE = '{"op":"d"'
@@ -31,7 +31,10 @@ _encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",",
 
 
 class PresentRowWriter:
-    """Writes messages of the present rows of tables."""
+    """Writes messages of the present rows of tables; an EventForm."""
+
+    around = "", ""
+    escapes = ("\\", "\\\\"), ('"', '\\"'), ("\t", "\\t")
 
     def __init__(self, tables: Tables, topic_prefix: str) -> None:
         self._tables = tables
@@ -44,10 +47,21 @@ class PresentRowWriter:
         frame = self.frame(element, change)
         key = self._shape(change).pairs(change.key)
         body = self._shape(change).row(change) if element == "add" else ""
-        event_id = _encode(event_id)[1:-1]
         return "".join(
-            (frame.before_id, event_id, frame.before_key, key, frame.before_body, body, frame.after_body)
+            (
+                frame.before_id,
+                self.event_id(event_id),
+                frame.before_key,
+                key,
+                frame.before_body,
+                body,
+                frame.after_body,
+            )
         )
+
+    def association(self, change: Change) -> str:
+        """Return a text that all messages of the change's object share."""
+        return f"{change.schema},{change.table},{change.fact('table_key')}"
 
     def element(self, change: Change) -> str:
         """Return the name of the element that the change is in XDS."""
@@ -56,6 +70,33 @@ class PresentRowWriter:
     def frame(self, element: str, change: Change) -> Frame:
         """Return the frame of the messages of the change's table that are of this element."""
         return self._shape(change).frame(_OPS[element])
+
+    def body(self, element: str, change: Change) -> tuple[str, ...]:
+        """Return the members of columns whose values are marks, with the marks between them."""
+        return tuple(
+            part for column, _, after in change.fields for part in self._shape(change).slots(column, after)
+        )
+
+    def key_slot(self, change: Change) -> str | None:
+        """Return the members of a key with references to its values; empty if a value is not copied."""
+        return self._shape(change).key_slot(change.key)
+
+    def treatment(self, column: Column | None) -> Treatment:
+        """Return the treatment of a column's values."""
+        return Treatment.TEXT if column is None else _treatment(column, _type_of(column))
+
+    def renderer(self, column: Column, table: Table | None, written: str) -> Render:
+        """Return how a column's values are rendered."""
+        value_type = _type_of(column)
+        return lambda value: _encode(dump_side(column.name, value, value_type))
+
+    def event_id(self, text: str) -> str:
+        """Return the beginning of an event-id as a message contains it."""
+        return _encode(text)[1:-1]
+
+    def content(self, text: str) -> str:
+        """Return a text as a message contains it."""
+        return _encode(check_xml(text))[1:-1]
 
     def _shape(self, change: Change) -> _RowShape:
         at = change[1:3]
@@ -73,8 +114,7 @@ class _RowShape:
         self._names = (schema, name, topic_prefix)
         self._spell: Spell = spelling(tables, self._table, name)
         columns = {} if self._table is None else self._table.columns
-        choices = TypeChoices(texts=DebeziumSettings().decimals == "string")
-        self._types = {name: type_of_column(column, choices) for name, column in columns.items()}
+        self._types = {name: _type_of(column) for name, column in columns.items()}
         self._frames: dict[str, Frame] = {}
 
     def frame(self, op: str) -> Frame:
@@ -109,8 +149,31 @@ class _RowShape:
         return ",".join(self._member(column, value) for column, value in key)
 
     def row(self, change: Change) -> str:
-        """Return the members of the other columns, each after a comma."""
+        """Return the members of the other columns, each after a comma; NotExpressible if one is missing."""
+        if self._table is None or len(change.fields) != len(self._table.data):
+            raise NotExpressible("a part of a row, which was cut by max-changes, is no message")
         return "".join(f",{self._member(column, after)}" for column, _, after in change.fields)
+
+    def slots(self, column: str, side: Any) -> tuple[str, ...]:
+        """Return the member of a column whose value is a mark or null, after a comma."""
+        name = f",{_encode(self._spell(column))}:"
+        if side != AFTER:
+            return (f"{name}null",)
+        is_text = self._treatment(column) in (Treatment.TEXT, Treatment.PADDED)
+        return (f'{name}"', AFTER, '"') if is_text else (name, AFTER)
+
+    def key_slot(self, key: Key) -> str:
+        """Return the members of a key with references to its values; empty if a value is not copied."""
+        if any(self._treatment(column) not in _QUOTES for column, _ in key):
+            return ""
+        names = (_encode(self._spell(column)).replace("\\", "\\\\") for column, _ in key)
+        quotes = (_QUOTES[self._treatment(column)] for column, _ in key)
+        pairs = zip(names, quotes, strict=True)
+        return ",".join(f"{name}:{quote}\\{at}{quote}" for at, (name, quote) in enumerate(pairs, 1))
+
+    def _treatment(self, column: str) -> Treatment:
+        described = None if self._table is None else self._table.column(column)
+        return Treatment.TEXT if described is None else _treatment(described, self._types[described.name])
 
     def _member(self, column: str, side: Any) -> str:
         if side is ABSENT:
@@ -118,6 +181,24 @@ class _RowShape:
         described = None if self._table is None else self._table.column(column)
         value_type = UNTYPED if described is None else self._types[described.name]
         return f"{_encode(self._spell(column))}:{_encode(dump_side(column, side, value_type))}"
+
+
+_QUOTES = {Treatment.TEXT: '"', Treatment.INT: ""}  # around values that are copied
+_CHOICES = TypeChoices()
+
+
+def _type_of(column: Column) -> ValueType:
+    return type_of_column(column, _CHOICES)
+
+
+def _treatment(column: Column, value_type: ValueType) -> Treatment:
+    """Return the treatment of a column's values: those that JSON writes as they are need no rendering."""
+    name = value_type.schema.get("name", value_type.schema.get("type"))
+    if column.kind is Kind.INT and name in ("int16", "int32", "int64"):
+        return Treatment.INT
+    if name == "string" and column.kind in (Kind.STRING, Kind.PADDED):
+        return Treatment.PADDED if column.kind is Kind.PADDED else Treatment.TEXT
+    return Treatment.ELEMENT
 
 
 def _check_readable(table: Table) -> None:

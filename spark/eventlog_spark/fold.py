@@ -24,6 +24,7 @@ from eventlog.core.tables import Table, Tables
 from eventlog.fold import Answer, CurrentRow, Fate, QueryKey, plan, whole_objects
 from eventlog.log_files.by_column.object_spool import MAX_SHARE_BYTES, ObjectTooLarge
 from eventlog.xds.documents import HEAD, TAIL
+from eventlog.xds.skeleton import Skeletons
 from eventlog_spark.batches import bounded, narrowed
 from eventlog_spark.current_rows import current_row_key
 from eventlog_spark.log_rows import LogReading
@@ -64,7 +65,7 @@ class FoldToDocuments:
         engine = Engine(
             reading.tables,
             reading.rules,
-            self._form.settings,
+            Skeletons(reading.tables, self._form.settings),
             answerable=reading.answerable,
             read_back=one_by_one(read_back),
             ask=lambda needs: rows.lookup,

@@ -20,7 +20,9 @@ from eventlog.core.errors import EventlogError, WrongRow
 from eventlog.core.tablekey import read
 from eventlog.core.tables import Table
 from eventlog.fold import Answer, Fate, QueryKey, Rules, query_key
+from eventlog.sinks.debezium_documents import PresentRowWriter
 from eventlog.xds.settings import XdsSettings
+from eventlog.xds.skeleton import Skeletons
 from eventlog.xds.write import EventWriter
 from tests.spark.helpers import TABLES
 from tests.spark.strategies import logs
@@ -29,7 +31,7 @@ from tests.tiers import drawn
 pytestmark = pytest.mark.quick
 
 CURRENT: dict[tuple[str, QueryKey], Answer] = {
-    ("usr", (1,)): [["John", "Doe  ", "u7s=", "2024-02-29", "true", "5", "11"]],
+    ("usr", (1,)): [['J"o\\h\tn&\n', 'D"e  ', "u7s=", "2024-02-29", "true", "5", "11"]],
     ("usr", (2,)): [[None, "", None, None, None, None, None]],
     ("grp", ("a", "b")): [["m1", "1"], ["m2", "1"]],
     ("grp", ("a,b", "")): [["x<y", None]],
@@ -105,9 +107,10 @@ def test_both_ways_say_the_same(
         unknown_columns=columns,
         whole_rows=whole_rows,
     )
-    wanted = XdsSettings(insert_query_back=insert, time_syntax=syntax)
-    engine = Engine(tables, rules, wanted, answerable=set(tables), read_back=read_back, ask=lambda _: lookup)
-    plain = plain_way(tables, rules, set(tables), lambda _: lookup, EventWriter(tables, wanted))
+    xds = XdsSettings(insert_query_back=insert, time_syntax=syntax)
+    form = PresentRowWriter(tables, "eventlog") if whole_rows else Skeletons(tables, xds)
+    engine = Engine(tables, rules, form, answerable=set(tables), read_back=read_back, ask=lambda _: lookup)
+    plain = plain_way(tables, rules, set(tables), lambda _: lookup, form)
     for log in several:  # what the engine has learnt of one batch, it uses for the next
         rows = {row[0]: row for row in sorted(log, key=lambda row: int(row[0]))}
         entries = [
@@ -141,7 +144,14 @@ VALUES = st.sampled_from((None, "a", "b<"))
 def test_changes_are_cut_alike(log: list[tuple[int, str, str, str | None, str | None]], most: int) -> None:
     """Cut a few objects with many rows each: between rows, within them, and near rows that are read back."""
     tables, rules, wanted = tablesfile.read(TABLES), Rules(max_changes=most), XdsSettings()
-    engine = Engine(tables, rules, wanted, answerable=set(tables), read_back=read_back, ask=lambda _: lookup)
+    engine = Engine(
+        tables,
+        rules,
+        Skeletons(tables, wanted),
+        answerable=set(tables),
+        read_back=read_back,
+        ask=lambda _: lookup,
+    )
     plain = plain_way(tables, rules, set(tables), lambda _: lookup, EventWriter(tables, wanted))
     entries = [
         Entry(at, "N", kind, "2025-03-23T10:57:19", None, "usr", key, *cells)
@@ -166,7 +176,9 @@ def test_a_reference_is_spelled_as_its_event_is(name: str, key: str, association
     """Write references like events, for a catalogue with plain names in capitals and rows in lower case."""
     tables, rules, wanted = tablesfile.read(CAPITALS), Rules(association=association), XdsSettings()
     row = CurrentColumns(np.zeros(1, np.int64), [pa.array(["3"])], np.empty(0, np.int64))
-    engine = Engine(tables, rules, wanted, answerable=set(tables), read_back=lambda tables, keys: row)
+    engine = Engine(
+        tables, rules, Skeletons(tables, wanted), answerable=set(tables), read_back=lambda tables, keys: row
+    )
     plain = plain_way(
         tables, rules, set(tables), lambda _: lambda table, asked: [["3"]], EventWriter(tables, wanted)
     )
@@ -182,16 +194,16 @@ def test_what_reads_a_row_back_leaves_in_the_place_of_the_first_row_that_it_repl
         Entry(at, "N", kind, "2025-03-23T10:57:19", None, "usr", key, column, None, column and "x")
         for at, (kind, key, column) in enumerate(rows, 1)
     ]
-    found = Engine(tables, Rules(), XdsSettings(), answerable=set(tables), read_back=read_back).events(
-        as_rows(entries)
-    )
+    found = Engine(
+        tables, Rules(), Skeletons(tables, XdsSettings()), answerable=set(tables), read_back=read_back
+    ).events(as_rows(entries))
     assert found.settled.tolist() == [1, 3, 2]
 
 
 def test_a_change_is_cut_by_column() -> None:
     """Cut by column only, because the plain way would report its rows one by one."""
     tables = tablesfile.read(TABLES)
-    engine = Engine(tables, Rules(max_changes=4), XdsSettings())
+    engine = Engine(tables, Rules(max_changes=4), Skeletons(tables, XdsSettings()))
     rows = [(3, "idu=1"), (3, "idu=2"), *[(3, "idu=1")] * 4]
     found = engine.events(
         as_rows(

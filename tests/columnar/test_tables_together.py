@@ -19,6 +19,7 @@ from eventlog.core.tablekey import read
 from eventlog.core.tables import Table
 from eventlog.fold import Answer, QueryKey, Rules, query_key
 from eventlog.xds.settings import XdsSettings
+from eventlog.xds.skeleton import Skeletons
 from eventlog.xds.write import EventWriter
 from tests.columnar.test_parity import as_rows, check_alike
 from tests.tiers import drawn
@@ -102,7 +103,14 @@ def test_both_ways_say_the_same(
         return one_by_one(read_table)(tables, keys)
 
     rules, wanted = Rules(insert_query_back=insert), XdsSettings(insert_query_back=insert)
-    engine = Engine(TABLES, rules, wanted, answerable=set(TABLES), read_back=read_back, ask=lambda _: lookup)
+    engine = Engine(
+        TABLES,
+        rules,
+        Skeletons(TABLES, wanted),
+        answerable=set(TABLES),
+        read_back=read_back,
+        ask=lambda _: lookup,
+    )
     plain = plain_way(TABLES, rules, set(TABLES), lambda _: lookup, EventWriter(TABLES, wanted))
     for log in logs:
         entries = [
@@ -125,7 +133,13 @@ def test_each_table_is_treated_by_its_own_columns() -> None:
         columns = [pa.array([cell] * len(keys)) for cell in rows[table.name]]
         return CurrentColumns(np.arange(len(keys)), columns, np.empty(0, np.int64))
 
-    engine = Engine(TABLES, Rules(), XdsSettings(), answerable=set(TABLES), read_back=one_by_one(read_table))
+    engine = Engine(
+        TABLES,
+        Rules(),
+        Skeletons(TABLES, XdsSettings()),
+        answerable=set(TABLES),
+        read_back=one_by_one(read_table),
+    )
     log = [(name, f"k={number}") for number in range(3) for name in rows]
     found = engine.events(
         as_rows([Entry(at, "N", 6, "", None, *name, None, None, None) for at, name in enumerate(log, 1)])

@@ -20,6 +20,7 @@ from eventlog.fold import Rules, plan
 from eventlog.web.receiver.archive import Archive
 from eventlog.web.receiver.receiver import Receiver
 from eventlog.xds.settings import XdsSettings
+from eventlog.xds.skeleton import Skeletons
 from tests.columnar.test_parity import as_rows
 from tests.growth import MAX_GROWTH, Work, growth
 from tests.receiver.conftest import HOST, ask, nds
@@ -59,7 +60,7 @@ def rows_of_one_column(size: int) -> Work:
 
 def parts_of_one_change(size: int) -> Work:
     rows: Rows = as_rows(entries(size))
-    engine = Engine(TABLES, Rules(max_changes=10), XdsSettings())
+    engine = Engine(TABLES, Rules(max_changes=10), Skeletons(TABLES, XdsSettings()))
     return lambda: engine.events(rows)
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import Result
 from sqlalchemy import text
 from sqlalchemy.engine import URL
 
@@ -20,7 +21,7 @@ from eventlog.debezium.debezium_settings import DebeziumSettings
 from eventlog.debezium.format import read
 from eventlog.sql.catalogue import Catalogue
 from tests import judges
-from tests.logs import Result, World, call, fresh_world
+from tests.logs import World, call, fresh_world
 from tests.sinks.receivers import Answering, receiver
 
 pytestmark = pytest.mark.quick
@@ -59,8 +60,7 @@ def people(made_people: World) -> World:
     """A log with a table of each kind of values, and two rows in it."""
     made_people.clear()
     made_people.change("delete from person")
-    anne = ANNE.replace("\\", "\\\\") if made_people.log.dialect.name == "mariadb" else ANNE
-    made_people.change(f"insert into person values {anne}")
+    made_people.change(f"insert into person values {ANNE}")
     made_people.change("insert into person (id) values (2)")
     return made_people
 
@@ -160,7 +160,7 @@ def test_what_the_receiver_refuses_is_refused_alone(people: World) -> None:
     post(people, answering=answer)
     assert list(people.letters().values()) == ["E", "S"]
     (failure,) = people.failures()
-    assert "400" in failure.reason
+    assert "400" in str(failure.reason)
 
 
 @pytest.mark.usefixtures("either_way")
@@ -169,7 +169,7 @@ def test_a_row_that_a_message_cannot_hold_is_refused_by_name(people: World) -> N
     people.write(row(3, column="shoe", new_value="46"), row(6, 2), {**row(6), "table_name": "nothing"})
     (message,) = post(people, EVENTLOG_UNKNOWN_COLUMNS="refuse")
     assert message["after"] == BEN
-    reasons = {failure.record_id: failure.reason for failure in people.failures()}
+    reasons = {failure.record_id: str(failure.reason) for failure in people.failures()}
     assert "shoe" in reasons[1]
     assert "nothing" in reasons[3]
 

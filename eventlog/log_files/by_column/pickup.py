@@ -32,6 +32,7 @@ from eventlog.log_files.current_files import CurrentFiles
 from eventlog.neutral import refuse
 from eventlog.xds.documents import finish
 from eventlog.xds.settings import XdsSettings
+from eventlog.xds.skeleton import Skeletons
 
 _AT_ONCE = 1 << 20  # record_ids in memory
 
@@ -152,7 +153,7 @@ class BulkPickup:
         self._engine = Engine(
             tables,
             rules,
-            settings,
+            Skeletons(tables, settings),
             answerable=current.tables,
             read_back=one_by_one(self._read_back),
             ask=lambda needs: current.lookup,

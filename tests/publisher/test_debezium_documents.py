@@ -21,8 +21,10 @@ from eventlog.debezium.debezium_settings import DebeziumSettings
 from eventlog.debezium.format import read
 from eventlog.sql.catalogue import Catalogue
 from tests import judges
-from tests.logs import World, call, fresh_world
+from tests.brokers import own_name
+from tests.logs import World, call, fresh_world, publishing
 from tests.sinks.receivers import Answering, receiver
+from tests.sinks.test_kafka import consumed
 
 pytestmark = pytest.mark.quick
 
@@ -216,15 +218,118 @@ def test_preview_shows_messages(people: World, tmp_path: Path) -> None:
     assert json.loads(shown.stdout)["after"] == ROW
 
 
-def apply(world: World, target: str, folder: Path, messages: list[Any]) -> None:
-    """Apply messages to the table of another database."""
-    lines = folder / "messages.jsonl"
+def taken(brokers: str, topic: str, count: int) -> list[dict[str, Any]]:
+    """Return so many messages of a topic, each as a line that we read, with its event-id."""
+    messages = consumed(brokers, topic, count)
+    assert {message.topic() for message in messages} <= {topic}
+    parts = ((json.loads(m.key()), m.value(), dict(m.headers())["event-id"].decode()) for m in messages)
+    return [
+        {"key": key, "value": None if value is None else json.loads(value), "id": name}
+        for key, value, name in parts
+    ]
+
+
+def topic_of(world: World, prefix: str) -> str:
+    """Return the topic of the table, which is named as Debezium names topics."""
+    with world.engine.connect() as connection:
+        schema = Catalogue(connection).find("person").table.schema
+    return ".".join(part for part in (prefix, schema, "person") if part)
+
+
+TABLES = """
+[tables.person]
+key = ["id"]
+columns.id = "integer"
+columns.name = "varchar(40)"
+columns.born = "date"
+columns.pay = "numeric(10,2)"
+columns.seen = "timestamp(6)"
+"""
+
+
+def apply(source: World, target: World, folder: Path, messages: list[Any]) -> None:
+    """Apply messages, of which those from before are a part, to the table of another database."""
+    lines, tables = folder / "messages.jsonl", folder / "tables.toml"
+    tables.write_text(TABLES)
     lines.write_text("".join(json.dumps(message) + "\n" for message in messages))
-    tables = folder / "tables.toml"
-    done = call(world, "apply", "--from", "debezium", "--tables", str(tables), "--to-url", target, str(lines))
+    words = ("--from", "debezium", "--tables", str(tables), "--to-url", target.url, str(lines))
+    done = call(source, "apply", *words)
     assert done.exit_code == 0, done.output
 
 
-def people_of(world: World) -> list[Any]:
+def people_of(world: World) -> list[tuple[Any, ...]]:
     with world.engine.connect() as connection:
         return [tuple(cells) for cells in connection.execute(text("select * from person order by id"))]
+
+
+@pytest.mark.slow("a consumer waits for its group")
+def test_kafka_gets_keyed_rows_deletes_and_tombstones(people: World, brokers: str) -> None:
+    prefix = own_name("people")
+    people.write(row(6), row(6, 2), row(4, 3))
+    done = run(people, "--sink", "kafka", "--kafka-brokers", brokers, "--kafka-topic", prefix)
+    assert done.exit_code == 0, done.output
+    assert list(people.letters().values()) == ["S", "S", "S"]
+    messages = taken(brokers, topic_of(people, prefix), 4)
+    by_key = {number: [m for m in messages if m["key"] == {"id": number}] for number in (1, 2, 3)}
+    assert [m["value"]["after"] for m in by_key[1] + by_key[2]] == [ROW, BEN]
+    delete, tombstone = by_key[3]
+    assert (delete["value"]["op"], delete["value"]["before"]) == ("d", {"id": 3})
+    assert (tombstone["value"], tombstone["id"]) == (None, delete["id"])
+
+
+STEPS = (
+    "insert into person (id, name, pay) values (3, 'Cy', 1.50)",
+    "update person set name = 'Ann' where id = 1",
+    "delete from person where id = 2",
+    "insert into person (id, name) values (2, 'Ben again')",
+    "update person set id = 4 where id = 3",
+    "delete from person where id = 1",
+)
+
+
+@pytest.mark.slow("several runs, and as many of apply")
+@pytest.mark.usefixtures("either_way")
+@pytest.mark.parametrize("steps_a_run", [1, 6])
+def test_what_is_applied_of_messages_is_the_table(
+    server: tuple[str, URL], people: World, tmp_path: Path, steps_a_run: int
+) -> None:
+    """Publish what triggers log, one change or several of an object in a run, and apply it elsewhere."""
+    assert call(people, "track", "person").exit_code == 0
+    people.write(row(6), row(6, 2))
+    messages = post(people, "--allow-loopback")
+    with fresh_world(server) as target:
+        target.change(CREATE)
+        for start in range(0, len(STEPS), steps_a_run):
+            for statement in STEPS[start : start + steps_a_run]:
+                people.change(statement)
+            messages += post(people, "--allow-loopback")
+            apply(people, target, tmp_path, messages)
+            assert people_of(target) == people_of(people)
+    assert call(people, "untrack", "person").exit_code == 0
+
+
+def test_a_killed_publisher_goes_on_with_the_same_messages(people: World, tmp_path: Path) -> None:
+    """Kill it before the receiver answers: nothing is lost, and what comes again has the same id and row."""
+    numbers = range(10, 30)
+    for number in numbers:
+        people.change(f"insert into person (id, name) values ({number}, 'N{number}')")
+    people.write(*(row(3, number, column="name", new_value="x") for number in numbers))
+    before_kill: list[Any] = []
+
+    def answer(handler: Any) -> None:
+        before_kill.append(json.loads(handler.body))
+        if len(before_kill) == 5:
+            process.kill()
+        handler.reply(b"")
+
+    with receiver(answer) as url:
+        words = ("--sync-tables", "person", "--sink", "http", "--http-url", url, "--document", "debezium")
+        with publishing(people, tmp_path, *words) as process:
+            process.wait(60)
+    assert len(before_kill) == 5
+    after_kill = post(people, "--allow-loopback")
+    sent = {message["source"]["position"]: message for message in before_kill}
+    again = {message["source"]["position"]: message for message in after_kill}
+    assert {**sent, **again} == {**again, **sent}
+    assert [{**again, **sent}[f"eventlog:{at}"]["after"]["id"] for at in range(1, 21)] == list(numbers)
+    assert set(people.letters().values()) == {"S"}

@@ -19,7 +19,7 @@ from eventlog.files.durable import open_to_write
 from eventlog.files.inputs import open_input
 from eventlog.files.limits import Limits
 from eventlog.operate.deliver import AnswerMemory, FileDelivery, memory_of
-from eventlog.publisher.session import SessionSettings
+from eventlog.publisher.session import SessionSettings, chosen_kind
 from eventlog.publisher.settings import PublisherSettings
 from eventlog.publisher.waits import Waits
 from eventlog.sinks import open_sink
@@ -45,6 +45,8 @@ def deliver(
     """
     config = read_live(flags, config_file, verbose, log_format)
     settings, limits = config.build(PublisherSettings), config.build(Limits)
+    if (kind := chosen_kind(config)) is not None and kind.writer is not None:
+        raise Misuse("these documents are XDS, and the setting document is of another kind: leave it out")
     with tempfile.TemporaryDirectory() as folder:
         source = _rereadable(file, Path(folder))
         sink = open_sink(config.build(SessionSettings).sink, config.values)

@@ -50,7 +50,7 @@ class Item(NamedTuple):
 def document_text(events: Sequence[str]) -> str:
     """Return the document of some events: those that are not XDS are lines."""
     is_xds = not events or events[0].startswith("<")
-    return document(events) if is_xds else "".join(events).rstrip("\n")
+    return document(events) if is_xds else "\n".join(event.rstrip("\n") for event in events)
 
 
 class OutgoingDocument:

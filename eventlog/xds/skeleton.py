@@ -91,8 +91,8 @@ class EventForm(Protocol):
         ...
 
     def key_slot(self, change: Change) -> str | None:
-        """Return the text in place of a key, with \\1 for its first value; None for the key as it is, and
-        an empty text if its values are not copied.
+        """Return the text in place of a key, with \\1 for its first value. None means the key as it is; an
+        empty text, that its values cannot be copied.
         """
         ...
 
@@ -114,7 +114,7 @@ class EventForm(Protocol):
 
 
 class Skeletons:
-    """XDS as a form of events."""
+    """The form of events that XDS is."""
 
     around = HEAD, f"{TAIL}\n"
     escapes = ("&", "&amp;"), ("<", "&lt;"), (">", "&gt;")

@@ -236,6 +236,14 @@ def topic_of(world: World, prefix: str) -> str:
     return ".".join(part for part in (prefix, schema, "person") if part)
 
 
+def test_documents_of_a_file_are_not_sent_as_messages(people: World, tmp_path: Path) -> None:
+    file = tmp_path / "documents.xml"
+    file.write_text("<nds><input/></nds>")
+    words = ("--sink", "http", "--http-url", "http://127.0.0.1:1/", "--document", "debezium")
+    done = call(people, "deliver", str(file), *words)
+    assert (done.exit_code, "these documents are XDS" in str(done.exception)) == (1, True)
+
+
 TABLES = """
 [tables.person]
 key = ["id"]
@@ -248,7 +256,7 @@ columns.seen = "timestamp(6)"
 
 
 def apply(source: World, target: World, folder: Path, messages: list[Any]) -> None:
-    """Apply messages, of which those from before are a part, to the table of another database."""
+    """Apply messages, also those that were applied before, to the table of another database."""
     lines, tables = folder / "messages.jsonl", folder / "tables.toml"
     tables.write_text(TABLES)
     lines.write_text("".join(json.dumps(message) + "\n" for message in messages))

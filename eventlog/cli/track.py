@@ -194,6 +194,8 @@ def _track_for_reader(
         plan.run(engine)
         done, idle = ("is made", "is there already") if plan.makes else ("is removed", "was not there")
         print_line(f"{plan.table} {done if plan.statements else idle}")
+        for warning in plan.warnings:
+            print_line(warning, "  ")
 
 
 def _track(engine: Engine, log: Log, table: str, choice: Choice, sql: bool) -> None:

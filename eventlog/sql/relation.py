@@ -118,6 +118,12 @@ class Relation:
         left_out = {*self.table.key, *self.virtual, *without}
         return tuple(c for c in self.table.columns.values() if c.name in chosen and c.name not in left_out)
 
+    def silent_cascades(self, dialect: Dialect) -> tuple[str, ...]:
+        """Return the tables whose changes cascade to this one without firing a trigger."""
+        if dialect.triggers.cascades_fire:
+            return ()
+        return tuple(foreign.target for foreign in self.foreign_keys if foreign.cascades)
+
     @property
     def key(self) -> tuple[tuple[str, Column], ...]:
         return tuple((column.name, column) for column in self.table.key_columns)

@@ -289,16 +289,13 @@ def _renamed(checked: Checked, watched: Watched, trigger: Installed) -> str:
 
 
 def _cascades(checked: Checked, watched: Watched) -> Iterator[Finding]:
-    if checked.log.dialect.triggers.cascades_fire:
-        return
-    for foreign in watched.relation.foreign_keys:
-        if foreign.cascades:
-            yield Finding(
-                str(watched.relation.table),
-                f"its foreign key to {foreign.target} cascades, which fires no trigger in"
-                f" {checked.log.dialect.title}: such changes are not logged",
-                f"let the foreign key restrict, and change the rows in a trigger on {foreign.target}",
-            )
+    for target in watched.relation.silent_cascades(checked.log.dialect):
+        yield Finding(
+            str(watched.relation.table),
+            f"its foreign key to {target} cascades, which fires no trigger in"
+            f" {checked.log.dialect.title}: such changes are not logged",
+            f"let the foreign key restrict, and change the rows in a trigger on {target}",
+        )
 
 
 def _replicated(checked: Checked, watched: Watched) -> Iterator[Finding]:

@@ -1,13 +1,14 @@
 """Tables of changed objects for readers that delete the rows that they read, filled by triggers.
 
-For SailPoint it is a table of two columns, identity and action. For ConnId, the framework of midPoint and
-Syncope, it is a queue whose rows a script numbers when it hands them out.
+For SailPoint it has two columns, identity and action. For ConnId, the framework of midPoint and Syncope, it
+is a queue whose rows a script numbers when it hands them out. The statements are in readers.sql of each
+database.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
 from sqlalchemy import text
@@ -20,14 +21,17 @@ from eventlog.sql.catalogue import Catalogue
 from eventlog.sql.common import templates
 from eventlog.sql.common.dialect import Dialect
 from eventlog.sql.common.expression import literal
-from eventlog.sql.connect import execute_plain
-from eventlog.sql.relation import qualified
+from eventlog.sql.connect import DatabaseFailed, execute_plain
+from eventlog.sql.relation import Relation, place_of, qualified
 
 READERS: Final = {"sailpoint": "_delta", "connid": "_queue"}  # how the name of a reader's table ends
 _MARK = "eventlog for "  # begins the comment on such a table
 _MARKED = re.compile(r"eventlog for (\w+) by (.+)", re.DOTALL)
-_FILLING = ("changed_trigger", "truncated_trigger")
-_TRIGGERS = 2  # on either table
+_PARTS = (  # tables, routines, triggers
+    *("waiting", "last", "note", "read"),
+    *("changed", "truncated", "inserted", "updated", "deleted"),
+)
+_TABLES = ("delta", "waiting", "last")
 _LOST = "changes may be missing: make it again, then read all objects once"
 
 
@@ -37,67 +41,73 @@ class ReaderPlan(NamedTuple):
     table: str  # of the reader
     statements: tuple[str, ...]
     makes: bool  # the table, else removes it
+    undo: tuple[str, ...] = ()  # what is done after a failure, if the database keeps half of it
+    warnings: tuple[str, ...] = ()
 
     def run(self, engine: Engine) -> None:
-        """Run the statements in one transaction."""
+        """Run the statements; what was made before one fails is removed."""
         with engine.begin() as connection:
-            for statement in self.statements:
-                execute_plain(connection, statement)
+            try:
+                for statement in self.statements:
+                    execute_plain(connection, statement)
+            except DatabaseFailed:
+                for statement in self.undo:
+                    execute_plain(connection, statement)
+                raise
 
 
 def plan_reader(connection: Connection, reader: str, name: str, identity: str) -> ReaderPlan:
     """Return what makes a reader's table for a table, by a column that names its objects."""
-    catalogue, table = _table(connection, name)
+    catalogue, relation = _tracked(connection, name)
+    table, dialect = relation.table, catalogue.dialect
     installed = _installed(catalogue, reader, table)
     column = table.column(identity)
     if column is None:
         raise CannotTrack(str(table), f"it has no column {identity}")
     if installed is not None and installed.identity != column.name:
         raise CannotTrack(str(table), f"{installed.name} is by {installed.identity}: untrack it first")
-    reader_table = _ReaderTable(catalogue.dialect, reader, table, column.name)
+    reader_table = _ReaderTable(dialect, reader, table, column.name)
     type_name, is_never_null, is_unique = reader_table.column_facts(catalogue)
     if not (is_never_null and is_unique):
         reason = f"column {column.name} names no object: it must be not null, and unique by itself"
         raise CannotTrack(str(table), reason)
-    creating = () if installed else tuple(reader_table.statements(f"create{READERS[reader]}", type_name))
-    return ReaderPlan(reader_table.name, creating, makes=True)
+    if installed is not None:
+        return ReaderPlan(reader_table.name, (), makes=True)
+    reader_table.demand_free_names(catalogue)
+    creating = tuple(reader_table.statements(f"create{READERS[reader]}", type_name))
+    undo = () if dialect.transactional_ddl else tuple(reader_table.statements(f"drop{READERS[reader]}"))
+    warnings = tuple(f"{way}: such changes will be missing" for way in _silent_cascades(dialect, relation))
+    return ReaderPlan(reader_table.name, creating, makes=True, undo=undo, warnings=warnings)
 
 
 def plan_no_reader(connection: Connection, reader: str, name: str) -> ReaderPlan:
     """Return what removes a reader's table of a table."""
-    catalogue, table = _table(connection, name)
-    installed = _installed(catalogue, reader, table)
-    if installed is None:
-        return ReaderPlan(f"{table}{READERS[reader]}", (), makes=False)
-    type_name = installed.column_facts(catalogue)[0]
-    dropping = tuple(installed.statements(f"drop{READERS[reader]}", type_name))
-    return ReaderPlan(installed.name, dropping, makes=False)
+    catalogue, relation = _tracked(connection, name)
+    reader_table = _ReaderTable(catalogue.dialect, reader, relation.table)
+    installed = _installed(catalogue, reader, relation.table)
+    dropping = () if installed is None else tuple(installed.statements(f"drop{READERS[reader]}"))
+    return ReaderPlan(reader_table.name, dropping, makes=False)
 
 
 def check_readers(connection: Connection) -> Iterator[Finding]:
     """Yield what is wrong with the readers' tables of the database."""
     catalogue = Catalogue(connection)
     for installed in _all_installed(catalogue):
-        reader, table = installed.reader, installed.table
-        remedy_commands = (
-            f"eventlog untrack --for {reader} {table}",
-            f"eventlog track --for {reader} --identity {installed.identity} {table}",
+        name, table = installed.name, installed.table
+        option = f"--for {installed.reader}"
+        remake = (
+            f"eventlog untrack {option} {table}",
+            f"eventlog track {option} --identity {installed.identity} {table}",
         )
-        triggers = {name: f"eventlog_{reader}_{name.removesuffix('_trigger')}" for name in _FILLING}
-        filling = {**triggers, "table": installed.names["table"]}
-        if installed.ask(catalogue, "triggers_of_delta", **filling).scalar_one() < _TRIGGERS:
-            words = f"a trigger of {table} that fills it is missing or disabled"
-            yield Finding(installed.name, words, _LOST, commands=remedy_commands)
-        if reader != "sailpoint":
-            continue
-        own_trigger = f"eventlog_{reader}_read"
-        emptying = {**triggers, "table": installed.names["delta"], "changed_trigger": own_trigger}
-        if installed.ask(catalogue, "triggers_of_delta", **emptying).scalar_one() < _TRIGGERS:
-            words = "a trigger on it is missing or disabled: what waits for its rows to go stays there"
-            yield Finding(installed.name, words, _LOST, commands=remedy_commands)
-        if count := installed.ask(catalogue, "stuck_in_delta").scalar_one():
-            words = f"{count} changes wait for rows to go that it does not have"
-            yield Finding(installed.name, words, _LOST, commands=remedy_commands)
+        for words in _faults(catalogue, installed):
+            yield Finding(name, words, _LOST, commands=remake)
+        relation = catalogue.at(place_of(table))
+        for way in () if relation is None else _silent_cascades(catalogue.dialect, relation):
+            yield Finding(
+                name, f"{way}: such changes are missing", "let it restrict, and delete the rows first"
+            )
+        for way, _ in catalogue.dialect.triggers.ways_round:
+            yield Finding(name, f"of {table}: {way}", "read all objects once afterwards", fault=False)
 
 
 def has_readers(connection: Connection) -> bool:
@@ -108,50 +118,79 @@ def has_readers(connection: Connection) -> bool:
 class _ReaderTable:
     """A table for a reader, and the quoted names of all that belongs to it."""
 
-    def __init__(self, dialect: Dialect, reader: str, table: Table, identity: str) -> None:
+    def __init__(self, dialect: Dialect, reader: str, table: Table, identity: str = "") -> None:
         self.reader, self.table, self.identity = reader, table, identity
-        self.name = f"{table}{READERS[reader]}"
+        self.bare_name = table.name + dialect.fold(READERS[reader])
+        self.name = str(Table(table.schema, self.bare_name, {}))
         self._dialect = dialect
-        names_with_endings = {
-            hole: self._own_name(ending)
-            for hole, ending in {
-                "delta": "",
-                "waiting": "_waiting",
-                "note": "_note",
-                "changed": "_changed",
-                "read": "_read",
-            }.items()
-        }
-        triggers = {
-            f"{name}_trigger": dialect.quote(f"eventlog_{reader}_{name}")
-            for name in ("changed", "truncated", "read")
-        }
-        self.names: Mapping[str, str] = {
-            "table": qualified(dialect, table.schema, table.name),
-            "identity": dialect.quote(identity),
-            "mark": literal(f"{_MARK}{reader} by {identity}"),
-            **names_with_endings,
-            **triggers,
-        }
 
-    def _own_name(self, ending: str) -> str:
-        name = f"{self.table.name}{READERS[self.reader]}{ending}"
-        if len(name.encode()) > self._dialect.max_name:
-            reason = f"its name is too long: {name} has over {self._dialect.max_name} bytes"
+    def names(self) -> dict[str, str]:
+        """Return what fills the holes of statements."""
+        quote, schema = self._dialect.quote, self.table.schema
+        names = {
+            "table": qualified(self._dialect, schema, self.table.name),
+            "identity": quote(self.identity),
+            "mark": literal(f"{_MARK}{self.reader} by {self.identity}"),
+            "schema_text": literal(schema or ""),
+        }
+        for part, bare_name in self._bare_names().items():
+            names |= {
+                part: qualified(self._dialect, schema, bare_name),
+                f"{part}_label": quote(bare_name),
+                f"{part}_text": literal(bare_name),
+                f"{part}_quoted_text": literal(qualified(self._dialect, schema, bare_name)),
+            }
+        return names
+
+    def _bare_names(self) -> dict[str, str]:
+        parts = {part: self.bare_name + self._dialect.fold(f"_{part}") for part in _PARTS}
+        longest = max(parts.values(), key=len)
+        if len(longest.encode()) > self._dialect.max_name:
+            reason = f"its name is too long: {longest} has over {self._dialect.max_name} bytes"
             raise CannotTrack(str(self.table), reason)
-        return qualified(self._dialect, self.table.schema, name)
+        return {"delta": self.bare_name, **parts}
 
-    def statements(self, name: str, type_name: str) -> Iterator[str]:
-        return templates.statements(self._dialect, name, {**self.names, "type": type_name})
+    def demand_free_names(self, catalogue: Catalogue) -> None:
+        """Raise CannotTrack if there is a table or view of a name that is ours."""
+        for bare_name in map(self._bare_names().__getitem__, _TABLES):
+            if catalogue.at((self.table.schema or "", bare_name)) is not None:
+                raise CannotTrack(str(self.table), f"{bare_name} is there already: rename it or drop it")
+
+    def statements(self, name: str, type_name: str = "") -> Iterator[str]:
+        """Yield the statements of a name with their holes filled."""
+        return templates.statements(self._dialect, name, {**self.names(), "type": type_name})
 
     def column_facts(self, catalogue: Catalogue) -> tuple[str, bool, bool]:
         """Return the type of the identity, whether it is never null, and whether it is unique."""
-        facts = self.ask(catalogue, "delta_column", table=self.names["table"], identity=self.identity).one()
+        place = {"schema": self.table.schema, "table_name": self.table.name}
+        facts = self.ask(catalogue, "delta_column", **place, identity=self.identity).one()
         return str(facts[0]), bool(facts[1]), bool(facts[2])
 
     def ask(self, catalogue: Catalogue, question: str, **values: Any) -> Any:
-        statement = text(templates.statement(self._dialect, question, **self.names))
+        """Return the answer to a question that is a statement of that name."""
+        statement = text(templates.statement(self._dialect, question, **self.names()))
         return catalogue.connection.execute(statement, values)
+
+
+def _faults(catalogue: Catalogue, installed: _ReaderTable) -> Iterator[str]:
+    """Yield what is wrong with a reader's table."""
+    table = installed.table
+    place = {"schema": table.schema, "reader_table": installed.bare_name}
+    filling = {**place, "table_name": table.name}
+    may_see = catalogue.shows_triggers(place_of(table))
+    if may_see and installed.ask(catalogue, "silent_filling", **filling).scalar_one():
+        yield f"a trigger of {table} that fills it is missing or disabled"
+    if installed.reader == "sailpoint":
+        if installed.ask(catalogue, "silent_emptying", **place).scalar_one():
+            yield "a trigger on it is missing or disabled: what waits for its rows to go stays there"
+        if count := installed.ask(catalogue, "stuck_in_delta").scalar_one():
+            yield f"{count} changes wait for rows to go that it does not have"
+
+
+def _silent_cascades(dialect: Dialect, relation: Relation) -> Iterator[str]:
+    for target in relation.silent_cascades(dialect):
+        link = f"the foreign key of {relation.table} to {target}"
+        yield f"{link} cascades and fires no trigger in {dialect.title}"
 
 
 def _installed(catalogue: Catalogue, reader: str, table: Table) -> _ReaderTable | None:
@@ -162,22 +201,18 @@ def _installed(catalogue: Catalogue, reader: str, table: Table) -> _ReaderTable 
 
 
 def _all_installed(catalogue: Catalogue) -> Iterator[_ReaderTable]:
-    if catalogue.dialect.name != "postgresql":
-        return
-    question = text(templates.statement(catalogue.dialect, "deltas"))
+    dialect = catalogue.dialect
+    question = text(templates.statement(dialect, "deltas"))
     for schema, name, mark in catalogue.connection.execute(question, {"mark": f"{_MARK}%"}).all():
         marked = _MARKED.fullmatch(mark)
         if marked is not None and marked[1] in READERS:
-            table = Table(schema, name.removesuffix(READERS[marked[1]]), {})
-            yield _ReaderTable(catalogue.dialect, marked[1], table, marked[2])
+            table = Table(schema, name.removesuffix(dialect.fold(READERS[marked[1]])), {})
+            yield _ReaderTable(dialect, marked[1], table, marked[2])
 
 
-def _table(connection: Connection, name: str) -> tuple[Catalogue, Table]:
+def _tracked(connection: Connection, name: str) -> tuple[Catalogue, Relation]:
     catalogue = Catalogue(connection)
     relation = catalogue.find(name)
-    if catalogue.dialect.name != "postgresql":
-        reason = f"a table for such a reader needs PostgreSQL, and this is {catalogue.dialect.title}"
-        raise CannotTrack(str(relation.table), reason)
     if not relation.identity.is_table:
         raise CannotTrack(str(relation.table), f"it is a {relation.kind}")
-    return catalogue, relation.table
+    return catalogue, relation

@@ -170,14 +170,12 @@ def _by_place(installed: Iterable[Installed]) -> dict[tuple[str | None, str, str
 
 
 def _warnings(subject: Subject) -> Iterator[str]:
-    writer = subject.dialect.triggers
     for relation in (subject.relation, *(child.relation for child in subject.children)):
-        for foreign in relation.foreign_keys:
-            if foreign.cascades and not writer.cascades_fire:
-                yield (
-                    f"the foreign key of {relation.table} to {foreign.target} cascades and fires no trigger"
-                    f" in {subject.dialect.title}: such changes will not be logged"
-                )
+        for target in relation.silent_cascades(subject.dialect):
+            yield (
+                f"the foreign key of {relation.table} to {target} cascades and fires no trigger"
+                f" in {subject.dialect.title}: such changes will not be logged"
+            )
     readable = set(subject.per_field)
     for column in subject.columns:
         if column not in readable:

@@ -82,6 +82,7 @@ _CONDITIONS = (
     ),
     _condition(r"drop table if exists (.*)", r"drop table \1 purge", 942, _ALREADY_DROPPED),
     _condition(r"drop view if exists ", "drop view ", 942, _ALREADY_DROPPED),
+    _condition(r"drop trigger if exists ", "drop trigger ", 4080, _ALREADY_DROPPED),
     _condition(r"drop sequence if exists ", "drop sequence ", 2289, _ALREADY_DROPPED),
     _condition(r"drop (procedure|function|package) if exists ", r"drop \1 ", 4043, _ALREADY_DROPPED),
 )

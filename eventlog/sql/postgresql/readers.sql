@@ -24,14 +24,14 @@ set search_path to pg_catalog, pg_temp
 as $eventlog$
 begin
   loop
-    insert into {delta} values (changed, done) on conflict do nothing;
+    insert into {delta} values ({note_label}.changed, {note_label}.done) on conflict do nothing;
     if found then
       return;
     end if;
     -- written, not only locked: a reader whose snapshot is older must not delete it
-    update {delta} d set action = d.action where d.{identity} = changed;
+    update {delta} d set action = d.action where d.{identity} = {note_label}.changed;
     if found then
-      insert into {waiting} ({identity}, action) values (changed, done);
+      insert into {waiting} ({identity}, action) values ({note_label}.changed, {note_label}.done);
       return;
     end if;
   end loop;
@@ -60,10 +60,10 @@ begin
 end
 $eventlog$
 /
-create trigger {read_trigger} after delete on {delta}
+create trigger {read_label} after delete on {delta}
 for each row execute function {read}()
 /
-create trigger {truncated_trigger} before truncate on {delta}
+create trigger {truncated_label} before truncate on {delta}
 for each statement execute function {read}()
 
 -- count_changes --
@@ -90,10 +90,10 @@ begin
 end
 $eventlog$
 /
-create trigger {changed_trigger} after insert or update or delete on {table}
+create trigger {changed_label} after insert or update or delete on {table}
 for each row execute function {changed}()
 /
-create trigger {truncated_trigger} before truncate on {table}
+create trigger {truncated_label} before truncate on {table}
 for each statement execute function {changed}()
 
 -- create_queue --
@@ -109,35 +109,29 @@ comment on table {delta} is {mark}
 /
 create index on {delta} (handed)
 /
-create sequence {waiting} owned by {delta}.handed
+@create_last
 /
 create function {note}(changed {type}, done varchar) returns void
 language sql
 security definer
 set search_path to pg_catalog, pg_temp
 as $eventlog$
-insert into {delta} ({identity}, action) values (changed, done)
+insert into {delta} ({identity}, action) values ({note_label}.changed, {note_label}.done)
 $eventlog$
 /
 revoke all on function {note}({type}, varchar) from public
 /
 @count_changes
 
--- drop_queue --
--- Removes a queue of changed objects, and what fills it.
-@drop_counting
-/
-drop table if exists {delta}
-/
-drop function if exists {note}({type}, varchar)
-
 -- drop_counting --
 -- Removes the triggers of a table that note changed objects.
-drop trigger if exists {changed_trigger} on {table}
+drop trigger if exists {changed_label} on {table}
 /
-drop trigger if exists {truncated_trigger} on {table}
+drop trigger if exists {truncated_label} on {table}
 /
 drop function if exists {changed}()
+/
+drop function if exists {note}
 
 -- drop_delta --
 -- Removes a table of two columns, and what fills it.
@@ -146,8 +140,6 @@ drop function if exists {changed}()
 drop table if exists {delta}, {waiting}
 /
 drop function if exists {read}()
-/
-drop function if exists {note}({type}, varchar)
 
 -- delta_column --
 -- The type of a column, and whether it is not null, and alone in a unique index.
@@ -157,10 +149,10 @@ select
   exists (
     select from pg_index i
     where i.indrelid = a.attrelid and i.indisunique and i.indnkeyatts = 1 and i.indkey[0] = a.attnum
-      and i.indpred is null
+      and i.indpred is null and i.indimmediate -- else one statement may exchange two identities
   )
 from pg_attribute a
-where a.attrelid = to_regclass(:table) and a.attname = :identity and a.attnum > 0 and not a.attisdropped
+where a.attrelid = to_regclass(quote_ident(:schema) || '.' || quote_ident(:table_name)) and a.attname = :identity and a.attnum > 0 and not a.attisdropped
 
 -- deltas --
 -- The tables for readers, by their marks.
@@ -168,10 +160,19 @@ select n.nspname, c.relname, obj_description(c.oid, 'pg_class')
 from pg_class c join pg_namespace n on n.oid = c.relnamespace
 where obj_description(c.oid, 'pg_class') like :mark
 
--- triggers_of_delta --
--- How many of two triggers of a table fire.
-select count(*) from pg_trigger t
-where t.tgrelid = to_regclass(:table) and t.tgenabled = 'O' and t.tgname in (:changed_trigger, :truncated_trigger)
+-- silent_filling --
+-- How many of the triggers of a table that fill another one do not fire.
+select 2 - count(*)
+from pg_trigger t
+where t.tgrelid = to_regclass(quote_ident(:schema) || '.' || quote_ident(:table_name)) and t.tgenabled = 'O'
+  and t.tgname in (:reader_table || '_changed', :reader_table || '_truncated')
+
+-- silent_emptying --
+-- How many triggers of a table for readers do not fire.
+select 2 - count(*)
+from pg_trigger t
+where t.tgrelid = to_regclass(quote_ident(:schema) || '.' || quote_ident(:reader_table)) and t.tgenabled = 'O'
+  and t.tgname in (:reader_table || '_read', :reader_table || '_truncated')
 
 -- stuck_in_delta --
 -- How many changes wait behind no row.

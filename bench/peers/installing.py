@@ -46,6 +46,7 @@ JARS: dict[str, tuple[tuple[str, ...], ...]] = {
         ("net.tirasa.connid", "connector-framework-internal", "1.5.2.0"),
         (CONNID, f"{CONNID}.scriptedsql", "2.2.10", "bundle"),
         ("org.apache.groovy", "groovy-sql", "4.0.24"),
+        ("org.mariadb.jdbc", "mariadb-java-client", "3.4.1"),
         ("org.postgresql", "postgresql", "42.7.4"),
         ("org.slf4j", "slf4j-nop", "1.7.36"),
     ),

@@ -17,34 +17,35 @@ if (source == null) {
 }
 def queue = source.table + "_queue"
 def sql = new Sql(connection)
+sql.withStatement { it.maxRows = most }
 def last = { sql.firstRow("select handed from " + queue + "_last").handed as Long }
 
 if (action == "GET_LATEST_SYNC_TOKEN") {
-    def oldest = sql.firstRow("select min(handed) as handed from " + queue).handed
+    def oldest = sql.firstRow("select min(handed) as oldest from " + queue).oldest
     return oldest == null ? last() : (oldest as Long) - 1
 }
 
-// rows are named by their places: the queue is never locked where others write
-def change = { statement, rows, number ->
-    rows.collate(most).each { sql.execute(statement + " and place in (" + it*.place.join(", ") + ")", [number]) }
-}
+// Rows are named by their places, which locks no others, and numbers no row that came since they were read.
+def among = { rows -> " and place in (" + rows.collect { it.place as Long }.join(", ") + ")" }
 def finished = token == null ? 0L : token as Long
-change("delete from " + queue + " where handed <= ?", sql.rows("select place from " + queue + " where handed <= ?", [finished]), finished)
-
-def added = sql.rows("select place from " + queue + " where handed is null order by place", 1, most)
+def done = sql.rows("select place from " + queue + " where handed <= ?", [finished])
+if (done) {
+    sql.execute("delete from " + queue + " where handed <= ?" + among(done), [finished])
+}
+def added = sql.rows("select place from " + queue + " where handed is null order by place")
 if (added) {
     def before = last()
     def shift = before + 1 - (added.first().place as Long)
     def highest = shift + (added.last().place as Long)
     if (sql.executeUpdate("update " + queue + "_last set handed = ? where handed = ?", [highest, before]) != 1) {
-        throw new IllegalStateException("another reader took numbers of " + queue + "; a queue has one reader")
+        throw new IllegalStateException("two readers number rows of " + queue + " at once; let only one read it")
     }
-    change("update " + queue + " set handed = place + ? where handed is null", added, shift)
+    sql.execute("update " + queue + " set handed = place + ? where handed is null" + among(added), [shift])
 }
 
 def deltas = []
-def read = "select handed, action, " + source.identity + " as object_uid from " + queue + " where handed > ? order by handed"
-sql.rows(read, [finished], 1, most).each { row ->
+def read = "select handed, action, " + source.identity + " as object_uid from " + queue
+sql.rows(read + " where handed > ? order by handed", [finished]).each { row ->
     def uid = row.object_uid.toString()
     if (row.action == "Delete") {
         deltas << [operation: "DELETE", uid: uid, token: row.handed as Long, attributes: [:]]

@@ -1,6 +1,6 @@
 // ConnId's framework with the real ScriptedSQL bundle, and scripts of ours.
 //
-//     java -cp 'lib/*' ConnIdReads.java BUNDLE URL USER PASSWORD SCRIPTS
+//     java -cp 'lib/*' ConnIdReads.java BUNDLE URL USER PASSWORD SCRIPTS DRIVER
 //
 // It prints the names of the schema's attributes; then for each line of its input `TOKEN COUNT` the deltas of a sync from that token,
 // up to so many: their token, type, uid and name; `end` after the last. The line `latest` prints the latest token.
@@ -29,7 +29,7 @@ public class ConnIdReads {
                 .getLocalManager(new File(words[0]).toURI().toURL()).getConnectorInfos().get(0);
         APIConfiguration api = bundle.createDefaultAPIConfiguration();
         ConfigurationProperties settings = api.getConfigurationProperties();
-        settings.setPropertyValue("jdbcDriver", "org.postgresql.Driver");
+        settings.setPropertyValue("jdbcDriver", words[5]);
         settings.setPropertyValue("jdbcUrlTemplate", words[1]);
         settings.setPropertyValue("user", words[2]);
         settings.setPropertyValue("password", new GuardedString(words[3].toCharArray()));

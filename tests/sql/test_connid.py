@@ -1,12 +1,14 @@
 """ConnId's own framework and its ScriptedSQL connector read our queue by our scripts, and lose nothing.
 
-They are fetched into the folder that EVENTLOG_PEERS names; EVENTLOG_TEST_LOGICAL_URL names a server on TCP.
+They are fetched into the folder that EVENTLOG_PEERS names. The scripts are the same for every database:
+EVENTLOG_TEST_LOGICAL_URL names a PostgreSQL on TCP, and EVENTLOG_TEST_URLS further servers.
 """
 
 from __future__ import annotations
 
 import os
 import random
+import re
 import subprocess
 import threading
 import time
@@ -19,33 +21,50 @@ from sqlalchemy import text
 from sqlalchemy.engine import URL, Engine, make_url
 
 from bench.peers.server import peers_server
+from eventlog.demo.embedded import Server
 from eventlog.sql.capture.readers import plan_no_reader, plan_reader
+from eventlog.sql.catalogue import Catalogue
 from eventlog.sql.connect import connect
+from eventlog.sql.dialects import dialect_of
 from tests import judges
-from tests.databases import temporary_database
+from tests.databases import AT_HAND, EMBEDDED, Database, server_url, temporary_database
 from tests.sql.test_replicated import LOGICAL
+from tests.sql.test_rights import House, connector_grants
 
 pytestmark = pytest.mark.servers
 
 PROGRAM = Path(__file__).with_name("ConnIdReads.java")
 SCRIPTS = Path(__file__).parents[2] / "examples" / "connid"
 SECONDS = 6.0
+LOGICAL_SERVER = "PostgreSQL on TCP"
 TABLE = "create table usr (idu integer primary key, login varchar(20) not null unique, name varchar(40))"
 
 
-@pytest.fixture(scope="module")
-def server() -> Iterator[URL]:
-    """A server on TCP."""
-    if named := os.environ.get("EVENTLOG_TEST_LOGICAL_URL"):
+JDBC = {
+    "postgresql": ("org.postgresql.Driver", "postgresql"),
+    "mariadb": ("org.mariadb.jdbc.Driver", "mariadb"),
+    "mysql": ("org.mariadb.jdbc.Driver", "mariadb"),
+}
+
+
+@pytest.fixture(scope="module", params=[LOGICAL_SERVER, *(name for name in AT_HAND if name != EMBEDDED)])
+def server(request: pytest.FixtureRequest, embedded: Server) -> Iterator[URL]:
+    """Each server on TCP in turn."""
+    if request.param != LOGICAL_SERVER:
+        with server_url(request.param, embedded) as url:
+            yield url
+    elif named := os.environ.get("EVENTLOG_TEST_LOGICAL_URL"):
         yield make_url(named)
-        return
-    with peers_server(LOGICAL) as url:
-        yield url
+    else:
+        with peers_server(LOGICAL) as url:
+            yield url
 
 
 @pytest.fixture
 def engine(server: URL) -> Iterator[Engine]:
-    with temporary_database("logical", server) as database:
+    with temporary_database("connid", server) as database:
+        if database.dialect.name not in JDBC:
+            pytest.skip(f"no driver of {database.dialect.title} is fetched")
         new_engine = connect(database.url)
         run(new_engine, TABLE)
         with new_engine.connect() as connection:
@@ -88,15 +107,13 @@ class Framework:
 
 
 @contextmanager
-def framework(engine: Engine) -> Iterator[Framework]:
+def framework(engine: Engine, user: URL | None = None) -> Iterator[Framework]:
     jars = judges.java("connid")
     bundle = next(jar for jar in jars if jar.endswith("-bundle.jar"))
-    url = engine.url
-    words = [
-        f"jdbc:postgresql://{url.host}:{url.port}/{url.database}",
-        url.username or "",
-        url.password or "",
-    ]
+    url = user or engine.url
+    driver, scheme = JDBC[dialect_of(engine).name]
+    place = f"jdbc:{scheme}://{url.host}:{url.port}/{url.database}"
+    words = [place, url.username or "", url.password or "", str(SCRIPTS), driver]
     silent = (
         "-Dorg.identityconnectors.common.logging.class=org.identityconnectors.common.logging.impl.NoOpLogger"
     )
@@ -109,7 +126,7 @@ def framework(engine: Engine) -> Iterator[Framework]:
         bundle,
     ]
     with subprocess.Popen(
-        [*command, *words, str(SCRIPTS)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        [*command, *words], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as process:
         try:
             yield Framework(process)
@@ -182,11 +199,33 @@ def test_whoever_restarts_at_any_token_beside_concurrent_commits_loses_nothing(e
     assert {uid: name for uid, name in names.items() if name != "-"} == present
 
 
+def test_the_documented_rights_suffice(engine: Engine, tmp_path: Path) -> None:
+    house = House(Database("connid", engine.url, dialect_of(engine)), tmp_path)
+    with engine.connect() as connection:
+        home = Catalogue(connection).home()
+    grants = connector_grants(house, "connid.md")
+    user = house.user("reader", *(re.sub(r"\bapp\b", home, grant) for grant in grants))
+    try:
+        with framework(engine, user) as connid:
+            run(
+                engine,
+                "insert into usr values (1, 'anne', 'Anne')",
+                "insert into usr values (2, 'bob', 'Bob')",
+            )
+            deltas = connid.sync(connid.latest())
+            assert [delta[2:] for delta in deltas] == [["anne", "Anne"], ["bob", "Bob"]]
+            assert connid.latest() == int(deltas[0][0]) - 1
+            assert connid.sync(int(deltas[-1][0])) == []
+            assert connid.latest() == int(deltas[-1][0])
+    finally:
+        house.clean()
+
+
 def test_a_queue_is_made_once_and_removed(engine: Engine) -> None:
     with engine.connect() as connection:
         assert plan_reader(connection, "connid", "usr", "login").statements == ()
         plan = plan_no_reader(connection, "connid", "usr")
     plan.run(engine)
     with engine.connect() as connection:
-        left = text("select relname from pg_class where relname like 'usr_queue%'")
-        assert connection.execute(left).all() == []
+        names = [name for _, name, _ in Catalogue(connection).names(None)]
+    assert names == ["usr"]

@@ -338,3 +338,85 @@ def test_without_trust_in_the_binary_log_install_and_track_say_the_remedy(house:
     assert again.exit_code == 1
     house.run("insert into app.usr values (1, 'Jack')")
     assert house.does(user, f"select event_type from {house.log}") == [(5,)]
+
+
+def connector_grants(house: House, page: str) -> list[str]:
+    """Return the grants that a page names for a connector's user."""
+    block = re.search(r"```sql\n(.*?)```", (DOCS / page).read_text(encoding="utf-8"), re.DOTALL)
+    assert block is not None
+    lines = [line.strip() for line in block[1].splitlines()]
+    grants = [line for line in lines if line and (house.schemas or "PostgreSQL alone" not in line)]
+    named = [
+        re.sub(r"\b(sailpoint|midpoint)\b", "eventlog_reader", line.partition(";")[0]) for line in grants
+    ]
+    return [re.sub(r"\bhr\b", "app", line) for line in named]
+
+
+@pytest.fixture
+def reader_owner(house: House) -> URL:
+    """The user that makes tables for connectors, with the rights that SailPoint's page names."""
+    if house.schemas:
+        grant = "grant usage, create on schema app to eventlog_owner"
+        return house.user("owner", grant, "alter table app.usr owner to eventlog_owner")
+    page = (DOCS / "sailpoint.md").read_text(encoding="utf-8")
+    rights = re.search(r"^\| MariaDB, MySQL \| on `hr\.\*`: `(.*)` \|$", page, re.MULTILINE)
+    assert rights is not None
+    return house.user("owner", f"grant {rights[1]} on app.* to eventlog_owner")
+
+
+@pytest.fixture
+def writer(house: House, reader_owner: URL) -> URL:
+    """An application that may write to its table alone."""
+    usage = ["grant usage on schema app to eventlog_app"] if house.schemas else []
+    return house.user("app", *usage, "grant select, insert, update, delete on app.usr to eventlog_app")
+
+
+def test_sailpoint_needs_the_documented_rights(house: House, reader_owner: URL, writer: URL) -> None:
+    table = house.named("app.usr")
+    words = ("track", "--for", "sailpoint", "--identity", "idu", table)
+    trusting(house, lambda: house.call(reader_owner, *words))
+    no_log = house.named("app.") + "eventlog"
+    checked = house.call(reader_owner, "check", EVENTLOG_LOG_TABLE=no_log)
+    assert checked.stderr == "nothing is wrong\n"
+    user = house.user("reader", *connector_grants(house, "sailpoint.md"))
+    house.does(
+        writer, "insert into app.usr values (1, 'Jack'), (2, 'Jane')", "delete from app.usr where idu = 1"
+    )
+    house.does(user, "delete from app.usr_delta where idu = 1")
+    rows = "select idu, action from app.usr_delta order by idu"
+    assert house.does(user, rows) == [(1, "Delete"), (2, "Insert")]
+    for statement in (
+        "insert into app.usr_delta values (3, 'Insert')",
+        "update app.usr_delta set action = 'Delete'",
+        "select * from app.usr_delta_waiting",
+        "select * from app.usr",
+    ):
+        house.refused(user, statement)
+    for statement in (rows, "select * from app.usr_delta_waiting"):
+        house.refused(writer, statement)
+    note = (
+        "select app.usr_delta_note(3, 'Delete')" if house.schemas else "call app.usr_delta_note(3, 'Delete')"
+    )
+    for stranger in (user, writer):
+        house.refused(stranger, note)
+    house.call(reader_owner, "untrack", "--for", "sailpoint", table)
+    house.does(writer, "insert into app.usr values (3, 'John')")
+
+
+def test_a_script_of_connid_needs_the_documented_rights(house: House, reader_owner: URL, writer: URL) -> None:
+    words = ("track", "--for", "connid", "--identity", "idu", house.named("app.usr"))
+    trusting(house, lambda: house.call(reader_owner, *words))
+    user = house.user("reader", *connector_grants(house, "connid.md"))
+    house.does(writer, "insert into app.usr values (1, 'Jack')", "delete from app.usr where idu = 1")
+    house.does(user, "update app.usr_queue_last set handed = 2", "update app.usr_queue set handed = place")
+    house.does(user, "delete from app.usr_queue where handed <= 1")
+    assert house.does(user, "select action, handed from app.usr_queue") == [("Delete", 2)]
+    assert house.does(user, "select handed, fname from app.usr_queue_last, app.usr") == []
+    for statement in (
+        "insert into app.usr_queue (idu, action) values (3, 'Insert')",
+        "insert into app.usr_queue_last values (3)",
+        "delete from app.usr_queue_last",
+        "delete from app.usr",
+    ):
+        house.refused(user, statement)
+    house.refused(writer, "select * from app.usr_queue")

@@ -103,3 +103,11 @@ def test_from_the_command_line(tmp_path: Path) -> None:
     assert "4 success" in result.output
     assert len(list((tmp_path / "out").glob("*.xml"))) == 3
     assert "nothing was left" in CliRunner().invoke(cli, words).output
+
+
+def test_a_file_has_no_rows_for_documents_that_need_them(tmp_path: Path) -> None:
+    (tmp_path / "in.xml").write_text(FILE)
+    words = ["deliver", str(tmp_path / "in.xml"), "--sink", "http", "--http-url", "http://127.0.0.1:1/"]
+    result = CliRunner().invoke(cli, [*words, "--document", "entra-bulk"])
+    assert "the setting document is of another kind" in str(result.exception)
+    assert not (tmp_path / "in.xml.delivered").exists()

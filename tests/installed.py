@@ -55,11 +55,11 @@ class Installation:
         for name, path in packages.items():
             (self.site / name).symlink_to(path)
 
-    def run(self, *arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
-        """Return the command, in that folder, on a machine that has nothing else: no environment, no
+    def run(self, *arguments: str, folder: Path, **variables: str) -> subprocess.CompletedProcess[str]:
+        """Return the command, in that folder, on a machine that has nothing else: no other variables, no
         programs.
         """
-        environment = {"HOME": str(folder), "PATH": str(self._empty), "TMPDIR": str(folder)}
+        environment = {"HOME": str(folder), "PATH": str(self._empty), "TMPDIR": str(folder)} | variables
         command: list[str | Path] = [self.python, "-m", "eventlog", *arguments]
         return subprocess.run(
             command, cwd=folder, env=environment, capture_output=True, text=True, timeout=120, check=False

@@ -19,6 +19,7 @@ from eventlog.publisher.daemon import Daemon
 from eventlog.publisher.monitor import Monitor
 from eventlog.publisher.open_log import DatabaseSettings
 from eventlog.publisher.session import SessionSettings
+from eventlog.publisher.tracing import tracing
 from eventlog.sinks import need_settings, sink_kind
 from eventlog.sql.connect import read_url
 from eventlog.transfer.signals import Signals
@@ -51,8 +52,10 @@ def run(
     monitor = Monitor()
     board = Board(monitor, config)
 
-    daemon = Daemon(config, signals, once=once, monitor=monitor)
-    with signals.caught(), serving(config.build(MonitorSettings), monitor, board) as port:
+    spans = tracing(config.build(DatabaseSettings).log_table, config.build(SessionSettings).sink)
+    serve = serving(config.build(MonitorSettings), monitor, board)
+    with signals.caught(), spans as traced, serve as port:
+        daemon = Daemon(config, signals, once=once, monitor=monitor, tracing=traced)
         logger.info(announcement(config, port))
         logger.info(
             "settings: %s", ", ".join(f"{name} = {value}" for name, value in config.shown()) or "none"

@@ -22,6 +22,7 @@ EXTRAS: dict[str, tuple[str, ...]] = {
     "kafka": ("confluent_kafka",),
     "avro": ("fastavro",),
     "informix": ("jpype",),
+    "otel": ("opentelemetry",),
 }
 
 

@@ -63,7 +63,7 @@ class Publisher:
         everything that was answered is finished."""
         tally = self._tally = AnswerTally(self._waits)
         try:
-            with without_collections():
+            with without_collections(), self._control.tracing.cycle(tally.cycle):
                 if not self._stopped and self._journal.interrupted:
                     self._send_interrupted()
                 if not self._stopped:

@@ -12,6 +12,7 @@ from eventlog.publisher import batches
 from eventlog.publisher.batches import Draft
 from eventlog.publisher.finish import BatchJournal
 from eventlog.publisher.tally import AnswerTally
+from eventlog.publisher.tracing import Tracing
 from eventlog.publisher.waits import DatabaseClock
 from eventlog.sinks.sink import ACCEPTED, OutgoingDocument, Reply, Sequential, Sink
 from eventlog.xds.documents import HEARTBEAT
@@ -25,6 +26,8 @@ DOWN_AFTER = 2  # documents without an answer, one after another: the receiver i
 
 class CycleControl:
     """Stops a cycle, and follows how far it is; this one lets each cycle come to its end."""
+
+    tracing = Tracing()
 
     def stop_requested(self) -> bool:
         """Return whether no further document is to be sent."""
@@ -93,7 +96,8 @@ class DocumentDelivery:
         unsent: list[Draft] = []  # of those with a reply
         replied, halted, begun = 0, False, time.monotonic()
         written = begun
-        replies = self._sink.deliver([draft.document(tables) for draft in batch])
+        documents = [draft.document(tables) for draft in batch]
+        replies = self._control.tracing.deliver(self._sink, batch, documents)
         for draft, reply in zip(batch, replies, strict=False):
             unsent += self._settle(draft, reply, tally)
             self._control.replied(tally, self.down)

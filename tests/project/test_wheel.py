@@ -56,6 +56,12 @@ NEEDING: dict[str, list[tuple[str, tuple[str, ...]]]] = {
             ("capture", "informix://u@localhost:1/db?server=s", "--table", "db:o.t", "--jar", "rows.parquet"),
         ),
     ],
+    "otel": [
+        (
+            "tracing (OTEL_SDK_DISABLED=true turns it off)",
+            ("run", "--url", "postgresql://nobody@localhost:1/none"),
+        ),
+    ],
 }
 
 
@@ -126,7 +132,7 @@ def test_an_extra_that_is_left_out_is_named_in_one_line(
         module.write_text(module.read_text().replace("/usr/lib/postgresql", "/none"))
     before = set(folder.iterdir())
     for what, command in NEEDING[name]:
-        done = installed.run(*command, folder=folder)
+        done = installed.run(*command, folder=folder, OTEL_TRACES_EXPORTER="otlp")
         remedy = f"pip install 'eventlog-publisher[{name}]'" + OR_ELSE.get(name, "")
         assert done.stderr == f"eventlog: {what} needs a package that is not installed: {remedy}\n"
         assert (done.returncode, done.stdout) == (2, "")

@@ -104,10 +104,11 @@ class UserMapping(NamedTuple):
             raise InvalidMapping(
                 self.section, f"a column {name!r}, which {table} lacks{similar(name, table.columns)}"
             )
-        if not column.leaves:
-            raise InvalidMapping(self.section, f"column {name!r} is withheld")
+        reason = column.unread if column.leaves else "is withheld"
         if column.kind is Kind.OCTET or column.multivalued:
-            raise InvalidMapping(self.section, f"column {name!r} is not of one text or number")
+            reason = reason or "is not of one text or number"
+        if reason:
+            raise InvalidMapping(self.section, f"column {name!r} {reason}")
         return column.name
 
     def _schemas(self) -> list[str]:

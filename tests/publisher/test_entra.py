@@ -147,6 +147,7 @@ def sending(staff: World, tmp_path: Path, entra: Entra) -> Iterator[Sending]:
         yield Sending(staff, tmp_path, f"{url}/v1.0/servicePrincipals/1/synchronization/jobs/2/bulkUpload")
 
 
+@pytest.mark.usefixtures("either_way")
 def test_the_page_brings_people_to_entra(staff: World, entra: Entra, sending: Sending) -> None:
     hire(staff, 1)
     hire(staff, 2, "Zoë")
@@ -205,6 +206,7 @@ def test_who_is_deleted_under_another_spelling_is_disabled(
     assert {number: user["active"] for number, user in entra.users.items()} == {"1": False}
 
 
+@pytest.mark.usefixtures("either_way")
 def test_who_is_deleted_is_disabled_and_who_returns_is_active(
     staff: World, entra: Entra, sending: Sending
 ) -> None:
@@ -405,6 +407,13 @@ def test_a_column_that_may_not_leave_is_no_attribute(staff: World, entra: Entra,
     staff.write(row(1, 4))
     assert "column 'phone' is withheld" in sending.fault()
     assert entra.uploads == []
+
+
+def test_a_column_of_bytes_is_no_attribute(staff: World, entra: Entra, sending: Sending) -> None:
+    kind = "bytea" if staff.log.dialect.name == "postgresql" else "blob"
+    staff.change(f"alter table employee add photo {kind}")
+    sending.write(SETTINGS.replace('"phone"', '"photo"'))
+    assert "column 'photo' is not of one text or number" in sending.fault()
 
 
 def test_without_a_mapping_nothing_begins(staff: World, entra: Entra, sending: Sending) -> None:

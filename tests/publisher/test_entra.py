@@ -228,6 +228,23 @@ def test_who_is_deleted_is_disabled_and_who_returns_is_active(
     assert entra.users["1"]["active"] is False
 
 
+def test_people_of_a_table_without_triggers_are_compared(
+    staff: World, entra: Entra, sending: Sending
+) -> None:
+    sending.environment |= {"EVENTLOG_PUBLICATION_MODE": "compare", "EVENTLOG_SYNC_TABLES": "employee"}
+    for number in (1, 2, 3):
+        hire(staff, number)
+    assert sending.once().exit_code == 0
+    staff.change("update employee set first_name = 'New' where emp_no = '2'")
+    staff.change("delete from employee where emp_no = '3'")
+    assert sending.once().exit_code == 0
+    assert [len(operations) for operations in entra.uploads] == [3, 2]
+    assert entra.users["2"]["name"]["givenName"] == "New"
+    assert [number for number, user in entra.users.items() if not user["active"]] == ["3"]
+    staff.change("alter table employee drop column phone")
+    assert "column 'phone' is no column of its table any more" in sending.fault()
+
+
 def test_a_request_has_fifty_people_at_most(staff: World, entra: Entra, sending: Sending) -> None:
     for number in range(1, 121):
         hire(staff, number)

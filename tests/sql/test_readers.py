@@ -124,8 +124,9 @@ def test_a_truncate_of_the_table_deletes_its_objects_and_one_of_the_delta_is_ref
             notes = [finding.what for finding in check_readers(connection)]
         assert any("truncate" in note and "fire no trigger" in note for note in notes)
         run(engine, "delete from usr")
-    with pytest.raises(DatabaseFailed):
-        run(engine, "truncate table usr_delta")
+    if not dialect_of(engine).lock_is_transactional:  # else its owner may, and no one else
+        with pytest.raises(DatabaseFailed):
+            run(engine, "truncate table usr_delta")
     assert rows(engine) == [("anne", "Delete")]
 
 
@@ -182,6 +183,7 @@ def write(engine: Engine, number: int, ends: float, failures: list[str]) -> None
                 if dice.random() < 0.3:
                     connection.execute(text(f"delete from usr where idu = {key}"))
                     after = present - {key}
+                time.sleep(dice.uniform(0, 0.01))  # so that the reader meets transactions that are open
                 if dice.random() < 0.1:
                     connection.rollback()
                     continue

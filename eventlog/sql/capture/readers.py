@@ -99,7 +99,16 @@ def check_readers(connection: Connection) -> Iterator[Finding]:
             f"eventlog untrack {option} {table}",
             f"eventlog track {option} --identity {installed.identity} {table}",
         )
-        for words in _faults(catalogue, installed):
+        if installed.ask(
+            catalogue, "silent_filling", **installed.place(), table_name=table.name
+        ).scalar_one():
+            if catalogue.shows_triggers(place_of(table)):
+                words = f"a trigger of {table} that fills it is missing or disabled"
+                yield Finding(name, words, _LOST, commands=remake)
+            else:
+                words = f"its triggers cannot be checked: this user may not see those of {table}"
+                yield Finding(name, words, "run check as the user that made it", fault=False, shown=True)
+        for words in _emptying_faults(catalogue, installed):
             yield Finding(name, words, _LOST, commands=remake)
         relation = catalogue.at(place_of(table))
         for way in () if relation is None else _silent_cascades(catalogue.dialect, relation):
@@ -160,6 +169,10 @@ class _ReaderTable:
         """Yield the statements of a name with their holes filled."""
         return templates.statements(self._dialect, name, {**self.names(), "type": type_name})
 
+    def place(self) -> dict[str, str | None]:
+        """Return where the reader's table is, as questions name it."""
+        return {"schema": self.table.schema, "reader_table": self.bare_name}
+
     def column_facts(self, catalogue: Catalogue) -> tuple[str, bool, bool]:
         """Return the type of the identity, whether it is never null, and whether it is unique."""
         place = {"schema": self.table.schema, "table_name": self.table.name}
@@ -172,16 +185,10 @@ class _ReaderTable:
         return catalogue.connection.execute(statement, values)
 
 
-def _faults(catalogue: Catalogue, installed: _ReaderTable) -> Iterator[str]:
-    """Yield what is wrong with a reader's table."""
-    table = installed.table
-    place = {"schema": table.schema, "reader_table": installed.bare_name}
-    filling = {**place, "table_name": table.name}
-    may_see = catalogue.shows_triggers(place_of(table))
-    if may_see and installed.ask(catalogue, "silent_filling", **filling).scalar_one():
-        yield f"a trigger of {table} that fills it is missing or disabled"
+def _emptying_faults(catalogue: Catalogue, installed: _ReaderTable) -> Iterator[str]:
+    """Yield why changes stay after rows that a reader deleted."""
     if installed.reader == "sailpoint":
-        if installed.ask(catalogue, "silent_emptying", **place).scalar_one():
+        if installed.ask(catalogue, "silent_emptying", **installed.place()).scalar_one():
             yield "a trigger on it is missing or disabled: what waits for its rows to go stays there"
         if count := installed.ask(catalogue, "stuck_in_delta").scalar_one():
             yield f"{count} changes wait for rows to go that it does not have"

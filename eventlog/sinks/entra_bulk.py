@@ -184,7 +184,8 @@ def _read_active(section: str, entry: object) -> tuple[str, frozenset[str] | Non
         case str(column):
             return column, None
         case {"column": str(column), "values": [_, *_] as values, **rest} if not rest:
-            return column, frozenset(map(str, values))
+            if all(type(value) in (str, int) for value in values):  # true is the column's name alone
+                return column, frozenset(map(str, values))
     raise InvalidMapping(section, 'active: it is a column, or { column = "…", values = ["…"] }')
 
 

@@ -399,6 +399,7 @@ SCIM = "[tables.employee.scim] "
         ('"first_name"', '"firstname"', f"{SCIM}a column 'firstname', which "),
         ('"employed"', "true", f'{SCIM}active: it is a column, or {{ column = "…", values = ["…"] }}'),
         ('"employed"', '{ column = "dept", values = [] }', f"{SCIM}active: it is a column, or "),
+        ('"employed"', '{ column = "employed", values = [true] }', f"{SCIM}active: it is a column, or "),
         ('"first_name"', "7", f"{SCIM}name.givenName: 7 is not the name of a column, a text"),
         ("[tables.employee.scim]", "[tables.staff.scim]", "[tables.staff] there is no such table or view"),
         ("[tables.employee.scim]", "[tables.employee]", "[tables.employee] externalId: it holds"),

@@ -26,8 +26,8 @@ def why_unknown(name: UnknownName) -> str:
     """Return what happens to rows of a column that its table lacks, and what to do."""
     return (
         f"rows name column {name[1]!r}, which table {name[0]} lacks. Its values are sent as strings, and not"
-        " at all by types 7 and 8. Add or describe the column, correct the program that writes the rows, or"
-        " set unknown-columns = refuse"
+        " at all by types 7 and 8 or with whole rows. Add or describe the column, correct the program that"
+        " writes the rows, or set unknown-columns = refuse"
     )
 
 

@@ -23,7 +23,8 @@ from eventlog.sinks.sink import Item
 from eventlog.xds.skeleton import AFTER, Frame, Treatment
 from eventlog.xds.write import Render, Spell, spelling
 
-_TAB, _ID = "\t", "\ue000"
+_TAB = "\t"
+_MAX_TABLES = 10_000  # whose shapes are remembered
 _DELETE = '{"op":"d"'
 _OPS = {"add": "r", "delete": "d"}  # by element
 _NOT_IN_TOPIC = re.compile(r"[^a-zA-Z0-9._-]")
@@ -43,21 +44,11 @@ class PresentRowWriter:
 
     def write(self, change: Change, event_id: str) -> str:
         """Return the message of a change."""
-        element = self.element(change)
-        frame = self.frame(element, change)
-        key = self._shape(change).pairs(change.key)
-        body = self._shape(change).row(change) if element == "add" else ""
-        return "".join(
-            (
-                frame.before_id,
-                self.event_id(event_id),
-                frame.before_key,
-                key,
-                frame.before_body,
-                body,
-                frame.after_body,
-            )
-        )
+        element, shape = self.element(change), self._shape(change)
+        before_id, before_key, before_body, after_body = shape.frame(_OPS[element])
+        body = shape.row(change) if element == "add" else ""
+        start = f"{before_id}{self.event_id(event_id)}{before_key}"
+        return f"{start}{shape.pairs(change.key)}{before_body}{body}{after_body}"
 
     def association(self, change: Change) -> str:
         """Return a text that all messages of the change's object share."""
@@ -102,6 +93,8 @@ class PresentRowWriter:
         at = change[1:3]
         shape = self._shapes.get(at)
         if shape is None:
+            if len(self._shapes) >= _MAX_TABLES:
+                self._shapes.clear()
             shape = self._shapes[at] = _RowShape(self._tables, *at, self._topic_prefix)
         return shape
 
@@ -130,7 +123,7 @@ class _RowShape:
             _check_readable(self._table)
         schema, name, topic_prefix = self._names
         snapshot = "false" if is_delete else "incremental"  # as Debezium calls rows read among changes
-        start = {
+        source = {
             "version": "1",
             "connector": "eventlog",
             "name": topic_prefix,
@@ -138,11 +131,9 @@ class _RowShape:
             "db": "",
         }
         names = _encode({"schema": schema, "table": name})[1:-1]
-        source = f'{_encode(start)[:-1]},{_TAB}{names}{_TAB},"position":"{_ID}"}}'
         side, empty_side = ("before", "after") if is_delete else ("after", "before")
-        head = f'{{"op":"{op}","{empty_side}":null,"source":{source},"{side}":{{{_TAB}'
-        before_id, before_key = head.split(_ID)
-        return Frame(before_id, before_key, _TAB, "}}\n")
+        start = f'{{"op":"{op}","{empty_side}":null,"source":{_encode(source)[:-1]},{_TAB}{names}{_TAB}'
+        return Frame(f'{start},"position":"', f'"}},"{side}":{{{_TAB}', _TAB, "}}\n")
 
     def pairs(self, key: Key) -> str:
         """Return the members of a key."""

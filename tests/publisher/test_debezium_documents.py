@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import queue
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -234,6 +235,27 @@ def topic_of(world: World, prefix: str) -> str:
     with world.engine.connect() as connection:
         schema = Catalogue(connection).find("person").table.schema
     return ".".join(part for part in (prefix, schema, "person") if part)
+
+
+def test_a_column_that_is_added_meanwhile_is_in_the_next_row(people: World, tmp_path: Path) -> None:
+    """Read the tables again before a row goes out without a column that the log names."""
+    arrived: queue.Queue[Any] = queue.Queue()
+
+    def answer(handler: Any) -> None:
+        arrived.put(json.loads(handler.body))
+        handler.reply(b"")
+
+    words = ("--sync-tables", "person", "--sink", "http", "--document", "debezium")
+    with receiver(answer) as url, publishing(people, tmp_path, *words, "--http-url", url):
+        people.write(row(6))
+        assert arrived.get(timeout=60)["after"] == ROW
+        people.change("alter table person add shoe integer")
+        try:
+            people.change("update person set shoe = 46 where id = 1")
+            people.write(row(3, column="shoe", new_value="46"))
+            assert arrived.get(timeout=60)["after"] == ROW | {"shoe": 46}
+        finally:
+            people.change("alter table person drop column shoe")
 
 
 def test_documents_of_a_file_are_not_sent_as_messages(people: World, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from eventlog.columnar.batch import Batch
 from eventlog.columnar.current import Answers, ReadBack, read_current_rows, replace_cells
 from eventlog.columnar.learn import Fact, Part, Templates, doubtful_names
-from eventlog.columnar.texts import Cells, Replacements, escape, values_form
+from eventlog.columnar.texts import NO_REPLACEMENTS, Cells, Replacements, escape, key_values
 from eventlog.columnar.vectors import Flags, Ints, flags, match_keys, number_distinct, places
 from eventlog.xds.skeleton import Treatment
 
@@ -119,12 +119,18 @@ def _replace_keys(batch: Batch, templates: Templates) -> Iterator[Replacements]:
     """Yield the keys of each table as events hold them, if that is not as they are."""
     for name, at in zip(batch.tables, places(batch.table_of, len(batch.tables)), strict=True):
         named = templates.named(name)
-        slot = templates.key_slot(named)
-        if slot is not None:
-            keys, numbers = batch.keys.take(pa.array(at)), np.zeros(len(at), np.int64)
-            uncertain = ~match_keys(keys, numbers, [named.lookup_pattern if slot else None])
-            texts = pc.replace_substring_regex(keys, values_form(named.key), slot)
-            yield Replacements(at, texts, at[uncertain])
+        constants = templates.key_constants(named)
+        if constants is None:
+            continue
+        keys, kinds = batch.keys.take(pa.array(at)), np.zeros(len(at), np.int64)
+        certain = match_keys(keys, kinds, [named.lookup_pattern if constants else None])
+        if certain.any():
+            values = key_values(named.key, keys.filter(pa.array(certain)))
+            pieces = [piece for pair in zip(constants, values, strict=False) for piece in pair]
+            texts = pc.binary_join_element_wise(*pieces, constants[-1], "")
+            yield Replacements(at[certain], texts, at[~certain])
+        else:
+            yield NO_REPLACEMENTS._replace(doubtful=at)
 
 
 def _equal_values(batch: Batch, templates: Templates, differ: Flags) -> Flags:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -180,9 +180,9 @@ class Templates:
             self._frames[name, op] = self._learn_frame(self.named(name), OPS[op])
         return self._frames[name, op]
 
-    def key_slot(self, named: NamedTable) -> str | None:
-        """Return the text in place of a key in rows of that name; None for the key as it is."""
-        return None if named.object is None else self.form.key_slot(_change(named, Op.DELETE, ()))
+    def key_constants(self, named: NamedTable) -> Sequence[str] | None:
+        """Return the texts around the values of a key in rows of that name; None for the key as it is."""
+        return None if named.object is None else self.form.key_constants(_change(named, Op.DELETE, ()))
 
     def _learn_name(self, name: str) -> NamedTable:
         try:

@@ -49,9 +49,13 @@ def named_form(names: Sequence[str]) -> str:
     return "^" + r"\+".join(f"{re.escape(name)}={_WORD}*" for name in names) + r"\z"
 
 
-def values_form(names: Sequence[str]) -> str:
-    """Return the pattern of such keys with a group for each value."""
-    return "^" + r"\+".join(f"{re.escape(name)}=([^+]*)" for name in names) + r"\z"
+def key_values(names: Sequence[str], keys: pa.Array) -> list[pa.Array]:
+    """Return the values of such keys, for each of these columns."""
+    if len(names) == 1:
+        return [pc.utf8_slice_codeunits(keys, len(names[0]) + 1)]
+    parts = pc.split_pattern(keys, "+")
+    named = ((f"{name}=", pc.list_element(parts, at)) for at, name in enumerate(names))
+    return [pc.utf8_slice_codeunits(part, len(name)) for name, part in named]
 
 
 def key_form(table: Table, names: Sequence[str]) -> str | None:
@@ -97,7 +101,7 @@ class Replacements(NamedTuple):
     doubtful: Ints
 
 
-_NO_REPLACEMENTS = Replacements(np.empty(0, np.int64), pa.array([], pa.string()), np.empty(0, np.int64))
+NO_REPLACEMENTS = Replacements(np.empty(0, np.int64), pa.array([], pa.string()), np.empty(0, np.int64))
 
 
 def escape(cells: Cells, limit: int, form: EventForm) -> Replacements:
@@ -105,7 +109,7 @@ def escape(cells: Cells, limit: int, form: EventForm) -> Replacements:
     too_long = cells.objects[flags(pc.greater(pc.binary_length(cells.texts), limit))]
     hits = suspects(cells.texts, form.escapes)
     if not len(hits):
-        return _NO_REPLACEMENTS._replace(doubtful=too_long)
+        return NO_REPLACEMENTS._replace(doubtful=too_long)
     suspect_cells = cells.take(hits)
     if _CONTROL[_bytes(suspect_cells.texts)].any():
         escaped = _replace_each(suspect_cells, form.content)
@@ -136,7 +140,7 @@ class ColumnTexts:
             return _replace_each(cells.take(at), lambda text: self._form.content(text.rstrip(" ")))
         if self.treatment is Treatment.INT:
             certain = flags(pc.match_substring_regex(cells.texts, self._certain_int))
-            return _NO_REPLACEMENTS._replace(
+            return NO_REPLACEMENTS._replace(
                 doubtful=cells.objects[~(certain | flags(pc.is_null(cells.texts)))]
             )
         return _replace_each(cells, self._element)

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from eventlog.columnar import CurrentColumns, Engine, Events, Rows, one_by_one
 from eventlog.columnar.current import FEW, no_current_rows
+from eventlog.columnar.texts import key_values
 from eventlog.columnar.vectors import Flags, Ints
 from eventlog.core.entry import EVENT_TYPES, read_entry
 from eventlog.core.errors import EventlogError, WrongRow
@@ -169,15 +170,6 @@ class _CurrentColumns:
         )
 
 
-def _value_columns(table: Table, keys: pa.Array) -> list[pa.Array]:
-    """Return the values of keys in their plain form, for each column of the key."""
-    if len(table.key) == 1:
-        return [pc.utf8_slice_codeunits(keys, len(table.key[0]) + 1)]
-    parts = pc.split_pattern(keys, "+")
-    named = ((f"{name}=", pc.list_element(parts, at)) for at, name in enumerate(table.key))
-    return [pc.utf8_slice_codeunits(part, len(name)) for name, part in named]
-
-
 def _value_rows(table: Table, keys: pa.Array) -> Iterator[list[str]]:
     """Yield the values of each key. For few keys this costs less than the steps by column."""
     for text in keys.to_pylist():
@@ -187,7 +179,7 @@ def _value_rows(table: Table, keys: pa.Array) -> Iterator[list[str]]:
 
 def _bound(source: ReadableTable, table: Table, keys: pa.Array) -> tuple[Ints, Sequence[Sequence[str]]]:
     """Return which keys have values of their columns' types, and the bound values by column."""
-    together = source.load_columns(_value_columns(table, keys)) if len(keys) > FEW else None
+    together = source.load_columns(key_values(table.key, keys)) if len(keys) > FEW else None
     if together is not None:
         return np.arange(len(keys)), together
     places, rows = [], []

@@ -68,9 +68,9 @@ class PresentRowWriter:
             part for column, _, after in change.fields for part in self._shape(change).slots(column, after)
         )
 
-    def key_slot(self, change: Change) -> str | None:
-        """Return the members of a key with references to its values; empty if a value is not copied."""
-        return self._shape(change).key_slot(change.key)
+    def key_constants(self, change: Change) -> Sequence[str]:
+        """Return the texts around the values of a key; none if a value is not copied."""
+        return self._shape(change).key_constants(change.key)
 
     def treatment(self, column: Column | None) -> Treatment:
         """Return the treatment of a column's values."""
@@ -153,14 +153,17 @@ class _RowShape:
         is_text = self._treatment(column) in (Treatment.TEXT, Treatment.PADDED)
         return (f'{name}"', AFTER, '"') if is_text else (name, AFTER)
 
-    def key_slot(self, key: Key) -> str:
-        """Return the members of a key with references to its values; empty if a value is not copied."""
+    def key_constants(self, key: Key) -> Sequence[str]:
+        """Return the texts around the values of a key; none if a value is not copied."""
         if any(self._treatment(column) not in _QUOTES for column, _ in key):
-            return ""
-        names = (_encode(self._spell(column)).replace("\\", "\\\\") for column, _ in key)
-        quotes = (_QUOTES[self._treatment(column)] for column, _ in key)
-        pairs = zip(names, quotes, strict=True)
-        return ",".join(f"{name}:{quote}\\{at}{quote}" for at, (name, quote) in enumerate(pairs, 1))
+            return ()
+        quotes = [_QUOTES[self._treatment(column)] for column, _ in key]
+        names = [f"{_encode(self._spell(column))}:" for column, _ in key]
+        between = [
+            f"{before},{name}{quote}"
+            for before, name, quote in zip(quotes, names[1:], quotes[1:], strict=False)
+        ]
+        return (names[0] + quotes[0], *between, quotes[-1])
 
     def _treatment(self, column: str) -> Treatment:
         described = None if self._table is None else self._table.column(column)

@@ -90,9 +90,9 @@ class EventForm(Protocol):
         """Return what the change's fields, whose values are marks, add: texts, and marks between them."""
         ...
 
-    def key_slot(self, change: Change) -> str | None:
-        """Return the text in place of a key, with \\1 for its first value. None means the key as it is; an
-        empty text, that its values cannot be copied.
+    def key_constants(self, change: Change) -> Sequence[str] | None:
+        """Return the texts around the values of a key, one more than values. None means the key as it is; no
+        texts, that its values cannot be copied.
         """
         ...
 
@@ -142,7 +142,7 @@ class Skeletons:
         """Return what the change's fields, whose values are marks, add: texts, and marks between them."""
         return tuple(text for text in _SIDES.split(self._writer.body(element, change)) if text)
 
-    def key_slot(self, change: Change) -> str | None:
+    def key_constants(self, change: Change) -> Sequence[str] | None:
         """Return None, because an association holds the key as it is."""
         return None
 

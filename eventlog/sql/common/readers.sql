@@ -1,7 +1,7 @@
 -- create_last --
 -- Makes a table with the highest number that a reader of a queue gave.
 create table {last} (
-  handed bigint not null
+  handed bigint primary key
 )
 /
 insert into {last} (handed) values (0)

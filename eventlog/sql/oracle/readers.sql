@@ -135,7 +135,7 @@ end;
 -- create_last --
 -- Makes a table with the highest number that a reader of a queue gave.
 create table {last} (
-  handed number(19) not null
+  handed number(19) primary key
 )
 /
 insert into {last} (handed) values (0)

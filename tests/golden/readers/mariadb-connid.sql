@@ -9,7 +9,7 @@ create table `hr`.`usr_queue` (
 delimiter ;
 
 create table `hr`.`usr_queue_last` (
-  handed bigint not null
+  handed bigint primary key
 );
 
 insert into `hr`.`usr_queue_last` (handed) values (0);

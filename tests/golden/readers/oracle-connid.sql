@@ -16,7 +16,7 @@ comment on table "HR"."USR_QUEUE" is 'eventlog for connid by LOGIN';
 create index "HR"."USR_QUEUE_READ" on "HR"."USR_QUEUE" (handed);
 
 create table "HR"."USR_QUEUE_LAST" (
-  handed number(19) not null
+  handed number(19) primary key
 );
 
 insert into "HR"."USR_QUEUE_LAST" (handed) values (0);

@@ -13,7 +13,7 @@ comment on table "hr"."usr_queue" is 'eventlog for connid by login';
 create index on "hr"."usr_queue" (handed);
 
 create table "hr"."usr_queue_last" (
-  handed bigint not null
+  handed bigint primary key
 );
 
 insert into "hr"."usr_queue_last" (handed) values (0);

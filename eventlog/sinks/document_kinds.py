@@ -28,7 +28,6 @@ class TextWriter(Protocol):
 
     def write(self, change: Change, event_id: str) -> str:
         """Return the text, empty if the change has no content; raise EventlogError to refuse its rows."""
-        ...
 
 
 class KafkaRecord(NamedTuple):

@@ -63,54 +63,42 @@ class EventForm(Protocol):
     @property
     def around(self) -> tuple[str, str]:
         """The texts around the events of a document, which ends with a line."""
-        ...
 
     @property
     def escapes(self) -> Sequence[tuple[str, str]]:
         """The characters that values hold otherwise, besides controls."""
-        ...
 
     def write(self, change: Change, event_id: str) -> str:
         """Return the text of an event; empty for a modify that changes nothing."""
-        ...
 
     def element(self, change: Change) -> str:
         """Return the name of the change's element in XDS."""
-        ...
 
     def association(self, change: Change) -> str:
         """Return a text that all events of the change's object share."""
-        ...
 
     def frame(self, element: str, change: Change) -> Frame:
         """Return the frame of the events of the change's table that have this element."""
-        ...
 
     def body(self, element: str, change: Change) -> tuple[str, ...]:
         """Return what the change's fields, whose values are marks, add: texts, and marks between them."""
-        ...
 
     def key_constants(self, change: Change) -> Sequence[str] | None:
         """Return the texts around the values of a key, one more than values. None means the key as it is; no
         texts, that its values cannot be copied.
         """
-        ...
 
     def treatment(self, column: Column | None) -> Treatment:
         """Return the treatment of a column's values."""
-        ...
 
     def renderer(self, column: Column, table: Table | None, written: str) -> Render:
         """Return how a column's values are rendered in events with this spelling of its table's name."""
-        ...
 
     def event_id(self, text: str) -> str:
         """Return the beginning of an event-id as an event contains it."""
-        ...
 
     def content(self, text: str) -> str:
         """Return a value's text as an event contains it; raise EventlogError if that is impossible."""
-        ...
 
 
 class Skeletons:

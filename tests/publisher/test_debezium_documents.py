@@ -7,6 +7,7 @@ import os
 import queue
 import subprocess
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +16,14 @@ from click.testing import Result
 from sqlalchemy import text
 from sqlalchemy.engine import URL
 
-from eventlog.core.change import Change, Op
+from eventlog.core import tablesfile
+from eventlog.core.change import Change, Field, Op
+from eventlog.core.errors import NotExpressible
 from eventlog.core.formats import Object, Source
 from eventlog.core.tables import Tables
 from eventlog.debezium.debezium_settings import DebeziumSettings
 from eventlog.debezium.format import read
+from eventlog.sinks.debezium_documents import PresentRowWriter
 from eventlog.sql.catalogue import Catalogue
 from tests import judges
 from tests.brokers import own_name
@@ -191,6 +195,26 @@ def test_a_withheld_column_is_no_part_of_a_row(people: World, tmp_path: Path) ->
     config.write_text('[tables.person]\nwithhold = ["pay"]\n')
     (message,) = post(people, "--config", str(config))
     assert message["after"] == {name: value for name, value in ROW.items() if name != "pay"}
+
+
+def test_a_row_with_a_column_that_nothing_can_read_is_refused_by_name() -> None:
+    """Refuse rows that would lack a column, until it is withheld; a delete lacks nothing."""
+    (table,) = tablesfile.read(TABLES)
+    unread = replace(table.columns["pay"], unread="is kept in a file outside the database")
+    fields = tuple(Field(column, after=None) for column in ("name", "born", "seen"))
+    row_change = Change(Op.INSERT, None, "person", (("id", 1),), fields, current=True)
+    for column, refuses in ((unread, True), (replace(unread, leaves=False), False)):
+        tables = Tables([replace(table, columns={**table.columns, "pay": column})])
+        writer = PresentRowWriter(tables, "eventlog")
+        delete = row_change._replace(op=Op.DELETE, fields=())
+        assert json.loads(writer.write(delete, "eventlog:1"))["before"] == {"id": 1}
+        if refuses:
+            with pytest.raises(NotExpressible, match="column pay of person is kept in a file"):
+                writer.write(row_change, "eventlog:1")
+        else:
+            assert json.loads(writer.write(row_change, "eventlog:1"))["after"].keys() == {*VALUES} - {"pay"}
+            with pytest.raises(NotExpressible, match="cut by max-changes"):
+                writer.write(row_change._replace(fields=fields[:1]), "eventlog:1")
 
 
 FLINK = Path(__file__).parents[1] / "debezium" / "FlinkReads.java"

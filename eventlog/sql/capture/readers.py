@@ -116,7 +116,7 @@ def check_readers(connection: Connection) -> Iterator[Finding]:
                 name, f"{way}: such changes are missing", "let it restrict, and delete the rows first"
             )
         for way, _ in catalogue.dialect.triggers.ways_round:
-            yield Finding(name, f"of {table}: {way}", "read all objects once afterwards", fault=False)
+            yield Finding(str(table), way, "read all objects once afterwards", fault=False)
 
 
 def has_readers(connection: Connection) -> bool:

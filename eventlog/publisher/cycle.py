@@ -144,15 +144,20 @@ class Publisher:
 
     def _send(self, drafts: Iterable[Draft], *, redriven: int | None = None) -> None:
         """Send batch after batch: each transaction finishes one and remembers the next. The first one also
-        finishes the rows without an event."""
+        finishes the rows without an event. The rest of an event that was cut stays on record when no more is
+        sent."""
         tally = self._tally
         unsent: Sequence[Draft] = ()
         planned_batches = self._delivery.in_batches(drafts)
+        planned_drafts = chain.from_iterable(planned_batches)
         for planned in planned_batches:
             batch = batches.without(planned, tally.blocked)
-            unsent = self._delivery.deliver(batch, tally, self._log.tables, redriven)
-            if self._stopped:  # the rest of an event that was cut stays on record
-                planned_drafts = chain.from_iterable(planned_batches)
+            try:
+                unsent = self._delivery.deliver(batch, tally, self._log.tables, redriven)
+            except PickedUpBefore:
+                self._journal.advance(tally, batches.further_parts(chain(batch, planned_drafts), tally.begun))
+                raise
+            if self._stopped:
                 unsent = [*unsent, *batches.further_parts(planned_drafts, tally.begun)]
                 break
         self._journal.advance(tally, unsent, None if unsent else redriven)

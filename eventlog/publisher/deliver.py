@@ -105,7 +105,7 @@ class DocumentDelivery:
             halted = halted or reply.halts or (self._in_order and reply != ACCEPTED)
             if self.stopped(tally):
                 break
-            if time.monotonic() > written + PATIENCE:
+            if replied < len(batch) and time.monotonic() > written + PATIENCE:  # else with the next batch
                 self._journal.advance(tally, batches.without([*unsent, *batch[replied:]], tally.blocked))
                 written = time.monotonic()
         if replied < len(batch) and not halted and not self.stopped(tally):

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import text
 
+from eventlog.publisher import deliver
 from eventlog.publisher.deliver import CycleControl
 from eventlog.publisher.tally import AnswerTally
 from eventlog.sinks.files import FilesSink
@@ -219,6 +220,54 @@ def test_a_stop_between_the_parts_of_an_event_repeats_none(world: World, is_down
     world.cycle(receiver, max_changes=1)
     assert [event_id.partition(".")[2] for event_id in receiver.event_ids] == ["2", "3", ""]
     assert world.letters() == dict.fromkeys(range(1, 5), "S")
+
+
+def test_a_redrive_between_the_parts_of_an_event_lets_it_go_on(world: World) -> None:
+    fields = [key(1, event_type=1, column_name="fname", new_value=str(n)) for n in range(3)]
+    world.write(key(2, event_type=4))
+    world.cycle(Receiver(lambda document: Reply((Status(Level.ERROR),))))
+    world.write(*fields)
+
+    def redrive(document: OutgoingDocument) -> Reply:
+        world.redrive()
+        return ACCEPTED
+
+    first = Receiver(redrive)
+    world.cycle(first, max_changes=1)
+    receiver = Receiver()
+    world.cycle(receiver, max_changes=1000)
+    assert [event_id.partition(".")[2] for event_id in first.event_ids] == [""]
+    assert [event_id.partition(".")[2] for event_id in receiver.event_ids[:2]] == ["2", "3"]
+
+
+class CrashAfter(CycleControl):
+    """A crash once so many documents were answered, before the next batch is remembered."""
+
+    def __init__(self, documents: int) -> None:
+        self._documents = documents
+
+    def stop_requested(self) -> bool:
+        if self._documents < 0:
+            raise Crash
+        self._documents -= self._documents == 0
+        return False
+
+    def replied(self, tally: AnswerTally, down: str | None) -> None:
+        self._documents -= 1
+
+
+def test_after_a_crash_between_its_parts_an_event_is_cut_as_before(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(deliver, "PATIENCE", 0)
+    fields = [key(1, event_type=1, column_name="fname", new_value=str(n)) for n in range(3)]
+    world.write(*fields)
+    crashing = world.publisher(Receiver(), control=CrashAfter(1), max_changes=1)
+    with crashing as publisher, pytest.raises(Crash):
+        publisher.cycle()
+    receiver = Receiver()
+    world.cycle(receiver, max_changes=1000)
+    assert [event_id.partition(".")[2] for event_id in receiver.event_ids] == ["", "2", "3"]
 
 
 class Ordered(Receiver):

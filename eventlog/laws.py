@@ -299,7 +299,8 @@ def _why_unaccounted(
     reading = [reader for reader in readers if reader.event_type in (5, 6) or reader.column == row.column]
     is_without_effect = is_gone and row.event_type != 4 and (row.event_type > 4 or reading)
     is_read_back = row.event_type == 1 and any(reader.record_id in run_by_row for reader in reading)
-    needs_none = row.is_silent or row.is_loopback or is_without_effect or is_read_back
+    is_given_up = any(_is_skipped(reader) for reader in reading)
+    needs_none = row.is_silent or row.is_loopback or is_without_effect or is_read_back or is_given_up
     return "" if needs_none else "no document contains it"
 
 

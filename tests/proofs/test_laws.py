@@ -55,6 +55,10 @@ RIGHT = {
         [row(1, 6, "W")],
         [event(1, event_id="log:1", level="warning"), event(1, event_id="log:1.2")],
     ),
+    "a value that a later row was to read back, which was skipped": (
+        [row(1, 1), row(2, 1, column="phone"), row(3, 8, "W", column="phone", reason="skipped")],
+        [event(1, operation="add")],
+    ),
     "two refused events are redriven as one, after a later event": (
         [row(1, 2), row(3, 6), row(5, 2)],
         [event(1, level="error"), event(3, level="error"), event(5), event(1, 3)],

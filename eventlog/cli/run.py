@@ -52,10 +52,10 @@ def run(
     monitor = Monitor()
     board = Board(monitor, config)
 
+    daemon = Daemon(config, signals, once=once, monitor=monitor)
     spans = tracing(config.build(DatabaseSettings).log_table, config.build(SessionSettings).sink)
     serve = serving(config.build(MonitorSettings), monitor, board)
-    with signals.caught(), spans as traced, serve as port:
-        daemon = Daemon(config, signals, once=once, monitor=monitor, tracing=traced)
+    with signals.caught(), spans as monitor.tracing, serve as port:
         logger.info(announcement(config, port))
         logger.info(
             "settings: %s", ", ".join(f"{name} = {value}" for name, value in config.shown()) or "none"

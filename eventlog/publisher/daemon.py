@@ -22,7 +22,6 @@ from eventlog.publisher.monitor import Monitor
 from eventlog.publisher.open_log import opened
 from eventlog.publisher.session import PublishingSession
 from eventlog.publisher.tally import Cycle
-from eventlog.publisher.tracing import Tracing
 from eventlog.sql.connect import ConnectionLost
 from eventlog.sql.log.leader import Holder, Leader
 from eventlog.sql.log.position import IdsComeAgain
@@ -133,7 +132,6 @@ class Daemon:
         *,
         once: bool = False,
         monitor: Monitor | None = None,
-        tracing: Tracing | None = None,
         clock: Callable[[], dt.datetime] = dt.datetime.now,
     ) -> None:
         self._config = config
@@ -142,7 +140,6 @@ class Daemon:
         self._signals = signals
         self._once = once
         self._monitor = monitor or Monitor()
-        self._tracing = tracing or Tracing()
         self._clock = clock
         self._failures = 0
         self._holder: Holder | None = None  # of the lock, when it was read last
@@ -207,12 +204,10 @@ class Daemon:
             if leader is None:
                 yield None
                 return
-            signals, monitor, tracing = self._signals, self._monitor, self._tracing
+            signals, monitor = self._signals, self._monitor
             with leader:
                 with signals.interrupting():
-                    begun = PublishingSession(
-                        self._config, store, leader, signals, monitor, tracing, self._silence
-                    )
+                    begun = PublishingSession(self._config, store, leader, signals, monitor, self._silence)
                 with begun as session:
                     logger.info("leading", extra={"leader": self._name, "epoch": leader.epoch})
                     self._has_led = True

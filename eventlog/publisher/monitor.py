@@ -10,6 +10,7 @@ from dataclasses import replace
 from eventlog.core.errors import EventlogError
 from eventlog.publisher.log_status import LogStatus, read_log_status
 from eventlog.publisher.tally import Cycle
+from eventlog.publisher.tracing import Tracing
 from eventlog.sql.log.store import Store
 
 MAX_AGE = 5.0  # seconds for which an answer of the database is shown again
@@ -22,6 +23,7 @@ class Monitor:
         from eventlog.publisher.metrics import Metrics  # loads an HTTP server that no command but `run` needs
 
         self.metrics = Metrics()
+        self.tracing = Tracing()
         self._lock = threading.Lock()
         self._store: Store | None = None
         self._read_at = 0.0

@@ -27,7 +27,6 @@ from eventlog.publisher.settings import PublisherSettings, naming_log, run_state
 from eventlog.publisher.sleep import Sleeper, make_sleeper
 from eventlog.publisher.tables import former_tables, read_bases, read_tables, readable_of
 from eventlog.publisher.tally import AnswerTally, Cycle
-from eventlog.publisher.tracing import Tracing
 from eventlog.sinks import open_sink, sink_kind
 from eventlog.sinks.document_kinds import DocumentKind, document_kind
 from eventlog.sql.log.leader import Leader
@@ -158,15 +157,9 @@ class CycleWatch(CycleControl):
     """Stops a cycle at a signal, and shows how far it is: to the monitor, and on record in the log."""
 
     def __init__(
-        self,
-        store: Store,
-        leader: Leader,
-        signals: Signals,
-        monitor: Monitor,
-        tracing: Tracing,
-        silence: float,
+        self, store: Store, leader: Leader, signals: Signals, monitor: Monitor, silence: float
     ) -> None:
-        self.tracing = tracing
+        self.tracing = monitor.tracing
         self._store = store
         self._leader = leader
         self._signals = signals
@@ -222,20 +215,13 @@ class PublishingSession:
     """One leadership, from its election to its end."""
 
     def __init__(
-        self,
-        config: Config,
-        store: Store,
-        leader: Leader,
-        signals: Signals,
-        monitor: Monitor,
-        tracing: Tracing,
-        silence: float,
+        self, config: Config, store: Store, leader: Leader, signals: Signals, monitor: Monitor, silence: float
     ) -> None:
         self.store = store
         self._leader = leader
         self._settings = settings = config.build(SessionSettings)
         self._after = statements(settings.post_poll_stmt)
-        self._watch = CycleWatch(store, leader, signals, monitor, tracing, silence)
+        self._watch = CycleWatch(store, leader, signals, monitor, silence)
         self._tables = TableReading(config, store, leader)
         with ExitStack() as stack:
             stack.enter_context(store.keep_connection())

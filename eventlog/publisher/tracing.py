@@ -35,10 +35,12 @@ if TYPE_CHECKING:
 logger = logging.getLogger("eventlog.tracing")
 
 FLUSH = 5.0  # seconds at the end for spans that have not left
-MAX_SPANNED = 25  # cycles and documents a second with spans of their own, which cost 0.1 ms each
+MAX_SPANNED = 50  # cycles and documents that have spans at once; each costs 0.1 ms
+SPANNED_EVERY = 5.0  # seconds until there is room for so many again
 MAX_IDS = 10  # event-ids of a span; the name of a larger document has its first and last record_id
 REPORTED_EVERY = 60.0  # seconds between two messages about the collector
 _ENDPOINTS = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
+_PROTOCOLS = ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")
 _ADDRESSES = re.compile(r" with url: \S+|\?\S*")  # paths and queries, which may hold a secret
 _GOOD = ("success", "warning", "divided")
 
@@ -82,11 +84,9 @@ def _is_on(variables: Mapping[str, str]) -> bool:
         return False
     if exporter not in ("", "otlp"):
         raise Misuse(f"OTEL_TRACES_EXPORTER is {exporter!r}; expected otlp or none")
-    for name in ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL"):
-        if protocol := variables.get(name):
-            if protocol != "http/protobuf":
-                raise Misuse(f"{name} is {protocol!r}; expected http/protobuf, usually at port 4318")
-            break
+    protocol = next(filter(None, map(variables.get, _PROTOCOLS)), "http/protobuf")
+    if protocol != "http/protobuf":
+        raise Misuse(f"{_PROTOCOLS[1]} is {protocol!r}; expected http/protobuf, usually at port 4318")
     return True
 
 
@@ -138,6 +138,7 @@ class SpanTracing(Tracing):
         self._kind = kinds.get(sink, trace.SpanKind.INTERNAL)
         self._begun_at = 0
         self._span: Span | None = None  # of the cycle, once it has something to show
+        self._headers: dict[str, str] = {}  # of its documents without a span
         self._room, self._room_at = float(MAX_SPANNED), time.monotonic()
 
     @contextmanager
@@ -178,32 +179,30 @@ class SpanTracing(Tracing):
         if not span.is_recording():
             yield reply
             return
-        outcome = {"eventlog.outcome": _outcome(reply)}
-        has_answer = reply.fault is None and not reply.divide
-        ended = [self._start("answer", self._in(span), attributes=outcome)] if has_answer else []
-        why = None if outcome["eventlog.outcome"] in _GOOD else outcome["eventlog.outcome"]
+        outcome = _outcome(reply)
+        facts, why = {"eventlog.outcome": outcome}, None if outcome in _GOOD else outcome
+        spans = [span]
+        if reply.fault is None and not reply.divide:
+            spans.insert(0, self._start("answer", self._in(span)))
         try:
             yield reply
         finally:
-            for each in (*ended, span):
-                _end(each, outcome, why)
+            for each in spans:
+                _end(each, facts, why)
 
     def _begin(self, draft: Draft, spans: dict[str, Span], since: int | None = None) -> dict[str, str]:
         """Start the span of a document, if there is room for one. Return the headers of its trace."""
-        span = self._cycle_span()
-        if span.is_recording() and self._has_room():
-            facts = self._facts | {"eventlog.document": draft.name, "eventlog.events": draft.size}
-            if draft.size <= MAX_IDS:
-                facts["eventlog.event_ids"] = [sending.event_id for sending in draft.sendings]
-            span = self._start(
-                "document", self._in(span), kind=self._kind, attributes=facts, start_time=since
-            )
-            spans[draft.name] = span
-        else:
+        cycle_span = self._cycle_span()
+        if not cycle_span.is_recording() or not self._has_room():
             spans[draft.name] = self._process_span  # records nothing
-        headers: dict[str, str] = {}
-        self._propagator.inject(headers, self._in(span))
-        return headers
+            return self._headers
+        facts = self._facts | {"eventlog.document": draft.name, "eventlog.events": draft.size}
+        if draft.size <= MAX_IDS:
+            facts["eventlog.event_ids"] = [sending.event_id for sending in draft.sendings]
+        context = self._in(cycle_span)
+        span = self._start("document", context, kind=self._kind, attributes=facts, start_time=since)
+        spans[draft.name] = span
+        return self._headers_of(span)
 
     def _cycle_span(self) -> Span:
         if self._span is None:
@@ -211,12 +210,18 @@ class SpanTracing(Tracing):
             if self._has_room():
                 facts, since = self._facts, self._begun_at
                 self._span = self._start("cycle", self._process, attributes=facts, start_time=since)
+            self._headers = self._headers_of(self._span)
         return self._span
 
+    def _headers_of(self, span: Span) -> dict[str, str]:
+        headers: dict[str, str] = {}
+        self._propagator.inject(headers, self._in(span))
+        return headers
+
     def _has_room(self) -> bool:
-        """Return whether this second has room for one more cycle or document with spans."""
+        """Return whether one more cycle or document may have spans now."""
         now = time.monotonic()
-        self._room = min(MAX_SPANNED, self._room + (now - self._room_at) * MAX_SPANNED)
+        self._room = min(MAX_SPANNED, self._room + (now - self._room_at) * MAX_SPANNED / SPANNED_EVERY)
         self._room_at = now
         has_room = self._room >= 1
         self._room -= has_room

@@ -35,6 +35,7 @@ CURRENT: dict[tuple[str, QueryKey], Answer] = {
     ("usr", (2,)): [[None, "", None, None, None, None, None]],
     ("grp", ("a", "b")): [["m1", "1"], ["m2", "1"]],
     ("grp", ("a,b", "")): [["x<y", None]],
+    ("grp", ("c", "d")): [["m3", "1"]],
     ("usr", (3,)): WrongRow("the database refused it"),
 }
 
@@ -198,6 +199,17 @@ def test_what_reads_a_row_back_leaves_in_the_place_of_the_first_row_that_it_repl
         tables, Rules(), Skeletons(tables, XdsSettings()), answerable=set(tables), read_back=read_back
     ).events(as_rows(entries))
     assert found.settled.tolist() == [1, 3, 2]
+
+
+def test_whole_rows_note_the_unknown_columns_that_rows_name() -> None:
+    """Note them, so that the publisher reads the tables again before a row lacks a column."""
+    tables, rules = tablesfile.read(TABLES), Rules(whole_rows=True)
+    form = PresentRowWriter(tables, "eventlog")
+    engine = Engine(tables, rules, form, answerable=set(tables), read_back=read_back, ask=lambda _: lookup)
+    entry = Entry(1, "N", 3, "2025-03-23T10:57:19", None, "grp", "org=c+name=d", "shoe", None, "46")
+    expected = plain_way(tables, rules, set(tables), lambda _: lookup, form)([entry])
+    check_alike(engine.events(as_rows([entry])), expected, [entry])
+    assert {column for _, column in engine.unknown} == {column for _, column in expected.unknown} == {"shoe"}
 
 
 def test_a_change_is_cut_by_column() -> None:

@@ -168,6 +168,10 @@ def test_what_the_receiver_refuses_is_refused_alone(people: World) -> None:
     assert list(people.letters().values()) == ["E", "S"]
     (failure,) = people.failures()
     assert "400" in str(failure.reason)
+    assert json.loads(str(failure.document))["after"] == ROW
+    assert call(people, "redrive", "--all", EVENTLOG_SYNC_TABLES="person").exit_code == 0
+    (again,) = post(people)
+    assert (again["after"], again["source"]["position"]) == (ROW, "eventlog:1")
 
 
 @pytest.mark.usefixtures("either_way")

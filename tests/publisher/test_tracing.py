@@ -21,7 +21,7 @@ from eventlog.core.errors import Misuse
 from eventlog.publisher import tracing as tracing_module
 from eventlog.publisher.cycle import ReceiverFatal
 from eventlog.publisher.deliver import CycleControl
-from eventlog.publisher.tracing import MAX_IDS, MAX_SPANNED, SPANNED_EVERY, SpanTracing, tracing
+from eventlog.publisher.tracing import MAX_IDS, MAX_SPANNED, SPANNED_EVERY, SpanTracing, Tracing, tracing
 from eventlog.sinks import open_sink
 from eventlog.sinks.sink import ACCEPTED, OutgoingDocument, Reply, unanswered, unreachable
 from eventlog.xds.answers import Level, Status
@@ -136,21 +136,27 @@ def test_a_collector_gets_the_cycle_its_documents_and_their_answers(world: World
     assert "Secret1" not in str(collector.spans)
 
 
+def test_nothing_is_imported_while_nobody_asks_for_spans(world: World) -> None:
+    world.write(key(1, event_type=4))
+    done, modules = run(world, "--sink", "stdout", OTEL_SERVICE_NAME="eventlog")
+    assert (done.returncode, world.letters()) == (0, {1: "S"}), done.stderr
+    assert {name for name in modules if re.match("opentelemetry|google|requests", name)} == set()
+
+
 @pytest.mark.parametrize(
     "variables",
     [
-        {},
-        {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://localhost:1", "OTEL_SDK_DISABLED": "TRUE"},
-        {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://localhost:1", "OTEL_TRACES_EXPORTER": "none"},
-        {"OTEL_EXPORTER_OTLP_ENDPOINT": "", "OTEL_SERVICE_NAME": "eventlog"},
+        {"OTEL_SDK_DISABLED": "TRUE"},
+        {"OTEL_TRACES_EXPORTER": "none"},
+        {"OTEL_EXPORTER_OTLP_ENDPOINT": ""},
     ],
-    ids=["without variables", "disabled", "no exporter", "empty"],
+    ids=["disabled", "no exporter", "empty"],
 )
-def test_nothing_is_imported_while_nobody_asks_for_spans(world: World, variables: dict[str, str]) -> None:
-    world.write(key(1, event_type=4))
-    done, modules = run(world, "--sink", "stdout", **variables)
-    assert (done.returncode, world.letters()) == (0, {1: "S"}), done.stderr
-    assert {name for name in modules if re.match("opentelemetry|google|requests", name)} == set()
+def test_variables_turn_spans_off(monkeypatch: pytest.MonkeyPatch, variables: dict[str, str]) -> None:
+    for name, value in ({"OTEL_EXPORTER_OTLP_ENDPOINT": "http://localhost:1"} | variables).items():
+        monkeypatch.setenv(name, value)
+    with tracing("eventlog", "http") as traced:
+        assert type(traced) is Tracing
 
 
 @pytest.mark.parametrize(
@@ -238,13 +244,13 @@ def test_a_collector_that_is_down_fails_nothing(world: World) -> None:
 class Spans:
     """Makes spans in memory."""
 
-    def __init__(self, sink: str = "http") -> None:
+    def __init__(self, sink: str = "http", sampler: Any = None) -> None:
         from opentelemetry.sdk.trace import TracerProvider
         from opentelemetry.sdk.trace.export import SimpleSpanProcessor
         from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
         self._memory = InMemorySpanExporter()
-        provider = TracerProvider(shutdown_on_exit=False)
+        provider = TracerProvider(sampler, shutdown_on_exit=False)
         provider.add_span_processor(SimpleSpanProcessor(self._memory))
         self.control = CycleControl()
         self.control.tracing = SpanTracing(provider, "eventlog", sink)
@@ -378,6 +384,22 @@ def test_cycles_beyond_the_room_have_no_spans(world: World, monkeypatch: pytest.
 
     world.cycle(Receiver(take), control=spans.control)
     assert (spans.finished(), contexts) == ([], [{"traceparent": PARENT}])
+
+
+def test_documents_of_a_trace_that_is_not_sampled_tell_their_receiver_so(world: World) -> None:
+    from opentelemetry.sdk.trace.sampling import ALWAYS_OFF
+
+    contexts: list[str] = []
+    world.write(key(1, event_type=4), key(2, event_type=4))
+    spans = Spans(sampler=ALWAYS_OFF)
+
+    def take(document: OutgoingDocument) -> Reply:
+        contexts.append(document.begin()["traceparent"])
+        return ACCEPTED
+
+    world.cycle(Receiver(take), control=spans.control)
+    assert (spans.finished(), len(contexts), len(set(contexts))) == ([], 2, 1)
+    assert not int(contexts[0][-2:], 16) & 1  # the flag `sampled`
 
 
 @pytest.mark.parametrize("events", [MAX_IDS, MAX_IDS + 1])

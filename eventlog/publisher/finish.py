@@ -103,9 +103,8 @@ class BatchJournal:
 
     def check_ids(self) -> None:
         """Raise IdsComeAgain if the log's sequence will give record_ids that went out before."""
-        position = self._store.position()
-        if self._record is not None:
-            position = position.with_highest(self._record.highest())
+        recorded = 0 if self._record is None else self._record.highest()
+        position = self._store.position().with_highest(recorded)
         position.demand_new(self._store.log)
         self._highest = max(self._highest, position.highest)
 

@@ -6,12 +6,13 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from sqlalchemy import text
+from sqlalchemy import event, text
 
 from eventlog.core.entry import MAX_RECORD_ID
 from eventlog.sinks.files import FilesSink
 from eventlog.sql.connect import DatabaseFailed, connect, execute_plain
 from eventlog.sql.log.position import IdsComeAgain, read_position
+from eventlog.sql.log.store import Store
 from eventlog.sql.queries import Queries
 from eventlog.sql.schema.migrate import grants_script
 from tests.logs import Receiver, World, call, key
@@ -62,6 +63,21 @@ def test_a_leader_at_work_finds_them(world: World) -> None:
             publisher.cycle()
     assert receiver.event_ids == ["eventlog:1", "eventlog:2", "eventlog:3"]
     assert world.counts() == {"N": 2}
+
+
+def test_rows_that_go_out_between_two_looks_are_no_ids_that_come_again(world: World) -> None:
+    world.write(*deletes(1))
+    world.cycle(Receiver())
+    engine, ids = connect(world.engine.url), iter([2])
+
+    def publish(connection: object, cursor: object, statement: str, *words: object) -> None:
+        if "select max(" in statement and (number := next(ids, None)) is not None:
+            world.write(*deletes(number))
+            world.cycle(Receiver())
+
+    event.listen(engine, "before_cursor_execute", publish)
+    Store(engine, world.log).position().demand_new(world.log)
+    assert next(ids, None) is None
 
 
 def test_what_commits_late_is_no_id_that_comes_again(world: World) -> None:

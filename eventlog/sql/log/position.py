@@ -64,8 +64,9 @@ def advancing(log: Log, highest: int) -> str:
 
 
 def read_position(connection: Connection, queries: Queries) -> IdPosition:
-    """Read how far the log's record ids are."""
-    return read_sequence(connection, queries).with_highest(queries.run(connection, "highest").scalar())
+    """Read how far the log's record ids are: first what went out, because rows may come and go meanwhile."""
+    highest = queries.run(connection, "highest").scalar()
+    return read_sequence(connection, queries).with_highest(highest)
 
 
 def read_sequence(connection: Connection, queries: Queries) -> IdPosition:

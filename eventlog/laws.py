@@ -282,7 +282,7 @@ def _why_wrong(row: AuditedRow, run: _Run, without_effect: Sequence[AuditedRow])
     worst = min({d.event_id: d for d in in_order}.values(), key=lambda d: _WORST_FIRST.index(d.level))
     if row.letter == "N":
         fits = row.is_remembered or is_open or any(delivery.is_late for delivery in run.deliveries)
-    elif worst.level not in _TAKEN and row.letter == "S":
+    elif worst.level != "success" and row.letter == "S":
         fits = any(run.first <= reader.record_id <= run.last for reader in without_effect)
     else:
         fits = _LEVEL_OF_LETTER[row.letter] == worst.level

@@ -59,6 +59,10 @@ RIGHT = {
         [row(1, 1), row(2, 1, column="phone"), row(3, 8, "W", column="phone", reason="skipped")],
         [event(1, operation="add")],
     ),
+    "an object that is gone when its event goes again, after a warning": (
+        [row(1, 8), row(2, 4)],
+        [event(1, level="warning"), event(2, operation="delete")],
+    ),
     "two refused events are redriven as one, after a later event": (
         [row(1, 2), row(3, 6), row(5, 2)],
         [event(1, level="error"), event(3, level="error"), event(5), event(1, 3)],

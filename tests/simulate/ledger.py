@@ -206,10 +206,10 @@ class Ledger:
         refused = [(name, settled) for name, settled in parts if self.remembered[name].moment >= begun]
         held_at = self._held_at.get(latest, -1)
         is_refused = any(max(self.remembered[name].moment, held_at) < settled for name, settled in refused)
-        is_refused &= self.skipped.isdisjoint(self.remembered[latest].rows)  # else the others went anew
-        if letter in ("S", DELETED) and is_refused:
+        is_whole = self.skipped.isdisjoint(self.remembered[latest].rows)  # else the others went anew
+        if letter in ("S", DELETED) and is_refused and is_whole:
             raise LawBroken(f"row {number} got {letter}, and the receiver refused a part of {latest}")
-        if not levels and row.values["event_type"] < 5 and row.values["event_type"] != 2:
+        if not levels and is_whole and row.values["event_type"] < 5 and row.values["event_type"] != 2:
             raise LawBroken(f"row {number} got {letter} before an answer to {', '.join(runs)}")
 
     def _is_refused_by_server(self, number: int) -> bool:

@@ -144,8 +144,9 @@ def breaches(
         for row in (row for row in life if row.letter in _LEVEL_OF_LETTER and row.reason is None):
             words, run_of_row = "", run_by_row.get(row.record_id)
             if run_of_row is not None:
+                swallowing = _reading(row, readers) if row.event_type == 1 else []
                 without_effect = [reader for reader in readers if is_gone or _is_skipped(reader)]
-                words = _why_wrong(row, run_of_row, without_effect)
+                words = _why_wrong(row, run_of_row, [*without_effect, *swallowing])
             elif row.letter != "N" and not is_purged:
                 words = _why_unaccounted(row, readers, run_by_row, is_gone)
             if words:
@@ -271,11 +272,16 @@ def _is_skipped(row: AuditedRow) -> bool:
     return row.letter == "W" and row.reason is not None
 
 
-def _why_wrong(row: AuditedRow, run: _Run, without_effect: Sequence[AuditedRow]) -> str:
+def _reading(row: AuditedRow, readers: Iterable[AuditedRow]) -> list[AuditedRow]:
+    """Return the rows that have the value of a row read back."""
+    return [reader for reader in readers if reader.event_type in (5, 6) or reader.column == row.column]
+
+
+def _why_wrong(row: AuditedRow, run: _Run, readers: Sequence[AuditedRow]) -> str:
     """Return why the letter of a row does not fit the last answers to its event; empty if it does.
 
     An event that waited, or failed, may find its object gone when it is to go again, or the row skipped that
-    reads it back: then it is a success.
+    reads it back: then it is a success. So is a value of an insert that a later row reads back, at once.
     """
     is_open = any(last.level not in _ANSWERS for last in {d.event_id: d for d in run.deliveries}.values())
     in_order = sorted(run.deliveries, key=lambda d: d.level in _ANSWERS)  # no answer takes none back
@@ -283,7 +289,7 @@ def _why_wrong(row: AuditedRow, run: _Run, without_effect: Sequence[AuditedRow])
     if row.letter == "N":
         fits = row.is_remembered or is_open or any(delivery.is_late for delivery in run.deliveries)
     elif worst.level != "success" and row.letter == "S":
-        fits = any(run.first <= reader.record_id <= run.last for reader in without_effect)
+        fits = any(run.first <= reader.record_id <= run.last for reader in readers)
     else:
         fits = _LEVEL_OF_LETTER[row.letter] == worst.level
     answer = f"was answered {worst.level or 'nothing'} in {worst.where} ({worst.event_id})"
@@ -296,7 +302,7 @@ def _why_unaccounted(
     """Return why a finished row should have a document, or a reason to have none; empty if it need not."""
     if row.letter != "S":
         return "the log has no reason for it"
-    reading = [reader for reader in readers if reader.event_type in (5, 6) or reader.column == row.column]
+    reading = _reading(row, readers)
     is_without_effect = is_gone and row.event_type != 4 and (row.event_type > 4 or reading)
     is_read_back = row.event_type == 1 and any(reader.record_id in run_by_row for reader in reading)
     is_given_up = any(_is_skipped(reader) for reader in reading)

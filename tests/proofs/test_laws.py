@@ -63,6 +63,10 @@ RIGHT = {
         [row(1, 8), row(2, 4)],
         [event(1, level="warning"), event(2, operation="delete")],
     ),
+    "a value of an insert that a later row reads back, which is refused": (
+        [row(1, 1), row(2, 6, "E")],
+        [event(1, 2, level="error")],
+    ),
     "two refused events are redriven as one, after a later event": (
         [row(1, 2), row(3, 6), row(5, 2)],
         [event(1, level="error"), event(3, level="error"), event(5), event(1, 3)],

@@ -86,6 +86,7 @@ class Receiver:
         self._take(events, statuses)
         if mood == "twice":
             self._take(events, statuses)
+        taken = len(self.arrivals)
         if mood == "late":
             self.world.sleep(dice.choose((1.0, 3.0, 40.0)))
         if mood == "death":
@@ -93,7 +94,8 @@ class Receiver:
         if mood == "lost":
             return unanswered("the answer was lost")
         self.world.step()
-        self._note_answers(events, statuses)
+        taken_since = {arrival.event.name for arrival in self.arrivals[taken:]}  # from a leader that came after
+        self._note_answers([event for event in events if event.name not in taken_since], statuses)
         return Reply(statuses) if statuses else ACCEPTED
 
     def demand_apart(self, events: Sequence[Event]) -> None:

@@ -145,7 +145,7 @@ def breaches(
             words, run_of_row = "", run_by_row.get(row.record_id)
             if run_of_row is not None:
                 swallowing = _reading(row, readers) if row.event_type == 1 else []
-                without_effect = [reader for reader in readers if is_gone or _is_skipped(reader)]
+                without_effect = [r for r in life if _is_skipped(r) or (is_gone and r.event_type > 4)]
                 words = _why_wrong(row, run_of_row, [*without_effect, *swallowing])
             elif row.letter != "N" and not is_purged:
                 words = _why_unaccounted(row, readers, run_by_row, is_gone)
@@ -277,11 +277,11 @@ def _reading(row: AuditedRow, readers: Iterable[AuditedRow]) -> list[AuditedRow]
     return [reader for reader in readers if reader.event_type in (5, 6) or reader.column == row.column]
 
 
-def _why_wrong(row: AuditedRow, run: _Run, readers: Sequence[AuditedRow]) -> str:
+def _why_wrong(row: AuditedRow, run: _Run, excuses: Sequence[AuditedRow]) -> str:
     """Return why the letter of a row does not fit the last answers to its event; empty if it does.
 
-    An event that waited, or failed, may find its object gone when it is to go again, or the row skipped that
-    reads it back: then it is a success. So is a value of an insert that a later row reads back, at once.
+    An event that waited, or failed, may find its object gone when it is to go again, or one of its rows
+    skipped: then it is a success. So is a value of an insert that a later row reads back, at once.
     """
     is_open = any(last.level not in _ANSWERS for last in {d.event_id: d for d in run.deliveries}.values())
     in_order = sorted(run.deliveries, key=lambda d: d.level in _ANSWERS)  # no answer takes none back
@@ -289,7 +289,7 @@ def _why_wrong(row: AuditedRow, run: _Run, readers: Sequence[AuditedRow]) -> str
     if row.letter == "N":
         fits = row.is_remembered or is_open or any(delivery.is_late for delivery in run.deliveries)
     elif worst.level != "success" and row.letter == "S":
-        fits = any(run.first <= reader.record_id <= run.last for reader in readers)
+        fits = any(run.first <= excuse.record_id <= run.last for excuse in excuses)
     else:
         fits = _LEVEL_OF_LETTER[row.letter] == worst.level
     answer = f"was answered {worst.level or 'nothing'} in {worst.where} ({worst.event_id})"

@@ -67,6 +67,10 @@ RIGHT = {
         [row(1, 1), row(2, 6, "E")],
         [event(1, 2, level="error")],
     ),
+    "one of two rows was skipped while they waited, and a later row reads the other": (
+        [row(1, 2), row(2, 2, "W", column="phone", reason="skipped"), row(3, 6)],
+        [event(1, 2, level="retry"), event(3)],
+    ),
     "two refused events are redriven as one, after a later event": (
         [row(1, 2), row(3, 6), row(5, 2)],
         [event(1, level="error"), event(3, level="error"), event(5), event(1, 3)],

@@ -94,7 +94,7 @@ class Receiver:
         if mood == "lost":
             return unanswered("the answer was lost")
         self.world.step()
-        taken_since = {arrival.event.name for arrival in self.arrivals[taken:]}  # from a leader that came after
+        taken_since = {arrival.event.name for arrival in self.arrivals[taken:]}  # from a later leader
         self._note_answers([event for event in events if event.name not in taken_since], statuses)
         return Reply(statuses) if statuses else ACCEPTED
 

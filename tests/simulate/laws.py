@@ -31,19 +31,18 @@ def check(server: Server, receiver: Receiver, ledger: Ledger) -> None:
         is_own = any(row.is_loopback for row in audited)
         present = None if is_own else Present(_state(server, name))
         deliveries = [_delivery(place, arrival, receiver) for place, arrival in enumerate(arrivals)]
+        of_object, was_skipped = [ledger.rows[n] for n in rows], not ledger.skipped.isdisjoint(rows)
         for breach in breaches(name, audited, deliveries, present=present):
-            if not _is_excused(
-                breach, [ledger.rows[n] for n in rows], ledger.rows[breach.record_id or rows[0]]
-            ):
+            if not _is_excused(breach, of_object, ledger.rows[breach.record_id or rows[0]], was_skipped):
                 raise LawBroken(f"{breach.law.name}, row {breach.record_id} of {name}: {breach.words}")
 
 
-def _is_excused(breach: Breach, rows: list[Row], row: Row) -> bool:
+def _is_excused(breach: Breach, rows: list[Row], row: Row, was_skipped: bool) -> bool:
     """Return whether the law does not know enough of what happened to the object.
 
     A deleted row has no letter. What is redriven is read back under its old name, in other parts and later.
     A row that was logged by hand commits in any order. An event that waits or is asked for may have no effect
-    any more when it is sent, because its object is gone.
+    any more when it is sent, because its object is gone. After a skip all that was on its way goes anew.
     """
     users = {of_object.values["perpetrator"] for of_object in rows}
     is_redriven = any(of_object.was("EF") for of_object in rows)
@@ -54,7 +53,7 @@ def _is_excused(breach: Breach, rows: list[Row], row: Row) -> bool:
         case Law.ONE_CONTENT | Law.EXPLAINED:
             return is_redriven
         case Law.IN_ORDER:
-            return is_redriven or any(of_object.is_by_hand for of_object in rows)
+            return is_redriven or was_skipped or any(of_object.is_by_hand for of_object in rows)
         case Law.ACCOUNTED:
             return is_redriven or OWN_USER in users or row.is_by_hand
         case Law.SAME_STATE:  # a redriven insert may come before that of a later life, which begins anew
@@ -72,7 +71,8 @@ def _check_letters(server: Server, ledger: Ledger) -> None:
         if (row.letter in ("E", "F")) != (number in reasons):
             raise LawBroken(f"row {number} has {row.letter} and {'a' if number in reasons else 'no'} reason")
         levels = [level for run in ledger.runs_of.get(number, ()) for level in ledger.levels(run)]
-        if row.letter in ("E", "F") and levels and all(level in receivers.GOOD for level in levels):
+        is_good = bool(levels) and all(level in receivers.GOOD for level in levels)
+        if row.letter in ("E", "F") and is_good and not ledger.is_refused_by_server(number):
             raise LawBroken(f"row {number} has {row.letter}, and all was answered well")
 
 

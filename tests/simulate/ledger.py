@@ -107,10 +107,11 @@ class Ledger:
         """Note when a batch was done with."""
         for name, run, *_ in _events_in(content, self.runs_rows):
             self._settled_at[run] = moment
-            _, level = self._receiver.answered.get(name, (0, None))
+            answered, level = self._receiver.answered.get(name, (0, None))
             parts = self._refused.setdefault(run, {})
             parts.pop(name, None)
-            if level is not None and level.name in ("ERROR", "FATAL"):
+            was_lost = answered < self.remembered[name].moment  # it went again, and was not answered
+            if level is not None and level.name in ("ERROR", "FATAL") and not was_lost:
                 parts[name] = moment
 
     def _note_deleted(self, version: Version, moment: int) -> None:
@@ -138,6 +139,7 @@ class Ledger:
             for run in self.runs_of.get(number, ()):
                 self._refused.pop(run, None)
                 self._tries.pop(run, None)
+                self._held_at[run] = moment
         row.letters.append((moment, letter))
 
     def _note_batch(self, values: Values, moment: int) -> None:
@@ -192,9 +194,9 @@ class Ledger:
         if letter == "W" or row.values["perpetrator"] == OWN_USER:
             return
         if row.is_unreadable and letter in ("S", DELETED):
-            raise LawBroken(f"row {number} got {letter}, and nobody can read it")
+            raise LawBroken(f"row {number} got {letter}, and it names no object")
         if not runs:
-            if letter in ("E", "F") and not (row.is_unreadable or self._is_refused_by_server(number)):
+            if letter in ("E", "F") and not (row.is_unreadable or self.is_refused_by_server(number)):
                 raise LawBroken(f"row {number} was refused")
             if letter in ("S", DELETED) and row.values["event_type"] < 5 and not self._is_superseded(row):
                 raise LawBroken(f"row {number} got {letter}, and no event has it")
@@ -206,13 +208,14 @@ class Ledger:
         refused = [(name, settled) for name, settled in parts if self.remembered[name].moment >= begun]
         held_at = self._held_at.get(latest, -1)
         is_refused = any(max(self.remembered[name].moment, held_at) < settled for name, settled in refused)
-        is_whole = self.skipped.isdisjoint(self.remembered[latest].rows)  # else the others went anew
+        is_whole = all(self.rows[number].object != row.object for number in self.skipped)  # else rows go anew
         if letter in ("S", DELETED) and is_refused and is_whole:
             raise LawBroken(f"row {number} got {letter}, and the receiver refused a part of {latest}")
-        if not levels and is_whole and row.values["event_type"] < 5 and row.values["event_type"] != 2:
+        went_anew = not is_whole or self._is_superseded(row)  # with later rows, after it was held back
+        if not levels and not went_anew and row.values["event_type"] in (1, 3, 4):
             raise LawBroken(f"row {number} got {letter} before an answer to {', '.join(runs)}")
 
-    def _is_refused_by_server(self, number: int) -> bool:
+    def is_refused_by_server(self, number: int) -> bool:
         """Return whether the row is refused because its current row could not be read."""
         return any(
             version.values["record_id"] == number and REFUSAL in version.values["reason"]

@@ -51,7 +51,7 @@ _TIMED = [
     if hasattr(module, "time")
 ]
 _BEGIN_MARK = LowWaterMark.begin
-POLLS = 40.0  # seconds in which each publisher compares more than once
+POLLS = 80.0  # seconds in which each publisher compares more than once, also after the longest stall
 PATIENCE = 60_000  # steps in peace until everything must have left
 
 

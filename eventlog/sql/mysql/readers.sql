@@ -150,7 +150,7 @@ where t.event_object_schema = :schema and t.event_object_table = :table_name and
 select 0 from (select 1 as one) d where :schema is not null and :reader_table is not null
 
 -- stuck_in_delta --
--- How many changes wait behind no row.
+-- How many changes wait though their identity has no row.
 select count(*)
 from {waiting} w
 where w.seen_place is not null and not exists (

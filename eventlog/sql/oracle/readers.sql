@@ -222,5 +222,5 @@ where t.table_owner = :schema and t.table_name = :reader_table and t.status = 'E
   and t.trigger_name = :reader_table || '_READ'
 
 -- stuck_in_delta --
--- How many changes wait behind no row.
+-- How many changes wait though their identity has no row.
 select count(*) from {waiting} w where not exists (select null from {delta} d where d.{identity} = w.{identity})

@@ -175,5 +175,5 @@ where t.tgrelid = to_regclass(quote_ident(:schema) || '.' || quote_ident(:reader
   and t.tgname in (:reader_table || '_read', :reader_table || '_truncated')
 
 -- stuck_in_delta --
--- How many changes wait behind no row.
+-- How many changes wait though their identity has no row.
 select count(*) from {waiting} w where not exists (select from {delta} d where d.{identity} = w.{identity})

@@ -167,7 +167,13 @@ def judge(gathered: Gathered, records: LogRecords, report: AuditReport, tables: 
                     delivery._replace(changes=field_changes(text or b""))
                     for delivery, text in zip(deliveries, audited.texts, strict=True)
                 ]
-            for breach in breaches(audited.name, rows, deliveries, present=present, is_purged=is_purged):
+            found = breaches(
+                *(audited.name, rows, deliveries),
+                present=present,
+                is_purged=is_purged,
+                is_compared=records.is_compared,
+            )
+            for breach in found:
                 report.add(breach)
         digest.update(share.digest())
     report.faults += gathered.faults + records.faults

@@ -48,6 +48,7 @@ class LogRecords:
     remembered: frozenset[int] = frozenset()  # rows of events on their way, or waiting
     is_purged: bool = False
     holes_are_purged: bool = False  # rows that failed or were skipped were among them
+    is_compared: bool = False  # tables were compared, so an object may go and come back without a row
     faults: list[str] = field(default_factory=list)  # rows that are none
 
     def reason(self, record_id: int, letter: str) -> str | None:
@@ -60,9 +61,10 @@ class LogRecords:
 def read_records(snapshot: Snapshot) -> LogRecords:
     """Return what the log of a snapshot keeps next to its rows."""
     reasons = {int(row): str(reason) for row, reason in snapshot.audited("audited_reasons")}
-    is_purged, holes_are_purged = False, False
+    is_purged = holes_are_purged = is_compared = False
     for kind, words in snapshot.audited("audited_notices"):
         is_purged |= kind == "purge"
+        is_compared |= kind == "compare"
         if kind == "purge" and (purged := _PURGED_LETTERS.fullmatch(words or "")):
             holes_are_purged |= purged[1] != "S"
         if kind == "skip" and (skipped := _SKIPPED.fullmatch(words or "")):
@@ -74,7 +76,7 @@ def read_records(snapshot: Snapshot) -> LogRecords:
         )
     for (record_ids,) in snapshot.audited("audited_retries"):
         remembered.update(map(int, re.findall(r"\d+", str(record_ids))))
-    return LogRecords(reasons, frozenset(remembered), is_purged, holes_are_purged)
+    return LogRecords(reasons, frozenset(remembered), is_purged, holes_are_purged, is_compared)
 
 
 def rows_of_snapshot(snapshot: Snapshot, reader: AuditReader) -> Iterator[pa.RecordBatch]:

@@ -293,8 +293,12 @@ class Chaos:
         self._rig.drain(120, but=("E", "F", "W"))
         self._finish_applying()
         ends = time.monotonic() + POLLS
-        while self._table.is_compared and self._differing() and time.monotonic() < ends:
-            self._finish_applying()  # the last changes wait for a poll
+        while self._table.is_compared and self._waits() and time.monotonic() < ends:
+            self._finish_applying()
+
+    def _waits(self) -> bool:
+        """Return whether changes still wait for a poll, for an answer, or to be applied."""
+        return bool(self._rows("N") or self._differing())
 
     def _judge(self) -> Outcome:
         rows = self._rows("NSWEF")

@@ -330,8 +330,8 @@ class Chaos:
         )
 
     def _holes(self) -> set[str]:
-        """Return the objects with rows that did not go out: the laws compare no states of them."""
-        return {row.key for row in self._rows("NEFW")}  # no answer of this receiver is a warning
+        """Return the objects with rows that are given up: the laws compare no states of them."""
+        return {row.key for row in self._rows("EFW")}  # no answer of this receiver is a warning
 
     def _differing(self) -> list[str]:
         """Return where the second database differs from the table, in objects without a hole."""

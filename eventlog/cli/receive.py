@@ -63,16 +63,17 @@ def receive(host: str, port: int, answer: str, file: Path | None, keep: int) -> 
         except OSError as fault:
             raise NoPort(host, port, fault.strerror) from fault
         storage = f"in {file}" if file else "until it ends (--file keeps them for longer)"
+        ended = _set_by_signal()
         print_line(f"receiving at {address.url}; documents are kept {storage}; Ctrl-C ends it")
-        _wait_for_signal()
+        ended.wait()
 
 
-def _wait_for_signal() -> None:
+def _set_by_signal() -> threading.Event:
     ended = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         if signal.getsignal(number) is not signal.SIG_IGN:  # nohup
             signal.signal(number, lambda *_: ended.set())
-    ended.wait()
+    return ended
 
 
 def clock() -> str:

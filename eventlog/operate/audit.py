@@ -167,13 +167,13 @@ def judge(gathered: Gathered, records: LogRecords, report: AuditReport, tables: 
                     delivery._replace(changes=field_changes(text or b""))
                     for delivery, text in zip(deliveries, audited.texts, strict=True)
                 ]
-            found = breaches(
+            object_breaches = breaches(
                 *(audited.name, rows, deliveries),
                 present=present,
                 is_purged=is_purged,
                 is_compared=records.is_compared,
             )
-            for breach in found:
+            for breach in object_breaches:
                 report.add(breach)
         digest.update(share.digest())
     report.faults += gathered.faults + records.faults

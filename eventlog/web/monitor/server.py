@@ -21,12 +21,13 @@ def serving(settings: MonitorSettings, monitor: Monitor, board: Board | None = N
         yield None
         return
     from eventlog.web.monitor.desk import monitor_app  # imports Starlette, uvicorn and Jinja2
-    from eventlog.web.server import serve
+    from eventlog.web.server import PausingConnection, serve
 
     ended, shown = threading.Event(), board or Board(monitor)
     with ExitStack() as stack:
         try:
-            address = stack.enter_context(serve(monitor_app(monitor, shown, host), host, port))
+            app = monitor_app(monitor, shown, host)
+            address = stack.enter_context(serve(app, host, port, PausingConnection))
         except OSError as fault:
             raise Misuse(f"{host}, port {port} (the setting monitor-port): {fault.strerror}") from fault
         stack.callback(ended.set)

@@ -46,21 +46,17 @@ class Delivery:
     delivery without changes has only a new state.
     """
 
-    __slots__ = ("_state", "changes", "incomplete", "is_full_load", "late", "may_wait")
+    __slots__ = ("_state", "changes", "late", "may_wait")
 
     def __init__(
         self,
         changes: Iterable[Change],
         state: str | Callable[[], str | None] | None = None,
         late: bool = False,
-        incomplete: bool = False,
-        is_full_load: bool = False,
         may_wait: bool = False,
     ) -> None:
         self.changes = changes  # in order, to be read once; large transactions come from disk
         self.late = late  # a later change was handed out before
-        self.incomplete = incomplete  # some of its changes never came (--open-transactions deliver)
-        self.is_full_load = is_full_load  # a row of a full load
         self.may_wait = may_wait  # the source may have to wait before the next one
         self._state = state
 

@@ -88,7 +88,7 @@ def read_changes(
         if isinstance(item, Refused):
             yield item
         else:
-            yield from (placed.change for placed in item.changes)
+            yield from (placed.change for placed in item)
 
 
 def commit_of(change: Change, fact: str) -> int:

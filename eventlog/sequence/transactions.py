@@ -34,14 +34,6 @@ class Incomplete(EventlogError):
     """{0}; --open-transactions refuse or deliver continues without them"""
 
 
-class TransactionChanges(NamedTuple):
-    """The changes that are handed out together: a transaction, or a change that belongs to none."""
-
-    changes: Sequence[Placed]
-    identity: Key
-    incomplete: bool = False
-
-
 @dataclass(slots=True)
 class TransactionProgress:
     """The counts of a transaction whose changes are still coming."""
@@ -118,8 +110,8 @@ def assemble(
     memory: int = MEMORY,
     *,
     ended: bool = False,
-) -> Iterator[TransactionChanges | Refused]:
-    """Yield the transactions of a sorted sequence.
+) -> Iterator[Sequence[Placed] | Refused]:
+    """Yield the changes of each transaction of a sorted sequence; a change that belongs to none is alone.
 
     All changes of a transaction share the time part of their sequences, so a transaction is complete after
     the last change of its time. If changes in the middle are missing, `policy` decides, also of the last
@@ -176,7 +168,7 @@ class _Group:
         counter = progress.add(placed.change, seq, placed.source, self._number)
         self.store.add(key, placed, size_of(placed), order_key(counter, seq))
 
-    def close(self) -> Iterator[TransactionChanges | Refused]:
+    def close(self) -> Iterator[Sequence[Placed] | Refused]:
         """Yield the transactions in the order of their last changes."""
         transactions = in_order(self._progress)
         self._progress = {}
@@ -202,16 +194,14 @@ class _Group:
 
     def _hand_out(
         self, key: Key, progress: TransactionProgress, changes: StoredItems[Placed]
-    ) -> Iterator[TransactionChanges | Refused]:
+    ) -> Iterator[Sequence[Placed] | Refused]:
         if key in self._spoilt:
             yield from refuse_all(changes, f"transaction {key[0]}: rows of it contradict each other")
-        elif progress.is_complete:
-            yield TransactionChanges(changes, key)
+        elif progress.is_complete or (self._policy == "deliver" and not self._is_open(progress)):
+            yield changes
         elif self._is_open(progress):
             reason = f"transaction {key[0]}: its transaction is not complete: its last message is missing"
             yield from refuse_all(changes, reason)
-        elif self._policy == "deliver":
-            yield TransactionChanges(changes, key, incomplete=True)
         else:
             yield from refuse_all(changes, progress.describe_missing(key))
 

@@ -10,7 +10,7 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Any, Final, Protocol
 
-from eventlog.core.change import Change, Op
+from eventlog.core.change import Change
 from eventlog.core.errors import InvalidValue, Refused
 from eventlog.core.formats import Placed, Shape, Source
 from eventlog.core.plurals import quantity
@@ -31,7 +31,7 @@ from eventlog.sequence.progress import (
     load_table_progress,
 )
 from eventlog.sequence.stream_settings import StreamSettings
-from eventlog.sequence.transactions import TransactionChanges, assemble
+from eventlog.sequence.transactions import assemble
 
 _LAST: Final = "9" * sequence.LENGTH
 _NAME: Final = "change tables"  # what reports name
@@ -75,13 +75,9 @@ class RowsFeed:
         """Return the state after everything that was handed out."""
         return json.dumps(self._progress.dump())
 
-    def delivery(self, transaction: TransactionChanges) -> Delivery:
+    def delivery(self, transaction: Sequence[Placed]) -> Delivery:
         """Return what is handed out, with the state as it is then."""
-        changes = ChangesOf(transaction.changes)
-        is_full_load = changes[0].op is Op.SNAPSHOT
-        return Delivery(
-            changes, self._states.next(), incomplete=transaction.incomplete, is_full_load=is_full_load
-        )
+        return Delivery(ChangesOf(transaction), self._states.next())
 
     def close(self) -> None:
         """Do nothing, because nothing is open between rounds."""
@@ -162,9 +158,9 @@ class _Round:
         self._grown.add(table)
         self._progress.window(table).deliver(seq, self._new_rows.pop(row))
 
-    def _delivery(self, transaction: TransactionChanges) -> Delivery:
+    def _delivery(self, transaction: Sequence[Placed]) -> Delivery:
         """Return a transaction, noted as delivered with all rows of times before its own."""
-        time = (transaction.changes[0].change.position or "")[: sequence.TIME]
+        time = (transaction[0].change.position or "")[: sequence.TIME]
         if time > self._time:
             self._time = time
             for row in list(takewhile(lambda row: row[1][: sequence.TIME] < time, self._new_rows)):
@@ -172,7 +168,7 @@ class _Round:
             for table in self._grown:
                 self._progress.window(table).shorten(_time_before(time))
             self._grown.clear()
-        for placed in transaction.changes:
+        for placed in transaction:
             row = _row_of(placed.change)
             if not time:
                 self._progress.loaded.setdefault(placed.source, LoadedRows()).add(repr(placed.change))

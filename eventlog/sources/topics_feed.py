@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import groupby
 from typing import Protocol
 
-from eventlog.core.change import Op
 from eventlog.core.errors import Refused
 from eventlog.core.formats import Object, Placed, Source
 from eventlog.core.plurals import quantity
@@ -198,8 +197,7 @@ class TopicsFeed:
         if due.is_late:
             reason = f"transaction {transaction.key[0]} came late: later ones were delivered before"
             yield Refused(transaction.source_names, reason, fault=False)
-        load = changes[0].change.op is Op.SNAPSHOT
-        yield Delivery(ChangesOf(changes), self._states.next(), due.is_late, due.is_stuck, load)
+        yield Delivery(ChangesOf(changes), self._states.next(), due.is_late)
 
     def _open_notices(self) -> Iterator[Refused]:
         """Yield the transactions that the end of a read leaves to the next."""

@@ -75,4 +75,4 @@ class RangeJoin:
         if not self.whole_transactions:
             return (placed.change for placed in good(joined))
         transactions = good(assemble(joined, StreamSettings().open_transactions))
-        return (placed.change for transaction in transactions for placed in transaction.changes)
+        return (placed.change for transaction in transactions for placed in transaction)

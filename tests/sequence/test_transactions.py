@@ -128,7 +128,7 @@ def _assembled(source: Source[Object], memory: int) -> list[list[int]]:
     placed = ordered(MessageSequencer(Tables(), MessageSettings()), [source])
     answers = transactions.assemble(placed, "stop", memory=memory)
     return [
-        [int(str(p.change.fields[0].after)) for p in w.changes] for w in answers if not isinstance(w, Refused)
+        [int(str(p.change.fields[0].after)) for p in w] for w in answers if not isinstance(w, Refused)
     ]
 
 

@@ -44,10 +44,6 @@ class Structure:
         return tuple(c.name for c in self.columns)
 
     @cached_property
-    def specs(self) -> tuple[Spec | None, ...]:
-        return tuple(c.spec for c in self.columns)
-
-    @cached_property
     def index(self) -> dict[str, int]:
         return {c.name: i for i, c in enumerate(self.columns)}
 

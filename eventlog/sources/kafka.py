@@ -215,9 +215,9 @@ def identity(settings: KafkaSettings, topic: str) -> tuple[str | None, str | Non
         return None, None
 
 
-def call_brokers(call: Any, patience: float = _PATIENCE) -> Any:
+def call_brokers(call: Any) -> Any:
     """Return the answer of the brokers; ask again while a group or partition moves between brokers."""
-    deadline = time.monotonic() + patience
+    deadline = time.monotonic() + _PATIENCE
     while True:
         try:
             return call()

@@ -134,7 +134,7 @@ def finder_of(settings: TableSettings) -> OrderFinder:
 
 def changes_of(rows: Iterable[ChangeRow | Refused], finder: OrderFinder) -> Iterator[Change | Refused]:
     """Yield the changes in the rows of one table."""
-    for item in finder.run(pair(rows, ChangeRow)):
+    for item in finder.run(pair(rows)):
         if isinstance(item, Refused):
             yield item
         else:

@@ -100,22 +100,27 @@ class MessageReader:
         until = self._settings.until
         for source in sources:
             for record in source.records:
-                if isinstance(record, Refused):
-                    yield record
-                    continue
-                try:
-                    change = self.read_of(source, record)
-                except MissingExtra:
-                    raise
-                except EventlogError as fault:
-                    yield Refused(source.at(record.where), str(fault), record.raw)
+                change = record if isinstance(record, Refused) else self.read_record(source, record)
+                if isinstance(change, Refused):
+                    yield change
                     continue
                 yield from self.notices()
                 if change is not None and (not until or (change.position or "") <= until):
                     yield change
 
-    def read_of(self, source: Source[Object], record: Object) -> Change | None:
-        """Return the change of a message of this source, whose name may be that of the table."""
+    def read_record(self, source: Source[Object], record: Object) -> Change | Refused | None:
+        """Return the change of a message of this source, whose name may be that of the table.
+
+        Return None for metadata, Refused for what cannot be read.
+        """
+        try:
+            return self._read_of(source, record)
+        except MissingExtra:
+            raise
+        except EventlogError as fault:
+            return Refused(source.at(record.where), str(fault), record.raw)
+
+    def _read_of(self, source: Source[Object], record: Object) -> Change | None:
         if self._settings.table_of_topic:
             self._topic = source.stem
         value = envelope.binary(record.value)

@@ -6,8 +6,9 @@ The order is set, or some mask of the table proves it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple, Protocol, TypeVar
+from typing import NamedTuple, TypeVar
 
+from eventlog.core.errors import Refused
 from eventlog.qlik.mask import InvalidMask, MaskOrder
 from eventlog.qlik.rows import ChangeRow
 
@@ -18,11 +19,10 @@ Paired = tuple[ChangeRow, ChangeRow | None]
 
 
 class OrderEvidence(NamedTuple):
-    """The evidence of some rows of a change table about its byte order."""
+    """The row that proves the byte order of a change table."""
 
-    order: MaskOrder | None
-    proof: int | None  # the row that proves it,
-    position: tuple[str, int] | None  # and its position in the sequence
+    order: MaskOrder
+    position: tuple[str, int]  # its change_seq, and its place in its source
 
 
 class OrderFinder:
@@ -35,46 +35,35 @@ class OrderFinder:
     def __init__(self, order: MaskOrder | None) -> None:
         self.order = order
         self._is_set = order is not None
-        self._proof: int | None = None
-        self._proof_position: tuple[str, int] | None = None  # the position of the proof in the sequence
-        self._unproven_rows = 0  # rows that prove nothing
+        self.evidence: OrderEvidence | None = None
 
-    def run(self, pairs: Iterable[Paired | X]) -> Iterator[Paired | X]:
+    def run(self, pairs: Iterable[Paired | Refused]) -> Iterator[Paired | Refused]:
         """Yield the rows, as soon as one of them has proved the order."""
         pairs = iter(pairs)
-        waiting: list[Paired | X] = []
-        while self.order is None and self._unproven_rows < MAX_WAITING:
-            try:
-                pair = next(pairs)
-            except StopIteration:
+        waiting: list[Paired | Refused] = []
+        while self.order is None and len(waiting) < MAX_WAITING:
+            pair = next(pairs, None)
+            if pair is None:
                 break
             waiting.append(pair)
-            self._unproven_rows += 1
-            if isinstance(pair, tuple) and isinstance(pair[0], ChangeRow):
+            if not isinstance(pair, Refused):
                 self.note(pair[0])
         self.use_default()
         yield from waiting
         yield from pairs
 
     def note(self, row: ChangeRow) -> None:
-        """Note what the mask of a row proves; the first of the sequence counts."""
-        proof, position = None if self._is_set else _proof(row), (row.seq or "", row.where)
-        if proof is not None and (self._proof_position is None or position < self._proof_position):
-            self.order, self._proof, self._proof_position = proof, row.where, position
+        """Note what the mask of a row proves."""
+        proof = None if self._is_set else _proof(row)
+        if proof is not None:
+            self.merge_evidence(OrderEvidence(proof, (row.seq or "", row.where)))
 
-    @property
-    def evidence(self) -> OrderEvidence:
-        """Return what the rows so far prove."""
-        return OrderEvidence(self.order, self._proof, self._proof_position)
-
-    def merge_evidence(self, evidence: OrderEvidence) -> None:
-        """Note what other rows of the same table prove."""
-        if self._is_set or evidence.order is None:
+    def merge_evidence(self, evidence: OrderEvidence | None) -> None:
+        """Note what a row of the same table proves; the first row of the sequence counts."""
+        if self._is_set or evidence is None:
             return
-        position, proved_at = evidence.position, self._proof_position
-        is_earlier = position is not None and (proved_at is None or position < proved_at)
-        if self.order is None or is_earlier:
-            self.order, self._proof, self._proof_position = evidence
+        if self.evidence is None or evidence.position < self.evidence.position:
+            self.order, self.evidence = evidence.order, evidence
 
     def use_default(self) -> None:
         """Read the documented order where nothing proved one."""
@@ -86,7 +75,9 @@ class OrderFinder:
         proof = _proof(row)
         if proof is None or proof is self.order:
             return self.order
-        chosen = "the setting" if self._is_set else f"row {self._proof}" if self._proof else "the manual"
+        chosen = "the setting" if self._is_set else "the manual"
+        if self.evidence is not None:
+            chosen = f"row {self.evidence.position[1]}"
         assert row.mask is not None
         raise InvalidMask(
             f"mask {row.mask.hex().upper()} is in {proof} byte order, but {chosen} gives {self.order}: "
@@ -103,29 +94,18 @@ def _proof(row: ChangeRow) -> MaskOrder | None:
 MAX_IMAGES = 10_000  # B rows that wait; in a table ordered by change_seq there is one
 
 
-class _Letter(Protocol):
-    @property
-    def letter(self) -> str: ...
-
-    @property
-    def seq(self) -> str | None: ...
-
-
-R = TypeVar("R", bound="_Letter")
-
-
-def pair(rows: Iterable[R | X], kind: type[R]) -> Iterator[tuple[R, R | None] | X]:
+def pair(rows: Iterable[ChangeRow | X]) -> Iterator[Paired | X]:
     """Yield the rows, each U row with its B row; a B row that is yielded alone has no U row.
 
     A B row may be anywhere before its U row, or directly after it. Rows that were delivered twice are paired
     twice.
     """
-    waiting: dict[str | None, list[R]] = {}
+    waiting: dict[str | None, list[ChangeRow]] = {}
     count = 0
-    update_row: R | None = None
+    update_row: ChangeRow | None = None
     for row in rows:
-        if not isinstance(row, kind):
-            yield row  # type: ignore[misc]
+        if not isinstance(row, ChangeRow):
+            yield row
             continue
         if update_row is not None:
             image_follows = row.letter == "B" and update_row.seq is not None and row.seq == update_row.seq
@@ -153,7 +133,7 @@ def pair(rows: Iterable[R | X], kind: type[R]) -> Iterator[tuple[R, R | None] | 
             yield image, None
 
 
-def _pop_image(waiting: dict[str | None, list[R]], seq: str | None) -> R:
+def _pop_image(waiting: dict[str | None, list[ChangeRow]], seq: str | None) -> ChangeRow:
     images = waiting[seq]
     image = images.pop(0)
     if not images:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from itertools import groupby
 from typing import Any, NamedTuple
 
 from eventlog.core.change import Change, Op
-from eventlog.core.errors import EventlogError, Refused
-from eventlog.core.extras import MissingExtra
+from eventlog.core.errors import Refused
 from eventlog.core.formats import Object, Placed, Source
-from eventlog.core.grouped_warnings import GroupedWarnings
 from eventlog.core.tables import Tables
 from eventlog.qlik.message_reader import MessageReader
 from eventlog.qlik.message_settings import MessageSettings
@@ -83,7 +81,7 @@ class MessageSequencer:
         places: SourcePlaces,
         mark: SequenceMark | None = None,
     ) -> Iterator[SequencedMessage | Refused]:
-        change = read_record(self.reader, source, record)
+        change = self.reader.read_record(source, record)
         if change is None or isinstance(change, Refused):
             yield from () if change is None else (change,)
             return
@@ -98,16 +96,10 @@ class MessageSequencer:
         """Return roughly how many bytes a message takes."""
         return _MESSAGE + 3 * len(message.raw or b"") + 200 * len(message.change.fields)
 
-    def join(self, messages: Callable[[], Iterable[SequencedMessage]]) -> Iterator[Placed | Refused]:
-        """Yield the changes in the order of their places, each once; then what was repeated."""
-        yield from self.join_sorted(messages())
-        for tally in self.tallies:
-            yield from tally.warnings()
-
-    @property
-    def tallies(self) -> tuple[GroupedWarnings, ...]:
-        """Return the counters that are reported when all is joined."""
-        return (self._repeats,)
+    def join(self, messages: Iterable[SequencedMessage]) -> Iterator[Placed | Refused]:
+        """Yield the changes of sorted messages, each once; then what was repeated."""
+        yield from self.join_sorted(messages)
+        yield from self._repeats.warnings()
 
     def join_sorted(self, messages: Iterable[SequencedMessage]) -> Iterator[Placed | Refused]:
         """Yield the changes of sorted messages, each once, without reports."""
@@ -136,16 +128,6 @@ class MessageSequencer:
             yield from map(_placed_change, (deleted, inserted))
         else:
             yield from _contradiction(messages, f"as {', '.join(sorted(by_op))}, which are no one change")
-
-
-def read_record(reader: MessageReader, source: Source[Object], record: Object) -> Change | Refused | None:
-    """Return the change that a message states; None for metadata, Refused for what cannot be read."""
-    try:
-        return reader.read_of(source, record)
-    except MissingExtra:
-        raise
-    except EventlogError as fault:
-        return Refused(source.at(record.where), str(fault), record.raw)
 
 
 def sequence_of(change: Change) -> str | None:

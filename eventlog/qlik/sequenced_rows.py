@@ -8,9 +8,8 @@ from typing import Any, NamedTuple
 
 from eventlog.core.errors import EventlogError, Refused
 from eventlog.core.formats import Placed, Row, Source
-from eventlog.core.grouped_warnings import GroupedWarnings
 from eventlog.core.tables import Tables
-from eventlog.qlik.change_tables import TableSettings, finder_of, row_reader
+from eventlog.qlik.change_tables import TableSettings, finder_of, read_rows, row_reader
 from eventlog.qlik.mask import MaskOrder
 from eventlog.qlik.row_pairs import DOCUMENTED, OrderEvidence, OrderFinder, pair
 from eventlog.qlik.rows import ChangeRow, RowReader
@@ -20,10 +19,6 @@ _ROW_BYTES = 400  # bytes that a row takes besides its cells
 
 
 Skip = Callable[[str, str], bool]
-
-
-def _skip_none(table: str, seq: str) -> bool:
-    return False
 
 
 class SequencedRow(NamedTuple):
@@ -54,7 +49,7 @@ class RowSequencer:
         settings: TableSettings,
         since: str = "",
         until: str = "",
-        skip: Skip = _skip_none,
+        skip: Skip | None = None,
     ) -> None:
         """Set up a sequencer; `until` has priority over the setting.
 
@@ -97,30 +92,20 @@ class RowSequencer:
         self._finder_of[reader] = self._finders[at]
         places = SourcePlaces(len(self._change_tables), self._since, self._until)
         self._change_tables.append(_ChangeTable(reader, at, places))
-        yield from self._rows(self._change_tables[-1], source.records)
-
-    def rows(self, number: int, records: Iterable[Row | Refused]) -> Iterator[SequencedRow | Refused]:
-        """Yield further rows of a parsed source, by its number among the change tables."""
-        return self._rows(self._change_tables[number], records)
+        yield from self.rows(len(self._change_tables) - 1, source.records)
 
     @property
     def later_rows(self) -> int:
         """Return how many rows are after the end of what is read."""
         return sum(table.places.later_records for table in self._change_tables)
 
-    def _rows(
-        self, change_table: _ChangeTable, records: Iterable[Row | Refused]
-    ) -> Iterator[SequencedRow | Refused]:
-        reader, at, places = change_table
-        source, finder = reader.source, self._finders[at]
-        for record in records:
-            if isinstance(record, Refused):
-                yield record
-                continue
-            try:
-                row = reader.parse(*record)
-            except EventlogError as fault:
-                yield Refused(source.at(record.where), str(fault), record.raw)
+    def rows(self, number: int, records: Iterable[Row | Refused]) -> Iterator[SequencedRow | Refused]:
+        """Yield rows of a parsed source, by its number among the change tables."""
+        reader, at, places = self._change_tables[number]
+        finder = self._finders[at]
+        for row in read_rows(reader, records):
+            if isinstance(row, Refused):
+                yield row
                 continue
             finder.note(row)
             place = places.place(row.seq, at)
@@ -142,26 +127,21 @@ class RowSequencer:
         return _ROW_BYTES + 2 * cells + 50 * len(row.cells)
 
     @property
-    def evidence(self) -> list[OrderEvidence]:
+    def evidence(self) -> list[OrderEvidence | None]:
         """Return what the rows prove of the byte order of masks, table by table."""
         return [finder.evidence for finder in self._finders]
 
-    def merge_evidence(self, at: int, evidence: OrderEvidence) -> None:
+    def merge_evidence(self, at: int, evidence: OrderEvidence | None) -> None:
         """Note what other rows prove of a table."""
         self._finders[at].merge_evidence(evidence)
 
     # --- the second step
 
-    def join(self, rows: Callable[[], Iterable[SequencedRow]]) -> Iterator[Placed | Refused]:
-        """Yield the changes of the rows, which `rows` returns sorted, then the reports."""
-        yield from self.join_sorted(rows())
-        for tally in self.tallies:
-            yield from tally.warnings()
-
-    @property
-    def tallies(self) -> tuple[GroupedWarnings, ...]:
-        """Return the counters that are reported when all is joined."""
-        return self._lone, self._repeats
+    def join(self, rows: Iterable[SequencedRow]) -> Iterator[Placed | Refused]:
+        """Yield the changes of sorted rows, then the reports."""
+        yield from self.join_sorted(rows)
+        yield from self._lone.warnings()
+        yield from self._repeats.warnings()
 
     def join_sorted(self, rows: Iterable[SequencedRow]) -> Iterator[Placed | Refused]:
         """Yield the changes of sorted rows, without reports."""
@@ -172,7 +152,7 @@ class RowSequencer:
                 yield from self._without_sequence(group)
                 continue
             place_rows = [self._restore(item) for item in group]
-            if self._skip(*_table_and_letters(place_rows)):
+            if self._skip is not None and self._skip(*_table_and_letters(place_rows)):
                 continue
             if len(place_rows) == 1 and place_rows[0].letter != "B":
                 yield self._change(place_rows[0], None)
@@ -189,7 +169,7 @@ class RowSequencer:
     def _without_sequence(self, group: Iterable[SequencedRow]) -> Iterator[Placed | Refused]:
         """Yield rows of a full load, and of tables without a column change_seq, paired as they come."""
         rows = (self._restore(item) for item in group)
-        for row, image in pair(rows, ChangeRow):
+        for row, image in pair(rows):
             yield self._refuse_lone_image(row) if row.letter == "B" else self._change(row, image)
 
     def _of_sequence(self, rows: list[ChangeRow]) -> Iterator[Placed | Refused]:

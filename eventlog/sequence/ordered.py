@@ -32,7 +32,7 @@ class Sequencer(Protocol):
     def parse(self, source: Any, /) -> Iterator[Any]: ...
     def flush(self) -> Iterator[Any]: ...
     def size(self, item: Any, /) -> int: ...
-    def join(self, items: Callable[[], Iterable[Any]], /) -> Iterator[Placed | Refused]: ...
+    def join(self, items: Iterable[Any], /) -> Iterator[Placed | Refused]: ...
 
 
 SEQUENCERS: Final[dict[str, Callable[[Tables, Any, str], Sequencer]]] = {
@@ -49,7 +49,7 @@ def ordered(
         for source in sources:
             yield from _sort(sequencer.parse(source), sorter)
         yield from _sort(sequencer.flush(), sorter)
-        yield from sequencer.join(sorter.in_order)
+        yield from sequencer.join(sorter.in_order())
 
 
 def _sort(items: Iterable[Any], sorter: SortedRuns[Any]) -> Iterator[Refused]:

@@ -31,7 +31,6 @@ from eventlog.qlik.sequenced import SequencePlace, SourcePlaces
 from eventlog.qlik.sequenced_messages import (
     MessageSequencer,
     SequencedMessage,
-    read_record,
     sequence_of,
     with_place,
 )
@@ -117,7 +116,7 @@ class ReadMessages:
             before = dict(reader.metadata_by_id)
             for record in source.records:
                 if not isinstance(record, Refused) and reader.is_metadata(record.value):
-                    read_record(reader, source, record)
+                    reader.read_record(source, record)
             metadata_by_id = reader.metadata_by_id.items()
             published += [metadata for name, metadata in metadata_by_id if before.get(name) != metadata]
         yield answer(published)
@@ -155,7 +154,7 @@ def _changes(
         if isinstance(record, Refused):
             yield record
             continue
-        change = read_record(reader, source, record)
+        change = reader.read_record(source, record)
         if isinstance(change, Refused):
             yield change
         elif change is not None:

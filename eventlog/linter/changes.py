@@ -10,10 +10,10 @@ from eventlog.core.errors import EventlogError, InvalidValue, Misuse, Refused, W
 from eventlog.core.formats import Row, Source
 from eventlog.core.tables import Table, Tables
 from eventlog.linter.columns import QueueRow, QueueRowReader
+from eventlog.linter.format import LinterSettings
 from eventlog.linter.images import ImageLayout, read_layout
 from eventlog.linter.operations import (
     BLOBS,
-    MAX_OPEN,
     OpenTransactions,
     Operation,
     Transaction,
@@ -36,17 +36,6 @@ Answer = Change | Refused
 _OPS: Final = {Typ.INSERT: Op.INSERT, Typ.UPDATE: Op.UPDATE, Typ.DELETE: Op.DELETE}
 
 
-class QueueChoices(NamedTuple):
-    """The choices for reading a queue that its description leaves open."""
-
-    time_order: str = "big"
-    lengths: str = "auto"
-    legacy: str = "error"
-    server: str = ""
-    keep_contradictions: bool = False
-    max_open: int = MAX_OPEN
-
-
 class QueueTable(NamedTuple):
     table: Table | None
     owner: str | None
@@ -57,7 +46,7 @@ class QueueTable(NamedTuple):
 class QueueReader:
     """Reads one source."""
 
-    def __init__(self, tables: Tables, reading: QueueChoices, since: QueueState = START) -> None:
+    def __init__(self, tables: Tables, reading: LinterSettings, since: QueueState = START) -> None:
         self._tables = tables
         self._reading = reading
         self._since = since
@@ -142,7 +131,7 @@ class QueueReader:
         """Return the transaction that a row commits, if any; raise WrongRow if the row is wrong."""
         if self._since.is_past(part):
             return None
-        typ = read_typ(part, self._reading.legacy)
+        typ = read_typ(part, self._reading.legacy_typ5)
         if typ is Typ.ROLLBACK:
             self._open_transactions.end(part)  # whatever else is wrong with the row
         if typ is Typ.ROLLBACK:
@@ -179,7 +168,9 @@ class QueueReader:
         for pending in ended.transaction.operations:
             part = pending.parts[0]
             try:
-                operation = assemble(read_typ(part, self._reading.legacy), pending, self._reading.lengths)
+                operation = assemble(
+                    read_typ(part, self._reading.legacy_typ5), pending, self._reading.lengths
+                )
                 change = self._change(operation, ended.commit)
                 yield change._replace(position=_position(part, servers[done_by(part)]))
             except EventlogError as fault:

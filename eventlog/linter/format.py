@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from eventlog.core.change import Change
 from eventlog.core.errors import Refused
@@ -13,9 +12,6 @@ from eventlog.core.settings import setting
 from eventlog.core.tables import Tables
 from eventlog.linter.columns import SHEET
 from eventlog.linter.operations import MAX_OPEN
-
-if TYPE_CHECKING:
-    from eventlog.linter.changes import QueueChoices
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,19 +35,6 @@ class LinterSettings:
     )
     max_open: int = setting(MAX_OPEN, "Bytes that unfinished transactions may take in memory together.")
 
-    def reading(self) -> QueueChoices:
-        """Return the choices for reading a queue."""
-        from eventlog.linter.changes import QueueChoices
-
-        return QueueChoices(
-            self.time_order,
-            self.lengths,
-            self.legacy_typ5,
-            self.server,
-            self.keep_contradictions,
-            self.max_open,
-        )
-
 
 def read(
     sources: Iterable[Source[Row]], tables: Tables, settings: LinterSettings
@@ -60,7 +43,7 @@ def read(
     from eventlog.linter.changes import QueueReader
 
     for source in sources:
-        yield from QueueReader(tables, settings.reading()).read(source)
+        yield from QueueReader(tables, settings).read(source)
 
 
 def write(

@@ -117,7 +117,7 @@ def _read_queue(opening: Opening) -> ChangeSource:
     name = only_stream(job, job.names or ("DISPATCH_QUEUE",))
 
     def opened(position: Any) -> StoredQueue:
-        reading = job.settings(job.source.settings).reading()
+        reading = job.settings(job.source.settings)
         return StoredQueue(lambda: connect(str(job.url)), job.tables, reading, name, position)
 
     return StreamFeed(name, opened, COMMITS["linter"], job.settings(StreamSettings).since, opening.state)

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 
 from eventlog.core.change import Change
 from eventlog.core.errors import InvalidValue, Misuse, Refused
-from eventlog.linter.changes import QueueChoices, QueueReader
+from eventlog.linter.changes import QueueReader
+from eventlog.linter.format import LinterSettings
 from eventlog.linter.queue_progress import START, QueueState, dump_state, load_state
 from eventlog.sources.queues import rows
 from tests.linter.helpers import LAYOUT, NAMES, ROLLBACK, end, operation
@@ -24,7 +25,7 @@ from tests.tiers import drawn
 pytestmark = pytest.mark.quick
 
 Cells = tuple[Any, ...]
-BIG = QueueChoices()
+BIG = LinterSettings()
 
 
 class Queue:
@@ -51,7 +52,7 @@ class Queue:
         with self.engine.begin() as connection:
             connection.exec_driver_sql(f"delete from queue where {condition}")
 
-    def read(self, reading: QueueChoices = BIG, max_answers: int | None = None) -> list[str]:
+    def read(self, reading: LinterSettings = BIG, max_answers: int | None = None) -> list[str]:
         """Return the names that a run delivers, which may be stopped; its state is kept as a file
         keeps it.
         """
@@ -133,11 +134,11 @@ def test_what_was_rolled_back_never_comes(queue: Queue) -> None:
 
 def test_a_state_of_another_byte_order_is_refused_with_its_name(queue: Queue) -> None:
     queue.add(insert("a", 100), commit(110))
-    assert queue.read(QueueChoices(time_order="little")) == ["a"]
+    assert queue.read(LinterSettings(time_order="little")) == ["a"]
     with pytest.raises(Misuse, match="with time-order little, this run reads big: state time-order little"):
         queue.read()
     queue.add(insert("b", 120), commit(130))
-    assert queue.read(QueueChoices(time_order="little")) == ["b"]
+    assert queue.read(LinterSettings(time_order="little")) == ["b"]
 
 
 @pytest.mark.parametrize(

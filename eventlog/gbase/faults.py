@@ -41,8 +41,6 @@ def as_hex(data: bytes) -> str:
 
 # --- the errors of the capture API, by number
 
-MUST_CLOSE: Final = -83792
-
 ERRORS: Final[dict[int, tuple[str, str]]] = {
     -83701: ("CDC_E_NOCDCDB", "there is no database syscdcv1"),
     -83702: ("CDC_E_APIVERS", "the server does not know this version of the API"),
@@ -65,7 +63,7 @@ ERRORS: Final[dict[int, tuple[str, str]]] = {
     -83720: ("CDC_E_ARG", "an argument is wrong"),
     **{-83720 - n: (f"CDC_E_ARG{n}", f"argument {n} is wrong") for n in range(1, 7)},
     -83790: ("-83790", "a log record could not be read; a captured table may have been dropped"),
-    MUST_CLOSE: ("CDC_E_MUSTCLOSE", "the session is no longer valid: close it"),
+    -83792: ("CDC_E_MUSTCLOSE", "the session is no longer valid: close it"),
 }
 
 

@@ -23,7 +23,7 @@ from eventlog.gbase.catalogue import CapturableTable, describe, read_table_name
 from eventlog.gbase.changes import Answer, StreamReader, reader
 from eventlog.gbase.gbase_settings import GbaseSettings, Lock
 from eventlog.gbase.records import seconds_of
-from eventlog.gbase.session import Captured, MissingCatalogue, ServerError, Session
+from eventlog.gbase.session import MissingCatalogue, ServerError, Session
 from eventlog.gbase.snapshot import CapturedDatabase, ServerMoment
 from eventlog.gbase.transactions import Position, Unseen
 from eventlog.sources.place_settings import CaptureSettings
@@ -169,8 +169,7 @@ class Capture:
         )
         stack.enter_context(session)
         for number, table in enumerate(self._tables, 1):
-            columns = tuple(column.name for column in table.columns)
-            session.capture(Captured(str(table.table), columns, number))
+            session.capture(str(table.table), [column.name for column in table.columns], number)
         session.activate(position)
         return session
 

@@ -8,13 +8,12 @@ from itertools import islice
 import pytest
 
 from eventlog.core.change import Change
-from eventlog.core.errors import Misuse
 from eventlog.core.tables import Tables
 from eventlog.gbase.changes import StreamReader
 from eventlog.gbase.columns import Text
 from eventlog.gbase.records import BeginTx, CommTx, Number, RowHead
 from eventlog.gbase.schema import read_schema
-from eventlog.gbase.session import Captured, CaptureError, Session
+from eventlog.gbase.session import CaptureError, Session
 from eventlog.gbase.transactions import Position
 from eventlog.gbase.writer import write_head, write_row
 from tests.gbase.helpers import T1, changes_of
@@ -23,7 +22,7 @@ from tests.gbase.server import Server
 pytestmark = pytest.mark.quick
 
 NAME = "shop:gbasedbt.t1"
-TABLE = Captured(NAME, ("c1", "c2"), 111)
+TABLE = (NAME, ("c1", "c2"), 111)
 
 
 def server() -> Server:
@@ -55,7 +54,7 @@ def take(capturing: Session, reader: StreamReader, reads: int = 40) -> list[int]
 def test_the_steps_come_in_their_order_and_are_taken_back() -> None:
     fake = server()
     with session(fake, keep_logging=False) as capturing:
-        capturing.capture(TABLE)
+        capturing.capture(*TABLE)
         capturing.activate()
         assert fake.full_rows == {NAME}
         insert(fake, 1, 10, 15, commit=12)
@@ -76,7 +75,7 @@ def test_a_restart_loses_nothing_and_repeats_nothing() -> None:
     fake = server()
     first = StreamReader(Tables())
     with session(fake) as capturing:
-        capturing.capture(TABLE)
+        capturing.capture(*TABLE)
         capturing.activate()
         insert(fake, 1, 10, 1)  # stays open across the stop
         insert(fake, 2, 20, 2, commit=22)
@@ -87,7 +86,7 @@ def test_a_restart_loses_nothing_and_repeats_nothing() -> None:
     fake.happen(40, write_head(CommTx(40, 1, 7)))
     second = StreamReader(Tables(), since=first.position)
     with session(fake) as capturing:
-        capturing.capture(TABLE)
+        capturing.capture(*TABLE)
         capturing.activate(first.position.restart)
         assert take(capturing, second) == [3, 1]
 
@@ -97,7 +96,7 @@ def test_a_failure_inside_still_takes_everything_back() -> None:
 
     def fail() -> None:
         with session(fake, keep_logging=False) as capturing:
-            capturing.capture(TABLE)
+            capturing.capture(*TABLE)
             raise KeyError("of the caller")
 
     with pytest.raises(KeyError):
@@ -110,49 +109,33 @@ def test_a_broken_session_is_closed_and_says_so() -> None:
 
     def run() -> None:
         with session(fake) as capturing:
-            capturing.capture(TABLE)
+            capturing.capture(*TABLE)
             fake.break_session()
 
-    with pytest.raises(CaptureError, match="CDC_E_MUSTCLOSE") as caught:
+    with pytest.raises(CaptureError, match="-83792 CDC_E_MUSTCLOSE"):
         run()
-    assert caught.value.code == -83792
     assert fake.session is None
 
 
 @pytest.mark.parametrize(
     ("table", "name"),
     [
-        (Captured("shop:gbasedbt.t2", ("c1",), 1), "CDC_E_NOTAB"),
-        (Captured(NAME, ("c1", "c9"), 1), "CDC_E_NOCOL"),
+        (("shop:gbasedbt.t2", ("c1",), 1), "CDC_E_NOTAB"),
+        ((NAME, ("c1", "c9"), 1), "CDC_E_NOCOL"),
     ],
 )
-def test_error_numbers_become_named_errors(table: Captured, name: str) -> None:
+def test_error_numbers_become_named_errors(table: tuple[str, tuple[str, ...], int], name: str) -> None:
     fake = server()
     with session(fake, keep_logging=False) as capturing, pytest.raises(CaptureError, match=name) as caught:
-        capturing.capture(table)
-    assert caught.value.name == name
+        capturing.capture(*table)
     assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
     assert fake.full_rows == set()
-
-
-def test_names_are_checked_before_they_are_sent() -> None:
-    fake = server()
-    with session(fake) as capturing:
-        for wrong in (TABLE._replace(name="t1"), TABLE._replace(columns=())):
-            with pytest.raises(Misuse):
-                capturing.capture(wrong)
-    with pytest.raises(Misuse):
-        session(fake, owner="informix.x")
-    with pytest.raises(Misuse):
-        session(fake, max_records=1000)
-    with pytest.raises(Misuse, match="not open"):
-        session(fake).activate()
 
 
 def test_what_was_sent_is_decoded_whatever_the_read_size() -> None:
     fake = server()
     with session(fake) as capturing:
-        capturing.capture(TABLE)
+        capturing.capture(*TABLE)
         capturing.activate()
         for number in range(20):
             insert(fake, number, 10 * number + 10, number, commit=10 * number + 12)

@@ -19,7 +19,6 @@ from eventlog.gbase.decimals import EXCESS, PAIRS, PackedNumber, pack, unpack
 
 UNITS: Final = ("year", "month", "day", "hour", "minute", "second", "fraction")
 FRACTION: Final = UNITS.index("fraction")
-SECOND: Final = UNITS.index("second")
 _WEIGHTS: Final = {"year": 5, "month": 4, "day": 3, "hour": 2, "minute": 1, "second": 0}
 _MARKS: Final = {"month": "-", "day": "-", "hour": " ", "minute": ":", "second": ":", "fraction": "."}
 _LIMITS: Final = {"month": 11, "hour": 23, "minute": 59, "second": 59}  # of an INTERVAL, after its first
@@ -169,24 +168,9 @@ def _in_calendar(text: str) -> bool:
 
 
 def datetime_dump(qualifier: Qualifier) -> Callable[[Scalar | None], bytes]:
-    """Return the writer of a DATETIME, which checks its result by the reader."""
-    form = re.compile(_form(qualifier, r"\d\d" if qualifier.first != "year" else r"\d{4}"), re.ASCII)
-    load = datetime_load(qualifier)
-
-    def dump(value: Scalar | None) -> bytes:
-        if value is None:
-            return bytes(qualifier.size)
-        match = form.fullmatch(value) if isinstance(value, str) else None
-        if match is None:
-            raise NotExpressible(f"{value!r} is not a datetime {qualifier}")
-        data = qualifier.pack(False, _all_digits(qualifier, match))
-        try:
-            load(data)
-        except InvalidValue:
-            raise NotExpressible(f"{value!r} is not a datetime {qualifier}") from None
-        return data
-
-    return dump
+    """Return the writer of a DATETIME."""
+    form = _form(qualifier, r"\d\d" if qualifier.first != "year" else r"\d{4}")
+    return _checked_dump(qualifier, form, datetime_load(qualifier), "a datetime")
 
 
 def interval_load(qualifier: Qualifier) -> Callable[[bytes], Value]:
@@ -217,20 +201,27 @@ def interval_load(qualifier: Qualifier) -> Callable[[bytes], Value]:
 
 def interval_dump(qualifier: Qualifier) -> Callable[[Scalar | None], bytes]:
     """Return the writer of an INTERVAL."""
-    form = re.compile("-?" + _form(qualifier, rf"\d{{1,{qualifier.precision}}}"), re.ASCII)
-    load = interval_load(qualifier)
+    form = "-?" + _form(qualifier, rf"\d{{1,{qualifier.precision}}}")
+    return _checked_dump(qualifier, form, interval_load(qualifier), "an interval")
+
+
+def _checked_dump(
+    qualifier: Qualifier, form: str, load: Callable[[bytes], Value], kind: str
+) -> Callable[[Scalar | None], bytes]:
+    """Return the writer of texts of a form, which checks its result by the reader."""
+    pattern = re.compile(form, re.ASCII)
 
     def dump(value: Scalar | None) -> bytes:
         if value is None:
             return bytes(qualifier.size)
-        match = form.fullmatch(value) if isinstance(value, str) else None
+        match = pattern.fullmatch(value) if isinstance(value, str) else None
         if match is None:
-            raise NotExpressible(f"{value!r} is not an interval {qualifier}")
+            raise NotExpressible(f"{value!r} is not {kind} {qualifier}")
         data = qualifier.pack(match[0].startswith("-"), _all_digits(qualifier, match))
         try:
             load(data)
         except InvalidValue:
-            raise NotExpressible(f"{value!r} is not an interval {qualifier}") from None
+            raise NotExpressible(f"{value!r} is not {kind} {qualifier}") from None
         return data
 
     return dump

@@ -105,7 +105,9 @@ class ChangeBuilder:
     def _row_change(self, row: RowRecord, span: TransactionSpan) -> Change:
         number, sequence, _, table, flags, schema, values, image, _ = row
         if image is not None or flags or schema is None:
-            return self._odd_row_change(row, span)
+            if number == _INSERT:
+                return self._odd_change(Op.INSERT, None, row, span)
+            return self._odd_change(Op.DELETE, row, None, span)
         stream_table = self.table_of(table, schema)
         if number == _INSERT:
             op = Op.INSERT
@@ -130,11 +132,6 @@ class ChangeBuilder:
             (Op.UPDATE, stream_table.owner, stream_table.name, key, fields, str(after.sequence), *tail)
         )
 
-    def _odd_row_change(self, row: RowRecord, span: TransactionSpan) -> Change:
-        if row.number == _INSERT:
-            return self._odd_change(Op.INSERT, None, row, span)
-        return self._odd_change(Op.DELETE, row, None, span)
-
     def _odd_change(
         self, op: Op, before: RowRecord | None, after: RowRecord | None, span: TransactionSpan
     ) -> Change:
@@ -144,19 +141,12 @@ class ChangeBuilder:
         stream_table = self.table_of(row.table, row.schema)
         old_values, new_values = _values(before), _values(after)
         columns = dict.fromkeys((*old_values, *new_values))
-        return Change(
-            op,
-            stream_table.owner,
-            stream_table.name,
-            self._odd_key(stream_table, new_values or old_values),
-            tuple(Field(c, old_values.get(c, ABSENT), new_values.get(c, ABSENT)) for c in columns),
-            str(row.sequence),
-            span.transaction,
-            span.time,
-            span.user,
-            extra=stream_table.facts + span.facts + _facts(before, after) + _raw_facts(before, after),
-            raw=_raw(before, after),
-        )
+        fields = tuple(Field(c, old_values.get(c, ABSENT), new_values.get(c, ABSENT)) for c in columns)
+        key = self._odd_key(stream_table, new_values or old_values)
+        tail = span.tail(row.table, stream_table)
+        change = Change(op, stream_table.owner, stream_table.name, key, fields, str(row.sequence), *tail)
+        extra = change.extra + _facts(before, after) + _raw_facts(before, after)
+        return change._replace(extra=extra, raw=_raw(before, after))
 
     def _odd_key(self, stream_table: StreamTable, values: dict[str, Value]) -> Key:
         if not all(column in values for column, _ in stream_table.key):
@@ -165,20 +155,9 @@ class ChangeBuilder:
 
     def _truncate(self, record: Truncate, span: TransactionSpan) -> Change:
         stream_table = self._named_tables.get(record.table) or self.table_of(record.table, None)
-        extra = stream_table.facts + span.facts
+        tail = span.tail(record.table, stream_table)
         position = str(record.sequence)
-        return Change(
-            Op.TRUNCATE,
-            stream_table.owner,
-            stream_table.name,
-            (),
-            (),
-            position,
-            span.transaction,
-            span.time,
-            span.user,
-            extra=extra,
-        )
+        return Change(Op.TRUNCATE, stream_table.owner, stream_table.name, (), (), position, *tail)
 
     def table_of(self, number: int, schema: Schema | None) -> StreamTable:
         """Return a table as changes name it, whose rows are read with this schema from now on."""

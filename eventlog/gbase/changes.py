@@ -6,16 +6,15 @@ A source is the bytes of a stream, or a dump of it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 from eventlog.core.change import Change
 from eventlog.core.errors import Refused
 from eventlog.core.formats import Source
 from eventlog.core.tables import Tables
 from eventlog.gbase.change_builder import ChangeBuilder
-from eventlog.gbase.columns import Text
 from eventlog.gbase.faults import BadDump, SessionOver, error_name
-from eventlog.gbase.gbase_settings import MAX_OPEN, MAX_RECORD, MAX_STORED, GbaseSettings, RecordStore
+from eventlog.gbase.gbase_settings import GbaseSettings
 from eventlog.gbase.hex_dump import DumpedRead, Frames, read_dump
 from eventlog.gbase.records import BeginTx, CommTx, Discard, RbTx, Timeout, Truncate
 from eventlog.gbase.stream import Failed, Fault, Item, RowRecord, Stream
@@ -30,14 +29,7 @@ from eventlog.gbase.transactions import (
 
 Answer = Change | Refused
 _SESSION_INVALID = 1
-
-
-class StreamLimits(NamedTuple):
-    """The bytes that a stream may take."""
-
-    record: int = MAX_RECORD
-    open: int = MAX_OPEN  # of memory, for all unfinished transactions together
-    stored: int = MAX_STORED  # of disk, for these
+_DEFAULTS = GbaseSettings()
 
 
 class StreamReader:
@@ -46,21 +38,20 @@ class StreamReader:
     def __init__(
         self,
         tables: Tables,
-        at: Callable[[object], str] = str,
-        form: Text | None = None,
-        limits: StreamLimits | None = None,
+        settings: GbaseSettings = _DEFAULTS,
+        name: str = "",
         since: Position = START,
-        store: RecordStore | None = None,
         unseen: Unseen = Unseen.REFUSED,
     ) -> None:
-        limits = limits or StreamLimits()
-        self._stream = Stream(form or Text(), limits.record)
+        """Begin after the position where an earlier run stopped; answers name the stream by its name."""
+        store = None if settings.store is None else settings.store()
+        self._stream = Stream(settings.text, settings.max_record)
         self._maker = ChangeBuilder(tables, self._where)
         self._transactions = Transactions(
-            since, limits.open, store, unseen, self._maker.key_of, limits.stored
+            since, settings.max_open, store, unseen, self._maker.key_of, settings.open_bytes
         )
         self._read_frames = Frames(self._stream)
-        self._at = at
+        self._name = f"{name}:" if name else ""
         self._frames = 0
         self._over: SessionOver | None = None
         self._idle = False
@@ -149,23 +140,10 @@ class StreamReader:
 
     def _where(self) -> str:
         read = f"read {self._frames}:" if self._frames else ""
-        return self._at(f"{read}{self._stream.offset}")
+        return f"{self._name}{read}{self._stream.offset}"
 
 
 # --- sources
-
-
-def reader(
-    settings: GbaseSettings,
-    tables: Tables,
-    source: Source[bytes],
-    since: Position = START,
-    unseen: Unseen = Unseen.REFUSED,
-) -> StreamReader:
-    """Return the reader of one source, from the position where an earlier run stopped."""
-    limits = StreamLimits(settings.max_record, settings.max_open, settings.open_bytes)
-    store = None if settings.store is None else settings.store()
-    return StreamReader(tables, source.at, settings.text, limits, since, store, unseen)
 
 
 def read(
@@ -173,7 +151,7 @@ def read(
 ) -> Iterator[Change | Refused]:
     """Yield the changes of streams; each stream is read for itself."""
     for source in sources:
-        yield from read_source(reader(settings, tables, source), source, settings)
+        yield from read_source(StreamReader(tables, settings, source.name), source, settings)
 
 
 def read_source(

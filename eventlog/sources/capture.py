@@ -9,18 +9,18 @@ from __future__ import annotations
 import json
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
+from dataclasses import replace
 from itertools import islice
 from typing import Any, Final, NamedTuple, Protocol
 
 from eventlog.core.change import Change
 from eventlog.core.errors import EventlogError, InvalidValue, Refused
-from eventlog.core.formats import Source
 from eventlog.core.tables import Column, Table, Tables
 from eventlog.core.typenames import kind_of
 from eventlog.gbase import snapshot
 from eventlog.gbase.address import Address
 from eventlog.gbase.catalogue import CapturableTable, describe, read_table_name
-from eventlog.gbase.changes import Answer, StreamReader, reader
+from eventlog.gbase.changes import Answer, StreamReader
 from eventlog.gbase.gbase_settings import GbaseSettings, Lock
 from eventlog.gbase.records import seconds_of
 from eventlog.gbase.session import MissingCatalogue, ServerError, Session
@@ -104,7 +104,8 @@ class Capture:
         self._tables = [
             describe(self._database(w.database), w, reading.text, self._owner) for w in captured_names
         ]
-        self.tables = Tables([_named(t, n, declared) for n, t in enumerate(self._tables, 1)], "informix")
+        self._named_tables = [_named(t, n, declared) for n, t in enumerate(self._tables, 1)]
+        self.tables = Tables(self._named_tables, "informix")
 
     @property
     def state(self) -> str | None:
@@ -196,10 +197,10 @@ class Capture:
     def _snapshots(self) -> Iterator[Iterator[Answer]]:
         """Yield the rows of the tables that were not read yet."""
         done = dict(self._state.shown)
-        for number, table in enumerate(self._tables, 1):
+        for number, (table, named) in enumerate(zip(self._tables, self._named_tables, strict=True), 1):
             if self._lock is Lock.NONE or str(table.table) in done:
                 continue
-            name = self._name(number)
+            name = named.schema, named.name
             connection = self._database(table.table.database)
             answers = snapshot.read_table(connection, table, self._lock, number, name, self._owner)
             while piece := list(islice(answers, _ROWS)):
@@ -218,8 +219,8 @@ class Capture:
     def _stream(self, session: Session, once: bool) -> Iterator[Iterator[Answer]]:
         shown = dict(self._state.shown)
         numbered = {n: shown[str(t.table)] for n, t in enumerate(self._tables, 1) if str(t.table) in shown}
-        source: Source[bytes] = Source(self._address.server, self._address.server, (), ())
-        stream = reader(self._reading, self.tables, source, self._state.position, self._state.unseen)
+        server, position = self._address.server, self._state.position
+        stream = StreamReader(self.tables, self._reading, server, position, self._state.unseen)
         chunks = session.chunks()
         while True:
             chunk = next(chunks)
@@ -259,26 +260,13 @@ class Capture:
     def _any_database(self) -> CapturedDatabase:
         return next(iter(self._databases.values()))
 
-    def _name(self, number: int) -> tuple[str | None, str]:
-        table = self.tables.numbered(number)
-        assert table is not None
-        return table.schema, table.name
-
 
 def _named(described: CapturableTable, number: int, declared: Tables) -> Table:
     """Return the table as changes name it: as the tables file does, else as the catalogue does."""
     captured = described.table
     declared_table = declared.of(captured.owner, captured.name)
     if declared_table is not None:
-        return Table(
-            declared_table.schema,
-            declared_table.name,
-            declared_table.columns,
-            declared_table.key or described.key,
-            number,
-            declared_table.max_value,
-            closed=declared_table.closed,
-        )
+        return replace(declared_table, key=declared_table.key or described.key, number=number)
     columns = {
         column.name: Column(column.name, column.declared, kind_of(column.declared, "informix"), column.name)
         for column in described.columns
@@ -293,15 +281,12 @@ def _dump(state: CaptureState) -> dict[str, Any]:
 def _load(state: str) -> CaptureState:
     """Return the state of an earlier run; raise InvalidValue if it is none."""
     try:
-        return _loaded(json.loads(state))
+        fields = json.loads(state)
+        shown = tuple(
+            (str(name), ServerMoment(int(sequence), int(seconds)))
+            for name, (sequence, seconds) in fields["tables"].items()
+        )
+        position = Position(int(fields["restart"]), int(fields["delivered"]))
+        return CaptureState(position, Unseen(fields["unseen"]), shown, True)
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError):
         raise InvalidValue(state[:40], "the state of a capture") from None
-
-
-def _loaded(fields: Any) -> CaptureState:
-    shown = tuple(
-        (str(name), ServerMoment(int(sequence), int(seconds)))
-        for name, (sequence, seconds) in fields["tables"].items()
-    )
-    position = Position(int(fields["restart"]), int(fields["delivered"]))
-    return CaptureState(position, Unseen(fields["unseen"]), shown, True)

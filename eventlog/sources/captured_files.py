@@ -14,9 +14,9 @@ from eventlog.core.change import Change
 from eventlog.core.errors import EventlogError, InvalidValue, Misuse, Refused
 from eventlog.core.formats import Shape, Source
 from eventlog.core.tables import Tables
-from eventlog.files.inputs import Advance, open_sources, stem_of
+from eventlog.files.inputs import Advance, open_sources
 from eventlog.files.limits import Limits
-from eventlog.gbase.changes import Answer, read_source, reader
+from eventlog.gbase.changes import Answer, StreamReader, read_source
 from eventlog.gbase.gbase_settings import GbaseSettings
 from eventlog.gbase.transactions import START, Position
 from eventlog.sequence.ordered import COMMITS
@@ -46,11 +46,10 @@ class Growing:
     def __init__(self, name: str, tables: Tables, settings: GbaseSettings, since: Position) -> None:
         if settings.framed:
             raise Misuse("--framed: a dump is read to its end: leave --follow out")
-        source: Source[bytes] = Source(name, name, (), ())
         self._name = name
-        self._reader = reader(settings, tables, source, since)
+        self._reader = StreamReader(tables, settings, name, since)
         self._stream = _open(name)
-        self._grows = _is_file(self._stream)
+        self._grows = stat.S_ISREG(os.fstat(self._stream.fileno()).st_mode)
         self._before = b""
         self.ended = False
 
@@ -94,10 +93,6 @@ def _open(name: str) -> io.RawIOBase:
     return io.FileIO(name)
 
 
-def _is_file(stream: io.RawIOBase) -> bool:
-    return stat.S_ISREG(os.fstat(stream.fileno()).st_mode)
-
-
 def _check_place(name: str, stream: io.RawIOBase) -> None:
     """Raise Misuse if the file became shorter or was replaced, because no more would come."""
     opened = os.fstat(stream.fileno())
@@ -137,8 +132,7 @@ class CaptureReading:
     ) -> None:
         self._reading = reading
         self._sources = open_sources([name], Shape.BYTES, None, advance, limits)
-        source: Source[bytes] = Source(name, stem_of(name), (), ())
-        self._stream = reader(reading, tables, source, load_position(position))
+        self._stream = StreamReader(tables, reading, name, load_position(position))
 
     @property
     def position(self) -> Callable[[], Any]:

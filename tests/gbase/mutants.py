@@ -5,11 +5,12 @@ from __future__ import annotations
 from eventlog.core.change import Change
 from eventlog.core.errors import Refused
 from eventlog.core.tables import Tables
-from eventlog.gbase.changes import StreamLimits, StreamReader
+from eventlog.gbase.changes import StreamReader
+from eventlog.gbase.gbase_settings import GbaseSettings
 from eventlog.gbase.records import COMMON, LAYOUTS, BeginTx, CommTx, Number, RbTx
 from tests.gbase.helpers import StreamBuilder
 
-LIMITS = StreamLimits(record=1 << 16, open=1 << 20)
+LIMITS = GbaseSettings(max_record=1 << 16, max_open=1 << 20)
 SIZES = (0, 1, 2, 3, 15, 16, 36, 66, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF)
 WORDS = (*SIZES, *Number)  # what a mutation writes over a word
 
@@ -41,7 +42,7 @@ def committed(data: bytes) -> set[str]:
     while len(data) - at >= 16:
         header, payload, scheme, number = COMMON.unpack_from(data, at)
         size = header + payload
-        if header < 16 or payload < 0 or size > LIMITS.record or size > len(data) - at:
+        if header < 16 or payload < 0 or size > LIMITS.max_record or size > len(data) - at:
             break
         layout = LAYOUTS.get(number)
         if layout is not None and number in ENDS and scheme == 66 and header >= layout.size and not payload:
@@ -58,7 +59,7 @@ def committed(data: bytes) -> set[str]:
 
 def check_any_bytes(data: bytes, size: int = 97) -> None:
     """Reads any bytes: nothing is raised, nothing uncommitted comes out, every answer has a place."""
-    reader = StreamReader(Tables(), limits=LIMITS)
+    reader = StreamReader(Tables(), LIMITS)
     allowed = committed(data)
     answers = 0
     for at in range(0, len(data), size):

@@ -12,7 +12,8 @@ from eventlog.core.change import Change
 from eventlog.core.tables import Tables
 from eventlog.files.stores import KeyedStore
 from eventlog.gbase import open_records
-from eventlog.gbase.changes import StreamLimits, StreamReader
+from eventlog.gbase.changes import StreamReader
+from eventlog.gbase.gbase_settings import GbaseSettings
 from eventlog.gbase.records import Discard, Number, RbTx, Truncate
 from eventlog.gbase.transactions import TooMuchOpen, TooMuchStored
 from tests.commands import Shell
@@ -53,7 +54,8 @@ def random_stream(seed: int) -> bytes:
 def answers(
     data: bytes, limit: int, store: KeyedStore[bytes] | None = None, stored: int = 1 << 20
 ) -> list[Any]:
-    reader = StreamReader(Tables(), limits=StreamLimits(open=limit, stored=stored), store=store)
+    place = None if store is None else lambda: store
+    reader = StreamReader(Tables(), GbaseSettings(max_open=limit, open_bytes=stored, store=place))
     return [answer for at in range(0, len(data), 999) for answer in reader.feed(data[at : at + 999])]
 
 

@@ -13,7 +13,6 @@ from eventlog.core.change import Change, Op
 from eventlog.core.tables import Tables
 from eventlog.core.tablesfile import read as read_tables
 from eventlog.gbase.changes import StreamReader
-from eventlog.gbase.columns import Text
 from eventlog.gbase.gbase_settings import GbaseSettings
 from eventlog.gbase.hex_dump import DumpedRead, read_dump
 from eventlog.gbase.stream import Failed, Fault, RowRecord, SchemaRecord, Stream
@@ -163,7 +162,7 @@ def test_cut_anywhere_is_the_same(places: set[int]) -> None:
 
 def test_the_restart_position_is_the_oldest_open_begin_else_the_last_commit() -> None:
     records = flavour_records("big", 1)
-    reader = StreamReader(Tables(), form=Text())
+    reader = StreamReader(Tables())
     list(reader.feed(b"".join(records[:11])))
     assert reader.position == Position(FLAVOURS["restart"]["lowest_begin_sequence_of_open_txs"], 0)
     list(reader.feed(b"".join(records[11:])))

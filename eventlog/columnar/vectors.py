@@ -32,6 +32,14 @@ def offsets(array: pa.Array) -> npt.NDArray[np.int32]:
     return ends[array.offset : array.offset + len(array) + 1]
 
 
+def content(array: pa.Array) -> memoryview:
+    """Return the bytes of all texts, joined."""
+    if not len(array):
+        return memoryview(b"")
+    at = offsets(array)
+    return memoryview(array.buffers()[2])[int(at[0]) : int(at[-1])]
+
+
 def suspects(array: pa.Array, escapes: Sequence[tuple[str, str]]) -> Ints:
     """Return the positions of the texts with a byte that events may hold otherwise."""
     if len(array) == 0 or array.buffers()[2] is None:

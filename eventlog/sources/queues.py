@@ -11,7 +11,8 @@ import sqlalchemy as sa
 from eventlog.core.change import Change
 from eventlog.core.errors import Misuse, Refused, WrongRow
 from eventlog.core.formats import Row, Source
-from eventlog.core.tables import Tables
+from eventlog.core.tables import Table, Tables
+from eventlog.linter import attributes
 from eventlog.linter.changes import QueueReader
 from eventlog.linter.columns import QueueRow, QueueRowReader
 from eventlog.linter.queue_progress import START, QueueState, dump_state, load_state
@@ -48,6 +49,17 @@ def rows(connection: sa.Connection, table: str, since: QueueState = START) -> Qu
         within = queue["SYSLOG_ADDR"].between(min(addresses), max(addresses))
         queries.append(_in_order(queue).where(before & within))
     return QueueRest(_source(connection, table, queue, *queries), tuple(past))
+
+
+def described(connection: sa.Connection, table: str = "DISPATCH_ATTRS") -> list[Table]:
+    """Return the replicated tables with their record layouts, from DISPATCH_ATTRS."""
+    columns = _reflect(connection, table)
+    missing = [name for name in attributes.COLUMNS if name not in columns]
+    if missing:
+        raise Misuse(f"{table} has no column {', '.join(missing)}")
+    query = sa.select(*(columns[name] for name in attributes.COLUMNS))
+    cells = connection.execute(query)
+    return attributes.read_attributes(attributes.read_attribute(tuple(row)) for row in cells)
 
 
 def _in_order(queue: Columns) -> sa.Select[Any]:

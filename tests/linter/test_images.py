@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from eventlog.core.change import Undecoded, Value
 from eventlog.core.errors import InvalidTables, InvalidValue, NotExpressible
 from eventlog.core.values import shortest_float32
+from eventlog.linter.attributes import DispatchAttribute, read_attribute, read_attributes
 from eventlog.linter.images import ImageLayout, read_layout
 from tests.tiers import drawn
 
@@ -181,3 +182,30 @@ def test_rows_of_any_layout_come_back(
     assert stated.read(image) == row
     with pytest.raises(InvalidValue):
         stated.read(image + b"\0")
+
+
+def test_dispatch_attrs_becomes_tables_with_layouts() -> None:
+    rows = [
+        (7, "FNAME" + " " * 61, 2, 1, 0, 8),
+        (7, "IDU", 1, 2, 1, 4),
+        (7, "PRICE", 3, 5, 0, 16),
+        (8, "W", 1, 11, "1", "20"),
+    ]
+    usr, other = read_attributes(map(read_attribute, rows), {"order": "big"})
+    assert (usr.name, usr.number, usr.key) == ("table_7", 7, ("IDU",))
+    assert {name: column.type for name, column in usr.columns.items()} == {
+        "IDU": "integer",
+        "FNAME": "char(8)",
+        "PRICE": "decimal",
+    }
+    assert other.columns["W"].type == "nchar(10)"
+    stated = read_layout("usr", usr.linter)
+    assert stated is not None
+    assert stated.read(bytes.fromhex("00000001") + b"Jack    " + bytes(16))["FNAME"] == "Jack"
+
+
+def test_an_attribute_of_no_known_type_is_an_error() -> None:
+    with pytest.raises(InvalidTables, match="TYP 2 and LEN 3"):
+        read_attributes([DispatchAttribute(7, "A", 1, 2, False, 3)])
+    with pytest.raises(InvalidTables):
+        read_attribute((7, "A", "one", 2, 0, 4))

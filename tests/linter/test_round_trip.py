@@ -16,7 +16,7 @@ from eventlog.core.errors import Misuse, Refused
 from eventlog.core.tables import Tables
 from eventlog.linter.format import FORMAT, LinterSettings
 from eventlog.linter.queue_progress import JournalPlace, QueueProgress, QueueState
-from eventlog.sources.queues import rows
+from eventlog.sources.queues import described, rows
 from tests.linter.helpers import (
     COMMIT,
     LAYOUT,
@@ -207,7 +207,7 @@ def plain(name: str) -> str:
 
 @contextmanager
 def database(*reported: tuple[Value, ...]) -> Iterator[sa.Connection]:
-    """A connection to a database with a queue."""
+    """A connection to a database with a queue and its attributes."""
     engine = sa.create_engine("sqlite://", poolclass=sa.StaticPool)
     with engine.begin() as connection:
         types = {"OPER_DATE": "blob", "DATA": "blob", "EXTDATA": "integer", "SYSLOG_ADDR": "integer"}
@@ -215,6 +215,12 @@ def database(*reported: tuple[Value, ...]) -> Iterator[sa.Connection]:
         connection.exec_driver_sql(f"create table queue ({', '.join(columns)})")
         marks = ", ".join("?" * len(NAMES))
         connection.exec_driver_sql(f"insert into queue values ({marks})", list(reported))
+        connection.exec_driver_sql(
+            "create table attrs (TABNUM_SRC int, NAME text, ATRNUM int, TYP int, PKEY int, LEN int)"
+        )
+        connection.exec_driver_sql(
+            "insert into attrs values (7, 'IDU', 1, 2, 1, 4), (7, 'FNAME', 2, 1, 0, 8)"
+        )
     with engine.connect() as connection:
         yield connection
     engine.dispose()
@@ -222,17 +228,21 @@ def database(*reported: tuple[Value, ...]) -> Iterator[sa.Connection]:
 
 def test_a_queue_in_a_database_table_is_read_in_the_order_of_the_journal() -> None:
     with database(end(SYSLOG_ADDR=200), operation(2, ROW_1, SYSLOG_ADDR=30)) as connection:
+        tables = Tables(described(connection, "attrs"))
         source = rows(connection, "queue").source
-        change = only(FORMAT.read([source], LAYOUT, LinterSettings()))
-        assert (change.table, change.key, change.after["fname"]) == ("usr", (("idu", 1),), "Jack")
+        change = only(FORMAT.read([source], tables, LinterSettings()))
+        assert (change.table, change.key, change.after["FNAME"]) == ("table_7", (("IDU", 1),), "Jack")
         start = JournalPlace(100, bytes.fromhex(WHEN))
         later = rows(connection, "queue", QueueState("big", {"DEMO": QueueProgress(start)}))
         assert [row.cells[NAMES.index("TYP")] for row in later.source.records] == [str(COMMIT)]  # type: ignore[union-attr]
 
 
 def test_a_table_that_is_no_queue_says_so() -> None:
-    with database(end()) as connection, pytest.raises(Misuse, match="no table nothing"):
-        rows(connection, "nothing")
+    with database(end()) as connection:
+        with pytest.raises(Misuse, match="no table nothing"):
+            rows(connection, "nothing")
+        with pytest.raises(Misuse, match="no column NAME, ATRNUM, PKEY, LEN"):
+            described(connection, "queue")
 
 
 def test_a_contradiction_that_was_kept_comes_back() -> None:

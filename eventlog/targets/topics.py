@@ -188,7 +188,8 @@ class TopicEnds(Topics):
 
     def topic_names(self) -> frozenset[str]:
         """Return the topics that there are."""
-        return frozenset(self.all_topics())
+        seconds = self._settings.kafka_timeout
+        return frozenset(call_brokers(lambda: self._consumer.list_topics(timeout=seconds)).topics)
 
     def ends(self, topic: str, from_beginning: bool) -> Iterator[Source[Object]]:
         """Yield the last messages of each partition; the first partition as a whole, where that is wanted."""

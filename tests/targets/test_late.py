@@ -62,21 +62,21 @@ def test_what_is_no_longer_remembered_is_refused() -> None:
     """Refuse late changes before forgotten rows, because memory is bounded."""
     later = LateChanges(max_rows=3)
     later.note([at(place, Op.INSERT, place) for place in range(10, 13)])
-    assert later.allow([at(5, Op.INSERT, 5)])
-    assert not later.allow([at(5, Op.INSERT, 11)])
+    assert later.overtaking([at(5, Op.INSERT, 5)]) is None
+    assert later.overtaking([at(5, Op.INSERT, 11)]) is not None
     later.note([at(13, Op.INSERT, 13)])
-    assert not later.allow([at(5, Op.INSERT, 5)])
-    assert later.allow([at(14, Op.INSERT, 5)])
+    assert later.overtaking([at(5, Op.INSERT, 5)]) is not None
+    assert later.overtaking([at(14, Op.INSERT, 5)]) is None
 
 
 def test_a_row_that_is_not_named_may_be_any() -> None:
     unnamed = at(3, Op.UPDATE, 1, n=1)._replace(key=())
     later = LateChanges()
     later.note([at(9, Op.INSERT, 9)])
-    assert not later.allow([unnamed])
+    assert later.overtaking([unnamed]) is not None
     later.note([unnamed._replace(position=f"{9:035}")])
-    assert not later.allow([at(3, Op.INSERT, 1)])
-    assert later.allow([at(3, Op.INSERT, 1)._replace(table="other")])
+    assert later.overtaking([at(3, Op.INSERT, 1)]) is not None
+    assert later.overtaking([at(3, Op.INSERT, 1)._replace(table="other")]) is None
 
 
 # --- rows of change tables that became visible late

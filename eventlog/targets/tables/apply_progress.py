@@ -52,9 +52,12 @@ class ApplyProgress(Protocol):
 
     def state(self, read: str | None, /) -> str: ...  # after everything that was asked about, and read
 
-    def marks(self, changes: Sequence[Change], /) -> list[str]: ...  # one for each change, if any
+    def mark(self, change: Change, /) -> str | None:
+        """Return the mark under which a change is noted besides the state, if there is one."""
+        return None
 
-    def check_end(self) -> None: ...  # an error where the input that ends here is another one
+    def check_end(self) -> None:
+        """Raise an error if the input that ends here is another one."""
 
 
 class FullLoads:
@@ -88,7 +91,7 @@ class FullLoads:
         return {"changed": changed, "loading": loading}
 
 
-class ByName:
+class ByName(ApplyProgress):
     """The progress by the ids of events: the target keeps one mark for each."""
 
     def __init__(self, state: dict[str, Any] | None) -> None:
@@ -100,14 +103,17 @@ class ByName:
     def state(self, read: str | None) -> str:
         return json.dumps({"by": "event-id"})
 
-    def marks(self, changes: Sequence[Change]) -> list[str]:
-        return [_name(change) for change in changes]
+    def mark(self, change: Change) -> str | None:
+        """Return the name of an event as the target keeps it: a long one by its digest."""
+        name = change.fact("event_id")
+        if not isinstance(name, str):
+            raise Unnamed
+        if len(name) <= _LONGEST:
+            return name
+        return hashlib.sha256(name.encode(errors="surrogatepass")).hexdigest()
 
-    def check_end(self) -> None:
-        """Accept any end of the input."""
 
-
-class ByCount:
+class ByCount(ApplyProgress):
     """The progress by the number of changes of an input that only grows.
 
     The last change that was applied must be the same again.
@@ -136,16 +142,13 @@ class ByCount:
             done, digest = self._number, _digest(self._last)
         return json.dumps({"by": "number", "changes": done, "last": digest, **self._loads.dump()})
 
-    def marks(self, changes: Sequence[Change]) -> list[str]:
-        return []
-
     def check_end(self) -> None:
         """Raise Shorter for an input that ends within what was applied: nothing shows that it is the same."""
         if 0 < self._number < self._done:
             raise Shorter(self._number, self._done)
 
 
-class ByStream:
+class ByStream(ApplyProgress):
     """The progress by the source's own state."""
 
     def __init__(self, state: dict[str, Any] | None) -> None:
@@ -158,12 +161,6 @@ class ByStream:
 
     def state(self, read: str | None) -> str:
         return json.dumps({"by": "stream", "read": read, **self._loads.dump()})
-
-    def marks(self, changes: Sequence[Change]) -> list[str]:
-        return []
-
-    def check_end(self) -> None:
-        """Accept any end of the input."""
 
 
 KINDS: dict[str, Callable[[dict[str, Any] | None], ApplyProgress]] = {
@@ -204,17 +201,7 @@ def _digest(change: Change) -> str:
     return hashlib.sha256(dumps(change).encode(errors="surrogatepass")).hexdigest()[:32]
 
 
-def _name(change: Change) -> str:
-    """Return the name of an event as the target keeps it: a long one by its digest."""
-    name = change.fact("event_id")
-    if not isinstance(name, str):
-        raise Unnamed
-    return name if len(name) <= _LONGEST else hashlib.sha256(name.encode(errors="surrogatepass")).hexdigest()
-
-
-_LONGEST = 150
-
-
+_LONGEST = 150  # characters of a mark
 _MAX_ROWS = 1_000_000  # rows that are remembered
 
 
@@ -244,10 +231,6 @@ class LateChanges:
             self._forgotten = max(self._forgotten, *positions)
             self._rows.clear()
             self._tables.clear()
-
-    def allow(self, changes: Iterable[Change]) -> bool:
-        """Return whether no row of late changes was changed by what follows them."""
-        return self.overtaking(changes) is None
 
     def overtaking(self, changes: Iterable[Change]) -> str | None:
         """Return where a row of late changes was changed, or may have been, by what follows them."""

@@ -110,6 +110,7 @@ def _decimal(column: Column) -> ToCell:
     """Write decimals as texts; refuse digits after the column's last one, which would be rounded away."""
     sizes = SIZES.search(column.type)
     scale = int(sizes[2] or 0) if sizes else None
+    unit = decimal.Decimal(1).scaleb(-(scale or 0))
 
     def read(value: Value) -> Cell:
         if type(value) is str and _PLAIN.fullmatch(value):
@@ -129,15 +130,11 @@ def _decimal(column: Column) -> ToCell:
             )
         except decimal.InvalidOperation:
             raise _refuse(value, "is no number") from None
-        if scale is not None and number.is_finite() and number != _EXACT.quantize(number, _unit(scale)):
+        if scale is not None and number.is_finite() and number != _EXACT.quantize(number, unit):
             raise _refuse(value, f"has more digits after the point than {column.type} holds")
         return f"{number:f}" if number.is_finite() else str(number)
 
     return read
-
-
-def _unit(scale: int) -> decimal.Decimal:
-    return decimal.Decimal(1).scaleb(-scale)
 
 
 def _float(number: Precision) -> ToCell:
@@ -188,9 +185,7 @@ def _loses(number: float) -> bool:
 
 def _moment(column: Column, dialect: Dialect) -> ToCell:
     """Write dates and times as ISO texts with a blank, in UTC if the value has a zone."""
-    sizes = SIZES.search(column.type)
-    unsized = 0 if column.type.lower() == "date" else dialect.fraction
-    digits = int(sizes[1]) if sizes else unsized
+    digits = _fraction_digits(column, dialect)
     zoned = "with" in column.type and "zone" in column.type and "without" not in column.type
     plain = _PLAIN_OF[column.kind]
     form = _FIXED_TIME if column.kind is Kind.TIME else _FIXED_DAY
@@ -219,6 +214,14 @@ def _moment(column: Column, dialect: Dialect) -> ToCell:
         return text
 
     return read
+
+
+def _fraction_digits(column: Column, dialect: Dialect) -> int:
+    """Return how many digits after the second a column holds."""
+    sizes = SIZES.search(column.type)
+    if sizes:
+        return int(sizes[1])
+    return 0 if column.type.lower() == "date" else dialect.fraction
 
 
 def _lost_of(kind: Kind, text: str) -> str:
@@ -255,8 +258,8 @@ def _text(column: Column, dialect: Dialect) -> ToCell:
             and len(text.rstrip(" ") if padded else text) > length_limit
         ):
             raise _refuse(value, f"is longer than {column.type} holds")
-        if not text.isascii() and not text.isprintable():
-            _encodable(text)
+        if not text.isascii() and not text.isprintable() and not _encodes(text):
+            raise _refuse(text, "is no text in UTF-8")
         if not dialect.holds_zero and "\0" in text:
             raise _refuse(value, "holds a zero character, and no text of the target can")
         return None if dialect.empty_is_null and not text else text
@@ -267,13 +270,6 @@ def _text(column: Column, dialect: Dialect) -> ToCell:
 def _not_null(value: Cell) -> Scalar:
     assert value is not None
     return value
-
-
-def _encodable(text: str) -> None:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        raise _refuse(text, "is no text in UTF-8") from None
 
 
 ToColumn = Callable[[Sequence[Any]], Cells | None]
@@ -326,27 +322,6 @@ def _never(values: Sequence[Any]) -> None:
     """No value is plain."""
 
 
-def decimal_pattern(column: Column) -> str | None:
-    """Return the pattern of plain decimals of a column; None if none is plain."""
-    sizes = SIZES.search(column.type)
-    scale = int(sizes[2] or 0) if sizes else _MOST_SCALE
-    if scale < 0:
-        return None
-    fraction = rf"(?:\.[0-9]{{1,{min(scale, _MOST_SCALE)}}})?" if scale else ""
-    return rf"-?[0-9]{{1,100}}{fraction}"
-
-
-def moment_pattern(column: Column, dialect: Dialect) -> str | None:
-    """Return the pattern of plain dates and times of a column; None if none is plain."""
-    if column.kind is Kind.TIME:
-        return None
-    sizes = SIZES.search(column.type)
-    digits = int(sizes[1]) if sizes else 0 if column.type.lower() == "date" else dialect.fraction
-    fraction = rf"(?:\.\d{{1,{digits}}})?" if digits else ""
-    time = rf"(?:[ T]\d\d:\d\d:\d\d{fraction})?" if column.kind is Kind.TIMESTAMP else ""
-    return rf"\d{{4}}-\d\d-\d\d{time}"
-
-
 def _lines(pattern: str) -> Callable[[Sequence[str]], str | None]:
     """Return a function that gives texts as lines, if each of them matches this pattern."""
     every = re.compile(rf"(?:{pattern}\n)*+", re.ASCII)
@@ -359,18 +334,22 @@ def _lines(pattern: str) -> Callable[[Sequence[str]], str | None]:
 
 
 def _decimals(column: Column) -> _Make:
-    pattern = decimal_pattern(column)
-    if pattern is None:
+    sizes = SIZES.search(column.type)
+    scale = int(sizes[2] or 0) if sizes else _MOST_SCALE
+    if scale < 0:
         return _never
-    lines = _lines(pattern)
+    fraction = rf"(?:\.[0-9]{{1,{min(scale, _MOST_SCALE)}}})?" if scale else ""
+    lines = _lines(rf"-?[0-9]{{1,100}}{fraction}")
     return lambda texts: texts if lines(texts) is not None else None
 
 
 def _moments(column: Column, dialect: Dialect) -> _Make:
-    pattern = moment_pattern(column, dialect)
-    if pattern is None:
+    if column.kind is Kind.TIME:
         return _never
-    lines = _lines(pattern)
+    fraction_digits = _fraction_digits(column, dialect)
+    fraction = rf"(?:\.\d{{1,{fraction_digits}}})?" if fraction_digits else ""
+    time = rf"(?:[ T]\d\d:\d\d:\d\d{fraction})?" if column.kind is Kind.TIMESTAMP else ""
+    lines = _lines(rf"\d{{4}}-\d\d-\d\d{time}")
 
     def make(texts: Sequence[str]) -> Sequence[Cell] | None:
         joined_lines = lines(texts)

@@ -30,13 +30,8 @@ from eventlog.targets.tables.schema import OWN_TABLES, TargetTables
 from eventlog.targets.tables.table import NEW, Block, Step, TableTarget, blocks_of, row_changes_of
 
 LOGGER = logging.getLogger(__name__)
-PAUSES = (
-    0.01,
-    0.1,
-    0.5,
-    2.0,
-    5.0,
-)  # seconds before a group that collided with another transaction is done again
+# seconds before a group that collided with another transaction is done again
+PAUSES = (0.01, 0.1, 0.5, 2.0, 5.0)
 
 
 class Group(NamedTuple):

@@ -125,9 +125,6 @@ class Definitions:
         spec = specs.get(name) or guessed(values_of(name, changes), self._dialect.capacity.digits)
         if keyed and spec.length == 0 and spec.name in _UNBOUNDED:
             spec = Spec("STRING" if spec.name != "BYTES" else "BYTES", _LONGEST_KEY)
-        return self._type_text(spec)
-
-    def _type_text(self, spec: Spec) -> str:
         return str(SQL_TYPES[spec.name](spec).compile(dialect=self._sql_dialect))
 
 

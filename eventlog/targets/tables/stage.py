@@ -183,12 +183,11 @@ class Stage:
         return self._connection.execute(self._statement(name, **(holes or {})), values)
 
     def _statement(self, name: str, **holes: str) -> TextClause:
-        filled = {hole: unbound(words) for hole, words in (self._holes | holes).items() if hole != "values"}
-        return text(templates.statement(self._dialect, name, **filled, **_bound(holes)))
-
-
-def _bound(holes: dict[str, str]) -> dict[str, str]:
-    return {"values": holes["values"]} if "values" in holes else {}
+        filled = {
+            hole: words if hole == "values" else unbound(words)  # values are bound
+            for hole, words in (self._holes | holes).items()
+        }
+        return text(templates.statement(self._dialect, name, **filled))
 
 
 def _masks(columns: Iterable[Sequence[Any]], number: int) -> Sequence[str | None]:

@@ -16,8 +16,6 @@ from eventlog.targets.tables.outcomes import Late, Reload, Tally, refuse
 SECONDS = 1.0  # that a transaction of the target waits for others of the source
 MOST_CHARACTERS = 16 << 20  # of the values after which it waits for no more
 
-Tell = Callable[[Refused], None]
-
 
 class TableWriter:
     """A writer that makes rows of deliveries; `refused` receives each change that is left out."""
@@ -28,7 +26,7 @@ class TableWriter:
         source: str,
         format_name: str,
         settings: ApplySettings,
-        refused: Tell,
+        refused: Callable[[Refused], None],
         *,
         has_states: bool = False,
     ) -> None:
@@ -122,30 +120,23 @@ class TableWriter:
             self._refused(refuse(change, fault))
 
     def _group(self, changes: list[Change], state: str) -> Group:
-        if self._has_states:
-            return Group(changes, state)
-        unmarked_changes, marks = self._unmarked(changes)
-        return Group(unmarked_changes, state, marks)
-
-    def _unmarked(self, changes: list[Change]) -> tuple[list[Change], list[str]]:
-        """Return the changes whose marks the target does not have, and these marks."""
+        """Return the group of changes, without those under marks that the target has."""
         change_by_mark: dict[str, Change] = {}
         for change in changes:
             try:
-                marks = self._progress.marks([change])
+                mark = self._progress.mark(change)
             except EventlogError as fault:
                 self._refuse([change], fault)
                 continue
-            if not marks:
-                return changes, []
-            if marks[0] in change_by_mark:
+            if mark is None:
+                return Group(changes, state)
+            if mark in change_by_mark:
                 self.tally.skipped += 1
-            change_by_mark.setdefault(marks[0], change)
-        applied_marks = self._database.record.marked(list(change_by_mark)) if change_by_mark else set()
-        self.tally.skipped += len(applied_marks)
-        return [c for name, c in change_by_mark.items() if name not in applied_marks], [
-            n for n in change_by_mark if n not in applied_marks
-        ]
+            change_by_mark.setdefault(mark, change)
+        for mark in self._database.record.marked(list(change_by_mark)) if change_by_mark else ():
+            del change_by_mark[mark]
+            self.tally.skipped += 1
+        return Group(list(change_by_mark.values()), state, list(change_by_mark))
 
 
 def _characters(changes: Iterable[Change]) -> int:

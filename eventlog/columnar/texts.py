@@ -14,11 +14,10 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eventlog.columnar.vectors import Ints, flags, offsets, suspects
+from eventlog.columnar.vectors import CONTROLS, Ints, bytes_of, flags, suspects
 from eventlog.core.change import Scalar
 from eventlog.core.errors import EventlogError
 from eventlog.core.tables import Column, Table
@@ -27,10 +26,6 @@ from eventlog.xds.skeleton import EventForm, Treatment, treatment
 from eventlog.xds.write import Render
 
 _MAX_RENDERED = 20_000  # texts of a column whose elements are remembered
-_CONTROL = np.zeros(256, np.bool_)
-_CONTROL[:32] = True
-_CONTROL[0xEF] = True  # begins U+FFFE and U+FFFF
-_CONTROL[9] = False
 _WORD = r"[^,;'+\"=\\<>&\x00-\x1f\x{FFFE}\x{FFFF}]"
 _DECIMAL = r"-?(?:0|[1-9][0-9]{0,17})\.[0-9]{0,17}[1-9]"
 _NUMBERS = {Precision.EXACT: rf"(?:0|-?[1-9][0-9]{{0,17}}|{_DECIMAL})"}
@@ -111,7 +106,7 @@ def escape(cells: Cells, limit: int, form: EventForm) -> Replacements:
     if not len(hits):
         return NO_REPLACEMENTS._replace(doubtful=too_long)
     suspect_cells = cells.take(hits)
-    if _CONTROL[_bytes(suspect_cells.texts)].any():
+    if CONTROLS[bytes_of(suspect_cells.texts)].any():
         escaped = _replace_each(suspect_cells, form.content)
     else:
         texts = suspect_cells.texts
@@ -190,11 +185,6 @@ def _replace_each(cells: Cells, make: Callable[[str], str | None]) -> Replacemen
             texts.append(replacement)
     numbers = cells.numbers[np.array(replaced, np.int64)]
     return Replacements(numbers, pa.array(texts, pa.string()), cells.objects[np.array(failed, np.int64)])
-
-
-def _bytes(texts: pa.Array) -> npt.NDArray[np.uint8]:
-    at = offsets(texts)
-    return np.frombuffer(texts.buffers()[2], np.uint8)[at[0] : at[-1]]
 
 
 def take_texts(pool: Sequence[pa.Array], numbers: Ints, replacements: Sequence[Replacements]) -> pa.Array:

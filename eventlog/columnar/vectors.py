@@ -13,11 +13,11 @@ import pyarrow.compute as pc
 Ints = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 
-# Bytes that XML may hold otherwise: markup, control characters, and the first of U+FFFE and U+FFFF.
-_SUSPECT = np.zeros(256, np.bool_)
-_SUSPECT[:32] = True
-_SUSPECT[0xEF] = True  # begins U+FFFE and U+FFFF
-_SUSPECT[9] = False
+# Bytes of characters that XML may lack: control characters, and the first of U+FFFE and U+FFFF.
+CONTROLS = np.zeros(256, np.bool_)
+CONTROLS[:32] = True
+CONTROLS[0xEF] = True
+CONTROLS[9] = False
 
 
 def flags(array: pa.Array) -> Flags:
@@ -32,12 +32,10 @@ def offsets(array: pa.Array) -> npt.NDArray[np.int32]:
     return ends[array.offset : array.offset + len(array) + 1]
 
 
-def content(array: pa.Array) -> memoryview:
+def bytes_of(array: pa.Array) -> npt.NDArray[np.uint8]:
     """Return the bytes of all texts, joined."""
-    if not len(array):
-        return memoryview(b"")
     at = offsets(array)
-    return memoryview(array.buffers()[2])[int(at[0]) : int(at[-1])]
+    return np.frombuffer(array.buffers()[2] or b"", np.uint8)[at[0] : at[-1]]
 
 
 def suspects(array: pa.Array, escapes: Sequence[tuple[str, str]]) -> Ints:
@@ -45,10 +43,9 @@ def suspects(array: pa.Array, escapes: Sequence[tuple[str, str]]) -> Ints:
     if len(array) == 0 or array.buffers()[2] is None:
         return np.empty(0, np.int64)
     at = offsets(array)
-    data = np.frombuffer(array.buffers()[2], np.uint8)[at[0] : at[-1]]
-    suspect = _SUSPECT.copy()
+    suspect = CONTROLS.copy()
     suspect[[ord(character) for character, _ in escapes]] = True
-    hits = np.flatnonzero(suspect[data])
+    hits = np.flatnonzero(suspect[bytes_of(array)])
     if len(hits) == 0:
         return np.empty(0, np.int64)
     return np.unique(np.searchsorted(at, hits + at[0], "right") - 1).astype(np.int64)
@@ -122,7 +119,7 @@ def shares(rows: pa.RecordBatch, share: Ints) -> Iterator[tuple[int, pa.RecordBa
 def hash_texts(texts: pa.Array) -> Ints:
     """Return a number for each text, spread evenly."""
     at = offsets(texts).astype(np.int64)
-    data = np.frombuffer(texts.buffers()[2] or b"", np.uint8)[at[0] : at[-1]].astype(np.uint64)
+    data = bytes_of(texts).astype(np.uint64)
     place = np.arange(len(data)) - np.repeat(at[:-1] - at[0], np.diff(at))
     with np.errstate(over="ignore"):
         mixed = (data + np.uint64(1)) * (

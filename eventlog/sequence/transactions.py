@@ -123,7 +123,7 @@ def assemble(
         for item in items:
             if isinstance(item, Refused):
                 if item.spoils is not None:
-                    group.spoil(item.spoils)
+                    group.spoilt.add(item.spoils)
                 yield item
                 continue
             seq = item.change.position if sequence.legal(item.change.position) else at
@@ -140,23 +140,13 @@ def assemble(
 class _Group:
     """The changes of one time."""
 
-    def __init__(
-        self,
-        policy: str,
-        store: KeyedStore[Placed],
-        *,
-        ended: bool,
-    ) -> None:
+    def __init__(self, policy: str, store: KeyedStore[Placed], *, ended: bool) -> None:
         self.store = store
         self._ended = ended
         self._policy = policy
         self._progress: dict[Key, TransactionProgress] = {}
-        self._spoilt: set[Key] = set()
+        self.spoilt: set[Key] = set()  # refused as a whole, because one of their records was refused
         self._number = 0
-
-    def spoil(self, identity: Key) -> None:
-        """Refuse a transaction as a whole, because one of its records was refused."""
-        self._spoilt.add(identity)
 
     def add(self, placed: Placed, seq: str) -> None:
         """Add a change, in the order of the sequence."""
@@ -181,12 +171,12 @@ class _Group:
             changes = self.store.pop(key)
             yield from self._hand_out(key, progress, changes)
             changes.close()
-        self._spoilt.clear()
+        self.spoilt.clear()
 
     def _stops(self, key: Key, progress: TransactionProgress) -> bool:
         """Return whether the run stops before a transaction with missing changes."""
         has_gaps = not progress.is_complete and not self._is_open(progress)
-        return self._policy == "stop" and has_gaps and key not in self._spoilt
+        return self._policy == "stop" and has_gaps and key not in self.spoilt
 
     def _is_open(self, progress: TransactionProgress) -> bool:
         """Return whether the missing changes of a transaction may still come."""
@@ -195,7 +185,7 @@ class _Group:
     def _hand_out(
         self, key: Key, progress: TransactionProgress, changes: StoredItems[Placed]
     ) -> Iterator[Sequence[Placed] | Refused]:
-        if key in self._spoilt:
+        if key in self.spoilt:
             yield from refuse_all(changes, f"transaction {key[0]}: rows of it contradict each other")
         elif progress.is_complete or (self._policy == "deliver" and not self._is_open(progress)):
             yield changes

@@ -99,11 +99,24 @@ class Topics:
 
     def spots(self) -> dict[tuple[str, int], PartitionOffsets]:
         """Return the partitions that are to be read, with the offsets that they hold now."""
-        return {at: self._spot(at, committed) for at, committed in self._committed_offsets()}
+        return {
+            at: PartitionOffsets(*self._watermarks(TopicPartition(*at)), committed)
+            for at, committed in self._committed_offsets()
+        }
 
     def identity(self, topic: str) -> tuple[str | None, str | None]:
         """Return the id and the cleanup policy of a topic; None for what the brokers do not report."""
-        return identity(self._settings, topic)
+        client = AdminClient(self._settings.client())
+        if client.list_topics(timeout=self._settings.kafka_timeout).controller_id < 0:
+            return None, None  # no broker answers for the cluster
+        seconds = min(self._settings.kafka_timeout, _TELL)
+        try:
+            described = client.describe_topics(TopicCollection([topic]), request_timeout=seconds)
+            settled = client.describe_configs([ConfigResource("topic", topic)], request_timeout=seconds)
+            policy = next(iter(settled.values())).result()["cleanup.policy"].value
+            return str(described[topic].result().topic_id), policy
+        except (KafkaException, KeyError):
+            return None, None
 
     def between(self, at: tuple[str, int], start: int, end: int) -> Source[Object]:
         """Return the messages of a partition from an offset up to another."""
@@ -131,12 +144,6 @@ class Topics:
             raise KafkaFault(f"topic {topic!r}: {topic_metadata.error.str()}")
         return [TopicPartition(topic, number) for number in sorted(topic_metadata.partitions)]
 
-    def all_topics(self) -> list[str]:
-        """Return the names of the topics that there are."""
-        return list(
-            call_brokers(lambda: self._consumer.list_topics(timeout=self._settings.kafka_timeout)).topics
-        )
-
     def _committed_offsets(self) -> Iterator[tuple[tuple[str, int], int | None]]:
         """Yield the partitions that are to be read, with the offsets that the group keeps."""
         seconds = self._settings.kafka_timeout
@@ -149,9 +156,6 @@ class Topics:
                     (committed.topic, committed.partition),
                     committed.offset if committed.offset >= 0 else None,
                 )
-
-    def _spot(self, at: tuple[str, int], committed: int | None) -> PartitionOffsets:
-        return PartitionOffsets(*self._watermarks(TopicPartition(*at)), committed)
 
     def _watermarks(self, partition: TopicPartition) -> tuple[int, int]:
         seconds = self._settings.kafka_timeout
@@ -198,21 +202,6 @@ class Topics:
             yield message_at(name, self._encoding, offset, message.value(), message.key())
             if offset + 1 >= end:
                 return
-
-
-def identity(settings: KafkaSettings, topic: str) -> tuple[str | None, str | None]:
-    """Return the id and the cleanup policy of a topic; None for what the brokers do not report."""
-    client = AdminClient(settings.client())
-    if client.list_topics(timeout=settings.kafka_timeout).controller_id < 0:
-        return None, None  # no broker answers for the cluster
-    seconds = min(settings.kafka_timeout, _TELL)
-    try:
-        described = client.describe_topics(TopicCollection([topic]), request_timeout=seconds)
-        settled = client.describe_configs([ConfigResource("topic", topic)], request_timeout=seconds)
-        policy = next(iter(settled.values())).result()["cleanup.policy"].value
-        return str(described[topic].result().topic_id), policy
-    except (KafkaException, KeyError):
-        return None, None
 
 
 def call_brokers(call: Any) -> Any:

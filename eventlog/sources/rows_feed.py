@@ -75,10 +75,6 @@ class RowsFeed:
         """Return the state after everything that was handed out."""
         return json.dumps(self._progress.dump())
 
-    def delivery(self, transaction: Sequence[Placed]) -> Delivery:
-        """Return what is handed out, with the state as it is then."""
-        return Delivery(ChangesOf(transaction), self._states.next())
-
     def close(self) -> None:
         """Do nothing, because nothing is open between rounds."""
 
@@ -174,7 +170,7 @@ class _Round:
                 self._progress.loaded.setdefault(placed.source, LoadedRows()).add(repr(placed.change))
             elif row in self._new_rows:
                 self._deliver(row)
-        return self._feed.delivery(transaction)
+        return Delivery(ChangesOf(transaction), self._feed._states.next())
 
     def _close(self) -> None:
         """Note that everything up to the limit was delivered, and leave what is old out of the windows."""

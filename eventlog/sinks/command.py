@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from eventlog.core.errors import EventlogError, Misuse
 from eventlog.core.settings import setting
-from eventlog.sinks.sink import OutgoingDocument, Reply, SinkKind, answered, unanswered, unreachable
+from eventlog.sinks.sink import OutgoingDocument, Reply, Sink, SinkKind, answered, unanswered, unreachable
 
 LONGEST_ANSWER = 16 << 20  # bytes
 INHERITED = frozenset(
@@ -70,7 +70,7 @@ class NoAnswer(EventlogError):
     """the program {0}"""
 
 
-class CommandSink:
+class CommandSink(Sink):
     """One running program; one that fails is started anew for the next document."""
 
     def __init__(self, settings: CommandSettings) -> None:
@@ -85,9 +85,6 @@ class CommandSink:
             yield reply
             if not reply.arrived:
                 return
-
-    def knows(self, name: str) -> bool:
-        return False
 
     def close(self) -> None:
         """End the program: close its input first, then use signals."""

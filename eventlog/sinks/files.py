@@ -18,7 +18,7 @@ from pathlib import Path
 from eventlog.core.errors import EventlogError
 from eventlog.core.settings import setting
 from eventlog.files.durable import sync, sync_names, write_all
-from eventlog.sinks.sink import ACCEPTED, OutgoingDocument, Reply, SinkKind, too_large, unreachable
+from eventlog.sinks.sink import ACCEPTED, OutgoingDocument, Reply, Sink, SinkKind, too_large, unreachable
 
 SUFFIX = ".xml"
 RECORD = "record"
@@ -49,7 +49,7 @@ class FilesSettings:
     files_per_batch: bool = setting(False, "put the documents of a batch into one file, a line each")
 
 
-class FilesSink:
+class FilesSink(Sink):
     """A folder of documents."""
 
     takes_the_first = True
@@ -68,7 +68,7 @@ class FilesSink:
             )  # fails where the folder's own name is too long
             self._record = os.open(self._aside / RECORD, _RECORD_FLAGS, 0o644)
             self._lock()
-            self._recorded = set(self._read_record())
+            self._recorded = set(_names_in(self._aside / RECORD))
             self._highest = highest(self._recorded)
             self._put_in_place()
         except OSError as fault:
@@ -158,9 +158,6 @@ class FilesSink:
         except BlockingIOError as fault:
             os.close(self._record)
             raise FolderFailed(self._folder, "another process writes there") from fault
-
-    def _read_record(self) -> list[str]:
-        return _names_in(self._aside / RECORD)
 
     def _put_in_place(self) -> None:
         """Finish what a crash interrupted: on record, it gets its place; not on record, it never was."""

@@ -20,6 +20,7 @@ from eventlog.sinks.sink import (
     ACCEPTED,
     OutgoingDocument,
     Reply,
+    Sink,
     SinkKind,
     answered,
     too_large,
@@ -63,7 +64,7 @@ class HttpSettings:
     document: str = document_setting()
 
 
-class HttpSink:
+class HttpSink(Sink):
     """A sink that sends documents one after another over one connection that is kept."""
 
     def __init__(self, settings: HttpSettings) -> None:
@@ -83,9 +84,6 @@ class HttpSink:
             yield reply
             if not reply.arrived:
                 return
-
-    def knows(self, name: str) -> bool:
-        return False
 
     def close(self) -> None:
         """End the connection."""

@@ -12,7 +12,7 @@ from eventlog.core.errors import InvalidValue, Misuse
 from eventlog.core.extras import extra
 from eventlog.core.settings import setting
 from eventlog.sinks.document_kinds import DocumentKind, KafkaRecord, document_kind, document_setting
-from eventlog.sinks.sink import Item, OutgoingDocument, Reply, SinkKind, unanswered, unreachable
+from eventlog.sinks.sink import Item, OutgoingDocument, Reply, Sink, SinkKind, unanswered, unreachable
 from eventlog.xds.answers import Level, Status
 from eventlog.xds.documents import document
 
@@ -87,7 +87,7 @@ def _need_brokers(settings: KafkaSinkSettings) -> dict[str, str]:
     return options
 
 
-class KafkaSink:
+class KafkaSink(Sink):
     """An idempotent producer; one that has failed for good is made anew."""
 
     def __init__(self, settings: KafkaSinkSettings) -> None:
@@ -117,9 +117,6 @@ class KafkaSink:
             yield reply
             if not reply.arrived:
                 return
-
-    def knows(self, name: str) -> bool:
-        return False
 
     def close(self) -> None:
         self.producer.flush(0)

@@ -132,6 +132,7 @@ class Sink(Protocol):
 
     def knows(self, name: str) -> bool:
         """Return whether the document of that name is out, as far as the sink keeps a record."""
+        return False
 
     def close(self) -> None: ...
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import IO
 
 from eventlog.files.output_files import standard_output
-from eventlog.sinks.sink import ACCEPTED, OutgoingDocument, Reply, SinkKind, unreachable
+from eventlog.sinks.sink import ACCEPTED, OutgoingDocument, Reply, Sink, SinkKind, unreachable
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,7 +15,7 @@ class StdoutSettings:
     """The settings of standard output: none."""
 
 
-class StdoutSink:
+class StdoutSink(Sink):
     """Writes each document on a line of its own; a line that was flushed is out."""
 
     def __init__(self, out: IO[bytes]) -> None:
@@ -30,9 +30,6 @@ class StdoutSink:
                 yield unreachable(f"standard output: {fault.strerror}")
                 return
             yield ACCEPTED
-
-    def knows(self, name: str) -> bool:
-        return False
 
     def close(self) -> None:
         """Leave standard output open, because it is not ours to close."""

@@ -13,11 +13,10 @@ from eventlog.core.grouped_warnings import unchanged_updates
 from eventlog.core.tables import Tables
 from eventlog.qlik import avro, metadata
 from eventlog.qlik.headers import utc_millis
-from eventlog.qlik.mask import MaskOrder
 from eventlog.qlik.message_settings import MessageSettings
 from eventlog.qlik.metadata import Metadata
 from eventlog.qlik.numbering import Numbered, memory_of, number_drafts, without_no_ops
-from eventlog.qlik.records import RecordWriter, Style
+from eventlog.qlik.records import RecordWriter
 from eventlog.qlik.structure import Structure, observe, shown, structure_of
 
 Message = dict[str, Any] | bytes
@@ -52,14 +51,7 @@ class MessageWriter:
             avro.library()  # if it is missing, that is reported before anything is read
         self._tables = tables
         self._settings = settings
-        self._style = Style(
-            settings.encoding == "avro",
-            settings.logical_types,
-            settings.table_names,
-            settings.external_schema_id,
-            settings.before_images,
-            MaskOrder.BIG if settings.mask_order == "auto" else MaskOrder(settings.mask_order),
-        )
+        self._avro = settings.encoding == "avro"
         self._last = memory_of(settings, settings.published).published
         for at, table_metadata in self._last.items():
             self._last[at] = replace(table_metadata, structure=shown(table_metadata.structure))
@@ -110,7 +102,7 @@ class MessageWriter:
         if table_metadata is not None and table_metadata.schema_id in self._due:
             self._due.remove(table_metadata.schema_id)
             if self._settings.framing == "envelope":
-                dump = metadata.write_avro if self._style.avro else metadata.write
+                dump = metadata.write_avro if self._avro else metadata.write
                 yield WrittenMessage(dump(table_metadata), table_metadata, None, writer.structure)
         try:
             writer.fill(message, numbered)
@@ -126,15 +118,15 @@ class MessageWriter:
             return writer, False
         last = self._last.get(at)
         structure = observe(self._described_structure(at, writer, last), change)
-        if self._style.avro:
+        if self._avro:
             metadata.check_names(structure)
-        if not self._settings.metadata and not self._style.avro:
-            return RecordWriter(structure, None, self._style), False
+        if not self._settings.metadata and not self._avro:
+            return RecordWriter(structure, None, self._settings), False
         if last is not None and last.structure == structure:
-            return RecordWriter(structure, last, self._style), False
+            return RecordWriter(structure, last, self._settings), False
         version = change.fact("table_version") if change.extra else None
         new = self._following(last, structure, version if isinstance(version, int) else 0)
-        return RecordWriter(structure, new, self._style), True
+        return RecordWriter(structure, new, self._settings), True
 
     def _described_structure(
         self, at: tuple[str | None, str], writer: RecordWriter | None, last: Metadata | None
@@ -147,11 +139,23 @@ class MessageWriter:
         return last.structure if last else None
 
     def _following(self, last: Metadata | None, structure: Structure, version: int) -> Metadata:
-        settings, style = self._settings, self._style
-        timestamp = utc_millis(settings.now) if settings.now else ""
-        lineage = Metadata("", structure, 0, "", None, settings.server, settings.task, timestamp)
-        return metadata.following(
-            last, structure, style.logical, style.names, style.external, lineage, version
+        """Return the metadata of the structure that a table has after `last`.
+
+        Its version is one more than that of `last`, or that of its source if that is greater.
+        """
+        settings = self._settings
+        version = max(last.version + 1 if last else 1, version)
+        schema = avro.data_schema(
+            structure.columns, settings.logical_types, settings.table_names, settings.external_schema_id
+        )
+        return Metadata(
+            metadata.schema_id_of(structure, version),
+            structure,
+            version,
+            avro.dump_schema(schema),
+            server=settings.server,
+            task=settings.task,
+            timestamp=utc_millis(settings.now) if settings.now else "",
         )
 
     def _encoding(self, table_metadata: Metadata | None) -> Callable[[dict[str, Any]], Message]:
@@ -161,7 +165,7 @@ class MessageWriter:
         if encode is None:
             if len(self._encoders) >= _MAX_ENCODERS:
                 self._encoders.clear()
-            encode = self._encoder(table_metadata) if self._style.avro else partial(_envelope, schema_id)
+            encode = self._encoder(table_metadata) if self._avro else partial(_envelope, schema_id)
             self._encoders[schema_id] = encode
         return encode
 

@@ -6,7 +6,7 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from eventlog.core.errors import EventlogError, NotExpressible
@@ -197,30 +197,11 @@ def message_schema(structure: Structure) -> str:
     return avro.dump_schema(avro.metadata_schema(structure.names))
 
 
-def following(
-    last: Metadata | None,
-    structure: Structure,
-    logical: bool,
-    names: str,
-    external: bool,
-    identity: Metadata,
-    source_version: int = 0,
-) -> Metadata:
-    """Return the metadata of the structure that a table has after `last`.
-
-    Its version is one more than that of `last`, or that of its source if that is greater. `logical`, `names`
-    and `external` are the settings that shape the schema. Server, task and timestamp come from `identity`.
-    The id is a hash of the structure and its version alone, so it does not depend on the writer or the time.
-    """
-    version = max(last.version + 1 if last else 1, source_version)
-    schema = avro.dump_schema(avro.data_schema(structure.columns, logical, names, external))
-    columns = [
-        [name, *_column(place, c).values()]
-        for place, (name, c) in enumerate(zip(structure.names, structure.columns, strict=True), 1)
-    ]
+def schema_id_of(structure: Structure, version: int) -> str:
+    """Return the id of a structure, a hash of it and its version: it depends on no writer and no time."""
+    columns = [[c.name, *_column(place, c).values()] for place, c in enumerate(structure.columns, 1)]
     seed = json.dumps([structure.schema, structure.table, version, columns])
-    schema_id = hashlib.sha256(seed.encode()).hexdigest()[:32].upper()
-    return replace(identity, schema_id=schema_id, structure=structure, version=version, data_schema=schema)
+    return hashlib.sha256(seed.encode()).hexdigest()[:32].upper()
 
 
 def check_names(structure: Structure) -> None:

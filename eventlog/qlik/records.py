@@ -12,6 +12,7 @@ from eventlog.qlik.envelope import Body, InvalidMessage
 from eventlog.qlik.headers import ISO, read_header_time, utc
 from eventlog.qlik.mask import InvalidMask, MaskLayout, MaskOrder, MaskTexts, differs, evidence, join, padded
 from eventlog.qlik.mask import read as read_mask
+from eventlog.qlik.message_settings import MessageSettings
 from eventlog.qlik.metadata import Metadata
 from eventlog.qlik.numbering import Numbered, stream_position
 from eventlog.qlik.row_plans import differing, row_sides
@@ -251,31 +252,24 @@ def _facts(headers: Mapping[str, Any]) -> Facts:
     return (("stream_position", stream), *facts) if stream else facts
 
 
-class Style(NamedTuple):
-    """The style of messages, for all tables."""
-
-    avro: bool = False
-    logical: bool = False
-    names: str = "message"  # the place of schema and table: message, headers, off
-    external: bool = False  # whether externalSchemaId is written
-    images: bool = True
-    order: MaskOrder = MaskOrder.BIG
-
-
 class RecordWriter:
     """Writes the changes of one structure of one table as the payloads of data messages."""
 
-    def __init__(self, structure: Structure, metadata: Metadata | None, style: Style) -> None:
+    def __init__(self, structure: Structure, metadata: Metadata | None, settings: MessageSettings) -> None:
         self.structure = structure
         self.metadata = metadata
-        self._style = style
+        self._avro = settings.encoding == "avro"
+        self._images = settings.before_images
+        self._order = MaskOrder.BIG if settings.mask_order == "auto" else MaskOrder(settings.mask_order)
         columns = structure.columns
         self._columns = frozenset(structure.names)
         self._declared = all(c.declared for c in columns)
         self._dump = (
-            row_plans.dumping_avro(columns, style.logical) if style.avro else row_plans.dumping(columns)
+            row_plans.dumping_avro(columns, settings.logical_types)
+            if self._avro
+            else row_plans.dumping(columns)
         )
-        self._names_first, self._fields = _message_fields(metadata, style)
+        self._names_first, self._fields = _message_fields(metadata, settings)
         self._plain = self._fields == _HEADERS
         self._counted = "transactionEventCounter" in self._fields  # in no schema of 2018
         self._table_headers = {"schema": structure.schema or "", "table": structure.table}
@@ -311,10 +305,10 @@ class RecordWriter:
         self, before: Sequence[Side], after: Sequence[Side], image_row: Sequence[Any], changed: int
     ) -> dict[str, Any] | None:
         """Return beforeData: in JSON only captured columns; Avro has null for a column without a value."""
-        if not self._style.images:
+        if not self._images:
             return None
         names = self.structure.names
-        if not self._style.avro:
+        if not self._avro:
             if ABSENT not in before:
                 return dict(zip(names, image_row, strict=True))
             cells = zip(names, before, image_row, strict=True)
@@ -356,15 +350,15 @@ class RecordWriter:
         headers |= self._table_headers
         schema_id = self.metadata.schema_id if self.metadata and not refresh else None
         headers["externalSchemaId"] = schema_id if external is None else external
-        written = external is not None and not self._style.avro  # a schema of Avro has the header or not
+        written = external is not None and not self._avro  # a schema of Avro has the header or not
         return {name: headers[name] for name in (_with_external(self._fields) if written else self._fields)}
 
     def _mask(self, bits: int) -> Any:
         """Return a mask as this encoding has it; of the many messages few differ in theirs."""
         mask = self._masks.get(bits)
         if mask is None:
-            data = padded(bits, len(self.structure.columns), self._style.order)
-            mask = data if self._style.avro else data.hex().upper()
+            data = padded(bits, len(self.structure.columns), self._order)
+            mask = data if self._avro else data.hex().upper()
             if len(self._masks) >= _MAX_CACHED:
                 self._masks.clear()
             self._masks[bits] = mask
@@ -379,10 +373,10 @@ def _bits(row: Sequence[Side]) -> int:
     return bits
 
 
-def _message_fields(metadata: Metadata | None, style: Style) -> tuple[bool, tuple[str, ...]]:
+def _message_fields(metadata: Metadata | None, settings: MessageSettings) -> tuple[bool, tuple[str, ...]]:
     """Return whether schema and table come first, and the headers; an older schema may differ."""
     schema = (
-        avro.data_schema((), style.logical, style.names, style.external)
+        avro.data_schema((), settings.logical_types, settings.table_names, settings.external_schema_id)
         if metadata is None
         else avro.load_schema(metadata.data_schema)
     )
@@ -391,7 +385,7 @@ def _message_fields(metadata: Metadata | None, style: Style) -> tuple[bool, tupl
         names = [f["name"] for f in fields["headers"]["fields"]]
     except (LookupError, TypeError) as fault:
         raise InvalidMessage("the schema of its data messages states no headers") from fault
-    return "table" in fields, _with_external(names) if style.external else tuple(names)
+    return "table" in fields, _with_external(names) if settings.external_schema_id else tuple(names)
 
 
 def _with_external(names: Sequence[str]) -> tuple[str, ...]:

@@ -10,8 +10,8 @@ from eventlog.core.errors import EventlogError, InvalidValue, Misuse, Refused, W
 from eventlog.core.formats import Row, Source
 from eventlog.core.tables import Table, Tables
 from eventlog.linter.columns import QueueRow, QueueRowReader
-from eventlog.linter.format import LinterSettings
 from eventlog.linter.images import ImageLayout, read_layout
+from eventlog.linter.linter_settings import LinterSettings
 from eventlog.linter.operations import (
     BLOBS,
     OpenTransactions,
@@ -68,13 +68,11 @@ class QueueReader:
             if part.typ in (Typ.COMMIT, Typ.END):
                 self._note_delivered(part)
 
-    @property
-    def state(self) -> QueueState:
-        """Return the state from which a later run continues."""
-        return self.mark()()
-
     def mark(self) -> Callable[[], QueueState]:
-        """Return a function for the present state; the COMMITs are evaluated only when it is called."""
+        """Return a function for the state from which a later run continues.
+
+        The COMMITs are evaluated only when it is called.
+        """
         order, read_all = self._order, self._read_all
         names = {
             *self._since.nodes,

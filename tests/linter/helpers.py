@@ -11,7 +11,8 @@ from eventlog.core.formats import Row, SheetRow, Source
 from eventlog.core.tables import Tables
 from eventlog.core.tablesfile import read as read_tables
 from eventlog.linter.columns import DISPATCH
-from eventlog.linter.format import FORMAT, LinterSettings
+from eventlog.linter.format import FORMAT
+from eventlog.linter.linter_settings import LinterSettings
 
 NAMES = tuple(column.name for column in DISPATCH)
 WHEN = "3b9acaff4000"  # 2021-09-09 01:50:55.25

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from eventlog.core.change import Change
 from eventlog.core.errors import InvalidValue, Misuse, Refused
 from eventlog.linter.changes import QueueReader
-from eventlog.linter.format import LinterSettings
+from eventlog.linter.linter_settings import LinterSettings
 from eventlog.linter.queue_progress import START, QueueState, dump_state, load_state
 from eventlog.sources.queues import rows
 from tests.linter.helpers import LAYOUT, NAMES, ROLLBACK, end, operation
@@ -60,7 +60,7 @@ class Queue:
             reader, waiting = QueueReader(LAYOUT, reading, self.state), rows(connection, "queue", self.state)
             reader.pass_over(waiting.past)
             answers = list(islice(reader.read(waiting.source), max_answers))
-        self.state = load_state(json.loads(json.dumps(dump_state(reader.state))))
+        self.state = load_state(json.loads(json.dumps(dump_state(reader.mark()()))))
         reported = [answer for answer in answers if isinstance(answer, Refused)]
         assert not any(answer.fault for answer in reported), reported
         self.notices = [answer.reason for answer in reported]
@@ -255,7 +255,7 @@ def test_a_run_that_is_stopped_forgets_nothing_that_it_did_not_come_to(queue: Qu
         first = next(reader.read(rows(connection, "queue", queue.state).source))
         assert isinstance(first, Change)
         assert first.after["fname"] == "a"
-        queue.state = load_state(json.loads(json.dumps(dump_state(reader.state))))
+        queue.state = load_state(json.loads(json.dumps(dump_state(reader.mark()()))))
     queue.add(commit(910, 5, DBNODE="B"))
     assert queue.read() == ["open"]
 

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from eventlog.core.change import ABSENT, Change, Field, Op, Raw, Value
 from eventlog.core.errors import Misuse, Refused
 from eventlog.core.tables import Tables
-from eventlog.linter.format import FORMAT, LinterSettings
+from eventlog.linter.format import FORMAT
+from eventlog.linter.linter_settings import LinterSettings
 from eventlog.linter.queue_progress import JournalPlace, QueueProgress, QueueState
 from eventlog.sources.queues import described, rows
 from tests.linter.helpers import (

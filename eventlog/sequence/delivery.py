@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import overload
+from collections.abc import Callable, Iterable, Iterator
 
 from eventlog.core.change import Change
 from eventlog.core.errors import EventlogError, Refused
-from eventlog.core.formats import Placed
 
 
 class Stale(EventlogError):
@@ -64,27 +62,6 @@ class Delivery:
     def state(self) -> str | None:
         """The state after this delivery."""
         return self._state() if callable(self._state) else self._state
-
-
-class ChangesOf(Sequence[Change]):
-    """The changes of a list of placed changes."""
-
-    def __init__(self, placed: Sequence[Placed]) -> None:
-        self._placed = placed
-
-    def __len__(self) -> int:
-        return len(self._placed)
-
-    def __iter__(self) -> Iterator[Change]:
-        return (placed.change for placed in self._placed)
-
-    @overload
-    def __getitem__(self, at: int) -> Change: ...
-    @overload
-    def __getitem__(self, at: slice) -> Sequence[Change]: ...
-    def __getitem__(self, at: int | slice) -> Change | Sequence[Change]:
-        selected = self._placed[at]
-        return selected.change if isinstance(selected, Placed) else [placed.change for placed in selected]
 
 
 def by_transaction(changes: Iterable[Change | Refused]) -> Iterator[Delivery | Refused]:

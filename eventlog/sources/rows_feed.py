@@ -20,7 +20,7 @@ from eventlog.files.limits import Limits
 from eventlog.qlik import sequence
 from eventlog.qlik.change_tables import TableSettings
 from eventlog.qlik.sequenced_rows import RowSequencer
-from eventlog.sequence.delivery import ChangesOf, Delivery, DeliveryStates
+from eventlog.sequence.delivery import Delivery, DeliveryStates
 from eventlog.sequence.ordered import ordered
 from eventlog.sequence.progress import (
     Changed,
@@ -170,7 +170,7 @@ class _Round:
                 self._progress.loaded.setdefault(placed.source, LoadedRows()).add(repr(placed.change))
             elif row in self._new_rows:
                 self._deliver(row)
-        return Delivery(ChangesOf(transaction), self._feed._states.next())
+        return Delivery((placed.change for placed in transaction), self._feed._states.next())
 
     def _close(self) -> None:
         """Note that everything up to the limit was delivered, and leave what is old out of the windows."""

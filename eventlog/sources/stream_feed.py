@@ -10,7 +10,7 @@ from eventlog.core.change import Change
 from eventlog.core.errors import EventlogError, InvalidValue, Refused
 from eventlog.core.formats import Placed
 from eventlog.files.stores import KeyedStore
-from eventlog.sequence.delivery import ChangesOf, Delivery, DeliveryStates
+from eventlog.sequence.delivery import Delivery, DeliveryStates
 from eventlog.sequence.ordered import commit_number, commit_of
 from eventlog.sequence.transactions import size_of
 
@@ -117,7 +117,7 @@ class StreamFeed:
         self._position, self._last = position, max(self._last, commit_place)
         state = self._states.next()
         if commit_place[0] > self._since:
-            yield Delivery(ChangesOf(changes), state)
+            yield Delivery((placed.change for placed in changes), state)
         changes.close()
 
 

@@ -15,7 +15,7 @@ from eventlog.files.stores import KeyedStore, StoredItems
 from eventlog.qlik.message_settings import MessageSettings
 from eventlog.qlik.sequenced import repeats
 from eventlog.qlik.sequenced_messages import MessageSequencer, SequencedMessage
-from eventlog.sequence.delivery import ChangesOf, Delivery, DeliveryStates
+from eventlog.sequence.delivery import Delivery, DeliveryStates
 from eventlog.sequence.progress import (
     Partition,
     PartitionOffsets,
@@ -197,7 +197,7 @@ class TopicsFeed:
         if due.is_late:
             reason = f"transaction {transaction.key[0]} came late: later ones were delivered before"
             yield Refused(transaction.source_names, reason, fault=False)
-        yield Delivery(ChangesOf(changes), self._states.next(), due.is_late)
+        yield Delivery((placed.change for placed in changes), self._states.next(), due.is_late)
 
     def _open_notices(self) -> Iterator[Refused]:
         """Yield the transactions that the end of a read leaves to the next."""

@@ -13,6 +13,8 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 
+from eventlog.cli import COMMANDS
+
 ROOT = Path(__file__).parents[1]
 PLACES = {"eventlog": ROOT, "eventlog_spark": ROOT / "spark", "tests": ROOT}  # packages and their folders
 COMMAND_LINE = "eventlog.cli"
@@ -61,29 +63,10 @@ def texts(tree: ast.AST) -> Iterator[str]:
             yield node.value
 
 
-def commands(registry: Path) -> dict[str, str]:
-    """Return the modules of the commands by their names, as the command line lists them."""
-    for node in ast.walk(ast.parse(registry.read_text("utf-8"))):
-        if (
-            isinstance(node, ast.Dict)
-            and node.keys
-            and all(isinstance(key, ast.Constant) for key in node.keys)
-        ):
-            table = {
-                str(k.value): v.value
-                for k, v in zip(node.keys, node.values, strict=True)
-                if isinstance(k, ast.Constant) and isinstance(v, ast.Constant)
-            }
-            if "convert" in table:
-                return {name: str(module) for name, module in table.items()}
-    raise LookupError(f"{registry} lists no commands")
-
-
 @cache
 def graph() -> Graph:
     """Return what each module uses: its imports and their packages, modules named in texts, and commands."""
     files = modules()
-    by_name = commands(files[COMMAND_LINE])
     uses: Graph = {}
     for module, path in files.items():
         tree = ast.parse(path.read_text("utf-8"))
@@ -92,7 +75,7 @@ def graph() -> Graph:
             words = set(texts(tree))
             names |= {word for word in words if word.startswith("eventlog")}
             if module.startswith("tests.") and names & {*RUNS_COMMANDS, COMMAND_LINE}:
-                names |= {by_name[first] for word in words if (first := word.split(" ", 1)[0]) in by_name}
+                names |= {COMMANDS[first] for word in words if (first := word.split(" ", 1)[0]) in COMMANDS}
         uses[module] = {prefix for name in names for prefix in _prefixes(name) if prefix in files} - {module}
     return uses
 

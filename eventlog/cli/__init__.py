@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import os
 import sys
-from difflib import get_close_matches
 from importlib import import_module
 
 import click
@@ -17,52 +16,21 @@ from eventlog.cli.terminal import print_sentence, show
 from eventlog.core.errors import EventlogError
 from eventlog.core.extras import hide_pandas
 
-COMMANDS = {
-    "demo": "eventlog.cli.demo",
-    "install": "eventlog.cli.install",
-    "uninstall": "eventlog.cli.install",
-    "track": "eventlog.cli.track",
-    "untrack": "eventlog.cli.track",
-    "resync": "eventlog.cli.resync",
-    "check": "eventlog.cli.check",
-    "run": "eventlog.cli.run",
-    "pause": "eventlog.cli.upkeep",
-    "resume": "eventlog.cli.upkeep",
-    "preview": "eventlog.cli.preview",
-    "explain": "eventlog.cli.explain",
-    "audit": "eventlog.cli.audit",
-    "status": "eventlog.cli.status",
-    "errors": "eventlog.cli.upkeep",
-    "history": "eventlog.cli.history",
-    "redrive": "eventlog.cli.upkeep",
-    "skip": "eventlog.cli.upkeep",
-    "purge": "eventlog.cli.upkeep",
-    "deliver": "eventlog.cli.deliver",
-    "receive": "eventlog.cli.receive",
-    "convert": "eventlog.cli.convert",
-    "compare": "eventlog.cli.compare",
-    "backlog": "eventlog.cli.backlog",
-    "apply": "eventlog.cli.apply",
-    "capture": "eventlog.cli.capture",
-    "import-config": "eventlog.cli.import_config",
-    "bench": "eventlog.cli.bench",
-}
-
-
 # The headings of `eventlog --help`, and the commands under each.
 HEADINGS = {
     "Start": ("demo", "install", "track", "check", "run"),
     "Watch": ("status", "errors", "explain", "audit", "preview", "history"),
     "Mend": ("redrive", "skip", "pause", "resume", "purge", "resync"),
     "Convert": ("convert", "apply", "capture", "compare", "backlog"),
-    "Advanced": (
-        "deliver",
-        "receive",
-        "import-config",
-        "uninstall",
-        "untrack",
-        "bench",
-    ),
+    "Advanced": ("deliver", "receive", "import-config", "uninstall", "untrack", "bench"),
+}
+# The modules that have several commands.
+_SHARED = {"uninstall": "install", "untrack": "track"}
+_SHARED |= dict.fromkeys(("errors", "redrive", "skip", "pause", "resume", "purge"), "upkeep")
+COMMANDS = {
+    name: f"eventlog.cli.{_SHARED.get(name, name).replace('-', '_')}"
+    for names in HEADINGS.values()
+    for name in names
 }
 
 
@@ -72,32 +40,22 @@ class Commands(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the commands under the headings of what they are for."""
         for heading, names in HEADINGS.items():
-            commands = ((name, self.get_command(ctx, name)) for name in names)
-            shown = [(name, command) for name, command in commands if command and not command.hidden]
+            commands = [(name, self.get_command(ctx, name)) for name in names]
+            shown = [(name, command) for name, command in commands if not command.hidden]
             with formatter.section(heading):
                 formatter.write_dl([(name, command.get_short_help_str(100)) for name, command in shown])
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        module = COMMANDS.get(cmd_name)
-        if module is None:
-            return None
-        command: click.Command = getattr(import_module(module), cmd_name.replace("-", "_"))
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command:
+        if cmd_name not in COMMANDS:
+            raise click.NoSuchCommand(cmd_name, possibilities=COMMANDS, ctx=ctx)
+        command: click.Command = getattr(import_module(COMMANDS[cmd_name]), cmd_name.replace("-", "_"))
         if not any(parameter.name == "verbose" for parameter in command.params):
             command.params.append(verbose_option(expose_value=False))
         command.epilog = examples.shown(cmd_name)
         return command
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Refuse an unknown command, and suggest those of similar names."""
-        if args and not args[0].startswith("-") and args[0] not in COMMANDS:
-            near = " or ".join(get_close_matches(args[0], COMMANDS))
-            ctx.fail(f"No such command {args[0]!r}." + (f" Did you mean {near}?" if near else ""))
-        return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: click.Context) -> object:
         """Run the command; click itself would treat an end of file as a Ctrl-C."""

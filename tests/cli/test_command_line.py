@@ -33,7 +33,7 @@ def shell(tmp_path: Path) -> Shell:
 @pytest.mark.parametrize(
     ("words", "reported"),
     [
-        ("convrt", "Did you mean convert?"),
+        ("convrt", "Did you mean 'convert'?"),
         ("pauze", "pause"),
         ("convert --form log", "'--from'"),
         ("run --batch-siez 3", "--batch-size"),

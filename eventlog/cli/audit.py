@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from eventlog.cli.explain import configured
 from eventlog.cli.format_names import refuse_flags
-from eventlog.cli.log_options import INPUT, READING, live_options, read_live
+from eventlog.cli.log_options import INPUT, READING, live_options
 from eventlog.cli.options import SettingsCommand, read_tables, tables_option
 from eventlog.cli.terminal import Cell, Listing, print_sentence, show
 from eventlog.core.errors import Misuse
@@ -90,10 +89,7 @@ def audit(
     state: bool,
     tables_file: Path | None,
     as_json: bool,
-    config_file: Path | None,
-    verbose: bool,
-    log_format: str,
-    **flags: Any,
+    config: Config,
 ) -> None:
     """Compare the rows of FILES, or of the configured log, with the documents that a receiver has.
 
@@ -106,7 +102,6 @@ def audit(
 
     if of_object is not None:
         refuse_flags(("as_json", "state"), "is for a whole log, and --object prints one object for people")
-    config = read_live(flags, config_file, verbose, log_format)
     limits = config.build(Limits)
     kafka = config.build(KafkaSinkSettings)
     receivers = [receiver_at(name, kafka, limits.max_record) for name in delivered]
@@ -119,7 +114,7 @@ def audit(
             reader = AuditReader(read_tables(tables_file), config.build(Rules).driver_user)
             records = LogRecords()
             gathered.add_rows(rows_of_files(log_files, container, limits, reader, records.faults))
-        elif configured(flags, config_file):
+        elif config.values.get("url"):
             reader, records, tables = _gather_log(config, gathered)
         else:
             raise Misuse("which log? Name its files, or give --url, EVENTLOG_URL, or url in eventlog.toml")

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
 from contextlib import ExitStack
-from dataclasses import asdict
+from dataclasses import asdict, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -13,41 +13,35 @@ import click
 from eventlog.cli.convert import DECLARING, FORMAT_NAMES, clock, used_headings
 from eventlog.cli.format_names import refuse_flags, refuse_unused_settings
 from eventlog.cli.job import JobOptions, job_options
-from eventlog.cli.log_options import ALL, DatabaseFlags, database_options
-from eventlog.cli.options import SettingsCommand, current_option, read_tables, settings_options, tables_option
+from eventlog.cli.log_options import ALL, read_all
+from eventlog.cli.options import (
+    NameAndValue,
+    SettingsCommand,
+    current_option,
+    settings_options,
+    tables_option,
+)
 from eventlog.cli.terminal import print_sentence
 from eventlog.core.errors import Misuse
 from eventlog.core.extras import extra
 from eventlog.core.settings import declared
-from eventlog.publisher.open_log import opened
+from eventlog.publisher.open_log import DatabaseSettings, opened
 from eventlog.publisher.session import read_rules
 from eventlog.publisher.tables import TablePublishing
 from eventlog.sequence.ordered import SEQUENCERS
-from eventlog.transfer.job import Job
 
 if TYPE_CHECKING:
     from eventlog_spark.live_log import Live
 
+OF_A_LIVE_LOG = (("a live log", DatabaseSettings), ("its tables", TablePublishing))
+_CONF = NameAndValue("NAME=VALUE", "spark.executor.memory=4g")
 _OF_SEQUENCES = ("sequence", "as-is")
-
-
-class NameAndValue(click.ParamType[tuple[str, str]]):
-    """A NAME=VALUE option."""
-
-    name = "NAME=VALUE"
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> tuple[str, str]:
-        name, equals, text = str(value).partition("=")
-        if not equals or not name:
-            self.fail("expected NAME=VALUE, as in spark.executor.memory=4g", param, ctx)
-        return name, text
 
 
 @click.command(cls=SettingsCommand, short_help="Convert on Spark what one machine cannot hold")
 @click.argument("inputs", nargs=-1)
-@database_options
+@click.option("--config", "config_file", type=click.Path(path_type=Path), help="the settings file")
+@click.option("--url", help="the database whose log is read, where no INPUTS are given")
 @click.option("--from", "source_format", type=FORMAT_NAMES, required=True, help="what the inputs hold")
 @click.option(
     "--to", "target_format", type=click.Choice(["xds", "changes"]), required=True, help="what to write"
@@ -73,16 +67,21 @@ class NameAndValue(click.ParamType[tuple[str, str]]):
 @click.option("--documents", type=click.IntRange(1), help="documents in one file  [default: all of a part]")
 @click.option("--partitions", type=click.IntRange(1), help="tasks of the shuffle  [default: by size]")
 @click.option("--master", help="Spark's master  [default: local[*], or that of spark-submit]")
-@click.option("--conf", multiple=True, type=NameAndValue(), help="a setting of Spark")
+@click.option(
+    "--conf",
+    multiple=True,
+    type=NameAndValue("NAME=VALUE", "spark.executor.memory=4g"),
+    help="a setting of Spark",
+)
 @click.option("--finish", is_flag=True, help="give the rows of a live log their letters when they are out")
 @click.option("--delete-from-log", is_flag=True, help="with --finish: delete the rows that did not fail")
 @click.option("--expand-truncate", is_flag=True, help="write a truncate as deletes of the --current rows")
 @click.option("--strict", is_flag=True, help="stop at the first bad record")
-@settings_options([*DECLARING, ("the tables of a live log", TablePublishing)])
+@settings_options([*DECLARING, *OF_A_LIVE_LOG], without=("url", "connection_init"))
 @job_options
 def backlog(
     options: JobOptions,
-    database: DatabaseFlags,
+    config_file: Path | None,
     order: str,
     documents: int | None,
     partitions: int | None,
@@ -103,13 +102,18 @@ def backlog(
         from eventlog_spark.session import session, spark_errors_as_ours
     _check(options, order)
     with ExitStack() as stack:
-        live, job_settings = _live_log(options, database, delete_from_log or None, finish, stack)
-        job = Backlog(_job(options, job_settings), clock(), order, documents or 0, partitions, options.strict)
-        job.check()
+        live, job_settings = _live_log(options, config_file, delete_from_log or None, finish, stack)
+        job = replace(options, url=None, settings=job_settings).job(
+            str(options.source_format), str(options.target_format), options.inputs, str(options.output)
+        )
+        backlog_job = Backlog(job, clock(), order, documents or 0, partitions, options.strict)
+        backlog_job.check()
         stack.enter_context(spark_errors_as_ours())
         spark = stack.enter_context(session(master, dict(conf)))
         summary = (
-            run(spark, job, print_sentence) if live is None else run_live(spark, job, live, print_sentence)
+            run(spark, backlog_job, print_sentence)
+            if live is None
+            else run_live(spark, backlog_job, live, print_sentence)
         )
     if summary.refused:
         sys.exit(1)
@@ -127,7 +131,7 @@ def _check(options: JobOptions, order: str) -> None:
 
 
 def _live_log(
-    options: JobOptions, database: DatabaseFlags, delete: bool | None, finish: bool, stack: ExitStack
+    options: JobOptions, config_file: Path | None, delete: bool | None, finish: bool, stack: ExitStack
 ) -> tuple[Live | None, dict[str, Any]]:
     """Return the log of a database, if no files are read, and the settings with those of the log."""
     job_settings = dict(options.settings)
@@ -141,24 +145,9 @@ def _live_log(
 
     names = {field.name for _, declaring in ALL for field in declared(declaring)}
     flags = {name: value for name, value in job_settings.items() if name in names}
-    settings = database.settings(**flags, delete_from_log=delete)
-    live = Live(stack.enter_context(opened(settings)), settings, finish)
-    of_publisher = {name: value for name, value in settings.values.items() if name in job_settings}
+    config = read_all(flags | {"url": options.url, "delete_from_log": delete}, config_file)
+    live = Live(stack.enter_context(opened(config)), config, finish)
+    of_publisher = {name: value for name, value in config.values.items() if name in job_settings}
     of_publisher.pop("batch_size", None)  # a document has one event here, whatever a publisher puts into it
     job_settings |= of_publisher
-    return live, job_settings | asdict(read_rules(settings, live.store))
-
-
-def _job(options: JobOptions, job_settings: Mapping[str, Any]) -> Job:
-    return Job(
-        str(options.source_format),
-        str(options.target_format),
-        options.inputs,
-        str(options.output),
-        options.container,
-        options.output_container,
-        read_tables(options.tables_file),
-        options.current,
-        job_settings,
-        options.expand_truncate,
-    )
+    return live, job_settings | asdict(read_rules(config, live.store))

@@ -11,7 +11,7 @@ import click
 from sqlalchemy.engine import Connection, Engine
 
 from eventlog.cli import distribution
-from eventlog.cli.log_options import DatabaseFlags, database_options
+from eventlog.cli.log_options import database_options
 from eventlog.cli.terminal import Listing, print_line, print_sentence
 from eventlog.core import tablesfile
 from eventlog.core.plurals import quantity
@@ -63,17 +63,16 @@ def check(
     patience: float,
     ways_round: bool,
     write_tables: Path | None,
-    database: DatabaseFlags,
+    config: Config,
 ) -> None:
     """Report what is wrong, each finding with its remedy; the exit code is 1 if there is one."""
     if warning := distribution.warning():
         print_sentence(warning)
-    settings = database.settings()
-    place = place_of(settings)
+    place = place_of(config)
     engine = place.connect()
     with engine.connect() as connection:
         if write_tables is not None:
-            tables = _published_tables(engine, connection, place.find(engine), settings)
+            tables = _published_tables(engine, connection, place.find(engine), config)
             with click.open_file(str(write_tables), "w", encoding="utf-8") as file:
                 file.write(tablesfile.write(tables, tables.dialect))
             return
@@ -84,10 +83,10 @@ def check(
             bind(connection, log)  # which reports what is missing
         if has_log:
             user, longest = driver_user or engine.url.username, timedelta(hours=patience)
-            findings += run_check(connection, log, user, longest, read_tables(engine, log, settings))
+            findings += run_check(connection, log, user, longest, read_tables(engine, log, config))
     if has_log:
-        findings += _of_publishing(settings)
-        post_poll_statements = statements(settings.build(SessionSettings).post_poll_stmt)
+        findings += _of_publishing(config)
+        post_poll_statements = statements(config.build(SessionSettings).post_poll_stmt)
         for statement in naming_log(post_poll_statements, log):
             print_sentence(why_warned(statement))
     faults = [finding for finding in findings if finding.fault]
@@ -97,13 +96,13 @@ def check(
     print_line("nothing else is wrong" if any(finding.shown for finding in findings) else "nothing is wrong")
 
 
-def _of_publishing(settings: Config) -> Iterator[Finding]:
+def _of_publishing(config: Config) -> Iterator[Finding]:
     """Yield what is wrong with what is published."""
-    with opened(settings) as store:
+    with opened(config) as store:
         yield from _failed(store)
-        if settings.build(ComparingSettings).publication_mode != "compare":
+        if config.build(ComparingSettings).publication_mode != "compare":
             yield from _nothing_tracked(store)
-        yield from comparing_findings(store, settings, read_tables(store.engine, store.log, settings))
+        yield from comparing_findings(store, config, read_tables(store.engine, store.log, config))
 
 
 def _failed(store: Store) -> Iterator[Finding]:
@@ -128,10 +127,10 @@ def _nothing_tracked(store: Store) -> Iterator[Finding]:
     yield Finding(store.log.table, words, remedy, fault=False, shown=True, commands=commands)
 
 
-def _published_tables(engine: Engine, connection: Connection, log: Log, settings: Config) -> Tables:
+def _published_tables(engine: Engine, connection: Connection, log: Log, config: Config) -> Tables:
     """Return the tables that are published; where there is no log, those that need no naming."""
     if exists(connection, log):
-        return read_tables(engine, log, settings)
+        return read_tables(engine, log, config)
     catalogue_tables = Catalogue(connection).tables()
     return Tables(among([*catalogue_tables]), catalogue_tables.dialect)
 

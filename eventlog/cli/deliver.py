@@ -7,11 +7,11 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 import click
 
-from eventlog.cli.log_options import INPUT, SINK, live_options, read_live
+from eventlog.cli.log_options import INPUT, SINK, live_options
 from eventlog.cli.options import SettingsCommand
 from eventlog.cli.terminal import print_sentence
 from eventlog.core.errors import Misuse
@@ -19,6 +19,7 @@ from eventlog.files.durable import open_to_write
 from eventlog.files.inputs import open_input
 from eventlog.files.limits import Limits
 from eventlog.operate.deliver import AnswerMemory, FileDelivery, memory_of
+from eventlog.publisher.config import Config
 from eventlog.publisher.session import SessionSettings, chosen_kind
 from eventlog.publisher.settings import PublisherSettings
 from eventlog.publisher.waits import Waits
@@ -35,15 +36,12 @@ NOT_DELIVERING = ("delete_from_log", "query_limit", "wake_up", "post_poll_stmt")
     "--memory", type=click.Path(path_type=Path), help="what was answered  [default: FILE.delivered]"
 )
 @live_options((*INPUT, *SINK, ("retries", PublisherSettings)), without=NOT_DELIVERING)
-def deliver(
-    file: str, memory: Path | None, config_file: Path | None, verbose: bool, log_format: str, **flags: Any
-) -> None:
+def deliver(file: str, memory: Path | None, config: Config) -> None:
     """Send the xds documents of FILE, or of standard input, as the publisher would.
 
     Events that are answered with retry, or not at all, are sent again, and hold back only the later
     events of their object. What was answered is on record; a second run sends only the rest.
     """
-    config = read_live(flags, config_file, verbose, log_format)
     settings, limits = config.build(PublisherSettings), config.build(Limits)
     if (kind := chosen_kind(config)) is not None and kind.writer is not None:
         raise Misuse("these documents are XDS, and the setting document is of another kind: leave it out")

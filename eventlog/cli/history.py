@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any
-
 import click
 
-from eventlog.cli.log_options import DATABASE, live_options, read_live
+from eventlog.cli.log_options import DATABASE, live_options
 from eventlog.cli.options import SettingsCommand
 from eventlog.cli.terminal import Listing, print_sentence, show_json
+from eventlog.publisher.config import Config
 from eventlog.publisher.open_log import opened
 
 
@@ -17,14 +15,12 @@ from eventlog.publisher.open_log import opened
 @click.option("--limit", type=click.IntRange(1), default=100, help="how many, the latest  [default: 100]")
 @click.option("--json", "as_json", is_flag=True, help="one JSON object a line")
 @live_options(DATABASE)
-def history(
-    limit: int, as_json: bool, config_file: Path | None, verbose: bool, log_format: str, **flags: Any
-) -> None:
+def history(limit: int, as_json: bool, config: Config) -> None:
     """List skips, redrives, pauses, resyncs and purges, the latest first: when (UTC), which database user, of
     which rows, and the reason. What else must not be lost is among them, as a capture that was switched off.
     """
     with (
-        opened(read_live(flags, config_file, verbose, log_format)) as store,
+        opened(config) as store,
         store.upkeep() as upkeep,
     ):
         notices = upkeep.notices(limit)

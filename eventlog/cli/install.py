@@ -8,7 +8,7 @@ import click
 from sqlalchemy.engine import Connection, Engine
 
 from eventlog.cli.format_names import refuse_flags
-from eventlog.cli.log_options import DatabaseFlags, database_options
+from eventlog.cli.log_options import database_options
 from eventlog.cli.terminal import print_line, print_sentence, write_output
 from eventlog.core.errors import EventlogError, Misuse
 from eventlog.core.plurals import quantity
@@ -49,7 +49,7 @@ _attach = click.option(
     "--mode", type=click.Choice(MODES), help="with --grants: of a publisher with this publication-mode"
 )
 def install(
-    database: DatabaseFlags,
+    config: Config,
     sql: bool,
     dialect: str | None,
     attach: bool,
@@ -61,8 +61,7 @@ def install(
 
     A log that exists is attached: it is left as it is, and only the further tables are made.
     """
-    settings = database.settings()
-    place = place_of(settings)
+    place = place_of(config)
     if sql:
         log = place.log(dialect_named(_required(dialect)))
         if mode and not grants:
@@ -86,7 +85,7 @@ def install(
         if changed and not attached:
             _warn_of_others(catalogue, log)
     if attached:
-        _warn_without_tables(engine, log, settings)
+        _warn_without_tables(engine, log, config)
     if owner.almighty:
         print_line(
             "its triggers run as a superuser, the owner of the log: fine for a test,"
@@ -101,14 +100,14 @@ def install(
 @_attach
 @click.option("--discard", is_flag=True, help="even where rows are not published yet")
 def uninstall(
-    database: DatabaseFlags,
+    config: Config,
     sql: bool,
     dialect: str | None,
     attach: bool,
     discard: bool,
 ) -> None:
     """Drop the event log and its further tables; an attached log stays."""
-    place = database.place()
+    place = place_of(config)
     if sql:
         log = place.log(dialect_named(_required(dialect)))
         write_output(migrate.uninstall_script(log, attached=attach))
@@ -144,10 +143,10 @@ def _warn_of_others(catalogue: Catalogue, log: Log) -> None:
         )
 
 
-def _warn_without_tables(engine: Engine, log: Log, settings: Config) -> None:
+def _warn_without_tables(engine: Engine, log: Log, config: Config) -> None:
     """Print why `check` and `run` will refuse the log, as far as its tables are the reason."""
     try:
-        read_tables(engine, log, settings)
+        read_tables(engine, log, config)
     except EventlogError as fault:
         print_sentence(str(fault))
 

@@ -6,9 +6,9 @@ import functools
 import logging
 import os
 import sys
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any
 
 import click
 
@@ -21,18 +21,16 @@ from eventlog.fold import Rules
 from eventlog.publisher.comparing import ComparingSettings
 from eventlog.publisher.config import Config, read_config
 from eventlog.publisher.daemon import DaemonSettings
-from eventlog.publisher.open_log import DatabaseSettings, LogPlace, place_of
+from eventlog.publisher.open_log import DatabaseSettings
 from eventlog.publisher.session import SessionSettings
 from eventlog.publisher.settings import PublisherSettings
 from eventlog.publisher.tables import SourceSettings, TablePublishing
 from eventlog.sinks import SINKS, sink_kind
-from eventlog.sql.log import binding
 from eventlog.web.monitor import MonitorSettings
 from eventlog.xds.settings import XdsSettings
 
 logger = logging.getLogger("eventlog.settings")
 
-F = TypeVar("F", bound=Callable[..., Any])
 Declarations = tuple[tuple[str, type], ...]
 
 DATABASE: Declarations = (("the database", DatabaseSettings),)
@@ -69,40 +67,37 @@ _FORMAT = SettingOption(
 )
 
 
-def live_options(declarations: Declarations, without: Container[str] = ()) -> Callable[[F], F]:
-    """Add the settings as options, whose values are checked together with the file's and environment's.
+def live_options(
+    declarations: Declarations, without: Collection[str] = (), *, logs: bool = True
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Add the settings as options, and give the command the settings of flags, environment and file.
 
-    `without` are settings that the command does not use: they may be in the file, but are no flags.
+    `without` are settings that the command does not use: they may be in the file, but are no flags. A command
+    that `logs` writes records as a publisher does.
     """
 
-    def decorate(command: F) -> F:
-        options: dict[str, click.Option] = {
-            "config_file": _CONFIG,
-            "verbose": _VERBOSE,
-            "log_format": _FORMAT,
-        }
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        options: dict[str, click.Option] = {}
         for heading, settings in declarations:
             for field in declared(settings):
-                if field.name not in options and field.name not in without and field.name not in _NOT_LIVE:
+                if field.name not in {*options, *without, *_NOT_LIVE}:
                     options[field.name] = setting_option(field, heading)
-        return add_options(command, options.values())
+
+        @functools.wraps(command)
+        def configured(config_file: Path | None, **values: Any) -> None:
+            if logs:
+                start_logging(values.pop("verbose"), values.pop("log_format"))
+            flags = {name: values.pop(name) for name in options}
+            command(config=read_all(flags, config_file), **values)
+
+        of_records = (_VERBOSE, _FORMAT) if logs else ()
+        return add_options(configured, (_CONFIG, *of_records, *options.values()))
 
     return decorate
 
 
 # A live log publishes rows with N alone, and every known database has positions.
 _NOT_LIVE = ("status",)
-
-
-def read_live(
-    flags: Mapping[str, Any],
-    config_file: Path | None,
-    verbose: bool = False,
-    log_format: str = "text",
-) -> Config:
-    """Return the settings of a command that logs as a publisher does."""
-    start_logging(verbose, log_format)
-    return read_all(flags, config_file)
 
 
 def start_logging(verbose: bool, log_format: str) -> None:
@@ -114,56 +109,9 @@ def start_logging(verbose: bool, log_format: str) -> None:
     root.setLevel(logging.DEBUG if verbose else logging.INFO)
 
 
-class DatabaseFlags(NamedTuple):
-    """The flags of `database_options`."""
-
-    config: Path | None
-    url: str | None
-    log_table: str | None
-    layout: str | None
-    log_time: str | None
-
-    def settings(self, **flags: Any) -> Config:
-        """Return the settings of these flags, further ones, the environment and the file."""
-        named = {name: value for name, value in self._asdict().items() if name != "config"}
-        return read_all({**flags, **named}, self.config)
-
-    def place(self) -> LogPlace:
-        """Return the place of the log that the settings name."""
-        return place_of(self.settings())
-
-
 def database_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Add the options that name the database and the log; the command gets them as `database`."""
-
-    @functools.wraps(command)
-    def with_flags(**values: Any) -> None:
-        flags = DatabaseFlags(*(values.pop(name) for name in DatabaseFlags._fields))
-        command(database=flags, **values)
-
-    options = (
-        click.option(
-            "--config",
-            type=click.Path(dir_okay=False, path_type=Path),
-            help="the settings file  [default: eventlog.toml]",
-        ),
-        click.option("--url", help="the database, as a SQLAlchemy URL  [env: EVENTLOG_URL]"),
-        click.option(
-            "--log-table",
-            help="the log, optionally with its schema  [env: EVENTLOG_LOG_TABLE; default: eventlog]",
-        ),
-        click.option(
-            "--layout",
-            type=click.Choice(tuple(binding.LAYOUTS)),
-            help="bind an existing log's columns by position",
-        ),
-        click.option(
-            "--log-time", type=click.Choice(("utc", "local")), help="the zone of event_time  [default: utc]"
-        ),
-    )
-    for option in reversed(options):
-        option(with_flags)
-    return with_flags
+    """Add the options that name the database and the log."""
+    return live_options(DATABASE, without=("connection_init",), logs=False)(command)
 
 
 def read_all(flags: Mapping[str, Any], file: Path | None) -> Config:

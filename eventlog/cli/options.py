@@ -233,20 +233,25 @@ def read_tables(path: Path | None) -> Tables:
     return tables
 
 
-class TableFile(click.ParamType[tuple[str, str]]):
-    """A TABLE=FILE option."""
+class NameAndValue(click.ParamType[tuple[str, str]]):
+    """A name and a value with an equals sign between them."""
 
-    name = "TABLE=FILE"
+    def __init__(self, name: str, example: str) -> None:
+        self.name = name
+        self._example = example
 
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> tuple[str, str]:
-        table, equals, file = str(value).partition("=")
-        if not equals or not table or not file:
-            self.fail("expected TABLE=FILE, as in usr=usr.csv", param, ctx)
-        return table, file
+        name, equals, text = str(value).partition("=")
+        if not equals or not name:
+            self.fail(f"expected {self.name}, as in {self._example}", param, ctx)
+        return name, text
 
 
 current_option = click.option(
-    "--current", multiple=True, type=TableFile(), help="a table's current rows, for query-back events"
+    "--current",
+    multiple=True,
+    type=NameAndValue("TABLE=FILE", "usr=usr.csv"),
+    help="a table's current rows, for query-back events",
 )

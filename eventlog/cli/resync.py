@@ -9,7 +9,7 @@ from collections.abc import Callable
 import click
 
 from eventlog.cli.format_names import refuse_flags
-from eventlog.cli.log_options import DatabaseFlags, database_options
+from eventlog.cli.log_options import database_options
 from eventlog.cli.progress import counter
 from eventlog.cli.terminal import draws, print_line
 from eventlog.core.errors import EventlogError, Misuse
@@ -58,7 +58,7 @@ class NotPublished(EventlogError):
 def resync(
     tables: tuple[str, ...],
     compare: bool,
-    database: DatabaseFlags,
+    config: Config,
     where: str | None,
     event_type: str,
     chunk: int,
@@ -74,22 +74,21 @@ def resync(
     """
     if compare:
         refuse_flags(("where", "event_type", "chunk", "rate"), "takes no part with --compare")
-    settings = database.settings()
-    if settings.values.get("source_url") is not None:
+    if config.values.get("source_url") is not None:
         raise Misuse("source-url: a publisher compares such tables; `run --startup-option resync` sends all")
-    with opened(settings) as store:
-        published = read_tables(store.engine, store.log, settings)
+    with opened(config) as store:
+        published = read_tables(store.engine, store.log, config)
         if compare:
-            _compare(store, settings, Tables(_published(published, name) for name in tables))
+            _compare(store, config, Tables(_published(published, name) for name in tables))
             return
         for table in [_published(published, name) for name in tables]:
             _resync(store, Resync(table, int(event_type), where, chunk), rate)
 
 
-def _compare(store: Store, settings: Config, tables: Tables) -> None:
+def _compare(store: Store, config: Config, tables: Tables) -> None:
     from eventlog.operate.unexplained import log_unexplained  # Arrow takes a while to load
 
-    for audited in log_unexplained(store, settings, tables):
+    for audited in log_unexplained(store, config, tables):
         if audited.differences is None:
             print_line(f"{audited.table}: its state is kept; the next --compare logs what triggers missed")
         else:

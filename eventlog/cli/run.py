@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import logging
 import re
-from pathlib import Path
+from dataclasses import replace
 from typing import Any
 
 import click
 
-from eventlog.cli.log_options import RUNNING, live_options, read_live
+from eventlog.cli.log_options import RUNNING, live_options
 from eventlog.cli.options import SettingsCommand
 from eventlog.core.plurals import quantity
 from eventlog.core.settings import build
@@ -37,16 +37,13 @@ _PLACES = {"files": "files_folder", "http": "http_url", "command": "command", "k
 @click.option("--once", is_flag=True, help="one cycle, then stop")
 @click.option("--mode", type=click.Choice(MODES), help="the same as --publication-mode")
 @live_options(RUNNING, without=("pretty",))
-def run(
-    once: bool, mode: str | None, config_file: Path | None, verbose: bool, log_format: str, **flags: Any
-) -> None:
+def run(once: bool, mode: str | None, config: Config) -> None:
     """Publish the rows of the log until SIGTERM or SIGINT.
 
     Several publishers may run: one publishes, the others take over when its session ends.
     """
-    flags["publication_mode"] = mode or flags["publication_mode"]
-
-    config = read_live(flags, config_file, verbose, log_format)
+    if mode is not None:
+        config = replace(config, values={**config.values, "publication_mode": mode})
     need_settings(config.build(SessionSettings).sink, config.values)
     signals = Signals()
     monitor = Monitor()

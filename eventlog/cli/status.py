@@ -5,16 +5,16 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 import click
 
-from eventlog.cli.log_options import DATABASE, live_options, read_live
+from eventlog.cli.log_options import DATABASE, live_options
 from eventlog.cli.options import SettingsCommand
 from eventlog.cli.terminal import Listing, show
 from eventlog.core.entry import Letter
 from eventlog.core.plurals import quantity
+from eventlog.publisher.config import Config
 from eventlog.publisher.log_status import LogStatus, read_log_status
 from eventlog.publisher.open_log import opened
 
@@ -22,9 +22,9 @@ from eventlog.publisher.open_log import opened
 @click.command(cls=SettingsCommand, short_help="Show the state of the log")
 @click.option("--json", "as_json", is_flag=True, help="as one JSON object")
 @live_options(DATABASE)
-def status(as_json: bool, config_file: Path | None, verbose: bool, log_format: str, **flags: Any) -> None:
+def status(as_json: bool, config: Config) -> None:
     """Show what is pending and since when, what failed, who publishes, and what the last cycle did."""
-    with opened(read_live(flags, config_file, verbose, log_format)) as store:
+    with opened(config) as store:
         state = read_log_status(store)
     if as_json:
         show(json.dumps(asdict(state), default=str))

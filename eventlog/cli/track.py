@@ -10,11 +10,13 @@ import click
 from sqlalchemy.engine import Engine
 
 from eventlog.cli.format_names import refuse_flags
-from eventlog.cli.log_options import DatabaseFlags, database_options
+from eventlog.cli.log_options import database_options
 from eventlog.cli.options import read_tables
 from eventlog.cli.terminal import print_line, write_output
 from eventlog.core.errors import Misuse
 from eventlog.core.tables import Table
+from eventlog.publisher.config import Config
+from eventlog.publisher.open_log import place_of
 from eventlog.sql.capture import readers
 from eventlog.sql.capture import track as tracking
 from eventlog.sql.dialects import DIALECTS, dialect_named, dialect_of
@@ -103,7 +105,7 @@ def track(
     sql: bool,
     dialect: str | None,
     tables_file: Path | None,
-    database: DatabaseFlags,
+    config: Config,
 ) -> None:
     """Log the changes of TABLES by triggers.
 
@@ -124,7 +126,7 @@ def track(
     )
     if (reader is None) != (identity is None):
         raise Misuse("--for and --identity go together: the column names an object of the table")
-    place = database.place()
+    place = place_of(config)
     if reader is not None:
         refuse_flags(_OF_THE_LOG, "is of the log, and --for writes none")
         _track_for_reader(place.connect(), reader, tables, identity, sql)
@@ -153,10 +155,10 @@ def untrack(
     tables: tuple[str, ...],
     reader: str | None,
     sql: bool,
-    database: DatabaseFlags,
+    config: Config,
 ) -> None:
     """Log the changes of TABLES no longer; rows that are logged already stay."""
-    place = database.place()
+    place = place_of(config)
     engine = place.connect()
     if reader is not None:
         _track_for_reader(engine, reader, tables, None, sql)

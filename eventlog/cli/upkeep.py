@@ -6,12 +6,11 @@ import getpass
 import sys
 from collections.abc import Callable
 from itertools import chain
-from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
-from eventlog.cli.log_options import DATABASE, live_options, read_live
+from eventlog.cli.log_options import DATABASE, live_options
 from eventlog.cli.options import SettingsCommand
 from eventlog.cli.progress import counter
 from eventlog.cli.terminal import Cell, Listing, print_sentence, show_json
@@ -67,13 +66,9 @@ def errors(
     reason: str | None,
     document: bool,
     as_json: bool,
-    config_file: Path | None,
-    verbose: bool,
-    log_format: str,
-    **flags: Any,
+    config: Config,
 ) -> None:
     """List the rows with E and F, each with its reason; RECORD_IDs name events by their rows."""
-    config = read_live(flags, config_file, verbose, log_format)
     with opened(config) as store:
         rows = failures(store, FailureFilter(whole_events(store, ids), table, reason))
         first = next(rows, None)
@@ -117,10 +112,7 @@ def redrive(
     table: str | None,
     reason: str | None,
     everything: bool,
-    config_file: Path | None,
-    verbose: bool,
-    log_format: str,
-    **flags: Any,
+    config: Config,
 ) -> None:
     """Make events with E or F new again: those of RECORD_IDs, of a table, with a reason, or all.
 
@@ -129,7 +121,6 @@ def redrive(
     """
     if not (ids or table or reason or everything):
         raise Misuse("which rows? name record_ids, --table, --because or --all")
-    config = read_live(flags, config_file, verbose, log_format)
     with opened(config) as store:
         redriven = redrive_by(config, store, selection := FailureFilter(ids, table, reason))
         if not (redriven.rows or redriven.reports):
@@ -148,13 +139,10 @@ def redrive(
 def skip(
     ids: tuple[int, ...],
     reason: str,
-    config_file: Path | None,
-    verbose: bool,
-    log_format: str,
-    **flags: Any,
+    config: Config,
 ) -> None:
     """Give rows with N, E or F, with all rows of their events, the letter W without publishing them."""
-    with opened(read_live(flags, config_file, verbose, log_format)) as store:
+    with opened(config) as store:
         skipped = run_skip(store, ids, reason)
     print_sentence(f"{quantity(skipped.rows, 'row is', 'rows are')} skipped")
     if skipped.further_rows:
@@ -178,17 +166,14 @@ def purge(
     letters: str,
     chunk: int,
     pause: float,
-    config_file: Path | None,
-    verbose: bool,
-    log_format: str,
-    **flags: Any,
+    config: Config,
 ) -> None:
     """Delete rows that are handled and old, a chunk at a time, and the record of their events.
 
     The number of rows is kept as a notice.
     """
     statuses = read_letters(letters)
-    with opened(read_live(flags, config_file, verbose, log_format)) as store:
+    with opened(config) as store:
         before = read_age(older_than, read_log_status(store, counted=False).now)
         selection = Purge(before, statuses, chunk, pause)
         with counter() as count:
@@ -199,9 +184,9 @@ def purge(
 @click.command(cls=SettingsCommand, short_help="Pause the publisher")
 @click.option("--reason", default="no reason given", help="the reason; `status` shows it")
 @live_options(DATABASE)
-def pause(reason: str, config_file: Path | None, verbose: bool, log_format: str, **flags: Any) -> None:
+def pause(reason: str, config: Config) -> None:
     """Let the leading publisher rest after its cycle until `eventlog resume`. Rows pile up as new."""
-    with opened(read_live(flags, config_file, verbose, log_format)) as store, store.upkeep() as upkeep:
+    with opened(config) as store, store.upkeep() as upkeep:
         upkeep.pause(getpass.getuser(), reason)
     print_sentence("paused")
 
@@ -215,11 +200,9 @@ def pause(reason: str, config_file: Path | None, verbose: bool, log_format: str,
     help="a table that max-deletes stopped: its next poll passes; once for each table",
 )
 @live_options(DATABASE)
-def resume(
-    tables: tuple[str, ...], config_file: Path | None, verbose: bool, log_format: str, **flags: Any
-) -> None:
+def resume(tables: tuple[str, ...], config: Config) -> None:
     """Let a paused publisher go on, or only tables that max-deletes stopped."""
-    with opened(read_live(flags, config_file, verbose, log_format)) as store:
+    with opened(config) as store:
         if not tables:
             with store.upkeep() as upkeep:
                 was_paused = upkeep.resume(getpass.getuser())

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import starmap
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -30,8 +30,8 @@ from eventlog.files.stores import SortedRuns
 from eventlog.fold import Fate, Outcome, Rules
 from eventlog.log import LogSettings
 from eventlog.log_files.by_row import PlacedEntry
-from eventlog.operate.explaining import Explained, explain_store, summarise
-from eventlog.publisher.config import read_file
+from eventlog.operate.explaining import explain_store, summarise
+from eventlog.publisher.config import Config
 from eventlog.publisher.open_log import opened
 from eventlog.sequence.ordered import SEQUENCERS
 from eventlog.transfer.job import Job
@@ -82,31 +82,6 @@ def _record_facts(record: Placed | Refused) -> dict[str, object]:
     change = record.change
     facts = {"op": str(change.op), "table": change.table, "position": change.position}
     return {"where": record.where, "outcome": "sent", **facts, "before": record.image_where or None}
-
-
-def configured(flags: Mapping[str, Any], file: Path | None) -> bool:
-    """Return whether a database is named by flag, environment or file."""
-    return bool(flags.get("url") or os.environ.get("EVENTLOG_URL") or "url" in read_file(file))
-
-
-def explain_log(
-    flags: Mapping[str, Any],
-    file: Path | None,
-    table: str | None,
-    key: str | None,
-    everything: bool,
-    print_line: Callable[[str], None],
-    ids: Sequence[int] = (),
-) -> Iterator[Explained]:
-    """Yield the rows of the next cycle, then sentences about the others; with a key every row of that object,
-    with `everything` every pending row, with ids these rows.
-    """
-    config = read_all(flags, file)
-    with opened(config) as store:
-        yield from explain_store(config, store, table, key, ids=ids, everything=everything)
-        if key is None and not everything and not ids:
-            for sentence in summarise(config, store):
-                print_line(f"{sentence} (row by row with --all)")
 
 
 _LIMITS = tuple(field.name for field in declared(Limits))
@@ -173,21 +148,20 @@ def explain(
     """
     if key is not None:
         tablekey.read(key)
+    of_files = Job(
+        source_format,
+        "xds",
+        inputs or ("-",),
+        container=container,
+        tables=read_tables(tables_file),
+        current=current,
+        options=values,
+        clock=clock(),
+    )
     if source_format != "log":
         refuse_flags((*_OF_A_DATABASE, *_OF_A_LOG), f"is of a log, and what is explained is {source_format}")
-        _explain_changes(
-            Job(
-                source_format,
-                "changes",
-                inputs or ("-",),
-                container=container,
-                tables=read_tables(tables_file),
-                options=values | {"order": order},
-                clock=clock(),
-            ),
-            ChangeFilter(table, key),
-            as_json,
-        )
+        job = replace(of_files, target_format="changes", options=values | {"order": order})
+        _explain_changes(job, ChangeFilter(table, key), as_json)
         return
     refuse_flags(("order",), "is of change tables and messages, and what is explained is a log")
     ids = tuple(int(name) for name in inputs if name.isascii() and name.isdigit())
@@ -196,32 +170,29 @@ def explain(
     if ids and max(ids) > MAX_RECORD_ID:
         raise Misuse(f"{max(ids)} is no record_id: the highest is {MAX_RECORD_ID}")
     flags = {"url": url, "log_table": log_table} | {n: v for n, v in values.items() if n not in _OF_FILES}
-    if ids or (not inputs and configured(flags, config_file)):
+    config = None if inputs and not ids else read_all(flags, config_file)
+    if config is not None and (ids or config.values.get("url")):
         refuse_flags(_OF_FILES, "is for files, and what is explained is the log of a database")
         if ids:
             refuse_flags(_OF_AN_OBJECT, "chooses rows, and they are named by their record_ids")
-        sentences: list[str] = []
-        explained = explain_log(flags, config_file, table, key, everything, sentences.append, ids)
-        _print_outcomes(explained, as_json)
-        for sentence in sentences:
-            print_sentence(sentence)
+        _explain_log(config, table, key, everything, ids, as_json)
         return
     refuse_flags(_OF_A_DATABASE, "is for the log of a database, and what is explained are files")
-    _explain_files(
-        Job(
-            source_format,
-            "xds",
-            inputs or ("-",),
-            container=container,
-            tables=read_tables(tables_file),
-            current=current,
-            options=values,
-            clock=clock(),
-        ),
-        table,
-        key,
-        as_json,
-    )
+    _explain_files(of_files, table, key, as_json)
+
+
+def _explain_log(
+    config: Config, table: str | None, key: str | None, everything: bool, ids: Sequence[int], as_json: bool
+) -> None:
+    """Print what becomes of the rows of the next cycle, then why others wait.
+
+    With a key print every row of that object, with `everything` every pending row, with ids these rows.
+    """
+    with opened(config) as store:
+        _print_outcomes(explain_store(config, store, table, key, ids=ids, everything=everything), as_json)
+        if key is None and not everything and not ids:
+            for sentence in summarise(config, store):
+                print_sentence(f"{sentence} (row by row with --all)")
 
 
 def _explain_changes(job: Job, change_filter: ChangeFilter, as_json: bool) -> None:

@@ -5,8 +5,7 @@ counts. Python's own reader reads both alike, Arrow's gives up the file for one 
 replaces it in silence. A record that is malformed costs the line on which it begins:
 reading goes on with the next.
 
-Settings may state other delimiters, quotes and nulls. A row ends with its line then, unless a quote is
-open there.
+Settings may state other delimiters, quotes and nulls.
 """
 
 from __future__ import annotations
@@ -19,7 +18,6 @@ from typing import IO, Protocol
 
 from eventlog.core.errors import InvalidDocument, Refused
 from eventlog.core.formats import Cell, Layout, Row
-from eventlog.core.plurals import quantity
 from eventlog.files.limits import LIMITS, Limits
 
 _KINDS = {
@@ -41,6 +39,9 @@ def seems(beginning: bytes) -> str:
     return next((f"this is {kind}" for kind in kinds), "")
 
 
+Cells = tuple[str | None, ...]
+Split = Callable[[bytes], Cells]  # a record into its cells
+
 _FIELD = re.compile(r'(?:"([^"]*+(?:""[^"]*+)*+)"|([^",]*+))(,|\Z)')
 _QUOTED = re.compile(r'[",\r\n]')
 _BOM = b"\xef\xbb\xbf"
@@ -56,15 +57,42 @@ def read(
     file: IO[bytes], name: str, limits: Limits = LIMITS
 ) -> tuple[tuple[str, ...], Iterator[Row | Refused]]:
     """Return the columns of the header line and the rows of CSV, laid out as the limits state."""
-    lines = Lines(file, limits.max_record)
     layout = limits.csv_layout(name)
-    if layout is not None:
-        return _read_laid_out(lines, name, layout)
-    columns = header(lines, name)
-    return columns, rows(lines, name, len(columns))
+    split = split_usual if layout is None else _splitter(layout)
+    lines = Lines(file, limits.max_record, quote=layout.quote if layout else '"')
+    columns = header(lines, name, split)
+    return columns, rows(lines, name, len(columns), split)
 
 
-def header(lines: Lines, name: str) -> tuple[str, ...]:
+def split_usual(record: bytes) -> Cells:
+    """Return the cells of one record of the usual layout."""
+    text = _text_of(record)
+    if '"' not in text:
+        return tuple([cell or None for cell in text.split(",")])
+    cells: list[str | None] = []
+    at = 0
+    while True:
+        field = _FIELD.match(text, at)
+        if field is None:
+            raise InvalidDocument(
+                f"character {at + 1}: a quote may only open or close a field, or be doubled"
+            )
+        quoted, plain, end = field.groups()
+        cells.append((plain or None) if quoted is None else quoted.replace('""', '"'))
+        if not end:
+            return tuple(cells)
+        at = field.end()
+
+
+def _text_of(record: bytes) -> str:
+    """Return the text of a record without the end of its line."""
+    try:
+        return record.decode().removesuffix("\n").removesuffix("\r")
+    except UnicodeDecodeError as fault:
+        raise InvalidDocument(f"byte {fault.start + 1} is 0x{record[fault.start]:02X}, not UTF-8") from fault
+
+
+def header(lines: Lines, name: str, split: Split = split_usual) -> tuple[str, ...]:
     """Return the names on the first line."""
     first = lines.next()
     if not first:
@@ -74,16 +102,16 @@ def header(lines: Lines, name: str) -> tuple[str, ...]:
     if lines.is_cut(first):
         raise InvalidDocument(f"{name}: the header line {lines.too_long}")
     try:
-        columns = _split(lines.complete(first.removeprefix(_BOM)) or first)
+        columns = split(lines.complete(first.removeprefix(_BOM)) or first)
     except InvalidDocument as fault:
         raise InvalidDocument(f"{name}: the header line: {fault}") from fault
     if len(columns) == 1 and (delimiter := _other_delimiter(str(columns[0]))):
         count = str(columns[0]).count(delimiter)
         raise InvalidDocument(
-            f"{name}: the header line has no comma and {count} of {delimiter!r}: name the delimiter with"
+            f"{name}: the header line is one name with {count} of {delimiter!r}: name the delimiter with"
             f" --csv-delimiter {delimiter!r}"
         )
-    if None in columns or len(set(columns)) < len(columns):
+    if not all(columns) or len(set(columns)) < len(columns):
         raise InvalidDocument(f"{name}: the header line has an empty or repeated name")
     return tuple(map(str, columns))
 
@@ -94,7 +122,7 @@ def _other_delimiter(header: str) -> str | None:
     return delimiter if header.count(delimiter) > 1 else None
 
 
-def rows(lines: Lines, name: str, width: int) -> Iterator[Row | Refused]:
+def rows(lines: Lines, name: str, width: int, split: Split = split_usual) -> Iterator[Row | Refused]:
     """Yield the rows of lines after a header of that width."""
     while line := lines.next():
         number = lines.number
@@ -102,7 +130,7 @@ def rows(lines: Lines, name: str, width: int) -> Iterator[Row | Refused]:
             lines.skip_line()
             yield Refused(f"{name}:{number}", f"the line {lines.too_long}", line)
             continue
-        if b'"' not in line:
+        if lines.quote not in line:
             record = line
         elif (joined := lines.complete(line)) is not None:
             record = joined
@@ -110,7 +138,7 @@ def rows(lines: Lines, name: str, width: int) -> Iterator[Row | Refused]:
             yield Refused(f"{name}:{number}", "a quote is never closed", line)
             continue
         try:
-            cells = _split(record)
+            cells = split(record)
         except InvalidDocument as fault:
             lines.resume_after_first()
             yield Refused(f"{name}:{number}", str(fault), line)
@@ -124,9 +152,10 @@ def rows(lines: Lines, name: str, width: int) -> Iterator[Row | Refused]:
 class Lines:
     """The lines of a file; some lines can be read again."""
 
-    def __init__(self, file: LineSource, longest: int, number: int = 0) -> None:
+    def __init__(self, file: LineSource, longest: int, number: int = 0, quote: str = '"') -> None:
         """A quote that is open for longer than so many bytes is taken as never closed."""
         self.longest = longest
+        self.quote = quote.encode()
         self._file = file
         self._reread = io.BytesIO()
         self._joined = bytearray()
@@ -163,7 +192,7 @@ class Lines:
     def complete(self, first: bytes) -> bytes | None:
         """Return the record that begins on a line: to where its quotes are even. None if they never are."""
         self._mark = self._reread, self._reread.tell()
-        quotes = first.count(b'"')
+        quotes = first.count(self.quote)
         while quotes % 2:
             line = self._read()
             self._joined += line
@@ -171,7 +200,7 @@ class Lines:
                 self._push_back()
                 return None
             self._count += 1
-            quotes += line.count(b'"')
+            quotes += line.count(self.quote)
         self.number += self._count
         return first + self._joined if self._joined else first
 
@@ -190,30 +219,6 @@ class Lines:
         else:  # some came from the file, and nothing else is to be read again
             self._reread = io.BytesIO(self._joined)
         self._joined, self._count = bytearray(), 0
-
-
-def _split(record: bytes) -> tuple[str | None, ...]:
-    """Return the cells of one record."""
-    try:
-        text = record.decode()
-    except UnicodeDecodeError as fault:
-        raise InvalidDocument(f"byte {fault.start + 1} is 0x{record[fault.start]:02X}, not UTF-8") from fault
-    text = text.removesuffix("\n").removesuffix("\r")
-    if '"' not in text:
-        return tuple([cell or None for cell in text.split(",")])
-    cells: list[str | None] = []
-    at = 0
-    while True:
-        field = _FIELD.match(text, at)
-        if field is None:
-            raise InvalidDocument(
-                f"character {at + 1}: a quote may only open or close a field, or be doubled"
-            )
-        quoted, plain, end = field.groups()
-        cells.append((plain or None) if quoted is None else quoted.replace('""', '"'))
-        if not end:
-            return tuple(cells)
-        at = field.end()
 
 
 class CsvWriter:
@@ -256,78 +261,21 @@ def plain_cell(cell: Cell) -> str:
     return str(cell)
 
 
-# --- with another layout
-
-Cells = tuple[Cell, ...]
-
-
-def _read_laid_out(
-    lines: Lines, name: str, layout: Layout
-) -> tuple[tuple[str, ...], Iterator[Row | Refused]]:
-    """Return the columns of the header line and the rows of CSV with this layout."""
-    records = _records(lines, name, layout)
-    first = next(records, None)
-    if first is None:
-        raise InvalidDocument(f"{name}: empty, expected a header line")
-    if isinstance(first, Refused):
-        raise InvalidDocument(f"{name}: the header line: {first.reason}")
-    if None in first.cells or "" in first.cells or len(set(first.cells)) < len(first.cells):
-        raise InvalidDocument(f"{name}: the header line has an empty or repeated name")
-    columns = tuple(map(str, first.cells))
-    return columns, _rows(records, name, len(columns))
-
-
-def _rows(records: Iterable[Row | Refused], name: str, width: int) -> Iterator[Row | Refused]:
-    """Yield the records that have as many cells as there are columns."""
-    for record in records:
-        if isinstance(record, Refused) or len(record.cells) == width:
-            yield record
-        elif record.raw is not None and record.raw.strip():
-            reason = f"has {quantity(len(record.cells), 'cell')}, there are {width} columns"
-            yield Refused(f"{name}:{record.where}", reason, record.raw)
-
-
-def _records(lines: Lines, name: str, layout: Layout) -> Iterator[Row | Refused]:
-    split, quote = _splitter(layout), layout.quote.encode()
-    while line := lines.next():
-        number = lines.number
-        if number == 1:
-            line = line.removeprefix(_BOM)
-        if lines.is_cut(line):
-            lines.skip_line()
-            yield Refused(f"{name}:{number}", f"the line has over {lines.longest} bytes (max-record)", line)
-            continue
-        record = bytearray(line)
-        open_quotes = line.count(quote) % 2
-        while open_quotes and len(record) <= lines.longest and (next_line := lines.next()):
-            record += next_line
-            open_quotes = (open_quotes + next_line.count(quote)) % 2
-        try:
-            yield Row(number, split(bytes(record)), bytes(record))
-        except InvalidDocument as fault:
-            yield Refused(f"{name}:{number}", str(fault), bytes(record))
-
-
-def _splitter(layout: Layout) -> Callable[[bytes], Cells]:
-    """Return a function that divides a record into cells."""
+def _splitter(layout: Layout) -> Split:
+    """Return a function that divides a record of another layout into cells."""
     delimiter, quote = map(re.escape, (layout.delimiter, layout.quote))
     plain = rf"((?:(?!{delimiter})[^{quote}])*)"
     body = rf"((?:{quote}{quote}|[^{quote}])*)"
     field = re.compile(rf"(?:{quote}{body}{quote}|{plain})({delimiter}|\Z)")
 
-    def cell(match: re.Match[str]) -> Cell:
+    def cell(match: re.Match[str]) -> str | None:
         if match[1] is not None:
             return match[1].replace(layout.quote * 2, layout.quote)
         return None if match[2] == layout.null else match[2]
 
     def split(record: bytes) -> Cells:
-        try:
-            text = record.decode().removesuffix("\n").removesuffix("\r")
-        except UnicodeDecodeError as fault:
-            raise InvalidDocument(
-                f"byte {fault.start + 1} is 0x{record[fault.start]:02X}, not UTF-8"
-            ) from fault
-        cells: list[Cell] = []
+        text = _text_of(record)
+        cells: list[str | None] = []
         at = 0
         while True:
             match = field.match(text, at)

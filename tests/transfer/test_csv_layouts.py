@@ -33,7 +33,14 @@ def test_delimiter_quote_and_null_are_settings(tmp_path: Path) -> None:
     path = tmp_path / "f.csv"
     path.write_text("a;b;c\n\\N;'x;''y';\n1;2\n")
     found = rows(path, csv_delimiter=";", csv_quote="'", csv_null="\\N")
-    assert found == [("a", "b", "c"), (None, "x;'y", ""), "has 2 cells, there are 3 columns"]
+    assert found == [("a", "b", "c"), (None, "x;'y", ""), "has 2 cells, the header 3"]
+
+
+def test_a_quote_that_is_never_closed_costs_its_line(tmp_path: Path) -> None:
+    path = tmp_path / "f.csv"
+    path.write_text("a;b\n'1;2\n3;4\n")
+    found = rows(path, csv_delimiter=";", csv_quote="'")
+    assert found == [("a", "b"), "a quote is never closed", ("3", "4")]
 
 
 @pytest.mark.parametrize("delimiter", [",", "\\t"])
@@ -46,7 +53,7 @@ def test_tabs_are_between_the_cells_of_a_tsv(tmp_path: Path, delimiter: str) -> 
 def test_a_heading_with_another_delimiter_names_the_setting(tmp_path: Path) -> None:
     path = tmp_path / "f.csv"
     path.write_text("a;b;c\n1;2;3\n")
-    with pytest.raises(EventlogError, match=r"no comma and 2 of ';'.*--csv-delimiter ';'"):
+    with pytest.raises(EventlogError, match=r"one name with 2 of ';'.*--csv-delimiter ';'"):
         rows(path)
 
 

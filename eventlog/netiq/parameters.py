@@ -51,10 +51,6 @@ def _bool(text: str) -> bool:
     return plain in _TRUE
 
 
-def _text(text: str) -> str:
-    return text
-
-
 def _integer(minimum: int, maximum: int) -> Callable[[str], int]:
     def read(text: str) -> int:
         plain = _plain(text)
@@ -109,14 +105,6 @@ def _plain(text: str) -> str:
 
 
 _SECONDS = _integer(1, 604_800)
-_LEVELS: dict[str, str | None] = {
-    "read committed": "read committed",
-    "repeatable read": "repeatable read",
-    "serializable": "serializable",
-    "read uncommitted": "read committed",
-    "none": "read committed",
-    "unsupported": "read committed",
-}
 _MODES: dict[str, str | None] = {"1": "trigger", "2": "compare"}
 _STARTS: dict[str, str | None] = {"1": "resync", "2": "future", "3": "all"}
 _SCOPES: dict[str, str | None] = {"schema": "schema", "list": "list", "empty": "empty"}
@@ -126,7 +114,7 @@ PARAMETERS = (
         "log-table",
         ("Event Log Table Name",),
         "none",
-        _text,
+        str,
         "sync-schema qualifies a name without schema, as in the original",
     ),
     Parameter(
@@ -150,7 +138,7 @@ PARAMETERS = (
         "post-poll-stmt",
         ("Post Polling Statements",),
         "none",
-        _text,
+        str,
         "runs as it is, in a transaction of its own; a warning if it names the log",
     ),
     Parameter("batch-size", ("Batch Size",), "1", _integer(1, 100_000), "up to 100000 instead of 128"),
@@ -164,7 +152,7 @@ PARAMETERS = (
         "selects sync-schema or sync-tables; empty: nothing was published",
         "disable",
     ),
-    Parameter("sync-schema", ("Schema Name", "Synchronization Schema"), "none", _text),
+    Parameter("sync-schema", ("Schema Name", "Synchronization Schema"), "none", str),
     Parameter(
         "include-table-filter",
         ("Include Filter Expression", "Include Table Filter"),
@@ -197,7 +185,7 @@ PARAMETERS = (
     ),
     Parameter("enable-meta-identifiers", ("Enable Meta-Identifier Support?",), "true", _bool),
     Parameter("time-syntax", ("Time Syntax",), "1", _integer(1, 3)),
-    Parameter("connection-init", ("Connection Initialization Statements",), "none", _text),
+    Parameter("connection-init", ("Connection Initialization Statements",), "none", str),
     Parameter("reconnect", ("Reconnect Interval",), "30", _SECONDS),
     Parameter("disable", ("Disable Publisher?",), "false", _bool, "`eventlog run` then ends at once"),
     Parameter(

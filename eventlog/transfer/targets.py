@@ -61,14 +61,17 @@ def open_target(
     if saved_state is None:
         yield OneOutput(job, report) if write is None else AtPlace(write, job, report)
     elif place:
-        yield InParts(TopicParts(job, saved_state, report), saved_state, report)
+        topics = TopicParts(job, saved_state, report)
+        if saved_state.written is None:
+            save_state(job, report, saved_state._replace(written=topics.written))
+        yield InParts(topics, job, saved_state, report)
     else:
         job = replace(job, tables=source.tables or job.tables)
         with open_parts(job, saved_state, report) as parts:
             if job.state is not None and saved_state.part != parts.last:
                 saved_state = saved_state._replace(part=parts.last)
                 write_state(job.state, saved_state._asdict())
-            yield InParts(parts, saved_state, report)
+            yield InParts(parts, job, saved_state, report)
 
 
 def _check_cases(job: Job, has_state: bool) -> None:
@@ -176,15 +179,20 @@ class PartWriter(Protocol):
 
     def part(self) -> AbstractContextManager[Write]: ...
 
-    def save_state(self, state: TransferState) -> None:
-        """Keep the state after what was written."""
+
+def save_state(job: Job, report: Report, state: TransferState) -> None:
+    """Keep a state in its file, if there is one, when all that was refused is on disk."""
+    if job.state is not None:
+        report.flush()
+        write_state(job.state, state._asdict())
 
 
 class InParts:
     """Writes part after part, and keeps the state after each: what is out is known."""
 
-    def __init__(self, parts: PartWriter, saved_state: TransferState, report: Report) -> None:
+    def __init__(self, parts: PartWriter, job: Job, saved_state: TransferState, report: Report) -> None:
         self._parts = parts
+        self._job = job
         self._saved_state = saved_state
         self._report = report
         self._position = saved_state.position
@@ -241,7 +249,7 @@ class InParts:
             position=self._position, part=parts.last, written=parts.written
         )
         if saved_state != self._saved_state:
-            parts.save_state(saved_state)
+            save_state(self._job, self._report, saved_state)
         self._saved_state = saved_state
 
 
@@ -274,12 +282,6 @@ class _Writer:
         if self._memory is not None:
             self._writing = replace(self._writing, memory=self._memory)
 
-    def save_state(self, state: TransferState) -> None:
-        """Keep a state in its file, if there is one, when all that was refused is on disk."""
-        if self._job.state is not None:
-            self._report.flush()
-            write_state(self._job.state, state._asdict())
-
     @property
     def written(self) -> Any:
         """Return the state from which the writer of the next run goes on, as JSON."""
@@ -301,7 +303,6 @@ class _Folder:
         if job.state is None:
             raise Misuse("-o with a folder of parts needs --state, which records the whole ones")
         extension = "xml" if job.target.name == "xds" else ""
-        self.save_state = writer.save_state
         self.seconds = job.poll_interval
         self._parts = Parts(job.output, job.target.shape, job.output_container, extension, last)
         self._writer = writer
@@ -326,7 +327,6 @@ class _Growing:
     last, seconds = None, 0.0
 
     def __init__(self, writer: _Writer, output: Output) -> None:
-        self.save_state = writer.save_state
         self._writer = writer
         self._write = writer.to(output)
         self._output = output
@@ -364,8 +364,6 @@ class TopicParts:
         )
         self._writer = MessageWriter(job.tables, replace(writing, memory=self._memory))
         self._sender = Sender(kafka)
-        if saved_state.written is None:
-            self.save_state(saved_state._replace(written=self.written))
 
     @property
     def written(self) -> Any:
@@ -382,9 +380,3 @@ class TopicParts:
 
         yield write
         self._sender.flush()
-
-    def save_state(self, state: TransferState) -> None:
-        """Keep a state in its file, if there is one, when all that was refused is on disk."""
-        if self._job.state is not None:
-            self._report.flush()
-            write_state(self._job.state, state._asdict())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import signal
 import threading
 from contextlib import ExitStack, closing
@@ -57,7 +56,7 @@ def receive(host: str, port: int, answer: str, file: Path | None, keep: int) -> 
     with ExitStack() as stack:
         place = file or Path(stack.enter_context(TemporaryDirectory(prefix="eventlog-receive-"))) / FILE
         archive = stack.enter_context(closing(Archive(place, keep)))
-        receiver = Receiver(archive, clock, Level[answer.upper()])
+        receiver = Receiver(archive, Level[answer.upper()])
         try:
             address = stack.enter_context(serve(receiver.app(host), host, port))
         except OSError as fault:
@@ -74,8 +73,3 @@ def _set_by_signal() -> threading.Event:
         if signal.getsignal(number) is not signal.SIG_IGN:  # nohup
             signal.signal(number, lambda *_: ended.set())
     return ended
-
-
-def clock() -> str:
-    """Return the time now in UTC, to the millisecond."""
-    return dt.datetime.now(dt.UTC).replace(tzinfo=None).isoformat(" ", "milliseconds")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -22,7 +21,7 @@ class Inbox(Receiver):
     """The documents that the publisher sent."""
 
     def __init__(self, archive: Archive) -> None:
-        super().__init__(archive, _clock)
+        super().__init__(archive)
         self._traps: dict[int, Callable[[], None]] = {}
         self.url = ""  # of the page, while it is open
 
@@ -63,7 +62,3 @@ def inbox(folder: Path) -> Iterator[Inbox]:
         with serve(receiver.app(HOST), HOST, 0) as address:
             receiver.url = address.url
             yield receiver
-
-
-def _clock() -> str:
-    return dt.datetime.now(dt.UTC).replace(tzinfo=None).isoformat(" ", "milliseconds")

@@ -76,7 +76,7 @@ def object_page() -> Iterator[Callable[[int], Work]]:
                 f'<modify-attr attr-name="phone"><add-value>{values}</add-value></modify-attr></modify>'
             )
             archive = archives.enter_context(closing(Archive(":memory:")))
-            receiver = Receiver(archive, lambda: "2025-03-23 10:57:19.000")
+            receiver = Receiver(archive)
             receiver.receive(nds(event))
             return lambda: ask(receiver.app(HOST), "GET", "/object?association=idu%3D1,table%3Dusr")[1]
 

@@ -172,7 +172,7 @@ PAGES = ("/", "/document/1", "/object")
 @pytest.mark.parametrize("documents", [several_events, several_documents, several_attributes, several_values])
 def test_pages_of_the_receiver(page: str, documents: Callable[[int], list[bytes]]) -> None:
     def prepare(size: int) -> Work:
-        receiver = Receiver(Archive(":memory:"), lambda: "2025-03-23 10:57:19.000")
+        receiver = Receiver(Archive(":memory:"))
         for document in documents(size):
             receiver.receive(document)
         return lambda: ask(receiver.app(HOST), "GET", f"{page}?association=idu%3D1,table%3Dusr")
@@ -183,7 +183,7 @@ def test_pages_of_the_receiver(page: str, documents: Callable[[int], list[bytes]
 @pytest.mark.parametrize("documents", [several_events, several_attributes, several_values])
 def test_a_document_that_comes(documents: Callable[[int], list[bytes]]) -> None:
     def prepare(size: int) -> Work:
-        receiver = Receiver(Archive(":memory:"), lambda: "2025-03-23 10:57:19.000")
+        receiver = Receiver(Archive(":memory:"))
         return lambda: [receiver.receive(document) for document in documents(size)]
 
     assert growth(prepare, 3_000) < MAX_GROWTH

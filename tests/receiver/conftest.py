@@ -100,7 +100,7 @@ def receiver_app(folder: Path, keep: int = 100) -> Iterator[ASGIApp]:
     ticks = itertools.count()
     clock = lambda: f"2025-03-23 10:57:{next(ticks) % 60:02}.000"  # noqa: E731
     with closing(Archive(folder / "received.sqlite", keep)) as archive:
-        yield Receiver(archive, clock).app(HOST)
+        yield Receiver(archive, clock=clock).app(HOST)
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Callable, Iterable, Iterator
 from http import HTTPStatus
 
@@ -26,10 +27,17 @@ _LEVELS = [level.name.lower() for level in Level]
 _ACCEPTED = ("success", "warning")  # what an engine has done after it answered so
 
 
+def now() -> str:
+    """Return the time in UTC, to the millisecond."""
+    return dt.datetime.now(dt.UTC).replace(tzinfo=None).isoformat(" ", "milliseconds")
+
+
 class Receiver:
     """The answers to documents, and the pages about them."""
 
-    def __init__(self, archive: Archive, clock: Callable[[], str], level: Level = Level.SUCCESS) -> None:
+    def __init__(
+        self, archive: Archive, level: Level = Level.SUCCESS, clock: Callable[[], str] = now
+    ) -> None:
         self._archive = archive
         self._clock = clock
         self._level = level  # by which documents are answered

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
 
 import click
 
@@ -17,7 +16,7 @@ from eventlog.cli.job import JobOptions, exit_if_refused, job_options, reporting
 from eventlog.cli.options import SettingsCommand, read_tables, settings_options, tables_option
 from eventlog.cli.progress import progress
 from eventlog.compare import compare_memory
-from eventlog.core.errors import EventlogError, Refused
+from eventlog.core.errors import EventlogError
 from eventlog.core.formats import Shape
 from eventlog.core.plurals import quantity
 from eventlog.core.settings import build
@@ -84,69 +83,44 @@ def compare(
     files named after their tables, or tables of a database. The tables file names the columns of the
     key; for tables in a database the catalogue does. Rows may come in any order.
     """
+    from eventlog.cli import states  # Arrow takes a while to load
+
     target = guess("changes", options.target_format, (), options.output).target
     refuse_unused_settings(DECLARING, {"comparing", "the input", target})
-    names = _Names(before, after, options.url, url_b, keep)
     tables = read_tables(options.tables_file) if options.tables_file else None
     refused_file = open_to_write(options.refused, "w") if options.refused else None
     with reporting(refused_file, options.strict) as report, ExitStack() as stack:
-        model, lines = _differences(options, names, tables, rows_of, stack)
+        files = [name for name in (before, after) if Path(name).exists()]
+        advance = stack.enter_context(progress(files, output=options.output or "-"))
+        limits = build(Limits, options.settings)
+        sides = [
+            states.Side(name, url, options.container, limits, advance, stack, rows_of, is_empty=is_empty)
+            for name, url, is_empty in (
+                (before, options.url, states.starts_empty(before, keep)),
+                (after, url_b or options.url, False),
+            )
+        ]
+        memory = build(CompareSettings, options.settings).compare_memory << 20
+        model, lines = states.compare_sides(stack, sides, tables, keep, memory)
         _write(options, target, model, report.accepted(lines), report)
         if report.refused and keep is not None:
             raise NotKept(quantity(report.refused, "change was", "changes were"), keep)
     exit_if_refused(report, "change was", "changes were")
 
 
-class _Names(NamedTuple):
-    """The two states, the databases of their tables, and the file that keeps the second one."""
-
-    before: str
-    after: str
-    url: str | None
-    url_b: str | None
-    keep: str | None
-
-
-def _differences(
-    options: JobOptions, names: _Names, tables: Tables | None, rows_of: str | None, stack: ExitStack
-) -> tuple[Tables, Iterable[str | Refused]]:
-    """Return the tables, and the differences as lines of the format `changes`."""
-    from eventlog.cli import states  # Arrow takes a while to load
-
-    settings, limits = build(CompareSettings, options.settings), build(Limits, options.settings)
-    files = [name for name in (names.before, names.after) if Path(name).exists()]
-    advance = stack.enter_context(progress(files, output=str(options.output)))
-    sides = [
-        states.Side(name, url, options.container, limits, advance, stack, rows_of, is_empty=is_empty)
-        for name, url, is_empty in (
-            (names.before, names.url, states.starts_empty(names.before, names.keep)),
-            (names.after, names.url_b or names.url, False),
-        )
-    ]
-    return states.compare_sides(stack, sides, tables, names.keep, settings.compare_memory << 20)
-
-
 def _write(options: JobOptions, target: str, model: Tables, lines: Iterator[str], report: Report) -> None:
     """Write the differences in the target's format; lines of `changes` are copied."""
     output = str(options.output)
-    if target == "changes" and _on_lines(output, options.output_container):
-        _write_lines(output, lines)
+    if (
+        target == "changes"
+        and container_of(output, Shape.OBJECTS, options.output_container, "--output-as") == "jsonl"
+    ):
+        with Output(output, Shape.BYTES, None) as out:
+            for line in lines:
+                out.write(line.encode() + b"\n")
         return
-    job = Job(
-        "changes", target, (), output, None, options.output_container, model, options=dict(options.settings)
-    )
-    changes = (load(json.loads(line)) for line in lines)
-    write_changes(job, changes, report)
-
-
-def _on_lines(output: str, container: str | None) -> bool:
-    return container_of(output, Shape.OBJECTS, container, "--output-as") == "jsonl"
-
-
-def _write_lines(name: str, lines: Iterable[str]) -> None:
-    with Output(name, Shape.BYTES, None) as output:
-        for line in lines:
-            output.write(line.encode() + b"\n")
+    job = Job("changes", target, (), output, None, options.output_container, model, options=options.settings)
+    write_changes(job, (load(json.loads(line)) for line in lines), report)
 
 
 class NotKept(EventlogError):

@@ -25,11 +25,11 @@ from eventlog.qlik.sequenced_rows import RowSequencer, SequencedRow
 from eventlog_spark.batches import answer, answers_of
 from eventlog_spark.messages import check_single_values
 from eventlog_spark.ranges import ITEM, RangeJoin, in_ranges
-from eventlog_spark.result_rows import FrameForm
+from eventlog_spark.result_rows import Changes
 
 
 def changes_of_tables(
-    frames: Mapping[str, Any], tables: Tables, settings: TableSettings, form: FrameForm, partitions: int
+    frames: Mapping[str, Any], tables: Tables, settings: TableSettings, form: Changes, partitions: int
 ) -> Any:
     """Return the changes of change tables, by their names, read in so many tasks.
 

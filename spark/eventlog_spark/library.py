@@ -143,7 +143,7 @@ def changes(
 
 
 def _in_many_tasks(
-    records: Any, source: str, tables: Tables, reading: Any, form: FrameForm, partitions: int, name: str
+    records: Any, source: str, tables: Tables, reading: Any, form: Changes, partitions: int, name: str
 ) -> Any:
     """Return the changes of a sequence, read in parallel."""
     if source == "qlik-table":

@@ -36,7 +36,7 @@ from eventlog.qlik.sequenced_messages import (
 )
 from eventlog_spark.batches import answer, answers_of, bounded, pack, unpack
 from eventlog_spark.ranges import FACTS, ITEM, ORDER, REFUSED, RangeJoin, in_ranges
-from eventlog_spark.result_rows import FrameForm, FrameRow
+from eventlog_spark.result_rows import Changes, FrameRow
 
 MessageTable = tuple[str | None, str]  # the schema, the table
 _BLOCK: Final = 1000  # offsets
@@ -57,7 +57,7 @@ _READ: Final = pa.schema(
 
 
 def changes_of_messages(
-    frame: Any, tables: Tables, settings: MessageSettings, form: FrameForm, partitions: int, name: str
+    frame: Any, tables: Tables, settings: MessageSettings, form: Changes, partitions: int, name: str
 ) -> Any:
     """Return the changes of messages, read in so many tasks. Metadata messages are looked for
     first, at once.

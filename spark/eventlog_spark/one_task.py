@@ -28,7 +28,7 @@ from eventlog_spark.messages import (
     source_of,
     topic_partition,
 )
-from eventlog_spark.result_rows import FrameForm, rows_of_changes
+from eventlog_spark.result_rows import Changes, rows_of_changes
 
 _STREAM = ("path", "content")
 _PIECE = 1 << 20  # bytes of a stream that are read at a time
@@ -43,7 +43,7 @@ class OneTask:
     options: Mapping[str, Any]
     name: str  # what messages call the records
     columns: tuple[str, ...]
-    form: FrameForm
+    form: Changes
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         refused: list[Refused] = []

@@ -20,7 +20,7 @@ from eventlog.sequence.stream_settings import StreamSettings
 from eventlog.sequence.transactions import assemble
 from eventlog.transfer.report import publish
 from eventlog_spark.batches import bounded
-from eventlog_spark.result_rows import FrameForm, Good, filter_into, rows_of_changes
+from eventlog_spark.result_rows import Changes, Good, filter_into, rows_of_changes
 
 RecordsOf = Callable[[Iterable[pa.RecordBatch]], Iterator[Any]]  # of the batches of a range
 
@@ -54,7 +54,7 @@ class RangeJoin:
     sequencer: RowSequencer | MessageSequencer
     records: RecordsOf
     tables: Tables
-    form: FrameForm
+    form: Changes
     whole_transactions: bool = False  # refuse transactions that lack some of their changes
 
     def rows(self, ordered: Any) -> Any:

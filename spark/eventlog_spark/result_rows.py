@@ -6,7 +6,7 @@ import decimal
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Final, Protocol, Self
+from typing import Any, Final, Self
 
 import numpy as np
 import pyarrow as pa
@@ -59,22 +59,6 @@ _CHANGE = [
 ]
 
 
-class FrameForm(Protocol):
-    """The form of events or changes in a DataFrame: its columns, and their rows."""
-
-    @property
-    def schema(self) -> pa.Schema: ...
-
-    def of_event(self, event: Event) -> Iterator[FrameRow | Refused]:
-        """Yield the rows of an event of a log."""
-
-    def of_change(self, change: Change, number: int) -> Iterator[FrameRow | Refused]:
-        """Yield the rows of a change of another source, which has a number among those of the source."""
-
-    def refused(self, reason: str, record: str | None, record_ids: Sequence[int] = ()) -> FrameRow:
-        """Return the row of what was refused."""
-
-
 def filter_into(refused: list[Refused]) -> Good:
     """Return a filter that yields good records, and adds the others to this list."""
 
@@ -88,16 +72,16 @@ def filter_into(refused: list[Refused]) -> Good:
     return good
 
 
-def rows_of_changes(form: FrameForm, changes: Iterable[Change], refused: list[Refused]) -> Iterator[FrameRow]:
+def rows_of_changes(form: Changes, changes: Iterable[Change], refused: list[Refused]) -> Iterator[FrameRow]:
     """Yield the rows of changes that are read, and of the records that are added to `refused` meanwhile."""
-    for number, change in enumerate(changes):
+    for change in changes:
         yield from _refusals(form, refused)
-        for row in form.of_change(change, number):
+        for row in form.of_change(change):
             yield from _refusals(form, [row]) if isinstance(row, Refused) else (row,)
     yield from _refusals(form, refused)
 
 
-def _refusals(form: FrameForm, refused: list[Refused]) -> Iterator[FrameRow]:
+def _refusals(form: Changes, refused: list[Refused]) -> Iterator[FrameRow]:
     """Yield the rows of what was refused; a warning without a fault is no record."""
     for record in refused:
         if record.fault:
@@ -134,9 +118,6 @@ class Documents:
                 ids = settles[0], settles[-1], list(settles)
                 yield (text, event_id, table, key, str(op), *ids, *_order(*event.place), None, None)
 
-    def of_change(self, change: Change, number: int) -> Iterator[FrameRow | Refused]:
-        raise NotImplementedError("documents are made of a log")
-
     def refused(self, reason: str, record: str | None, record_ids: Sequence[int] = ()) -> FrameRow:
         ids = list(record_ids)
         ends = ids[0] if ids else None, ids[-1] if ids else None
@@ -165,8 +146,9 @@ class Changes:
     def of_event(self, event: Event) -> Iterator[FrameRow | Refused]:
         return self._rows(event.change, _order(*event.place))
 
-    def of_change(self, change: Change, number: int) -> Iterator[FrameRow | Refused]:
-        return self._rows(change, _numbered(number))
+    def of_change(self, change: Change) -> Iterator[FrameRow | Refused]:
+        """Yield the row of a change of another source than a log; `in_order` adds its place."""
+        return self._rows(change, (None, None))
 
     def _rows(self, change: Change, order: FrameRow) -> Iterator[FrameRow | Refused]:
         schema, table = change.schema, change.table
@@ -214,10 +196,13 @@ class Changes:
     @cached_property
     def _makers(self) -> dict[str, ToCell]:
         assert self.table is not None
-        return {c.name: value_maker(pa.field(c.name, type_of(c))) for c in self.table.columns.values()}
+        return {c.name: value_maker(c) for c in self.table.columns.values()}
 
     def refused(self, reason: str, record: str | None, record_ids: Sequence[int] = ()) -> FrameRow:
         return (*[None] * (len(self.schema) - len(_REFUSAL)), reason, record)
+
+
+FrameForm = Documents | Changes
 
 
 def _typed(table: Table) -> list[tuple[str, pa.DataType]]:
@@ -257,26 +242,14 @@ def document_columns(record_ids: Ints, parts: Ints) -> list[pa.Array]:
     return [order, place, none, none]
 
 
-def _numbered(number: int) -> FrameRow:
-    """Return the same of a change that has a number."""
-    return f"{number:0{_DIGITS}}", {"time": None, "number": decimal.Decimal(number), "part": None}
-
-
-def order_of(number: Any) -> dict[str, Any]:
-    """Return the columns that `_numbered` fills, of a column of numbers."""
-    place = {"time": f.lit(None), "number": number, "part": f.lit(None)}
-    return {
-        "order": f.lpad(number.cast("string"), _DIGITS, "0"),
-        "place": f.struct(*(value.alias(name) for name, value in place.items())),
-    }
-
-
 def in_order(frame: Any) -> Any:
     """Return changes that come in their order, each with its place in it.
 
     Spark numbers them, for no task knows how many changes the tasks before it have.
     """
-    columns = order_of(f.monotonically_increasing_id())
+    number = f.monotonically_increasing_id()
+    place = f.struct(f.lit(None).alias("time"), number.alias("number"), f.lit(None).alias("part"))
+    columns = {"order": f.lpad(number.cast("string"), _DIGITS, "0"), "place": place}
     types = {field.name: field.dataType for field in frame.schema.fields}
     there = f.col("change").isNotNull()
     return frame.withColumns(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 from sqlalchemy.engine import Connection
 
@@ -120,27 +121,25 @@ logger = logging.getLogger("eventlog.publishing")
 Absent = Callable[[str, NoSuchTable], None]
 
 
+class TableChoice(NamedTuple):
+    """The tables that settings name, besides those on record as tracked."""
+
+    names: Sequence[str]
+    schema: str | None  # whose tables are read, too
+    passes: Callable[[str], bool]  # selects tables of the schema by name
+    children: bool  # also the child tables of the named ones
+    absent: Absent  # is called for a name without a table
+
+
 class NothingPublished(EventlogError):
     """{0} is an attached log without a list of the tables that its rows may name: name them in sync-schema \
 or sync-tables, or track them"""
 
 
-def published(
-    catalogue: Catalogue,
-    log: Log,
-    sync_tables: Sequence[str],
-    sync_schema: str | None,
-    passes: Callable[[str], bool],
-    *,
-    children: bool = False,
-    compared: bool = False,
-    absent: Absent | None = None,
-) -> list[Table]:
+def published(catalogue: Catalogue, log: Log, choice: TableChoice, *, compared: bool) -> list[Table]:
     """Return the published tables as the catalogue describes them, each once.
 
-    `passes` selects tables of the schema by name; `children` adds the children of sync_tables. A missing
-    table is reported to `absent`, or raises NoSuchTable. If states are compared, views of the schema are read
-    only if they belong to the log's owner.
+    If states are compared, views of the schema are read only if they belong to the log's owner.
     """
     log = catalogue.located(log)
     record = read_record(catalogue.connection, log)
@@ -148,45 +147,28 @@ def published(
         (log.place, log.dialect.fold(log.table)),
         *((log.place, log.companion_name(name)) for name in (*COMPANIONS, "rows")),
     }
-    requested = _requested(catalogue, ours, sync_tables, sync_schema, passes, children, absent)
+    requested = _requested(catalogue, ours, choice)
     requested = [relation for relation in requested if not _turned(record, relation)]
     if compared:
-        requested = list(_readable_whole(catalogue.owner(log).name, requested, sync_tables))
+        requested = list(_readable_whole(catalogue.owner(log).name, requested, choice.names))
     relations = [*_tracked(catalogue, record), *requested]
     if not relations and _attached(catalogue.connection, log):
         raise NothingPublished(log.table)
     return _each_once(catalogue, record, relations)
 
 
-def published_elsewhere(
-    catalogue: Catalogue,
-    sync_tables: Sequence[str],
-    sync_schema: str | None,
-    passes: Callable[[str], bool],
-    *,
-    children: bool = False,
-    absent: Absent | None = None,
-) -> list[Table]:
+def published_elsewhere(catalogue: Catalogue, choice: TableChoice) -> list[Table]:
     """Return the same of a database in which no log is."""
-    relations = _requested(catalogue, (), sync_tables, sync_schema, passes, children, absent)
-    return _each_once(catalogue, TrackRecord(), relations)
+    return _each_once(catalogue, TrackRecord(), _requested(catalogue, (), choice))
 
 
-def _requested(
-    catalogue: Catalogue,
-    ours: Container[object],
-    names: Sequence[str],
-    schema: str | None,
-    passes: Callable[[str], bool],
-    children: bool,
-    absent: Absent | None,
-) -> list[Relation]:
-    """Return the tables of these names, their children if wanted, and those of the schema that pass."""
-    listed = list(_listed(catalogue, names, absent))
+def _requested(catalogue: Catalogue, ours: Container[object], choice: TableChoice) -> list[Relation]:
+    """Return the tables of the chosen names, their children if wanted, and those of the schema that pass."""
+    listed = list(_listed(catalogue, choice))
     return [
         *listed,
-        *(_child_relations(catalogue, listed) if children else ()),
-        *(_in_schema(catalogue, ours, schema, passes) if schema is not None else ()),
+        *(_child_relations(catalogue, listed) if choice.children else ()),
+        *(_in_schema(catalogue, ours, choice.schema, choice.passes) if choice.schema is not None else ()),
     ]
 
 
@@ -201,15 +183,13 @@ def _each_once(catalogue: Catalogue, record: TrackRecord, named_relations: Seque
     ]
 
 
-def _listed(catalogue: Catalogue, names: Sequence[str], absent: Absent | None) -> Iterator[Relation]:
+def _listed(catalogue: Catalogue, choice: TableChoice) -> Iterator[Relation]:
     directory = Directory(catalogue)
-    for name in names:
+    for name in choice.names:
         try:
             yield directory.find(name)
         except NoSuchTable as fault:
-            if absent is None:
-                raise
-            absent(name, fault)
+            choice.absent(name, fault)
 
 
 def _tracked(catalogue: Catalogue, record: TrackRecord) -> Iterator[Relation]:

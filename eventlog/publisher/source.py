@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from copy import copy
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 from sqlalchemy.engine import Connection, Engine
@@ -14,7 +14,7 @@ from eventlog.compare import rows, tables
 from eventlog.compare.tables import TableSnapshot
 from eventlog.core.tables import Table
 from eventlog.log_files.current_files import cell_text
-from eventlog.publisher.published import Absent, published_elsewhere, with_places
+from eventlog.publisher.published import TableChoice, published_elsewhere, with_places
 from eventlog.sql import any_database, current_rows
 from eventlog.sql.any_database import AnyCatalogue, AnyTable
 from eventlog.sql.catalogue import Directory, NoSuchTable, open_catalogue
@@ -25,43 +25,113 @@ from eventlog.sql.names import Log
 from eventlog.sql.queries import Queries
 from eventlog.sql.readable import ReadableTable, readable
 
-Passes = Callable[[str], bool]
 
+class KnownSource:
+    """A source on a database product that we know: its values become the texts that our triggers write."""
 
-class TableSource(Protocol):
-    """A database whose tables are read."""
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
+        self._dialect = dialect_at(engine)
+        self.dialect = self._dialect.name
+        self._queries = Queries(Log(self._dialect))
 
-    engine: Engine
-    dialect: str
-
-    def published(
-        self,
-        names: Sequence[str],
-        schema: str | None,
-        passes: Passes,
-        *,
-        children: bool,
-        absent: Absent | None,
-    ) -> list[Table]:
-        """Return the tables of these names, and those of a schema that pass.
-
-        A name without a table is given to `absent`, or is an error if there is none.
-        """
+    def published(self, choice: TableChoice) -> list[Table]:
+        """Return the chosen tables."""
+        with open_catalogue(self.engine) as catalogue:
+            return published_elsewhere(catalogue, choice)
 
     def existing(self, names: Iterable[str]) -> Iterator[Table]:
         """Yield the tables of these names that are there."""
+        with open_catalogue(self.engine) as catalogue:
+            yield from Directory(catalogue).existing(names)
 
     def readable(self, source_tables: Iterable[Table]) -> dict[Table, ReadableTable]:
         """Return how the rows of tables are read."""
+        readable_of: dict[Table, ReadableTable] = {}
+        with open_catalogue(self.engine) as catalogue:
+            for table in source_tables:
+                placed, children = with_places(catalogue, table)
+                readable_of[table] = readable(catalogue.connection, placed, self._dialect, children)
+                readable_of[table].elsewhere = self
+        return readable_of
 
-    def view(self, *, one_moment: bool) -> AbstractContextManager[TableSnapshot]:
-        """Return a connection that sees one moment, if that is asked for."""
+    @contextmanager
+    def view(self, *, one_moment: bool) -> Iterator[TableSnapshot]:
+        """Open a connection that sees one moment, if that is asked for."""
+        if one_moment:
+            with tables.snapshot(self.engine) as moment:
+                yield moment
+        else:
+            with self.engine.connect() as connection:
+                yield TableSnapshot(connection)
 
     def attempt(self, connection: Connection) -> AbstractContextManager[Any]:
         """Return a block whose failing statement costs only itself."""
+        return connection.begin_nested()
 
     def rows(self, connection: Connection, table: ReadableTable) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a table."""
+        return tables.read_table(connection, table.table, table)
+
+    def current_rows(
+        self, table: ReadableTable, keys: Sequence[Sequence[str]]
+    ) -> Generator[Current, None, None]:
+        """Yield the rows with these keys, as they are now."""
+        with self.engine.connect() as connection:
+            yield from current_rows.current_rows(connection, self._queries, _here(table), keys)
+
+
+def _here(table: ReadableTable) -> ReadableTable:
+    """Return the table as one of the connection's own database."""
+    local_table = copy(table)
+    local_table.elsewhere = None
+    return local_table
+
+
+class AnySource:
+    """A source on another database product, read through SQLAlchemy alone."""
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
+        self.dialect = engine.dialect.name
+
+    def published(self, choice: TableChoice) -> list[Table]:
+        """Return the chosen tables; they have no children."""
+        matching: list[Table] = []
+        with self.engine.connect() as connection:
+            catalogue = AnyCatalogue(connection)
+            for name in choice.names:
+                try:
+                    matching.append(catalogue.find(name))
+                except NoSuchTable as fault:
+                    choice.absent(name, fault)
+            if choice.schema is not None:
+                named = catalogue.in_schema(choice.schema)
+                matching += (table for table in named if choice.passes(table.name))
+        return list({str(table): table for table in matching}.values())
+
+    def existing(self, names: Iterable[str]) -> Iterator[Table]:
+        with self.engine.connect() as connection:
+            yield from AnyCatalogue(connection).existing(names)
+
+    def readable(self, source_tables: Iterable[Table]) -> dict[Table, ReadableTable]:
+        return {table: AnyTable(table, self.engine, cell_text) for table in source_tables}
+
+    @contextmanager
+    def view(self, *, one_moment: bool) -> Iterator[TableSnapshot]:
+        with any_database.one_view(self.engine, one_moment=one_moment) as connection:
+            yield TableSnapshot(connection)
+
+    def attempt(self, connection: Connection) -> AbstractContextManager[Any]:
+        return nullcontext()
+
+    def rows(self, connection: Connection, table: ReadableTable) -> Iterator[pa.RecordBatch]:
+        assert isinstance(table, AnyTable)
+        place = str(table.table)
+        return rows.in_batches(table.table, ((place, *row) for row in table.rows(connection)))
+
+
+TableSource = KnownSource | AnySource
 
 
 class SourceView(NamedTuple):
@@ -84,119 +154,4 @@ def source_at(url: str) -> TableSource:
     """Return the database of this URL."""
     engine = connect_any(url)
     is_known = engine.dialect.name in DIALECTS
-    return _KnownSource(engine) if is_known else _AnySource(engine)
-
-
-class _KnownSource:
-    """A source on a database product that we know: its values become the texts that our triggers write."""
-
-    def __init__(self, engine: Engine) -> None:
-        self.engine = engine
-        self._dialect = dialect_at(engine)
-        self.dialect = self._dialect.name
-        self._queries = Queries(Log(self._dialect))
-
-    def published(
-        self,
-        names: Sequence[str],
-        schema: str | None,
-        passes: Passes,
-        *,
-        children: bool,
-        absent: Absent | None,
-    ) -> list[Table]:
-        with open_catalogue(self.engine) as catalogue:
-            return published_elsewhere(catalogue, names, schema, passes, children=children, absent=absent)
-
-    def existing(self, names: Iterable[str]) -> Iterator[Table]:
-        with open_catalogue(self.engine) as catalogue:
-            yield from Directory(catalogue).existing(names)
-
-    def readable(self, source_tables: Iterable[Table]) -> dict[Table, ReadableTable]:
-        readable_of: dict[Table, ReadableTable] = {}
-        with open_catalogue(self.engine) as catalogue:
-            for table in source_tables:
-                placed, children = with_places(catalogue, table)
-                readable_of[table] = readable(catalogue.connection, placed, self._dialect, children)
-                readable_of[table].elsewhere = self
-        return readable_of
-
-    @contextmanager
-    def view(self, *, one_moment: bool) -> Iterator[TableSnapshot]:
-        if one_moment:
-            with tables.snapshot(self.engine) as moment:
-                yield moment
-        else:
-            with self.engine.connect() as connection:
-                yield TableSnapshot(connection)
-
-    def attempt(self, connection: Connection) -> AbstractContextManager[Any]:
-        return connection.begin_nested()
-
-    def rows(self, connection: Connection, table: ReadableTable) -> Iterator[pa.RecordBatch]:
-        return tables.read_table(connection, table.table, table)
-
-    def current_rows(
-        self, table: ReadableTable, keys: Sequence[Sequence[str]]
-    ) -> Generator[Current, None, None]:
-        """Yield the rows with these keys, as they are now."""
-        with self.engine.connect() as connection:
-            yield from current_rows.current_rows(connection, self._queries, _here(table), keys)
-
-
-def _here(table: ReadableTable) -> ReadableTable:
-    """Return the table as one of the connection's own database."""
-    local_table = copy(table)
-    local_table.elsewhere = None
-    return local_table
-
-
-class _AnySource:
-    """A source on another database product, read through SQLAlchemy alone."""
-
-    def __init__(self, engine: Engine) -> None:
-        self.engine = engine
-        self.dialect = engine.dialect.name
-
-    def published(
-        self,
-        names: Sequence[str],
-        schema: str | None,
-        passes: Passes,
-        *,
-        children: bool,
-        absent: Absent | None,
-    ) -> list[Table]:
-        matching: list[Table] = []
-        with self.engine.connect() as connection:
-            catalogue = AnyCatalogue(connection)
-            for name in names:
-                try:
-                    matching.append(catalogue.find(name))
-                except NoSuchTable as fault:
-                    if absent is None:
-                        raise
-                    absent(name, fault)
-            if schema is not None:
-                matching += (table for table in catalogue.in_schema(schema) if passes(table.name))
-        return list({str(table): table for table in matching}.values())
-
-    def existing(self, names: Iterable[str]) -> Iterator[Table]:
-        with self.engine.connect() as connection:
-            yield from AnyCatalogue(connection).existing(names)
-
-    def readable(self, source_tables: Iterable[Table]) -> dict[Table, ReadableTable]:
-        return {table: AnyTable(table, self.engine, cell_text) for table in source_tables}
-
-    @contextmanager
-    def view(self, *, one_moment: bool) -> Iterator[TableSnapshot]:
-        with any_database.one_view(self.engine, one_moment=one_moment) as connection:
-            yield TableSnapshot(connection)
-
-    def attempt(self, connection: Connection) -> AbstractContextManager[Any]:
-        return nullcontext()
-
-    def rows(self, connection: Connection, table: ReadableTable) -> Iterator[pa.RecordBatch]:
-        assert isinstance(table, AnyTable)
-        place = str(table.table)
-        return rows.in_batches(table.table, ((place, *row) for row in table.rows(connection)))
+    return KnownSource(engine) if is_known else AnySource(engine)

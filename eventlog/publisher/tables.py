@@ -20,7 +20,7 @@ from eventlog.core.settings import setting
 from eventlog.core.tables import LOST, Column, Table, Tables
 from eventlog.core.values import Kind
 from eventlog.publisher.config import Config, names
-from eventlog.publisher.published import Absent, published, refer, with_places
+from eventlog.publisher.published import Absent, TableChoice, published, refer, with_places
 from eventlog.sql.catalogue import Catalogue, Directory, NoSuchTable, open_catalogue
 from eventlog.sql.log.object_states import StateLost, TableState
 from eventlog.sql.log.receiver_state import ReceiverState
@@ -100,8 +100,6 @@ def read_tables(
     compared = absent is not None or config.values.get("publication_mode") == "compare"
     if compared and absent is None:
         absent = _warn_of_absent
-    named, children = names(settings.sync_tables), settings.sync_children
-    sync = named, settings.sync_schema, _filter(settings)
     absent_tables: list[Table] = []
 
     def leave_out(name: str, fault: NoSuchTable) -> None:
@@ -113,15 +111,15 @@ def read_tables(
     def adapt(described: Sequence[Table], dialect: str) -> Tables:
         return Tables([with_former(_adapt(t, described, settings), bases or {}) for t in described], dialect)
 
+    named, passes = names(settings.sync_tables), _filter(settings)
+    choice = TableChoice(named, settings.sync_schema, passes, settings.sync_children, leave_out)
     source = source_of(config)
     if source is None:
         with open_catalogue(engine) as catalogue:
-            described = published(
-                catalogue, log, *sync, children=children, compared=compared, absent=leave_out
-            )
+            described = published(catalogue, log, choice, compared=compared)
             adapted = adapt(described, log.dialect.name)
             return _with_sections(adapted, config, Directory(catalogue).existing, absent_tables)
-    described = source.published(*sync, children=children, absent=leave_out)
+    described = source.published(choice)
     adapted = adapt(described, source.dialect)
     return _with_sections(adapted, config, source.existing, absent_tables)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import closing
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 from sqlalchemy import text
@@ -68,24 +68,6 @@ class ChangedPart(NamedTuple):
     rows: int  # of the whole table
 
 
-class Remote(Protocol):
-    """Reads a table that is in another database than the state."""
-
-    def rows(self, table: ReadableTable) -> Iterator[pa.RecordBatch]:
-        """Yield all its rows."""
-
-
-def poll(
-    table: PolledTable, memory: int = MEMORY, remote: Remote | None = None, part: ChangedPart | None = None
-) -> Iterator[PolledChange]:
-    """Return the objects of a table that are not as they are known, without those whose event is on its way.
-
-    `remote` reads the rows if the table is in another database than the state. With a `part` only its rows
-    are compared, which the database must be able to do.
-    """
-    return _differing(table, memory, remote, part)
-
-
 def every_object(connection: Connection, queries: Queries, name: str) -> Iterator[PolledChange]:
     """Return all objects of a dropped table as gone, without those whose event is on its way."""
     states = read_receiver_state(connection, queries, name)
@@ -94,13 +76,21 @@ def every_object(connection: Connection, queries: Queries, name: str) -> Iterato
             yield PolledChange(key, str(key_hash), None, None, True, known_digest, None, bool(failed))
 
 
-def _differing(
-    table: PolledTable, memory: int, remote: Remote | None, part: ChangedPart | None
+def poll(
+    table: PolledTable,
+    memory: int = MEMORY,
+    remote_rows: Iterable[pa.RecordBatch] | None = None,
+    part: ChangedPart | None = None,
 ) -> Iterator[PolledChange]:
+    """Yield the objects of a table that are not as they are known, without those whose event is on its way.
+
+    `remote_rows` are all rows of a table in another database than the state. With a `part` only its rows are
+    compared, which the database must be able to do.
+    """
     connection, source, dialect = table.connection, table.source, table.queries.log.dialect
-    if remote is not None or why_here(dialect, source.table) is not None:
-        batches = read_table(connection, source.table, source) if remote is None else remote.rows(source)
-        yield from _poll_here(table, batches, memory)
+    if remote_rows is not None or why_here(dialect, source.table) is not None:
+        rows = read_table(connection, source.table, source) if remote_rows is None else remote_rows
+        yield from _poll_here(table, rows, memory)
         return
     new_count = 0
     way = each_row_looked_up if part else each_side_once
@@ -110,8 +100,8 @@ def _differing(
                 new_count += not difference.is_known
                 yield difference
     count = text(_filled(table.queries, "compare_count", source))
-    rows = part.rows if part else connection.execute(count).scalar()
-    if int(rows or 0) - new_count != table.objects:
+    row_count = part.rows if part else connection.execute(count).scalar()
+    if int(row_count or 0) - new_count != table.objects:
         with each_side_once(connection, dialect):
             yield from _deleted_objects(table)
 

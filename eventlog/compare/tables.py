@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
@@ -15,12 +15,10 @@ from eventlog.core.errors import InvalidTables
 from eventlog.core.tables import Table
 from eventlog.sql.catalogue import Catalogue
 from eventlog.sql.common import templates
-from eventlog.sql.connect import DatabaseFailed
 from eventlog.sql.dialects import dialect_of
 from eventlog.sql.queries import unbound
 from eventlog.sql.readable import ReadableTable, readable
-from eventlog.sql.relation import Place
-from eventlog.sql.tables_read import TablesRead, locks, tables_changed
+from eventlog.sql.tables_read import TablesRead
 
 _FETCHED = 1_000  # rows at a time
 
@@ -44,8 +42,8 @@ class TableSnapshot:
 
 
 @contextmanager
-def snapshot(engine: Engine, locked: Sequence[Place] = ()) -> Iterator[TableSnapshot]:
-    """A connection that sees one moment, in which tables are read that DDL may not change before.
+def snapshot(engine: Engine) -> Iterator[TableSnapshot]:
+    """A connection that sees one moment.
 
     Row security hides nothing silently. Raise TablesChanged at the end if DDL changed a table that was read.
     """
@@ -54,11 +52,6 @@ def snapshot(engine: Engine, locked: Sequence[Place] = ()) -> Iterator[TableSnap
         for statement in dialect.sees_all:
             connection.execute(text(statement))
         connection.execute(text(templates.statement(dialect, "snapshot")))
-        try:
-            for call in locks(dialect, locked):
-                connection.execute(*call)
-        except DatabaseFailed as fault:
-            raise tables_changed(locked) from fault
         moment = TableSnapshot(connection, TablesRead(dialect))
         yield moment
         moment.end()

@@ -78,7 +78,8 @@ def log_unexplained(store: Store, config: Config, tables: Tables) -> Iterator[Co
         before = present_mark._replace(purged=_UNFINISHED) if is_first or mark is None else mark
         table_state = table_state._replace(mark=before)
         if is_first:
-            _begin(store, name, table_state)
+            with store.upkeep() as upkeep:
+                upkeep.receiver_state().begin_table(name, table_state)
         # if the process is killed in between, the mark fits what the state holds by then
         table_state = _log_steps(store, logged, name, table_state)
         table_state = _log_steps(store, missed, name, table_state._replace(mark=present_mark))
@@ -123,12 +124,6 @@ def _separate(
         missed_count += 1
         missed.add(phase, table, change.key, step._replace(rows=_ROWS[phase]))
     return missed_count
-
-
-def _begin(store: Store, name: str, table_state: TableState) -> None:
-    """Begin the state of a table anew."""
-    with store.upkeep() as upkeep:
-        upkeep.receiver_state().begin_table(name, table_state)
 
 
 def _log_steps(store: Store, order: Order[StateStep], name: str, table_state: TableState) -> TableState:

@@ -326,7 +326,7 @@ class Comparison:
                         if sees_all and can_sum(store.log.dialect, readable.table):
                             differences = self._unchanged.differences(polled, memory)
                         else:
-                            differences = poll(polled, memory, remote)
+                            differences = poll(polled, memory, remote and remote.rows(readable))
                         yield from (
                             (table, difference) for difference in self._confirmed(differences, readable)
                         )

@@ -128,10 +128,9 @@ def comparison_of(config: Config, store: Store, epoch: int) -> Comparison | None
 class TableReading:
     """Reads the tables for one leader, and reports what changed of them."""
 
-    def __init__(self, config: Config, store: Store, leader: Leader) -> None:
+    def __init__(self, config: Config, store: Store) -> None:
         self._config = config
         self._store = store
-        self._leader = leader
         self._halted: dict[str, str] = {}  # tables that send nothing for now, and why
         self._children: list[str] = []  # sentences about children that are read
 
@@ -222,7 +221,7 @@ class PublishingSession:
         self._settings = settings = config.build(SessionSettings)
         self._after = statements(settings.post_poll_stmt)
         self._watch = CycleWatch(store, leader, signals, monitor, silence)
-        self._tables = TableReading(config, store, leader)
+        self._tables = TableReading(config, store)
         with ExitStack() as stack:
             stack.enter_context(store.keep_connection())
             for statement in naming_log(self._after, store.log):

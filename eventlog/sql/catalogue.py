@@ -149,7 +149,6 @@ class Catalogue:
             table=self._table(schema, name, kind, columns, key, foreign_keys),
             foreign_keys=foreign_keys,
             triggers=tuple(_trigger(row) for row in self._ask("triggers", **where)),
-            partitioned=kind == "partitioned",
             leaves=tuple((place, partition) for place, partition, leaf in below if leaf),
             below=tuple((place, partition) for place, partition, _ in below),
             virtual=tuple(row["column_name"] for row in columns if row["virtual"]),

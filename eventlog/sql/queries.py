@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -138,21 +138,17 @@ class Queries:
         return self._clauses[key]
 
 
-@contextmanager
-def each_side_once(connection: Connection, dialect: Dialect) -> Iterator[None]:
+def each_side_once(connection: Connection, dialect: Dialect) -> AbstractContextManager[None]:
     """Make a join read each side once inside the block, whatever the database believes of their sizes.
 
     Its statistics may be an hour old, from when the tables were empty.
     """
-    with _joining(connection, dialect.joins_whole, dialect.joins_freely):
-        yield
+    return _joining(connection, dialect.joins_whole, dialect.joins_freely)
 
 
-@contextmanager
-def each_row_looked_up(connection: Connection, dialect: Dialect) -> Iterator[None]:
+def each_row_looked_up(connection: Connection, dialect: Dialect) -> AbstractContextManager[None]:
     """Make a join of few rows look for each of them inside the block, likewise."""
-    with _joining(connection, dialect.joins_by_row, dialect.joins_freely):
-        yield
+    return _joining(connection, dialect.joins_by_row, dialect.joins_freely)
 
 
 @contextmanager

@@ -94,7 +94,6 @@ class Relation:
     table: Table
     foreign_keys: tuple[ForeignKey, ...] = ()
     triggers: tuple[Installed, ...] = ()
-    partitioned: bool = False
     leaves: tuple[tuple[str, str], ...] = ()  # schema and name of each partition that holds rows
     below: tuple[tuple[str, str], ...] = ()  # of each partition, leaves included
     virtual: tuple[str, ...] = ()  # columns whose values a trigger does not see

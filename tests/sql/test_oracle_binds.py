@@ -136,7 +136,7 @@ def binds() -> Iterator[tuple[str, str]]:
         for statement, texts in read(folder).items():
             for name in re.findall(r"(?<![\w:']):([a-z_]\w*)", "\n".join(texts)):
                 yield statement, name
-    yield from (("resync", name) for mark in "az" for name in _values(mark, (1, 2)))
+    yield from (("resync", name) for name in _values((1, 2)))
 
 
 def test_no_bind_has_a_name_that_oracle_keeps_for_itself() -> None:

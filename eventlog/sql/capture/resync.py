@@ -115,7 +115,7 @@ class _Run:
 
     def _read(self, last: Key | None) -> tuple[list[str], Key | None]:
         """Read the keys of a chunk as texts, and the last of them as it is, None at the end."""
-        values: dict[str, Any] = _values("a", last) | {"most": self._request.chunk, "skip": 0}
+        values: dict[str, Any] = _values(last) | {"most": self._request.chunk, "skip": 0}
         holes = self._holes(last)
         rows = self._store.read(lambda snapshot: snapshot.keys(self._request.table, holes, **values))
         end = rows[-1][1:] if len(rows) == self._request.chunk else None
@@ -132,7 +132,7 @@ class _Run:
     def _holes(self, last: Key | None) -> dict[str, str]:
         within = [f"({unbound(self._request.where)})"] if self._request.where else []
         if last is not None:
-            within.append(_after_key(self._keys, "a"))
+            within.append(_after_key(self._keys))
         table, dialect = self._request.table, self._store.log.dialect
         named = [(name, table.columns[name]) for name in table.key]
         return {
@@ -146,13 +146,10 @@ class _Run:
         return self._queries.run(connection, name, table_name=str(self._request.table), **values)
 
 
-def _after_key(keys: Sequence[str], mark: str) -> str:
+def _after_key(keys: Sequence[str]) -> str:
     """Return the condition that a row's key is after the bound one, column by column, for every database."""
-    first, *further = ((key, f":{mark}{n}") for n, key in enumerate(keys))
-    if not further:
-        return f"{first[0]} > {first[1]}"
-    deeper = _nested([first, *further])
-    return f"{first[0]} >= {first[1]} and {deeper}"
+    is_after = _nested([(key, f":a{n}") for n, key in enumerate(keys)])
+    return f"{keys[0]} >= :a0 and {is_after}" if len(keys) > 1 else is_after
 
 
 def _nested(pairs: Sequence[tuple[str, str]]) -> str:
@@ -161,8 +158,8 @@ def _nested(pairs: Sequence[tuple[str, str]]) -> str:
     return f"({is_after} or ({key} = {bound} and {_nested(further)}))" if further else is_after
 
 
-def _values(mark: str, key: Key | None) -> dict[str, Any]:
-    return {f"{mark}{n}": value for n, value in enumerate(key or ())}
+def _values(key: Key | None) -> dict[str, Any]:
+    return {f"a{n}": value for n, value in enumerate(key or ())}
 
 
 # How a value of a key is kept for the next run; a type that is not here cannot be gone on from.

@@ -79,7 +79,6 @@ class Dialect:
     extra: str | None  # what pip must install besides eventlog itself
     quote_mark: str
     max_name: int  # of what we name, in UTF-8 bytes
-    max_parameters: int  # of one statement
     plain_names: str  # the case in which names without quotes are kept: lower, upper or exact
     capacity: Capacity  # of tables that are made
     expressions: Expressions  # how values become texts

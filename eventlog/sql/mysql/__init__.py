@@ -148,7 +148,6 @@ MYSQL = collated(
         extra="mysql",
         quote_mark="`",
         max_name=64,
-        max_parameters=65_535,
         plain_names="exact",
         capacity=_CAPACITY,
         quotes_by_session=True,

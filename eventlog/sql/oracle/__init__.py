@@ -62,29 +62,25 @@ def _prepare(
 class _Condition(NamedTuple):
     """The beginning of a statement with a condition, the same without it, and the error that is forgiven."""
 
-    pattern: re.Pattern[str]
+    pattern: str
     plain: str
     error: int
-    reason: str
-
-
-def _condition(pattern: str, plain: str, error: int, reason: str = "it is there already") -> _Condition:
-    return _Condition(re.compile(pattern), plain, error, reason)
+    reason: str = "it is there already"
 
 
 _ALREADY_DROPPED = "it is gone already"
 _CONDITIONS = (
-    _condition(r"create (table|sequence) if not exists ", r"create \1 ", 955),
-    _condition(r"create index if not exists ", "create index {place}", 955),  # {place}: the schema and a dot
-    _condition(r"alter table (\{\w+\}) add column if not exists ", r"alter table \1 add ", 1430),
-    _condition(
+    _Condition(r"create (table|sequence) if not exists ", r"create \1 ", 955),
+    _Condition(r"create index if not exists ", "create index {place}", 955),  # {place}: the schema and a dot
+    _Condition(r"alter table (\{\w+\}) add column if not exists ", r"alter table \1 add ", 1430),
+    _Condition(
         r"alter table (\{\w+\}) add constraint if not exists ", r"alter table \1 add constraint ", 2264
     ),
-    _condition(r"drop table if exists (.*)", r"drop table \1 purge", 942, _ALREADY_DROPPED),
-    _condition(r"drop view if exists ", "drop view ", 942, _ALREADY_DROPPED),
-    _condition(r"drop trigger if exists ", "drop trigger ", 4080, _ALREADY_DROPPED),
-    _condition(r"drop sequence if exists ", "drop sequence ", 2289, _ALREADY_DROPPED),
-    _condition(r"drop (procedure|function|package) if exists ", r"drop \1 ", 4043, _ALREADY_DROPPED),
+    _Condition(r"drop table if exists (.*)", r"drop table \1 purge", 942, _ALREADY_DROPPED),
+    _Condition(r"drop view if exists ", "drop view ", 942, _ALREADY_DROPPED),
+    _Condition(r"drop trigger if exists ", "drop trigger ", 4080, _ALREADY_DROPPED),
+    _Condition(r"drop sequence if exists ", "drop sequence ", 2289, _ALREADY_DROPPED),
+    _Condition(r"drop (procedure|function|package) if exists ", r"drop \1 ", 4043, _ALREADY_DROPPED),
 )
 _COMMENTS = re.compile(r"\A(?:--.*\n)+")
 _TABLE = re.compile(r"drop table \{\w+\}")
@@ -95,8 +91,8 @@ def conditional(statement: str) -> tuple[str, ...]:
     text = _COMMENTS.sub("", statement, count=1)
     comments = statement.removesuffix(text)
     for condition in _CONDITIONS:
-        if condition.pattern.match(text):
-            plain = condition.pattern.sub(condition.plain, text, count=1)
+        if re.match(condition.pattern, text):
+            plain = re.sub(condition.pattern, condition.plain, text, count=1)
             return (comments + _forgiving(plain, condition),)
     return (f"{statement} purge" if _TABLE.fullmatch(text) else statement,)
 
@@ -161,7 +157,6 @@ ORACLE = Dialect(
     extra="oracle",
     quote_mark='"',
     max_name=128,
-    max_parameters=65_535,
     plain_names="upper",
     capacity=_CAPACITY,
     dual=" from dual",

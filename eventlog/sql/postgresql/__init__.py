@@ -96,7 +96,6 @@ POSTGRESQL = Dialect(
     extra=None,
     quote_mark='"',
     max_name=63,
-    max_parameters=65_535,
     plain_names="lower",
     capacity=_CAPACITY,
     session_name="fallback_application_name",

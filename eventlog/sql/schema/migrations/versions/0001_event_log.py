@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from eventlog.sql.schema.migrations.run import RunStatement
+from collections.abc import Callable
 
 revision = "0001"
 down_revision = None
 
 
-def upgrade(run: RunStatement) -> None:
+def upgrade(run: Callable[..., None]) -> None:
     run("create_companions")
     run("create_known")
     run("create_log", own_log=True)
     run("create_pending")
 
 
-def downgrade(run: RunStatement) -> None:
+def downgrade(run: Callable[..., None]) -> None:
     run("drop_log", own_log=True)
     run("drop_companions")

@@ -11,6 +11,7 @@ from eventlog.compare.ordering import Phase
 from eventlog.compare.polling import PolledChange
 from eventlog.core import values
 from eventlog.core.errors import EventlogError
+from eventlog.core.portions import portions
 from eventlog.core.tables import Column, Table
 from eventlog.core.values import Kind
 from eventlog.sql.log.object_states import DOUBT, LogRow, StateStep, adds
@@ -193,13 +194,4 @@ def load(text: str) -> dict[str, Text]:
 
 def in_chunks(steps: Iterable[StateStep]) -> Iterator[list[StateStep]]:
     """Yield the steps, some at a time: so many, or so many letters of values, as one transaction takes."""
-    chunk: list[StateStep] = []
-    size = 0
-    for step in steps:
-        chunk.append(step)
-        size += len(step.next_values or step.row_values or "")
-        if len(chunk) >= _STEPS or size > _LETTERS:
-            yield chunk
-            chunk, size = [], 0
-    if chunk:
-        yield chunk
+    return portions(steps, _STEPS, lambda step: len(step.next_values or step.row_values or ""), _LETTERS)

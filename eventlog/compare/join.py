@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from eventlog.columnar.vectors import Flags, flags, hash_texts, shares
 from eventlog.compare import MEMORY
 from eventlog.compare.rows import merge_rows
+from eventlog.core.portions import portions
 from eventlog.core.tables import Table
 from eventlog.files.arrow_stores import KeyedBatches
 
@@ -82,23 +83,10 @@ def _concatenate(form: pa.Schema, batches: list[pa.RecordBatch]) -> pa.RecordBat
 
 def _spill(to: KeyedBatches, batches: Iterable[pa.RecordBatch], memory: int, level: int) -> None:
     """Move the rows to shares on disk; a level looks at other digits of the hash than those above."""
-    for rows in _in_large_batches(batches, memory):
+    for large in portions(batches, _ALL, lambda batch: batch.nbytes, memory):
+        rows = pa.concat_batches(large)
         for share, share_rows in shares(rows, hash_texts(rows.column("key")) // _SHARES**level % _SHARES):
             to.add(share, share_rows)
-
-
-def _in_large_batches(batches: Iterable[pa.RecordBatch], memory: int) -> Iterator[pa.RecordBatch]:
-    """Yield the rows in batches of about so many bytes."""
-    batch_group: list[pa.RecordBatch] = []
-    size = 0
-    for rows in batches:
-        batch_group.append(rows)
-        size += rows.nbytes
-        if size > memory:
-            yield pa.concat_batches(batch_group)
-            batch_group, size = [], 0
-    if batch_group:
-        yield pa.concat_batches(batch_group)
 
 
 class JoinedRows(NamedTuple):

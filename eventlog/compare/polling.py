@@ -22,6 +22,7 @@ from eventlog.compare.rows import NullKey, in_batches, merge_rows, schema
 from eventlog.compare.tables import read_table
 from eventlog.core import tablekey
 from eventlog.core.identity import hash_of_key
+from eventlog.core.portions import portions
 from eventlog.core.tables import Column, Table
 from eventlog.sql.common.dialect import Dialect
 from eventlog.sql.log.object_states import unseal
@@ -240,16 +241,7 @@ def _judge(
 
 def _batches(connection: Connection, queries: Queries, name: str) -> Iterator[pa.RecordBatch]:
     """Yield the state of a table, some objects at a time."""
-    state_rows: list[list[str | None]] = []
-    for state in read_receiver_state(connection, queries, name):
-        state_rows.append([None if cell is None else str(cell) for cell in state])
-        if len(state_rows) >= _FETCHED:
-            yield _packed(state_rows)
-            state_rows = []
-    if state_rows:
-        yield _packed(state_rows)
-
-
-def _packed(rows: Sequence[Sequence[str | None]]) -> pa.RecordBatch:
-    columns = [pa.array(column, pa.string()) for column in zip(*rows, strict=True)]
-    return pa.record_batch(columns, schema=_STATE_FORM)
+    for states in portions(read_receiver_state(connection, queries, name), _FETCHED):
+        columns = zip(*states, strict=True)
+        texts = ([None if cell is None else str(cell) for cell in column] for column in columns)
+        yield pa.record_batch([pa.array(column, pa.string()) for column in texts], schema=_STATE_FORM)

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from eventlog.columnar.vectors import flags
 from eventlog.core import tablekey
 from eventlog.core.errors import EventlogError
+from eventlog.core.portions import portions
 from eventlog.core.tables import Table
 
 _ROWS = 16_384  # of a batch
@@ -49,22 +50,15 @@ def in_batches(table: Table, rows: Iterable[tuple[str, Cells, Cells]]) -> Iterat
     """Yield batches of rows that come one by one: the place of each, the texts of its key, and of its
     columns.
     """
-    batch_rows: list[tuple[str | None, ...]] = []
-    size = 0
-    for place, key, texts in rows:
-        batch_rows.append((place, *key, *texts))
-        size += sum(len(text) for text in texts if text is not None)
-        if len(batch_rows) >= _ROWS or size > _LETTERS:
-            yield _packed(table, batch_rows)
-            batch_rows, size = [], 0
-    if batch_rows:
-        yield _packed(table, batch_rows)
-
-
-def _packed(table: Table, rows: Sequence[Cells]) -> pa.RecordBatch:
-    places, *columns = (pa.array(column, pa.string()) for column in zip(*rows, strict=True))
     width = len(table.key)
-    return batch(table, places, columns[:width], columns[width:])
+    cells = ((place, *key, *texts) for place, key, texts in rows)
+    for batch_rows in portions(cells, _ROWS, _letters, _LETTERS):
+        places, *columns = (pa.array(column, pa.string()) for column in zip(*batch_rows, strict=True))
+        yield batch(table, places, columns[:width], columns[width:])
+
+
+def _letters(cells: Cells) -> int:
+    return sum(len(text) for text in cells if text is not None)
 
 
 def _table_keys(table: Table, keys: Sequence[pa.Array]) -> pa.Array:

@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eventlog.columnar.vectors import Ints, hash_texts, shares
+from eventlog.core.portions import portions
 from eventlog.core.tables import Table
 from eventlog.files.arrow_stores import KeyedBatches
 from eventlog.laws import AuditedRow, Breach, Law, breaches
@@ -98,8 +99,16 @@ class Gathered:
         self._add(rows, self._present, reader)
 
     def _add(self, events: Iterable[DeliveredEvent], batches: KeyedBatches, reader: AuditReader) -> None:
-        size = 0
-        columns: list[list[Any]] = [[] for _ in EVENTS]
+        rows = self._rows_of(events, reader)
+        for portion in portions(rows, _EVENTS_AT_ONCE, lambda row: len(row[-1] or b""), _BYTES_AT_ONCE):
+            columns = zip(zip(*portion, strict=True), EVENTS, strict=True)
+            arrays = [pa.array(column, kind.type) for column, kind in columns]
+            batch = pa.record_batch(arrays, schema=EVENTS)
+            for share, share_events in shares(batch, _shares_of(batch)):
+                batches.add(share, share_events)
+
+    def _rows_of(self, events: Iterable[DeliveredEvent], reader: AuditReader) -> Iterator[tuple[Any, ...]]:
+        """Yield the rows by EVENTS of events that can be read and are of the key."""
         for event in events:
             self._place += 1
             if event.fault:
@@ -108,19 +117,11 @@ class Gathered:
             if self._key not in (None, event.table_key):
                 continue
             table = reader.table_of_event(event.schema, event.table)
-            values = (
+            yield (
                 *(self._place, event.is_late, event.content, event.where, event.at, event.level),
                 *(event.event_id, event.operation, table, event.table_key),
                 event.text if self.has_state else None,
             )
-            for column, value in zip(columns, values, strict=True):
-                column.append(value)
-            size += len(event.text)
-            if len(columns[0]) >= _EVENTS_AT_ONCE or size > _BYTES_AT_ONCE:
-                _keep(batches, columns)
-                size = 0
-                columns = [[] for _ in EVENTS]
-        _keep(batches, columns)
 
     def shares(self) -> Iterator[Share]:
         """Yield what was taken, share by share."""
@@ -130,13 +131,6 @@ class Gathered:
             present = pa.Table.from_batches(self._present.batches(share), EVENTS)
             if rows.num_rows or events.num_rows:
                 yield Share(rows, events, present)
-
-
-def _keep(batches: KeyedBatches, columns: list[list[Any]]) -> None:
-    arrays = [pa.array(column, kind.type) for column, kind in zip(columns, EVENTS, strict=True)]
-    events = pa.record_batch(arrays, schema=EVENTS)
-    for share, share_events in shares(events, _shares_of(events)):
-        batches.add(share, share_events)
 
 
 def judge(gathered: Gathered, records: LogRecords, report: AuditReport, tables: Iterable[Table] = ()) -> None:

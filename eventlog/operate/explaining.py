@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from itertools import chain, islice
+from itertools import chain
 
 from eventlog.core.entry import (
     COLUMNS,
@@ -19,6 +19,7 @@ from eventlog.core.entry import (
 from eventlog.core.errors import EventlogError
 from eventlog.core.identity import longest_value, names_object
 from eventlog.core.plurals import quantity
+from eventlog.core.portions import portions
 from eventlog.fold import Fate, ObjectName, Outcome, Rules
 from eventlog.log_files.by_row import PlacedEntry
 from eventlog.operate.finished import FinishedRows, moment
@@ -30,7 +31,7 @@ from eventlog.publisher.settings import PublisherSettings
 from eventlog.sql.log.pending import OBJECT, Cells, PickUpFilter
 from eventlog.sql.log.snapshot import Fates, Snapshot
 from eventlog.sql.log.store import Store
-from eventlog.sql.log.work import RememberedBatch, WaitingEvent
+from eventlog.sql.log.work import WaitingEvent
 
 Explained = tuple[PlacedEntry, Outcome]
 PAGE = 10_000  # pending rows read at a time
@@ -80,7 +81,7 @@ def explain_store(
         judge = _Judge(reading, unread, rules, snapshot.now(), store, reader.object_of)
         finished = FinishedRows(store, snapshot, reader)
         absent = {*ids}
-        for page in _pages(rows or ()):
+        for page in portions(rows or (), FINISHED_PAGE):
             pairs = [judge.of_cells(row) for row in page]
             absent.difference_update(entry.record_id for entry, _ in pairs)
             chosen = [pair for pair in pairs if ids or is_meant(pair[0].table_name, pair[0].table_key)]
@@ -153,7 +154,8 @@ class _Judge:
         self._rules = rules
         self._now = read_event_time(now)
         self._waiting = _waiting(store)
-        self._remembered = dict(chain.from_iterable(map(_recorded_rows, store.remembered())))
+        recorded = (recorded_rows(batch.content) for batch in store.remembered())
+        self._remembered = dict(chain.from_iterable(recorded))
 
     def next_cycle(self) -> Iterator[tuple[Entry, Outcome]]:
         """Yield the rows of the next cycle, wrong ones too."""
@@ -219,20 +221,10 @@ def _understood_part(row: Cells) -> Entry:
     )
 
 
-def _recorded_rows(batch: RememberedBatch) -> Iterator[tuple[int, RecordedRow]]:
-    return recorded_rows(batch.content)
-
-
 def _on_its_way(remembered: RecordedRow) -> Outcome:
     if remembered.event is None:
         return Outcome(Fate.SENT, "a backlog has it on record, and has not finished it yet")
     return Outcome(Fate.SENT, "on its way, and not answered yet", remembered.event.run_id)
-
-
-def _pages(rows: Iterable[Cells]) -> Iterator[list[Cells]]:
-    remaining = iter(rows)
-    while page := list(islice(remaining, FINISHED_PAGE)):
-        yield page
 
 
 def _placed(entry: Entry) -> PlacedEntry:

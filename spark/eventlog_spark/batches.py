@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
 from typing import Any, Final
 
 import pyarrow as pa
+
+from eventlog.core.portions import portions
 
 SIZE = 4096  # rows of one batch,
 BYTES = 16 << 20  # or fewer, whose texts have so many bytes
@@ -16,8 +17,7 @@ ANSWER: Final = pa.schema([("answer", pa.binary())])
 
 def gather(rows: Iterable[Sequence[Any]], schema: pa.Schema, size: int = SIZE) -> Iterator[pa.RecordBatch]:
     """Yield the rows as batches of this schema."""
-    rows = iter(rows)
-    while chunk := list(islice(rows, size)):
+    for chunk in portions(rows, size):
         arrays = [
             pa.array(cells, field.type) for cells, field in zip(zip(*chunk, strict=True), schema, strict=True)
         ]
@@ -37,15 +37,12 @@ def narrowed(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 def bounded(rows: Iterable[Sequence[Any]], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     """Yield the same, of rows that may hold long texts."""
-    pending: list[Sequence[Any]] = []
-    size = 0
-    for row in rows:
-        pending.append(row)
-        size += sum(len(cell) for cell in row if isinstance(cell, str | bytes))
-        if len(pending) >= SIZE or size >= BYTES:
-            yield from gather(pending, schema)
-            pending, size = [], 0
-    yield from gather(pending, schema)
+    for chunk in portions(rows, SIZE, _size_of, BYTES):
+        yield from gather(chunk, schema)
+
+
+def _size_of(row: Sequence[Any]) -> int:
+    return sum(len(cell) for cell in row if isinstance(cell, str | bytes))
 
 
 def pack(value: Any) -> bytes:

@@ -13,7 +13,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import islice
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -23,6 +22,7 @@ from eventlog.core.entry import COLUMNS, Letter, read_event_time
 from eventlog.core.errors import EventlogError, Misuse
 from eventlog.core.identity import identify, object_of
 from eventlog.core.plurals import quantity
+from eventlog.core.portions import portions
 from eventlog.fold import Need, query_key
 from eventlog.publisher.batch_record import BACKLOG, LOOPBACK, write_rows
 from eventlog.publisher.batches import (
@@ -277,7 +277,7 @@ class _Run:
     def _record(self, ids: Sequence[int], number: int) -> None:
         """Put the chosen rows on record, before they are folded."""
         with self._live.store.work(self._leader.epoch) as work:
-            for at, rows in enumerate(_batched(sorted(ids), _RECORDED), number + 1):
+            for at, rows in enumerate(portions(sorted(ids), _RECORDED), number + 1):
                 facts = {"log": BACKLOG, "max_changes": 0, "sizes": []} | remember_rows(np.array(rows))
                 work.remember(at, json.dumps([[BACKLOG, [facts]]]), (rows[0], rows[-1]))
             work.note_highest(max(ids))
@@ -302,7 +302,7 @@ class _Run:
             row: record.refused for record in self._output.refused() for row in record.record_ids or ()
         }
         finished = 0
-        for ids in _batched(_recorded_rows([batch for batch in batches if _is_ours(batch)]), _CHUNK):
+        for ids in portions(_recorded_rows([batch for batch in batches if _is_ours(batch)]), _CHUNK):
             with self._live.store.work(self._leader.epoch) as work:
                 self._letter(work, {Letter.SUCCESS: ids}, refused)
             finished += work.finished
@@ -404,9 +404,3 @@ def _due(time: object, now: str) -> bool:
         return read_event_time(str(time)) <= now
     except EventlogError:
         return True
-
-
-def _batched(ids: Iterable[int], size: int) -> Iterator[list[int]]:
-    remaining = iter(ids)
-    while chunk := list(islice(remaining, size)):
-        yield chunk

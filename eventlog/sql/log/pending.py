@@ -119,11 +119,6 @@ class Pending:
         for chunk in self._queries.chunks(ids):
             yield from self._queries.run(self._connection, "rows_by_id", ids=chunk)
 
-    @property
-    def queries(self) -> Queries:
-        """The statements on the log."""
-        return self._queries
-
     def columns(
         self,
         name: str,

@@ -168,11 +168,6 @@ class Store:
         with self.engine.connect() as connection:
             return str(self.queries.run(connection, "association").scalar() or "as-logged")
 
-    def attached(self) -> bool:
-        """Return whether the log is one that we did not create."""
-        with self.engine.connect() as connection:
-            return bool(self.queries.run(connection, "attached").scalar())
-
     def ascends(self, tables: Iterable[str]) -> bool:
         """Return whether record_ids ascend as rows are written: drawn by our own triggers of these tables."""
         with self.engine.connect() as connection:
@@ -183,11 +178,6 @@ class Store:
         """Return the position of the record ids."""
         with self.engine.connect() as connection:
             return read_position(connection, self.queries)
-
-    def newest(self) -> int:
-        """Return the highest record_id in the log; 0 of an empty one."""
-        with self.engine.connect() as connection:
-            return int(self.queries.run(connection, "compare_newest").scalar() or 0)
 
 
 def _waiting(

@@ -49,12 +49,9 @@ def files_of(name: str, tables: Tables, only: str | None = None) -> dict[Table, 
                 raise Misuse(f"{files[table]} and {file} both hold {table}")
             files[table] = str(file)
     if not files:
-        raise Misuse(f"{name}: no file in this folder is named after a table, as in {_example(tables)}.csv")
+        example = next((table.name for table in tables), "usr")
+        raise Misuse(f"{name}: no file in this folder is named after a table, as in {example}.csv")
     return files
-
-
-def _example(tables: Tables) -> str:
-    return next((table.name for table in tables), "usr")
 
 
 def table_of(name: str, tables: Tables, only: str | None) -> Table:

@@ -10,9 +10,6 @@ from eventlog.core.errors import Misuse
 from eventlog.core.settings import setting
 
 MODES = ("trigger", "compare")
-STARTS = ("resync", "future", "all")
-SNAPSHOTS = ("one", "none")
-DROPPED = ("keep", "delete")
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,13 +17,15 @@ class ComparingSettings:
     """The settings of publishing without triggers."""
 
     publication_mode: str = setting(
-        "trigger", "who fills the log: triggers, or the publisher, which compares states", choices=MODES
+        "trigger",
+        "who fills the log: triggers, or the publisher, which compares states",
+        choices=MODES,
     )
     startup_option: str = setting(
         "all",
         "with compare, what a start publishes: every object again, only later changes, or all changes since"
         " the last event",
-        choices=STARTS,
+        choices=("resync", "future", "all"),
     )
     state_values: bool = setting(
         True, "with compare, keep values and not only digests; else changed columns are cleared and set again"
@@ -35,12 +34,12 @@ class ComparingSettings:
         "one",
         "with compare, one: read all tables at one moment; none: if a database cannot do that, read table"
         " after table, and each difference once more",
-        choices=SNAPSHOTS,
+        choices=("one", "none"),
     )
     on_dropped_table: str = setting(
         "keep",
         "with compare, the objects of a missing table: the receiver keeps them, or they are deleted",
-        choices=DROPPED,
+        choices=("keep", "delete"),
     )
     max_deletes: str = setting(
         "20%",

@@ -25,18 +25,13 @@ class Monitor:
         self.metrics = Metrics()
         self.tracing = Tracing()
         self._lock = threading.Lock()
-        self._store: Store | None = None
+        self.store: Store | None = None  # that can be asked
         self._read_at = 0.0
         self._alive = time.monotonic()
         self._longest = 0.0  # that the daemon may stay silent
         self._reported = Cycle()  # what was counted of the present cycle
         self.ready = False
         self.leads = False
-
-    @property
-    def store(self) -> Store | None:
-        """The database that can be asked."""
-        return self._store
 
     @property
     def cycles(self) -> int:
@@ -55,7 +50,7 @@ class Monitor:
 
     def connected(self, store: Store | None) -> None:
         """The database that can be asked, None while there is none."""
-        self._store = store
+        self.store = store
         self.ready = store is not None
         self.metrics.database_up.set(int(self.ready))
 
@@ -117,8 +112,7 @@ class Monitor:
         return self.metrics.exposition(accept)
 
     def _read_log(self) -> None:
-        store = self._store
-        if store is None:
+        if (store := self.store) is None:
             return
         try:
             self._show_log(read_log_status(store, counted=False))

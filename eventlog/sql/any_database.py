@@ -88,22 +88,14 @@ class AnyTable(ReadableTable):
         query = sa.select(*columns).select_from(sa.table(self.table.name, schema=self.table.schema))
         return query if condition is None else query.where(condition)
 
-    def rows(self, connection: Connection) -> Iterator[tuple[tuple[str | None, ...], tuple[str | None, ...]]]:
-        """Yield the texts of the key and of the columns of every row."""
-        yield from self._cells(connection, None)
-
     def current_rows(self, table: object, keys: Sequence[Sequence[str]]) -> Generator[Current, None, None]:
         """Yield the rows with these keys, and which of the keys found each."""
-        with self._engine.connect() as connection:
-            yield from self.rows_of_keys(connection, keys)
-
-    def rows_of_keys(self, connection: Connection, keys: Sequence[Sequence[str]]) -> Iterator[Current]:
-        """Yield the same in a view of the database."""
         places = {tuple(key): place for place, key in enumerate(keys)}
-        for condition in self._conditions(keys):
-            for key, texts in self._cells(connection, condition):
-                if None not in key and (place := places.get(tuple(map(str, key)))) is not None:
-                    yield Current(place, texts)
+        with self._engine.connect() as connection:
+            for condition in self._conditions(keys):
+                for key, texts in self.rows(connection, condition):
+                    if None not in key and (place := places.get(tuple(map(str, key)))) is not None:
+                        yield Current(place, texts)
 
     def _conditions(self, keys: Sequence[Sequence[str]]) -> Iterator[sa.ColumnElement[bool] | None]:
         """Return conditions for rows that include all rows with these keys.
@@ -126,9 +118,10 @@ class AnyTable(ReadableTable):
                 )
             )
 
-    def _cells(
-        self, connection: Connection, condition: sa.ColumnElement[bool] | None
+    def rows(
+        self, connection: Connection, condition: sa.ColumnElement[bool] | None = None
     ) -> Iterator[tuple[tuple[str | None, ...], tuple[str | None, ...]]]:
+        """Yield the texts of the key and of the columns of rows."""
         columns = (*self.table.key_columns, *self.columns)
         query = self.statement(condition)
         texts_of = [self._key_text if n < len(self.key) else self._cell_text for n in range(len(columns))]

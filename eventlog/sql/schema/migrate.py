@@ -5,8 +5,8 @@ A log is either ours, or one that existed before and was attached: that one is n
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from sqlalchemy import inspect, text
 from sqlalchemy.engine import Connection, Engine
@@ -82,7 +82,7 @@ def install_script(log: Log, *, attached: bool = False, future_events: bool = Fa
     is_ours = not attached
     return log.dialect.script(
         [
-            *_offline(log, is_ours, lambda script, run: script.module.upgrade(run)),
+            *_offline(log, is_ours, "upgrade"),
             *templates.statements(log.dialect, "version", _holes(log, is_ours) | {"revision": f"'{head()}'"}),
             *(_statements(log, "future", is_ours) if future_events else ()),
             *templates.statements(log.dialect, "session", {}),
@@ -93,9 +93,7 @@ def install_script(log: Log, *, attached: bool = False, future_events: bool = Fa
 
 def uninstall_script(log: Log, *, attached: bool = False) -> str:
     """Return the DDL that takes a log away again."""
-    statements = _offline(
-        log, not attached, lambda script, run: script.module.downgrade(run), newest_first=True
-    )
+    statements = _offline(log, not attached, "downgrade")
     version = f"drop table {log.names()['version']}"
     return log.dialect.script([*printed_routines(log, "drop_routines"), *statements, version])
 
@@ -171,9 +169,8 @@ def _migrate(connection: Connection, log: Log, target: str, is_ours: bool) -> No
     (command.downgrade if target == BASE else command.upgrade)(config, target)
 
 
-def _offline(
-    log: Log, is_ours: bool, move: Callable[[Any, Any], None], newest_first: bool = False
-) -> Iterator[str]:
+def _offline(log: Log, is_ours: bool, direction: str) -> list[str]:
+    """Return the statements of all revisions: those of upgrade, or of downgrade."""
     collected: list[str] = []
 
     def run(name: str, *, own_log: bool = False) -> None:
@@ -181,9 +178,9 @@ def _offline(
             collected.extend(_statements(log, name, is_ours))
 
     scripts = list(_scripts().walk_revisions())  # newest first
-    for script in scripts if newest_first else reversed(scripts):
-        move(script, run)
-    return iter(collected)
+    for script in reversed(scripts) if direction == "upgrade" else scripts:
+        getattr(script.module, direction)(run)
+    return collected
 
 
 def _statements(log: Log, name: str, is_ours: bool) -> Iterator[str]:

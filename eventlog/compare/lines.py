@@ -46,11 +46,6 @@ class DifferenceLine(NamedTuple):
     refused: pa.Array
 
 
-def line(head: str, position: int) -> str:
-    """Return a whole line."""
-    return f'{head}"{position}"{END}'
-
-
 def differences(
     tables: Tables, table: Table, old_batches: Batches, new_batches: Batches, memory: int = MEMORY
 ) -> Iterator[DifferenceLine]:
@@ -73,7 +68,7 @@ def in_order(
     for _, _, item in order:
         if isinstance(item, str):
             position += 1
-            yield line(item, position)
+            yield f'{item}"{position}"{END}'
         else:
             yield item
 

@@ -97,33 +97,21 @@ class Table:
 
     @cached_property
     def _folded(self) -> dict[str, list[str]]:
-        return _fold(self.columns)
+        return _fold((name, name) for name in self.columns)
 
     @cached_property
     def _aliases(self) -> dict[str, list[str]]:
-        folded: dict[str, list[str]] = {}
-        for column in self.columns.values():
-            for alias in dict.fromkeys(alias.lower() for alias in column.aliases):
-                folded.setdefault(alias, []).append(column.name)
-        return folded
+        return _fold((alias, column.name) for column in self.columns.values() for alias in column.aliases)
 
     @cached_property
     def _of_children(self) -> dict[str, list[str]]:
         """Return the columns of children by their names without the child."""
-        folded: dict[str, list[str]] = {}
-        for column in self.columns.values():
-            child, _, child_column = column.name.rpartition(".")
-            if child and column.multivalued and not self.view:
-                folded.setdefault(child_column.lower(), []).append(column.name)
-        return folded
+        multivalued = (c.name for c in self.columns.values() if c.multivalued and not self.view)
+        return _fold((name.rpartition(".")[2], name) for name in multivalued if name.rpartition(".")[0])
 
     @cached_property
     def _effective(self) -> dict[str, list[str]]:
-        folded: dict[str, list[str]] = {}
-        for column in self.columns.values():
-            if column.effective is not None:
-                folded.setdefault(column.effective.lower(), []).append(column.name)
-        return folded
+        return _fold((c.effective, c.name) for c in self.columns.values() if c.effective is not None)
 
     @cached_property
     def data(self) -> tuple[Column, ...]:
@@ -225,7 +213,7 @@ class Tables:
         for table in self._all:
             for name in dict.fromkeys((table.log_name, str(table))):
                 self._named.setdefault(name, []).append(table)
-        self._folded = _fold(self._named)
+        self._folded = _fold((name, name) for name in self._named)
         self._by_name: dict[str, list[Table]] = {}  # made when it is first asked for
         self._numbers = {t.number: t for t in self._all if t.number is not None}
         self._names = {str(t): t.log_name if self._named[t.log_name] == [t] else str(t) for t in self._all}
@@ -370,11 +358,12 @@ def _bare(name: str) -> str:
     return name.rpartition(".")[2].strip(" \t\r\n\"'`[]").lower()
 
 
-def _fold(names: Iterable[str]) -> dict[str, list[str]]:
-    folded: dict[str, list[str]] = {}
-    for name in names:
-        folded.setdefault(name.lower(), []).append(name)
-    return folded
+def _fold(pairs: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
+    """Return what is called by each name without case, from pairs of a name and what has it."""
+    folded: dict[str, dict[str, None]] = {}
+    for name, called in pairs:
+        folded.setdefault(name.lower(), {})[called] = None
+    return {name: list(called) for name, called in folded.items()}
 
 
 def _only(columns: Mapping[str, Column], folded: dict[str, list[str]], name: str) -> Column | None:

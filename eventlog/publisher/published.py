@@ -7,8 +7,6 @@ from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from sqlalchemy.engine import Connection
-
 from eventlog.core.errors import EventlogError
 from eventlog.core.meta_identifiers import MetaName, read_name
 from eventlog.core.tables import LOST, Column, Table
@@ -18,7 +16,7 @@ from eventlog.sql.catalogue import Catalogue, Directory, NoSuchTable
 from eventlog.sql.connect import DatabaseFailed, execute_plain
 from eventlog.sql.names import COMPANIONS, Log
 from eventlog.sql.queries import Queries
-from eventlog.sql.readable import with_children
+from eventlog.sql.readable import ReadableTable, readable, with_children
 from eventlog.sql.relation import Child, Relation, qualified
 
 
@@ -90,6 +88,12 @@ def with_places(catalogue: Catalogue, table: Table) -> tuple[Table, tuple[Child,
     return replace(table, columns=columns), children
 
 
+def readable_in(catalogue: Catalogue, table: Table) -> ReadableTable:
+    """Return how the current rows of a table and its children are read."""
+    placed, children = with_places(catalogue, table)
+    return readable(catalogue.connection, placed, catalogue.dialect, children)
+
+
 def describe_children(tables: Iterable[Table]) -> Iterator[str]:
     """Yield a sentence for each table whose query-backs read children."""
     for table in tables:
@@ -152,7 +156,7 @@ def published(catalogue: Catalogue, log: Log, choice: TableChoice, *, compared: 
     if compared:
         requested = list(_readable_whole(catalogue.owner(log).name, requested, choice.names))
     relations = [*_tracked(catalogue, record), *requested]
-    if not relations and _attached(catalogue.connection, log):
+    if not relations and Queries(log).run(catalogue.connection, "attached").scalar():
         raise NothingPublished(log.table)
     return _each_once(catalogue, record, relations)
 
@@ -251,7 +255,3 @@ def _described(record: TrackRecord, relation: Relation, children: Sequence[Child
     table = with_children(relation.table, children)
     logged_as = record.logged_as(relation.place)
     return table if logged_as == table.name else replace(table, logged_as=logged_as)
-
-
-def _attached(connection: Connection, log: Log) -> bool:
-    return bool(Queries(log).run(connection, "attached").scalar())

@@ -14,7 +14,7 @@ from eventlog.compare import rows, tables
 from eventlog.compare.tables import TableSnapshot
 from eventlog.core.tables import Table
 from eventlog.log_files.current_files import cell_text
-from eventlog.publisher.published import TableChoice, published_elsewhere, with_places
+from eventlog.publisher.published import TableChoice, published_elsewhere, readable_in
 from eventlog.sql import any_database, current_rows
 from eventlog.sql.any_database import AnyCatalogue, AnyTable
 from eventlog.sql.catalogue import Directory, NoSuchTable, open_catalogue
@@ -23,7 +23,7 @@ from eventlog.sql.current_rows import Current
 from eventlog.sql.dialects import DIALECTS
 from eventlog.sql.names import Log
 from eventlog.sql.queries import Queries
-from eventlog.sql.readable import ReadableTable, readable
+from eventlog.sql.readable import ReadableTable
 
 
 class KnownSource:
@@ -50,8 +50,7 @@ class KnownSource:
         readable_of: dict[Table, ReadableTable] = {}
         with open_catalogue(self.engine) as catalogue:
             for table in source_tables:
-                placed, children = with_places(catalogue, table)
-                readable_of[table] = readable(catalogue.connection, placed, self._dialect, children)
+                readable_of[table] = readable_in(catalogue, table)
                 readable_of[table].elsewhere = self
         return readable_of
 

@@ -20,13 +20,13 @@ from eventlog.core.settings import setting
 from eventlog.core.tables import LOST, Column, Table, Tables
 from eventlog.core.values import Kind
 from eventlog.publisher.config import Config, names
-from eventlog.publisher.published import Absent, TableChoice, published, refer, with_places
-from eventlog.sql.catalogue import Catalogue, Directory, NoSuchTable, open_catalogue
+from eventlog.publisher.published import Absent, TableChoice, published, readable_in, refer
+from eventlog.sql.catalogue import Directory, NoSuchTable, open_catalogue
 from eventlog.sql.log.object_states import StateLost, TableState
 from eventlog.sql.log.receiver_state import ReceiverState
 from eventlog.sql.names import Log
 from eventlog.sql.queries import Queries
-from eventlog.sql.readable import ReadableTable, readable
+from eventlog.sql.readable import ReadableTable
 from eventlog.sql.schema.migrate import has_companion
 
 if TYPE_CHECKING:
@@ -194,12 +194,7 @@ def readable_of(
 def read_readable(engine: Engine, log: Log, tables: Iterable[Table]) -> dict[Table, ReadableTable]:
     """Return how the current rows of each table with a key are read."""
     with open_catalogue(engine) as catalogue:
-        return {table: _readable(catalogue, table) for table in tables if table.key}
-
-
-def _readable(catalogue: Catalogue, table: Table) -> ReadableTable:
-    placed, children = with_places(catalogue, table)
-    return readable(catalogue.connection, placed, catalogue.dialect, children)
+        return {table: readable_in(catalogue, table) for table in tables if table.key}
 
 
 def _filter(settings: TablePublishing) -> Callable[[str], bool]:
@@ -250,7 +245,10 @@ def with_former(table: Table, bases: Mapping[str, TableState]) -> Table:
     lost_columns = [name for name in base.names if name not in table.columns] if base else []
     if not lost_columns:
         return table
-    former = {name: _former(name, read_name(name).published if table.view else name) for name in lost_columns}
+    former = {
+        name: Column(name, "", Kind.STRING, read_name(name).published if table.view else name, unread=LOST)
+        for name in lost_columns
+    }
     return replace(table, columns={**table.columns, **former})
 
 
@@ -259,10 +257,5 @@ def former_tables(bases: Mapping[str, TableState], tables: Iterable[Table]) -> I
     there = {str(table) for table in tables}
     for name, base in bases.items():
         if name not in there and base.objects and base.key:
-            schema, _, bare = name.rpartition(".")
             columns = {column: Column(column, "", Kind.STRING, column) for column in base.key}
-            yield Table(schema or None, bare, columns, base.key, closed=True)
-
-
-def _former(name: str, published: str) -> Column:
-    return Column(name, "", Kind.STRING, published, unread=LOST)
+            yield replace(table_named(name), columns=columns, key=base.key, closed=True)

@@ -136,6 +136,11 @@ class Child:
     columns: tuple[Column, ...]
     link: ForeignKey
 
+    def key(self, names: Iterable[str]) -> tuple[tuple[str, Column], ...]:
+        """Return the columns of the parent's key, each with the column of the child that holds it."""
+        child_names = dict(zip(self.link.target_columns, self.link.columns, strict=True))
+        return tuple((name, self.relation.table.columns[child_names[name]]) for name in names)
+
 
 def qualified(dialect: Dialect, schema: str | None, name: str) -> str:
     """Return the quoted name of something in a schema."""

@@ -133,10 +133,7 @@ class TriggerRows:
 
     def child_key(self, child: Child, alias: str) -> str:
         """Return the parent's table_key, from the columns of the child that name it."""
-        child_columns = dict(zip(child.link.target_columns, child.link.columns, strict=True))
-        columns = child.relation.table.columns
-        pairs = ((name, columns[child_columns[name]]) for name in self.subject.table.key)
-        return self.expressions.key(pairs, alias, self.dialect.quote)
+        return self.expressions.key(child.key(self.subject.table.key), alias, self.dialect.quote)
 
     def child_moved(self, child: Child, old_alias: str, new_alias: str) -> str:
         columns = child.relation.table.columns

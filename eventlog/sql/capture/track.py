@@ -16,7 +16,7 @@ from eventlog.sql.common import templates
 from eventlog.sql.common.expression import literal
 from eventlog.sql.connect import execute_plain
 from eventlog.sql.names import Log
-from eventlog.sql.relation import Choice, Firing, Installed, Relation, qualified
+from eventlog.sql.relation import Choice, Installed, Relation, qualified
 from eventlog.sql.trigger_rows import Subject, routines, triggers_of
 
 
@@ -136,7 +136,8 @@ def _replacing(catalogue: Catalogue, record: TrackRecord, subject: Subject) -> I
     children += [child.relation.place for child in subject.children]
     installed = list(installed_of(catalogue, record, subject.log, relation, children))
     expected = {(t.schema, t.table, t.name): t for t in triggers_of(subject)}
-    if _by_place(installed) == {place: (t.body.strip(), t.firing) for place, t in expected.items()}:
+    places = {(t.schema, t.table, t.name): (t.body.strip(), t.firing) for t in installed}
+    if places == {place: (t.body.strip(), t.firing) for place, t in expected.items()}:
         return
     stale = [t for t in installed if (t.schema, t.table, t.name) not in expected]
     used = {t.routine for t in installed} - {t.routine for t in stale}
@@ -163,10 +164,6 @@ def _routines(catalogue: Catalogue, log: Log) -> Iterator[str]:
         _, begin, body = create.partition("begin\n")
         if bodies_by_name.get(drop.partition(" if exists ")[2]) != (begin + body).replace("'", ""):
             yield from (drop, create)
-
-
-def _by_place(installed: Iterable[Installed]) -> dict[tuple[str | None, str, str], tuple[str, Firing]]:
-    return {(t.schema, t.table, t.name): (t.body.strip(), t.firing) for t in installed}
 
 
 def _warnings(subject: Subject) -> Iterator[str]:

@@ -57,7 +57,7 @@ class _Writer:
         yield "insert", self.log(rows.inserted("new"), new_key)
         yield (
             "update",
-            self.either(
+            self.branch(
                 rows.moved("old", "new"),
                 self.log(rows.deleted(), old_key) + self.log(rows.inserted("new"), new_key),
                 self.log(rows.updated("old", "new"), new_key),
@@ -71,23 +71,20 @@ class _Writer:
         old_key, new_key = rows.child_key(child, "old"), rows.child_key(child, "new")
         parent = qualified(self.dialect, self.subject.table.schema, self.subject.table.name)
         parent_exists = f"exists (select 1 from {parent} p where {rows.same_key(child, 'old', 'p')})"  # noqa: S608
-        removed = self.only(parent_exists, self.log(rows.child_rows(child, "old", None), old_key))
-        added = self.only(rows.linked(child, "new"), self.log(rows.child_rows(child, None, "new"), new_key))
-        changed = self.only(
+        removed = self.branch(parent_exists, self.log(rows.child_rows(child, "old", None), old_key))
+        added = self.branch(rows.linked(child, "new"), self.log(rows.child_rows(child, None, "new"), new_key))
+        changed = self.branch(
             rows.linked(child, "new"), self.log(rows.child_rows(child, "old", "new"), new_key)
         )
         yield "insert", added
-        yield "update", self.either(rows.child_moved(child, "old", "new"), removed + added, changed)
+        yield "update", self.branch(rows.child_moved(child, "old", "new"), removed + added, changed)
         yield "delete", removed
 
-    def either(self, condition: str, then: str, otherwise: str) -> str:
+    def branch(self, condition: str, then: str, otherwise: str = "") -> str:
         lines = [f"if {condition} then", indent(then, 2)]
         if otherwise:
             lines += ["else", indent(otherwise, 2)]
         return "\n".join((*lines, "end if;", ""))
-
-    def only(self, condition: str, then: str) -> str:
-        return self.either(condition, then, "")
 
     def log(self, rows: Sequence[TriggerRow], key: str) -> str:
         return "".join(self._row(row, key) for row in rows)
@@ -100,7 +97,7 @@ class _Writer:
             values += [literal(row.column), row.old_text or "null", row.new_text or "null"]
         into = ", ".join(self.names[name] for name in names)
         statement = f"insert into {self.names['log']} ({into})\nvalues ({', '.join(values)});\n"
-        return self.only(row.when, statement) if row.when else statement
+        return self.branch(row.when, statement) if row.when else statement
 
     def trigger(self, table: Table, event: str, rows: str, parent: str | None = None) -> Trigger:
         log = self.subject.log

@@ -189,10 +189,9 @@ class _Child(_Writer):
     """The trigger of a child table, whose columns are values of the parent's row."""
 
     def __init__(self, subject: Subject, child: Child) -> None:
-        table = child.relation.table
-        child_names = dict(zip(child.link.target_columns, child.link.columns, strict=True))
-        key = tuple((name, table.columns[child_names[name]]) for name in subject.table.key)
-        super().__init__(subject, TriggerShape(table, subject.table.name, key, child.columns))
+        key = child.key(subject.table.key)
+        shape = TriggerShape(child.relation.table, subject.table.name, key, child.columns)
+        super().__init__(subject, shape)
         self.link = child.link
 
     def part(self, package: Package, column: Column) -> ColumnLines:

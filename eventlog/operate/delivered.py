@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from itertools import chain
 from pathlib import Path
-from typing import IO, NamedTuple, Protocol
+from typing import IO, NamedTuple
 
 from lxml import etree
 
@@ -58,19 +58,6 @@ class DeliveredEvent(NamedTuple):
         return int.from_bytes(hashlib.blake2b(self.text, digest_size=7).digest(), "big")
 
 
-class Delivered(Protocol):
-    """A place where documents came to."""
-
-    def mark(self) -> None:
-        """Note what is there, before the log is read."""
-
-    def events(self) -> Iterator[DeliveredEvent]:
-        """Yield the events in the order in which they came."""
-
-    def is_whole(self) -> bool:
-        """Return whether nothing that came was dropped."""
-
-
 class DocumentFiles:
     """A folder or a file of documents; the order of a folder is that of the numbers in the names."""
 
@@ -80,12 +67,15 @@ class DocumentFiles:
         self._marked: frozenset[Path] = frozenset()
 
     def mark(self) -> None:
+        """Note what is there, before the log is read."""
         self._marked = frozenset(self._files())
 
     def is_whole(self) -> bool:
+        """Return whether nothing that came was dropped."""
         return True
 
     def events(self) -> Iterator[DeliveredEvent]:
+        """Yield the events in the order in which they came."""
         for path in sorted(self._files(), key=_in_numbers):
             where = str(path.relative_to(self._path)) if self._path.is_dir() else path.name
             is_late = path not in self._marked
@@ -171,6 +161,9 @@ class DeliveredTopic:
                 body = document_of(message.value)
                 events = _compact_events(body, plain)
                 yield from _events([body], plain, (), self._max_event) if events is None else events
+
+
+Delivered = DocumentFiles | ReceiverFile | DeliveredTopic
 
 
 def receiver_at(name: str, kafka: KafkaSinkSettings, max_event: int = MAX_EVENT) -> Delivered:

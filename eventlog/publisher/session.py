@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import asdict, dataclass, replace
-from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from eventlog.core.settings import setting
@@ -245,9 +244,7 @@ class PublishingSession:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, fault: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *fault: object) -> None:
         self._stack.close()
 
     def prepare(self) -> bool:

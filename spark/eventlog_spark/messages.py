@@ -6,11 +6,11 @@ that its partition had before it. A window adds what a block does not contain of
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import reduce
 from itertools import chain, groupby
+from operator import itemgetter, or_
 from typing import Any, Final
 
 import pyarrow as pa
@@ -81,7 +81,7 @@ def _may_be_metadata(encoding: str) -> Any:
     value = f.col("value")
     if encoding == "avro":
         return f.startswith(value, f.lit(avro.METADATA))
-    return reduce(operator.or_, (f.contains(value, f.lit(sign)) for sign in _IN_JSON))
+    return reduce(or_, (f.contains(value, f.lit(sign)) for sign in _IN_JSON))
 
 
 def _after_greatest(items: Any, partitions: int) -> Any:
@@ -215,9 +215,7 @@ def message_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[dict[str, Any]]:
     return named_rows(batches, _COLUMN_TYPES)
 
 
-def topic_partition(row: Mapping[str, Any]) -> tuple[str | None, int | None]:
-    """Return the topic and the partition of a message."""
-    return row["topic"], row["partition"]
+topic_partition = itemgetter("topic", "partition")  # of a message
 
 
 def source_of(

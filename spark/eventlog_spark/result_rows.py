@@ -6,6 +6,7 @@ import decimal
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from typing import Any, Final, Self
 
 import numpy as np
@@ -74,19 +75,24 @@ def filter_into(refused: list[Refused]) -> Good:
 
 def rows_of_changes(form: Changes, changes: Iterable[Change], refused: list[Refused]) -> Iterator[FrameRow]:
     """Yield the rows of changes that are read, and of the records that are added to `refused` meanwhile."""
-    for change in changes:
-        yield from _refusals(form, refused)
-        for row in form.of_change(change):
-            yield from _refusals(form, [row]) if isinstance(row, Refused) else (row,)
-    yield from _refusals(form, refused)
+    rows = chain.from_iterable(map(form.of_change, changes))
+    return with_refusals(filter_into(refused)(rows), refused, form.refused)
 
 
-def _refusals(form: Changes, refused: list[Refused]) -> Iterator[FrameRow]:
-    """Yield the rows of what was refused; a warning without a fault is no record."""
-    for record in refused:
-        if record.fault:
-            yield form.refused(f"{record.where}: {record.reason}", text_of(record.raw))
-    refused.clear()
+def with_refusals(
+    rows: Iterable[FrameRow], refused: list[Refused], row_of: Callable[[str, str | None], FrameRow]
+) -> Iterator[FrameRow]:
+    """Yield rows, and those of the records that are added to `refused` meanwhile, at their places.
+
+    A warning without a fault is no record.
+    """
+    for row in chain(rows, (None,)):
+        for record in refused:
+            if record.fault:
+                yield row_of(f"{record.where}: {record.reason}", text_of(record.raw))
+        refused.clear()
+        if row is not None:
+            yield row
 
 
 def text_of(raw: bytes | None) -> str | None:

@@ -24,7 +24,7 @@ from eventlog_spark.batches import bounded, gather
 from eventlog_spark.current_rows import packed_rows
 from eventlog_spark.inputs import Sources
 from eventlog_spark.log_rows import LogReading, rows_of_source, unreadable
-from eventlog_spark.result_rows import Good, filter_into, text_of
+from eventlog_spark.result_rows import Good, filter_into, text_of, with_refusals
 from eventlog_spark.shuffle import ROWS
 
 LINES: Final = pa.schema([(name, pa.string()) for name in ("document", "refused", "record")])
@@ -69,10 +69,9 @@ class Convert:
     def _lines(self, number: int, sources: Sources) -> Iterator[tuple[Any, ...]]:
         refused: list[Refused] = []
         good = filter_into(refused)
-        for line in good(self._written(self._changes(number, sources, good))):
-            yield from _refusals(refused)
-            yield (line, None, None)
-        yield from _refusals(refused)
+        lines = good(self._written(self._changes(number, sources, good)))
+        rows = ((line, None, None) for line in lines)
+        return with_refusals(rows, refused, lambda reason, record: (None, reason, record))
 
     def _written(self, changes: Iterator[Change]) -> Iterator[Any]:
         """Yield the lines of changes, and what the target cannot express."""
@@ -109,10 +108,3 @@ class Convert:
             changes = source.read(sources, tables, reading)
         sound: Iterator[Change] = good(changes)
         return sound
-
-
-def _refusals(refused: list[Refused]) -> Iterator[tuple[Any, ...]]:
-    for record in refused:
-        if record.fault:
-            yield None, f"{record.where}: {record.reason}", text_of(record.raw)
-    refused.clear()

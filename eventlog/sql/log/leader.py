@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass
-from types import TracebackType
 
 from sqlalchemy.engine import Connection, Engine
 
@@ -87,9 +86,7 @@ class Leader:
     def __enter__(self) -> Leader:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, fault: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *fault: object) -> None:
         self.close()
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
-from typing import NamedTuple
 
 from eventlog.core.entry import Letter
 from eventlog.fold import Fate, Outcome
@@ -21,11 +20,7 @@ _HANDLED = (Letter.SUCCESS, Letter.WARNING)
 _FAILED = (Letter.ERROR, Letter.FATAL)
 
 
-class _Record(NamedTuple):
-    """A row as a settled batch has it."""
-
-    row: RecordedRow
-    settled_at: datetime
+_Record = tuple[RecordedRow, datetime]  # a row as a settled batch has it, and when that was settled
 
 
 class FinishedRows:
@@ -51,7 +46,7 @@ class FinishedRows:
         for settled_at, content in batches:
             for row, recorded in recorded_rows(content):
                 if row in letters:  # the latest batch counts
-                    records[row] = _Record(recorded, settled_at)
+                    records[row] = recorded, settled_at
         superseded = self._superseded(records.values())
 
         def outcome_of(row: int, letter: str) -> Outcome:
@@ -68,7 +63,7 @@ class FinishedRows:
     def _superseded(self, records: Iterable[_Record]) -> dict[int, Outcome]:
         """Return the outcomes of the rows that a query-back of their event superseded."""
         outcomes: dict[int, Outcome] = {}
-        events = {record.row.event.run_id: record.row.event for record in records if record.row.event}
+        events = {row.event.run_id: row.event for row, _ in records if row.event}
         for event in events.values():
             if len(event.settles) > 1:
                 outcomes |= self._reader.superseded(self._snapshot, event)

@@ -67,7 +67,7 @@ def log_unexplained(store: Store, config: Config, tables: Tables) -> Iterator[Co
                 raise OthersState(name)
             is_first = mark is None or mark.purged != present_mark.purged
             explained = set() if is_first or mark is None else _explained(receiver_state, tables, table, mark)
-            logged, missed = _empty_order(table), _empty_order(table)
+            logged, missed = (Order[StateStep]([table], _MEMORY // 2) for _ in range(2))
             table_state = TableState() if is_first else table_states[name]
             source = readable[table]
             moment.add(source)
@@ -96,10 +96,6 @@ def _explained(receiver_state: ReceiverState, tables: Tables, table: Table, mark
     table_name = tables.name_of(table)
     named = (object_of(tables, *row) for row in receiver_state.objects_after(mark))
     return {key for name, key in named if name == table_name}
-
-
-def _empty_order(table: Table) -> Order[StateStep]:
-    return Order([table], _MEMORY // 2)
 
 
 def _separate(

@@ -144,7 +144,7 @@ def association_of(tables: Tables, name: ObjectName) -> str:
 
 def draft_of(sendings: Sequence[OutgoingEvent]) -> EventsDraft:
     """Return the document of some events, under its name: no two documents share one."""
-    first = min(sendings, key=_first_row)
+    first = min(sendings, key=lambda sending: sending.settles[0])
     last = max([s.settles[-1] for s in sendings])
     return EventsDraft(document_name(first.settles[0], first.part, last), tuple(sendings))
 
@@ -152,10 +152,6 @@ def draft_of(sendings: Sequence[OutgoingEvent]) -> EventsDraft:
 def document_name(first: int, part: int, last: int) -> str:
     """Return the document's name: first and last record_id, with the part of a cut event."""
     return f"{first}-{last}" if part == 1 else f"{first}.{part}-{last}"
-
-
-def _first_row(sending: OutgoingEvent) -> int:
-    return sending.settles[0]
 
 
 def pack(sendings: Iterable[OutgoingEvent], batch_size: int) -> Iterator[EventsDraft]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import NamedTuple
 
 import numpy as np
 
@@ -70,8 +70,8 @@ class PackedEvents:
         columns = (column.tolist() for column in (firsts, sizes, lowest, highest, ends))
         for first, size, low, high, end in zip(*columns, strict=True):
             part = self._part(first, first + size, low)
-            place = _Place(document_name(low, part, high), low, high, first, first + size)
-            yield PackedDraft(self, place, data[begin : end - 1])
+            name = document_name(low, part, high)
+            yield PackedDraft(self, name, low, high, first, first + size, data[begin : end - 1])
             begin = end
 
     def _part(self, first: int, last: int, row: int) -> int:
@@ -109,53 +109,47 @@ class PackedEvents:
         return self._last_run
 
 
-class _Place(NamedTuple):
-    """The positions of a document's events."""
-
-    name: str
-    lowest: int
-    highest: int
-    first: int
-    last: int
-
-
+@dataclass(eq=False)
 class PackedDraft:
     """A document of consecutive events."""
 
-    def __init__(self, packed: PackedEvents, place: _Place, data: memoryview) -> None:
-        self.name, self.lowest, self.highest, self._first, self._last = place
-        self._packed = packed
-        self._data = data
+    packed: PackedEvents
+    name: str
+    lowest: int
+    highest: int
+    first: int  # the position of its first event
+    last: int  # that after its last one
+    data: memoryview
 
     @property
     def size(self) -> int:
         """Return how many events it has."""
-        return self._last - self._first
+        return self.last - self.first
 
     @property
     def objects(self) -> Set[object]:
         """Return their objects, by numbers of their reading."""
-        return frozenset(self._packed.events.objects[self._first : self._last].tolist())
+        return frozenset(self.packed.events.objects[self.first : self.last].tolist())
 
     @cached_property
     def sendings(self) -> Sequence[OutgoingEvent]:
         """The events one by one."""
-        return self._packed.sendings(self._first, self._last)
+        return self.packed.sendings(self.first, self.last)
 
     def document(self, tables: Tables) -> OutgoingDocument:
         """Return what goes out."""
-        return PackedDocument(self, tables, bytes(self._data))
+        return PackedDocument(self, tables, bytes(self.data))
 
     def memory(self, worst: Worst) -> Memory:
         """Return what is remembered of it; event-ids follow from rows, unless a change was cut."""
-        sizes = self._packed.events.sizes
-        same = {"log": self._packed.log, "max_changes": self._packed.max_changes}
+        sizes = self.packed.events.sizes
+        same = {"log": self.packed.log, "max_changes": self.packed.max_changes}
         facts: Memory = []
         for first, last, cut in self._stretches:
             if cut:
                 facts += facts_of(self._parts[first], worst)
             else:
-                rows = remember_rows(self._packed.rows(first, last))
+                rows = remember_rows(self.packed.rows(first, last))
                 facts.append({**same, "sizes": sizes[first:last].tolist(), **rows})
         return facts
 
@@ -168,21 +162,21 @@ class PackedDraft:
             if cut:
                 parts += self._parts[first]
             else:
-                rows += self._packed.rows(first, last).tolist()
-                letters.update(self._packed.operations[first:last].tolist())
+                rows += self.packed.rows(first, last).tolist()
+                letters.update(self.packed.operations[first:last].tolist())
         return Successes(rows, Counter({chr(letter): count for letter, count in letters.items()}), parts)
 
     @cached_property
     def _parts(self) -> Mapping[int, Sequence[OutgoingEvent]]:
         """The parts of changes that were cut, by the first of each stretch of them."""
-        return {first: self._packed.sendings(first, last) for first, last, cut in self._stretches if cut}
+        return {first: self.packed.sendings(first, last) for first, last, cut in self._stretches if cut}
 
     @cached_property
     def _stretches(self) -> Sequence[tuple[int, int, bool]]:
         """Yield its ranges of events, and whether they are parts of cut changes."""
-        cut = self._packed.events.part_counts[self._first : self._last] > 1
+        cut = self.packed.events.part_counts[self.first : self.last] > 1
         edges = [0, *(np.flatnonzero(cut[1:] != cut[:-1]) + 1).tolist(), self.size]
-        return [(self._first + low, self._first + high, bool(cut[low])) for low, high in pairwise(edges)]
+        return [(self.first + low, self.first + high, bool(cut[low])) for low, high in pairwise(edges)]
 
 
 class PackedDocument(OutgoingDocument):

@@ -307,14 +307,10 @@ def _trigger(row: Facts) -> Installed:
         name=row["trigger_name"],
         body=row["body"],
         row=bool(row["fires_by_row"]),
-        firing=_firing(row),
+        # most databases only know whether it is enabled
+        firing=Firing(row.get("firing") or ("origin" if row["enabled"] else "disabled")),
         schema=row["schema_name"],
         table=row["table_name"],
         routine=row["routine"],
         internal=bool(row["internal"]),
     )
-
-
-def _firing(row: Facts) -> Firing:
-    """Return the sessions in which a trigger fires; most databases only know whether it is enabled."""
-    return Firing(row.get("firing") or ("origin" if row["enabled"] else "disabled"))

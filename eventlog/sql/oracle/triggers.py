@@ -60,14 +60,10 @@ class _Writer:
         self.shape = shape
         self.log = subject.log
         self.expressions = self.log.dialect.expressions
+        self.deletes = shape.parent is not None or subject.choice.delete is not None  # are logged
         self.old_alias, self.new_alias = (
             (":o", ":n") if shape.table.name in ("OLD", "NEW") else (":old", ":new")
         )
-
-    @property
-    def deletes(self) -> bool:
-        """Return whether a deleted row is logged."""
-        return True
 
     def rows(self, package: Package, parts: Sequence[ColumnLines]) -> str:
         """Return what is done with a row."""
@@ -143,10 +139,6 @@ class _Writer:
 
 class _Parent(_Writer):
     """The trigger of the table itself."""
-
-    @property
-    def deletes(self) -> bool:
-        return self.subject.choice.delete is not None
 
     def part(self, package: Package, column: Column) -> ColumnLines:
         choice, name = self.subject.choice, column.name

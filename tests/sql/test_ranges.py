@@ -9,7 +9,6 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from threading import Thread
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -39,7 +38,6 @@ def test_ranges_are_the_ids_again(runs: list[tuple[int, int]]) -> None:
     found = ranges_of(ids)
     assert every(found) == sorted(set(ids))
     assert all(high + 1 < low for (_, high), (low, _) in pairwise(found))
-    assert ranges_of(np.array(ids, np.int64)) == found
 
 
 @given(RUNS)
@@ -61,7 +59,7 @@ def write(store: Store, rows: int) -> None:
         write_rows(connection, store.log, *[{"table_key": "idu=1"}] * rows)
 
 
-def finish(store: Store, ids: Sequence[int] | np.ndarray, *, delete: bool) -> int:
+def finish(store: Store, ids: Sequence[int], *, delete: bool) -> int:
     with leading(store) as epoch, store.work(epoch) as work:
         work.finish({Letter.SUCCESS: ids}, delete=delete)
     return work.finished
@@ -78,7 +76,7 @@ def test_only_what_was_named_is_finished(store: Store, delete: bool) -> None:
     ids = [n for n in range(1, 1001) if n % 7 or n < 500]
     assert store.log.ranged
     assert finish(store, ids[:300], delete=False) == 300
-    assert finish(store, np.array(ids[::-1], np.int64), delete=delete) == len(ids) - 300
+    assert finish(store, ids[::-1], delete=delete) == len(ids) - 300
     left = dict.fromkeys(set(range(1, 1001)).difference(ids), "N")
     done = dict.fromkeys(ids[:300] if delete else ids, "S")
     assert letters(store) == left | done

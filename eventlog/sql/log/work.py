@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import pairwise
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple
 
 from sqlalchemy.engine import Connection
 
@@ -20,16 +20,6 @@ from eventlog.sql.queries import Queries
 
 LONG = 100  # ids from which on a range is worth a statement of its own
 Spelling = tuple[ObjectName, tuple[str, str]]  # an object, and a table_name and table_key of its rows
-
-
-@runtime_checkable
-class Array(Protocol):
-    """An array of integers, such as NumPy's."""
-
-    def tolist(self) -> list[int]: ...
-
-
-Ids = Iterable[int] | Array
 Range = tuple[int, int]  # both ends included
 
 
@@ -105,7 +95,7 @@ class Work:
         """Return the state of the receiver, if the log is filled by comparing."""
         return ReceiverState(self._connection, self._queries)
 
-    def finish(self, letters: Mapping[Letter, Ids], *, delete: bool = False) -> None:
+    def finish(self, letters: Mapping[Letter, Iterable[int]], *, delete: bool = False) -> None:
         """Give rows their letters. With `delete`, delete those that did not fail."""
         for letter, ids in letters.items():
             if delete and letter not in (Letter.ERROR, Letter.FATAL):
@@ -113,11 +103,11 @@ class Work:
             else:
                 self._in_ranges("finish", ids, letter=str(letter))
 
-    def _in_ranges(self, name: str, ids: Ids, **values: Any) -> None:
+    def _in_ranges(self, name: str, ids: Iterable[int], **values: Any) -> None:
         """Run a statement at the end on rows by their ids, on long ranges of them at once."""
         log, call = self._queries.log, self._queries.call
         allows_ranges = log.ranged and (name != "finish" or log.dialect.updates_ranges)
-        ranges, single_ids = long_ranges(ids) if allows_ranges else ([], integers(ids))
+        ranges, single_ids = long_ranges(ids) if allows_ranges else ([], ids)
         self._finishing += [call(f"{name}_range", low=low, high=high, **values) for low, high in ranges]
         self._finishing += [call(name, ids=chunk, **values) for chunk in self._queries.chunks(single_ids)]
 
@@ -259,14 +249,9 @@ def _of_event(row: Mapping[str, object]) -> dict[str, object]:
     return {name: row[name] for name in ("object_hash", "event_id")}
 
 
-def integers(ids: Ids) -> Iterable[int]:
-    """Return the ids as integers of Python."""
-    return ids.tolist() if isinstance(ids, Array) else ids
-
-
-def ranges_of(ids: Ids) -> list[Range]:
+def ranges_of(ids: Iterable[int]) -> list[Range]:
     """Return the ranges that ids make, ascending."""
-    ordered = sorted(set(integers(ids)))
+    ordered = sorted(set(ids))
     if ordered and ordered[-1] - ordered[0] == len(ordered) - 1:  # as most do
         return [(ordered[0], ordered[-1])]
     breaks = [place for place, (first, second) in enumerate(pairwise(ordered), 1) if second != first + 1]
@@ -275,7 +260,7 @@ def ranges_of(ids: Ids) -> list[Range]:
     ]
 
 
-def long_ranges(ids: Ids) -> tuple[list[Range], list[int]]:
+def long_ranges(ids: Iterable[int]) -> tuple[list[Range], list[int]]:
     """Return the ranges of ids that are worth a statement of their own, and the ids in none of them.
 
     The last id of a range is not in it, and is finished after it, because InnoDB waits for a writer of the

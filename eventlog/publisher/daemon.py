@@ -180,7 +180,7 @@ class Daemon:
                 cycle = Cycle(paused=True)
                 self._monitor.cycle(cycle)
             self._report_pause(cycle.paused)
-            self._alive()
+            self._monitor.alive(self._silence)
             if self._once:
                 self._end(cycle)
                 return
@@ -251,9 +251,6 @@ class Daemon:
         if paused != self._paused:
             logger.info("paused until `eventlog resume`; rows pile up" if paused else "going on")
         self._paused = paused
-
-    def _alive(self) -> None:
-        self._monitor.alive(self._silence)
 
     @property
     def _silence(self) -> float:

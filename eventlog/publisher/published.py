@@ -152,7 +152,8 @@ def published(catalogue: Catalogue, log: Log, choice: TableChoice, *, compared: 
         *((log.place, log.companion_name(name)) for name in (*COMPANIONS, "rows")),
     }
     requested = _requested(catalogue, ours, choice)
-    requested = [relation for relation in requested if not _turned(record, relation)]
+    # what was tracked as a table and is something else by now is not read
+    requested = [r for r in requested if r.identity.is_table or record.get(r.place) is None]
     if compared:
         requested = list(_readable_whole(catalogue.owner(log).name, requested, choice.names))
     relations = [*_tracked(catalogue, record), *requested]
@@ -212,11 +213,6 @@ def _change(entry: Recorded, relation: Relation | None) -> str:
     if not relation.identity.is_table:
         return f"it is a {relation.kind} now; `eventlog untrack {entry}` removes it from the record"
     return f"it was created again or has another owner; `eventlog track {entry}` records it again"
-
-
-def _turned(record: TrackRecord, relation: Relation) -> bool:
-    """Return whether it was a tracked table, and is something else by now."""
-    return record.get(relation.place) is not None and not relation.identity.is_table
 
 
 def _readable_whole(

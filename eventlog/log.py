@@ -62,13 +62,17 @@ def read_entries(source: Source[Row], now: str) -> Iterator[tuple[Row, Entry] | 
     """Yield the entries of a source's rows, each with the row it came from; raise Misuse if a column is
     missing.
     """
-    cells_of = _binding(source)
+    at_places = places(source.columns, source.name)
+    defaults = {"status": "N", "event_time": now}
     for row in source.records:
         if isinstance(row, Refused):
             yield row
             continue
         try:
-            cells = cells_of(row.cells, now)
+            cells = [
+                _cell(name, row.cells[at]) if at is not None else defaults.get(name)
+                for name, at in zip(COLUMNS, at_places, strict=True)
+            ]
             yield row, read_entry(cells)
         except EventlogError as fault:
             yield source.refuse(row, str(fault))
@@ -121,26 +125,6 @@ def _place(columns: Sequence[str], names: Sequence[str], column: str, name: str)
             f"{name}: more than one of its columns may be {column}: {columns_alike}; leave one of them"
         )
     return (exact or matches)[0]
-
-
-def _binding(source: Source[Row]) -> Callable[[Sequence[Any], str], list[Cell]]:
-    """Return a function that takes the ten cells of an entry from a row."""
-    at_places = places(source.columns, source.name)
-    defaults = {"status": "N"}
-
-    def cells_of(cells: Sequence[Any], now: str) -> list[Cell]:
-        entry_cells = [
-            _cell(name, cells[at]) if at is not None else defaults.get(name)
-            for name, at in zip(COLUMNS, at_places, strict=True)
-        ]
-        if at_places[_EVENT_TIME] is None:
-            entry_cells[_EVENT_TIME] = now
-        return entry_cells
-
-    return cells_of
-
-
-_EVENT_TIME = COLUMNS.index("event_time")
 
 
 def _cell(name: str, cell: Any) -> Cell:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -156,9 +155,6 @@ def load_state(job: Job) -> TransferState:
         return empty
 
     def load(fields: Any) -> TransferState:
-        if "format" not in fields:
-            int(fields["restart"]), int(fields["delivered"])
-            fields = TransferState("gbase", json.dumps(fields))._asdict()
         if fields["format"] != job.source_format:
             raise ValueError
         return TransferState(*(fields[name] for name in TransferState._fields))

@@ -14,7 +14,6 @@ from eventlog.cli.log_options import database_options
 from eventlog.cli.options import read_tables
 from eventlog.cli.terminal import print_line, write_output
 from eventlog.core.errors import Misuse
-from eventlog.core.tables import Table
 from eventlog.publisher.config import Config
 from eventlog.publisher.open_log import place_of
 from eventlog.sql.capture import readers
@@ -138,7 +137,10 @@ def track(
         if described.dialect not in (None, dialect):
             raise Misuse(f"{tables_file} describes tables of {described.dialect}, and --dialect is {dialect}")
         for table in tables:
-            _print_offline(place.log(dialect_named(dialect)), described.get(table), choice)
+            log = place.log(dialect_named(dialect))
+            plan = tracking.plan_offline(log, described.get(table), choice)
+            write_output(tracking.script(log, plan))
+            _print_warnings(plan.warnings)
         return
     engine = place.connect()
     log = place.find(engine)
@@ -170,14 +172,7 @@ def untrack(
                 write_output(tracking.script(log, tracking.plan_untrack(connection, log, table)))
             continue
         plan = tracking.untrack(engine, log, table)
-        print_line(f"{plan.table} {_result(plan, 'is untracked', 'was not tracked')}")
-
-
-def _print_offline(log: Log, table: Table, choice: Choice) -> None:
-    plan = tracking.plan_offline(log, table, choice)
-    write_output(tracking.script(log, plan))
-    for warning in plan.warnings:
-        print_line(warning, "  ")
+        print_line(f"{plan.table} {'is untracked' if plan.statements else 'was not tracked'}")
 
 
 def _track_for_reader(
@@ -196,8 +191,7 @@ def _track_for_reader(
         plan.run(engine)
         done, idle = ("is made", "is there already") if plan.makes else ("is removed", "was not there")
         print_line(f"{plan.table} {done if plan.statements else idle}")
-        for warning in plan.warnings:
-            print_line(warning, "  ")
+        _print_warnings(plan.warnings)
 
 
 def _track(engine: Engine, log: Log, table: str, choice: Choice, sql: bool) -> None:
@@ -207,13 +201,13 @@ def _track(engine: Engine, log: Log, table: str, choice: Choice, sql: bool) -> N
         write_output(tracking.script(log, plan))
     else:
         plan = tracking.track(engine, log, table, choice)
-        print_line(f"{plan.table} {_result(plan, 'is tracked', 'is tracked so already')}")
-    for warning in plan.warnings:
+        print_line(f"{plan.table} {'is tracked' if plan.statements else 'is tracked so already'}")
+    _print_warnings(plan.warnings)
+
+
+def _print_warnings(warnings: Iterable[str]) -> None:
+    for warning in warnings:
         print_line(warning, "  ")
-
-
-def _result(plan: tracking.TrackPlan, done: str, idle: str) -> str:
-    return done if plan.statements else idle
 
 
 def _names(text: str | None) -> tuple[str, ...] | None:

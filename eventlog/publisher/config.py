@@ -67,7 +67,7 @@ def read_config(
     values_by_name: dict[str, Any] = {}
     for where, values in (
         (source, {name.replace("-", "_"): value for name, value in document.items()}),
-        ("environment", dict(_from_environment(fields, environment))),
+        ("environment", {n: environment[variable(n)] for n in fields if variable(n) in environment}),
         ("flag", {name: value for name, value in flags.items() if value is not None}),
     ):
         for name, value in values.items():
@@ -114,12 +114,6 @@ def names(text: str | None) -> tuple[str, ...]:
     if (text or "").count('"') % 2:
         raise InvalidValue(text, "a list of names: a double quote is not closed")
     return tuple(name.replace('"', "") for name in _NAME.findall(text or ""))
-
-
-def _from_environment(fields: Iterable[str], environment: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    for name in fields:
-        if variable(name) in environment:
-            yield name, environment[variable(name)]
 
 
 def _take(document: dict[str, Any], name: str, faults: list[str], source: str) -> dict[str, Any]:

@@ -166,11 +166,7 @@ class CycleWatch(CycleControl):
         self._noted_at = 0.0
         self._noted_down: str | None = None  # why the receiver is down, as it was noted last
         self._is_partial = False  # whether a cycle was noted before its end
-        self._unread: Mapping[str, str] = {}  # tables that publish nothing, and why
-
-    def begin(self, unread: Mapping[str, str]) -> None:
-        """Show these tables as unread from now on."""
-        self._unread = unread
+        self.unread: Mapping[str, str] = {}  # tables that publish nothing, and why
 
     def stop_requested(self) -> bool:
         """Return whether a signal came; the publisher is alive."""
@@ -197,7 +193,7 @@ class CycleWatch(CycleControl):
 
     def complete(self, cycle: Cycle) -> Cycle:
         """Return the cycle with the tables that are unread."""
-        return replace(cycle, unread=dict(self._unread))
+        return replace(cycle, unread=dict(self.unread))
 
     def _is_due(self, down: str | None) -> bool:
         """Return whether the receiver's state changed, or some time passed."""
@@ -262,7 +258,7 @@ class PublishingSession:
     def _show_unread(self) -> None:
         """Show the tables that publish nothing for now, and why."""
         compared = {} if self._comparing is None else self._comparing.unread
-        self._watch.begin(self.publisher.tables.halted() | compared)
+        self._watch.unread = self.publisher.tables.halted() | compared
 
     def conclude(self, cycle: Cycle) -> Cycle:
         """Run the operator's statements if documents went out, and note the cycle. Return it complete."""

@@ -136,7 +136,7 @@ def changes(
         return in_order(_in_many_tasks(records, source, tables, reading, form, partitions, name))
     if isinstance(records, Mapping):
         raise Misuse("several DataFrames are the change tables of a task: give the number of partitions")
-    together = one_task.in_one_task(records, source)
+    together = one_task.IN_ONE_TASK[form_of.shape](records)
     columns = tuple(together.columns) if form_of.shape is Shape.ROWS else ()
     task = one_task.OneTask(source, tables, parsed, name, columns, form)
     return in_order(by_number(together).mapInArrow(task, from_arrow_schema(form.schema)))

@@ -53,11 +53,6 @@ class OneTask:
         return bounded(rows_of_changes(self.form, changes, refused), self.form.schema)
 
 
-def in_one_task(frame: Any, source: str) -> Any:
-    """Return the records of a source in one task, in the order in which they are to be read."""
-    return _PREPARED[format_named(source).shape](frame)
-
-
 def _rows_together(frame: Any) -> Any:
     check_single_values(frame)
     columns = (find_column(frame, name) for name in ("syslog_addr", "extdata"))
@@ -99,5 +94,5 @@ def _streams(task: OneTask, batches: Iterable[pa.RecordBatch]) -> Iterator[Sourc
 
 
 # By the shape of a format: how its frame becomes one sorted partition, and how its batches become sources.
-_PREPARED = {Shape.ROWS: _rows_together, Shape.OBJECTS: _messages_together, Shape.BYTES: _streams_together}
+IN_ONE_TASK = {Shape.ROWS: _rows_together, Shape.OBJECTS: _messages_together, Shape.BYTES: _streams_together}
 _SOURCES: dict[Shape, Any] = {Shape.ROWS: _rows, Shape.OBJECTS: _messages, Shape.BYTES: _streams}

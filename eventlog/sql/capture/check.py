@@ -23,7 +23,9 @@ from eventlog.sql.capture.record import TrackRecord, read_record
 from eventlog.sql.capture.refusals import refuse
 from eventlog.sql.capture.subject import installed_of, read_subject, trigger_names
 from eventlog.sql.catalogue import Catalogue
+from eventlog.sql.log.upkeep import Upkeep
 from eventlog.sql.names import Log
+from eventlog.sql.queries import Queries
 from eventlog.sql.relation import Installed, qualified
 from eventlog.sql.trigger_rows import Subject, triggers_of
 
@@ -187,7 +189,7 @@ def _loopback(checked: Checked, perpetrators: Counter[str | None]) -> Iterator[F
 
 
 def _overdue(checked: Checked) -> Iterator[Finding]:
-    oldest = checked.backlog().oldest
+    oldest = Upkeep(checked.connection, Queries(checked.log)).backlog().oldest
     ((now,),) = checked.ask("now")
     if oldest is not None and now - oldest > checked.patience:
         age = timedelta(seconds=int((now - oldest).total_seconds()))

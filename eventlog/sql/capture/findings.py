@@ -22,7 +22,6 @@ from eventlog.sql.common import templates
 from eventlog.sql.common.expression import literal
 from eventlog.sql.log.leader import holder_of
 from eventlog.sql.log.position import advancing, read_position
-from eventlog.sql.log.upkeep import PendingRows, Upkeep
 from eventlog.sql.names import Log
 from eventlog.sql.queries import Queries
 from eventlog.sql.relation import Choice, Identity, Installed, Relation, place_of
@@ -74,15 +73,9 @@ class Checked:
         return self.command(f"untrack {quote(str(table))}")
 
     def ask(self, name: str, **values: Any) -> list[Any]:
-        names = {
-            "status_text": literal(self.log.column("status")),
-        }
+        names = {"status_text": literal(self.log.column("status"))}
         rows: list[Any] = Queries(self.log).run(self.connection, name, names, **values).all()
         return rows
-
-    def backlog(self) -> PendingRows:
-        """Return how much is pending, and since when."""
-        return Upkeep(self.connection, Queries(self.log)).backlog()
 
     def of_log(self, what: str, remedy: str, *commands: str) -> Finding:
         """Return a finding about the log as a whole."""

@@ -74,10 +74,9 @@ def _rows(batches: Iterable[PlacedBatch | Refused]) -> Iterator[Row | Refused]:
 
 def rows_of(batch: PlacedBatch) -> Iterator[Row]:
     """Yield the rows of a batch."""
-    arrow, _ = _arrow()
-    columns = [_cells(column, arrow) for column in batch.columns.columns]
-    for number, cells in enumerate(zip(*columns, strict=True), batch.first + 1):
-        yield Row(number, cells)
+    columns = [cells(column) for column in batch.columns.columns]
+    for number, row in enumerate(zip(*columns, strict=True), batch.first + 1):
+        yield Row(number, row)
 
 
 def decoded(column: Any) -> Any:
@@ -86,11 +85,6 @@ def decoded(column: Any) -> Any:
     if not arrow.types.is_dictionary(column.type):
         return column
     return column.dictionary_decode() if _copied(column, arrow) <= _MOST_COPIED else None
-
-
-def cells(column: Any) -> list[Cell]:
-    """Return the values of a column, one by one."""
-    return _cells(column, _arrow()[0])
 
 
 def _check_plain(schema: Any, arrow: Any) -> None:
@@ -112,21 +106,22 @@ def _named_columns(metadata: Any) -> list[str]:
     return named
 
 
-def _cells(column: Any, arrow: Any) -> list[Cell]:
+def cells(column: Any) -> list[Cell]:
     """Return the values of a column; what Python's datetime lacks, nanoseconds and far years, comes
     as text.
     """
+    arrow, _ = _arrow()
     if arrow.types.is_dictionary(column.type):
         return _named(column, arrow)
     if arrow.types.is_timestamp(column.type) and column.type.unit == "ns":
         column = column.cast(arrow.string())
     try:
-        cells: list[Cell] = column.to_pylist()
+        values: list[Cell] = column.to_pylist()
     except (OverflowError, ValueError):
         if not arrow.types.is_temporal(column.type):
             raise
         return [_moment(*pair) for pair in zip(column, column.cast(arrow.string()).to_pylist(), strict=True)]
-    return cells
+    return values
 
 
 def _moment(value: Any, text: str | None) -> Cell:

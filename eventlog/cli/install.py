@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 
 import click
-from sqlalchemy.engine import Connection, Engine
+from sqlalchemy.engine import Connection
 
 from eventlog.cli.format_names import refuse_flags
 from eventlog.cli.log_options import database_options
@@ -85,7 +85,10 @@ def install(
         if changed and not attached:
             _warn_of_others(catalogue, log)
     if attached:
-        _warn_without_tables(engine, log, config)
+        try:
+            read_tables(engine, log, config)
+        except EventlogError as fault:  # for which `check` and `run` will refuse the log
+            print_sentence(str(fault))
     if owner.almighty:
         print_line(
             "its triggers run as a superuser, the owner of the log: fine for a test,"
@@ -141,14 +144,6 @@ def _warn_of_others(catalogue: Catalogue, log: Log) -> None:
             f"{schema}.{table} has the ten columns of a log, too: if it is yours, name it with --log-table"
             f" {shlex.quote(f'{schema}.{table}')}"
         )
-
-
-def _warn_without_tables(engine: Engine, log: Log, config: Config) -> None:
-    """Print why `check` and `run` will refuse the log, as far as its tables are the reason."""
-    try:
-        read_tables(engine, log, config)
-    except EventlogError as fault:
-        print_sentence(str(fault))
 
 
 def _required(dialect: str | None) -> str:

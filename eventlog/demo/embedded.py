@@ -61,6 +61,7 @@ class Server:
         self._identity = _identity(folder)
         self._password = (folder / _MARK).read_text().strip()
         self._data = folder / "data"
+        self._log = folder / "log"
         self._programs = _reachable(programs, folder, self._identity)
         self._sockets = folder if len(os.fsencode(folder)) <= _LONGEST_SOCKET else _short_folder(folder)
         self._process: subprocess.Popen[bytes] | None = None
@@ -112,10 +113,6 @@ class Server:
     def _running(self) -> subprocess.Popen[bytes]:
         assert self._process is not None
         return self._process
-
-    @property
-    def _log(self) -> Path:
-        return self.folder / "log"
 
     def _initialise(self) -> None:
         shutil.rmtree(self._data, ignore_errors=True)

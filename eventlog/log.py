@@ -255,6 +255,4 @@ _WRITERS: dict[Op, Callable[[Change, Table], Iterator[FieldRow]]] = {
 }
 
 
-FORMAT: Format = Format(
-    "log", "rows of an event log", Shape.ROWS, LogSettings, read, write, folded=True, sheet=SHEET
-)
+FORMAT: Format = Format("log", Shape.ROWS, LogSettings, read, write, folded=True, sheet=SHEET)

@@ -177,7 +177,6 @@ class Format:
     """
 
     name: str
-    help: str
     shape: Shape
     settings: type
     read: Read

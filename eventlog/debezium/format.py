@@ -32,7 +32,6 @@ def write(
 
 FORMAT: Format = Format(
     name="debezium",
-    help="messages of Debezium in JSON, with or without schemas",
     shape=Shape.OBJECTS,
     settings=DebeziumSettings,
     read=read,

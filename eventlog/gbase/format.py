@@ -29,7 +29,6 @@ def write(changes: Iterable[Change], tables: Tables, settings: GbaseSettings) ->
 
 FORMAT: Format = Format(
     name="gbase",
-    help="GBase 8s / Informix change data capture stream",
     shape=Shape.BYTES,
     settings=GbaseSettings,
     read=read,

@@ -33,7 +33,6 @@ def write(
 
 FORMAT: Format = Format(
     name="linter",
-    help="LINTER replication queue (DISPATCH_QUEUE, RECEIVING_QUEUE)",
     shape=Shape.ROWS,
     settings=LinterSettings,
     read=read,

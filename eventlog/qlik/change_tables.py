@@ -300,7 +300,6 @@ def header_names(settings: TableSettings) -> tuple[str, ...]:
 
 FORMAT: Format = Format(
     name="qlik-table",
-    help="change tables of Qlik Replicate",
     shape=Shape.ROWS,
     settings=TableSettings,
     read=read,

@@ -40,7 +40,6 @@ def write(
 
 FORMAT: Format = Format(
     name="qlik-message",
-    help="messages of a Kafka target of Qlik Replicate",
     shape=Shape.OBJECTS,
     settings=MessageSettings,
     read=read,

@@ -27,6 +27,4 @@ def write(changes: Iterable[Change], tables: Tables, settings: XdsFileSettings) 
     return documents.write(changes, tables, settings)
 
 
-FORMAT: Format = Format(
-    "xds", "nds documents: add, modify, delete", Shape.BYTES, XdsFileSettings, read, write
-)
+FORMAT: Format = Format("xds", Shape.BYTES, XdsFileSettings, read, write)

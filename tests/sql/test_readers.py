@@ -14,9 +14,9 @@ import pytest
 from sqlalchemy import text
 from sqlalchemy.engine import Connection, Engine
 
-from eventlog.sql.capture.readers import READERS, check_readers, plan_no_reader, plan_reader
+from eventlog.sql.capture.readers import READERS, check_readers, has_readers, plan_no_reader, plan_reader
 from eventlog.sql.capture.refusals import CannotTrack
-from eventlog.sql.catalogue import Catalogue
+from eventlog.sql.catalogue import Catalogue, NoSuchTable
 from eventlog.sql.connect import DatabaseFailed
 from eventlog.sql.dialects import dialect_of
 from tests.commands import Shell
@@ -259,6 +259,23 @@ def test_check_names_what_is_missing(engine: Engine) -> None:
         run(engine, "alter table usr_delta disable trigger usr_delta_read")
         emptying = "a trigger on it is missing or disabled: what waits for its rows to go stays there"
         assert faults(engine) == [filling, emptying, stuck]
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_it_is_removed_once_its_table_is_gone(database: Database, reader: str) -> None:
+    engine = database.engine()
+    run(engine, "create table usr (idu integer primary key)")
+    for plan_of, facts in ((plan_reader, ("idu",)), (plan_no_reader, ())):
+        with engine.connect() as connection:
+            plan = plan_of(connection, reader, "usr", *facts)
+        plan.run(engine)
+        run(engine, "drop table if exists usr")
+    with engine.connect() as connection:
+        assert not list(Catalogue(connection).tables())
+        assert not has_readers(connection)
+        with pytest.raises(NoSuchTable):
+            plan_no_reader(connection, reader, "usr")
+    engine.dispose()
 
 
 def test_a_cascade_that_fires_no_trigger_is_reported(engine: Engine) -> None:

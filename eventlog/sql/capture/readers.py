@@ -17,7 +17,7 @@ from sqlalchemy.engine import Connection, Engine
 from eventlog.core.tables import Table
 from eventlog.sql.capture.findings import Finding
 from eventlog.sql.capture.refusals import CannotTrack
-from eventlog.sql.catalogue import Catalogue
+from eventlog.sql.catalogue import Catalogue, NoSuchTable
 from eventlog.sql.common import templates
 from eventlog.sql.common.dialect import Dialect
 from eventlog.sql.common.expression import literal
@@ -81,10 +81,18 @@ def plan_reader(connection: Connection, reader: str, name: str, identity: str) -
 
 
 def plan_no_reader(connection: Connection, reader: str, name: str) -> ReaderPlan:
-    """Return what removes a reader's table of a table."""
-    catalogue, relation = _tracked(connection, name)
-    reader_table = _ReaderTable(catalogue.dialect, reader, relation.table)
-    installed = _installed(catalogue, reader, relation.table)
+    """Return what removes a reader's table of a table, which may be gone."""
+    catalogue = Catalogue(connection)
+    try:
+        table = _tracked(connection, name)[1].table
+    except NoSuchTable:
+        tables = [installed.table for installed in _all_installed(catalogue)]
+        matching = [table for table in tables if name in (table.name, str(table))]
+        if len(matching) != 1:
+            raise
+        (table,) = matching
+    reader_table = _ReaderTable(catalogue.dialect, reader, table)
+    installed = _installed(catalogue, reader, table)
     dropping = () if installed is None else tuple(installed.statements(f"drop{READERS[reader]}"))
     return ReaderPlan(reader_table.name, dropping, makes=False)
 

@@ -86,11 +86,12 @@ def plan_no_reader(connection: Connection, reader: str, name: str) -> ReaderPlan
     try:
         table = _tracked(connection, name)[1].table
     except NoSuchTable:
-        tables = [installed.table for installed in _all_installed(catalogue)]
-        matching = [table for table in tables if name in (table.name, str(table))]
-        if len(matching) != 1:
+        names = (name, f"{catalogue.home()}.{name}")
+        tables = (installed.table for installed in _all_installed(catalogue))
+        former_table = next((table for table in tables if str(table) in names), None)
+        if former_table is None:
             raise
-        (table,) = matching
+        table = former_table
     reader_table = _ReaderTable(catalogue.dialect, reader, table)
     installed = _installed(catalogue, reader, table)
     dropping = () if installed is None else tuple(installed.statements(f"drop{READERS[reader]}"))

@@ -6,7 +6,7 @@ import asyncio
 import errno
 import socket
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
 
@@ -86,17 +86,28 @@ class PausingConnection(VisitorConnection):
     10 s.
     """
 
+    pause: asyncio.TimerHandle | None = None
+
+    # asyncio declares a base class of transports; uvicorn and we need one of sockets
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        if pause := self._pause():
-            self.flow.pause_reading()
-            self.loop.call_later(pause, self.flow.resume_reading)
+        self.flow.pause_reading()
+        self._go_on_later(self.flow.resume_reading)
 
     def on_response_complete(self) -> None:
-        self.loop.call_later(self._pause(), super().on_response_complete)
+        self._go_on_later(super().on_response_complete)
 
-    def _pause(self) -> float:
-        return PAUSE * (len(self.of_visitor()) - 1) ** 2
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self.pause is not None:
+            self.pause.cancel()
+        super().connection_lost(exc)
+
+    def _go_on_later(self, go_on: Callable[[], None]) -> None:
+        other_connections = len(self.of_visitor()) - 1
+        if other_connections > 0:
+            self.pause = self.loop.call_later(PAUSE * other_connections**2, go_on)
+        else:
+            go_on()
 
 
 def _close_idle(connections: Sequence[VisitorConnection]) -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import signal
 import socket
 import subprocess
 import sys
 import threading
 import time
+import weakref
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import ExitStack, contextmanager, suppress
@@ -26,6 +28,7 @@ from eventlog.web.monitor.turns import WAITING, Turns
 from eventlog.web.receiver.receiver import LARGEST
 from eventlog.web.server import CLIENTS, PausingConnection, VisitorConnection, serve
 from tests.receiver.conftest import HOST, Client, nds, receiving, served
+from tests.support import until
 
 pytestmark = pytest.mark.quick
 
@@ -84,6 +87,24 @@ def test_a_visitor_with_many_connections_waits_and_another_does_not() -> None:
             assert other.get() == "hello"
     assert asked.count("127.0.0.2") == 100
     assert 0 < asked.count(HOST) <= 200
+
+
+def test_a_connection_that_ended_takes_no_memory() -> None:
+    ended: list[weakref.ref[asyncio.Transport]] = []
+
+    class Noted(PausingConnection):
+        def connection_lost(self, exc: Exception | None) -> None:
+            super().connection_lost(exc)
+            ended.append(weakref.ref(self.transport))
+
+    def are_forgotten() -> bool:
+        gc.collect()
+        return len(ended) == 20 and not any(transport() for transport in ended)
+
+    with serve(HELLO, HOST, 0, Noted) as address:
+        for _ in range(20):
+            assert Client(address.port).ask("GET", "/", headers={"Connection": "close"})[0] == 200
+        until(are_forgotten, server.PATIENCE / 3)
 
 
 @pytest.mark.long

@@ -21,7 +21,7 @@ from sqlalchemy.engine import Engine
 
 from eventlog.core import tablesfile
 from eventlog.core.change import ABSENT, Change, Field, Op
-from eventlog.demo.embedded import embedded_postgres
+from eventlog.embedded import embedded_postgres
 from eventlog.sequence.delivery import Delivery, by_transaction
 from eventlog.sql.connect import connect
 from eventlog.targets.tables.apply_settings import ApplySettings

@@ -32,11 +32,11 @@ from eventlog.compare.segments import TableSide, differing_rows
 from eventlog.compare.tables import at_hand, snapshot
 from eventlog.core.errors import Misuse
 from eventlog.core.tables import Tables
-from eventlog.demo.embedded import FAST, embedded_postgres
-from eventlog.publisher.comparing import ComparingSettings
+from eventlog.embedded import FAST, embedded_postgres
+from eventlog.opening.comparing import ComparingSettings
+from eventlog.opening.config import Config
+from eventlog.opening.tables import read_readable, read_tables
 from eventlog.publisher.comparison import Comparison
-from eventlog.publisher.config import Config
-from eventlog.publisher.tables import read_readable, read_tables
 from eventlog.sql.connect import connect
 from eventlog.sql.log.leader import Leader
 from eventlog.sql.log.object_states import TableState

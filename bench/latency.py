@@ -30,13 +30,13 @@ from sqlalchemy.engine import Connection, Engine
 
 from eventlog.core.errors import Misuse
 from eventlog.core.tables import Tables
-from eventlog.demo.embedded import embedded_postgres
+from eventlog.embedded import embedded_postgres
 from eventlog.fold import Rules
+from eventlog.opening.settings import PublisherSettings
+from eventlog.opening.tables import read_readable
 from eventlog.publisher.cycle import Publisher
 from eventlog.publisher.fold import PickUpFolder
-from eventlog.publisher.settings import PublisherSettings
 from eventlog.publisher.sleep import make_sleeper
-from eventlog.publisher.tables import read_readable
 from eventlog.sinks.sink import ACCEPTED, OutgoingDocument, Reply
 from eventlog.sql.catalogue import Catalogue
 from eventlog.sql.common.dialect import Call

@@ -29,7 +29,7 @@ from sqlalchemy import text
 from sqlalchemy.engine import Connection, Engine
 
 from bench.latency import HERE, Version, prepare, start_publisher
-from eventlog.demo.embedded import embedded_postgres
+from eventlog.embedded import embedded_postgres
 from eventlog.sql.connect import connect
 
 WRITERS = 2

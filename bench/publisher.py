@@ -32,13 +32,13 @@ from sqlalchemy.engine import Engine
 from bench.latency import latency, timeline
 from eventlog.core.entry import Letter
 from eventlog.core.tables import Tables
-from eventlog.demo.embedded import FAST, embedded_postgres
+from eventlog.embedded import FAST, embedded_postgres
 from eventlog.fold import Rules
+from eventlog.opening.settings import PublisherSettings
+from eventlog.opening.tables import read_readable
 from eventlog.publisher.cycle import Publisher
 from eventlog.publisher.fold import PickUpFolder
 from eventlog.publisher.session import rules_for
-from eventlog.publisher.settings import PublisherSettings
-from eventlog.publisher.tables import read_readable
 from eventlog.sinks.document_kinds import document_kind
 from eventlog.sinks.files import FilesSink
 from eventlog.sql.catalogue import Catalogue

@@ -15,13 +15,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from eventlog.core.tables import Tables
-from eventlog.demo.embedded import FAST, embedded_postgres
+from eventlog.embedded import FAST, embedded_postgres
 from eventlog.fold import Rules
+from eventlog.opening.settings import PublisherSettings
+from eventlog.opening.tables import read_readable
 from eventlog.publisher.cycle import Publisher
 from eventlog.publisher.deliver import CycleControl
 from eventlog.publisher.fold import PickUpFolder
-from eventlog.publisher.settings import PublisherSettings
-from eventlog.publisher.tables import read_readable
 from eventlog.publisher.tracing import tracing
 from eventlog.sinks import open_sink
 from eventlog.sql.catalogue import Catalogue

@@ -21,7 +21,7 @@ from sqlalchemy import text
 from sqlalchemy.engine import Engine
 
 from eventlog.core.errors import EventlogError
-from eventlog.demo.embedded import embedded_postgres
+from eventlog.embedded import embedded_postgres
 from eventlog.sql.capture.track import track, untrack
 from eventlog.sql.connect import connect, execute_plain
 from eventlog.sql.names import Log, log_named

@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from eventlog.core import settings, tablekey, tablesfile
 from eventlog.core.change import Change
+from eventlog.core.entry import PlacedEntry
 from eventlog.core.errors import EventlogError, InvalidDocument, InvalidTables, Misuse, Refused
 from eventlog.core.formats import Format, Object, Row, Shape, SheetRow, Source
 from eventlog.core.tables import Tables
@@ -30,7 +31,6 @@ from eventlog.files.small_files import read_tables_file
 from eventlog.fold import Event, Fate, Outcome, Rules
 from eventlog.formats import format_named
 from eventlog.log import LogSettings
-from eventlog.log_files.by_row import PlacedEntry
 from eventlog.log_files.current_files import CurrentFiles, keyed
 from eventlog.neutral import refuse
 from eventlog.sequence.stream_settings import StreamSettings

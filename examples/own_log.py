@@ -16,7 +16,7 @@ import subprocess
 import sys
 
 from eventlog.core.errors import EventlogError
-from eventlog.demo.embedded import embedded_postgres
+from eventlog.embedded import embedded_postgres
 
 
 def main(words: list[str]) -> int:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from sqlalchemy.engine import URL, Engine
 
-from eventlog.demo.embedded import Server
+from eventlog.embedded import Server
 from tests import brokers as kafka_brokers
 from tests import frugal, parallel, tiers
 from tests.commands import Shell

@@ -19,7 +19,7 @@ import pytest
 import sqlalchemy
 from sqlalchemy.engine import URL, Engine, make_url
 
-from eventlog.demo.embedded import FAST, Server, embedded_postgres
+from eventlog.embedded import FAST, Server, embedded_postgres
 from eventlog.sql import connect
 from eventlog.sql.common.dialect import Dialect
 from eventlog.sql.dialects import DIALECTS

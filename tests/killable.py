@@ -21,7 +21,7 @@ from sqlalchemy import text
 from sqlalchemy.engine import make_url
 
 from eventlog.core.errors import EventlogError
-from eventlog.demo.embedded import FAST, embedded_postgres
+from eventlog.embedded import FAST, embedded_postgres
 from eventlog.sql.connect import connect
 from eventlog.sql.mariadb import MARIADB
 from eventlog.sql.postgresql import POSTGRESQL

@@ -25,13 +25,13 @@ from eventlog.cli import cli
 from eventlog.core.settings import build
 from eventlog.core.tables import Tables
 from eventlog.fold import Rules
+from eventlog.opening.settings import PublisherSettings
+from eventlog.opening.tables import read_readable
 from eventlog.operate.redriving import Redriven, redrive
 from eventlog.publisher.cycle import Publisher
 from eventlog.publisher.deliver import CycleControl
 from eventlog.publisher.fold import PickUpFolder
 from eventlog.publisher.monitor import Monitor
-from eventlog.publisher.settings import PublisherSettings
-from eventlog.publisher.tables import read_readable
 from eventlog.publisher.tally import Cycle
 from eventlog.sinks.sink import ACCEPTED, OutgoingDocument, Reply, Sink
 from eventlog.sql.catalogue import Catalogue

@@ -23,10 +23,10 @@ from bench.peers.installing import DEBEZIUM_VERSION, jars, pgq
 from bench.peers.workload import TABLE
 from eventlog.core.tables import Tables
 from eventlog.fold import Rules
+from eventlog.opening.settings import PublisherSettings
+from eventlog.opening.tables import read_readable
 from eventlog.publisher.cycle import Publisher
 from eventlog.publisher.fold import PickUpFolder
-from eventlog.publisher.settings import PublisherSettings
-from eventlog.publisher.tables import read_readable
 from eventlog.sinks.files import FilesSink
 from eventlog.sql.capture.track import track
 from eventlog.sql.catalogue import Catalogue

@@ -17,8 +17,8 @@ from sqlalchemy import text
 from sqlalchemy.engine import URL, Engine, make_url
 
 from bench.peers.installing import Skipped, pgq
+from eventlog import embedded
 from eventlog.core.errors import EventlogError
-from eventlog.demo import embedded
 from eventlog.sql.connect import connect
 
 SETTINGS = embedded.FAST | {

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from eventlog.audit.delivered import receiver_at
+from eventlog.audit.laws import Law, events_of_rows
 from eventlog.cli.format_names import refuse_flags
 from eventlog.cli.log_options import INPUT, READING, live_options
 from eventlog.cli.options import SettingsCommand, read_tables, tables_option
@@ -21,20 +23,18 @@ from eventlog.core.settings import declared
 from eventlog.core.tables import Tables
 from eventlog.files.limits import Limits
 from eventlog.fold import Rules
-from eventlog.laws import Law, events_of_rows
-from eventlog.operate.delivered import receiver_at
-from eventlog.publisher.config import Config
-from eventlog.publisher.open_log import opened
+from eventlog.opening.config import Config
+from eventlog.opening.open_log import opened
+from eventlog.opening.settings import PublisherSettings
+from eventlog.opening.tables import SourceSettings, readable_of
 from eventlog.publisher.session import make_reader, read_rules
-from eventlog.publisher.settings import PublisherSettings
-from eventlog.publisher.tables import SourceSettings, readable_of
 from eventlog.sinks.kafka import KafkaSinkSettings
 from eventlog.xds.settings import XdsSettings
 
 if TYPE_CHECKING:
-    from eventlog.operate.audit import AuditReport, Gathered
-    from eventlog.operate.audit_share import AuditedObject
-    from eventlog.operate.audited_log import AuditReader, LogRecords
+    from eventlog.audit.judge import AuditReport, Gathered
+    from eventlog.audit.log_side import AuditReader, LogRecords
+    from eventlog.audit.share import AuditedObject
 
 REMEDIES = {
     Law.ACCOUNTED: "look for the document; if the receiver lacks it, send the present row: eventlog resync",
@@ -97,8 +97,8 @@ def audit(
     not hold; the first place is printed for each, with a remedy. The digest is the same for the same rows,
     letters, documents and answers.
     """
-    from eventlog.operate.audit import AuditReport, Gathered, judge  # Arrow takes a while to load
-    from eventlog.operate.audited_log import AuditReader, LogRecords, rows_of_files
+    from eventlog.audit.judge import AuditReport, Gathered, judge  # Arrow takes a while to load
+    from eventlog.audit.log_side import AuditReader, LogRecords, rows_of_files
 
     if of_object is not None:
         refuse_flags(("as_json", "state"), "is for a whole log, and --object prints one object for people")
@@ -132,8 +132,8 @@ def audit(
 
 def _gather_log(config: Config, gathered: Gathered) -> tuple[AuditReader, LogRecords, Tables]:
     """Read the rows of the configured log, and what it keeps next to them, in one snapshot."""
-    from eventlog.operate.audit_state import present_rows
-    from eventlog.operate.audited_log import AuditReader, read_records, rows_of_snapshot
+    from eventlog.audit.log_side import AuditReader, read_records, rows_of_snapshot
+    from eventlog.audit.state import present_rows
 
     with opened(config) as store:
         rules = read_rules(config, store)

@@ -25,9 +25,9 @@ from eventlog.cli.terminal import print_sentence
 from eventlog.core.errors import Misuse
 from eventlog.core.extras import extra
 from eventlog.core.settings import declared
-from eventlog.publisher.open_log import DatabaseSettings, opened
+from eventlog.opening.open_log import DatabaseSettings, opened
+from eventlog.opening.tables import TablePublishing
 from eventlog.publisher.session import read_rules
-from eventlog.publisher.tables import TablePublishing
 from eventlog.sequence.ordered import SEQUENCERS
 
 if TYPE_CHECKING:

@@ -16,14 +16,14 @@ from eventlog.cli.terminal import Listing, print_line, print_sentence
 from eventlog.core import tablesfile
 from eventlog.core.plurals import quantity
 from eventlog.core.tables import Tables
+from eventlog.opening.comparing import ComparingSettings
+from eventlog.opening.config import Config, statements
+from eventlog.opening.open_log import opened, place_of
+from eventlog.opening.published import among
+from eventlog.opening.settings import naming_log, why_warned
+from eventlog.opening.tables import read_tables
 from eventlog.operate.comparing import comparing_findings
-from eventlog.publisher.comparing import ComparingSettings
-from eventlog.publisher.config import Config, statements
-from eventlog.publisher.open_log import opened, place_of
-from eventlog.publisher.published import among
 from eventlog.publisher.session import SessionSettings
-from eventlog.publisher.settings import naming_log, why_warned
-from eventlog.publisher.tables import read_tables
 from eventlog.sql.capture.check import check as run_check
 from eventlog.sql.capture.findings import Finding
 from eventlog.sql.capture.readers import check_readers, has_readers

@@ -18,11 +18,11 @@ from eventlog.core.errors import Misuse
 from eventlog.files.durable import open_to_write
 from eventlog.files.inputs import open_input
 from eventlog.files.limits import Limits
+from eventlog.opening.config import Config
+from eventlog.opening.settings import PublisherSettings
+from eventlog.opening.waits import Waits
 from eventlog.operate.deliver import AnswerMemory, FileDelivery, memory_of
-from eventlog.publisher.config import Config
 from eventlog.publisher.session import SessionSettings, chosen_kind
-from eventlog.publisher.settings import PublisherSettings
-from eventlog.publisher.waits import Waits
 from eventlog.sinks import open_sink
 
 _CHUNK = 1 << 20

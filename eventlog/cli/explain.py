@@ -19,7 +19,7 @@ from eventlog.cli.options import SettingsCommand, current_option, read_tables, s
 from eventlog.cli.terminal import Cell, Listing, print_sentence, show_json, with_hints
 from eventlog.core import tablekey
 from eventlog.core.change import Change
-from eventlog.core.entry import MAX_RECORD_ID
+from eventlog.core.entry import MAX_RECORD_ID, PlacedEntry
 from eventlog.core.errors import Misuse, Refused
 from eventlog.core.formats import Placed
 from eventlog.core.identity import names_object
@@ -29,10 +29,9 @@ from eventlog.files.limits import Limits
 from eventlog.files.stores import SortedRuns
 from eventlog.fold import Fate, Outcome, Rules
 from eventlog.log import LogSettings
-from eventlog.log_files.by_row import PlacedEntry
+from eventlog.opening.config import Config
+from eventlog.opening.open_log import opened
 from eventlog.operate.explaining import explain_store, summarise
-from eventlog.publisher.config import Config
-from eventlog.publisher.open_log import opened
 from eventlog.sequence.ordered import SEQUENCERS
 from eventlog.transfer.job import Job
 from eventlog.transfer.opening import explain as run_explain

@@ -7,8 +7,8 @@ import click
 from eventlog.cli.log_options import DATABASE, live_options
 from eventlog.cli.options import SettingsCommand
 from eventlog.cli.terminal import Listing, print_sentence, show_json
-from eventlog.publisher.config import Config
-from eventlog.publisher.open_log import opened
+from eventlog.opening.config import Config
+from eventlog.opening.open_log import opened
 
 
 @click.command(cls=SettingsCommand, short_help="List what operators did to the log")

@@ -12,10 +12,10 @@ from eventlog.cli.log_options import database_options
 from eventlog.cli.terminal import print_line, print_sentence, write_output
 from eventlog.core.errors import EventlogError, Misuse
 from eventlog.core.plurals import quantity
-from eventlog.publisher.comparing import MODES
-from eventlog.publisher.config import Config
-from eventlog.publisher.open_log import place_of
-from eventlog.publisher.tables import read_tables
+from eventlog.opening.comparing import MODES
+from eventlog.opening.config import Config
+from eventlog.opening.open_log import place_of
+from eventlog.opening.tables import read_tables
 from eventlog.sql.capture import track
 from eventlog.sql.catalogue import Catalogue
 from eventlog.sql.dialects import DIALECTS, dialect_named

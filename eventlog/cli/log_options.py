@@ -18,13 +18,13 @@ from eventlog.cli.options import SettingOption, add_options, setting_option
 from eventlog.core.settings import declared
 from eventlog.files.limits import Limits
 from eventlog.fold import Rules
-from eventlog.publisher.comparing import ComparingSettings
-from eventlog.publisher.config import Config, read_config
+from eventlog.opening.comparing import ComparingSettings
+from eventlog.opening.config import Config, read_config
+from eventlog.opening.open_log import DatabaseSettings
+from eventlog.opening.settings import PublisherSettings
+from eventlog.opening.tables import SourceSettings, TablePublishing
 from eventlog.publisher.daemon import DaemonSettings
-from eventlog.publisher.open_log import DatabaseSettings
 from eventlog.publisher.session import SessionSettings
-from eventlog.publisher.settings import PublisherSettings
-from eventlog.publisher.tables import SourceSettings, TablePublishing
 from eventlog.sinks import SINKS, sink_kind
 from eventlog.web.monitor import MonitorSettings
 from eventlog.xds.settings import XdsSettings

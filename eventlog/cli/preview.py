@@ -9,11 +9,11 @@ import click
 from eventlog.cli.log_options import READING, live_options
 from eventlog.cli.options import SettingsCommand
 from eventlog.cli.terminal import draws, print_sentence, write_output
+from eventlog.opening.config import Config
+from eventlog.opening.open_log import opened
+from eventlog.opening.settings import PublisherSettings
 from eventlog.publisher import batches
-from eventlog.publisher.config import Config
-from eventlog.publisher.open_log import opened
 from eventlog.publisher.session import make_reader
-from eventlog.publisher.settings import PublisherSettings
 from eventlog.sinks.sink import document_text
 from eventlog.xds.documents import indent
 from eventlog.xds.settings import XdsSettings

@@ -15,9 +15,9 @@ from eventlog.cli.terminal import draws, print_line
 from eventlog.core.errors import EventlogError, Misuse
 from eventlog.core.plurals import quantity
 from eventlog.core.tables import Table, Tables
-from eventlog.publisher.config import Config
-from eventlog.publisher.open_log import opened
-from eventlog.publisher.tables import read_tables
+from eventlog.opening.config import Config
+from eventlog.opening.open_log import opened
+from eventlog.opening.tables import read_tables
 from eventlog.sql.capture.resync import EVENT_TYPES, Resync
 from eventlog.sql.capture.resync import resync as run_resync
 from eventlog.sql.log.store import Store

@@ -13,11 +13,11 @@ from eventlog.cli.log_options import RUNNING, live_options
 from eventlog.cli.options import SettingsCommand
 from eventlog.core.plurals import quantity
 from eventlog.core.settings import build
-from eventlog.publisher.comparing import MODES
-from eventlog.publisher.config import Config
+from eventlog.opening.comparing import MODES
+from eventlog.opening.config import Config
+from eventlog.opening.open_log import DatabaseSettings
 from eventlog.publisher.daemon import Daemon
 from eventlog.publisher.monitor import Monitor
-from eventlog.publisher.open_log import DatabaseSettings
 from eventlog.publisher.session import SessionSettings
 from eventlog.publisher.tracing import tracing
 from eventlog.sinks import need_settings, sink_kind

@@ -17,7 +17,7 @@ from eventlog.core.errors import InvalidTables, Misuse, Refused
 from eventlog.core.tables import Table, Tables
 from eventlog.files.inputs import Advance, check_inputs
 from eventlog.files.limits import Limits
-from eventlog.publisher.published import among
+from eventlog.opening.published import among
 from eventlog.sql.connect import connect
 
 TableDifferences = tuple[Tables, Iterator[str | Refused]]  # sorted lines of `changes`

@@ -14,9 +14,9 @@ from eventlog.cli.options import SettingsCommand
 from eventlog.cli.terminal import Listing, show
 from eventlog.core.entry import Letter
 from eventlog.core.plurals import quantity
-from eventlog.publisher.config import Config
-from eventlog.publisher.log_status import LogStatus, read_log_status
-from eventlog.publisher.open_log import opened
+from eventlog.opening.config import Config
+from eventlog.opening.log_status import LogStatus, read_log_status
+from eventlog.opening.open_log import opened
 
 
 @click.command(cls=SettingsCommand, short_help="Show the state of the log")

@@ -21,7 +21,7 @@ import click
 
 from eventlog.core.redaction import one_line, visible, without_secrets
 from eventlog.files.output_files import standard_output
-from eventlog.publisher.config import FILE
+from eventlog.opening.config import FILE
 
 _LONGEST, _END = 2000, 200  # characters of a line, and of its end
 _NARROWEST = 40  # columns of a terminal that shows tables

@@ -14,8 +14,8 @@ from eventlog.cli.log_options import database_options
 from eventlog.cli.options import read_tables
 from eventlog.cli.terminal import print_line, write_output
 from eventlog.core.errors import Misuse
-from eventlog.publisher.config import Config
-from eventlog.publisher.open_log import place_of
+from eventlog.opening.config import Config
+from eventlog.opening.open_log import place_of
 from eventlog.sql.capture import readers
 from eventlog.sql.capture import track as tracking
 from eventlog.sql.dialects import DIALECTS, dialect_named, dialect_of

@@ -17,6 +17,9 @@ from eventlog.cli.terminal import Cell, Listing, print_sentence, show_json
 from eventlog.core.entry import cell_as_text
 from eventlog.core.errors import Misuse
 from eventlog.core.plurals import quantity
+from eventlog.opening.config import Config
+from eventlog.opening.log_status import read_log_status
+from eventlog.opening.open_log import opened
 from eventlog.operate.redriving import has_several_rows, redrive_by
 from eventlog.operate.upkeep import (
     Purge,
@@ -29,9 +32,6 @@ from eventlog.operate.upkeep import (
 )
 from eventlog.operate.upkeep import purge as run_purge
 from eventlog.operate.upkeep import skip as run_skip
-from eventlog.publisher.config import Config
-from eventlog.publisher.log_status import read_log_status
-from eventlog.publisher.open_log import opened
 from eventlog.sql.log.store import Store
 from eventlog.sql.log.upkeep import FailedRow, FailureFilter
 

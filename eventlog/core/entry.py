@@ -76,6 +76,15 @@ class Entry(NamedTuple):
     new_value: str | None = None
 
 
+class PlacedEntry(NamedTuple):
+    """A row that is an entry, its position for people, its bytes, and its object."""
+
+    entry: Entry
+    where: str
+    raw: bytes
+    object: tuple[str, str] = ("", "")
+
+
 _DIGITS = re.compile(r"[+-]?[0-9]{1,20}")
 
 

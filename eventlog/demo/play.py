@@ -13,11 +13,11 @@ import click
 from sqlalchemy.engine import Engine
 
 from eventlog.demo import output, story
-from eventlog.demo.embedded import FAST, embedded_postgres, programs
 from eventlog.demo.inbox import Inbox, inbox
 from eventlog.demo.output import Narrator
 from eventlog.demo.publishing import AUDIT, LOG, Publishing
 from eventlog.demo.spark_backlog import show_backlog
+from eventlog.embedded import FAST, embedded_postgres, programs
 from eventlog.sql.capture import track
 from eventlog.sql.connect import connect, execute_plain
 from eventlog.sql.dialects import dialect_of

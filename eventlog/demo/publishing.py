@@ -12,8 +12,8 @@ from pathlib import Path
 from sqlalchemy.engine import Engine
 
 from eventlog.core.errors import EventlogError
-from eventlog.demo.child_process import end_child, start_child
 from eventlog.demo.inbox import ARCHIVE
+from eventlog.embedded import end_child, start_child
 
 LOG = "indirect.eventlog"
 AUDIT = ("eventlog", "audit", "--state", "--delivered", ARCHIVE)

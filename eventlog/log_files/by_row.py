@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from itertools import groupby
 from operator import attrgetter
-from typing import NamedTuple
 
 from eventlog import log
-from eventlog.core.entry import Entry
+from eventlog.core.entry import Entry, PlacedEntry
 from eventlog.core.errors import BadFile, EventlogError, Refused
 from eventlog.core.formats import Row, Source
 from eventlog.core.identity import object_of
@@ -18,16 +17,6 @@ from eventlog.files.stores import SortedRuns
 from eventlog.fold import Event, Fate, ObjectName, Outcome, Rules, plan, whole_objects
 from eventlog.fold.understand import UnknownName, why_unknown
 from eventlog.log_files.current_files import CurrentFiles
-
-
-class PlacedEntry(NamedTuple):
-    """A row of a file that is an entry, its position, and its object."""
-
-    entry: Entry
-    where: str
-    raw: bytes
-    object: ObjectName = ("", "")
-
 
 OnOutcome = Callable[[PlacedEntry, Outcome], None]
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from eventlog.core.errors import InvalidValue
-from eventlog.publisher.config import names
+from eventlog.opening.config import names
 
 Setting = bool | int | str
 

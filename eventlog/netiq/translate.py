@@ -11,8 +11,8 @@ from eventlog.core.errors import EventlogError
 from eventlog.netiq.export import Export, StatedParameter, looks_secret
 from eventlog.netiq.jdbc import JdbcAddress, read_jdbc
 from eventlog.netiq.parameters import PARAMETERS, Parameter, Setting, Unneeded, find
-from eventlog.publisher.config import statements
-from eventlog.publisher.settings import naming_log
+from eventlog.opening.config import statements
+from eventlog.opening.settings import naming_log
 from eventlog.sql.dialects import DIALECTS, check_log_name
 from eventlog.sql.names import log_named
 

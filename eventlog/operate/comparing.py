@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator
 
 from eventlog.core.plurals import quantity
 from eventlog.core.tables import Table, Tables
-from eventlog.publisher.comparing import ComparingSettings
-from eventlog.publisher.config import Config
-from eventlog.publisher.log_status import read_log_status
-from eventlog.publisher.tables import gone_tables, read_bases
+from eventlog.opening.comparing import ComparingSettings
+from eventlog.opening.config import Config
+from eventlog.opening.log_status import read_log_status
+from eventlog.opening.tables import gone_tables, read_bases
 from eventlog.sql.capture.findings import Finding
 from eventlog.sql.log.object_states import StateGone, StateLost
 from eventlog.sql.log.store import Store

@@ -19,7 +19,7 @@ from lxml import etree
 
 from eventlog.core.errors import Misuse
 from eventlog.files.durable import naming, need_memory, write_all
-from eventlog.publisher.waits import Waits
+from eventlog.opening.waits import Waits
 from eventlog.sinks.sink import Item, OutgoingDocument, Reply, Sink
 from eventlog.xds.answers import Level, Status, match
 from eventlog.xds.split import MAX_EVENT, Broken, Element, split

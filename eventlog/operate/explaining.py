@@ -11,6 +11,7 @@ from eventlog.core.entry import (
     Cell,
     Entry,
     Letter,
+    PlacedEntry,
     cell_as_text,
     read_entry,
     read_event_time,
@@ -21,13 +22,12 @@ from eventlog.core.identity import longest_value, names_object
 from eventlog.core.plurals import quantity
 from eventlog.core.portions import portions
 from eventlog.fold import Fate, ObjectName, Outcome, Rules
-from eventlog.log_files.by_row import PlacedEntry
+from eventlog.opening.config import Config
+from eventlog.opening.settings import PublisherSettings
 from eventlog.operate.finished import FinishedRows, moment
 from eventlog.publisher.batch_record import RecordedRow, recorded_rows
-from eventlog.publisher.config import Config
 from eventlog.publisher.reading import FoldedPickUp
 from eventlog.publisher.session import make_reader, publishing_rules
-from eventlog.publisher.settings import PublisherSettings
 from eventlog.sql.log.pending import OBJECT, Cells, PickUpFilter
 from eventlog.sql.log.snapshot import Fates, Snapshot
 from eventlog.sql.log.store import Store

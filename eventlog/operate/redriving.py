@@ -13,10 +13,10 @@ from itertools import chain
 from typing import NamedTuple
 
 from eventlog.core.entry import Cell
-from eventlog.publisher.config import Config
+from eventlog.opening.config import Config
+from eventlog.opening.settings import PublisherSettings
 from eventlog.publisher.fold import PickUpFolder
 from eventlog.publisher.session import make_reader
-from eventlog.publisher.settings import PublisherSettings
 from eventlog.sql.log.store import Store
 from eventlog.sql.log.upkeep import FailedRow, FailureFilter, Relative, Upkeep
 

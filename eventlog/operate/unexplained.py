@@ -17,10 +17,10 @@ from eventlog.core.errors import EventlogError
 from eventlog.core.identity import object_of
 from eventlog.core.plurals import quantity
 from eventlog.core.tables import Table, Tables
-from eventlog.publisher.config import Config, statements
+from eventlog.opening.config import Config, statements
+from eventlog.opening.settings import PublisherSettings, naming_log
+from eventlog.opening.tables import read_readable
 from eventlog.publisher.session import SessionSettings
-from eventlog.publisher.settings import PublisherSettings, naming_log
-from eventlog.publisher.tables import read_readable
 from eventlog.sql.log.object_states import LogRow, Mark, StateStep, TableState
 from eventlog.sql.log.receiver_state import ReceiverState
 from eventlog.sql.log.store import Store

@@ -15,11 +15,11 @@ from eventlog.core.entry import COLUMNS, Letter, read_integer
 from eventlog.core.errors import EventlogError, Misuse, similar
 from eventlog.core.plurals import quantity
 from eventlog.core.tables import Tables
+from eventlog.opening.config import Config
+from eventlog.opening.log_status import read_log_status
+from eventlog.opening.tables import read_tables, table_named
 from eventlog.operate.redriving import StayReport
-from eventlog.publisher.config import Config
 from eventlog.publisher.delete_brake import is_stopped
-from eventlog.publisher.log_status import read_log_status
-from eventlog.publisher.tables import read_tables, table_named
 from eventlog.sql.log.store import Store
 from eventlog.sql.log.upkeep import FailedRow, FailureFilter
 

@@ -23,11 +23,11 @@ from eventlog.core.delete_limit import DeleteLimit
 from eventlog.core.errors import EventlogError, Misuse
 from eventlog.core.plurals import quantity
 from eventlog.core.tables import Table, Tables
-from eventlog.publisher.comparing import ComparingSettings
-from eventlog.publisher.config import Config
+from eventlog.opening.comparing import ComparingSettings
+from eventlog.opening.config import Config
+from eventlog.opening.table_source import SourceView
+from eventlog.opening.tables import gone_tables, read_readable, read_tables, source_of, table_named
 from eventlog.publisher.delete_brake import DeleteBrake, is_stopped
-from eventlog.publisher.source import SourceView
-from eventlog.publisher.tables import gone_tables, read_readable, read_tables, source_of, table_named
 from eventlog.sql.catalogue import NoSuchTable
 from eventlog.sql.connect import ConnectionLost, DatabaseFailed
 from eventlog.sql.log.object_states import StateGone, StateLost, StateStep, TableState

@@ -14,6 +14,8 @@ from itertools import chain
 
 from eventlog.core.errors import EventlogError
 from eventlog.core.tables import Tables
+from eventlog.opening.settings import PublisherSettings
+from eventlog.opening.waits import DatabaseClock
 from eventlog.publisher import batches
 from eventlog.publisher.batches import Draft, EventsDraft, RecordedEvent
 from eventlog.publisher.deliver import CycleControl, DocumentDelivery
@@ -21,9 +23,7 @@ from eventlog.publisher.finish import BatchJournal, PickedUpBefore
 from eventlog.publisher.fold import PickUpFolder
 from eventlog.publisher.pick_up import LogReader
 from eventlog.publisher.reading import FoldedPickUp
-from eventlog.publisher.settings import PublisherSettings
 from eventlog.publisher.tally import AnswerTally, Cycle
-from eventlog.publisher.waits import DatabaseClock
 from eventlog.sinks.sink import Recording, Sink
 from eventlog.sql.log.store import Store
 

@@ -16,10 +16,10 @@ from typing import NamedTuple
 
 from eventlog.core.errors import EventlogError, InvalidValue, Misuse
 from eventlog.core.settings import setting
-from eventlog.publisher.config import Config
+from eventlog.opening.config import Config
+from eventlog.opening.open_log import opened
 from eventlog.publisher.cycle import ReceiverFatal
 from eventlog.publisher.monitor import Monitor
-from eventlog.publisher.open_log import opened
 from eventlog.publisher.session import PublishingSession
 from eventlog.publisher.tally import Cycle
 from eventlog.sql.connect import ConnectionLost

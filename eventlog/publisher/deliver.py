@@ -8,12 +8,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 
 from eventlog.core.tables import Tables
+from eventlog.opening.waits import DatabaseClock
 from eventlog.publisher import batches
 from eventlog.publisher.batches import Draft
 from eventlog.publisher.finish import BatchJournal
 from eventlog.publisher.tally import AnswerTally
 from eventlog.publisher.tracing import Tracing
-from eventlog.publisher.waits import DatabaseClock
 from eventlog.sinks.sink import ACCEPTED, OutgoingDocument, Reply, Sequential, Sink
 from eventlog.xds.documents import HEARTBEAT
 

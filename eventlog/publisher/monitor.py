@@ -8,7 +8,7 @@ from collections import Counter
 from dataclasses import replace
 
 from eventlog.core.errors import EventlogError
-from eventlog.publisher.log_status import LogStatus, read_log_status
+from eventlog.opening.log_status import LogStatus, read_log_status
 from eventlog.publisher.tally import Cycle
 from eventlog.publisher.tracing import Tracing
 from eventlog.sql.log.store import Store

@@ -11,15 +11,15 @@ from math import inf
 
 from eventlog.core.tables import Tables
 from eventlog.fold.understand import why_unknown
+from eventlog.opening.settings import PublisherSettings
+from eventlog.opening.waits import DatabaseClock
 from eventlog.publisher.batches import RecordedEvent
 from eventlog.publisher.finish import BatchJournal
 from eventlog.publisher.fold import PickUpFolder
 from eventlog.publisher.low_water_mark import LowWaterMark
 from eventlog.publisher.read_back import MAX_BYTES
 from eventlog.publisher.reading import FoldedPickUp, PickUpTooLarge
-from eventlog.publisher.settings import PublisherSettings
 from eventlog.publisher.tally import AnswerTally
-from eventlog.publisher.waits import DatabaseClock
 from eventlog.sql.current_rows import NO_BOUND, TooMuch
 from eventlog.sql.log.snapshot import Snapshot
 from eventlog.sql.log.store import Store

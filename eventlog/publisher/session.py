@@ -14,17 +14,17 @@ from typing import TYPE_CHECKING, Self
 from eventlog.core.settings import setting
 from eventlog.core.tables import Tables
 from eventlog.fold import Rules
-from eventlog.publisher.comparing import ComparingSettings, SourceOfTriggers
-from eventlog.publisher.config import Config, statements
+from eventlog.opening.comparing import ComparingSettings, SourceOfTriggers
+from eventlog.opening.config import Config, statements
+from eventlog.opening.open_log import driver_user
+from eventlog.opening.published import describe_children
+from eventlog.opening.settings import PublisherSettings, naming_log, run_statements, why_warned
+from eventlog.opening.tables import former_tables, read_bases, read_tables, readable_of
 from eventlog.publisher.cycle import Publisher
 from eventlog.publisher.deliver import CycleControl
 from eventlog.publisher.fold import PickUpFolder
 from eventlog.publisher.monitor import Monitor
-from eventlog.publisher.open_log import driver_user
-from eventlog.publisher.published import describe_children
-from eventlog.publisher.settings import PublisherSettings, naming_log, run_statements, why_warned
 from eventlog.publisher.sleep import Sleeper, make_sleeper
-from eventlog.publisher.tables import former_tables, read_bases, read_tables, readable_of
 from eventlog.publisher.tally import AnswerTally, Cycle
 from eventlog.sinks import open_sink, sink_kind
 from eventlog.sinks.document_kinds import DocumentKind, document_kind

@@ -15,10 +15,10 @@ from eventlog.core.entry import Letter
 from eventlog.core.errors import shortened
 from eventlog.core.plurals import quantity
 from eventlog.fold import ObjectName
+from eventlog.opening.waits import Waits
 from eventlog.publisher.batch_record import NO_EVENT
 from eventlog.publisher.batches import Draft, OutgoingEvent, RecordedEvent
 from eventlog.publisher.reading import FoldedPickUp
-from eventlog.publisher.waits import Waits
 from eventlog.sinks.sink import ACCEPTED, Reply, document_text
 from eventlog.sql.log.work import Failure, Spelling, WaitingEvent, Work
 from eventlog.xds.answers import Answer, Level, Status, match

@@ -14,8 +14,8 @@ from eventlog.core.errors import Misuse, shortened
 from eventlog.core.redaction import header_word, http_address, one_line
 from eventlog.core.settings import setting
 from eventlog.files.small_files import read_secret
+from eventlog.http_client import HttpClient, NoResponse, authorization, tls_context
 from eventlog.sinks.document_kinds import document_kind, document_setting
-from eventlog.sinks.http_client import HttpClient, NoResponse, authorization, tls_context
 from eventlog.sinks.sink import (
     ACCEPTED,
     OutgoingDocument,

@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 from eventlog.core.errors import EventlogError
 from eventlog.core.redaction import http_address
-from eventlog.sinks.http_client import HttpClient, NoResponse, tls_context
+from eventlog.http_client import HttpClient, NoResponse, tls_context
 
 _TYPE = "application/vnd.schemaregistry.v1+json"
 _MAX_ANSWER = 8_000_000

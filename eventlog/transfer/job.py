@@ -118,7 +118,7 @@ def service_options(options: Mapping[str, Any]) -> dict[str, Any]:
     """Return the settings that are no values: a place on disk and, where one is named, a schema registry."""
     if not options.get("schema_registry"):
         return {"store": partial(KeyedStore, 0)}
-    from eventlog.sinks.http_client import authorization
+    from eventlog.http_client import authorization
     from eventlog.sources.schema_registry import Registry, RegistryAccess
 
     kafka = settings.build(KafkaSettings, options)

@@ -24,6 +24,9 @@ from eventlog.core.identity import identify, object_of
 from eventlog.core.plurals import quantity
 from eventlog.core.portions import portions
 from eventlog.fold import Need, query_key
+from eventlog.opening.config import Config
+from eventlog.opening.settings import PublisherSettings
+from eventlog.opening.tables import read_readable, read_tables, with_sections
 from eventlog.publisher.batch_record import BACKLOG, LOOPBACK, write_rows
 from eventlog.publisher.batches import (
     OutgoingEvent,
@@ -33,13 +36,10 @@ from eventlog.publisher.batches import (
     remembered_rows,
     still_to_go,
 )
-from eventlog.publisher.config import Config
 from eventlog.publisher.fold import PickUpFolder
 from eventlog.publisher.read_back import CHUNK, Allowance, CurrentRows
 from eventlog.publisher.reading import FoldedPickUp
 from eventlog.publisher.session import SessionSettings
-from eventlog.publisher.settings import PublisherSettings
-from eventlog.publisher.tables import read_readable, read_tables, with_sections
 from eventlog.publisher.tally import letters_of
 from eventlog.sinks import open_sink, sink_kind
 from eventlog.sql.current_rows import NO_BOUND, TooMuch

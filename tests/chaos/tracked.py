@@ -14,8 +14,8 @@ from sqlalchemy.engine import Engine
 from eventlog.core.errors import EventlogError
 from eventlog.core.tables import Tables
 from eventlog.fold import Rules
+from eventlog.opening.tables import read_readable
 from eventlog.publisher.fold import PickUpFolder
-from eventlog.publisher.tables import read_readable
 from eventlog.sql.catalogue import Catalogue
 from eventlog.sql.log.store import Store
 from eventlog.sql.names import Log

@@ -10,12 +10,12 @@ from typing import Any
 from lxml import etree
 from sqlalchemy import text
 
-from eventlog.publisher.comparing import ComparingSettings
+from eventlog.opening.comparing import ComparingSettings
+from eventlog.opening.config import Config
+from eventlog.opening.settings import PublisherSettings
 from eventlog.publisher.comparison import Comparison
-from eventlog.publisher.config import Config
 from eventlog.publisher.cycle import Publisher
 from eventlog.publisher.session import make_reader
-from eventlog.publisher.settings import PublisherSettings
 from eventlog.sinks.sink import ACCEPTED, OutgoingDocument, Reply, Sink
 from eventlog.xds.answers import Level, Status
 from eventlog.xds.settings import XdsSettings

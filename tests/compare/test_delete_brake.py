@@ -12,7 +12,7 @@ from sqlalchemy import text
 
 from eventlog.compare import events
 from eventlog.core.errors import InvalidValue
-from eventlog.publisher.config import Config
+from eventlog.opening.config import Config
 from eventlog.publisher.daemon import Daemon, TablesUnread
 from eventlog.publisher.delete_brake import is_stopped
 from eventlog.publisher.monitor import Monitor

@@ -18,10 +18,10 @@ from sqlalchemy.dialects import mssql, oracle
 from sqlalchemy.engine import URL
 
 from eventlog.core.errors import Misuse
-from eventlog.publisher.comparing import SourceOfTriggers
-from eventlog.publisher.config import Config
+from eventlog.opening.comparing import SourceOfTriggers
+from eventlog.opening.config import Config
+from eventlog.opening.table_source import source_at
 from eventlog.publisher.session import comparison_of
-from eventlog.publisher.source import source_at
 from eventlog.sql.any_database import AnyCatalogue, AnyTable, NoSnapshot, one_view
 from eventlog.sql.connect import connect
 from tests.commands import Shell

@@ -21,8 +21,8 @@ from eventlog.compare.polling import gone_statement
 from eventlog.core import tablesfile
 from eventlog.core.tables import Column
 from eventlog.core.values import Kind
-from eventlog.publisher.config import Config
-from eventlog.publisher.tables import read_readable, read_tables
+from eventlog.opening.config import Config
+from eventlog.opening.tables import read_readable, read_tables
 from eventlog.sinks.sink import ACCEPTED, OutgoingDocument, Reply
 from eventlog.sql.log.object_states import StateLost
 from eventlog.sql.log.upkeep import FailureFilter

@@ -13,9 +13,9 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from eventlog import embedded
 from eventlog.core.extras import MissingExtra
-from eventlog.demo import embedded
-from eventlog.demo.embedded import FAST, FolderNotOurs, ServerFailed, embedded_postgres
+from eventlog.embedded import FAST, FolderNotOurs, ServerFailed, embedded_postgres
 
 pytestmark = pytest.mark.quick
 
@@ -91,7 +91,7 @@ def test_killed_it_starts_again_with_what_was_committed(folder: Path) -> None:
 
 def test_the_server_goes_when_we_are_killed(folder: Path) -> None:
     program = (
-        "import sys, time; from eventlog.demo.embedded import embedded_postgres\n"
+        "import sys, time; from eventlog.embedded import embedded_postgres\n"
         "with embedded_postgres(sys.argv[1]) as s: print(s.pid, flush=True); time.sleep(600)"
     )
     child = subprocess.Popen([sys.executable, "-c", program, str(folder)], stdout=subprocess.PIPE, text=True)
@@ -210,7 +210,7 @@ def test_programs_that_the_servers_user_cannot_reach_are_copied(
 def test_a_normal_user_runs_it_as_himself(folder: Path) -> None:
     folder.parent.chmod(0o777)
     program = (
-        "import os, sys, encodings.idna; from eventlog.demo.embedded import *; programs()\n"
+        "import os, sys, encodings.idna; from eventlog.embedded import *; programs()\n"
         "os.setgroups([]); os.setgid(65534); os.setuid(65534)\n"
         "with embedded_postgres(sys.argv[1]) as s: print(os.stat(s.folder).st_uid)"
     )

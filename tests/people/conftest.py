@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import pytest
 from sqlalchemy.engine import Engine
 
-from eventlog.publisher.config import Config
+from eventlog.opening.config import Config
+from eventlog.opening.open_log import open_store
+from eventlog.opening.settings import PublisherSettings
 from eventlog.publisher.cycle import Publisher
-from eventlog.publisher.open_log import open_store
 from eventlog.publisher.session import make_reader
-from eventlog.publisher.settings import PublisherSettings
 from eventlog.sinks.sink import OutgoingDocument, Reply
 from eventlog.sql.capture import track
 from eventlog.sql.connect import execute_plain

@@ -11,7 +11,7 @@ import pytest
 import yaml  # type: ignore[import-untyped]
 
 from eventlog.cli.log_options import RUNNING
-from eventlog.publisher.config import read_config
+from eventlog.opening.config import read_config
 from eventlog.web.monitor import MonitorSettings
 
 pytestmark = pytest.mark.long

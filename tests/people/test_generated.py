@@ -18,7 +18,7 @@ from eventlog.cli.log_options import ALL
 from eventlog.core.settings import declared
 from eventlog.netiq import export, translate
 from eventlog.netiq.parameters import PARAMETERS
-from eventlog.publisher.config import read_config
+from eventlog.opening.config import read_config
 from tests.people.generated import GENERATED, ROOT, SOURCES, context_of, filled_in
 
 pytestmark = pytest.mark.quick

@@ -16,7 +16,7 @@ from eventlog.cli.log_options import ALL
 from eventlog.netiq import export, translate
 from eventlog.netiq.jdbc import JdbcAddress, read_jdbc
 from eventlog.netiq.parameters import PARAMETERS, UNNEEDED, find
-from eventlog.publisher.config import Config, read_config
+from eventlog.opening.config import Config, read_config
 
 pytestmark = pytest.mark.quick
 

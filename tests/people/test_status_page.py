@@ -12,7 +12,7 @@ from urllib.parse import urlencode
 
 import pytest
 
-from eventlog.publisher.config import Config
+from eventlog.opening.config import Config
 from eventlog.web.monitor.board import Board, Sample
 from eventlog.web.monitor.desk import board_app
 from eventlog.web.server import serve

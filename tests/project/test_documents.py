@@ -23,8 +23,8 @@ from pathlib import Path
 import pytest
 from sqlalchemy.engine import make_url
 
-from eventlog.demo import embedded
-from eventlog.demo.embedded import FAST, embedded_postgres
+from eventlog import embedded
+from eventlog.embedded import FAST, embedded_postgres
 from tests.installed import ROOT, Installation, base, build, everything, source
 
 pytestmark = pytest.mark.long

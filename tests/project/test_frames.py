@@ -12,8 +12,8 @@ import pytest
 from sqlalchemy import event
 from sqlalchemy.engine import Connection, Engine
 
-from eventlog.demo.embedded import Server
-from eventlog.publisher.config import Config
+from eventlog.embedded import Server
+from eventlog.opening.config import Config
 from eventlog.publisher.daemon import Daemon
 from eventlog.sql.common.dialect import Call
 from eventlog.sql.connect import connect

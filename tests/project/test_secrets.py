@@ -11,7 +11,7 @@ import pytest
 from eventlog.cli.log_options import ALL
 from eventlog.core.redaction import without_secrets
 from eventlog.core.settings import declared
-from eventlog.publisher.config import read_config
+from eventlog.opening.config import read_config
 from eventlog.publisher.monitor import Monitor
 from eventlog.sinks import open_sink
 from eventlog.sinks.sink import Item, OutgoingDocument

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from eventlog.laws import (
+from eventlog.audit.laws import (
     Arrival,
     AuditedRow,
     Breach,

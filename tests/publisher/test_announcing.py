@@ -9,7 +9,7 @@ import pytest
 
 from eventlog import __version__
 from eventlog.cli.run import announcement
-from eventlog.publisher.config import Config
+from eventlog.opening.config import Config
 from eventlog.publisher.monitor import Monitor
 from eventlog.sinks.sink import OutgoingDocument, Reply
 from eventlog.xds.answers import Level, Status

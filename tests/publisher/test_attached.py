@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from sqlalchemy.engine import Engine
 
-from eventlog.publisher.config import Config
-from eventlog.publisher.open_log import opened
+from eventlog.opening.config import Config
+from eventlog.opening.open_log import opened
 from eventlog.sql.connect import execute_plain
 from eventlog.sql.log.pending import PickUpFilter, pending_statement
 from tests.databases import Database

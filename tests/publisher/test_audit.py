@@ -18,7 +18,7 @@ import pytest
 from sqlalchemy import text
 from sqlalchemy.engine import Engine
 
-from eventlog.demo.embedded import Server
+from eventlog.embedded import Server
 from eventlog.sql.capture.track import track, untrack
 from eventlog.sql.names import Log
 from eventlog.sql.relation import Choice

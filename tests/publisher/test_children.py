@@ -8,9 +8,9 @@ import pytest
 from lxml import etree
 
 from eventlog.fold import Rules
-from eventlog.publisher.config import Config
+from eventlog.opening.config import Config
+from eventlog.opening.tables import read_readable, read_tables
 from eventlog.publisher.fold import PickUpFolder
-from eventlog.publisher.tables import read_readable, read_tables
 from eventlog.sql.capture import track
 from eventlog.sql.log.pending import PickUpFilter
 from eventlog.sql.relation import Choice

@@ -18,8 +18,9 @@ import pytest
 from sqlalchemy import text
 
 from eventlog.core.errors import EventlogError
+from eventlog.opening.config import Config
+from eventlog.opening.log_status import read_log_status
 from eventlog.publisher import daemon as loop
-from eventlog.publisher.config import Config
 from eventlog.publisher.cycle import ReceiverFatal
 from eventlog.publisher.daemon import (
     AnotherLeads,
@@ -32,7 +33,6 @@ from eventlog.publisher.daemon import (
     read_times,
     seconds_until,
 )
-from eventlog.publisher.log_status import read_log_status
 from eventlog.publisher.monitor import Monitor
 from eventlog.publisher.tally import Cycle
 from eventlog.sql.capture.track import track, untrack

@@ -11,7 +11,7 @@ import pytest
 
 from eventlog.cli.log_options import ALL
 from eventlog.core.settings import declared
-from eventlog.publisher.config import read_config
+from eventlog.opening.config import read_config
 
 pytestmark = pytest.mark.quick
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from eventlog.fold import Fate
+from eventlog.opening.config import Config
 from eventlog.operate.explaining import explain_store
-from eventlog.publisher.config import Config
 from eventlog.web.monitor.board import LOOKED_AT, Board
 from eventlog.web.monitor.desk import board_app
 from tests.logs import Receiver, World, busy, call, key

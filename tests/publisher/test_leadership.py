@@ -14,9 +14,9 @@ from dataclasses import replace
 import pytest
 from sqlalchemy import text
 
-from eventlog.publisher.config import Config
+from eventlog.opening.config import Config
+from eventlog.opening.log_status import read_log_status
 from eventlog.publisher.daemon import AnotherLeads
-from eventlog.publisher.log_status import read_log_status
 from eventlog.sql.connect import connect
 from eventlog.sql.queries import Queries
 from eventlog.web.monitor.board import Board

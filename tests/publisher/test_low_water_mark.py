@@ -14,9 +14,9 @@ from sqlalchemy import text
 from sqlalchemy.engine import Connection
 
 from eventlog.core.entry import Letter
-from eventlog.publisher.config import Config
+from eventlog.opening.config import Config
+from eventlog.opening.tables import read_tables
 from eventlog.publisher.low_water_mark import FULL_LOOK_INTERVAL, PATIENCE, LowWaterMark
-from eventlog.publisher.tables import read_tables
 from eventlog.sql.capture.track import track
 from eventlog.sql.log.leader import Leader
 from eventlog.sql.log.pending import LOWEST, PickUpFilter, pending_statement

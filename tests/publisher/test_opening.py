@@ -10,13 +10,13 @@ import pytest
 
 from eventlog.core.errors import EventlogError, InvalidValue, Misuse
 from eventlog.fold import Rules
-from eventlog.publisher.config import Config, InvalidSettings, names, read_config, statements
+from eventlog.opening.config import Config, InvalidSettings, names, read_config, statements
+from eventlog.opening.open_log import DatabaseSettings, driver_user, open_store
+from eventlog.opening.settings import PublisherSettings
+from eventlog.opening.tables import TablePublishing, read_tables
 from eventlog.publisher.cycle import Publisher
 from eventlog.publisher.daemon import DaemonSettings
-from eventlog.publisher.open_log import DatabaseSettings, driver_user, open_store
 from eventlog.publisher.session import make_reader
-from eventlog.publisher.settings import PublisherSettings
-from eventlog.publisher.tables import TablePublishing, read_tables
 from eventlog.sql.catalogue import Catalogue, Directory
 from eventlog.sql.log.store import Store
 from eventlog.sql.names import Log, log_named

@@ -11,8 +11,8 @@ from lxml import etree
 
 from eventlog.core import tablesfile
 from eventlog.core.tables import Tables
-from eventlog.publisher.config import Config
-from eventlog.publisher.tables import read_tables
+from eventlog.opening.config import Config
+from eventlog.opening.tables import read_tables
 from tests.logs import World, call, key
 from tests.publisher.test_children import texts, values
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 from click.testing import Result
 
-from eventlog.publisher.open_log import Denied
+from eventlog.opening.open_log import Denied
 from eventlog.sql.schema import migrate
 from tests.logs import World, call, key
 

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
+from eventlog.opening.waits import Waits
 from eventlog.operate.deliver import AnswerMemory, FileDelivery
-from eventlog.publisher.waits import Waits
 from eventlog.sinks import open_sink
 from eventlog.sinks.files import FilesSink, FolderFailed
 from eventlog.sinks.sink import Item, OutgoingDocument, Reply

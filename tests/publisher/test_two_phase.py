@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from sqlalchemy.engine import make_url
 
-from eventlog.demo.embedded import FAST, embedded_postgres
+from eventlog.embedded import FAST, embedded_postgres
 from eventlog.publisher.sleep import make_sleeper
 from eventlog.sql.postgresql import POSTGRESQL
 from eventlog.transfer.signals import Signals

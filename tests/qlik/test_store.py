@@ -12,7 +12,7 @@ from eventlog.core import tablesfile
 from eventlog.core.change import ABSENT, Change, Field, Op, Value
 from eventlog.core.errors import Refused
 from eventlog.core.tables import Tables
-from eventlog.demo.embedded import FAST, embedded_postgres
+from eventlog.embedded import FAST, embedded_postgres
 from eventlog.qlik import change_tables, sequence
 from eventlog.qlik.change_tables import TableSettings
 from eventlog.sources import change_tables as store

@@ -1,11 +1,11 @@
-"""What must hold at the end of a run, when everything has left: `eventlog.laws`, and what they cannot see."""
+"""The laws at the end of a run: those of `eventlog.audit.laws`, and what these cannot see."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from eventlog.laws import Arrival, AuditedRow, Breach, Law, Present, breaches
-from eventlog.operate.delivered import field_changes
+from eventlog.audit.delivered import field_changes
+from eventlog.audit.laws import Arrival, AuditedRow, Breach, Law, Present, breaches
 from tests.simulate import receiver as receivers
 from tests.simulate.ledger import DELETED, Ledger, Row, run_of
 from tests.simulate.people import OWN_USER, TABLES, USR

@@ -15,8 +15,8 @@ from eventlog import publisher
 from eventlog.core import tablesfile
 from eventlog.core.errors import EventlogError
 from eventlog.fold import Rules
+from eventlog.opening.config import Config
 from eventlog.publisher import daemon, session
-from eventlog.publisher.config import Config
 from eventlog.publisher.fold import PickUpFolder
 from eventlog.publisher.low_water_mark import LowWaterMark
 from eventlog.sql import columns

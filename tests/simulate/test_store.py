@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from sqlalchemy import bindparam, text
 from sqlalchemy.engine import Engine
 
-from eventlog.demo.embedded import Server as Server_
+from eventlog.embedded import Server as Server_
 from eventlog.sql import tables_read
 from eventlog.sql.common.dialect import Call
 from eventlog.sql.connect import DatabaseFailed

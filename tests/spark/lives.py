@@ -13,11 +13,11 @@ from eventlog_spark.live_log import Finished, Live, run_live
 from sqlalchemy import text
 from sqlalchemy.engine import Engine
 
-from eventlog.publisher.config import Config
+from eventlog.opening.config import Config
+from eventlog.opening.settings import PublisherSettings
 from eventlog.publisher.cycle import Publisher
 from eventlog.publisher.reading import FoldedPickUp
 from eventlog.publisher.session import make_reader, read_rules
-from eventlog.publisher.settings import PublisherSettings
 from eventlog.sinks.sink import Sink
 from eventlog.sql.catalogue import Catalogue
 from eventlog.sql.common.dialect import Dialect

@@ -14,8 +14,8 @@ from sqlalchemy import text
 
 from eventlog.core.entry import MAX_RECORD_ID
 from eventlog.fold import Fate
+from eventlog.opening.config import Config
 from eventlog.operate.explaining import explain_store
-from eventlog.publisher.config import Config
 from eventlog.sql.log.store import Store
 from tests.databases import own_ids
 from tests.logs import Receiver

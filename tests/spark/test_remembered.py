@@ -12,7 +12,7 @@ import pytest
 from sqlalchemy import text
 from sqlalchemy.engine import Engine
 
-from eventlog.publisher.config import Config
+from eventlog.opening.config import Config
 from eventlog.sinks.files import FilesSink
 from eventlog.sinks.sink import OutgoingDocument, Reply
 from eventlog.sql.log.store import Store

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 from sqlalchemy.engine import URL
 
-from eventlog.demo.embedded import Server
+from eventlog.embedded import Server
 from eventlog.sql.log.store import Store
 from tests.databases import EMBEDDED, Database, installed, server_url, temporary_database
 from tests.sql.tracked import Tracked, tracked

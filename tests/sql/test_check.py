@@ -8,8 +8,8 @@ from datetime import timedelta
 import pytest
 
 from eventlog.core.tables import Tables
-from eventlog.publisher.config import Config
-from eventlog.publisher.tables import read_tables
+from eventlog.opening.config import Config
+from eventlog.opening.tables import read_tables
 from eventlog.sql.capture.check import check
 from eventlog.sql.capture.findings import Finding
 from eventlog.sql.catalogue import Catalogue

@@ -9,7 +9,7 @@ from sqlalchemy import event, text
 from sqlalchemy.engine import URL, Engine
 
 from eventlog.core.errors import EventlogError
-from eventlog.demo.embedded import Server
+from eventlog.embedded import Server
 from eventlog.sql import connect
 from eventlog.sql.capture.track import track
 from eventlog.sql.connect import ConnectionLost, DatabaseFailed, InvalidUrl

@@ -21,7 +21,7 @@ from sqlalchemy import text
 from sqlalchemy.engine import URL, Engine, make_url
 
 from bench.peers.server import peers_server
-from eventlog.demo.embedded import Server
+from eventlog.embedded import Server
 from eventlog.sql.capture.readers import plan_no_reader, plan_reader
 from eventlog.sql.catalogue import Catalogue
 from eventlog.sql.connect import connect

@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import text
 from sqlalchemy.engine import Connection
 
-from eventlog.demo.embedded import Server
+from eventlog.embedded import Server
 from eventlog.sql.catalogue import Catalogue
 from eventlog.sql.common.dialect import Call
 from eventlog.sql.connect import ConnectionLost, DatabaseFailed, connect

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
-from eventlog.publisher.config import Config
-from eventlog.publisher.open_log import opened
-from eventlog.publisher.published import NothingPublished
-from eventlog.publisher.tables import read_readable, read_tables
+from eventlog.opening.config import Config
+from eventlog.opening.open_log import opened
+from eventlog.opening.published import NothingPublished
+from eventlog.opening.tables import read_readable, read_tables
 from eventlog.sql.capture.check import check
 from eventlog.sql.capture.record import NoRecord, TrackRecord, read_record
 from eventlog.sql.capture.refusals import CannotTrack, NoDefault

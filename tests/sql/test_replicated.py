@@ -12,7 +12,7 @@ import pytest
 from sqlalchemy import text
 from sqlalchemy.engine import URL, make_url
 
-from eventlog.demo.embedded import FAST, embedded_postgres
+from eventlog.embedded import FAST, embedded_postgres
 from eventlog.sql.capture.check import check
 from eventlog.sql.capture.track import untrack
 from tests.sql.replicating import Replication, replicating

@@ -13,16 +13,15 @@ from datetime import datetime
 from itertools import groupby, islice, pairwise
 from typing import NamedTuple, Protocol
 
-from eventlog.core.entry import MAX_RECORD_ID
+from eventlog.core.entry import MAX_RECORD_ID, PlacedEntry
 from eventlog.core.errors import EventlogError
 from eventlog.fold import Outcome
-from eventlog.log_files.by_row import PlacedEntry
+from eventlog.opening.config import Config
+from eventlog.opening.log_status import LogStatus, read_log_status
 from eventlog.operate.explaining import explain_store, summarise
 from eventlog.operate.recent import SentDocument, sent_documents
 from eventlog.operate.redriving import Redriven, redrive_by
 from eventlog.operate.upkeep import Skipped, skip
-from eventlog.publisher.config import Config
-from eventlog.publisher.log_status import LogStatus, read_log_status
 from eventlog.sql.log.pending import Cells
 from eventlog.sql.log.store import Store
 from eventlog.sql.log.upkeep import FailedRow, FailureFilter

@@ -13,11 +13,10 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, ExceptionHandler
 
-from eventlog.core.entry import COLUMNS, MAX_RECORD_ID
+from eventlog.core.entry import COLUMNS, MAX_RECORD_ID, PlacedEntry
 from eventlog.core.errors import EventlogError
 from eventlog.fold import Fate, Outcome
-from eventlog.log_files.by_row import PlacedEntry
-from eventlog.publisher.log_status import LogStatus
+from eventlog.opening.log_status import LogStatus
 from eventlog.publisher.monitor import Monitor
 from eventlog.sql.log.upkeep import FailedRow, FailureFilter
 from eventlog.web.app import make_app, page, read_fields

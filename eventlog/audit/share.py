@@ -1,7 +1,7 @@
 """A share of an audit: the rows and events of some objects, each sorted by object.
 
 Most objects are plain: each of their rows is in exactly one event, which came once, in order, and was a
-success. That is seen for a whole share at once; `eventlog.laws` judges the others one by one.
+success. That is seen for a whole share at once; `eventlog.audit.laws` judges the others one by one.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from eventlog.audit.laws import OPERATIONS, Arrival, AuditedRow, event_name
+from eventlog.audit.log_side import LOOPBACK, SILENT
 from eventlog.columnar.vectors import Flags, Ints, begins, encode_texts, flags
-from eventlog.laws import OPERATIONS, Arrival, AuditedRow, event_name
-from eventlog.operate.audited_log import LOOPBACK, SILENT
 
 _NAMED = r"^(?P<log>.*?):(?P<first>[0-9]{1,18})(?:-(?P<last>[0-9]{1,18}):(?P<digest>[0-9a-f]{8}))?$"
 _ROW_FACTS = ("record_id", "event_type", "letter", "table", "table_key", "column")

@@ -14,7 +14,7 @@ from eventlog.compare import rows, tables
 from eventlog.compare.tables import TableSnapshot
 from eventlog.core.tables import Table
 from eventlog.log_files.current_files import cell_text
-from eventlog.publisher.published import TableChoice, published_elsewhere, readable_in
+from eventlog.opening.published import TableChoice, published_elsewhere, readable_in
 from eventlog.sql import any_database, current_rows
 from eventlog.sql.any_database import AnyCatalogue, AnyTable
 from eventlog.sql.catalogue import Directory, NoSuchTable, open_catalogue

@@ -17,14 +17,13 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from eventlog.core.errors import EventlogError
 from eventlog.core.extras import MissingExtra, install_command
-from eventlog.demo.child_process import end_child, start_child
 
 FAST = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}  # survives no power cut
 
@@ -36,6 +35,14 @@ _UNPRIVILEGED = "nobody"
 _LONGEST_SOCKET = 100  # bytes; a Unix socket's path ends at 107 on Linux, 103 on macOS
 _PATIENCE = 60.0
 _HANDOVER = 10.0  # how long an earlier server of the same folder may take to end
+# The shell becomes the program. Before that it starts a watcher, which interrupts the program when our end
+# of the pipe asks for it or closes, which also happens when we are killed.
+_START = """\
+exec 3<&0 </dev/null
+( (read _ <&3; kill -INT $$ 2>/dev/null) & )
+exec 3<&-
+exec "$@"
+"""
 _ENDING = re.compile("shared memory block|postmaster.pid. already exists")
 
 
@@ -291,3 +298,19 @@ def _short_folder(folder: Path) -> Path:
     if os.getuid() == 0:
         os.chown(short, status.st_uid, status.st_gid)
     return short
+
+
+def start_child(command: Sequence[str | Path], **options: Any) -> subprocess.Popen[bytes]:
+    """Return the started program; its process id is its own."""
+    return subprocess.Popen(["/bin/sh", "-c", _START, "sh", *command], stdin=subprocess.PIPE, **options)
+
+
+def end_child(process: subprocess.Popen[bytes]) -> None:
+    """Ask the program to end; for one that is gone this ends its watcher."""
+    pipe = process.stdin
+    assert pipe is not None
+    try:
+        pipe.write(b"\n")
+        pipe.close()
+    except BrokenPipeError:
+        pass  # the watcher is gone already

@@ -10,7 +10,7 @@ from sqlalchemy.engine import Engine
 
 from eventlog.core.errors import Misuse
 from eventlog.core.settings import setting
-from eventlog.publisher.config import Config, statements
+from eventlog.opening.config import Config, statements
 from eventlog.sql.catalogue import Catalogue
 from eventlog.sql.common import templates
 from eventlog.sql.common.dialect import Dialect

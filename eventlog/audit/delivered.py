@@ -17,11 +17,11 @@ from typing import IO, NamedTuple
 
 from lxml import etree
 
+from eventlog.audit.laws import FieldChange
 from eventlog.core.errors import EventlogError, Misuse, Refused
 from eventlog.core.extras import extra
 from eventlog.core.tablekey import read_association
 from eventlog.files.inputs import open_input
-from eventlog.laws import FieldChange
 from eventlog.sinks.cloud_events import document_of
 from eventlog.sinks.kafka import KafkaSinkSettings
 from eventlog.sources.place_settings import KafkaSettings

@@ -19,8 +19,8 @@ from eventlog.core.publish_lists import read_lists, restrict
 from eventlog.core.settings import setting
 from eventlog.core.tables import LOST, Column, Table, Tables
 from eventlog.core.values import Kind
-from eventlog.publisher.config import Config, names
-from eventlog.publisher.published import Absent, TableChoice, published, readable_in, refer
+from eventlog.opening.config import Config, names
+from eventlog.opening.published import Absent, TableChoice, published, readable_in, refer
 from eventlog.sql.catalogue import Directory, NoSuchTable, open_catalogue
 from eventlog.sql.log.object_states import StateLost, TableState
 from eventlog.sql.log.receiver_state import ReceiverState
@@ -30,7 +30,7 @@ from eventlog.sql.readable import ReadableTable
 from eventlog.sql.schema.migrate import has_companion
 
 if TYPE_CHECKING:
-    from eventlog.publisher.source import TableSource
+    from eventlog.opening.table_source import TableSource
 
 logger = logging.getLogger("eventlog.publishing")
 
@@ -147,7 +147,7 @@ def source_of(config: Config) -> TableSource | None:
     url = config.build(SourceSettings).source_url
     if url is None:
         return None
-    from eventlog.publisher.source import source_at  # Arrow takes a while to load
+    from eventlog.opening.table_source import source_at  # Arrow takes a while to load
 
     return source_at(url)
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from eventlog.core.settings import setting
-from eventlog.publisher.waits import Waits
+from eventlog.opening.waits import Waits
 from eventlog.sql.connect import DatabaseFailed, execute_plain
 from eventlog.sql.log.pending import PickUpFilter
 from eventlog.sql.log.store import Store

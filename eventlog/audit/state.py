@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from eventlog.audit.delivered import DeliveredEvent, field_changes
+from eventlog.audit.laws import Arrival, Present, replay
 from eventlog.compare.changes import Difference, change_of
 from eventlog.compare.tables import read_table
 from eventlog.core import tablekey
 from eventlog.core.errors import EventlogError
 from eventlog.core.tables import Table, Tables
-from eventlog.laws import Arrival, Present, replay
-from eventlog.operate.delivered import DeliveredEvent, field_changes
 from eventlog.sql.log.snapshot import Snapshot
 from eventlog.sql.readable import ReadableTable
 from eventlog.xds.settings import XdsSettings

@@ -1,6 +1,6 @@
 """An audit: whether every row of a log is accounted for by what a receiver has.
 
-Rows and events meet by object in shares on disk, so that memory is bounded; `eventlog.laws` judges each
+Rows and events meet by object in shares on disk, so that memory is bounded; `eventlog.audit.laws` judges each
 object. The digest is the same for the same rows, letters, documents and answers, in whatever order.
 """
 
@@ -16,15 +16,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from eventlog.audit.delivered import DeliveredEvent, field_changes
+from eventlog.audit.laws import AuditedRow, Breach, Law, breaches
+from eventlog.audit.log_side import ROWS, AuditReader, LogRecords
+from eventlog.audit.share import Share
+from eventlog.audit.state import present_of
 from eventlog.columnar.vectors import Ints, hash_texts, shares
 from eventlog.core.portions import portions
 from eventlog.core.tables import Table
 from eventlog.files.arrow_stores import KeyedBatches
-from eventlog.laws import AuditedRow, Breach, Law, breaches
-from eventlog.operate.audit_share import Share
-from eventlog.operate.audit_state import present_of
-from eventlog.operate.audited_log import ROWS, AuditReader, LogRecords
-from eventlog.operate.delivered import DeliveredEvent, field_changes
 
 _SHARES = 128
 _EVENTS_AT_ONCE = 20_000

@@ -16,6 +16,7 @@ import ssl
 import time
 from collections.abc import Callable, Mapping
 from contextlib import closing, suppress
+from http import HTTPStatus
 from http.client import HTTPException, HTTPResponse
 from logging import ERROR, getLogger
 from typing import Any, NamedTuple, TypeVar
@@ -67,7 +68,10 @@ class HttpClient:
     def request(
         self, method: str, path: str, body: bytes | None = None, headers: Mapping[str, str] | None = None
     ) -> Response:
-        """Return the answer, or raise NoResponse. Repeat it once on a kept connection that was closed."""
+        """Return the answer, or raise NoResponse. Repeat it once on a kept connection that was closed.
+
+        A kept connection on which something is readable before the request is out of step, and is left.
+        """
         connection = self._connection
         connection.until = time.monotonic() + self._seconds
         is_kept, was_sent = connection.is_connected, False
@@ -102,7 +106,7 @@ class HttpClient:
                 content += piece
                 if response.length_remaining == 0:
                     break
-        if len(content) > self._max_bytes:
+        if len(content) > self._max_bytes or response.status == HTTPStatus.SWITCHING_PROTOCOLS:
             connection.close()
         reason = shortened(response.reason or "")
         return Response(response.status, reason, response.headers, bytes(content))
@@ -126,6 +130,16 @@ class _LimitedConnection(HTTPConnection):
 
     until = math.inf
     _incoming: _Incoming | None = None
+
+    @property
+    def is_connected(self) -> bool:
+        """Return whether the connection is open, and nothing came that no request asked for."""
+        has_rest = self._incoming is not None and self._incoming.has_rest
+        return not has_rest and super().is_connected
+
+    def connect(self) -> None:
+        self._incoming = None
+        super().connect()
 
     def seconds_left(self) -> float:
         """Return the timeout of the next call of the socket."""
@@ -162,7 +176,7 @@ class _LimitedConnection(HTTPConnection):
 
     def response_class(self, *args: Any, **settings: Any) -> HTTPResponse:  # type: ignore[override]
         self._incoming = _Incoming(self)
-        return HTTPResponse(self._incoming, *args[1:], **settings)  # type: ignore[arg-type]
+        return _FinalResponse(self._incoming, *args[1:], **settings)  # type: ignore[arg-type]
 
     def discard(self) -> None:
         """Close the connection, and what of an answer is not read."""
@@ -171,28 +185,63 @@ class _LimitedConnection(HTTPConnection):
             self._incoming.close()
 
 
-class _EncryptedConnection(_LimitedConnection, HTTPSConnection): ...
+class _EncryptedConnection(_LimitedConnection, HTTPSConnection):
+    @property
+    def is_connected(self) -> bool:
+        # bytes that are decrypted already are no longer seen at the socket
+        return super().is_connected and not self.sock.pending()  # type: ignore[union-attr]
+
+
+class _FinalResponse(HTTPResponse):
+    """An answer after informational ones; http.client reads over 100 alone."""
+
+    def begin(self) -> None:
+        super().begin()
+        while self.status < HTTPStatus.OK and self.status != HTTPStatus.SWITCHING_PROTOCOLS:
+            self.headers = None  # type: ignore[assignment]  # else nothing is read
+            super().begin()
 
 
 class _Incoming(io.RawIOBase):
     """The socket of a connection for HTTPResponse, with reads that end with the limit."""
+
+    has_rest = False  # whether bytes after the end of the answer were read with it
+    _is_over = False
 
     def __init__(self, connection: _LimitedConnection) -> None:
         self._connection, self._socket = connection, connection.sock
         self._file = self._socket.makefile("rb", buffering=0)
 
     def makefile(self, mode: str) -> io.BufferedReader:
-        return io.BufferedReader(self)
+        return _Buffer(self)
+
+    def end(self, buffer: io.BufferedReader) -> None:
+        """Note whether the buffer has bytes that are not read."""
+        self._is_over = True
+        self.has_rest = bool(buffer.peek())
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: Any) -> int | None:
+        if self._is_over:
+            return None
         self._socket.settimeout(self._connection.seconds_left())
         return self._file.readinto(buffer)
 
     def close(self) -> None:
         self._file.close()
+        super().close()
+
+
+class _Buffer(io.BufferedReader):
+    """The buffer of one answer."""
+
+    raw: _Incoming
+
+    def close(self) -> None:
+        if not (self.closed or self.raw.closed):
+            self.raw.end(self)
         super().close()
 
 

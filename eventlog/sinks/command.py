@@ -81,7 +81,7 @@ class CommandSink(Sink):
 
     def deliver(self, documents: Sequence[OutgoingDocument]) -> Iterator[Reply]:
         for document in documents:
-            reply = self._exchange(document.text)
+            reply = self._exchange(document)
             yield reply
             if not reply.arrived:
                 return
@@ -100,18 +100,23 @@ class CommandSink(Sink):
             self._process.wait()
         self._process = None
 
-    def _exchange(self, text: str) -> Reply:
+    def _exchange(self, document: OutgoingDocument) -> Reply:
         try:
             process = self._started()
         except OSError as fault:
             return unreachable(f"{self._words[0]}: {fault.strerror}")
         try:
-            return answered(self._talk(process, text.encode() + b"\n"))
+            reply = answered(self._talk(process, document.data + b"\n"), document)
         except (OSError, NoAnswer) as fault:
+            reply = unanswered(f"{self._words[0]}: {fault}")
+        if reply.fault is not None:
             self._abandon()
-            return unanswered(f"{self._words[0]}: {fault}")
+        return reply
 
     def _started(self) -> subprocess.Popen[bytes]:
+        """Return the program; a new one if it ended, or writes without a document."""
+        if self._process is not None and select.select([self._process.stdout], [], [], 0)[0]:
+            self._abandon()
         if self._process is None or self._process.poll() is not None:
             self.close()
             self._process = subprocess.Popen(
@@ -151,6 +156,8 @@ class CommandSink(Sink):
                 answer += piece
                 if len(answer) > LONGEST_ANSWER:
                     raise NoAnswer("answers without end")
+        if unwritten:
+            raise NoAnswer("answered before it had the whole document")
         return bytes(answer)
 
 

@@ -113,7 +113,7 @@ class HttpSink(Sink):
             return (unanswered if fault.was_sent else unreachable)(f"{place}: {fault}")
         if kind is None or kind.answers_xds:
             if 200 <= answer.status < 300:
-                return answered(answer.body)
+                return self._answered(answer.body, document)
         elif answer.status in kind.taken:
             return ACCEPTED
         wait = _retry_after(answer.headers.get("Retry-After", "")) if answer.status in _WAITING else None
@@ -127,6 +127,13 @@ class HttpSink(Sink):
         if answer.status in _MOVED:
             reason += "; redirects are not followed, so http-url must be the new address"
         return unanswered(reason, wait)
+
+    def _answered(self, body: bytes, document: OutgoingDocument) -> Reply:
+        """Return the reply; after what is no answer to it the next document gets a new connection."""
+        reply = answered(body, document)
+        if reply.fault is not None:
+            self._client.close()
+        return reply
 
 
 def _need_address(settings: HttpSettings) -> SplitResult:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
-from eventlog.core.errors import InvalidDocument
+from eventlog.core.errors import InvalidDocument, shortened
 from eventlog.sinks.trace_context import trace_of_process
 from eventlog.xds import answers
 from eventlog.xds.documents import document
@@ -116,12 +116,18 @@ def too_large(document: OutgoingDocument, reason: str) -> Reply:
     return Reply((answers.Status(answers.Level.ERROR, None, reason),))
 
 
-def answered(reply: bytes) -> Reply:
-    """Return the reply in a receiver's own words; other content is no answer."""
+def answered(reply: bytes, document: OutgoingDocument) -> Reply:
+    """Return the reply in a receiver's own words; other content is no answer, nor is that to another
+    document.
+    """
     try:
-        return Reply(answers.read(reply, warn=logger.warning))
+        statuses = answers.read(reply, warn=logger.warning)
     except InvalidDocument as fault:
         return unanswered(str(fault))
+    named = [status.event_id for status in statuses if status.event_id is not None]
+    if named and not {item.event_id for item in document.items}.intersection(named):
+        return unanswered(f"the answer names only events of other documents, first {shortened(named[0])}")
+    return Reply(statuses)
 
 
 class Sink(Protocol):

@@ -16,6 +16,8 @@ from tests.logs import Answering, Crash, Receiver, World, crash, key
 
 pytestmark = [pytest.mark.quick, pytest.mark.usefixtures("either_way")]
 
+NO_STATUS = b"<nds><output/></nds>"
+
 
 def answer(level: Level, *event_ids: str) -> Answering:
     """Answer this level for these events, and success for the others."""
@@ -212,7 +214,7 @@ def test_a_document_without_an_answer_is_held_and_the_others_flow(world: World) 
     world.write(key(1), key(2), key(3))
 
     def hang(document: OutgoingDocument) -> Reply:
-        return unanswered("time-out") if "eventlog:2" in document.text else answered(b"<nds><output/></nds>")
+        return unanswered("time-out") if "eventlog:2" in document.text else answered(NO_STATUS, document)
 
     cycle = world.cycle(Receiver(hang))
     assert cycle.down is None
@@ -223,7 +225,7 @@ def test_a_receiver_that_answers_nothing_is_down_after_two_documents(world: Worl
     for number in range(5):
         world.user(number)
     world.write(*(key(number) for number in range(5)))
-    receiver = Receiver(lambda document: answered(b"garbage"))
+    receiver = Receiver(lambda document: answered(b"garbage", document))
     with world.publisher(receiver, retry_wait=0.0) as publisher:
         cycle = publisher.cycle()
         assert cycle.down is not None

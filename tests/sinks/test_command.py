@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 
 from eventlog.sinks import open_sink
+from eventlog.sinks.sink import Reply
 from eventlog.xds.answers import Level
 from tests.sinks.documents import make
+from tests.support import until
 
 pytestmark = pytest.mark.quick
 
@@ -51,6 +53,61 @@ def test_command_what_is_no_answer_is_none(program: str, reason: str) -> None:
     sink.close()
     assert reply.arrived
     assert reason in reply.fault or "Broken pipe" in reply.fault
+
+
+OFF_BY_ONE = """
+import re, sys
+previous = None
+for line in sys.stdin:
+    number = re.search("eventlog:([0-9]+)", line)[1]
+    status = f'<status level="success" event-id="eventlog:{previous or number}"/>'
+    print(f"<nds><output>{status}</output></nds>", flush=True)
+    previous = number
+"""
+STRAY = """
+import sys, time
+from pathlib import Path
+asked, done = map(Path, sys.argv[1:])
+for line in sys.stdin:
+    print("<nds><output/></nds>", flush=True)
+    if not done.exists():
+        while not asked.exists():
+            time.sleep(0.01)
+        print('<nds><output><status level="error"/></output></nds>', flush=True)
+        done.touch()
+"""
+
+
+def test_command_that_answers_to_another_document_is_started_anew(tmp_path: Path) -> None:
+    (tmp_path / "off_by_one.py").write_text(OFF_BY_ONE)
+    sink = open_sink("command", {"command": f"{sys.executable} {tmp_path / 'off_by_one.py'}"})
+    replies = list(sink.deliver([make(1), make(2), make(3)]))
+    sink.close()
+    assert "only events of other documents, first eventlog:1" in str(replies[1].fault)
+    assert replies[1].arrived
+    assert [[status.event_id for status in replies[at].statuses] for at in (0, 2)] == [
+        ["eventlog:1"], ["eventlog:3"],
+    ]  # fmt: skip
+
+
+def test_command_that_answers_without_a_document_is_started_anew(tmp_path: Path) -> None:
+    (tmp_path / "stray.py").write_text(STRAY)
+    asked, done = tmp_path / "asked", tmp_path / "done"
+    sink = open_sink("command", {"command": f"{sys.executable} {tmp_path / 'stray.py'} {asked} {done}"})
+    first = list(sink.deliver([make(1)]))
+    asked.touch()
+    until(done.exists)
+    second = list(sink.deliver([make(2)]))
+    sink.close()
+    assert first == second == [Reply([])]
+
+
+def test_command_that_answers_before_it_has_the_whole_document_has_not() -> None:
+    sink = command('import time; print("<nds><output/></nds>", flush=True); time.sleep(9)')
+    (reply,) = sink.deliver([make(1, "<nds>" + "x" * 1_000_000 + "</nds>")])
+    sink.close()
+    assert "answered before it had the whole document" in reply.fault
+    assert reply.arrived
 
 
 def test_command_that_cannot_be_started() -> None:

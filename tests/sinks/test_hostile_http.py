@@ -17,6 +17,7 @@ import pytest
 
 from eventlog.sinks import open_sink
 from eventlog.sinks.sink import Item, OutgoingDocument, Reply
+from eventlog.xds.answers import Level, Status, write
 from tests.certificates import certificate
 from tests.sinks.documents import make
 from tests.sinks.receivers import dripping, hang_up, receiver, say
@@ -24,6 +25,7 @@ from tests.sinks.receivers import dripping, hang_up, receiver, say
 pytestmark = pytest.mark.quick
 
 OUTPUT = b'<nds><output><status level="warning" event-id="eventlog:1">so</status></output></nds>'
+OF_NO_EVENT = b'<nds><output><status level="warning">so</status></output></nds>'
 OK = b"HTTP/1.1 200 OK\r\n"
 
 
@@ -120,7 +122,7 @@ def test_a_document_on_a_connection_that_was_closed_goes_again() -> None:
 
     def answer_first(handler: Any) -> None:
         bodies.append(handler.body)
-        (hang_up if len(bodies) == 2 else say(200, OUTPUT))(handler)
+        (hang_up if len(bodies) == 2 else say(200, OF_NO_EVENT))(handler)
 
     with receiver(answer_first) as url:
         replies = post(url, make(1, "<a/>"), make(2, "<b/>"))
@@ -193,6 +195,125 @@ def test_all_addresses_of_a_name_share_the_time(monkeypatch: pytest.MonkeyPatch)
 def test_a_name_that_cannot_be_is_unreachable() -> None:
     (reply,) = post("http://a..b/")
     assert not reply.arrived
+
+
+def answer_to(number: int, level: Level = Level.SUCCESS) -> bytes:
+    """Return the final answer to the document of that number."""
+    body = write([Status(level, f"eventlog:{number}")]).encode()
+    return OK + b"Content-Length: %d\r\n\r\n" % len(body) + body
+
+
+HINTS = b"HTTP/1.1 103 Early Hints\r\nLink: </style.css>\r\n\r\n"
+INFORMATIONAL = {
+    "103": [HINTS],
+    "two of them": [HINTS, b"HTTP/1.1 102 Processing\r\n\r\n"],
+    "two at once": [b"HTTP/1.1 100 Continue\r\n\r\n" + HINTS],
+}
+
+
+@pytest.mark.parametrize("what", INFORMATIONAL)
+def test_an_informational_answer_is_read_over(what: str) -> None:
+    """The final answers come late, so that one that is not waited for is read as that of the next."""
+    levels = {1: Level.SUCCESS, 2: Level.ERROR, 3: Level.WARNING}
+
+    def serve(server: socket.socket) -> None:
+        connection, _ = server.accept()
+        with connection:
+            for number, level in levels.items():
+                connection.recv(1 << 16)
+                for piece in INFORMATIONAL[what]:
+                    connection.sendall(piece)
+                    threading.Event().wait(0.05)
+                connection.sendall(answer_to(number, level))
+
+    with served(serve) as port:
+        replies = post(f"http://127.0.0.1:{port}/", make(1), make(2), make(3))
+    assert [[status.level for status in reply.statuses] for reply in replies] == [
+        [x] for x in levels.values()
+    ]
+
+
+def test_another_protocol_is_no_answer_and_ends_the_connection() -> None:
+    def serve(server: socket.socket) -> None:
+        for answer in (b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\n\r\n", answer_to(2)):
+            connection, _ = server.accept()
+            with connection:
+                connection.recv(1 << 16)
+                connection.sendall(answer)
+                connection.recv(1 << 16)  # until the client ends the connection
+
+    with served(serve) as port:
+        refused, taken = post(f"http://127.0.0.1:{port}/", make(1), make(2))
+    assert "101 Switching Protocols" in str(refused.fault)
+    assert taken.statuses == [Status(Level.SUCCESS, "eventlog:2")]
+
+
+def test_an_answer_that_comes_late_is_not_that_of_the_next_document() -> None:
+    """The answer that names another event is a retry, and the next document has a connection of its own."""
+
+    def serve(server: socket.socket) -> None:
+        with server.accept()[0] as connection:
+            connection.recv(1 << 16)
+            connection.sendall(answer_to(1))
+            connection.recv(1 << 16)
+            connection.sendall(answer_to(1))  # a stray one
+            connection.recv(1 << 16)
+        with server.accept()[0] as connection:
+            connection.recv(1 << 16)
+            connection.sendall(answer_to(3))
+
+    with served(serve) as port:
+        replies = post(f"http://127.0.0.1:{port}/", make(1), make(2), make(3))
+    assert "only events of other documents, first eventlog:1" in str(replies[1].fault)
+    assert replies[1].arrived
+    assert [reply.fault is None for reply in replies] == [True, False, True]
+    assert replies[2].statuses == [Status(Level.SUCCESS, "eventlog:3")]
+
+
+STRAY = OK + b"Content-Length: 12025\r\n\r\n<nds><output>" + b" " * 12_000 + b"</output></nds>"
+STRAY_BYTES = {
+    "at once": [answer_to(1) + STRAY],
+    "later": [answer_to(1), STRAY],
+    "its beginning": [answer_to(1) + STRAY[:30]],
+    "an end of a line": [answer_to(1) + b"\r\n"],
+}
+
+
+@pytest.mark.parametrize("what", STRAY_BYTES)
+@pytest.mark.parametrize("encrypted", [False, True])
+def test_a_connection_with_bytes_that_nobody_asked_for_is_left(
+    what: str, encrypted: bool, tmp_path: Path
+) -> None:
+    """The stray answer names no event, so only the time of its arrival shows that it is none."""
+    server_files, public = certificate(tmp_path, "receiver")
+    sent = threading.Event()
+
+    def serve(server: socket.socket) -> None:
+        for pieces in (STRAY_BYTES[what], [answer_to(2)]):
+            with secured(server.accept()[0]) as connection:
+                connection.recv(1 << 16)
+                for piece in pieces:
+                    connection.sendall(piece)
+                sent.set()
+                with suppress(OSError):
+                    connection.recv(1 << 16)  # until the client ends the connection
+
+    def secured(connection: socket.socket) -> socket.socket:
+        if not encrypted:
+            return connection
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(server_files)
+        return context.wrap_socket(connection, server_side=True)
+
+    with served(serve) as port:
+        url = f"http{'s' if encrypted else ''}://127.0.0.1:{port}/"
+        sink = open_sink("http", {"http_url": url, "http_ca": public, "http_timeout": 5})
+        (first,) = sink.deliver([make(1)])
+        sent.wait()
+        (second,) = sink.deliver([make(2)])
+        sink.close()
+    assert first.statuses == [Status(Level.SUCCESS, "eventlog:1")]
+    assert second.statuses == [Status(Level.SUCCESS, "eventlog:2")]
 
 
 @contextmanager

@@ -21,6 +21,7 @@ from tests.sinks.receivers import Answering, dripping, hang_up, receiver, say
 pytestmark = pytest.mark.quick
 
 OUTPUT = b'<nds><output><status level="warning" event-id="eventlog:1">so</status></output></nds>'
+OF_NO_EVENT = b'<nds><output><status level="warning">so</status></output></nds>'
 
 
 def post(answering: Answering, *documents: OutgoingDocument, **settings: Any) -> list[Reply]:
@@ -36,7 +37,7 @@ def test_http_posts_documents_and_reads_answers() -> None:
 
     def answer(handler: Any) -> None:
         seen.append((handler.path, handler.headers["Content-Type"], handler.client_address[1], handler.body))
-        say(200, OUTPUT)(handler)
+        say(200, OF_NO_EVENT)(handler)
 
     replies = post(answer, make(1), make(2, "<ü/>"))
     assert [reply.statuses[0].level for reply in replies] == [Level.WARNING, Level.WARNING]
@@ -138,7 +139,7 @@ def test_http_where_nobody_listens_the_first_document_is_the_last() -> None:
 
 def test_http_connects_again_where_the_receiver_has_hung_up_between() -> None:
     def answer_and_close(handler: Any) -> None:
-        say(200, OUTPUT)(handler)
+        say(200, OF_NO_EVENT)(handler)
         handler.close_connection = True
 
     replies = post(answer_and_close, make(1), make(2), make(3))

@@ -20,7 +20,7 @@ from eventlog.publisher.daemon import Daemon
 from eventlog.publisher.monitor import Monitor
 from eventlog.publisher.session import SessionSettings
 from eventlog.publisher.tracing import tracing
-from eventlog.sinks import need_settings, sink_kind
+from eventlog.sinks import check_sink, sink_kind
 from eventlog.sql.connect import read_url
 from eventlog.transfer.signals import Signals
 from eventlog.web.monitor import MonitorSettings
@@ -44,7 +44,7 @@ def run(once: bool, mode: str | None, config: Config) -> None:
     """
     if mode is not None:
         config = replace(config, values={**config.values, "publication_mode": mode})
-    need_settings(config.build(SessionSettings).sink, config.values)
+    check_sink(config.build(SessionSettings).sink, config.values)
     signals = Signals()
     monitor = Monitor()
     board = Board(monitor, config)

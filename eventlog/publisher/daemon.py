@@ -20,7 +20,7 @@ from eventlog.opening.config import Config
 from eventlog.opening.open_log import opened
 from eventlog.publisher.cycle import ReceiverFatal
 from eventlog.publisher.monitor import Monitor
-from eventlog.publisher.session import PublishingSession
+from eventlog.publisher.session import PublishingSession, check_session
 from eventlog.publisher.tally import Cycle
 from eventlog.sql.connect import ConnectionLost
 from eventlog.sql.log.leader import Holder, Leader
@@ -226,10 +226,15 @@ class Daemon:
             self._monitor.connected(None)
 
     def _elected(self, store: Store) -> Leader | None:
-        """Wait until we lead; None if a signal comes before."""
+        """Wait until we lead; None if a signal comes before. Raise why we could not lead, before the wait."""
+        is_checked = False
         while (leader := store.lead(self._name)) is None:
             if self._once:
                 raise AnotherLeads(str(store.holder() or "by whom is not ours to see"))
+            if not is_checked:
+                with self._signals.interrupting():
+                    check_session(self._config, store)
+                is_checked = True
             self._stand_by(store.holder())
             self._monitor.alive(STANDBY)
             self._signals.sleep(STANDBY)

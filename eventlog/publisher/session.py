@@ -26,7 +26,7 @@ from eventlog.publisher.fold import PickUpFolder
 from eventlog.publisher.monitor import Monitor
 from eventlog.publisher.sleep import Sleeper, make_sleeper
 from eventlog.publisher.tally import AnswerTally, Cycle
-from eventlog.sinks import open_sink, sink_kind
+from eventlog.sinks import check_sink, open_sink, sink_kind
 from eventlog.sinks.document_kinds import DocumentKind, document_kind
 from eventlog.sql.log.leader import Leader
 from eventlog.sql.log.object_states import TableState
@@ -122,6 +122,13 @@ def comparison_of(config: Config, store: Store, epoch: int) -> Comparison | None
     from eventlog.publisher.comparison import Comparison  # Arrow takes a while to load
 
     return Comparison(config, store, epoch, settings)
+
+
+def check_session(config: Config, store: Store) -> None:
+    """Raise why a session could not begin, or could not read the tables or open the sink; nothing is sent."""
+    check_sink(config.build(SessionSettings).sink, config.values)
+    comparison_of(config, store, epoch=0)
+    make_reader(config, store)
 
 
 class TableReading:

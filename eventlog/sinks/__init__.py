@@ -27,10 +27,10 @@ def sink_kind(name: str) -> SinkKind:
     return kind
 
 
-def need_settings(name: str, values: Mapping[str, Any]) -> None:
-    """Raise Misuse if a setting is missing that the sink needs to open."""
+def check_sink(name: str, values: Mapping[str, Any]) -> None:
+    """Raise why the sink could not open: a setting, a package, a file or a program. Nothing is sent."""
     kind = sink_kind(name)
-    kind.need(build(kind.settings, values))
+    kind.check(build(kind.settings, values))
 
 
 def open_sink(name: str, values: Mapping[str, Any]) -> Sink:

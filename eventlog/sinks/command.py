@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import select
 import shlex
+import shutil
 import subprocess
 import time
 from collections.abc import Container, Iterator, Mapping, Sequence
@@ -55,6 +56,12 @@ def _need_words(settings: CommandSettings) -> list[str]:
     if not words:
         raise Misuse("the command sink needs the setting command")
     return words
+
+
+def _need_program(settings: CommandSettings) -> None:
+    name = _need_words(settings)[0]
+    if shutil.which(name) is None:
+        raise Misuse(f"{name} (the setting command): there is no such program that this user may run")
 
 
 def inherited(environment: Mapping[str, str], names: Container[str]) -> dict[str, str]:
@@ -115,7 +122,7 @@ class CommandSink(Sink):
 
     def _started(self) -> subprocess.Popen[bytes]:
         """Return the program; a new one if it ended, or writes without a document."""
-        if self._process is not None and select.select([self._process.stdout], [], [], 0)[0]:
+        if self._process is not None and any(select.select([self._process.stdout or 0], [], [], 0)):
             self._abandon()
         if self._process is None or self._process.poll() is not None:
             self.close()
@@ -161,4 +168,4 @@ class CommandSink(Sink):
         return bytes(answer)
 
 
-KIND = SinkKind(CommandSettings, CommandSink, need=_need_words)
+KIND = SinkKind(CommandSettings, CommandSink, check=_need_program)

@@ -22,6 +22,7 @@ from eventlog.sinks.sink import ACCEPTED, OutgoingDocument, Reply, Sink, SinkKin
 
 SUFFIX = ".xml"
 RECORD = "record"
+ASIDE = ".eventlog"
 _ROWS = re.compile(r"[0-9]{1,19}-([0-9]{1,19})(?![0-9])")  # how a document's name begins
 _OUT = " out"  # ends a line of the record; a line that a crash cut has no such end
 _AND = "/"  # between the names of documents in one file: none of them holds it
@@ -57,16 +58,9 @@ class FilesSink(Sink):
     def __init__(self, folder: Path, *, per_batch: bool = False) -> None:
         self._folder = folder
         self._per_batch = per_batch
-        self._aside = folder / ".eventlog"
+        self._aside = folder / ASIDE
         try:
-            is_new = not folder.is_dir()
-            self._aside.mkdir(parents=True, exist_ok=True)
-            if is_new:
-                sync_names(folder.parent)
-            (self._aside / _LONGEST_NAME).unlink(
-                missing_ok=True
-            )  # fails where the folder's own name is too long
-            self._record = os.open(self._aside / RECORD, _RECORD_FLAGS, 0o644)
+            self._record = _open_record(folder)
             self._lock()
             self._recorded = set(_names_in(self._aside / RECORD))
             self._highest = highest(self._recorded)
@@ -239,8 +233,28 @@ def _names_in(record: Path) -> list[str]:
     return [name for names in names_of_line for name in names]
 
 
+def _open_record(folder: Path) -> int:
+    """Return the record of a folder, open; both are made if they do not exist."""
+    aside, is_new = folder / ASIDE, not folder.is_dir()
+    aside.mkdir(parents=True, exist_ok=True)
+    if is_new:
+        sync_names(folder.parent)
+    (aside / _LONGEST_NAME).unlink(missing_ok=True)  # fails where the folder's own name is too long
+    if not all(os.access(place, os.W_OK | os.X_OK) for place in (folder, aside)):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+    return os.open(aside / RECORD, _RECORD_FLAGS, 0o644)
+
+
 def _open(settings: FilesSettings) -> FilesSink:
     return FilesSink(Path(settings.files_folder), per_batch=settings.files_per_batch)
 
 
-KIND = SinkKind(FilesSettings, _open, keeps_record=True)
+def _check(settings: FilesSettings) -> None:
+    """Raise FolderFailed if the folder cannot be written, without the lock that its writer holds."""
+    try:
+        os.close(_open_record(Path(settings.files_folder)))
+    except OSError as fault:
+        raise FolderFailed(settings.files_folder, fault.strerror) from fault
+
+
+KIND = SinkKind(FilesSettings, _open, keeps_record=True, check=_check)

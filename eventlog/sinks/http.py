@@ -108,7 +108,7 @@ class HttpSink(Sink):
                 headers |= authorization(None, None, _read_token(self._token_file))
             answer = self._client.request("POST", self._path, body, headers)
         except Misuse as fault:
-            return unreachable(f"http-token-file {self._token_file}: {fault}")
+            return unreachable(str(fault))
         except NoResponse as fault:
             return (unanswered if fault.was_sent else unreachable)(f"{place}: {fault}")
         if kind is None or kind.answers_xds:
@@ -147,11 +147,20 @@ def _headers(settings: HttpSettings) -> dict[str, str]:
     return headers | authorization(settings.http_user, settings.http_password, settings.http_token)
 
 
+def _check(settings: HttpSettings) -> None:
+    HttpSink(settings).close()
+    if settings.http_token_file is not None:
+        _read_token(settings.http_token_file)
+
+
 def _read_token(name: str) -> str:
-    token = read_secret(name)
-    if not token:
-        raise Misuse("it is empty")
-    header_word(token)
+    try:
+        token = read_secret(name)
+        if not token:
+            raise Misuse("it is empty")
+        header_word(token)
+    except Misuse as fault:
+        raise Misuse(f"http-token-file {name}: {fault}") from None
     return token
 
 
@@ -176,4 +185,4 @@ def _retry_after(text: str) -> float | None:
     return min(max(wait, 0.0), LONGEST_WAIT)
 
 
-KIND = SinkKind(HttpSettings, HttpSink, need=_need_address)
+KIND = SinkKind(HttpSettings, HttpSink, check=_check)

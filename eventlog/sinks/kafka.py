@@ -248,4 +248,4 @@ def _reply(sent: OutgoingDocument, faults: Faults) -> Reply:
     return Reply([Status(levels[fault.final], name, fault.reason) for name, fault in failed.items()])
 
 
-KIND = SinkKind(KafkaSinkSettings, lambda settings: KafkaSink(settings), need=_need_brokers)
+KIND = SinkKind(KafkaSinkSettings, KafkaSink, check=lambda settings: KafkaSink(settings).close())

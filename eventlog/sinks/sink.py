@@ -168,4 +168,4 @@ class SinkKind(NamedTuple):
     settings: type
     open: Callable[[Any], Sink]  # with its settings
     keeps_record: bool = False  # it knows which documents are out
-    need: Callable[[Any], object] = lambda settings: None  # raises Misuse where a setting is missing
+    check: Callable[[Any], object] = lambda settings: None  # raises why it could not open, and takes nothing

@@ -6,10 +6,12 @@ from __future__ import annotations
 
 import logging
 import secrets
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from sqlalchemy import text
@@ -17,6 +19,7 @@ from sqlalchemy import text
 from eventlog.opening.config import Config
 from eventlog.opening.log_status import read_log_status
 from eventlog.publisher.daemon import AnotherLeads
+from eventlog.sinks import open_sink
 from eventlog.sql.connect import connect
 from eventlog.sql.queries import Queries
 from eventlog.web.monitor.board import Board
@@ -121,6 +124,58 @@ def test_who_stands_by_says_for_whom_and_says_it_once(
             run.signals.sleep(2.5)
         assert caplog.text.count(name) == 1
         assert "no publisher of this log" in caplog.text
+
+
+BROKEN: dict[str, tuple[dict[str, object], str]] = {
+    "a package": (
+        {"sink": "kafka", "kafka_brokers": "127.0.0.1:1"},
+        "the kafka sink needs a package that is not installed",
+    ),
+    "a program": ({"sink": "command", "command": "/no/such/program -x"}, "/no/such/program"),
+    "a folder": ({"sink": "files", "files_folder": "{folder}/file/below"}, "cannot be written"),
+    "a file of a token": ({"http_token_file": "{folder}/none"}, "http-token-file {folder}/none"),
+    "a certificate": ({"http_url": "https://127.0.0.1:1/", "http_ca": "{folder}/file"}, "http-ca"),
+    "a mode": ({"source_url": "sqlite://"}, "source-url"),
+    "the tables": (
+        {"publication_mode": "compare", "source_url": "sqlite:///{folder}/none/source"},
+        "unable to open database file",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", BROKEN)
+def test_a_publisher_that_could_not_lead_does_not_stand_by(
+    what: str,
+    world: World,
+    arrivals: Arrivals,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    caplog.set_level(logging.INFO)
+    monkeypatch.setitem(sys.modules, "confluent_kafka", None)
+    (tmp_path / "file").touch()
+    templates, reason = BROKEN[what]
+    settings = {name: str(value).format(folder=tmp_path) for name, value in templates.items()}
+    with world.elect(), running(world, arrivals, **settings) as run:
+        until(lambda: run.fault or "on standby" in caplog.text or "next try" in caplog.text)
+        assert reason.format(folder=tmp_path) in f"{run.fault} {caplog.text}"
+        assert "on standby" not in caplog.text
+        assert not run.monitor.ready
+
+
+def test_a_standby_leaves_the_folder_of_the_leader_as_it_is(
+    world: World, arrivals: Arrivals, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    sink = open_sink("files", {"files_folder": str(tmp_path)})
+    unfinished = tmp_path / ".eventlog" / "1-1"
+    unfinished.touch()
+    with world.elect(), running(world, arrivals, sink="files", files_folder=str(tmp_path)) as run:
+        until(lambda: run.fault or "on standby" in caplog.text)
+        assert run.fault is None, run.fault
+    assert unfinished.exists()
+    sink.close()
 
 
 def test_a_leader_at_rest_is_in_no_transaction(world: World, arrivals: Arrivals) -> None:

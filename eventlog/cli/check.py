@@ -35,6 +35,7 @@ from eventlog.sql.log.upkeep import Upkeep
 from eventlog.sql.names import Log
 from eventlog.sql.queries import Queries
 from eventlog.sql.schema.migrate import exists
+from eventlog.web.monitor import CLOSING, MonitorSettings
 
 
 @click.command(short_help="Compare the log and its triggers with the catalogue")
@@ -98,6 +99,8 @@ def check(
 
 def _of_publishing(config: Config) -> Iterator[Finding]:
     """Yield what is wrong with what is published."""
+    if readers := config.build(MonitorSettings).readers:
+        yield Finding("monitor-host", readers, CLOSING, fault=False, shown=True)
     with opened(config) as store:
         yield from _failed(store)
         if config.build(ComparingSettings).publication_mode != "compare":

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import cache
 from http import HTTPStatus
@@ -17,6 +16,8 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, ExceptionHandler, Message, Receive, Scope, Send
+
+from eventlog.web import is_loopback
 
 FIELDS = 50  # of a query
 BODIES = 4  # of the largest size, at a time
@@ -190,11 +191,3 @@ def _is_of_another_site(headers: Headers) -> bool:
     if site is not None:
         return site not in ("none", "same-origin")
     return origin is not None and origin.partition("://")[2] != headers.get("Host")
-
-
-def is_loopback(host: str) -> bool:
-    """Return whether only this machine can reach the address."""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"

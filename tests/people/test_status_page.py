@@ -95,6 +95,14 @@ def test_who_is_paused_or_stands_by_says_so(watched: Watched) -> None:
     assert "Paused</strong> · by Ann: the engine moves" in watched.client.get()
 
 
+def test_a_page_that_others_reach_says_who_may_read_it(watched: Watched) -> None:
+    assert "may read" not in watched.client.get()
+    open_to_all = {"monitor_host": "0.0.0.0", "monitor_port": 9780}
+    watched.board.config = Config({**watched.board.config.values, **open_to_all})
+    page = watched.client.get()
+    assert "Anyone who reaches 0.0.0.0, port 9780 may read the status page, without a token." in page
+
+
 def test_the_time_since_the_receiver_is_down_is_that_of_the_first_cycle(watched: Watched) -> None:
     standing = watched.board.log_status()
     first = replace(standing, cycle={"down": "refused"}, cycle_at=datetime(2025, 3, 23, 10, 57, 19))

@@ -174,6 +174,15 @@ def test_status_tells_how_the_log_stands(world: World) -> None:
     assert "pending" in call(world, "status").output
 
 
+def test_check_says_who_may_read_the_status_page(world: World) -> None:
+    def reported(**environment: str) -> bool:
+        return "may read the status page, without a token" in call(world, "check", **environment).output
+
+    assert reported(EVENTLOG_MONITOR_PORT="9780", EVENTLOG_MONITOR_HOST="0.0.0.0")
+    assert not reported(EVENTLOG_MONITOR_PORT="9780")
+    assert not reported(EVENTLOG_MONITOR_HOST="0.0.0.0")
+
+
 def test_check_warns_of_a_statement_that_names_the_log(world: World) -> None:
     def warns(statement: str) -> bool:
         return "names the log" in call(world, "check", EVENTLOG_POST_POLL_STMT=statement).output

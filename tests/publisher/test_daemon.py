@@ -436,6 +436,16 @@ def test_who_waits_for_a_time_of_day_keeps_the_lock(
         run.stop()
 
 
+@pytest.mark.parametrize(("host", "is_open"), [("0.0.0.0", True), ("127.0.0.1", False), ("localhost", False)])
+def test_a_port_that_others_reach_is_announced_as_open(
+    host: str, is_open: bool, free_port: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    with serving(MonitorSettings(free_port, host, "secret"), Monitor()):
+        pass
+    words = f"anyone who reaches {host}, port {free_port} may read the status page, without a token: "
+    assert (words in caplog.text) == is_open == ("WARNING" in caplog.text)
+
+
 def test_the_port_tells_metrics_and_health(world: World, arrivals: Arrivals, free_port: int) -> None:
     world.write(key(1, event_type=4), key(2, event_type=9))
     with running(world, arrivals) as run, serving(MonitorSettings(free_port), run.monitor) as port:

@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from eventlog.core.settings import setting
+from eventlog.web import is_loopback
+
+CLOSING = "set monitor-host to 127.0.0.1, or let a proxy or a firewall decide who reaches it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,3 +22,11 @@ class MonitorSettings:
     monitor_token: str | None = setting(
         None, "its holder may redrive on the status page; better set it in the environment", metavar="TOKEN"
     )
+
+    @property
+    def readers(self) -> str:
+        """The clause about readers on other machines; empty if there are none."""
+        if not self.monitor_port or is_loopback(self.monitor_host):
+            return ""
+        place = f"{self.monitor_host}, port {self.monitor_port}"
+        return f"anyone who reaches {place} may read the status page, without a token"

@@ -20,6 +20,7 @@ from eventlog.opening.log_status import LogStatus
 from eventlog.publisher.monitor import Monitor
 from eventlog.sql.log.upkeep import FailedRow, FailureFilter
 from eventlog.web.app import make_app, page, read_fields
+from eventlog.web.monitor import MonitorSettings
 from eventlog.web.monitor.board import LOOKED_AT, PAGE, Board, NoDatabase, NotAllowed, NoToken
 from eventlog.web.monitor.turns import Turns
 from eventlog.web.rendering import are, render
@@ -99,6 +100,7 @@ def _status(board: Board, request: Request) -> Response:
         kind="error" if (failed or unread) and kind in ("success", "retry") else kind,
         log=log_status,
         cycle=log_status.cycle,
+        readers=board.config.build(MonitorSettings).readers,
         failed=failed,
         unread=unread,
         down_since=board.down_since(log_status),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Iterator
@@ -9,8 +10,10 @@ from contextlib import ExitStack, contextmanager
 
 from eventlog.core.errors import Misuse
 from eventlog.publisher.monitor import Monitor
-from eventlog.web.monitor import MonitorSettings
+from eventlog.web.monitor import CLOSING, MonitorSettings
 from eventlog.web.monitor.board import EVERY, Board
+
+logger = logging.getLogger("eventlog.monitor")
 
 
 @contextmanager
@@ -31,6 +34,8 @@ def serving(settings: MonitorSettings, monitor: Monitor, board: Board | None = N
         except OSError as fault:
             raise Misuse(f"{host}, port {port} (the setting monitor-port): {fault.strerror}") from fault
         stack.callback(ended.set)
+        if settings.readers:
+            logger.warning("%s: %s", settings.readers, CLOSING)
         threading.Thread(target=_sample, args=(shown, ended), daemon=True).start()
         yield address.port
 

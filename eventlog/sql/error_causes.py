@@ -9,7 +9,9 @@ from sqlalchemy.engine import Connection
 from eventlog.sql.common.dialect import Dialect
 from eventlog.sql.connect import DatabaseFailed
 
-_DENIALS = frozenset(("42501", "1142", "1143", "1031"))  # of PostgreSQL, MariaDB and MySQL, and Oracle
+_DENIALS = frozenset(
+    ("42501", "1044", "1142", "1143", "1370", "1031")
+)  # of PostgreSQL, MariaDB and MySQL, and Oracle
 
 
 def blames_row(fault: DatabaseFailed, connection: Connection, dialect: Dialect) -> bool:

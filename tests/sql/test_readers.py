@@ -21,6 +21,7 @@ from eventlog.sql.connect import DatabaseFailed
 from eventlog.sql.dialects import dialect_of
 from tests.commands import Shell
 from tests.databases import Database
+from tests.sql.own_types import OWN_TYPES, making_own_types
 
 pytestmark = pytest.mark.quick
 
@@ -378,3 +379,35 @@ def test_the_commands(engine: Engine, database: Database, tmp_path: Path) -> Non
         words = ("--identity", "login", "--insert", "1", "usr", "--url", url)
         mixed = shell.run("track", "--for", "sailpoint", *words)
         assert (mixed.code, "--insert is of the log" in mixed.stderr) == (2, True)
+
+
+@pytest.mark.parametrize("own_type", [*OWN_TYPES, "ext.login"])
+@pytest.mark.parametrize("reader", READERS)
+def test_an_identity_may_have_an_equality_of_its_own(database: Database, reader: str, own_type: str) -> None:
+    """Hold types of PostgreSQL as texts; what a collation of MariaDB holds equal is one object."""
+    engine = database.engine()
+    has_types = database.dialect.statement_triggers
+    if has_types:
+        run(engine, *making_own_types(), "create domain ext.login as ext.nocase")
+    column = own_type if has_types else "varchar(20) collate utf8mb4_general_ci"
+    run(engine, f"create table own (login {column} not null unique, extra integer)")
+    with engine.connect() as connection:
+        plan_reader(connection, reader, "own", "login").run(engine)
+    with engine.begin() as connection:
+        if has_types:
+            connection.execute(text("set local statement_timeout = '20s'"))
+        connection.execute(text("insert into own values ('Bob', 1), ('Eve', 2)"))
+        connection.execute(text("update own set extra = 3 where extra = 2"))
+        connection.execute(text("update own set login = 'BOB' where extra = 1"))
+        connection.execute(text("delete from own where extra = 3"))
+    aggregated_names: dict[str, str] = {}
+    table = f"own{READERS[reader]}"
+    while seen := rows(engine, f"select login, action from {table}"):
+        for login, action in seen:
+            run(engine, f"delete from {table} where login = '{login}' and action = '{action}'")
+            aggregated_names[login] = action
+    assert faults(engine) == []
+    assert aggregated_names.pop("Eve") == "Delete"
+    one_object = {"Bob": "Insert", "BOB": "Update"}
+    assert aggregated_names == ({"Bob": "Delete", "BOB": "Insert"} if has_types else one_object)
+    engine.dispose()

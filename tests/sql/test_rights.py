@@ -6,6 +6,7 @@ import re
 import secrets
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -152,14 +153,13 @@ def owner(house: House) -> URL:
     return user
 
 
-def trusting(house: House, act: Callable[[], object]) -> None:
+def trusting(house: House, act: Callable[[], Result]) -> Result:
     """Do what a server with a binary log allows once its administrator did as documented."""
     if house.schemas:
-        act()
-        return
+        return act()
     house.run("set global log_bin_trust_function_creators = on")
     try:
-        act()
+        return act()
     finally:
         house.run("set global log_bin_trust_function_creators = off")
 
@@ -214,6 +214,20 @@ def test_the_owner_installs_tracks_looks_after_and_takes_away(house: House, owne
     assert "is uninstalled" in house.call(owner, "uninstall").stderr
 
 
+def test_a_user_that_may_not_track_a_table_is_referred_to_the_script(house: House, owner: URL) -> None:
+    house.run("create table app.dept (idd integer primary key)", "grant select on app.dept to eventlog_owner")
+    environment = {"EVENTLOG_URL": owner.render_as_string(False), "EVENTLOG_LOG_TABLE": house.log}
+    reading = ("track", "app.dept", "--for", "sailpoint", "--identity", "idd")
+    changing = [("track", "app.usr"), ("untrack", "app.usr")] if house.schemas else []
+    for command, table, *options in [("track", "app.dept"), reading, *changing]:
+        words = (command, house.named(table), *options)
+        failed = trusting(house, partial(CliRunner().invoke, cli, words, env=environment))
+        assert failed.exit_code == 1
+        assert f"the triggers of {words[1]}" in str(failed.exception)
+        assert "--sql" in str(failed.exception)
+        assert house.call(owner, *words, "--sql").output
+
+
 def replace(house: House, owner: URL, *words: str) -> None:
     """Return what removes triggers; on PostgreSQL only the table's owner may run it."""
     if not house.schemas:
@@ -224,9 +238,7 @@ def replace(house: House, owner: URL, *words: str) -> None:
 
 
 def trusted(house: House, user: URL, *words: str) -> Result:
-    done: list[Result] = []
-    trusting(house, lambda: done.append(house.call(user, *words)))
-    return done[0]
+    return trusting(house, lambda: house.call(user, *words))
 
 
 def test_an_application_writes_to_its_table_and_reaches_nothing_of_the_log(

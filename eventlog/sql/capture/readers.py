@@ -16,13 +16,14 @@ from sqlalchemy.engine import Connection, Engine
 
 from eventlog.core.tables import Table
 from eventlog.sql.capture.findings import Finding
-from eventlog.sql.capture.refusals import CannotTrack
+from eventlog.sql.capture.refusals import CannotTrack, referring_to_script
 from eventlog.sql.catalogue import Catalogue, NoSuchTable
 from eventlog.sql.common import templates
 from eventlog.sql.common.dialect import Dialect
 from eventlog.sql.common.expression import literal
 from eventlog.sql.connect import DatabaseFailed, execute_plain
 from eventlog.sql.relation import Relation, place_of, qualified
+from eventlog.sql.trigger_rows import indent
 
 READERS: Final = {"sailpoint": "_delta", "connid": "_queue"}  # how the name of a reader's table ends
 _MARK = "eventlog for "  # begins the comment on such a table
@@ -46,7 +47,7 @@ class ReaderPlan(NamedTuple):
 
     def run(self, engine: Engine) -> None:
         """Run the statements; what was made before one fails is removed."""
-        with engine.begin() as connection:
+        with engine.begin() as connection, referring_to_script(self.table):
             try:
                 for statement in self.statements:
                     execute_plain(connection, statement)
@@ -67,14 +68,16 @@ def plan_reader(connection: Connection, reader: str, name: str, identity: str) -
     if installed is not None and installed.identity != column.name:
         raise CannotTrack(str(table), f"{installed.name} is by {installed.identity}: untrack it first")
     reader_table = _ReaderTable(dialect, reader, table, column.name)
-    type_name, is_never_null, is_unique = reader_table.column_facts(catalogue)
+    own_type, is_never_null, is_unique = reader_table.column_facts(catalogue)
     if not (is_never_null and is_unique):
         reason = f"column {column.name} names no object: it must be not null, and unique by itself"
         raise CannotTrack(str(table), reason)
     if installed is not None:
         return ReaderPlan(reader_table.name, (), makes=True)
     reader_table.demand_free_names(catalogue)
-    creating = tuple(reader_table.statements(f"create{READERS[reader]}", type_name))
+    type_name = own_type or dialect.schema_words["type_key"]
+    value = "{x}" if own_type else f"({dialect.expressions.of(column.type).text})"
+    creating = tuple(reader_table.statements(f"create{READERS[reader]}", type_name, value))
     undo = () if dialect.transactional_ddl else tuple(reader_table.statements(f"drop{READERS[reader]}"))
     warnings = tuple(f"{way}: such changes will be missing" for way in _silent_cascades(dialect, relation))
     return ReaderPlan(reader_table.name, creating, makes=True, undo=undo, warnings=warnings)
@@ -174,19 +177,27 @@ class _ReaderTable:
             if catalogue.at((self.table.schema or "", bare_name)) is not None:
                 raise CannotTrack(str(self.table), f"{bare_name} is there already: rename it or drop it")
 
-    def statements(self, name: str, type_name: str = "") -> Iterator[str]:
-        """Yield the statements of a name with their holes filled."""
-        return templates.statements(self._dialect, name, {**self.names(), "type": type_name})
+    def statements(self, name: str, type_name: str = "", value: str = "{x}") -> Iterator[str]:
+        """Yield the statements of a name with their holes filled; `value` is how the identity is held."""
+        column = self._dialect.quote(self.identity)
+        rows = {"new": "new", "old": "old", "row": "t"}
+        values = {f"{row}_identity": value.format(x=f"{alias}.{column}") for row, alias in rows.items()}
+        if self._dialect.truncate_triggers:
+            values["sees_all"] = indent(templates.statement(self._dialect, "sees_all_rows"), 4)
+        return templates.statements(self._dialect, name, {**self.names(), **values, "type": type_name})
 
     def place(self) -> dict[str, str | None]:
         """Return where the reader's table is, as questions name it."""
         return {"schema": self.table.schema, "reader_table": self.bare_name}
 
-    def column_facts(self, catalogue: Catalogue) -> tuple[str, bool, bool]:
-        """Return the type of the identity, whether it is never null, and whether it is unique."""
+    def column_facts(self, catalogue: Catalogue) -> tuple[str | None, bool, bool]:
+        """Return the type of the identity, whether it is never null, and whether it is unique.
+
+        The type is None if its equality is not the server's own.
+        """
         place = {"schema": self.table.schema, "table_name": self.table.name}
         facts = self.ask(catalogue, "delta_column", **place, identity=self.identity).one()
-        return str(facts[0]), bool(facts[1]), bool(facts[2])
+        return facts[0], bool(facts[1]), bool(facts[2])
 
     def ask(self, catalogue: Catalogue, question: str, **values: Any) -> Any:
         """Return the answer to a question that is a statement of that name."""

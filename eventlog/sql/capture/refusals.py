@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from sqlalchemy import inspect
@@ -12,12 +13,30 @@ from eventlog.core import tablekey
 from eventlog.core.errors import EventlogError
 from eventlog.sql.catalogue import Catalogue
 from eventlog.sql.common import templates
+from eventlog.sql.connect import DatabaseFailed
+from eventlog.sql.error_causes import blames_rights
 from eventlog.sql.names import COMPANIONS, Log
 from eventlog.sql.trigger_rows import CHILD_TYPES, PER_FIELD, VALUES, Subject, triggers_of
 
 
 class CannotTrack(EventlogError):
     """{0} cannot be tracked: {1}"""
+
+
+class NotAllowed(EventlogError):
+    """this user may not make or drop the triggers of {0}: {1}. Give the same command --sql, and let the \
+owner of the table run what it prints"""
+
+
+@contextmanager
+def referring_to_script(table: object) -> Iterator[None]:
+    """Raise NotAllowed if a statement of the block fails because the user lacks a right."""
+    try:
+        yield
+    except DatabaseFailed as fault:
+        if blames_rights(fault):
+            raise NotAllowed(table, fault) from fault
+        raise
 
 
 def refuse(subject: Subject) -> None:

@@ -9,7 +9,7 @@ from sqlalchemy.engine import Connection, Engine
 
 from eventlog.core.tables import Table
 from eventlog.sql.capture.record import TrackRecord, forget, read_record, write_record
-from eventlog.sql.capture.refusals import CannotTrack, demand_defaults, refuse
+from eventlog.sql.capture.refusals import CannotTrack, demand_defaults, referring_to_script, refuse
 from eventlog.sql.capture.subject import installed_of, read_subject
 from eventlog.sql.catalogue import Catalogue, NoSuchTable
 from eventlog.sql.common import templates
@@ -34,7 +34,8 @@ def track(engine: Engine, log: Log, name: str, choice: Choice) -> TrackPlan:
     with engine.begin() as connection:
         demand_defaults(connection, log)
         plan = plan_track(connection, log, name, choice)
-        _run(connection, plan.statements)
+        with referring_to_script(plan.table):
+            _run(connection, plan.statements)
     return plan
 
 
@@ -42,7 +43,8 @@ def untrack(engine: Engine, log: Log, name: str) -> TrackPlan:
     """Take the triggers of a table away."""
     with engine.begin() as connection:
         plan = plan_untrack(connection, log, name)
-        _run(connection, plan.statements)
+        with referring_to_script(plan.table):
+            _run(connection, plan.statements)
     return plan
 
 

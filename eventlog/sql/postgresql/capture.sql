@@ -127,6 +127,39 @@ begin
   return null;
 end
 
+-- sees_all_rows --
+-- Raises a serialization failure if a transaction committed since the snapshot, because a truncate takes its rows, too.
+-- A status is of this moment, not of the snapshot; after the last transaction of all comes an error.
+if pg_catalog.current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
+  declare
+    since pg_catalog.pg_snapshot := pg_catalog.pg_current_snapshot();
+    later pg_catalog.int8 := pg_catalog.pg_snapshot_xmax(since)::pg_catalog.text::pg_catalog.int8;
+    committed pg_catalog.bool := exists (
+      select from pg_catalog.pg_snapshot_xip(since) running
+      where coalesce(pg_catalog.pg_xact_status(running), 'committed') operator(pg_catalog.=) 'committed'
+    );
+  begin
+    begin
+      for ahead in 0..1000000 loop
+        exit when committed;
+        committed := coalesce(
+          pg_catalog.pg_xact_status((later operator(pg_catalog.+) ahead)::pg_catalog.text::pg_catalog.xid8), 'committed'
+        ) operator(pg_catalog.=) 'committed';
+      end loop;
+      committed := true; -- or there were too many to ask for each
+    exception
+      when invalid_parameter_value then
+        null;
+    end;
+    if committed then
+      raise exception using errcode = '40001',
+        message = pg_catalog.format('%s is not truncated: a transaction committed since the snapshot of this one,'
+          ' and no delete could be logged for rows that it wrote', tg_relid::pg_catalog.regclass),
+        hint = 'repeat the transaction with the truncate first, or truncate at READ COMMITTED';
+    end if;
+  end;
+end if;
+
 -- capture_owner --
 -- Gives the function of a trigger to the log's owner.
 alter function {function}() owner to {owner}

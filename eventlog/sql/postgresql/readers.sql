@@ -23,7 +23,7 @@ security definer
 set search_path to pg_catalog, pg_temp
 as $eventlog$
 begin
-  loop
+  for attempt in 1..100 loop -- each that fails met a reader that deleted the row in between
     insert into {delta} values ({note_label}.changed, {note_label}.done) on conflict do nothing;
     if found then
       return;
@@ -35,6 +35,9 @@ begin
       return;
     end if;
   end loop;
+  raise exception using errcode = '40001',
+    message = pg_catalog.format('%s takes no row for %s', {delta_text}, {note_label}.changed),
+    hint = 'repeat the transaction; if it fails again, drop other constraints and triggers of that table';
 end
 $eventlog$
 /
@@ -75,16 +78,17 @@ set search_path to pg_catalog, pg_temp
 as $eventlog$
 begin
   if tg_op = 'TRUNCATE' then
-    perform {note}(t.{identity}, 'Delete') from {table} t;
+{sees_all}
+    perform {note}({row_identity}, 'Delete') from {table} t;
   elsif tg_op = 'INSERT' then
-    perform {note}(new.{identity}, 'Insert');
+    perform {note}({new_identity}, 'Insert');
   elsif tg_op = 'DELETE' then
-    perform {note}(old.{identity}, 'Delete');
-  elsif old.{identity} <> new.{identity} then
-    perform {note}(old.{identity}, 'Delete');
-    perform {note}(new.{identity}, 'Insert');
+    perform {note}({old_identity}, 'Delete');
+  elsif {old_identity} <> {new_identity} then
+    perform {note}({old_identity}, 'Delete');
+    perform {note}({new_identity}, 'Insert');
   elsif old::text is distinct from new::text then -- as texts, because json has no equality
-    perform {note}(new.{identity}, 'Update');
+    perform {note}({new_identity}, 'Update');
   end if;
   return null;
 end
@@ -143,8 +147,18 @@ drop function if exists {read}()
 
 -- delta_column --
 -- The type of a column, and whether it is not null, and alone in a unique index.
+-- no type: an extension compares its values, and we hold them as texts
 select
-  format_type(a.atttypid, a.atttypmod),
+  case when not exists (
+    with recursive under (oid) as (
+      select a.atttypid
+      union all
+      select d.typbasetype from under join pg_type d on d.oid = under.oid and d.typtype = 'd'
+    )
+    select from under
+    join pg_opclass o on o.opcintype = under.oid and o.opcdefault and o.opcnamespace <> 'pg_catalog'::regnamespace
+    join pg_am m on m.oid = o.opcmethod and m.amname = 'btree'
+  ) then format_type(a.atttypid, a.atttypmod) end,
   a.attnotnull,
   exists (
     select from pg_index i

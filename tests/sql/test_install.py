@@ -330,6 +330,14 @@ def test_the_docs_show_the_grants_as_they_are_printed(page: str) -> None:
     assert (GOLDEN / f"{dialect}-grants.sql").read_text() in shown
 
 
+def test_the_docs_list_each_table_that_is_installed() -> None:
+    tables = re.findall(
+        r'^create table if not exists "(\w+)"', (GOLDEN / "postgresql-schema.sql").read_text(), re.M
+    )
+    page = (Path(__file__).parents[2] / "docs" / "databases" / "postgresql.md").read_text()
+    assert [name for name in tables if f"| `{name}` |" not in page] == []
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("script", ["schema", "uninstall", "grants"])
 def test_oracles_script_is_understood_by_a_parser_of_oracles(script: str) -> None:

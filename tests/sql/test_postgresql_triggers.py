@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import pytest
 from sqlalchemy import text
+from sqlalchemy.engine import Connection
 
+from eventlog.sql.capture.readers import READERS, plan_reader
 from eventlog.sql.capture.refusals import CannotTrack
 from eventlog.sql.capture.track import untrack
-from eventlog.sql.connect import DatabaseFailed, execute_plain
+from eventlog.sql.connect import DatabaseFailed, connect_at, execute_plain
+from eventlog.sql.error_causes import blames_other_transaction
 from eventlog.sql.postgresql.triggers import wake_key
 from tests.sql.tracked import Logged, Tracked, query_back
 
@@ -300,3 +303,56 @@ def test_a_bulk_update_after_a_single_one_is_not_a_loop_in_a_loop(pg: Tracked) -
         execute_plain(connection, "set local statement_timeout to '20s'")
         execute_plain(connection, "update t set v = 'c', k = k + 100000")
     assert len(pg.logged()) == 1 + 30000 * 2
+
+
+@pytest.mark.parametrize("isolation", ["REPEATABLE READ", "SERIALIZABLE"])
+@pytest.mark.parametrize("reader", [None, *READERS])
+def test_a_truncate_of_rows_that_its_snapshot_does_not_see_is_refused(
+    pg: Tracked, reader: str | None, isolation: str
+) -> None:
+    pg.run("create table t (k integer primary key)", "insert into t values (1)")
+    if reader is None:
+        pg.track("t")
+    else:
+        with pg.engine.connect() as connection:
+            plan_reader(connection, reader, "t", "k").run(pg.engine)
+    with pg.engine.connect() as running, connect_at(pg.engine, isolation) as truncating:
+        running.execute(text("insert into t values (2)"))
+        for between in (running.commit, lambda: pg.run("insert into t values (3)")):
+            truncating.execute(text("select 1"))
+            between()
+            with pytest.raises(
+                DatabaseFailed, match="t is not truncated: a transaction committed"
+            ) as refused:
+                truncating.execute(text("truncate t"))
+            assert blames_other_transaction(refused.value, pg.dialect)
+            truncating.rollback()
+        running.execute(text("create table unrelated (k integer)"))  # it stays open
+        truncate_again(truncating)
+    assert sorted(deleted(pg, reader)) == [1, 2, 3, 4]
+
+
+def truncate_again(connection: Connection) -> None:
+    """Write and truncate, again while transactions of other tests commit in between."""
+    for _ in range(100):
+        try:
+            connection.execute(text("insert into t values (4)"))
+            connection.execute(text("savepoint s"))
+            connection.execute(text("insert into t values (5)"))
+            connection.execute(text("rollback to savepoint s"))
+            connection.execute(text("truncate t"))
+            connection.commit()
+            return
+        except DatabaseFailed:
+            connection.rollback()
+    raise AssertionError("a repeated truncate never succeeds")
+
+
+def deleted(pg: Tracked, reader: str | None) -> list[int]:
+    """Return the keys of the deletes that the log or the reader's tables have."""
+    if reader is None:
+        return [int(row.key.removeprefix("k=")) for row in pg.logged() if row.type == 4]
+    tables = ("t_queue",) if reader == "connid" else ("t_delta", "t_delta_waiting")
+    rows = " union all ".join(f"select k from {table} where action = 'Delete'" for table in tables)
+    with pg.engine.connect() as connection:
+        return list(connection.execute(text(rows)).scalars())

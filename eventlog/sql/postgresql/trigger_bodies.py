@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import count
 
+from eventlog.sql.common import templates
 from eventlog.sql.relation import Child, Place, qualified
 from eventlog.sql.trigger_rows import Subject, TriggerRow, TriggerRows, indent
 
@@ -58,7 +59,8 @@ class Bodies:
 
     def truncated(self, leaf: Place) -> str:
         """Return what a truncate logs, before it empties the table."""
-        return self.log(self.rows.deleted(), "o", f"only {qualified(self.dialect, *leaf)} o")
+        logged = self.log(self.rows.deleted(), "o", f"only {qualified(self.dialect, *leaf)} o")
+        return "\n".join((templates.statement(self.dialect, "sees_all_rows"), logged))
 
     def of_child_statements(self, child: Child) -> Iterator[tuple[str, str]]:
         """Yield the same as of_statements, for a child table."""

@@ -253,6 +253,36 @@ begin
   if pg_catalog.current_setting('eventlog.capture', true) operator(pg_catalog.<>) '' and "indirect"."eventlog_capture_is_off"() then
     return null;
   end if;
+  -- A status is of this moment, not of the snapshot; after the last transaction of all comes an error.
+  if pg_catalog.current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
+    declare
+      since pg_catalog.pg_snapshot := pg_catalog.pg_current_snapshot();
+      later pg_catalog.int8 := pg_catalog.pg_snapshot_xmax(since)::pg_catalog.text::pg_catalog.int8;
+      committed pg_catalog.bool := exists (
+        select from pg_catalog.pg_snapshot_xip(since) running
+        where coalesce(pg_catalog.pg_xact_status(running), 'committed') operator(pg_catalog.=) 'committed'
+      );
+    begin
+      begin
+        for ahead in 0..1000000 loop
+          exit when committed;
+          committed := coalesce(
+            pg_catalog.pg_xact_status((later operator(pg_catalog.+) ahead)::pg_catalog.text::pg_catalog.xid8), 'committed'
+          ) operator(pg_catalog.=) 'committed';
+        end loop;
+        committed := true; -- or there were too many to ask for each
+      exception
+        when invalid_parameter_value then
+          null;
+      end;
+      if committed then
+        raise exception using errcode = '40001',
+          message = pg_catalog.format('%s is not truncated: a transaction committed since the snapshot of this one,'
+            ' and no delete could be logged for rows that it wrote', tg_relid::pg_catalog.regclass),
+          hint = 'repeat the transaction with the truncate first, or truncate at READ COMMITTED';
+      end if;
+    end;
+  end if;
   insert into "indirect"."eventlog" ("event_type", "perpetrator", "table_name", "table_key")
   select 4, session_user, 'usr', 'site=' operator(pg_catalog.||) case when o."site"::pg_catalog.text operator(pg_catalog.~) E'[,;''+"=\\\\<>]' then '"' operator(pg_catalog.||) pg_catalog.replace(pg_catalog.replace(o."site"::pg_catalog.text, E'\\', E'\\\\'), '"', E'\\"') operator(pg_catalog.||) '"' else o."site"::pg_catalog.text end operator(pg_catalog.||) '+idu=' operator(pg_catalog.||) o."idu"::pg_catalog.text
   from only "indirect"."usr" o;

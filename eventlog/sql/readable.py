@@ -175,9 +175,7 @@ def _source(table: Table, children: Sequence[Child], read_as: Mapping[str, str],
             for column in table.columns.values()
             if column.of_child is not None and column.of_child[:2] == child.relation.place
         ]
-        link = zip(child.link.columns, child.link.target_columns, strict=True)
-        equals = dialect.expressions.equals
-        on = [f"c{number}.{quote(column)} {equals} p.{quote(target)}" for column, target in link]
+        on = [child.linking(dialect, "p", f"c{number}")]
         on += [f"n.turn = {number}"] if len(children) > 1 else []
         source = qualified(dialect, child_table.schema, child_table.name)
         joins.append(f"left join {source} c{number} on {' and '.join(on)}")

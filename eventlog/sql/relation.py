@@ -141,6 +141,19 @@ class Child:
         child_names = dict(zip(self.link.target_columns, self.link.columns, strict=True))
         return tuple((name, self.relation.table.columns[child_names[name]]) for name in names)
 
+    def linking(self, dialect: Dialect, parent: str, alias: str) -> str:
+        """Return the condition that a row of the child belongs to a row of its parent, by their aliases."""
+        expressions, quote, columns = dialect.expressions, dialect.quote, self.relation.table.columns
+
+        def compared(name: str, value: str) -> str:
+            return expressions.compared(columns[name], value)
+
+        return " and ".join(
+            f"{compared(name, f'{parent}.{quote(target)}')} {expressions.equals}"
+            f" {compared(name, f'{alias}.{quote(name)}')}"
+            for target, name in zip(self.link.target_columns, self.link.columns, strict=True)
+        )
+
 
 def qualified(dialect: Dialect, schema: str | None, name: str) -> str:
     """Return the quoted name of something in a schema."""

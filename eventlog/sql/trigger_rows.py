@@ -148,11 +148,7 @@ class TriggerRows:
         return " and ".join(self._has_value(alias, columns[name]) for name in child.link.columns)
 
     def same_key(self, child: Child, alias: str, parent: str) -> str:
-        quote, equals = self.dialect.quote, self.expressions.equals
-        pairs = zip(child.link.target_columns, child.link.columns, strict=True)
-        return " and ".join(
-            f"{parent}.{quote(target)} {equals} {alias}.{quote(column)}" for target, column in pairs
-        )
+        return child.linking(self.dialect, parent, alias)
 
     def child_rows(self, child: Child, old_alias: str | None, new_alias: str | None) -> list[TriggerRow]:
         """Return the values that a child row took from its parent, gave it, or changed."""

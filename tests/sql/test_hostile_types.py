@@ -7,6 +7,9 @@ import re
 import pytest
 from sqlalchemy import text
 
+from eventlog.opening.config import Config
+from eventlog.opening.tables import read_readable, read_tables
+from eventlog.sql.capture.resync import Resync, resync
 from eventlog.sql.capture.track import plan_track
 from eventlog.sql.catalogue import Catalogue
 from eventlog.sql.connect import execute_plain
@@ -14,6 +17,7 @@ from eventlog.sql.log.store import Store
 from eventlog.sql.postgresql.column_types import EXPRESSIONS
 from eventlog.sql.readable import readable
 from eventlog.sql.relation import Choice
+from tests.sql.own_types import OWN_TYPES, making_own_types
 from tests.sql.tracked import Logged, Tracked
 
 pytestmark = pytest.mark.quick
@@ -65,6 +69,43 @@ def test_no_cast_and_no_operator_of_a_user_runs(pg: Tracked, mallory: str, granu
     assert row.texts == (None, "{sad}")
     with pg.engine.connect() as connection:
         assert connection.execute(text(f"select * from {mallory}.seen")).all() == []
+
+
+@pytest.mark.parametrize("own_type", OWN_TYPES)
+def test_a_type_with_operators_of_its_own_is_logged_by_its_text(pg: Tracked, own_type: str) -> None:
+    """Use the type for a key, for a value and for the link of a child."""
+    pg.run(
+        *making_own_types(),
+        f"create table usr (login {own_type} primary key, v {own_type})",
+        f"create table mail (login {own_type} references usr, n integer primary key, v {own_type})",
+    )
+    pg.track("usr", insert=1, update=2, children=("mail.v",))
+    assert pg.after(
+        "insert into usr values ('b', 'x'), ('C', 'x')", "insert into mail values ('b', 1, 'y')"
+    ) == [
+        Logged(1, "login=b", "v", None, "x"),
+        Logged(1, "login=C", "v", None, "x"),
+        Logged(2, "login=b", "mail.v", None, "y"),
+    ]
+    assert pg.after("update usr set v = 'X' where v::text = 'x'", "delete from mail", "delete from usr")[
+        :3
+    ] == [
+        Logged(2, "login=b", "v", "x", "X"),
+        Logged(2, "login=C", "v", "x", "X"),
+        Logged(2, "login=b", "mail.v", "y", None),
+    ]
+    pg.run(
+        "insert into usr values ('b', 'x'), ('C', 'x'), ('d', 'x')", "insert into mail values ('C', 1, 'y')"
+    )
+    pg.logged()
+    store = Store(pg.engine, pg.log)
+    tables = read_tables(pg.engine, pg.log, Config({}))
+    (usr,) = read_readable(pg.engine, pg.log, tables).values()
+    with store.snapshot() as snapshot:
+        rows = snapshot.current_rows(usr, [usr.load_values((key,)) for key in ("b", "C")])
+        assert [row.texts for row in rows] == [("x", None), ("x", "y")]
+    list(resync(store, Resync(pg.described("usr"), chunk=1), lambda rows: None))
+    assert sorted(row.key for row in pg.logged()) == ["login=C", "login=b", "login=d"]
 
 
 def test_a_type_that_is_called_like_one_of_the_server_s_is_another(pg: Tracked, mallory: str) -> None:

@@ -82,7 +82,11 @@ class _Run:
         self._store = store
         self._queries: Queries = store.queries
         self._request = request
-        self._keys = [unbound(f"t.{store.log.dialect.quote(name)}") for name in request.table.key]
+        dialect = store.log.dialect
+        self._keys = [
+            unbound(dialect.expressions.compared(column, f"t.{dialect.quote(column.name)}"))
+            for column in request.table.key_columns
+        ]
 
     def begin(self) -> tuple[Key | None, int]:
         """Return where an unfinished run of the same choice stopped, else the start."""

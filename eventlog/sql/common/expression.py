@@ -28,6 +28,7 @@ class Expression(NamedTuple):
     parameter: str = ""  # the type of a routine's parameter that takes any such value
     queried: str = ""  # the text in the result of a query, where the server would cut the other one short
     in_query: bool = False  # only a query can make the text, no procedural code
+    by_text: bool = False  # values compare as texts, because users may have written the type's operators
 
 
 class Expressions(NamedTuple):
@@ -63,6 +64,11 @@ class Expressions(NamedTuple):
     def text(self, column: Column, alias: str, quote: Quote) -> str:
         """Return the text of a column's value in the row that the alias names."""
         return self.of(column.type).text.format(x=f"{alias}.{quote(column.name)}")
+
+    def compared(self, column: Column, value: str) -> str:
+        """Return the expression by which a value of a column compares with others."""
+        expression = self.of(column.type)
+        return f"({expression.text.format(x=value)})" if expression.by_text else value
 
     def queried(self, column: Column, alias: str, quote: Quote) -> str:
         """Return the same in the result of a query."""

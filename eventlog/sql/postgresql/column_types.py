@@ -51,7 +51,7 @@ EXPRESSIONS = Expressions(
         ),
         "inet": Expression("pg_catalog.abbrev({x})", plain=True),
     },
-    default=Expression(_OUTPUT),
+    default=Expression(_OUTPUT, by_text=True),
     texts_differ='{a} is distinct from {b} collate "C"',
     quoted=r"""case when {v} operator(pg_catalog.~) E'[,;''+"=\\\\<>]' """
     r"""then '"' operator(pg_catalog.||) pg_catalog.replace(pg_catalog.replace({v}, E'\\', E'\\\\'), '"', """

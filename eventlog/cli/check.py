@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
 
@@ -19,7 +21,8 @@ from eventlog.core.tables import Tables
 from eventlog.opening.comparing import ComparingSettings
 from eventlog.opening.config import Config, statements
 from eventlog.opening.open_log import opened, place_of
-from eventlog.opening.published import among
+from eventlog.opening.published import NOT_READ, among
+from eventlog.opening.published import logger as publishing
 from eventlog.opening.settings import naming_log, why_warned
 from eventlog.opening.tables import read_tables
 from eventlog.operate.comparing import comparing_findings
@@ -84,9 +87,11 @@ def check(
             bind(connection, log)  # which reports what is missing
         if has_log:
             user, longest = driver_user or engine.url.username, timedelta(hours=patience)
-            findings += run_check(connection, log, user, longest, read_tables(engine, log, config))
+            with _reported_once():
+                published_tables = read_tables(engine, log, config)
+            findings += run_check(connection, log, user, longest, published_tables)
     if has_log:
-        findings += _of_publishing(config)
+        findings += _of_publishing(config, published_tables)
         post_poll_statements = statements(config.build(SessionSettings).post_poll_stmt)
         for statement in naming_log(post_poll_statements, log):
             print_sentence(why_warned(statement))
@@ -97,7 +102,21 @@ def check(
     print_line("nothing else is wrong" if any(finding.shown for finding in findings) else "nothing is wrong")
 
 
-def _of_publishing(config: Config) -> Iterator[Finding]:
+@contextmanager
+def _reported_once() -> Iterator[None]:
+    """Keep the tables that are tracked and not read out of the log: each is a finding."""
+
+    def is_no_finding(record: logging.LogRecord) -> bool:
+        return record.msg != NOT_READ
+
+    publishing.addFilter(is_no_finding)
+    try:
+        yield
+    finally:
+        publishing.removeFilter(is_no_finding)
+
+
+def _of_publishing(config: Config, tables: Tables) -> Iterator[Finding]:
     """Yield what is wrong with what is published."""
     if readers := config.build(MonitorSettings).readers:
         yield Finding("monitor-host", readers, CLOSING, fault=False, shown=True)
@@ -105,7 +124,7 @@ def _of_publishing(config: Config) -> Iterator[Finding]:
         yield from _failed(store)
         if config.build(ComparingSettings).publication_mode != "compare":
             yield from _nothing_tracked(store)
-        yield from comparing_findings(store, config, read_tables(store.engine, store.log, config))
+        yield from comparing_findings(store, config, tables)
 
 
 def _failed(store: Store) -> Iterator[Finding]:

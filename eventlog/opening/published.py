@@ -121,6 +121,7 @@ def _try_to_read(catalogue: Catalogue, child: Child, parent: Table) -> None:
 
 
 logger = logging.getLogger("eventlog.publishing")
+NOT_READ = "%s is tracked and not read: %s"
 
 Absent = Callable[[str, NoSuchTable], None]
 
@@ -204,7 +205,7 @@ def _tracked(catalogue: Catalogue, record: TrackRecord) -> Iterator[Relation]:
         if relation is not None and entry.is_still(relation.identity):
             yield relation
         else:
-            logger.warning("%s is tracked and not read: %s", entry, _change(entry, relation))
+            logger.warning(NOT_READ, entry, _change(entry, relation))
 
 
 def _change(entry: Recorded, relation: Relation | None) -> str:

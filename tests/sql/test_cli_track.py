@@ -9,6 +9,8 @@ import pytest
 from sqlalchemy import text
 
 from eventlog.core import tablesfile
+from eventlog.core.tables import Column, Table
+from eventlog.core.values import Kind
 from eventlog.sql.capture.track import install_routines
 from eventlog.sql.catalogue import Catalogue
 from tests.commands import Shell
@@ -64,6 +66,20 @@ def test_a_table_from_track_to_untrack(postgres: Database, tmp_path: Path) -> No
     assert done.stderr.startswith("eventlog: no table or view nowhere: ")
 
 
+def test_check_says_once_that_a_tracked_table_is_not_read(postgres: Database, tmp_path: Path) -> None:
+    call = Shell(tmp_path).run
+    (tmp_path / "eventlog.toml").write_text(f'url = "{postgres.address}"\n')
+    call("install")
+    engine = postgres.engine()
+    for statement in ("create table usr (idu integer primary key)", "drop table usr"):
+        with engine.begin() as connection:
+            connection.execute(text(statement))
+        call("track", "usr")
+    done = call("check", "--driver-user", "publisher")
+    assert (done.code, done.stderr) == (1, "")
+    assert done.stdout.count("public.usr: it is tracked, and there is no such table any more") == 1
+
+
 def test_a_script_without_a_connection_makes_the_same_triggers(
     tracking: Tracked, database: Database, tmp_path: Path
 ) -> None:
@@ -91,6 +107,21 @@ def test_a_script_without_a_connection_makes_the_same_triggers(
     assert call(*words[:5]).code == 2
     (tmp_path / "tables.toml").write_text(tablesfile.write([table], "oracle"))
     assert "describes tables of oracle" in call(*words).stderr
+
+
+@pytest.mark.parametrize("name", ["integer", "INT", "smallint"])
+def test_an_integer_of_oracle_is_the_number_that_its_catalogue_calls_it(tmp_path: Path, name: str) -> None:
+    call = Shell(tmp_path, strict=True).run
+    scripts = []
+    for type_name in (name, "NUMBER(38,0)"):
+        columns = {column: Column(column, type_name, Kind.INT, column) for column in ("IDU", "AGE")}
+        described = tablesfile.write([Table("HR", "USR", columns, ("IDU",))], "oracle")
+        (tmp_path / "tables.toml").write_text(described)
+        words = ("--sql", "--dialect", "oracle", "--tables", "tables.toml", "--log-table", "EL.EVENTLOG")
+        done = call("track", "USR", "--insert", "1", "--update", "2", *words)
+        assert (done.code, done.stderr) == (0, "")
+        scripts.append(done.stdout)
+    assert scripts[0] == scripts[1]
 
 
 def test_the_example_of_the_docs_on_a_view(pg: Tracked) -> None:

@@ -93,7 +93,9 @@ def _span(nothing: str, parts: tuple[tuple[str, str, str], ...], parameter: str)
 EXPRESSIONS = Expressions(
     by_type={
         **dict.fromkeys(
-            ("number(n)", "number(n,0)"), Expression(_TM9, plain=True, differs=_UNEQUAL, parameter="number")
+            # the last ones are of tables files alone: the catalogue calls them numbers
+            ("number(n)", "number(n,0)", "integer", "int", "smallint"),
+            Expression(_TM9, plain=True, differs=_UNEQUAL, parameter="number"),
         ),
         **each("number, float", Expression(_LEADING_ZERO, plain=True, differs=_UNEQUAL, parameter="number")),
         "binary_float": Expression(_TM9, differs=_UNEQUAL, parameter="binary_float"),
@@ -145,7 +147,7 @@ def _refuse_search(text: str) -> str:
 
 _MOMENT = "to_timestamp({k}, 'YYYY-MM-DD HH24:MI:SSXFF', 'NLS_NUMERIC_CHARACTERS=''.,''')"
 KEY_TYPES: Mapping[str, KeyType] = {
-    **each("number, float", KeyType("number", sent=number)),
+    **each("number, float, integer, int, smallint", KeyType("number", sent=number)),
     "binary_float": KeyType("varchar2(40)", "{c} = to_binary_float({k})", double),
     "binary_double": KeyType("varchar2(40)", "{c} = to_binary_double({k})", double),
     **each("varchar2, nvarchar2", KeyType("varchar2(4000)", sent=text_value, as_it_is=WITHOUT_ZERO)),

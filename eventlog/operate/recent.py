@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import islice
 from typing import NamedTuple
@@ -12,7 +12,8 @@ from eventlog.publisher.batches import RecordedEvent, read_memory
 from eventlog.sql.log.store import Store
 from eventlog.sql.log.upkeep import FailedRow, FailureFilter
 
-BATCHES = 5  # that are read for a list of documents
+_BATCHES = 200  # that are read for a list of documents
+_CONTENT = 8 << 20  # characters of them
 _ANSWERS = {"S": "success", "W": "warning", "E": "error", "F": "fatal", "N": "pending"}  # again
 _ABSENT = "finished"  # its row was deleted
 
@@ -30,7 +31,7 @@ class SentDocument(NamedTuple):
 def sent_documents(store: Store, limit: int) -> list[SentDocument]:
     """Return the documents of the batches that were finished last, newest first."""
     with store.upkeep() as upkeep:
-        documents = list(islice(_newest_first(upkeep.settled_last(BATCHES)), limit))
+        documents = list(islice(_newest_first(_bounded(upkeep.settled_last())), limit))
         ids = [event.settles[0] for _, _, events in documents for event in events]
         letters = upkeep.letters_of(ids)
         failed_ids = tuple(row for row in ids if letters.get(row) in ("E", "F"))
@@ -48,10 +49,31 @@ def sent_documents(store: Store, limit: int) -> list[SentDocument]:
     ]
 
 
+def _bounded(batches: Iterable[tuple[datetime, str]]) -> Iterator[tuple[datetime, str]]:
+    """Yield batches until they are many, or long."""
+    size = 0
+    for settled_at, content in islice(batches, _BATCHES):
+        yield settled_at, content
+        size += len(content)
+        if size > _CONTENT:
+            return
+
+
 def _newest_first(
-    batches: Sequence[tuple[datetime, str]],
+    batches: Iterable[tuple[datetime, str]],
 ) -> Iterator[tuple[str, datetime, Sequence[RecordedEvent]]]:
+    """Yield documents with their events, each with the batch in which it was answered.
+
+    What a slow receiver has not answered after a while is on record again, in the next batch.
+    """
+    seen = set[tuple[str, int, int]]()
     for settled_at, content in batches:
-        for name, events in reversed(read_memory(content)):
+        for name, all_events in reversed(read_memory(content)):
+            events = [event for event in all_events if _sending(event) not in seen]
+            seen.update(map(_sending, events))
             if events:
                 yield name, settled_at, events
+
+
+def _sending(event: RecordedEvent) -> tuple[str, int, int]:
+    return event.run_id, event.part, event.tries

@@ -13,6 +13,7 @@ from urllib.parse import urlencode
 import pytest
 
 from eventlog.opening.config import Config
+from eventlog.publisher import deliver
 from eventlog.web.monitor.board import Board, Sample
 from eventlog.web.monitor.desk import board_app
 from eventlog.web.server import serve
@@ -384,6 +385,15 @@ def test_what_was_sent_last_is_listed_with_its_answer(watched: Watched) -> None:
     assert '<span class="level finished">finished</span>' in watched.client.get("/recent")
     redrive(watched, TOKEN)
     assert '<span class="level pending">pending</span>' in watched.client.get("/recent")
+
+
+def test_a_document_of_a_slow_batch_is_listed_once(watched: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(deliver, "PATIENCE", 0.0)  # what was answered is finished after each document
+    numbers = range(1, 31)
+    watched.run(*(f"insert into usr values ({number}, 'Jack')" for number in numbers))
+    watched.publisher.cycle()
+    listed = re.findall(r'data-label="Document" class="short"><div>([^<]*)<', watched.client.get("/recent"))
+    assert listed == [f"{number}-{number}" for number in reversed(numbers)]
 
 
 def test_an_object_shows_its_rows_with_values_and_outcomes(watched: Watched) -> None:

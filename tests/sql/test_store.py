@@ -212,7 +212,7 @@ def test_settled_batches_are_found_by_their_rows_until_they_are_purged(store: St
     with store.upkeep() as upkeep:
         for row, numbers in {1: [1], 3: [1, 2], 4: [2, 3], 10: []}.items():
             assert [text for _, text in upkeep.settled_with([row])] == [f"batch {n}" for n in numbers]
-        assert [text for _, text in upkeep.settled_last(2)] == ["batch 3", "batch 2"]
+        assert [text for _, text in upkeep.settled_last()] == ["batch 3", "batch 2", "batch 1"]
         before = datetime.fromisoformat(f"{store.read(lambda snapshot: snapshot.now())}"[:19])
         assert upkeep.forget_settled(before - timedelta(hours=1), 10) is False
         assert upkeep.forget_settled(before + timedelta(hours=1), 2) is True

@@ -115,10 +115,10 @@ where b.settled_at is not null
 order by b.batch
 
 -- settled_last --
--- The batches that were settled last, newest first.
-select b.settled_at, b.content
+-- The batches that were settled last, newest first, before one.
+select b.batch, b.settled_at, b.content
 from {batch} b
-where b.settled_at is not null
+where b.settled_at is not null and b.batch < :before
 order by b.batch desc
 {first_rows}
 

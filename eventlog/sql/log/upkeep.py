@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from sqlalchemy.engine import Connection
 
-from eventlog.core.entry import Cell, Letter, read_event_time, read_integer
+from eventlog.core.entry import MAX_RECORD_ID, Cell, Letter, read_event_time, read_integer
 from eventlog.core.errors import WrongRow
 from eventlog.core.identity import object_hash
 from eventlog.sql.common.expression import literal
@@ -236,9 +236,12 @@ class Upkeep:
         for chunk in self._queries.chunks(ids):
             yield from self._run("settled_with", ids=chunk)
 
-    def settled_last(self, limit: int) -> list[tuple[datetime, str]]:
-        """Return when the latest batches were settled, and their contents, newest first."""
-        return [(at, content) for at, content in self._run("settled_last", most=limit)]
+    def settled_last(self) -> Iterator[tuple[datetime, str]]:
+        """Yield when the latest batches were settled, and their contents, newest first, each read alone."""
+        before = MAX_RECORD_ID
+        while row := self._run("settled_last", before=before, most=1).one_or_none():
+            before, settled_at, content = row
+            yield settled_at, content
 
     def state(self) -> LogState:
         """Return the state that the leader and `pause` recorded."""

@@ -196,7 +196,7 @@ class World:
         names = self.log.names()
         for table in ("batch", "retry", "held", "failed", "notice", "known", "sent", "log"):
             self.change(_EMPTY[self.log.dialect.transactional_ddl].format(names[table]))
-        nothing = ["paused_at", "cycle_facts", "heartbeat_at"]
+        nothing = ["paused_at", "rested_at", "cycle_facts", "heartbeat_at", "published_as"]
         self.change(f"update {names['state']} set {', '.join(f'{column} = null' for column in nothing)}")
         self.change("delete from usr")
 

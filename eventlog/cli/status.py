@@ -41,6 +41,7 @@ _STYLES = {
     "waiting": "yellow",
     "E error": "red",
     "F fatal": "red",
+    "pausing": "yellow",
     "paused": "yellow",
     "S success": "green",
 }
@@ -59,7 +60,11 @@ def _facts(state: LogStatus) -> Iterator[tuple[str, str]]:
         skips = ", those that `eventlog history` names were skipped" if letter == Letter.WARNING else ""
         yield _WORDS.get(letter, letter), f"{sum(tables.values())}  ({listed}){skips}"
     if state.paused is not None:
-        yield "paused", state.paused
+        yield (
+            ("pausing", f"{state.paused}; the cycle ends first")
+            if state.pausing
+            else ("paused", state.paused)
+        )
     for table, why in state.cycle.get("unread", {}).items():
         yield "not published", f"{table}: {why}"
     yield (

@@ -186,9 +186,11 @@ def purge(
 @live_options(DATABASE)
 def pause(reason: str, config: Config) -> None:
     """Let the leading publisher rest after its cycle until `eventlog resume`. Rows pile up as new."""
-    with opened(config) as store, store.upkeep() as upkeep:
-        upkeep.pause(getpass.getuser(), reason)
-    print_sentence("paused")
+    with opened(config) as store:
+        with store.upkeep() as upkeep:
+            upkeep.pause(getpass.getuser(), reason)
+        is_pausing = read_log_status(store, counted=False).pausing
+    print_sentence("pausing: `status` shows when the cycle is over" if is_pausing else "paused")
 
 
 @click.command(cls=SettingsCommand, short_help="Let the publisher continue")

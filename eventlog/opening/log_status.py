@@ -28,6 +28,7 @@ class LogStatus:
     leader_since: datetime | None
     epoch: int  # rises with each new leader
     paused: str | None  # who, and why
+    pausing: bool  # the publisher has not come to rest yet
     cycle_at: datetime | None
     cycle: Mapping[str, Any]
     heartbeat_at: datetime | None
@@ -37,6 +38,7 @@ def read_log_status(store: Store, *, counted: bool = True) -> LogStatus:
     """Read the state of the log; counting reads the whole log."""
     with store.snapshot() as snapshot:
         now = datetime.fromisoformat(snapshot.now())
+    holder = store.holder()
     with store.upkeep() as upkeep:
         state, backlog, failed = upkeep.state(), upkeep.backlog(), upkeep.failed()
         counts = upkeep.counts() if counted else []
@@ -52,11 +54,12 @@ def read_log_status(store: Store, *, counted: bool = True) -> LogStatus:
         next_retry=backlog.next_retry,
         failed=failed,
         counts=by_status,
-        holder=store.holder(),
+        holder=holder,
         leader=state.leader,
         leader_since=state.leader_since,
         epoch=state.epoch,
         paused=f"{state.paused_by}: {state.pause_reason}" if state.paused_at else None,
+        pausing=bool(state.paused_at and not state.rested_at and holder and holder.publisher),
         cycle_at=state.cycle_at,
         cycle=json.loads(state.cycle_facts) if state.cycle_facts else {},
         heartbeat_at=state.heartbeat_at,

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import asdict, dataclass, replace
+from datetime import datetime
 from typing import TYPE_CHECKING, Self
 
 from eventlog.core.settings import setting
@@ -172,6 +173,7 @@ class CycleWatch(CycleControl):
         self._silence = silence  # seconds between two signs of life at most
         self._noted_at = 0.0
         self._noted_down: str | None = None  # why the receiver is down, as it was noted last
+        self._rested: datetime | None = None  # the pause in which the rest is on record
         self._is_partial = False  # whether a cycle was noted before its end
         self.unread: Mapping[str, str] = {}  # tables that publish nothing, and why
 
@@ -197,6 +199,13 @@ class CycleWatch(CycleControl):
         if self._is_due(cycle.down) or self._is_partial:
             self._is_partial = False
             self._write(cycle)
+
+    def rest(self, since: datetime) -> None:
+        """Leave on record, once in a pause, that no cycle is under way any more."""
+        if since != self._rested:
+            with self._store.work(self._leader.epoch) as work:
+                work.record_rest()
+            self._rested = since
 
     def complete(self, cycle: Cycle) -> Cycle:
         """Return the cycle with the tables that are unread."""
@@ -252,7 +261,7 @@ class PublishingSession:
 
     def prepare(self) -> bool:
         """Read the tables again if that is due, or compare them. Return False if the publisher is paused."""
-        if self._leader.is_paused():
+        if self._rests():
             return False
         publisher, comparing = self.publisher, self._comparing
         if comparing is not None:
@@ -277,7 +286,14 @@ class PublishingSession:
 
     def stay(self) -> None:
         """Keep the lock during a long sleep, because a server may end sessions without statements."""
-        self._leader.is_paused()
+        self._rests()
+
+    def _rests(self) -> bool:
+        """Return whether the publisher is paused, and between two cycles."""
+        since = self._leader.paused_since()
+        if since is not None:
+            self._watch.rest(since)
+        return since is not None
 
     def heartbeat(self) -> str | None:
         """Send a heartbeat. Return why it did not arrive."""

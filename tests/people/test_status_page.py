@@ -93,7 +93,14 @@ def test_who_is_paused_or_stands_by_says_so(watched: Watched) -> None:
     assert "On standby</strong> · test leads this log" in watched.client.get()
     with watched.store.upkeep() as upkeep:
         upkeep.pause("Ann", "the engine moves")
+    ends = "Pausing</strong> · by Ann: the engine moves; the cycle ends first"
+    assert ends in watched.client.get()
+    with watched.store.work(1) as work:
+        work.record_rest()
     assert "Paused</strong> · by Ann: the engine moves" in watched.client.get()
+    with watched.store.upkeep() as upkeep:
+        upkeep.pause("Ann", "the engine moves")
+    assert ends in watched.client.get()
 
 
 def test_a_page_that_others_reach_says_who_may_read_it(watched: Watched) -> None:

@@ -43,7 +43,7 @@ from eventlog.web.monitor import MonitorSettings
 from eventlog.web.monitor.server import serving
 from tests.commands import environment
 from tests.killable import KILLABLE
-from tests.logs import World, key, metrics_text
+from tests.logs import World, call, key, metrics_text
 from tests.proofs.rig import Arrivals
 from tests.support import until
 
@@ -209,6 +209,29 @@ def test_it_rests_while_it_is_paused(world: World, arrivals: Arrivals) -> None:
         with world.store.upkeep() as upkeep:
             upkeep.resume("me")
         until(lambda: arrivals.documents)
+
+
+def test_it_is_pausing_until_its_cycle_is_over(world: World, arrivals: Arrivals) -> None:
+    is_asked, may_answer = threading.Event(), threading.Event()
+
+    def behave(handler: Any) -> None:
+        is_asked.set()
+        assert may_answer.wait(30)
+        arrivals.accept(handler)
+
+    arrivals.behave = behave
+    world.write(key(1, event_type=4))
+    with running(world, arrivals, polling_interval=1):
+        until(is_asked.is_set)
+        assert "pausing: `status` shows" in call(world, "pause", "--reason", "upgrade").stderr
+        assert read_log_status(world.store).pausing
+        may_answer.set()
+        until(lambda: not read_log_status(world.store).pausing)
+        assert world.counts() == {"S": 1}
+        with world.store.upkeep() as upkeep:
+            upkeep.resume("me")
+            upkeep.pause("me", "again")
+        until(lambda: not read_log_status(world.store).pausing)
 
 
 @pytest.mark.slow("a receiver answers slowly")

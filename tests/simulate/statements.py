@@ -353,6 +353,12 @@ class Statements:
     def do_record_cycle(self, holes: object, facts: str) -> int:
         return self._change("state", lambda row: True, cycle_facts=facts)
 
+    def do_record_rest(self, holes: object) -> int:
+        return self._change("state", lambda row: True, rested_at=self.now)
+
+    def do_record_settings(self, holes: object, settings: str) -> int:
+        return self._change("state", lambda row: True, published_as=settings)
+
     def do_record_heartbeat(self, holes: object) -> int:
         return self._change("state", lambda row: True, heartbeat_at=self.now)
 
@@ -620,7 +626,7 @@ class Statements:
     # --- operators, again
 
     def do_pause(self, holes: object, who: str, reason: str) -> int:
-        return self._change("state", lambda row: True, paused_at=self.now)
+        return self._change("state", lambda row: True, paused_at=self.now, rested_at=None)
 
     def do_resume(self, holes: object) -> int:
         return self._change("state", lambda row: row["paused_at"] is not None, paused_at=None)

@@ -56,7 +56,7 @@ def test_the_transaction_of_a_lock_is_young(engine: Engine, queries: Queries) ->
     with leader:
         assert Leader.elect(engine, queries, "two") is None
         first = began(engine, leader)
-        leader.is_paused()
+        leader.paused_since()
         assert first is not None
         assert began(engine, leader) != first
         assert Leader.elect(engine, queries, "two") is None
@@ -72,4 +72,4 @@ def test_who_loses_the_lock_in_between_leads_no_longer(engine: Engine, queries: 
     other = Leader.elect(engine, queries, "two")
     assert other is not None
     with leader, other, pytest.raises(LeadershipLost):
-        leader.is_paused()
+        leader.paused_since()

@@ -24,9 +24,11 @@ create table if not exists {state} (
   paused_at {type_moment},
   paused_by {type_text},
   pause_reason {type_text},
+  rested_at {type_moment}, -- when the publisher began to rest in this pause, null before
   cycle_at {type_moment},
   cycle_facts {type_long},
   heartbeat_at {type_moment},
+  published_as {type_long}, -- the settings of the last leader
   constraint {state_key} primary key (one),
   constraint {state_one} check (one = 1)
 ){table_end}

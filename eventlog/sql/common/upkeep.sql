@@ -1,6 +1,8 @@
 -- state --
 -- What the leader and `pause` left on record.
-select epoch, leader, leader_since, paused_at, paused_by, pause_reason, cycle_at, cycle_facts, heartbeat_at
+select
+  epoch, leader, leader_since, paused_at, paused_by, pause_reason, rested_at, cycle_at, cycle_facts, heartbeat_at,
+  published_as
 from {state}
 where one = 1
 
@@ -141,7 +143,7 @@ select one from {state} where one = 1 for update
 
 -- pause --
 -- Asks the publisher to rest.
-update {state} set paused_at = {utc_now}, paused_by = :who, pause_reason = :reason where one = 1
+update {state} set paused_at = {utc_now}, paused_by = :who, pause_reason = :reason, rested_at = null where one = 1
 
 -- resume --
 -- Lets the publisher go on.

@@ -118,6 +118,14 @@ select table_name, table_key from {held} where object_hash = :object_hash
 -- Keeps what `status` tells of the last cycle.
 update {state} set cycle_at = {utc_now}, cycle_facts = :facts where one = 1
 
+-- record_rest --
+-- Keeps when the publisher began to rest.
+update {state} set rested_at = {utc_now} where one = 1
+
+-- record_settings --
+-- Keeps the settings of the leader.
+update {state} set published_as = :settings where one = 1
+
 -- record_heartbeat --
 -- Keeps when the last heartbeat went out.
 update {state} set heartbeat_at = {utc_now} where one = 1

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import datetime
 
 from sqlalchemy.engine import Connection, Engine
 
@@ -64,11 +65,11 @@ class Leader:
         holder.close()
         return None
 
-    def is_paused(self) -> bool:
-        """Return whether the publisher is paused; ConnectionLost if the session of the lock is gone."""
+    def paused_since(self) -> datetime | None:
+        """Return since when the publisher is paused; ConnectionLost if the session of the lock is gone."""
         (((since,),),) = self._queries.together(self._connection, [self._queries.call("paused")])
         self._end_transaction()
-        return since is not None
+        return since  # type: ignore[no-any-return]
 
     def _end_transaction(self) -> None:
         """Leave no transaction open; where the lock needs one, let it be a new one, that it keep no undo."""

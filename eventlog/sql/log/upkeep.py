@@ -62,9 +62,11 @@ class LogState(NamedTuple):
     paused_at: datetime | None
     paused_by: str | None
     pause_reason: str | None
+    rested_at: datetime | None
     cycle_at: datetime | None
     cycle_facts: str | None
     heartbeat_at: datetime | None
+    published_as: str | None
 
 
 class PendingRows(NamedTuple):

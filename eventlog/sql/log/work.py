@@ -241,6 +241,14 @@ class Work:
         """Keep the facts of the last cycle for `status`."""
         self._write_later("record_cycle", facts=facts)
 
+    def record_rest(self) -> None:
+        """Keep that the publisher rests, because it is paused."""
+        self._write_later("record_rest")
+
+    def record_settings(self, settings: str) -> None:
+        """Keep the settings by which this leader publishes."""
+        self._write_later("record_settings", settings=settings)
+
     def record_heartbeat(self) -> None:
         self._write_later("record_heartbeat")
 

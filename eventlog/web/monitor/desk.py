@@ -117,6 +117,8 @@ def _status(board: Board, request: Request) -> Response:
 
 def _word(board: Board, log_status: LogStatus) -> tuple[str, str, str]:
     down = log_status.cycle.get("down")
+    if log_status.pausing:
+        return "Pausing", f"by {log_status.paused}; the cycle ends first", "warning"
     if log_status.paused:
         return "Paused", f"by {log_status.paused}", "warning"
     if not board.leads:

@@ -9,9 +9,11 @@ create table if not exists `eventlog_state` (
   paused_at datetime(6),
   paused_by text,
   pause_reason text,
+  rested_at datetime(6), -- when the publisher began to rest in this pause, null before
   cycle_at datetime(6),
   cycle_facts longtext,
   heartbeat_at datetime(6),
+  published_as longtext, -- the settings of the last leader
   constraint `eventlog_state_key` primary key (one),
   constraint `eventlog_state_one` check (one = 1)
 ) engine = InnoDB character set utf8mb4 collate utf8mb4_nopad_bin;

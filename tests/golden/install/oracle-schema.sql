@@ -15,9 +15,11 @@ create table "EVENTLOG_STATE" (
   paused_at timestamp(6),
   paused_by varchar2(4000),
   pause_reason varchar2(4000),
+  rested_at timestamp(6), -- when the publisher began to rest in this pause, null before
   cycle_at timestamp(6),
   cycle_facts clob,
   heartbeat_at timestamp(6),
+  published_as clob, -- the settings of the last leader
   constraint "EVENTLOG_STATE_KEY" primary key (one),
   constraint "EVENTLOG_STATE_ONE" check (one = 1)
 )

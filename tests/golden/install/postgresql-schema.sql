@@ -12,9 +12,11 @@ create table if not exists "eventlog_state" (
   paused_at timestamp(6),
   paused_by text,
   pause_reason text,
+  rested_at timestamp(6), -- when the publisher began to rest in this pause, null before
   cycle_at timestamp(6),
   cycle_facts text,
   heartbeat_at timestamp(6),
+  published_as text, -- the settings of the last leader
   constraint "eventlog_state_key" primary key (one),
   constraint "eventlog_state_one" check (one = 1)
 );

@@ -24,9 +24,9 @@ from eventlog.core.tables import Tables
 from eventlog.files.limits import Limits
 from eventlog.fold import Rules
 from eventlog.opening.config import Config
-from eventlog.opening.open_log import opened
 from eventlog.opening.settings import PublisherSettings
 from eventlog.opening.tables import SourceSettings, readable_of
+from eventlog.publisher.recorded_settings import opened_as_published
 from eventlog.publisher.session import make_reader, read_rules
 from eventlog.sinks.kafka import KafkaSinkSettings
 from eventlog.xds.settings import XdsSettings
@@ -135,7 +135,7 @@ def _gather_log(config: Config, gathered: Gathered) -> tuple[AuditReader, LogRec
     from eventlog.audit.log_side import AuditReader, read_records, rows_of_snapshot
     from eventlog.audit.state import present_rows
 
-    with opened(config) as store:
+    with opened_as_published(config) as (config, store):
         rules = read_rules(config, store)
         driver_user = None if rules.allow_loopback else rules.driver_user
         tables = make_reader(config, store).tables

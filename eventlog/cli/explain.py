@@ -30,8 +30,8 @@ from eventlog.files.stores import SortedRuns
 from eventlog.fold import Fate, Outcome, Rules
 from eventlog.log import LogSettings
 from eventlog.opening.config import Config
-from eventlog.opening.open_log import opened
 from eventlog.operate.explaining import explain_store, summarise
+from eventlog.publisher.recorded_settings import opened_as_published
 from eventlog.sequence.ordered import SEQUENCERS
 from eventlog.transfer.job import Job
 from eventlog.transfer.opening import explain as run_explain
@@ -187,7 +187,7 @@ def _explain_log(
 
     With a key print every row of that object, with `everything` every pending row, with ids these rows.
     """
-    with opened(config) as store:
+    with opened_as_published(config) as (config, store):
         _print_outcomes(explain_store(config, store, table, key, ids=ids, everything=everything), as_json)
         if key is None and not everything and not ids:
             for sentence in summarise(config, store):

@@ -10,9 +10,9 @@ from eventlog.cli.log_options import READING, live_options
 from eventlog.cli.options import SettingsCommand
 from eventlog.cli.terminal import draws, print_sentence, write_output
 from eventlog.opening.config import Config
-from eventlog.opening.open_log import opened
 from eventlog.opening.settings import PublisherSettings
 from eventlog.publisher import batches
+from eventlog.publisher.recorded_settings import opened_as_published
 from eventlog.publisher.session import make_reader
 from eventlog.sinks.sink import document_text
 from eventlog.xds.documents import indent
@@ -25,7 +25,7 @@ def preview(config: Config) -> None:
     """Print the documents of the pending rows that may go now, on a terminal indented. Nothing is sent and
     nothing changed.
     """
-    with opened(config) as store:
+    with opened_as_published(config) as (config, store):
         xds = config.build(XdsSettings)
         reader, choice = make_reader(config, store), config.build(PublisherSettings).choice()
         reading = store.read(lambda snapshot: reader.preview(snapshot, choice))

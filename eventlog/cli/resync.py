@@ -16,8 +16,8 @@ from eventlog.core.errors import EventlogError, Misuse
 from eventlog.core.plurals import quantity
 from eventlog.core.tables import Table, Tables
 from eventlog.opening.config import Config
-from eventlog.opening.open_log import opened
 from eventlog.opening.tables import read_tables
+from eventlog.publisher.recorded_settings import opened_as_published
 from eventlog.sql.capture.resync import EVENT_TYPES, Resync
 from eventlog.sql.capture.resync import resync as run_resync
 from eventlog.sql.log.store import Store
@@ -76,7 +76,7 @@ def resync(
         refuse_flags(("where", "event_type", "chunk", "rate"), "takes no part with --compare")
     if config.values.get("source_url") is not None:
         raise Misuse("source-url: a publisher compares such tables; `run --startup-option resync` sends all")
-    with opened(config) as store:
+    with opened_as_published(config) as (config, store):
         published = read_tables(store.engine, store.log, config)
         if compare:
             _compare(store, config, Tables(_published(published, name) for name in tables))

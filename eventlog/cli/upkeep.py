@@ -32,6 +32,7 @@ from eventlog.operate.upkeep import (
 )
 from eventlog.operate.upkeep import purge as run_purge
 from eventlog.operate.upkeep import skip as run_skip
+from eventlog.publisher.recorded_settings import opened_as_published
 from eventlog.sql.log.store import Store
 from eventlog.sql.log.upkeep import FailedRow, FailureFilter
 
@@ -69,7 +70,7 @@ def errors(
     config: Config,
 ) -> None:
     """List the rows with E and F, each with its reason; RECORD_IDs name events by their rows."""
-    with opened(config) as store:
+    with opened_as_published(config) as (config, store):
         rows = failures(store, FailureFilter(whole_events(store, ids), table, reason))
         first = next(rows, None)
         if first is None:
@@ -121,7 +122,7 @@ def redrive(
     """
     if not (ids or table or reason or everything):
         raise Misuse("which rows? name record_ids, --table, --because or --all")
-    with opened(config) as store:
+    with opened_as_published(config) as (config, store):
         redriven = redrive_by(config, store, selection := FailureFilter(ids, table, reason))
         if not (redriven.rows or redriven.reports):
             _report_none(config, store, selection)

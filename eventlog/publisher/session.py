@@ -25,6 +25,7 @@ from eventlog.publisher.cycle import Publisher
 from eventlog.publisher.deliver import CycleControl
 from eventlog.publisher.fold import PickUpFolder
 from eventlog.publisher.monitor import Monitor
+from eventlog.publisher.recorded_settings import write_settings
 from eventlog.publisher.sleep import Sleeper, make_sleeper
 from eventlog.publisher.tally import AnswerTally, Cycle
 from eventlog.sinks import check_sink, open_sink, sink_kind
@@ -251,6 +252,8 @@ class PublishingSession:
                 self._watch,
             )
             self._comparing = comparison_of(config, store, leader.epoch)
+            with store.work(leader.epoch) as work:
+                work.record_settings(write_settings(config))
             self._stack = stack.pop_all()
 
     def __enter__(self) -> Self:

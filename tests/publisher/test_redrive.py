@@ -7,11 +7,15 @@ from functools import partial
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 from lxml import etree
 
+from eventlog.cli import cli
+from eventlog.opening.config import Config
+from eventlog.publisher.recorded_settings import with_recorded, write_settings
 from eventlog.sinks.sink import ACCEPTED, OutgoingDocument, Reply
 from eventlog.xds.answers import Level, Status
-from tests.logs import Receiver, World, busy, call, fail, key
+from tests.logs import Receiver, World, busy, call, fail, key, leading
 from tests.publisher.test_deleting import purge_all
 
 pytestmark = pytest.mark.quick
@@ -97,6 +101,35 @@ def test_values_of_an_object_that_is_gone_have_no_effect(world: World) -> None:
     output_of(world, "redrive", "3")
     assert sent(world) == []
     assert world.letters() == {1: "S", 2: "E", 3: "S"}
+
+
+def test_rows_are_redriven_by_the_settings_of_the_publisher(world: World) -> None:
+    """Read what is published, and how, where the log has it; own settings come first."""
+    environment = {"EVENTLOG_URL": world.url}
+    invoke = partial(CliRunner().invoke, cli, env=environment)
+    world.user(1)
+    world.write(update(1, "fname", BAD), update(1, "lname", "Frost"))
+    assert invoke(["run", "--once", "--sync-tables", "usr", "--allow-loopback"]).exit_code == 0
+    assert failed(world) == {1: "E"}
+    result = invoke(["redrive", "--all"], env=environment | {"EVENTLOG_SYNC_TABLES": " "})
+    assert (result.exit_code, "may not be queried back" in result.output) == (1, True)
+    result = invoke(["redrive", "--all"])
+    assert (result.exit_code, result.output) == (0, "eventlog: 1 row is new again\n")
+    explained = invoke(["explain", "--table", "usr"]).output
+    assert "sent in eventlog:1" in explained
+    assert '<value type="string">Jack</value>' in invoke(["preview"]).output
+
+
+def test_an_address_is_not_left_on_record(world: World) -> None:
+    settings = {"sync_tables": "usr", "source_url": "postgresql://ann:hush@host/x", "http_token": "hush"}
+    text = write_settings(Config(settings, tables={"usr": {"withhold": ["fname"]}}))
+    assert "hush" not in text
+    with leading(world.store) as epoch, world.store.work(epoch) as work:
+        work.record_settings(text)
+    read = with_recorded(Config({"sync_tables": "own"}), world.store)
+    assert (read.values, read.tables) == ({"sync_tables": "own"}, {"usr": {"withhold": ["fname"]}})
+    result = CliRunner().invoke(cli, ["redrive", "--all"], env={"EVENTLOG_URL": world.url})
+    assert "the publisher reads the tables of another database: set source-url as it does" in result.output
 
 
 def test_rows_that_did_not_fail_are_named(world: World) -> None:

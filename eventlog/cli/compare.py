@@ -105,7 +105,7 @@ def compare(
         _write(options, target, model, report.accepted(lines), report)
         if report.refused and keep is not None:
             raise NotKept(quantity(report.refused, "change was", "changes were"), keep)
-    exit_if_refused(report, "change was", "changes were")
+    exit_if_refused(report, "change was left out", "changes were left out")
 
 
 def _write(options: JobOptions, target: str, model: Tables, lines: Iterator[str], report: Report) -> None:

@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import starmap
+from itertools import chain
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import click
 
 from eventlog.cli.convert import clock
 from eventlog.cli.format_names import refuse_flags
-from eventlog.cli.job import RefusalPrinter
+from eventlog.cli.job import RefusalPrinter, exit_if_refused
 from eventlog.cli.log_options import read_all
 from eventlog.cli.options import SettingsCommand, current_option, read_tables, settings_options, tables_option
 from eventlog.cli.terminal import Cell, Listing, print_sentence, show_json, with_hints
 from eventlog.core import tablekey
 from eventlog.core.change import Change
 from eventlog.core.entry import MAX_RECORD_ID, PlacedEntry
-from eventlog.core.errors import Misuse, Refused
+from eventlog.core.errors import EventlogError, Misuse, Refused
 from eventlog.core.formats import Placed
 from eventlog.core.identity import names_object
-from eventlog.core.plurals import quantity
 from eventlog.core.settings import declared
 from eventlog.files.limits import Limits
 from eventlog.files.stores import SortedRuns
@@ -31,6 +29,7 @@ from eventlog.fold import Fate, Outcome, Rules
 from eventlog.log import LogSettings
 from eventlog.opening.config import Config
 from eventlog.operate.explaining import explain_store, summarise
+from eventlog.operate.upkeep import check_table
 from eventlog.publisher.recorded_settings import opened_as_published
 from eventlog.sequence.ordered import SEQUENCERS
 from eventlog.transfer.job import Job
@@ -38,9 +37,20 @@ from eventlog.transfer.opening import explain as run_explain
 from eventlog.transfer.opening import placed_changes
 from eventlog.transfer.report import Report
 
+R = TypeVar("R")
 _RECORDS = Listing(
     ("where", "outcome"), "{:<30}  {}", {"sent": "green", "repeated": "bright_black", "refused": "red"}
 )
+
+
+class NothingMeant(EventlogError):
+    """no row of {0} is{1}"""
+
+
+def _of(table: str | None, key: str | None) -> str:
+    """Return the words for the rows that are meant; nothing if all are."""
+    names = [name for name in (table, key) if name is not None]
+    return f" of {' '.join(names)}" if names else ""
 
 
 class ChangeFilter(NamedTuple):
@@ -188,42 +198,44 @@ def _explain_log(
     With a key print every row of that object, with `everything` every pending row, with ids these rows.
     """
     with opened_as_published(config) as (config, store):
-        _print_outcomes(explain_store(config, store, table, key, ids=ids, everything=everything), as_json)
+        explained = explain_store(config, store, table, key, ids=ids, everything=everything)
+        if not _print_outcomes(explained, as_json):
+            if table is not None:
+                check_table(config, store, table)
+            if key is not None:
+                raise NothingMeant("the log", _of(table, key))
+            print_sentence(f"no row{_of(table, key)} is {'pending' if everything else 'in the next cycle'}")
         if key is None and not everything and not ids:
             for sentence in summarise(config, store):
                 print_sentence(f"{sentence} (row by row with --all)")
 
 
 def _explain_changes(job: Job, change_filter: ChangeFilter, as_json: bool) -> None:
-    """Print what becomes of the records of change tables or messages, in the order of the changes; exit with
-    1 if some are refused.
+    """Print what becomes of the records of change tables or messages, in the order of the changes; exit as
+    `convert` does if some are refused.
     """
-    refused_count = 0
+    report = Report(lambda record: None)  # each is in the listing
 
     def records() -> Iterator[Placed | Refused]:
-        nonlocal refused_count
         for record in placed_changes(job):
             if isinstance(record, Placed):
                 if change_filter.matches(record.change):
                     yield record
                 continue
-            refused_count += record.fault
+            report.refuse(record)
             if not record.fault and not record.grouped:
                 print_sentence(f"{record.where}: {record.reason}")
             elif change_filter.everything:
                 yield record
 
-    if as_json:
-        show_json(map(_record_facts, records()))
-    else:
-        _RECORDS.show(map(_record_cells, records()))
-    if refused_count:
-        print_sentence(f"{quantity(refused_count, 'record is', 'records are')} refused")
-        sys.exit(1)
+    is_any = _print_any(records(), _record_facts, _record_cells, _RECORDS, as_json)
+    exit_if_refused(report, "record is refused", "records are refused")
+    if not is_any:
+        _report_nothing(change_filter.table, change_filter.key)
 
 
 def _explain_files(job: Job, table: str | None, key: str | None, as_json: bool) -> None:
-    """Print what becomes of the rows of log files, by record_id; exit with 1 if some are refused."""
+    """Print what becomes of the rows of log files, by record_id; exit as `convert` does if one is refused."""
     refused: dict[str, Refused] = {}
     report = Report(lambda row: refused.update({row.where: row}), inform=print_sentence)
     with SortedRuns(_record_id, lambda pair: 800) as explained:
@@ -235,26 +247,50 @@ def _explain_files(job: Job, table: str | None, key: str | None, as_json: bool) 
                 explained.add((placed_entry._replace(raw=b""), outcome))
 
         run_explain(job, report, add_outcome)
-        _print_outcomes(explained.in_order(), as_json)
+        is_any = _print_outcomes(explained.in_order(), as_json)
     printer = RefusalPrinter()
     for row in refused.values():
         printer.print(row)
     printer.close()
-    if report.refused:
-        print_sentence(f"{quantity(report.refused, 'row is', 'rows are')} refused")
-        sys.exit(1)
+    exit_if_refused(report, "row is refused", "rows are refused")
+    if not is_any:
+        _report_nothing(table, key)
+
+
+def _report_nothing(table: str | None, key: str | None) -> None:
+    """Report that files have no row; raise NothingMeant if they have none of those that are meant."""
+    if table is not None or key is not None:
+        raise NothingMeant("the inputs", _of(table, key))
+    print_sentence("the inputs hold no row")
 
 
 def _record_id(explained: tuple[PlacedEntry, Outcome]) -> int:
     return explained[0].entry.record_id
 
 
-def _print_outcomes(explained: Iterable[tuple[PlacedEntry, Outcome]], as_json: bool) -> None:
-    if as_json:
-        show_json(starmap(_outcome_facts, explained))
-    else:
-        listing = Listing(("row", "type", "object", "outcome"), "{:>8}  {}  {:<27}  {}", STYLES)
-        listing.show(starmap(_outcome_cells, explained))
+def _print_any(
+    records: Iterable[R],
+    facts: Callable[[R], Mapping[str, object]],
+    cells: Callable[[R], tuple[Cell, ...]],
+    listing: Listing,
+    as_json: bool,
+) -> bool:
+    """Print records. Return whether there are any."""
+    remaining = iter(records)
+    for first in remaining:
+        every = chain([first], remaining)
+        if as_json:
+            show_json(map(facts, every))
+        else:
+            listing.show(map(cells, every))
+        return True
+    return False
+
+
+def _print_outcomes(explained: Iterable[tuple[PlacedEntry, Outcome]], as_json: bool) -> bool:
+    """Print the outcomes of rows. Return whether there are any."""
+    listing = Listing(("row", "type", "object", "outcome"), "{:>8}  {}  {:<27}  {}", STYLES)
+    return _print_any(explained, _outcome_facts, _outcome_cells, listing, as_json)
 
 
 STYLES: dict[str, str] = {
@@ -275,7 +311,8 @@ STYLES: dict[str, str] = {
 }
 
 
-def _outcome_cells(placed_entry: PlacedEntry, outcome: Outcome) -> tuple[Cell, ...]:
+def _outcome_cells(explained: tuple[PlacedEntry, Outcome]) -> tuple[Cell, ...]:
+    placed_entry, outcome = explained
     entry = placed_entry.entry
     words = str(outcome.fate)
     if outcome.event_id is not None:
@@ -292,7 +329,8 @@ def _outcome_cells(placed_entry: PlacedEntry, outcome: Outcome) -> tuple[Cell, .
     )
 
 
-def _outcome_facts(placed_entry: PlacedEntry, outcome: Outcome) -> dict[str, object]:
+def _outcome_facts(explained: tuple[PlacedEntry, Outcome]) -> dict[str, object]:
+    placed_entry, outcome = explained
     return {
         "record_id": placed_entry.entry.record_id,
         "where": placed_entry.where,

@@ -123,12 +123,12 @@ def until_signal() -> Iterator[RunLength]:
 
 
 def exit_if_refused(
-    report: Report, singular: str = "bad record was", plural: str = "bad records were"
+    report: Report, singular: str = "bad record was left out", plural: str = "bad records were left out"
 ) -> None:
-    """Print how many records were left out, and exit with 1 if there were any, with 2 if a file was bad."""
+    """Print how many records are bad, and exit with 1 if there are any, with 2 if a file is bad."""
     records = report.refused - report.bad_files
     if records:
-        print_sentence(f"{quantity(records, singular, plural)} left out")
+        print_sentence(quantity(records, singular, plural))
     if report.bad_files:
         print_sentence(f"{quantity(report.bad_files, 'file')} could not be read to its end")
     if report.refused:

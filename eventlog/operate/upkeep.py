@@ -71,7 +71,7 @@ def whole_events(store: Store, ids: Sequence[int]) -> tuple[int, ...]:
 def unmatched(config: Config, store: Store, selection: FailureFilter) -> list[str]:
     """Return why a selection of failed rows is empty; raise NotInLog for a row or a table that is nowhere."""
     if selection.table is not None:
-        _check_table(config, store, selection.table)
+        check_table(config, store, selection.table)
     with store.snapshot() as snapshot:
         letters = {read_integer(row[0]): row[_STATUS] for row in snapshot.rows(selection.ids)}
     for row in selection.ids:
@@ -86,7 +86,8 @@ def unmatched(config: Config, store: Store, selection: FailureFilter) -> list[st
     return sentences or [none]
 
 
-def _check_table(config: Config, store: Store, name: str) -> None:
+def check_table(config: Config, store: Store, name: str) -> None:
+    """Raise NotInLog for a table that is neither published nor named by a row of the log."""
     published: Tables = Tables()
     with suppress(EventlogError):  # such as a list of tables that is missing
         published = read_tables(store.engine, store.log, config)

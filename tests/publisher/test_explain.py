@@ -81,6 +81,26 @@ def test_a_key_is_looked_for_in_all_tables(world: World) -> None:
     assert list(explanations(world, "--key", "idu=1", "--table", "dept")) == ["2"]
 
 
+@pytest.mark.parametrize(
+    ("words", "code", "sentence"),
+    [
+        ("--key idu=999999", 1, "no row of the log is of idu=999999"),
+        ("--table usr --key idu=9", 1, "no row of the log is of usr idu=9"),
+        ("--table nosuch", 1, "no row of the log is of a table nosuch, and no such table is published"),
+        ("--table nosuch --all", 1, "no row of the log is of a table nosuch, and no such table is published"),
+        ("--table usr", 0, "no row of usr is in the next cycle"),
+        ("--table usr --all --json", 0, "no row of usr is pending"),
+        ("--all", 0, "no row is pending"),
+    ],
+)
+def test_that_nothing_is_there_is_reported(words: str, code: int, sentence: str, world: World) -> None:
+    world.write(key(1, event_type=4))
+    world.cycle(Receiver())
+    done = call(world, "explain", *words.split())
+    assert (done.exit_code, done.stdout) == (code, "")
+    assert sentence in done.stderr + str(done.exception)
+
+
 def test_a_handled_row_that_nobody_understands_has_its_reason(world: World) -> None:
     world.write(key(1, event_type=9))
     assert "refused" in explanations(world, "--key", "idu=1")["1"]

@@ -48,6 +48,38 @@ def test_rows_that_stand_apart_are_joined_as_they_are_read(shell: Shell) -> None
     assert "with its before row at later/usr__ct.csv:2" in text
 
 
+@pytest.mark.parametrize("source", ["log", "qlik-table"])
+def test_a_file_that_cannot_be_read_ends_as_in_a_conversion(shell: Shell, source: str) -> None:
+    """Report it in the same words, under the same code."""
+    (shell.folder / "file.bin").write_bytes(b"\xc1\xff" * 50)
+    words = ("--from", source, "--as", "csv", "file.bin")
+    explained = shell.run("explain", *words)
+    converted = shell.run("convert", "--to", "changes", *words)
+    assert (explained.code, converted.code) == (2, 2)
+    assert explained.stderr.splitlines()[-1] == converted.stderr.splitlines()[-1]
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "sentence"),
+    [
+        (("--table", "nosuch"), 1, "no row of the inputs is of nosuch"),
+        (("--key", "idu=9"), 1, "no row of the inputs is of idu=9"),
+        (("--table", "usr"), 0, ""),
+    ],
+)
+def test_that_no_record_is_meant_is_reported(
+    shell: Shell, words: tuple[str, ...], code: int, sentence: str
+) -> None:
+    (shell.folder / "log.csv").write_text(
+        "record_id,status,event_type,event_time,perpetrator,table_name,table_key,column_name,old_value,new_value\n"
+        "1,N,4,2024-01-01 00:00:00,,usr,id=1,,,\n"
+    )
+    rows = table(shell, "usr__ct.csv", "1 I 18 1 a")
+    for source, options in (("log", ("--unknown-tables", "string", "log.csv")), ("qlik-table", (rows,))):
+        done = shell.run("explain", "--from", source, *words, *options)
+        assert (done.code, sentence in done.stderr, bool(done.stdout)) == (code, True, not code)
+
+
 def test_in_the_order_of_the_inputs_nothing_that_stands_apart_is_joined(shell: Shell) -> None:
     rows = table(shell, "usr__ct.csv", "2 U 10 1 b", "1 I 18 1 a", "2 B  1 a")
     done = shell.run("explain", "--from", "qlik-table", "--order", "as-is", "--json", rows)

@@ -121,12 +121,12 @@ def uninstall(
     was_installed = migrate.uninstall(engine, log, discard=discard)
     if was_installed:
         track.remove_routines(engine, log)
-    print_line(f"{log.table} is {'uninstalled' if was_installed else 'not installed'}")
+    print_line(f"{log.full_name} is {'uninstalled' if was_installed else 'not installed'}")
 
 
 def _what_was_done(connection: Connection, log: Log, changed: bool, attached: bool) -> str:
     done = ("attached" if attached else "installed") if changed else "up to date"
-    words = f"{log.schema}.{log.table} is {done}"
+    words = f"{log.full_name} is {done}"
     if not attached:
         return words
     pending = Upkeep(connection, Queries(log)).backlog().pending

@@ -12,7 +12,7 @@ import click
 from eventlog.cli.log_options import RUNNING, live_options
 from eventlog.cli.options import SettingsCommand
 from eventlog.core.plurals import quantity
-from eventlog.core.settings import build
+from eventlog.core.settings import build, declared
 from eventlog.opening.comparing import MODES
 from eventlog.opening.config import Config
 from eventlog.opening.open_log import DatabaseSettings
@@ -32,11 +32,13 @@ logger = logging.getLogger("eventlog.run")
 # The setting for the place of a sink's documents.
 _PLACES = {"files": "files_folder", "http": "http_url", "command": "command", "kafka": "kafka_topic"}
 
+_UNUSED = frozenset(("pretty",))
+
 
 @click.command(cls=SettingsCommand, short_help="Publish the log: a daemon, or one cycle")
 @click.option("--once", is_flag=True, help="one cycle, then stop")
 @click.option("--mode", type=click.Choice(MODES), help="the same as --publication-mode")
-@live_options(RUNNING, without=("pretty",))
+@live_options(RUNNING, without=_UNUSED)
 def run(once: bool, mode: str | None, config: Config) -> None:
     """Publish the rows of the log until SIGTERM or SIGINT.
 
@@ -44,6 +46,7 @@ def run(once: bool, mode: str | None, config: Config) -> None:
     """
     if mode is not None:
         config = replace(config, values={**config.values, "publication_mode": mode})
+    config = without_unused(config)
     check_sink(config.build(SessionSettings).sink, config.values)
     signals = Signals()
     monitor = Monitor()
@@ -66,6 +69,12 @@ def run(once: bool, mode: str | None, config: Config) -> None:
                 quantity(monitor.events, "event"),
             )
             logger.info("ended after %s", ", ".join(counts))
+
+
+def without_unused(config: Config) -> Config:
+    """Return the settings without those that a file has for other commands."""
+    used = {field.name for _, settings in RUNNING for field in declared(settings)} - _UNUSED
+    return replace(config, values={name: value for name, value in config.values.items() if name in used})
 
 
 def announcement(config: Config, port: int | None) -> str:

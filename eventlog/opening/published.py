@@ -159,7 +159,7 @@ def published(catalogue: Catalogue, log: Log, choice: TableChoice, *, compared: 
         requested = list(_readable_whole(catalogue.owner(log).name, requested, choice.names))
     relations = [*_tracked(catalogue, record), *requested]
     if not relations and Queries(log).run(catalogue.connection, "attached").scalar():
-        raise NothingPublished(log.table)
+        raise NothingPublished(log.full_name)
     return _each_once(catalogue, record, relations)
 
 

@@ -110,6 +110,11 @@ class Log:
         return self.unique and self.stored["record_id"].storage is Storage.INTEGER
 
     @property
+    def full_name(self) -> str:
+        """The name for people, with the schema where it is known."""
+        return f"{self.schema}.{self.table}" if self.schema else self.table
+
+    @property
     def place(self) -> str | None:
         """The schema as the catalogue writes it, None for the session's own."""
         return None if self.schema is None else self.dialect.fold(self.schema)

@@ -53,7 +53,7 @@ def test_a_log_from_install_to_uninstall(postgres: Database, tmp_path: Path, cal
     done = call("uninstall")
     assert done.code == 1
     assert "20 rows that are not published" in done.stderr
-    assert call("uninstall", "--discard").stderr == "events is uninstalled\n"
+    assert call("uninstall", "--discard").stderr == "public.events is uninstalled\n"
     assert inspect(engine).get_table_names() == ["usr"]
     with engine.connect() as connection:
         left = "select count(*) from pg_proc where pronamespace = 'public'::regnamespace"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
+from pathlib import Path
 
 import pytest
 
@@ -13,7 +14,7 @@ from eventlog.opening.config import Config
 from eventlog.publisher.monitor import Monitor
 from eventlog.sinks.sink import OutgoingDocument, Reply
 from eventlog.xds.answers import Level, Status
-from tests.logs import Receiver, World, answering, key, metrics_text
+from tests.logs import Receiver, World, answering, call, key, metrics_text
 
 pytestmark = pytest.mark.quick
 
@@ -46,6 +47,23 @@ def test_the_publisher_says_what_goes_where_without_secrets() -> None:
     assert (
         announcement(Config(command), None) == "publishing eventlog of mysql://host/db as jo to command send"
     )
+
+
+def test_settings_that_a_publisher_ignores_are_not_logged(world: World, tmp_path: Path) -> None:
+    file = tmp_path / "eventlog.toml"
+    file.write_text('sink = "stdout"\npretty = true\nmax-record = 5000\nbatch-size = 2\n')
+    logged = call(world, "run", "--once", "--config", str(file)).stderr
+    (settings,) = [line for line in logged.splitlines() if "settings: " in line]
+    assert re.findall(r"[a-z-]+(?= = )", settings) == [
+        *("batch-size", "delete-from-log", "sink", "sync-tables", "url")
+    ]
+
+
+def test_a_log_is_named_with_its_schema(world: World) -> None:
+    """Name the table that is looked for, not one of the same name elsewhere."""
+    schema = world.log.dialect.name if not world.log.dialect.transactional_ddl else "public"
+    result = call(world, "status", "--log-table", f"{schema}.nowhere")
+    assert str(result.exception).startswith(f"there is no table {schema}.nowhere: ")
 
 
 def test_events_that_are_put_off_are_one_line_for_each_reason(

@@ -56,7 +56,7 @@ def bind(connection: Connection, log: Log, layout: str | None = None) -> Log:
     """
     columns_of = {column.name: column for column in Catalogue(connection).log(log)}
     if not columns_of:
-        raise NoLog(log.table, _other_case(connection, log))
+        raise NoLog(log.full_name, _other_case(connection, log))
     names = list(columns_of)
     columns = _by_name(log, names) if layout is None else _by_position(log, names, layout)
     stored = _stored(log, {ours: columns_of[theirs] for ours, theirs in columns.items()})
@@ -75,7 +75,7 @@ def _stored(log: Log, columns: Mapping[str, LogColumn]) -> dict[str, Stored]:
         else:
             unreadable.append(f"{_called(ours, column.name)} is {column.type}: alter it to {remedy}")
     if unreadable:
-        raise Unreadable(log.table, "; ".join(unreadable))
+        raise Unreadable(log.full_name, "; ".join(unreadable))
     return stored
 
 
@@ -103,7 +103,7 @@ def _find(log: Log, present: Sequence[str], ours: str) -> str:
         same_but_case = [column for column in present if column.lower() == name.lower()]
         if len(same_but_case) == 1:
             return same_but_case[0]
-    raise MissingColumn(log.table, name_given, ours)
+    raise MissingColumn(log.full_name, name_given, ours)
 
 
 def _by_position(log: Log, present: Sequence[str], layout: str) -> Mapping[str, str]:
@@ -111,5 +111,5 @@ def _by_position(log: Log, present: Sequence[str], layout: str) -> Mapping[str, 
         raise UnknownLayout(layout)
     order = LAYOUTS[layout]
     if len(present) < len(order):
-        raise WrongLayout(log.table, len(present), layout, order[len(present)])
+        raise WrongLayout(log.full_name, len(present), layout, order[len(present)])
     return dict(zip(order, present, strict=False))

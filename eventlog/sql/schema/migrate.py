@@ -216,7 +216,7 @@ def _exists(connection: Connection, log: Log, table: str) -> bool:
 def _refuse_tracked(connection: Connection, log: Log) -> None:
     written = tracked(connection, log)
     if written:
-        raise LogWritten(", ".join(written), log.table)
+        raise LogWritten(", ".join(written), log.full_name)
 
 
 def _refuse_unpublished(connection: Connection, log: Log) -> None:
@@ -226,4 +226,4 @@ def _refuse_unpublished(connection: Connection, log: Log) -> None:
     question = templates.statement(log.dialect, "unpublished", **names)
     count = connection.execute(text(question)).scalar()
     if count:
-        raise LogInUse(log.table, quantity(count, "row that is", "rows that are"))
+        raise LogInUse(log.full_name, quantity(count, "row that is", "rows that are"))

@@ -35,6 +35,8 @@ _NUMBERS = re.compile(r"([0-9]+)")
 _TOPIC = "kafka:"
 _ODD = re.compile(rb"&|<[!?]")  # a parser gives such a text back in another spelling
 _SQLITE = b"SQLite format 3\0"
+_BEGINNING = 1 << 16  # bytes, in which the first document of a file begins
+_ROOT = b"<nds"
 
 
 class DeliveredEvent(NamedTuple):
@@ -73,6 +75,10 @@ class DocumentFiles:
     def is_whole(self) -> bool:
         """Return whether nothing that came was dropped."""
         return True
+
+    def may_hold_documents(self) -> bool:
+        """Return whether nothing is there yet, or a document begins in one of the files."""
+        return any(map(_may_begin, self._files())) or not any(self._files())
 
     def events(self) -> Iterator[DeliveredEvent]:
         """Yield the events in the order in which they came."""
@@ -177,7 +183,10 @@ def receiver_at(name: str, kafka: KafkaSinkSettings, max_event: int = MAX_EVENT)
         with path.open("rb") as file:
             if file.read(len(_SQLITE)) == _SQLITE:
                 return ReceiverFile(path, max_event)
-    return DocumentFiles(path, max_event)
+    files = DocumentFiles(path, max_event)
+    if not files.may_hold_documents():
+        raise Misuse(f"{name} holds no documents: name the folder or file of what the receiver has")
+    return files
 
 
 def field_changes(event: bytes) -> list[FieldChange]:
@@ -289,6 +298,13 @@ def _statuses(reply: bytes) -> list[answers.Status]:
         return answers.read(reply)
     except EventlogError:
         return []
+
+
+def _may_begin(path: Path) -> bool:
+    """Return whether a document begins in a file, in any encoding, or nothing is in the file."""
+    with open_input(str(path)) as file:
+        beginning = file.read(_BEGINNING).replace(b"\0", b"")
+    return not beginning.strip() or _ROOT in beginning
 
 
 def _in_numbers(path: Path) -> list[tuple[int, int | str]]:

@@ -49,6 +49,7 @@ class AuditReport:
     is_whole: bool = True  # the receiver still has all its documents
     breach_counts: Counter[Law] = field(default_factory=Counter)
     first_breaches: dict[Law, Breach] = field(default_factory=dict)
+    not_compared: list[str] = field(default_factory=list)  # present rows that no document can carry
     faults: list[str] = field(default_factory=list)  # what could not be read
     digest: str = ""
 
@@ -74,6 +75,7 @@ class Gathered:
         self._rows, self._events, self._present = (KeyedBatches(form) for form in (ROWS, EVENTS, EVENTS))
         self._place = 0
         self.faults: list[str] = []
+        self.not_compared: list[str] = []
 
     def __enter__(self) -> Gathered:
         return self
@@ -96,7 +98,13 @@ class Gathered:
 
     def add_present(self, rows: Iterable[DeliveredEvent], reader: AuditReader) -> None:
         """Take the present rows of tables."""
-        self._add(rows, self._present, reader)
+        self._add(map(self._noted, rows), self._present, reader)
+
+    def _noted(self, row: DeliveredEvent) -> DeliveredEvent:
+        """Return a present row; one that no document can carry is noted, and nothing is compared with it."""
+        if row.fault and self._key in (None, row.table_key):
+            self.not_compared.append(row.fault)
+        return row._replace(fault="")
 
     def _add(self, events: Iterable[DeliveredEvent], batches: KeyedBatches, reader: AuditReader) -> None:
         rows = self._rows_of(events, reader)
@@ -171,13 +179,16 @@ def judge(gathered: Gathered, records: LogRecords, report: AuditReport, tables: 
                 report.add(breach)
         digest.update(share.digest())
     report.faults += gathered.faults + records.faults
+    report.not_compared += gathered.not_compared
     report.digest = digest.hexdigest()
 
 
 def _with_record(row: AuditedRow, records: LogRecords) -> AuditedRow:
     reason = records.reason(row.record_id, row.letter)
-    remembered = row.record_id in records.remembered
-    return row._replace(reason=reason, is_remembered=remembered) if reason or remembered else row
+    is_remembered, is_redriven = (row.record_id in ids for ids in (records.remembered, records.redriven))
+    if not (reason or is_remembered or is_redriven):
+        return row
+    return row._replace(reason=reason, is_remembered=is_remembered, is_redriven=is_redriven)
 
 
 def _shares_of(rows: pa.RecordBatch) -> Ints:

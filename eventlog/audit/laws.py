@@ -49,6 +49,7 @@ class AuditedRow(NamedTuple):
     is_silent: bool = False  # its column is of the key or withheld, or its two values are equal
     is_loopback: bool = False
     reason: str | None = None  # why it failed or was skipped, as the log has it
+    is_redriven: bool = False  # it may have been sent again, after later rows
     is_remembered: bool = False  # the log has it on record as on its way, or as waiting
 
 
@@ -130,7 +131,7 @@ def breaches(
         if any(delivery.level in _REFUSED for delivery in run.deliveries):
             refused_rows.update(ids)
             redriven.add(run.name)
-        elif not refused_rows.isdisjoint(ids):
+        elif not refused_rows.isdisjoint(ids) or any(row.is_redriven for row in run_rows or ()):
             redriven.add(run.name)
         if run_rows is not None:
             yield from _contents(name, run, run_rows)
@@ -141,6 +142,10 @@ def breaches(
             words = f"event {run.name} names a row that the log does not have for {name}"
             yield Breach(Law.EXPLAINED, name, first, f"{run.deliveries[0].where}: {words}")
     yield from _order(name, (run for run in runs.values() if run.name not in redriven), row_by_id)
+    for row in rows:
+        if row.letter not in _LEVEL_OF_LETTER:
+            words = f"it is {row.letter!r}, which no publisher writes, so it is not judged"
+            yield Breach(Law.ANSWERED, name, row.record_id, words)
     for life, is_gone in _lives(rows, present):
         readers = [row for row in life if row.event_type > 4]
         for row in (row for row in life if row.letter in _LEVEL_OF_LETTER and row.reason is None):
@@ -155,7 +160,7 @@ def breaches(
             if words:
                 law = Law.ACCOUNTED if run_of_row is None else Law.ANSWERED
                 yield Breach(law, name, row.record_id, f"it is {row.letter}, and {words}")
-    is_settled = all(row.letter not in ("N", "E", "F") and row.reason is None for row in rows)
+    is_settled = all(row.letter in ("S", "W") and row.reason is None for row in rows)
     if present is not None and is_settled and not any(row.is_remembered for row in rows):
         words = _difference(deliveries, present)
         if words:

@@ -46,6 +46,7 @@ class LogRecords:
 
     reasons: Mapping[int, str] | None = None  # why rows failed or were skipped; None if it is not known
     remembered: frozenset[int] = frozenset()  # rows of events on their way, or waiting
+    redriven: frozenset[int] = frozenset()  # rows that an operator made new again
     is_purged: bool = False
     holes_are_purged: bool = False  # rows that failed or were skipped were among them
     is_compared: bool = False  # tables were compared, so an object may go and come back without a row
@@ -61,6 +62,7 @@ class LogRecords:
 def read_records(snapshot: Snapshot) -> LogRecords:
     """Return what the log of a snapshot keeps next to its rows."""
     reasons = {int(row): str(reason) for row, reason in snapshot.audited("audited_reasons")}
+    redriven: set[int] = set()
     is_purged = holes_are_purged = is_compared = False
     for kind, words in snapshot.audited("audited_notices"):
         is_purged |= kind == "purge"
@@ -69,6 +71,8 @@ def read_records(snapshot: Snapshot) -> LogRecords:
             holes_are_purged |= purged[1] != "S"
         if kind == "skip" and (skipped := _SKIPPED.fullmatch(words or "")):
             reasons.update((int(row), f"skipped: {skipped[2]}") for row in skipped[1].split(","))
+        if kind == "redrive":
+            redriven.update(map(int, re.findall(r"\d+", words or "")))
     remembered: set[int] = set()
     for _, _, content in snapshot.audited("remembered"):
         remembered.update(
@@ -76,7 +80,8 @@ def read_records(snapshot: Snapshot) -> LogRecords:
         )
     for (record_ids,) in snapshot.audited("audited_retries"):
         remembered.update(map(int, re.findall(r"\d+", str(record_ids))))
-    return LogRecords(reasons, frozenset(remembered), is_purged, holes_are_purged, is_compared)
+    marked = frozenset(remembered), frozenset(redriven)
+    return LogRecords(reasons, *marked, is_purged, holes_are_purged, is_compared)
 
 
 def rows_of_snapshot(snapshot: Snapshot, reader: AuditReader) -> Iterator[pa.RecordBatch]:

@@ -22,16 +22,23 @@ _PRESENT = "present:0"
 def present_rows(
     snapshot: Snapshot, tables: Tables, readable: Mapping[Table, ReadableTable], xds: XdsSettings
 ) -> Iterator[DeliveredEvent]:
-    """Yield each row of the tables that are read back, as the receiver would get it now."""
+    """Yield each row of the tables that are read back, as the receiver would get it now.
+
+    A row that no document can carry has a fault and no text.
+    """
     writer = EventWriter(tables, xds)
     for table in compared_tables(tables):
         connection = snapshot.reading(readable[table])
         plain = DeliveredEvent(str(table), False, "", "success", _PRESENT, "add", None, tables.name_of(table))
         for batch in read_table(connection, table, readable[table]):
             for key, _, *cells in zip(*(column.to_pylist() for column in batch.columns), strict=True):
-                change = change_of(table, Difference(key, None, tuple(cells)))
-                assert change is not None
-                yield plain._replace(table_key=key, text=writer.write(change, _PRESENT).encode())
+                row = plain._replace(table_key=key)
+                try:
+                    change = change_of(table, Difference(key, None, tuple(cells)))
+                    assert change is not None
+                    yield row._replace(text=writer.write(change, _PRESENT).encode())
+                except EventlogError as fault:
+                    yield row._replace(fault=f"{row.table} {key} is not compared: {fault}")
 
 
 def compared_tables(tables: Tables) -> Iterator[Table]:
@@ -40,9 +47,11 @@ def compared_tables(tables: Tables) -> Iterator[Table]:
 
 
 def present_of(table: Table | None, table_key: str, text: bytes | None) -> Present | None:
-    """Return what the table has of an object; None if that is not sure, because the key is spelled in another
-    way than the row's.
+    """Return what the table has of an object; None if that is not sure, because no document can carry it, or
+    the key is spelled in another way than the row's.
     """
+    if text == b"":
+        return None
     if text is not None:
         replayed = replay([Arrival(0, "", _PRESENT, "add", None, changes=field_changes(text))])
         attributes = frozenset(column.name for column in table.data) if table else frozenset()

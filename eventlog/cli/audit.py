@@ -168,12 +168,13 @@ def _as_json(report: AuditReport) -> dict[str, Any]:
         "events": report.events,
         "late_events": report.late,
         "unreadable": report.faults[:_SHOWN],
+        "not_compared": report.not_compared[:_SHOWN],
         "laws": laws,
         "digest": report.digest,
     }
 
 
-_SHOWN = 20  # faults
+_SHOWN = 20  # of the rows that could not be judged
 
 
 def _print_report(report: AuditReport) -> None:
@@ -200,10 +201,10 @@ def _verdicts(report: AuditReport) -> Iterator[tuple[Cell, ...]]:
             times = "once" if count == 1 else f"{count} times, first"
             place = f"{law}: {times} at row {first.record_id} of {first.object}"
             yield "broken", (place, first.words, REMEDIES[law])
-    for fault in report.faults[:_SHOWN]:
-        yield "unread", fault
-    if len(report.faults) > _SHOWN:
-        yield "unread", f"{len(report.faults) - _SHOWN} more"
+    for word, reasons in (("open", report.not_compared), ("unread", report.faults)):
+        yield from ((word, reason) for reason in reasons[:_SHOWN])
+        if len(reasons) > _SHOWN:
+            yield word, f"{len(reasons) - _SHOWN} more"
 
 
 def _limits_of(report: AuditReport) -> Iterator[str]:

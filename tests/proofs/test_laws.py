@@ -118,6 +118,10 @@ RIGHT = {
         [row(1, 6), row(2, 6)],
         [event(1, level="error"), event(2), event(1)],
     ),
+    "a row that the publisher itself refused comes late": (
+        [row(7, 8, is_redriven=True), row(9, 2)],
+        [event(9), event(7)],
+    ),
     "a redrive makes other events of the rows, which are read back": (
         [row(1, 7), row(2, 7, column="lname")],
         [event(1, 2, operation="add", level="error"), event(1), event(2)],

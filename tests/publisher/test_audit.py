@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import json
 import re
 import shutil
@@ -146,6 +147,29 @@ def test_documents_and_tables_have_one_state(audited_log: AuditedLog) -> None:
     assert audited_log.broken() == [("explained", 1)]
 
 
+def test_a_row_that_the_publisher_refused_comes_late(audited_log: AuditedLog) -> None:
+    """Let a row that was mended and redriven come after later rows of its object."""
+    audited_log.change("update usr set fname = '\x01' where idu = 1")
+    audited_log.change("update usr set lname = 'Poe' where idu = 1")
+    audited_log.publish()
+    audited_log.change("update usr set fname = 'Joe' where idu = 1")
+    audited_log.run("redrive", "9")
+    audited_log.publish()
+    letters = audited_log.audit("--state", "--json")["letters"]
+    assert letters == {"S": 10, "E": 1}  # the last row brings the old value, too
+
+
+def test_a_present_row_that_no_document_can_carry_is_not_compared(audited_log: AuditedLog) -> None:
+    """Report it, and judge the others: no law is broken."""
+    audited_log.change("insert into usr values (3, '\x01', 'Frost')")
+    audited_log.publish()
+    page = audited_log.audit("--state")
+    assert "open      usr idu=3 is not compared: " in page
+    assert "U+0001" in page
+    report = audited_log.audit("--state", "--json")
+    assert [len(report[name]) for name in ("not_compared", "unreadable")] == [1, 0]
+
+
 def test_states_stay_open_once_skipped_rows_are_purged(audited_log: AuditedLog) -> None:
     audited_log.change("update usr set fname = 'Joe' where idu = 1")
     audited_log.run("skip", "9", "--reason", "a joke")
@@ -263,6 +287,19 @@ def test_a_database_that_is_no_receiver_is_refused(tmp_path: Path) -> None:
     assert (done.code, "no file of `eventlog receive`" in done.stderr) == (2, True), done
 
 
+@pytest.mark.parametrize("delivered", ["log.csv", "folder", "log.parquet", "empty.gz"])
+def test_what_holds_no_documents_is_refused(tmp_path: Path, delivered: str) -> None:
+    (tmp_path / "log.csv").write_text(ROWS)
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / "log.csv").write_text(ROWS)
+    pq.write_table(pa.table({"record_id": [1]}), tmp_path / "log.parquet")
+    (tmp_path / "empty.gz").write_bytes(gzip.compress(b"<html><body/></html>"))
+    with closing(Shell(tmp_path)) as shell:
+        done = shell.run("audit", "log.csv", "--delivered", delivered)
+    assert (done.code, done.stdout) == (2, ""), done
+    assert f"{delivered} holds no documents" in done.stderr
+
+
 def test_odd_types_and_keys_of_other_tables_excuse_nothing(tmp_path: Path) -> None:
     rows = ROWS.splitlines()[0] + "\n1,S,2,2025-03-23,hr,usr,idu=1,id,a,b\n2,S,4,2025-03-23,hr,dept,id=1,,,\n"
     (tmp_path / "log.csv").write_text(rows)
@@ -346,6 +383,14 @@ CORRUPTIONS: dict[str, tuple[Callable[[AuditedLog], object], list[tuple[str, int
     "a letter changed to error": (
         lambda log: log.change("update eventlog set status = 'E' where record_id = 3"),
         [("answered", 3)],
+    ),
+    "a letter that is none": (
+        lambda log: log.change("update eventlog set status = 'X' where record_id in (4, 8)"),
+        [("answered", 4)],
+    ),
+    "no letter": (
+        lambda log: log.change("update eventlog set status = ' ' where record_id = 7"),
+        [("answered", 7)],
     ),
     "a row gone": (
         lambda log: log.change("delete from eventlog where record_id = 3"),

@@ -188,5 +188,5 @@ select record_id, reason from {failed}
 select record_ids from {retry}
 
 -- audited_notices --
--- Which rows were skipped or deleted, and why, and whether tables were compared.
-select kind, words from {notice} where kind in ('skip', 'purge', 'compare')
+-- Which rows were skipped, redriven or deleted, and why, and whether tables were compared.
+select kind, words from {notice} where kind in ('skip', 'redrive', 'purge', 'compare')

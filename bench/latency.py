@@ -380,7 +380,7 @@ def _moments(engine: Engine, log: Log) -> list[dict[str, float]]:
             timeline.begin()
             sleeper.sleep(1.0)
             timeline.mark("awake")
-            leader.is_paused()
+            leader.paused_since()
             publisher.cycle()
             runs.append(timeline.moments)
     sleeper.close()

@@ -47,8 +47,9 @@ def compared_tables(tables: Tables) -> Iterator[Table]:
 
 
 def present_of(table: Table | None, table_key: str, text: bytes | None) -> Present | None:
-    """Return what the table has of an object; None if that is not sure, because no document can carry it, or
-    the key is spelled in another way than the row's.
+    """Return what the table has of an object; None if that is not sure.
+
+    No document can carry it, or the key is spelled in another way than the row's.
     """
     if text == b"":
         return None

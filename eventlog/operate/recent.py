@@ -66,11 +66,11 @@ def _newest_first(
 
     What a slow receiver has not answered after a while is on record again, in the next batch.
     """
-    seen = set[tuple[str, int, int]]()
+    listed = set[tuple[str, int, int]]()
     for settled_at, content in batches:
         for name, all_events in reversed(read_memory(content)):
-            events = [event for event in all_events if _sending(event) not in seen]
-            seen.update(map(_sending, events))
+            events = [event for event in all_events if _sending(event) not in listed]
+            listed.update(map(_sending, events))
             if events:
                 yield name, settled_at, events
 

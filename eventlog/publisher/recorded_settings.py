@@ -1,6 +1,6 @@
 """The settings by which a log is published, as its leader leaves them on record.
 
-Commands that look after a log read its rows as the publisher does, where their own settings say nothing else.
+Commands that look after a log read its rows as the publisher does, unless they are set themselves.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def write_settings(config: Config) -> str:
 
 @contextmanager
 def opened_as_published(config: Config) -> Iterator[tuple[Config, Store]]:
-    """The log while the block runs, with the settings that its publisher left on record behind our own."""
+    """The log while the block runs, and our settings; where they are open, those of its publisher."""
     with opened(config) as store:
         yield with_recorded(config, store), store
 

@@ -201,7 +201,7 @@ class CycleWatch(CycleControl):
             self._is_partial = False
             self._write(cycle)
 
-    def rest(self, since: datetime) -> None:
+    def note_rest(self, since: datetime) -> None:
         """Leave on record, once in a pause, that no cycle is under way any more."""
         if since != self._rested:
             with self._store.work(self._leader.epoch) as work:
@@ -295,7 +295,7 @@ class PublishingSession:
         """Return whether the publisher is paused, and between two cycles."""
         since = self._leader.paused_since()
         if since is not None:
-            self._watch.rest(since)
+            self._watch.note_rest(since)
         return since is not None
 
     def heartbeat(self) -> str | None:

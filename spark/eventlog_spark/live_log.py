@@ -141,7 +141,7 @@ class _Run:
             batches, result = self._write(batches)
             documents, refused = result.documents, result.refused
             marker = json.dumps([_digest(batch) for batch in batches])
-            self._leader.is_paused()
+            self._leader.paused_since()
             self._output.finish(marker)
         covered = [batch for batch in batches if _digest(batch) in json.loads(marker)]
         if len(covered) < len(json.loads(marker)):  # they are finished, or a publisher has gone on

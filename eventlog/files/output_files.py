@@ -10,7 +10,6 @@ import secrets
 import shutil
 import stat
 import sys
-from collections.abc import Callable
 from contextlib import suppress
 from io import BufferedWriter
 from pathlib import Path
@@ -39,29 +38,38 @@ def standard_output(safe: bool = False) -> IO[bytes]:
     Safe data may contain control sequences for a terminal.
     """
     out = sys.stdout
-    shown = _for_people() if out.isatty() and not safe else bytes
-    return io.BufferedWriter(_Standard(out.buffer, shown), _BUFFER)
-
-
-def _for_people() -> Callable[[bytes], bytes]:
-    decoder = codecs.getincrementaldecoder("utf-8")("backslashreplace")
-    return lambda data: visible(decoder.decode(data)).encode()
+    out.flush()
+    raw = getattr(out.buffer, "raw", out.buffer)  # without Python's own buffer it is the file itself
+    return io.BufferedWriter((_ForPeople if out.isatty() and not safe else _Standard)(raw), _BUFFER)
 
 
 class _Standard(io.RawIOBase):
-    def __init__(self, out: IO[bytes], shown: Callable[[bytes], bytes]) -> None:
+    """The file of standard output, which may take a part of what is written."""
+
+    def __init__(self, out: IO[bytes]) -> None:
         self._out = out
-        self._shown = shown
 
     def writable(self) -> bool:
         return True
 
     def write(self, data: Any) -> int:
-        try:
-            self._out.write(self._shown(bytes(data)))
-            self._out.flush()
-        except OSError as fault:
-            raise OSError(fault.errno, fault.strerror, STANDARD_OUTPUT) from None
+        """Write some of the bytes, and return how many."""
+        with naming(STANDARD_OUTPUT):
+            return self._out.write(data)
+
+
+class _ForPeople(_Standard):
+    """The same on a terminal, with control characters visible."""
+
+    def __init__(self, out: IO[bytes]) -> None:
+        super().__init__(out)
+        self._decoder = codecs.getincrementaldecoder("utf-8")("backslashreplace")
+
+    def write(self, data: Any) -> int:
+        """Write all of the bytes, because what is shown has another length."""
+        shown = memoryview(visible(self._decoder.decode(bytes(data))).encode())
+        while shown:
+            shown = shown[super().write(shown) :]
         return len(data)
 
 

@@ -24,6 +24,7 @@ class StdoutSink(Sink):
     def deliver(self, documents: Sequence[OutgoingDocument]) -> Iterator[Reply]:
         for document in documents:
             try:
+                self._out.flush()  # the other part of a document that a full disk cut
                 self._out.write(document.data + b"\n")
                 self._out.flush()
             except OSError as fault:

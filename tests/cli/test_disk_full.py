@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -14,8 +15,11 @@ from typing import NamedTuple
 import pyarrow.parquet as pq
 import pytest
 
+from eventlog.sinks.sink import ACCEPTED, OutgoingDocument
+from eventlog.sinks.stdout import StdoutSink
 from tests.commands import Done, Shell
-from tests.smalldisk import NoSmallDisk, SmallDisk, small_disk
+from tests.logs import Receiver, World, call, fail, key
+from tests.smalldisk import PAGE, NoSmallDisk, SmallDisk, small_disk
 
 pytestmark = pytest.mark.long
 
@@ -121,6 +125,7 @@ def src(shell: Shell, tmp_path_factory: pytest.TempPathFactory) -> Path:
     name_of_form = {
         "changes": "changes.jsonl",
         "gbase": "capture",
+        "log": "log.csv",
         "qlik-table": "tables/",
         "xds": "documents.xml",
     }
@@ -163,6 +168,93 @@ def test_what_a_full_disk_stopped_is_done_when_there_is_room(
         WORKS[work].holds(disk.outside, runs)
         stopped += first.code
     assert stopped > 1
+
+
+@pytest.fixture(scope="module", params=["", "1"], ids=["buffered", "unbuffered"])
+def printing_shell(disk: SmallDisk, request: pytest.FixtureRequest) -> Iterator[Shell]:
+    """A shell whose commands have Python's own buffer for standard output, or none."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONUNBUFFERED", request.param)
+        with contextlib.closing(Shell(disk.path, disk.within)) as new_shell:
+            yield new_shell
+
+
+class Printing(NamedTuple):
+    """A shell, and a disk on which the standard output of its commands is."""
+
+    shell: Shell
+    disk: SmallDisk
+    world: World
+
+    def run(self, words: str, room: int) -> tuple[Done, bytes]:
+        """Run a command with so many free pages; return its result, and what it wrote."""
+        self.disk.clear()
+        (self.disk.outside / "out").touch()
+        self.disk.fill(room)
+        url = {"EVENTLOG_URL": self.world.url, "EVENTLOG_SYNC_TABLES": "usr"}
+        done = self.shell.run(*words.split(), stdout=str(self.disk.path / "out"), **url)
+        return done, (self.disk.outside / "out").read_bytes()
+
+
+@pytest.fixture
+def printing(printing_shell: Shell, disk: SmallDisk, world: World) -> Printing:
+    return Printing(printing_shell, disk, world)
+
+
+PRINTED = (
+    "convert {src}/changes.jsonl --to log --tables {src}/tables.toml",
+    "convert {src}/changes.jsonl --to xds --tables {src}/tables.toml",
+    "convert {src}/changes.jsonl --to gbase --tables {src}/tables.toml",
+    "compare {src}/none.csv {src}/usr.csv --rows-of usr --tables {src}/tables.toml --to changes",
+    "compare {src}/none.csv {src}/usr.csv --rows-of usr --tables {src}/tables.toml --to log",
+    "explain {src}/log.csv --json --tables {src}/tables.toml",
+    "install --sql --dialect oracle",
+    "track usr --sql",
+    "preview",
+    "errors --json",
+    "history --json",
+    "status --json",
+)
+
+
+@pytest.mark.parametrize("words", PRINTED)
+def test_output_that_a_full_disk_cut_is_no_success(words: str, printing: Printing, src: Path) -> None:
+    words = words.format(src=src)
+    world = printing.world
+    world.write(*(key(number, event_type=4) for number in range(40)))
+    world.cycle(Receiver(fail))
+    call(world, "skip", *map(str, range(1, 21)), "--reason", "x" * 200)
+    world.write(*(key(number, event_type=4) for number in range(40, 80)))
+    whole, output = printing.run(words, PAGES // 2)
+    assert whole.code == 0, whole.stderr
+    needed = -(-len(output) // PAGE)
+    assert needed
+    for room in sorted({0, needed // 2, needed - 1}):
+        done, part = printing.run(words, room)
+        assert (done.code, len(part)) == (1, room * PAGE), done.stderr
+        assert "standard output: No space left on device" in done.stderr
+
+
+def test_a_document_that_a_full_disk_cut_has_not_left(printing: Printing) -> None:
+    world = printing.world
+    world.write(*(key(number, event_type=4) for number in range(40)))
+    lines: list[bytes] = []
+    for room in (2, PAGES // 2):
+        _, output = printing.run("run --once --retry-wait 0", room)
+        lines += output.split(b"\n")[:-1]
+        assert Counter(world.letters().values())["S"] == len(lines)
+    assert len(set(lines)) == 40
+
+
+def test_a_cut_document_is_completed_and_follows_once_more(disk: SmallDisk) -> None:
+    disk.clear()
+    disk.fill(1)
+    with (disk.outside / "out").open("wb", buffering=1 << 16) as out:
+        sink, document = StdoutSink(out), OutgoingDocument("1", [], "x" * (PAGE + 1))
+        assert not any(reply.arrived for _ in range(3) for reply in sink.deliver([document]))
+        disk.make_room()
+        assert list(sink.deliver([document])) == [ACCEPTED]
+    assert (disk.outside / "out").read_text().splitlines() == [document.text] * 2
 
 
 def test_where_temporary_files_have_no_room_their_folder_is_named(

@@ -26,6 +26,8 @@ from eventlog.linter.queue_progress import (
     START,
     Commit,
     CommittedTransaction,
+    JournalPlace,
+    QueueProgress,
     QueueState,
     commit_of,
     first_in_journal,
@@ -235,6 +237,36 @@ class QueueReader:
         owner, name = part.dst_owner or None, part.dst_table or f"table_{part.tabnum_src}"
         table = self._tables.of(owner, name) if part.dst_table else None
         return QueueTable(table, owner, name, None if table is None else self._layouts[table])
+
+
+class FileReader(QueueReader):
+    """Reads one file, whose rows must come in the order of the journal.
+
+    Transactions may interleave, or come one by one in the order of their ends.
+    """
+
+    def __init__(self, tables: Tables, reading: LinterSettings) -> None:
+        super().__init__(tables, reading)
+        self._latest: dict[tuple[str, int | None], QueueProgress] = {}  # of a transaction; None: of all ends
+
+    def _read_part(self, part: QueueRow, where: str) -> CommittedTransaction | None:
+        self._check_order(part, part.transact_id, where)
+        if part.typ in (Typ.COMMIT, Typ.END, Typ.ROLLBACK) and not _is_blob(part):
+            self._check_order(part, None, where)
+        return super()._read_part(part, where)
+
+    def _check_order(self, part: QueueRow, transaction: int | None, where: str) -> None:
+        """Raise Misuse if a row precedes in the journal what was read before."""
+        if part.syslog_addr is None:
+            return
+        latest = self._latest.get((part.dbnode, transaction), QueueProgress())
+        place = JournalPlace(part.syslog_addr, part.oper_date)
+        if latest.start is not None and latest.is_past(*place, self._order):
+            raise Misuse(
+                f"{where}: SYSLOG_ADDR {place.address} comes after {latest.start.address}: "
+                "sort the rows by SYSLOG_ADDR and EXTDATA"
+            )
+        self._latest[part.dbnode, transaction] = QueueProgress(place)
 
 
 def _servers(transaction: Transaction) -> dict[tuple[object, ...], set[str]]:

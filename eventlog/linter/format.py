@@ -16,10 +16,10 @@ def read(
     sources: Iterable[Source[Row]], tables: Tables, settings: LinterSettings
 ) -> Iterator[Change | Refused]:
     """Yield the changes of queues; each queue is read for itself."""
-    from eventlog.linter.changes import QueueReader
+    from eventlog.linter.changes import FileReader
 
     for source in sources:
-        yield from QueueReader(tables, settings).read(source)
+        yield from FileReader(tables, settings).read(source)
 
 
 def write(

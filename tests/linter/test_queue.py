@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from eventlog.core.change import ABSENT, Change, Field, Op, Raw
-from eventlog.core.errors import Refused
+from eventlog.core.errors import Misuse, Refused
 from eventlog.core.tables import Tables
 from eventlog.linter.columns import DISPATCH
 from eventlog.linter.times import dump_time, load_time
@@ -176,6 +176,40 @@ def test_an_unfinished_transaction_is_said_and_is_no_failure() -> None:
 def test_transactions_interleave_and_come_in_commit_order() -> None:
     rows = [operation(2, ROW_1), operation(2, ROW_2, DBNODE="OTHER"), end(DBNODE="OTHER"), end()]
     assert [c.transaction for c in read_queue(rows) if isinstance(c, Change)] == ["OTHER/5", "DEMO/5"]
+
+
+@pytest.mark.parametrize(
+    "addresses",
+    [
+        [(5, 300), (5, 500, COMMIT), (5, 100), (6, 700), (6, 800, COMMIT)],
+        [(5, 300), (5, 100), (5, 500, COMMIT)],
+        [(5, 100), (6, 200), (5, 500, COMMIT), (6, 400, COMMIT)],
+        [(5, 100), (5, 500, ROLLBACK), (5, 300)],
+    ],
+)
+def test_a_row_that_goes_back_in_the_journal_is_refused(addresses: list[tuple[int, ...]]) -> None:
+    rows = [queue_at(*address) for address in addresses]
+    with pytest.raises(Misuse, match=r"q\.csv:\d: SYSLOG_ADDR .* comes after .*: sort the rows by "):
+        read_queue(rows)
+
+
+def test_an_order_of_the_journal_is_taken_whatever_is_between() -> None:
+    """Read transactions one by one, other databases, another round of the journal, rows without address."""
+    later = "3b9acbff4000"
+    rows = [
+        *(queue_at(5, 100), queue_at(5, 500, COMMIT)),
+        *(queue_at(6, 200), queue_at(6, 200, EXTDATA=1), queue_at(6, 600, COMMIT)),
+        *(queue_at(7, 50, DBNODE="OTHER"), queue_at(7, 60, COMMIT, DBNODE="OTHER")),
+        *(queue_at(8, None), queue_at(8, 800), queue_at(8, 4, OPER_DATE=later)),
+        queue_at(8, 5, COMMIT, OPER_DATE=later),
+    ]
+    assert len(read_queue(rows, lengths="row")) == 6
+
+
+def queue_at(transaction: int, address: int | None, typ: int = 2, **cells: Any) -> tuple[Any, ...]:
+    """Return a row of a transaction at an address of the journal."""
+    place = {"TRANSACT_ID": transaction, "SYSLOG_ADDR": address, **cells}
+    return operation(typ, ROW_1, **place) if typ == 2 else end(typ, **place)
 
 
 def test_legacy_typ_5_is_an_error_unless_it_is_said_what_it_means() -> None:

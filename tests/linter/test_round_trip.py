@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import pytest
@@ -47,11 +47,13 @@ def queues(draw: st.DrawFn) -> list[Change]:
     reported: list[Any] = []
     for transaction in range(draw(st.integers(1, 3))):
         cells: dict[str, Any] = {"TRANSACT_ID": transaction, "DBNODE": draw(st.sampled_from(("A", "DEMO")))}
+        commit = draw(st.none() | st.integers(transaction << 61, (transaction + 1 << 61) - 9))
+        addresses = [None] * 4 if commit is None else sorted(draw(st.tuples(*[st.integers(0, commit)] * 4)))
         for address in range(draw(st.integers(0, 4))):
             typ = draw(st.sampled_from((1, 2, 3, 4, 7, 8, 9)))
             first = draw(images)
             second = draw(images) if typ == 3 else draw(st.just(b"") | images) if typ > 4 else b""
-            cells |= {"SYSLOG_ADDR": draw(st.none() | st.integers(0, (1 << 63) - 1)), "ROWID_SRC": address}
+            cells |= {"SYSLOG_ADDR": addresses[address], "ROWID_SRC": address}
             cells |= {
                 "DST_SERVER": draw(text),
                 "OPER_DATE": draw(moments),
@@ -68,7 +70,7 @@ def queues(draw: st.DrawFn) -> list[Change]:
                     reported.append(operation(typ, b"", EXTDATA=at // 3400, **{**cells, **lengths}))
             else:
                 reported.append(operation(typ, first, second, **cells))
-        reported.append(end(**{**cells, "SYSLOG_ADDR": draw(st.none() | st.just(transaction))}))
+        reported.append(end(**{**cells, "SYSLOG_ADDR": commit}))
     answers = read_queue(reported, Tables(), time_order="big")
     assert all(isinstance(answer, Change) for answer in answers), answers
     return answers  # type: ignore[return-value]
@@ -183,6 +185,8 @@ def test_hostile_rows_are_read_safely(changes: list[tuple[int, int, Any]], order
     ]
     reported += [end(), end(ROLLBACK, TRANSACT_ID=6), operation(2, ROW_1, TRANSACT_ID=8), end(TRANSACT_ID=8)]
     table = [list(reported[at]) for at in order]
+    for address, cells in enumerate(table):
+        cells[NAMES.index("SYSLOG_ADDR")] = str(address)
     for row, column, value in changes:
         table[row][column] = value
     committed = {
@@ -190,7 +194,10 @@ def test_hostile_rows_are_read_safely(changes: list[tuple[int, int, Any]], order
         for row in table
         if str(row[NAMES.index("TYP")]).strip(" +") in ("4", "4.0")
     }
-    for answer in read_queue([tuple(row) for row in table]):
+    answers: list[Change | Refused] = []
+    with suppress(Misuse):  # an address may be changed to one that goes back
+        answers = read_queue([tuple(row) for row in table])
+    for answer in answers:
         if isinstance(answer, Change):
             assert answer.transaction is not None
             number = answer.transaction.rpartition("/")[2]

@@ -11,7 +11,7 @@ from eventlog.core.errors import InvalidDocument, InvalidTables, Misuse
 from eventlog.core.meta_identifiers import read_name
 from eventlog.core.publish_lists import read_lists, restrict
 from eventlog.core.tables import Column, Table, Tables
-from eventlog.core.typenames import bounds_of, kind_of, number_of
+from eventlog.core.typenames import bounds_of, kind_of, misspelt, number_of
 from eventlog.core.values import Kind
 
 _ENTRY_TYPES = {
@@ -131,7 +131,7 @@ class _Reader:
             column: Column(
                 name=column,
                 type=type_name,
-                kind=self._kind(type_name),
+                kind=self._kind(type_name, f"tables.{table}.columns.{column}"),
                 published=read_name(column).published if meta else column,
                 multivalued=column in multivalued or (meta and read_name(column).is_multivalued),
                 reference=references.get(column) if self.references else None,
@@ -142,9 +142,11 @@ class _Reader:
             for column, type_name in types.items()
         }
 
-    def _kind(self, type_name: object) -> Kind:
+    def _kind(self, type_name: object, where: str) -> Kind:
         if not isinstance(type_name, str):
             raise InvalidTables(f'a column\'s type must be text, as in "varchar(64)": {type_name!r}')
+        if near := misspelt(type_name):
+            raise InvalidTables(f"{where}: no database has a type {type_name!r}; did you mean {near!r}?")
         kind = kind_of(type_name, self.dialect)
         return Kind.STRING if kind is Kind.PADDED and not self.trim_char else kind
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from difflib import get_close_matches
+from typing import Final
 
 from eventlog.core.values import Kind, Precision
 
@@ -78,6 +80,21 @@ def kind_of(type_name: str, dialect: str | None = None) -> Kind:
         if kind is not None:
             return kind
     return Kind.STRING
+
+
+_SPELT: Final = frozenset((*KINDS, *_NUMERIC, *_FLOATS, "smallfloat"))
+
+
+def misspelt(type_name: str) -> str:
+    """Return the type whose name with a typing mistake this is; an empty text if it is no such name.
+
+    A name that is not known may be a type of an extension or of a user, so only words of letters count.
+    """
+    base, _, suffix = _type_parts(type_name.lower())
+    name = f"{base} {suffix}".strip()
+    if {base, name} & _SPELT or not name.replace(" ", "").isalpha():
+        return ""
+    return "".join(get_close_matches(name, _SPELT, 1, 0.9))
 
 
 def _type_parts(text: str) -> tuple[str, str | None, str]:

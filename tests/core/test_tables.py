@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
+from sqlalchemy import text
 
 from eventlog.core import tablesfile
 from eventlog.core.errors import AmbiguousName, InvalidTables
-from eventlog.core.typenames import bounds_of, number_of
+from eventlog.core.typenames import bounds_of, definitions, number_of
 from eventlog.core.values import Precision
+from tests.databases import Database
 
 pytestmark = pytest.mark.quick
 
@@ -147,3 +151,35 @@ def test_how_the_numbers_of_a_type_are_compared(
     type_name: str, dialect: str | None, number: Precision | None
 ) -> None:
     assert number_of(type_name, dialect) == number
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [("intger", "integer"), ("TIMESTMP(6)", "timestamp"), ("numerc(5,2)", "numeric"), ("bolean", "boolean")],
+)
+def test_a_type_with_a_typing_mistake_is_refused_with_the_name_that_is_meant(
+    written: str, meant: str
+) -> None:
+    message = f"tables.usr.columns.a: no database has a type {written!r}; did you mean {meant!r}?"
+    with pytest.raises(InvalidTables, match=re.escape(message)):
+        tablesfile.described({"tables": {"usr": {"columns": {"a": written}}}})
+
+
+TYPES = """
+varchar2(20), nvarchar2(20), nclob, bfile, urowid, xmltype, interval day(2) to second(6), anydata,
+int unsigned, bigint(20) unsigned zerofill, middleint, enum('a','b'), set('a'), longtext, inet4,
+lvarchar(300), datetime year to second, smallfloat, serial8, bson, money(16,2), nchar varying(5), extfile,
+datetimeoffset(7), uniqueidentifier, sql_variant, rowversion, hierarchyid, ntext, uint16,
+binary_float, geometry, float64, timestamp_ntz
+"""
+
+
+def test_every_type_of_a_database_is_taken(postgres: Database) -> None:
+    with postgres.engine().connect() as connection:
+        query = text("select format_type(oid, null) from pg_type where typtype in ('b', 'r', 'p', 'm')")
+        types = [*connection.scalars(query), *(name.strip() for name in definitions(TYPES))]
+    columns = {f"c{number}": name for number, name in enumerate(types)}
+    assert len(columns) > 150
+    assert len(tablesfile.described({"tables": {"usr": {"columns": columns}}}).get("usr").columns) == len(
+        columns
+    )

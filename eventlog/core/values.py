@@ -180,21 +180,25 @@ def _load_state(text: str) -> bool:
 
 
 _DATE = r"(?P<date>\d{4}-\d\d-\d\d)"
-_CLOCK = r"(?P<clock>\d\d:\d\d:\d\d)(?P<fraction>\.\d+)?"
+_WITHIN_DAY = r"(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d"
+_DAY_END = "24:00:00"
+_FRACTION = r"(?P<fraction>\.\d+)?"
 _ZONE = r"(?P<zone>Z|[+-](?:[01]\d|2[0-3])(?::?[0-5]\d)?)?"
 _TIMES = {
     Kind.DATE: re.compile(_DATE, re.ASCII),
-    Kind.TIME: re.compile(_CLOCK + _ZONE, re.ASCII),
-    Kind.TIMESTAMP: re.compile(_DATE + "[ T]" + _CLOCK + _ZONE, re.ASCII),
+    Kind.TIME: re.compile(rf"(?P<clock>{_WITHIN_DAY}|{_DAY_END}(?!\.0*[1-9])){_FRACTION}{_ZONE}", re.ASCII),
+    Kind.TIMESTAMP: re.compile(rf"{_DATE}[ T](?P<clock>{_WITHIN_DAY}){_FRACTION}{_ZONE}", re.ASCII),
 }
 TIMES = frozenset(_TIMES)
+_EPOCH = dt.datetime(1970, 1, 1)
+_NEXT_DAY = dt.datetime(1970, 1, 2)
 
 
 class Moment(NamedTuple):
     """A date, a time of day or a timestamp, with the digits of its fraction as they were written."""
 
     kind: Kind
-    at: dt.datetime  # in UTC where the text had a zone; 1970-01-01 for a time of day
+    at: dt.datetime  # in UTC where the text had a zone; of 1970-01-01 for a time of day, and its end
     fraction: str  # with its point, or empty
     zoned: bool
 
@@ -203,7 +207,8 @@ class Moment(NamedTuple):
         form = {Kind.DATE: "date", Kind.TIME: "time"}.get(self.kind)
         if form == "date":
             return self.at.date().isoformat()
-        text = self.at.time().isoformat() if form == "time" else self.at.isoformat()
+        clock = _DAY_END if self.at == _NEXT_DAY else self.at.time().isoformat()
+        text = clock if form == "time" else self.at.isoformat()
         return text + self.fraction + ("Z" if self.zoned else "")
 
 
@@ -214,12 +219,13 @@ def read_moment(kind: Kind, text: str) -> Moment:
         raise InvalidValue(_short(text), kind.value)
     parts = match.groupdict()
     try:
-        at = dt.datetime.fromisoformat(
-            f"{parts.get('date') or '1970-01-01'}T{parts.get('clock') or '00:00:00'}"
-        )
+        hours, minutes, seconds = map(int, (parts.get("clock") or "0:0:0").split(":"))
+        day = dt.datetime.fromisoformat(parts.get("date") or "1970-01-01")
+        at = day + dt.timedelta(hours=hours, minutes=minutes, seconds=seconds)
         zone = parts.get("zone")
         if zone and zone != "Z":
             at -= _offset(zone)
+            at = _EPOCH if kind is Kind.TIME and at == _NEXT_DAY else at
     except (ValueError, OverflowError):
         raise InvalidValue(_short(text), kind.value) from None
     return Moment(kind, at, parts.get("fraction") or "", bool(zone))
@@ -252,7 +258,7 @@ def write_time(kind: Kind, text: str, syntax: int) -> str:
     """Return the XDS text of a moment; syntax 1 is seconds since 1970 UTC, 2 and 3 are digits and ISO."""
     moment = read_moment(kind, text)
     if syntax == 1:
-        return str(int((moment.at - dt.datetime(1970, 1, 1)).total_seconds()))
+        return str(int((moment.at - _EPOCH).total_seconds()))
     if syntax == 3:
         return moment._replace(zoned=False).iso.replace("T", " ")
     nanoseconds = moment.fraction[1:10].ljust(9, "0") if kind is Kind.TIMESTAMP else ""
@@ -266,9 +272,11 @@ def read_time(kind: Kind, text: str, syntax: int) -> str:
         return _load_moment(kind)(text)
     if not (_SECONDS if syntax == 1 else _DIGITS[kind]).fullmatch(text):
         raise InvalidValue(_short(text), f"a time of syntax {syntax}")
+    if text == _DAY_END.replace(":", "") and kind is Kind.TIME and syntax == 2:
+        return _DAY_END
     try:
         if syntax == 1:
-            at = dt.datetime(1970, 1, 1) + dt.timedelta(seconds=int(text))
+            at = _EPOCH + dt.timedelta(seconds=int(text))
             return Moment(kind, at, "", False).iso
         digits = {Kind.DATE: "%Y%m%d", Kind.TIME: "%H%M%S", Kind.TIMESTAMP: "%Y%m%d%H%M%S"}[kind]
         at = dt.datetime.strptime(text[:14], digits)

@@ -160,6 +160,14 @@ def _dump_units(kind: Kind, digits: int) -> Callable[[Any], int]:
     return dump
 
 
+def _dump_connect_time(text: Any) -> int:
+    """Return the milliseconds of a time within a day, because Kafka Connect has no others."""
+    millis = _dump_units(Kind.TIME, 3)(text)
+    if millis == _DAY_MILLIS:
+        raise NotExpressible(f"{text!r} is after the last time of day that Kafka Connect has")
+    return millis
+
+
 def _load_duration(digits: int) -> Callable[[Any], str]:
     def load(value: Any) -> str:
         seconds, units = divmod(abs(_integer(value)), 10**digits)
@@ -177,6 +185,7 @@ def _dump_nothing(value: Any) -> Any:
     raise NotExpressible("values of this type are read, and not written")
 
 
+_DAY_MILLIS = 86_400_000
 _DAYS = (_load_days, _dump_days, "int32")
 _CLOCKS = {digits: (_load_clock(digits), _dump_units(Kind.TIME, digits)) for digits in (3, 6, 9)}
 _MOMENTS = {digits: (_load_moment(digits), _dump_units(Kind.TIMESTAMP, digits)) for digits in (3, 6, 9)}
@@ -186,7 +195,7 @@ _SEMANTIC: dict[str, tuple[Callable[[Any], Value], Callable[[Any], Any], str]] =
     f"{_DEBEZIUM}time.Date": _DAYS,
     f"{_CONNECT}Date": _DAYS,
     f"{_DEBEZIUM}time.Time": (*_CLOCKS[3], "int32"),
-    f"{_CONNECT}Time": (*_CLOCKS[3], "int32"),
+    f"{_CONNECT}Time": (_load_clock(3), _dump_connect_time, "int32"),
     f"{_DEBEZIUM}time.MicroTime": (*_CLOCKS[6], "int64"),
     f"{_DEBEZIUM}time.NanoTime": (*_CLOCKS[9], "int64"),
     f"{_DEBEZIUM}time.Timestamp": (*_MOMENTS[3], "int64"),

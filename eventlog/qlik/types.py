@@ -302,6 +302,8 @@ def _dump_days(text: str, spec: Spec) -> int:
 
 def _dump_millis(text: str, spec: Spec) -> int:
     at, millis = _moment(Kind.TIME, text, 3)
+    if at - _EPOCH == dt.timedelta(days=1):
+        raise NotExpressible(f"{text!r} is after the last time of day that time-millis has")
     return int((at - _EPOCH).total_seconds()) * 1000 + millis
 
 

@@ -131,10 +131,17 @@ def _digits(text: str) -> int:
     return len(text.partition(".")[2].rstrip("0"))
 
 
+def _time_of_day(text: str) -> dt.time:
+    """Return a time as Python has it; ValueError for 24:00:00, which some versions take for 00:00:00."""
+    if text.startswith("24"):
+        raise ValueError
+    return dt.time.fromisoformat(text[:15])
+
+
 _BINDS: tuple[tuple[type[TypeEngine[Any]], Callable[[Any], Any]], ...] = (
     (sa.DateTime, _temporal(lambda text: dt.datetime.fromisoformat(text[:26]))),
     (sa.Date, _temporal(dt.date.fromisoformat)),
-    (sa.Time, _temporal(lambda text: dt.time.fromisoformat(text[:15]))),
+    (sa.Time, _temporal(_time_of_day)),
     (sa.Numeric, lambda cell: None if cell is None else decimal.Decimal(str(cell))),
 )
 

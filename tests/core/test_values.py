@@ -89,7 +89,10 @@ def test_padding_of_char_columns_is_trimmed() -> None:
         (Kind.STATE, "maybe"),
         (Kind.DATE, "2023-02-29"),
         (Kind.DATE, "٢٠٢٣-٠٢-٠١"),
-        (Kind.TIME, "24:00:00"),
+        (Kind.TIME, "24:00:01"),
+        (Kind.TIME, "24:00:00.5"),
+        (Kind.TIME, "23:59:60"),
+        (Kind.TIMESTAMP, "2025-01-01 24:00:00"),
         (Kind.TIMESTAMP, "yesterday"),
         (Kind.TIMESTAMP, "2025-01-01 00:00:00+24"),
         (Kind.TIMESTAMP, "2025-01-01 00:00:00-01:60"),
@@ -142,7 +145,16 @@ def test_the_three_syntaxes_of_times() -> None:
     }
 
 
+@pytest.mark.parametrize(("syntax", "written"), [(1, "86400"), (2, "240000"), (3, "24:00:00")])
+def test_the_end_of_a_day_is_not_its_beginning(syntax: int, written: str) -> None:
+    assert values.load(Kind.TIME, "24:00:00") == "24:00:00"
+    assert values.write_time(Kind.TIME, "24:00:00", syntax) == written
+    assert values.read_time(Kind.TIME, written, syntax) == "24:00:00"
+
+
 def test_a_zone_is_taken_into_utc() -> None:
+    assert values.write_time(Kind.TIME, "23:00:00-01", 3) == "00:00:00"
+    assert values.write_time(Kind.TIME, "24:00:00+02", 3) == "22:00:00"
     assert values.write_time(Kind.TIMESTAMP, "1970-01-01T02:00:00+01:30", 1) == "1800"
     assert values.dump(Kind.TIMESTAMP, "2025-03-23T10:57:19Z") == "2025-03-23 10:57:19"
 

@@ -209,6 +209,17 @@ def test_a_topic_as_kcat_writes_it() -> None:
     assert only(line).fields == ANNE_FIELDS
 
 
+def test_the_end_of_a_day_is_a_time_of_debezium_and_none_of_kafka_connect() -> None:
+    tables = tablesfile.read('[tables.t]\nkey = ["a"]\ncolumns = { a = "int", at = "time(3)" }\n')
+    change = Change(Op.INSERT, None, "t", (("a", 1),), (Field("at", ABSENT, "24:00:00"),))
+    (message_of,) = written(change, tables)
+    assert message_of["after"]["at"] == 86_400_000
+    back = only(message("c", after={"a": 1, "at": 86_400_000}, table="t"), tables=tables)
+    assert back.after["at"] == "24:00:00"
+    (refused,) = written(change, tables, time_precision="connect")
+    assert refused.reason == "'24:00:00' is after the last time of day that Kafka Connect has"
+
+
 def test_times_and_decimals_without_schemas_follow_the_connector() -> None:
     tables = tablesfile.read(
         '[tables.t]\nkey = ["a"]\ncolumns = { a = "int", b = "datetime", c = "time", d = "decimal(4,1)" }'

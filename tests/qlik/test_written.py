@@ -133,6 +133,14 @@ def test_a_transaction_is_counted_behind_what_is_dropped() -> None:
     assert written[-1].reason == "1 updates that change nothing are left out, at t:" + seq(3)
 
 
+def test_the_end_of_a_day_is_no_logical_time_of_avro() -> None:
+    tables = tablesfile.read('[tables.t]\nkey = ["a"]\ncolumns = { a = "int", at = "time" }\n')
+    change = JACK._replace(table="t", schema=None, key=(("a", 1),), fields=(Field("at", ABSENT, "24:00:00"),))
+    assert [type(m) for m in write_messages([change], tables, encoding="avro")] == [bytes, bytes]
+    *_, refused = write_messages([change], tables, encoding="avro", logical_types=True)
+    assert refused.reason.endswith("'24:00:00' is after the last time of day that time-millis has")
+
+
 UNKNOWN_COLUMNS = Refused(
     f"nobody:{seq(1)}", "the columns of table nobody are unknown: name them in the tables file"
 )

@@ -11,6 +11,7 @@ import datetime as dt
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -149,7 +150,7 @@ def documents(
     writer = EventWriter(tables, writing)
     with _current(current, tables) as loaded:
         job = _log_job(tables, settings_by_name)
-        for event in pick_up(job, loaded, report).events([_source(rows, "rows")]):
+        for event in pick_up(job, loaded, report).events(_sources(rows, "rows")):
             yield from report.accepted(document_of(event, writer, writing))
 
 
@@ -178,7 +179,7 @@ def changes(
     form = format_named(source)
     settings_by_name = parse_settings(options, Rules, form.settings)
     read_from = _opened(records, form, name)
-    yield from _changes(form, [read_from], tables_of(tables), current, _report(refused), settings_by_name)
+    yield from _changes(form, read_from, tables_of(tables), current, _report(refused), settings_by_name)
 
 
 def read(
@@ -277,7 +278,7 @@ def explain(
 
     with _current(current, tables) as loaded:
         job = _log_job(tables, settings_by_name)
-        for _ in pick_up(job, loaded, Report(add_refused), add_outcome).events([_source(rows, "rows")]):
+        for _ in pick_up(job, loaded, Report(add_refused), add_outcome).events(_sources(rows, "rows")):
             yield from explanations
             explanations.clear()
     yield from explanations
@@ -398,21 +399,32 @@ def _current(current: Mapping[str, Rows] | None, tables: Tables) -> CurrentFiles
     with ExitStack() as stack:
         loaded = stack.enter_context(CurrentFiles())
         for name, rows in (current or {}).items():
-            loaded.add(keyed(tables, name), _source(rows, f"current {name}"))
+            table = keyed(tables, name)
+            no_rows: list[Source[Row]] = [Source(name, name, tuple(table.columns), ())]
+            for source in _sources(rows, f"current {name}") or no_rows:
+                loaded.add(table, source)
         stack.pop_all()
     return loaded
 
 
-def _opened(records: Any, form: Format, name: str) -> Source[Any]:
-    """Return records as a source of that format."""
+def _opened(records: Any, form: Format, name: str) -> list[Source[Any]]:
+    """Return records as a source of that format; no source for no rows."""
     if form.shape is Shape.ROWS:
-        return _source(records, name)
+        return _sources(records, name)
     if not isinstance(records, Iterable):
         raise Misuse(f"{name}: {form.name} is read from an iterable; this is a {type(records).__name__}")
     if form.shape is Shape.BYTES:
         chunks = [bytes(records)] if isinstance(records, bytes | bytearray | memoryview) else records
-        return Source(name, name, (), chunks)
-    return Source(name, name, (), (Object(number, value) for number, value in enumerate(records, 1)))
+        return [Source(name, name, (), chunks)]
+    return [Source(name, name, (), (Object(number, value) for number, value in enumerate(records, 1)))]
+
+
+def _sources(rows: Rows, name: str) -> list[Source[Row]]:
+    """Return rows as a source; no source for an empty poll, which has no columns."""
+    source = _source(rows, name)
+    records = iter(source.records)
+    first = [] if source.columns else list(islice(records, 1))
+    return [source._replace(records=chain(first, records))] if source.columns or first else []
 
 
 def _source(rows: Rows, name: str) -> Source[Row]:

@@ -60,9 +60,14 @@ def deliver(file: str, memory: Path | None, config: Config) -> None:
         sink.close()
         answers.close()
     levels = ", ".join(f"{count} {level}" for level, count in delivery.levels.items())
-    print_sentence(levels or "nothing was left to send")
+    nothing = "nothing was left to send" if delivery.has_events else f"{_shown(file)} holds no event"
+    print_sentence(levels or nothing)
     if delivery.levels.keys() - {"success", "warning"}:
         sys.exit(1)
+
+
+def _shown(name: str) -> str:
+    return "standard input" if name == "-" else name
 
 
 def _rereadable(name: str, folder: Path) -> str:

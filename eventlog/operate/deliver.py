@@ -72,6 +72,7 @@ class FileDelivery:
     ) -> None:
         self.levels: Counter[str] = Counter()
         self.fatal = False
+        self.has_events = False
         self._sink = sink
         self._memory = memory
         self._waits = waits
@@ -94,6 +95,7 @@ class FileDelivery:
         """Send everything once. Return whether an event waits; it holds back the later ones of its object."""
         waiting: set[str] = set()
         for number, items in _documents(split(chunks, self._max_event), self._refuse):
+            self.has_events = True
             if not self._deliver(number, items, waiting):
                 return True
         return bool(waiting)

@@ -44,6 +44,15 @@ def test_done_is_zero_and_a_line_of_counts(tmp_path: Path) -> None:
     assert (done.code, done.stderr) == (0, "eventlog: 1 change was converted\n")
 
 
+def test_a_delivery_of_no_events_is_not_one_that_is_done(tmp_path: Path) -> None:
+    (tmp_path / "empty.csv").touch()
+    assert run(tmp_path, "deliver", "empty.csv").stderr == "eventlog: empty.csv holds no event\n"
+    assert run(tmp_path, "deliver", "--memory", "m").stderr == "eventlog: standard input holds no event\n"
+    assert run(tmp_path, *CONVERT, "-o", "documents.xml", stdin=HEADER + GOOD).code == 0
+    done = [run(tmp_path, "deliver", "documents.xml").stderr for _ in range(2)]
+    assert done == ["eventlog: 1 success\n", "eventlog: nothing was left to send\n"]
+
+
 def test_a_change_that_could_not_be_written_is_not_counted(tmp_path: Path) -> None:
     lines = '{"op":"delete","table":"usr","key":{"idu":1}}\n{"op":"truncate","table":"usr"}\n'
     done = run(tmp_path, "convert", "--from", "changes", "--to", "xds", stdin=lines)

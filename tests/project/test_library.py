@@ -106,6 +106,23 @@ def test_what_is_no_rows_is_misuse(rows: Any) -> None:
         list(eventlog.documents([JACK], TABLES, current={"usr": rows}))
 
 
+@pytest.mark.parametrize("form", ["dictionaries", "a generator", "an Arrow table"])
+def test_a_poll_without_rows_has_no_documents(form: str) -> None:
+    def nothing() -> Any:
+        return GIVEN_AS[form]([])
+
+    assert list(eventlog.documents(nothing(), TABLES)) == []
+    assert list(eventlog.explain(nothing(), TABLES)) == []
+    for source in ("log", "qlik-table", "linter"):
+        assert list(eventlog.changes(nothing(), source, tables=TABLES, name="usr__ct")) == []
+
+
+def test_no_current_rows_are_those_of_an_empty_table() -> None:
+    query_back = JACK | {"event_type": 5}
+    (explained,) = eventlog.explain([query_back], TABLES, current={"usr": []})
+    assert (explained.fate.value, explained.reason) == ("without effect", "its object is gone")
+
+
 @pytest.mark.parametrize("form", ["gbase", "qlik-message", "xds", "changes"])
 def test_records_that_are_nothing_are_misuse(form: str) -> None:
     with pytest.raises(Misuse, match=f"{form} is read from an iterable; this is a NoneType"):

@@ -30,6 +30,7 @@ class Body(NamedTuple):
 
 _HEX = re.compile(r"(?:[0-9A-Fa-f]{2})+")
 _MAX_TEXT = 1 << 28
+_OF_METADATA = frozenset(("schemaId", "lineage", "tableStructure", "dataSchema"))
 
 
 def binary(value: Any) -> Any:
@@ -43,11 +44,11 @@ Envelope = tuple[str, str | None, str | None, Any]  # type, messageSchemaId, mes
 
 
 def read(value: Any) -> Envelope:
-    """Return the envelope of a JSON value; what has none is taken for a data message."""
+    """Return the envelope of a JSON value; what has none is metadata by its fields, else a data message."""
     if type(value) is not dict:
         raise InvalidMessage(f"a message is an object, not {type(value).__name__}")
     if "magic" not in value:
-        return "DT", None, None, value
+        return "MD" if is_bare_metadata(value) else "DT", None, None, value
     if value["magic"] != "atMSG":
         raise InvalidMessage(f"wrong magic {str(value['magic'])[:40]!r}, not atMSG")
     get = value.get
@@ -56,6 +57,25 @@ def read(value: Any) -> Envelope:
         if text is not None and type(text) is not str:
             raise InvalidMessage(f"{name} is {type(text).__name__}, not text")
     return str(get("type")), schema_id, schema, get("message")
+
+
+def is_bare_metadata(value: Mapping[str, Any]) -> bool:
+    """Return whether a JSON value has exactly the fields of metadata, which have no envelope then."""
+    return value.keys() == _OF_METADATA
+
+
+def ids_of(value: Mapping[str, Any]) -> list[str]:
+    """Return the ids by which a data message in JSON names its metadata; none if it is no data message."""
+    message: Any = value
+    if "magic" in value:
+        message = value.get("message") if value.get("type") == "DT" else None
+    if type(message) is not dict:
+        return []
+    headers = message.get("headers")
+    flat = message.get("headers_externalSchemaId", message.get("externalSchemaId"))
+    external = headers.get("externalSchemaId") if type(headers) is dict else flat
+    ids = value.get("messageSchemaId") if message is not value else None, external
+    return [str(named) for named in ids if named]
 
 
 def body(message: Any, schema_id: str | None) -> Body:

@@ -18,6 +18,7 @@ from eventlog.qlik.envelope import Body, InvalidMessage, UnnamedTable
 from eventlog.qlik.mask import MaskOrder
 from eventlog.qlik.message_settings import MessageSettings
 from eventlog.qlik.metadata import Metadata
+from eventlog.qlik.metadata_index import MetadataIndex
 from eventlog.qlik.records import RecordReader
 from eventlog.qlik.structure import DataColumn, Structure, structure_of
 
@@ -71,13 +72,7 @@ class RegisteredSchemas:
         return self._schema_of(number)
 
 
-UNPROVEN = (
-    "no columnMask proves the byte order of its masks: read as one number, big, as a real message of 16 "
-    "columns has them (columnMask 00FFFF). The manual states little-endian; its example of one byte proves "
-    "nothing. Set mask-order to little or big"
-)
 _MAX_READERS = 1_000
-_MAX_METADATA = 10_000
 
 
 class MessageReader:
@@ -89,11 +84,22 @@ class MessageReader:
         self._order = None if settings.mask_order == "auto" else MaskOrder(settings.mask_order)
         self._only = next(iter(tables)) if len(tables) == 1 else None
         self._topic = settings.table
-        self._unproven: dict[str, bool] = {}  # tables, and whether that is still to be reported
+        self._doubts: dict[tuple[str, str], bool] = {}  # of tables, and whether they are to be reported
         self._readers: dict[object, RecordReader] = {}
         self._last_readers: dict[object, RecordReader] = {}
-        self.metadata_by_id: dict[str, Metadata] = {m.schema_id: m for m in settings.published}
+        self._index = MetadataIndex(settings.published)
+        self.metadata_by_id = self._index.by_id
         self._registered = RegisteredSchemas(settings.schema_of, settings.published)
+
+    @property
+    def last_metadata(self) -> Metadata:
+        """Return the metadata that were read last."""
+        return next(reversed(self.metadata_by_id.values()))
+
+    def set_newest(self, published: Iterable[Metadata]) -> None:
+        """Take these metadata as all that were read before, for messages without an id."""
+        if self._index.set_newest(published):
+            self._clear_readers()
 
     def run(self, sources: Iterable[Source[Object]]) -> Iterator[Change | Refused]:
         """Yield the changes, and what was refused, in the order of the messages."""
@@ -130,18 +136,17 @@ class MessageReader:
 
     @staticmethod
     def is_metadata(value: Any) -> bool:
-        """Return whether a message is marked as metadata."""
+        """Return whether a message is marked as metadata, or has their fields."""
         if isinstance(value, dict):
-            return value.get("type") == "MD"
+            return value.get("type") == "MD" or envelope.is_bare_metadata(value)
         message = envelope.binary(value)
         return type(message) is bytes and message.startswith(avro.METADATA)
 
     def awaits(self, value: Any) -> str | None:
         """Return the id of the metadata that a message needs and that were not read yet; else None."""
         if isinstance(value, dict):
-            schema_id = value.get("messageSchemaId")
-            is_unknown = type(schema_id) is str and schema_id not in self.metadata_by_id
-            return schema_id if is_unknown and value.get("type") == "DT" else None
+            ids = envelope.ids_of(value)
+            return ids[0] if ids and self.metadata_by_id.keys().isdisjoint(ids) else None
         message = envelope.binary(value)
         if type(message) is not bytes or not message.startswith(avro.MAGIC):
             return None
@@ -169,22 +174,26 @@ class MessageReader:
             change = reader.change(body)
         except (TypeError, KeyError, AttributeError) as fault:
             raise InvalidMessage(f"it has not the form of one: {type(fault).__name__} {fault}") from fault
-        if reader.unproven:
-            self._unproven.setdefault(str(reader.structure), True)
+        if reader.doubts:
+            for doubt in reader.doubts:
+                self._doubts.setdefault((str(reader.structure), doubt), True)
+            reader.doubts.clear()
         return change
 
     def notices(self) -> Iterator[Refused]:
-        """Report each table once whose masks do not prove their byte order."""
-        for table, is_unreported in self._unproven.items():
+        """Report each table once whose masks do not prove their byte order, or have no metadata."""
+        for doubt, is_unreported in self._doubts.items():
             if is_unreported:
-                self._unproven[table] = False
-                yield Refused(table, UNPROVEN, fault=False)
+                self._doubts[doubt] = False
+                yield Refused(*doubt, fault=False)
 
     def _reader_of(self, body: Body, data: Mapping[str, Any]) -> RecordReader:
         """Return the reader for messages of this kind, mostly that of the last one of their table."""
         names = _names(body, data)
         kind = names if len(names) == len(data) else (names, len(data), tuple(body.before or ()))
-        table_id = (body.schema_id, body.schema, body.table, body.headers.get("table"), self._topic)
+        headers = body.headers
+        ids = body.schema_id, headers.get("externalSchemaId")
+        table_id = (*ids, body.schema, body.table, headers.get("table"), self._topic)
         reader = self._last_readers.get(table_id)
         if reader is None or reader.kind != kind:
             reader = self._readers.get((table_id, kind))
@@ -246,16 +255,11 @@ class MessageReader:
         )
 
     def _store_metadata(self, message: Any, schema: str | None) -> None:
-        table_metadata = metadata.read(message, schema)
-        if table_metadata != self.metadata_by_id.get(table_metadata.schema_id):
+        if self._index.add(metadata.read(message, schema)):
             self._clear_readers()
-        if len(self.metadata_by_id) >= _MAX_METADATA:
-            self.metadata_by_id.pop(next(iter(self.metadata_by_id)))
-        self.metadata_by_id[table_metadata.schema_id] = table_metadata
 
     def _reader(self, body: Body, names: tuple[str, ...]) -> RecordReader:
-        table_metadata = self.metadata_by_id.get(body.schema_id or "")
-        schema, table = self._table_name(body, table_metadata)
+        table_metadata, (schema, table) = self._metadata_and_table(body, names)
         described = table_metadata.structure if table_metadata else None
         message_structure = read_structure(schema, table, names, self._tables, described)
         if described is None:
@@ -282,20 +286,26 @@ class MessageReader:
             self._settings.header_time_format,
             row,
             [order for order in orders if order is not None],
+            by_keys=described is None,
         )
 
     def _report_structure(self, structure: Structure) -> None:
         if self._settings.on_structure is not None:
             self._settings.on_structure(structure)
 
-    def _table_name(self, body: Body, table_metadata: Metadata | None) -> tuple[str | None, str]:
-        """Return schema and table: from the message, its headers, its metadata, or the settings, in this
-        order.
+    def _metadata_and_table(
+        self, body: Body, columns: Sequence[str]
+    ) -> tuple[Metadata | None, tuple[str | None, str]]:
+        """Return the metadata of a message, and its table: named by the message, else by the metadata, else
+        by the settings.
         """
-        headers = body.headers
-        for schema, table in ((body.schema, body.table), (headers.get("schema"), headers.get("table"))):
-            if table:
-                return (None if not schema else str(schema)), str(table)
+        stated = _stated_table(body)
+        table_metadata = self._index.by_ids(_ids_of(body), stated)
+        if not stated[1]:
+            stated = self._unstated_table(table_metadata)
+        return table_metadata or self._index.newest(stated, columns), stated
+
+    def _unstated_table(self, table_metadata: Metadata | None) -> tuple[str | None, str]:
         if table_metadata is not None and table_metadata.structure.table:
             return table_metadata.structure.schema, table_metadata.structure.table
         if self._topic:
@@ -303,6 +313,20 @@ class MessageReader:
         if self._only is None:
             raise UnnamedTable
         return self._only.schema, self._only.name
+
+
+def _stated_table(body: Body) -> tuple[str | None, str]:
+    """Return the schema and table that a message or its headers name; empty names if none."""
+    headers = body.headers
+    for schema, table in ((body.schema, body.table), (headers.get("schema"), headers.get("table"))):
+        if table:
+            return (None if not schema else str(schema)), str(table)
+    return None, ""
+
+
+def _ids_of(body: Body) -> tuple[str, ...]:
+    """Return the ids by which a message names its metadata."""
+    return tuple(str(named) for named in (body.schema_id, body.headers.get("externalSchemaId")) if named)
 
 
 def _names(body: Body, data: Mapping[str, Any]) -> tuple[str, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import repeat
+from math import isnan
 from typing import Any, NamedTuple
 
 from eventlog.core.change import ABSENT, Change, Facts, Field, Key, Op, Side, Value
@@ -15,7 +16,7 @@ from eventlog.qlik.mask import read as read_mask
 from eventlog.qlik.message_settings import MessageSettings
 from eventlog.qlik.metadata import Metadata
 from eventlog.qlik.numbering import Numbered, stream_position
-from eventlog.qlik.row_plans import differing, row_sides
+from eventlog.qlik.row_plans import differing, row_sides, written_equal
 from eventlog.qlik.rows import make_change, make_fields
 from eventlog.qlik.sides import Masks
 from eventlog.qlik.structure import Structure, observe
@@ -40,6 +41,15 @@ _HEADERS = (
     "transactionLastEvent",
 )
 _MAX_CACHED = 10_000
+UNPROVEN = (
+    "no columnMask proves the byte order of its masks: read as one number, big, as a real message of 16 "
+    "columns has them (columnMask 00FFFF). The manual states little-endian; its example of one byte proves "
+    "nothing. Set mask-order to little or big"
+)
+BY_KEYS = (
+    "no metadata message of it was read, so the bits of its masks are taken for the keys of data in their"
+    " order. If its metadata are in another topic or file, read that first"
+)
 
 
 class RecordReader:
@@ -53,10 +63,13 @@ class RecordReader:
         time_form: str = ISO,
         row: Sequence[str] | None = None,
         orders: Sequence[Structure] = (),
+        *,
+        by_keys: bool = False,
     ) -> None:
         """Take `row`, the columns of data if beforeData has more.
 
-        `orders` are orders of the table's columns, and data lack some of them.
+        `orders` are orders of the table's columns, and data lack some of them. `by_keys` means that no
+        metadata have the ordinals of the table.
         """
         self.structure = structure  # of the table, whose ordinals are the bits
         self.names = message_structure.names  # of the messages
@@ -72,7 +85,8 @@ class RecordReader:
         layouts = [_layout_of_table(columns, names, names if row is None else row) for columns in orders]
         self._layouts = [self._own_layout, *layouts] if row is None else [*layouts, self._own_layout]
         self._texts = MaskTexts(MaskLayout(0, max(layout.mask.columns for layout in self._layouts)))
-        self.unproven = False  # masks were read whose byte order nothing proves
+        self.doubts: list[str] = []  # about the masks that were read, to be reported
+        self._by_keys = by_keys
         self._masks_read: dict[tuple[object, object], Masks] = {}
 
     def change(self, body: Body) -> Change:
@@ -120,15 +134,51 @@ class RecordReader:
         if image is None:
             before = sides.unchanged(values, masks, lobs)
         elif tuple(image) == self.names:
-            before = list(self._load.convert_similar(tuple(image.values()), cells, values))
+            old_cells = tuple(image.values())
+            before = list(self._load.convert_similar(old_cells, cells, values))
+            self._check_mask(masks, old_cells, cells, ())
         else:
             in_image = [name in image for name in self.names]
-            before = list(self._load([image.get(name) for name in self.names]))
+            old_cells = tuple(image.get(name) for name in self.names)
+            before = list(self._load(old_cells))
+            self._check_mask(masks, old_cells, cells, in_image)
         old_row, new_row = sides.updated_message(values, masks, before, in_image, image is not None, lobs)
         key_side, has_absent = new_row, new_row is not values
         if has_absent:
             key_side = [b if a is ABSENT else a for b, a in zip(old_row, new_row, strict=True)]
         return self._key_of(key_side), make_fields(self.names, old_row, new_row, has_absent)
+
+    def _check_mask(
+        self, masks: Masks, old_cells: Sequence[Any], cells: Sequence[Any], in_image: Sequence[bool]
+    ) -> None:
+        """Raise InvalidMask if changeMask contradicts beforeData."""
+        if masks.changed is None:
+            return
+        pairs = enumerate(zip(old_cells, cells, strict=True))
+        places = tuple([i for i, both in pairs if _differ(*both)])
+        if places == masks.places:  # nearly always
+            return
+        for i in sorted({*places} ^ {*masks.places}):
+            is_captured = masks.captured is None or masks.captured[i]
+            if is_captured and (not in_image or in_image[i]):
+                self._check_bit(i, masks.changed[i], old_cells[i], cells[i])
+
+    def _check_bit(self, place: int, bit: bool, old_cell: Any, cell: Any) -> None:
+        """Raise InvalidMask for the bit of a column, unless the column is a LOB or may be one."""
+        if bit:
+            if cell is not None:  # else its earlier value was not captured
+                raise self._contradiction(place, "changed, and its value is the same in beforeData")
+            return
+        cells = {type(old_cell), type(cell)} - {type(None)}
+        column = self._message_structure.columns[place]
+        if not self._message_structure.lobs[place] and (column.spec is not None or cells != {str}):
+            raise self._contradiction(place, "unchanged, and beforeData has another value")
+
+    def _contradiction(self, place: int, words: str) -> InvalidMask:
+        return InvalidMask(
+            f"changeMask marks column {self.names[place]} as {words}: if its bits are in another order, set"
+            " mask-order, or read the metadata message of its table first"
+        )
 
     def _shorter_update(
         self, data: Mapping[str, Any], masks: Masks, image: Mapping[str, Any] | None
@@ -155,12 +205,18 @@ class RecordReader:
         layout, places = self._layout_of(column_data)
         order = self._order or (evidence(column_data, layout) if column_data else None)
         if order is None:
-            self.unproven |= any(differs(data, layout) for data in (change_data, column_data) if data)
+            self._doubt(UNPROVEN, any(differs(data, layout) for data in (change_data, column_data) if data))
             order = MaskOrder.BIG
         changed = _flags_of("changeMask", change_data, order, layout, places)
         captured = _flags_of("columnMask", column_data, order, layout, places)
+        if self._by_keys:
+            self._doubt(BY_KEYS, any(len({*flags}) > 1 for flags in (changed, captured) if flags))
         changed_places = tuple(i for i, bit in enumerate(changed or ()) if bit)
         return Masks(changed, changed_places, None if captured is None or all(captured) else captured)
+
+    def _doubt(self, sentence: str, applies: bool) -> None:
+        if applies and sentence not in self.doubts:
+            self.doubts.append(sentence)
 
     def _layout_of(self, column_data: bytes | None) -> ColumnLayout:
         """Return the columns that explain columnMask: those of the message, else those of the table."""
@@ -197,6 +253,13 @@ class RecordReader:
         if type(time) not in ((str, int, float) if self._time_form != ISO else (str,)):
             raise InvalidMessage(f"timestamp {str(time)[:40]!r} is no text")
         return read_header_time(str(time), self._time_form)
+
+
+def _differ(old_cell: Any, cell: Any) -> bool:
+    """Return whether two cells differ; two NaN do not."""
+    if type(old_cell) is type(cell) is float and isnan(old_cell) and isnan(cell):
+        return False
+    return not written_equal(old_cell, cell)
 
 
 def _flags_of(

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import reduce
 from itertools import chain, groupby
 from operator import itemgetter, or_
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 from pyspark.sql import Window
@@ -41,7 +41,9 @@ from eventlog_spark.result_rows import Changes, FrameRow
 MessageTable = tuple[str | None, str]  # the schema, the table
 _BLOCK: Final = 1000  # offsets
 _PLACE: Final = ("topic", "partition", "offset")
-_IN_JSON: Final = (b'"MD"', b"\\u004", b"044d44", b"044D44", b"\0")  # one is in all metadata messages
+_ESCAPES: Final = (b"\\u004", b"\\u005", b"\\u006", b"\\u007")  # letters that may be of a name
+# one is in all metadata messages
+_IN_JSON: Final = (b'"MD"', b'"tableStructure"', b"044d44", b"044D44", b"\0", *_ESCAPES)
 _READ: Final = pa.schema(
     [
         ("kind", pa.int8()),
@@ -63,13 +65,13 @@ def changes_of_messages(
     first, at once.
     """
     kafka = messages_of(frame)
-    likely = kafka.where(_may_be_metadata(settings.encoding)).repartition(1).sortWithinPartitions(*_PLACE)
-    metadata = chain.from_iterable(answers_of(likely, ReadMessages(tables, settings, name).metadata))
-    settings = replace(settings, published=(*settings.published, *metadata))  # of two with one id the later
     placed = kafka.withColumn("offset", f.coalesce("offset", f.monotonically_increasing_id() + 1))
+    likely = placed.where(_may_be_metadata(settings.encoding)).repartition(1).sortWithinPartitions(*_PLACE)
+    reading = ReadMessages(tables, settings, name)
+    reading = replace(reading, placed=tuple(chain.from_iterable(answers_of(likely, reading.metadata))))
     block = f.floor(f.col("offset") / _BLOCK)
     placed = placed.repartition(partitions, "topic", "partition", block).sortWithinPartitions(*_PLACE)
-    blocks = placed.mapInArrow(ReadMessages(tables, settings, name).blocks, from_arrow_schema(_READ))
+    blocks = placed.mapInArrow(reading.blocks, from_arrow_schema(_READ))
     ordered = in_ranges(_after_greatest(blocks, partitions), partitions, "kind", "item")
     sequencer = MessageSequencer(tables, settings)
     join = RangeJoin(sequencer, _sorted_messages, tables, form, settings.whole_transactions)
@@ -99,6 +101,13 @@ def _after_greatest(items: Any, partitions: int) -> Any:
     return items.withColumns({"seq": greatest, "splittable": f.lit(True)}).where(f.col("kind") != FACTS)
 
 
+class PlacedMetadata(NamedTuple):
+    """The metadata of a message, and its topic, partition and offset."""
+
+    place: tuple[str, int, int]
+    metadata: Metadata
+
+
 @dataclass(frozen=True)
 class ReadMessages:
     """Reads messages in tasks; those without a topic have this name."""
@@ -106,31 +115,35 @@ class ReadMessages:
     tables: Tables
     settings: MessageSettings
     name: str
+    placed: tuple[PlacedMetadata, ...] = ()  # all metadata messages, in their order
 
     def metadata(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Return the metadata among messages, in the order of their sources."""
-        published: list[Metadata] = []
-        for at, group in groupby(message_rows(batches), key=topic_partition):
+        placed: list[PlacedMetadata] = []
+        for (topic, partition), group in groupby(message_rows(batches), key=topic_partition):
             reader = MessageReader(self.tables, self.settings)
-            source = source_of(self.name, self.settings.encoding, at, group)
-            before = dict(reader.metadata_by_id)
+            source = source_of(self.name, self.settings.encoding, (topic, partition), group)
             for record in source.records:
-                if not isinstance(record, Refused) and reader.is_metadata(record.value):
-                    reader.read_record(source, record)
-            metadata_by_id = reader.metadata_by_id.items()
-            published += [metadata for name, metadata in metadata_by_id if before.get(name) != metadata]
-        yield answer(published)
+                if isinstance(record, Refused) or not reader.is_metadata(record.value):
+                    continue
+                if reader.read_record(source, record) is None:
+                    place = _place(topic, partition, record.where)
+                    placed.append(PlacedMetadata(place, reader.last_metadata))
+        yield answer(placed)
 
     def blocks(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Return the changes in messages, and facts about each block of them."""
         return bounded(self._items(batches), _READ)
 
     def _items(self, batches: Iterable[pa.RecordBatch]) -> Iterator[FrameRow]:
-        reader = MessageReader(self.tables, self.settings)
+        published = (*self.settings.published, *(metadata for _, metadata in self.placed))
+        settings = replace(self.settings, published=published)  # of two with one id the later
+        readers = BlockReaders(*(MessageReader(self.tables, settings) for _ in BlockReaders._fields))
         for (topic, partition, block), group in groupby(message_rows(batches), key=_block):
             places = SourcePlaces(0, "", self.settings.until)
             source = source_of(self.name, self.settings.encoding, (topic, partition), group)
-            for number, record in enumerate(_changes(reader, source, places)):
+            readers.of_place.set_newest(self._published_before(_place(topic, partition, block * _BLOCK)))
+            for number, record in enumerate(_changes(readers, source, places)):
                 if isinstance(record, Refused):
                     yield REFUSED, topic, partition, number, "", False, None, pack(record)
                     continue
@@ -141,20 +154,37 @@ class ReadMessages:
             last = (block + 1) * _BLOCK - 1
             yield FACTS, topic, partition, last, places.mark().greatest, True, None, b""
 
+    def _published_before(self, place: tuple[str, int, int]) -> Iterator[Metadata]:
+        """Yield the metadata that `convert` has read before it comes to a place."""
+        yield from self.settings.published
+        yield from (metadata for at, metadata in self.placed if at < place)
+
+
+class BlockReaders(NamedTuple):
+    """The readers of a block's messages."""
+
+    of_place: MessageReader  # without an id, the newest metadata before the message count
+    of_end: MessageReader  # the newest of all count: for an id without metadata, as `convert` does at its end
+
+
+def _place(topic: str | None, partition: int | None, offset: int) -> tuple[str, int, int]:
+    return topic or "", partition or 0, offset
+
 
 def _block(row: dict[str, Any]) -> tuple[Any, ...]:
     return row["topic"], row["partition"], row["offset"] // _BLOCK
 
 
 def _changes(
-    reader: MessageReader, source: Source[Object], places: SourcePlaces
+    readers: BlockReaders, source: Source[Object], places: SourcePlaces
 ) -> Iterator[tuple[MessageTable, SequencedMessage | None] | Refused]:
     """Yield the changes of a source, each after its table; None is one beyond `until`."""
     for record in source.records:
         if isinstance(record, Refused):
             yield record
             continue
-        change = reader.read_record(source, record)
+        is_of_end = isinstance(record.value, dict) and readers.of_end.awaits(record.value) is not None
+        change = (readers.of_end if is_of_end else readers.of_place).read_record(source, record)
         if isinstance(change, Refused):
             yield change
         elif change is not None:

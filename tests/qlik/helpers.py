@@ -14,6 +14,7 @@ from eventlog.core.formats import Object, Row, Sheet, SheetRow, Source
 from eventlog.core.tables import Tables
 from eventlog.qlik import change_tables, messages
 from eventlog.qlik.message_settings import MessageSettings
+from eventlog.qlik.records import BY_KEYS
 from eventlog.sequence.ordered import read_changes
 from eventlog.sequence.stream_settings import StreamSettings
 from eventlog.sources.change_tables import StoredTables
@@ -93,6 +94,15 @@ def _csv(cell: Any) -> str | None:
 
 
 def read_messages(values: Iterable[Any], tables: Tables = NONE, **settings: Any) -> list[Change | Refused]:
+    """Return what messages hold, without the notice that no metadata were read."""
+    return _without_by_keys(noted_messages(values, tables, **settings))
+
+
+def _without_by_keys(items: Iterable[Change | Refused]) -> list[Change | Refused]:
+    return [item for item in items if not isinstance(item, Refused) or item.reason != BY_KEYS]
+
+
+def noted_messages(values: Iterable[Any], tables: Tables = NONE, **settings: Any) -> list[Change | Refused]:
     objects = [Object(i, v) for i, v in enumerate(values, 1)]
     all_settings = {"table": "" if len(tables) == 1 else "t"} | settings  # of messages that name no table
     return list(messages.read([Source("t.jsonl", "t", (), objects)], tables, MessageSettings(**all_settings)))
@@ -103,7 +113,7 @@ def whole_transactions(values: Iterable[Any], tables: Tables = NONE) -> list[Cha
     source = Source("t.jsonl", "t", (), [Object(i, v) for i, v in enumerate(values, 1)])
     reading = MessageSettings(table="" if len(tables) == 1 else "t", whole_transactions=True)
     stream = StreamSettings(open_transactions="refuse")
-    return list(read_changes(messages.FORMAT, tables, reading, stream, [source]))
+    return _without_by_keys(read_changes(messages.FORMAT, tables, reading, stream, [source]))
 
 
 def read_store(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import random
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -17,6 +18,7 @@ from hypothesis import strategies as st
 
 import eventlog
 from eventlog.core.change import Field
+from tests.qlik import test_ordinals as ordinals
 from tests.spark.test_parity import SLOW
 from tests.spark.test_sequence import Sent, converted, job_of, message, sent, write_messages
 from tests.tiers import drawn
@@ -107,6 +109,23 @@ def test_messages_that_stand_nowhere_keep_the_order_of_the_rows(spark: Any, tmp_
         spark.createDataFrame(rows, "value string"), "qlik-message", partitions=3, table="usr"
     )
     assert changes_in(reported)[0] == expected.records
+
+
+def test_ordinals_are_those_of_the_metadata_that_convert_takes(spark: Any, tmp_path: Path) -> None:
+    first, second = ordinals.metadata("A" * 32, "name", "age"), ordinals.metadata("B" * 32, "age", "name")
+    parts: list[list[Any]] = [
+        [ordinals.update(1), ordinals.update(2, externalSchemaId="B" * 32), first, ordinals.update(3)],
+        [ordinals.update(4), second, ordinals.update(5), first, ordinals.update(6), second],
+        [ordinals.update(7), ordinals.update(8, externalSchemaId="C" * 32), first, first, ordinals.update(9)],
+    ]
+    for number, part in enumerate(parts):
+        (tmp_path / f"t{number}.jsonl").write_text("".join(json.dumps(value) + "\n" for value in part))
+    inputs = sorted(tmp_path.glob("t*.jsonl"))
+    expected = converted(job_of(tmp_path, "qlik-message", inputs))
+    fields = [json.loads(record)["fields"] for record in expected.records]
+    changed = [field["column"] for change in fields for field in change if "before" not in field]
+    assert changed == ["name", "name", "age", "age", "name", "age", "name", "age", "age"]
+    assert in_many(frame_of(spark, inputs), 3) == (expected.records, Counter())
 
 
 def test_transactions_are_whole(spark: Any, tmp_path: Path) -> None:

@@ -28,7 +28,14 @@ from eventlog.qlik.mask import MaskOrder
 from eventlog.qlik.numbering import SequenceMemory, load_memory, memory_of, number, without_no_ops
 from eventlog.qlik.row_pairs import DOCUMENTED, OrderFinder, pair
 from eventlog.qlik.rows import Cells, ChangeRow, ChangeRowWriter, RowReader
-from eventlog.qlik.structure import MAX_COLUMNS, DataColumn, Structure, observe, structure_of, with_key
+from eventlog.qlik.structure import (
+    DataColumn,
+    Structure,
+    check_width,
+    observe,
+    structure_of,
+    with_key,
+)
 
 SUFFIX = "__ct"
 
@@ -168,9 +175,10 @@ def row_reader(
     schema, table = table_name(name, tables, settings.suffix)
     try:
         heading = read_heading(source.columns, settings.header_prefix)
-    except Misuse as fault:
+        structure = read_structure(schema, table, heading.data, tables)
+        check_width(structure, len(heading.headers))
+    except (Misuse, NotExpressible) as fault:
         return BadFile(source.at(1), str(fault))
-    structure = read_structure(schema, table, heading.data, tables)
     if settings.on_structure is not None:
         settings.on_structure(structure)
     plan = row_plans.loading(structure.columns)
@@ -259,11 +267,7 @@ def change_table(
         raise NotExpressible(f"the columns of table {structure} are unknown: name them in the tables file")
     for name in structure.names:
         check_text(name)
-    if len(names) + len(structure.columns) > MAX_COLUMNS:
-        raise NotExpressible(
-            f"table {structure} has {len(structure.columns)} columns and {len(names)} header columns;"
-            f" a mask holds {MAX_COLUMNS}"
-        )
+    check_width(structure, len(names))
     columns = headers.sheet_columns(names, settings.header_prefix) + tuple(
         SheetColumn(c.name, _sheet_type(c)) for c in structure.columns
     )

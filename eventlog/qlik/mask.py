@@ -22,7 +22,8 @@ _HEX = re.compile(
 )
 _BITS = re.compile(r"[bB]'([01]*+)'")
 _PREFIXES = ("0x", "0X")  # of texts that are meant to be hexadecimal
-MAX_BYTES = 1024  # eight times what the column of the change table holds
+MAX_COLUMNS = 8 * 128  # change_mask is varbinary(128); header columns included
+_MAX_BYTES = MAX_COLUMNS // 8 + 1  # of a mask of that many columns, as messages pad it
 
 
 class InvalidMask(EventlogError):
@@ -75,8 +76,8 @@ def load(cell: bytes | str | None) -> bytes:
         cell = data
     elif not isinstance(cell, bytes):
         raise InvalidMask(f"a mask is bytes or hexadecimal text, not {type(cell).__name__}")
-    if len(cell) > MAX_BYTES:
-        raise InvalidMask(f"mask of {len(cell)} bytes: at most {MAX_BYTES} are read")
+    if len(cell) > _MAX_BYTES:
+        raise InvalidMask(f"mask of {len(cell)} bytes: at most {_MAX_BYTES} are read")
     return cell
 
 
@@ -179,6 +180,6 @@ class MaskTexts:
 
     def _fits(self, data: bytes) -> bool:
         """Return whether the layout allows the bits of a mask, in any byte order."""
-        return len(data) <= MAX_BYTES and any(
+        return len(data) <= _MAX_BYTES and any(
             self._layout.fault(read(data, order)) is None for order in MaskOrder
         )

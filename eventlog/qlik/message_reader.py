@@ -20,7 +20,7 @@ from eventlog.qlik.message_settings import MessageSettings
 from eventlog.qlik.metadata import Metadata
 from eventlog.qlik.metadata_index import MetadataIndex
 from eventlog.qlik.records import RecordReader
-from eventlog.qlik.structure import DataColumn, Structure, structure_of
+from eventlog.qlik.structure import DataColumn, Structure, check_width, structure_of
 
 
 def with_key(table_metadata: Metadata, schema: str) -> Metadata:
@@ -267,6 +267,7 @@ class MessageReader:
         else:
             added = tuple(DataColumn(name) for name in names if name not in described.index)
             table_structure = Structure(schema, table, described.columns + added)
+        check_width(table_structure)
         index = table_structure.index
         self._report_structure(table_structure)
         if any(name not in index for name in message_structure.names):

@@ -17,7 +17,7 @@ from eventlog.qlik.message_settings import MessageSettings
 from eventlog.qlik.metadata import Metadata
 from eventlog.qlik.numbering import Numbered, memory_of, number_drafts, without_no_ops
 from eventlog.qlik.records import RecordWriter
-from eventlog.qlik.structure import Structure, observe, shown, structure_of
+from eventlog.qlik.structure import Structure, check_width, observe, shown, structure_of
 
 Message = dict[str, Any] | bytes
 _MAX_ENCODERS = 10_000
@@ -118,6 +118,7 @@ class MessageWriter:
             return writer, False
         last = self._last.get(at)
         structure = observe(self._described_structure(at, writer, last), change)
+        check_width(structure)
         if self._avro:
             metadata.check_names(structure)
         if not self._settings.metadata and not self._avro:

@@ -11,7 +11,7 @@ from typing import Any
 
 from eventlog.core.errors import EventlogError, NotExpressible
 from eventlog.qlik import avro
-from eventlog.qlik.structure import MAX_COLUMNS, DataColumn, Structure
+from eventlog.qlik.structure import DataColumn, Structure, check_width
 from eventlog.qlik.types import DATA_TYPES, Spec
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -41,14 +41,13 @@ def read(message: Mapping[str, Any], message_schema: str | None = None) -> Metad
     try:
         lineage = message["lineage"]
         described = message["tableStructure"]["tableColumns"]
-        if len(described) > MAX_COLUMNS:
-            raise InvalidMetadata(f"{len(described)} columns: at most {MAX_COLUMNS} are read")
         ordered = sorted(described.items(), key=lambda item: int(item[1]["ordinal"]))
         structure = Structure(
             str(lineage["schema"]) or None,
             str(lineage["table"]),
             tuple(_read_column(name, column) for name, column in ordered),
         )
+        check_width(structure)
         ordinals = [int(column["ordinal"]) for _, column in ordered]
         if ordinals != list(range(1, len(ordinals) + 1)):
             raise InvalidMetadata(f"ordinals of table {structure} are not 1 to {len(ordinals)}")

@@ -18,8 +18,6 @@ from eventlog.core.values import Kind
 from eventlog.qlik import mask
 from eventlog.qlik.types import DATA_TYPES, NON_FINITE, Spec
 
-MAX_COLUMNS = 8 * 128  # change_mask is varbinary(128)
-
 
 @dataclass(frozen=True, slots=True)
 class DataColumn:
@@ -81,6 +79,17 @@ class Structure:
     @cached_property
     def _key_names(self) -> tuple[tuple[int, str], ...]:
         return tuple((i, self.columns[i].name) for i in self.key)
+
+
+def check_width(structure: Structure, headers: int = 0) -> None:
+    """Raise NotExpressible for the first column that no mask has a bit for, after so many header columns."""
+    beyond = structure.names[max(mask.MAX_COLUMNS - headers, 0) :]
+    if beyond:
+        counted = f" with {headers} header columns" if headers else ""
+        raise NotExpressible(
+            f"table {structure} has {len(structure.columns)} columns{counted}, but a mask holds"
+            f" {mask.MAX_COLUMNS}: leave out {beyond[0]!r} and those after it"
+        )
 
 
 _LOBS = frozenset(t.name for t in DATA_TYPES.values() if t.lob)

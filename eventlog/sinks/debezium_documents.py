@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import Any
 
 from eventlog.core.change import ABSENT, Change, Key, Op
-from eventlog.core.errors import NotExpressible
+from eventlog.core.errors import Misuse, NotExpressible
 from eventlog.core.tables import LOST, Column, Table, Tables
 from eventlog.core.values import Kind, check_xml
 from eventlog.debezium.types import UNTYPED, TypeChoices, ValueType, type_of_column
@@ -225,12 +225,31 @@ def _records(item: Item) -> Sequence[KafkaRecord]:
 
 @lru_cache(1000)
 def _topic(names: str) -> str:
+    """Return the end of the topic of a table, by its names in a message."""
+    return _topic_of(*json.loads(f"{{{names}}}").values())
+
+
+def _topic_of(schema: str | None, name: str) -> str:
     """Return the end of the topic of a table, as Debezium writes it."""
-    parts = json.loads(f"{{{names}}}")
-    return "".join("." + _NOT_IN_TOPIC.sub("_", part) for part in parts.values() if part)
+    return "".join("." + _NOT_IN_TOPIC.sub("_", part) for part in (schema, name) if part)
+
+
+def _check_topics(tables: Tables) -> None:
+    """Raise Misuse if two tables have the same topic, because their names differ in what no topic has."""
+    tables_by_topic: dict[str, Table] = {}
+    for table in tables:
+        topic = _topic_of(table.schema, table.name)
+        first = tables_by_topic.setdefault(topic, table)
+        if first is not table:
+            raise Misuse(
+                f"the messages of {first} and {table} have one topic, whose name ends with {topic}: publish"
+                " one of them by another publisher, with another kafka-topic, or rename it"
+            )
 
 
 def _writer(tables: Tables, settings: Mapping[str, Any]) -> PresentRowWriter:
+    if settings.get("sink") == "kafka":
+        _check_topics(tables)
     return PresentRowWriter(tables, str(settings.get("kafka_topic") or "eventlog"))
 
 

@@ -336,6 +336,28 @@ def test_kafka_gets_keyed_rows_deletes_and_tombstones(people: World, brokers: st
     assert (tombstone["value"], tombstone["id"]) == (None, delete["id"])
 
 
+@pytest.mark.parametrize(("name", "sink"), [("a-b", "kafka"), ("a$b", "kafka"), ("a$b", "http")])
+def test_two_tables_of_one_topic_are_refused(people: World, name: str, sink: str) -> None:
+    """Publish nothing if a topic would have the rows of two tables; over HTTP they have none."""
+    quoted = people.engine.dialect.identifier_preparer.quote(name)
+    people.change(f"create table {quoted} (id integer primary key)")
+    people.change("create table a_b (id integer primary key)")
+    where = {"kafka": ("--kafka-brokers", "127.0.0.1:1"), "http": ("--http-url", "http://127.0.0.1:1/")}
+    try:
+        done = run(people, "--sync-tables", f"a_b,{name}", "--sink", sink, *where[sink])
+    finally:
+        people.change(f"drop table {quoted}")
+        people.change("drop table a_b")
+    if (name, sink) != ("a$b", "kafka"):
+        assert done.exit_code == 0, done.output
+        return
+    assert done.exit_code != 0
+    words = str(done.exception)
+    assert "a_b and " in words or "a$b and " in words
+    assert "have one topic, whose name ends with" in words
+    assert "with another kafka-topic, or rename it" in words
+
+
 STEPS = (
     "insert into person (id, name, pay) values (3, 'Cy', 1.50)",
     "update person set name = 'Ann' where id = 1",

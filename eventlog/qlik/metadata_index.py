@@ -13,7 +13,7 @@ K = TypeVar("K", bound=Hashable)
 
 
 class MetadataIndex:
-    """Finds the metadata of a message: by its ids, else the newest of its table."""
+    """A finder of the metadata of messages: by an id, else the newest of a table."""
 
     def __init__(self, published: Iterable[Metadata] = ()) -> None:
         self.by_id: dict[str, Metadata] = {}  # in the order in which they were read last

@@ -83,12 +83,12 @@ class Structure:
 
 def check_width(structure: Structure, headers: int = 0) -> None:
     """Raise NotExpressible for the first column that no mask has a bit for, after so many header columns."""
-    beyond = structure.names[max(mask.MAX_COLUMNS - headers, 0) :]
-    if beyond:
+    excess = structure.names[max(mask.MAX_COLUMNS - headers, 0) :]
+    if excess:
         counted = f" with {headers} header columns" if headers else ""
         raise NotExpressible(
             f"table {structure} has {len(structure.columns)} columns{counted}, but a mask holds"
-            f" {mask.MAX_COLUMNS}: leave out {beyond[0]!r} and those after it"
+            f" {mask.MAX_COLUMNS}: leave out {excess[0]!r} and those after it"
         )
 
 

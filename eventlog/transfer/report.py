@@ -56,17 +56,17 @@ class Report:
         if self._strict:
             raise Misuse("stopped at the first bad file") if isinstance(refused, BadFile) else Stopped
 
-    def report_keyless(self, changes: Iterable[Change], target: Format) -> Iterable[Change]:
-        """Return the changes, and report each table whose key no source describes."""
-        return self._note_keyless(changes) if target.name in TAKING_NO_KEY else changes
+    def report_keyless(self, changes: Iterable[Change], target: Format, tables: Tables) -> Iterable[Change]:
+        """Return the changes, and report each table whose key no source describes, or no record contains."""
+        return self._note_keyless(changes, tables) if target.name in TAKING_NO_KEY else changes
 
-    def _note_keyless(self, changes: Iterable[Change]) -> Iterator[Change]:
+    def _note_keyless(self, changes: Iterable[Change], tables: Tables) -> Iterator[Change]:
         for change in changes:
             if not change.key and change.op is not Op.TRUNCATE:
                 table = change.schema, change.table, change.raw is None
                 if table not in self._keyless and len(self._keyless) < _MAX_TABLES:
                     self._keyless.add(table)
-                    self.inform(_without_key(change))
+                    self.inform(_without_key(change, tables))
             yield change
 
     def flush(self) -> None:
@@ -111,18 +111,31 @@ class Report:
                 yield record
 
 
-def _without_key(change: Change) -> str:
+def _without_key(change: Change, tables: Tables) -> str:
     if change.raw is not None:
         words = f"row images of {change.table} could not be decoded: their changes are written without a key"
         if change.fact("tabnum_src") is None:
             return words
         return f"{words}; state a record layout that fits them in a tables file"
+    if absent := _absent_from_key(change, tables):
+        columns = " and ".join(absent)
+        return (
+            f"records of {change.table} lack {columns} of its key: their changes are written without one; let"
+            f" the source capture {columns}"
+        )
     values = [
         side for field in change.fields for side in field[1:] if side is not ABSENT and side is not None
     ]
     texts = " and its values are texts" if values and all(isinstance(side, str) for side in values) else ""
     words = f"no source describes the key of {change.table}: its changes are written without one{texts}"
     return f"{words}; state its key and types in a tables file"
+
+
+def _absent_from_key(change: Change, tables: Tables) -> list[str]:
+    """Return the columns of the key that the tables file states and the change does not contain."""
+    table = tables.of(change.schema, change.table)
+    present = {field.column for field in change.fields}
+    return [] if table is None else [name for name in table.key if name not in present]
 
 
 Prepare = Callable[[Iterable[Change]], Iterable[Change]]
@@ -140,7 +153,7 @@ def before_writing(job: Job, tables: Tables, report: Report, current: CurrentFil
     target, filter_columns = job.target, publish_filter(job, tables, report)
 
     def prepare(changes: Iterable[Change]) -> Iterable[Change]:
-        published = report.report_keyless(filter_columns(changes), target)
+        published = report.report_keyless(filter_columns(changes), target, tables)
         if job.expand_truncate:
             published = report.accepted(expand_truncates(published, tables, current))
         return report.count(published)

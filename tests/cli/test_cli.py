@@ -191,6 +191,21 @@ def test_a_table_that_no_source_describes_is_reported_once(tmp_path: Path) -> No
     assert (described.code, described.stderr) == (0, "eventlog: 2 changes were converted\n")
 
 
+def test_a_key_that_a_record_lacks_is_not_asked_for(tmp_path: Path) -> None:
+    """Name the column that is absent where the tables file has the key, and the message does not."""
+    headers = {"operation": "INSERT", "changeSequence": "20240101120000" + f"{1:021}"}
+    message = {"schema": "app", "table": "usr", "data": {"name": "Jack"}, "headers": headers}
+    (tmp_path / "m.jsonl").write_text(json.dumps(message) + "\n")
+    (tmp_path / "t.toml").write_text('[tables.usr]\nkey = ["idu", "name"]\n')
+    words = ("convert", "--from", "qlik-message", "--to", "changes", "--tables", "t.toml", "m.jsonl")
+    done = run(tmp_path, *words)
+    assert (done.code, json.loads(done.stdout)["key"]) == (0, {})
+    assert done.stderr.splitlines()[0] == (
+        "eventlog: records of usr lack idu of its key: their changes are written without one;"
+        " let the source capture idu"
+    )
+
+
 def test_a_key_that_a_raw_image_hides_is_not_asked_for(tmp_path: Path) -> None:
     """Ask for a record layout where the tables file has the key, but the image could not be decoded."""
     names = "TRANSACT_ID,SYSLOG_ADDR,TYP,TABNUM_SRC,LEN1,LEN2,DATA\n"

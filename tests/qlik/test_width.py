@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from eventlog.core.change import ABSENT, Change, Field, Op
+from eventlog.core.errors import Refused
 from eventlog.qlik.mask import MAX_COLUMNS
 from tests.qlik.helpers import (
     ct,
@@ -33,7 +34,7 @@ def wide(columns: int) -> Change:
 @pytest.mark.parametrize("encoding", ["json", "avro"])
 @pytest.mark.parametrize("mask_order", ["auto", "little"])
 def test_the_widest_table_is_written_and_read(encoding: str, mask_order: str) -> None:
-    settings = {"encoding": encoding, "mask_order": mask_order}
+    settings: dict[str, Any] = {"encoding": encoding, "mask_order": mask_order}
     (change,) = read_messages(write_messages([wide(MAX_COLUMNS)], **settings), **settings)
     assert isinstance(change, Change)
     assert change.fields == wide(MAX_COLUMNS).fields
@@ -48,7 +49,8 @@ def test_a_message_of_one_column_more_is_refused_by_its_name(settings: dict[str,
 def test_a_change_table_counts_its_header_columns() -> None:
     assert len(write_rows([wide(MAX_COLUMNS - 7)])) == 2
     (refused,) = write_rows([wide(MAX_COLUMNS - 6)])
-    assert "with 7 header columns, but a mask holds 1024: leave out 'c1018'" in reason(refused)
+    assert isinstance(refused, Refused)
+    assert "with 7 header columns, but a mask holds 1024: leave out 'c1018'" in refused.reason
 
 
 def test_readers_refuse_one_column_more() -> None:

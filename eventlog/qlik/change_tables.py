@@ -38,6 +38,7 @@ from eventlog.qlik.structure import (
 )
 
 SUFFIX = "__ct"
+_PARTITION = "partition_name"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +58,9 @@ class TableSettings:
         metavar="NAME",
     )
     header_columns: tuple[str, ...] = setting(
-        headers.DEFAULT, "the header columns that are written", choices=headers.NAMES
+        headers.DEFAULT,
+        "the header columns that are written; if none are named, also a partition_name that the source has",
+        choices=headers.NAMES,
     )
     until: str = setting("", "read to this change_seq, and no further", metavar="SEQ")
     before_images: bool = setting(True, "write B rows before U rows")
@@ -211,6 +214,7 @@ class ChangeTable:
     """A change table that is written: its structure, its name and columns, and the writer of its rows."""
 
     structure: Structure
+    headers: tuple[str, ...]  # names of its header columns, without the prefix
     sheet: Sheet
     writer: ChangeRowWriter
 
@@ -229,7 +233,7 @@ def write_rows(
 ) -> Iterator[tuple[ChangeTable, Cells] | Refused]:
     """Yield each row with its change table."""
     change_tables: dict[tuple[str | None, str], ChangeTable] = {}
-    names = header_names(settings)
+    header_names(settings)  # which raises Misuse before anything is written
     tally = unchanged_updates()
     if settings.no_op_updates == "drop":
         changes = without_no_ops(changes, tables, tally)
@@ -242,7 +246,7 @@ def write_rows(
             check_decoded(change)
             target = change_tables.get((change.schema, change.table))
             if target is None:
-                target = change_table(change, tables, settings, names)
+                target = change_table(change, tables, settings)
                 change_tables[change.schema, change.table] = target
             rows = target.writer.rows(numbered)
             for row in rows:
@@ -255,11 +259,11 @@ def write_rows(
     yield from tally.warnings()
 
 
-def change_table(
-    change: Change, tables: Tables, settings: TableSettings, names: Sequence[str] | None = None
-) -> ChangeTable:
+def change_table(change: Change, tables: Tables, settings: TableSettings) -> ChangeTable:
     """Return the change table of a change: as the tables file describes it, else as the change does."""
-    names = header_names(settings) if names is None else names
+    names = header_names(settings)
+    if settings.header_columns is headers.DEFAULT and change.fact(_PARTITION) is not None:
+        names = (*names, _PARTITION)
     described = tables.of(change.schema, change.table)
     structure = structure_of(described) if described and described.columns else observe(None, change)
     structure = Structure(change.schema, change.table, structure.columns)
@@ -275,7 +279,9 @@ def change_table(
     writer = ChangeRowWriter(
         structure, row_plans.dumping_cells(structure.columns), names, order, settings.before_images
     )
-    return ChangeTable(structure, Sheet(sheet_name(structure, tables, settings.suffix), columns), writer)
+    return ChangeTable(
+        structure, names, Sheet(sheet_name(structure, tables, settings.suffix), columns), writer
+    )
 
 
 _SHEET_TYPES = {

@@ -411,7 +411,7 @@ class RecordWriter:
         if self._plain and external is None:
             return headers
         headers |= self._table_headers
-        schema_id = self.metadata.schema_id if self.metadata and not refresh else None
+        schema_id = self.metadata.schema_id if self.metadata else None
         headers["externalSchemaId"] = schema_id if external is None else external
         written = external is not None and not self._avro  # a schema of Avro has the header or not
         return {name: headers[name] for name in (_with_external(self._fields) if written else self._fields)}

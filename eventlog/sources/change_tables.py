@@ -40,8 +40,7 @@ class StoreFault(EventlogError):
 
 def table_of(change_table: ChangeTable, settings: TableSettings) -> sa.Table:
     """Return the change table as SQLAlchemy knows it."""
-    names, prefix = change_tables.header_names(settings), settings.header_prefix
-    structure = change_table.structure
+    names, prefix, structure = change_table.headers, settings.header_prefix, change_table.structure
     header_columns = [sa.Column(prefix + h.name, HEADER_TYPES[h.type](h)) for h in HEADERS if h.name in names]
     data_columns = [sa.Column(c.name, sql_type(c)) for c in structure.columns]
     schema = _schema(structure.schema, settings)

@@ -70,7 +70,7 @@ def test_a_real_row_of_a_full_load_and_back() -> None:
     )
     known = metadata.read(METADATA["message"], str(METADATA["messageSchema"]))
     (written,) = write_messages([found], published=(known,), external_schema_id=True, table_names="off")
-    assert json.dumps(written) == json.dumps(REFRESH)
+    assert json.dumps(written) == json.dumps(altered(REFRESH, externalSchemaId=SCHEMA_ID))
 
 
 def test_a_real_metadata_message_and_back() -> None:
@@ -403,6 +403,9 @@ def test_external_schema_id_only_when_enabled() -> None:
     assert "externalSchemaId" not in without["headers"]
     meta, message = write_messages([moved], TABLES, external_schema_id=True)
     assert message["message"]["headers"]["externalSchemaId"] == meta["messageSchemaId"]
+    loaded = moved._replace(op=Op.SNAPSHOT, fields=(Field("id", ABSENT, 1),))
+    _, refresh = write_messages([loaded], TABLES, external_schema_id=True)
+    assert refresh["message"]["headers"]["externalSchemaId"] == meta["messageSchemaId"]
     names = list(message["message"]["headers"])
     assert names.index("externalSchemaId") == names.index("columnMask") + 1
     assert (

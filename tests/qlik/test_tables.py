@@ -209,6 +209,22 @@ def test_a_partition_name_is_read_and_written_again() -> None:
     assert [change(c).fact("partition_name") for c in again] == [name]
 
 
+@pytest.mark.parametrize(("header_columns", "passes"), [(None, True), (tuple(headers.NAMES[:7]), False)])
+def test_a_partition_name_passes_unless_header_columns_are_named(
+    header_columns: tuple[str, ...] | None, passes: bool
+) -> None:
+    name = "20240101T120000_20240101T123000"
+    cells = row(1, "I", "0001", "1")
+    columns = (*ct(), "header__partition_name", "id")
+    (loaded,) = read_rows(source(columns, (*cells[:7], name, *cells[7:])))
+    chosen: dict[str, Any] = {} if header_columns is None else {"header_columns": header_columns}
+    (written,) = as_sources(write_rows([change(loaded)], **chosen))
+    assert ("header__partition_name" in written.columns) == passes
+    (again,) = read_rows(written)
+    assert change(again).extra == (change(loaded).extra if passes else change(loaded).extra[:1])
+    assert change(again).fields == change(loaded).fields
+
+
 def test_the_header_prefix_is_configurable() -> None:
     columns = ct("id", "name", "age", prefix="h_")
     found = only(row(1, "I", ALL, "1", "x", "7"), columns=columns, header_prefix="h_")

@@ -28,14 +28,12 @@ from eventlog.core.settings import declared
 from eventlog.opening.open_log import DatabaseSettings, opened
 from eventlog.opening.tables import TablePublishing
 from eventlog.publisher.session import read_rules
-from eventlog.sequence.ordered import SEQUENCERS
 
 if TYPE_CHECKING:
     from eventlog_spark.live_log import Live
 
 OF_A_LIVE_LOG = (("a live log", DatabaseSettings), ("its tables", TablePublishing))
 _CONF = NameAndValue("NAME=VALUE", "spark.executor.memory=4g")
-_OF_SEQUENCES = ("sequence", "as-is")
 
 
 @click.command(cls=SettingsCommand, short_help="Convert on Spark what one machine cannot hold")
@@ -58,10 +56,9 @@ _OF_SEQUENCES = ("sequence", "as-is")
 @click.option(
     "--order",
     type=click.Choice(["object", "log", "sequence", "as-is"]),
-    default="object",
     help=(
-        "a log: in order for each object, or over all objects; change tables and messages: as in the "
-        "inputs, or all inputs by their sequence  [default: object, or as-is]"
+        "a log: in order for each object, or over all objects; others: as in the inputs; change tables "
+        "and messages: also by their sequence  [default: object, or as-is]"
     ),
 )
 @click.option("--documents", type=click.IntRange(1), help="documents in one file  [default: all of a part]")
@@ -82,7 +79,7 @@ _OF_SEQUENCES = ("sequence", "as-is")
 def backlog(
     options: JobOptions,
     config_file: Path | None,
-    order: str,
+    order: str | None,
     documents: int | None,
     partitions: int | None,
     master: str | None,
@@ -100,7 +97,7 @@ def backlog(
         from eventlog_spark.backlog import Backlog, run
         from eventlog_spark.live_log import run_live
         from eventlog_spark.session import session, spark_errors_as_ours
-    _check(options, order)
+    _check(options)
     with ExitStack() as stack:
         live, job_settings = _live_log(options, config_file, delete_from_log or None, finish, stack)
         job = replace(options, url=None, settings=job_settings).job(
@@ -119,15 +116,11 @@ def backlog(
         sys.exit(1)
 
 
-def _check(options: JobOptions, order: str) -> None:
-    """Raise Misuse for a setting or an order that the source does not have."""
+def _check(options: JobOptions) -> None:
+    """Raise Misuse for a setting that the source does not have."""
     source = str(options.source_format)
     refuse_flags({"kafka"}, "is for apply and convert; Spark's Kafka source feeds eventlog_spark.changes")
     refuse_unused_settings(DECLARING, used_headings(source, str(options.target_format)))
-    if order in _OF_SEQUENCES and source not in SEQUENCERS:
-        raise Misuse(f"--order {order} is of change tables and messages, and what is read is {source}")
-    if order == "log" and source in SEQUENCERS:
-        raise Misuse("--order log is of a log: that of change tables and messages is --order sequence")
 
 
 def _live_log(

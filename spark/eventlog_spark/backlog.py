@@ -26,6 +26,7 @@ from eventlog.core.plurals import quantity
 from eventlog.core.tables import Table
 from eventlog.fold import Rules, assumed_present
 from eventlog.log_files.current_files import keyed
+from eventlog.sequence.ordered import SEQUENCERS
 from eventlog.transfer.job import Job
 from eventlog.xds.settings import XdsSettings
 from eventlog_spark import log_rows
@@ -61,7 +62,7 @@ class Backlog:
 
     job: Job
     clock: str
-    order: str = "object"
+    order: str | None = None  # None: the first of those that the source has
     per_file: int = 0
     partitions: int | None = None
     strict: bool = False  # stop at the first bad record
@@ -84,6 +85,13 @@ class Backlog:
         return Documents(self.job.tables, self.xds)
 
     @property
+    def orders(self) -> Sequence[str]:
+        """The orders that the source has."""
+        if self.job.source.folded:
+            return ("object", "log")
+        return ("as-is", "sequence") if self.job.source_format in SEQUENCERS else ("as-is",)
+
+    @property
     def brief(self) -> bool:
         """Return whether nothing but the texts of documents is written, in any order."""
         return self.order != "log" and self.job.output_container is None
@@ -104,6 +112,13 @@ class Backlog:
                 f"--to {self.job.target_format}: Spark writes {' and '.join(TARGETS)};"
                 " eventlog convert makes the rest of changes"
             )
+        if self.order not in (None, *self.orders):
+            raise Misuse(
+                f"--order {self.order} is not of {self.job.source_format}:"
+                f" use {' or '.join(f'--order {order}' for order in self.orders)}"
+            )
+        if self.options.get("whole_transactions") and self.order != "sequence":
+            raise Misuse("--whole-transactions needs --order sequence")
         if self.job.output_container not in (None, "parquet"):
             raise Misuse(f"--output-as {self.job.output_container}: Spark writes lines, or parquet")
         if self.xds.batch_size > 1:
@@ -229,7 +244,12 @@ class OutputFolder:
         check_committer(spark, name)
 
     def done(self) -> str | None:
-        """Return the marker of the run that filled the folder; None if none did."""
+        """Return the marker of the run that filled the folder; None if none did.
+
+        Raise Misuse if documents are there that no backlog wrote.
+        """
+        if self._marker("job") is None and self._exists("documents"):
+            raise Misuse(f"{self.place('documents')} is there, and no backlog began it: name another folder")
         return self._marker("done")
 
     def finish(self, marker: str) -> None:
@@ -239,10 +259,9 @@ class OutputFolder:
     def write(self, make_rows: Callable[[bool], Any]) -> Result:
         """Write documents, and refused records if there are any, in place of those of a run that died."""
         began = time.monotonic()
-        if self._marker("job") is None and self._exists("documents"):
-            raise Misuse(f"{self.place('documents')} is there, and no backlog began it: name another folder")
-        self._mark("job", self._backlog.job.target_format)
         rows = make_rows(self._backlog.brief)
+        if self._marker("job") is None:  # a marker that is replaced is missing for a moment
+            self._mark("job", self._backlog.job.target_format)
         column = "change" if "change" in rows.columns else "document"
         observation = Observation()
         rows = self._strict(rows).observe(observation, *_counts(rows.columns))

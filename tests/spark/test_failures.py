@@ -3,18 +3,33 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 from eventlog_spark.backlog import Backlog, OutputFolder, run
+from pyspark.sql import DataFrameWriter
 
 from eventlog.core.errors import Misuse
 from tests.commands import environment
-from tests.spark.helpers import CLOCK, TABLES, backlogged, by_object, converted, job, lines, write_log
+from tests.resume.stops import When
+from tests.spark.helpers import (
+    CLOCK,
+    TABLES,
+    backlogged,
+    by_object,
+    converted,
+    count_reasons,
+    job,
+    lines,
+    write_log,
+)
 from tests.support import until
 
 pytestmark = pytest.mark.long
@@ -66,6 +81,54 @@ def test_a_job_that_died_is_run_again(
     expected, _ = converted(job([log], tmp_path / "expected"))
     found, _ = backlogged(spark, wanted.job, partitions=3)
     assert by_object(found, ROWS) == by_object(expected, ROWS)
+
+
+class Killed(BaseException):
+    """The end of a process."""
+
+
+@contextmanager
+def killed_at(*places: tuple[str, When]) -> Iterator[None]:
+    """Stop a run at the first of these folders that Spark writes: before, within or after that."""
+
+    def stopping(write: Callable[..., None]) -> Callable[..., None]:
+        def stopped(writer: Any, path: str) -> None:
+            folder = Path(path.removeprefix("file://"))
+            whens = [when for name, when in places if name == folder.name]
+            if When.WITHIN in whens:  # what was there is removed, and nothing is there instead
+                shutil.rmtree(folder, ignore_errors=True)
+                (folder / "_temporary").mkdir(parents=True)
+            if When.AFTER in whens:
+                write(writer, path)
+            if whens:
+                raise Killed
+            write(writer, path)
+
+        return stopped
+
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("text", "json", "parquet"):
+            patch.setattr(DataFrameWriter, name, stopping(getattr(DataFrameWriter, name)))
+        yield
+
+
+BEGINNINGS = [("job", when) for when in When]
+STOPS = [(name, when) for name in ("documents", "refused", "done") for when in (When.WITHIN, When.AFTER)][:-1]
+
+
+def test_a_job_that_is_killed_twice_at_any_place_is_run_again(spark: Any, tmp_path: Path) -> None:
+    bad = (400, "N", 2, "2025-03-23 10:57:19", None, "usr", "idu", "fname", "1", "2")
+    log = write_log(tmp_path / "log.parquet", [*ROWS, bad])
+    expected, left_out = converted(job([log], tmp_path / "expected"))
+    wanted = job([log], tmp_path / "out")
+    twice = [stops for stop in STOPS for stops in ([stop], [("job", When.WITHIN), stop])]
+    for stops in [*([stop] for stop in BEGINNINGS), *twice]:
+        with killed_at(*stops), pytest.raises(Killed):
+            run(spark, Backlog(wanted, CLOCK, partitions=1))
+    documents, refused = backlogged(spark, wanted, partitions=1)
+    assert by_object(documents, ROWS) == by_object(expected, ROWS)
+    assert refused == count_reasons(left_out)
+    assert refused.total() == 1
 
 
 CLUSTER = """

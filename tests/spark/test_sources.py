@@ -7,15 +7,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
+from eventlog_spark.backlog import Backlog, run
 
-from eventlog.core.errors import Refused
+from eventlog.core.errors import Misuse, Refused
 from eventlog.transfer.convert import convert
 from eventlog.transfer.job import Job
 from eventlog.transfer.report import Report
 from tests.linter.helpers import LAYOUT
 from tests.sequence import exports
-from tests.spark.helpers import CLOCK, backlogged, converted, job
+from tests.spark.helpers import CLOCK, backlogged, converted, job, lines, write_log
 
 pytestmark = pytest.mark.quick
 
@@ -26,9 +28,24 @@ FILES = {
     "linter": "q.csv",
     "xds": "d.xml",
 }
+ORDERS = {
+    "log": ("object", "log"),
+    "qlik-table": ("as-is", "sequence"),
+    "qlik-message": ("as-is", "sequence"),
+    "gbase": ("as-is",),
+    "linter": ("as-is",),
+}
+ORDERS_OF_SOURCES = [(source, order) for source, orders in ORDERS.items() for order in orders]
+UNUSED_ORDERS = [
+    (source, order)
+    for source, orders in ORDERS.items()
+    for order in ("object", "log", "sequence", "as-is")
+    if order not in orders
+]
+FORMS = [("xds", None), ("changes", "parquet"), ("xds", "parquet"), ("changes", None)]
 
 
-def lines(first: int) -> str:
+def json_lines(first: int) -> str:
     """Write inserts, an update and a delete."""
     reported = []
     for at in range(first, first + 4):
@@ -51,7 +68,7 @@ def lines(first: int) -> str:
 def make(folder: Path, source: str, first: int) -> Path:
     """Return a file of that format; those of one task have sequences of their own."""
     folder.mkdir()
-    (folder / "changes.jsonl").write_text(lines(first))
+    (folder / "changes.jsonl").write_text(json_lines(first))
     refused: list[Refused] = []
     inputs, output = (str(folder / "changes.jsonl"),), str(folder / FILES[source])
     options = {"last_sequence": f"20240323{first:027}"} if source.startswith("qlik") else {}
@@ -59,6 +76,80 @@ def make(folder: Path, source: str, first: int) -> Path:
     convert(conversion, Report(refused.append), CLOCK)
     assert refused == []
     return folder / FILES[source]
+
+
+@pytest.fixture(scope="module")
+def inputs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Path]]:
+    """Return files of each of the five systems; a capture and a queue are one stream each."""
+    folder = tmp_path_factory.mktemp("inputs")
+    rows = [
+        (n, "N", 2, "2025-03-23 10:57:19", None, "usr", f"idu={n * 7 % 4}", "fname", "a", str(n))
+        for n in range(1, 9)
+    ]
+    files = {"log": [write_log(folder / "log.parquet", rows)]}
+    for source in ORDERS.keys() - files.keys():
+        numbers = (10,) if source in ("gbase", "linter") else (20, 10)
+        files[source] = [make(folder / f"{source}{first}", source, first) for first in numbers]
+    return files
+
+
+@pytest.mark.parametrize(
+    ("target", "container"),
+    [*FORMS[:2], *(pytest.param(*form, marks=pytest.mark.long) for form in FORMS[2:])],
+)
+@pytest.mark.parametrize(("source", "order"), ORDERS_OF_SOURCES)
+def test_each_order_in_each_form_is_that_of_convert(
+    spark: Any,
+    tmp_path: Path,
+    inputs: dict[str, list[Path]],
+    source: str,
+    order: str,
+    target: str,
+    container: str | None,
+) -> None:
+    options: dict[str, Any] = {"order": order} if source.startswith("qlik") else {}
+    wanted = job(inputs[source], tmp_path / "expected", source=source, to=target, **options)
+    wanted = replace(wanted, tables=LAYOUT)
+    expected, _ = converted(wanted)
+    wanted = replace(wanted, output=str(tmp_path / "out"), output_container=container)
+    run(spark, Backlog(wanted, CLOCK, order, partitions=1))
+    records = parquet_rows(tmp_path / "out") if container else lines(tmp_path / "out")
+    assert len(expected) > 3
+    assert records == expected or order == "object"
+    assert sorted(records) == sorted(expected)
+
+
+def parquet_rows(output: Path) -> list[str]:
+    """Return the records of an output folder in Parquet, in the order of its parts."""
+    parts = [pq.read_table(part) for part in sorted(output.glob("documents/part-*"))]
+    column = "change" if "change" in parts[0].column_names else "document"
+    return [text for part in parts for text in part.column(column).to_pylist()]
+
+
+@pytest.mark.parametrize(("source", "order"), UNUSED_ORDERS)
+def test_an_order_that_a_source_does_not_have_is_refused_before_anything_is_written(
+    spark: Any, tmp_path: Path, inputs: dict[str, list[Path]], source: str, order: str
+) -> None:
+    for target, container in FORMS:
+        wanted = job(inputs[source], tmp_path / "out", source=source, to=target)
+        wanted = replace(wanted, tables=LAYOUT, output_container=container)
+        with pytest.raises(Misuse, match=f"--order {order} is not of {source}: use --order "):
+            run(spark, Backlog(wanted, CLOCK, order))
+    assert not (tmp_path / "out").exists()
+
+
+def test_whole_transactions_without_the_sequence_are_misuse(spark: Any, tmp_path: Path) -> None:
+    wanted = job([tmp_path / "m.jsonl"], tmp_path / "out", source="qlik-message", whole_transactions=True)
+    with pytest.raises(Misuse, match="--whole-transactions needs --order sequence"):
+        run(spark, Backlog(wanted, CLOCK))
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("source", ORDERS)
+def test_inputs_that_are_not_there_leave_no_folder(spark: Any, tmp_path: Path, source: str) -> None:
+    with pytest.raises(Misuse, match="no such file"):
+        run(spark, Backlog(job([tmp_path / "x.csv"], tmp_path / "out", source=source), CLOCK))
+    assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.parametrize("source", FILES)

@@ -65,12 +65,24 @@ def session(master: str | None, conf: Mapping[str, str]) -> Iterator[Any]:
         return
     interrupt = signal.getsignal(signal.SIGINT)
     spark = start(master or "local[*]", conf)
+    _ignore_cut_off(spark.sparkContext._accumulatorServer)
     # PySpark's own handler calls the JVM in the midst of another call to it, and both fail.
     signal.signal(signal.SIGINT, interrupt)
     try:
         yield spark
     finally:
         _stop(spark)
+
+
+def _ignore_cut_off(server: Any) -> None:
+    """Print no traceback of PySpark's own server if the Java machine that it serves dies."""
+    report = server.handle_error
+
+    def handle_error(request: Any, address: Any) -> None:
+        if not isinstance(sys.exception(), EOFError | ConnectionError):
+            report(request, address)
+
+    server.handle_error = handle_error
 
 
 def _stop(spark: Any) -> None:
@@ -118,6 +130,10 @@ def _configured(builder: Any, conf: Mapping[str, str]) -> Any:
     return builder.appName("eventlog backlog")
 
 
+class JavaDied(EventlogError):
+    """the Java of Spark died (killed, or out of memory): run the same command again, which goes on"""
+
+
 @contextmanager
 def spark_errors_as_ours() -> Iterator[None]:
     """Replace tracebacks of workers and of Spark by their messages."""
@@ -126,10 +142,27 @@ def spark_errors_as_ours() -> Iterator[None]:
 
     try:
         yield
-    except (PySparkException, Py4JError) as fault:
+    except EventlogError:
+        raise
+    except Exception as fault:
+        if _java_died():
+            raise JavaDied from None
+        if not isinstance(fault, PySparkException | Py4JError):
+            raise
         messages = _OWN_ERROR.findall(str(fault))
         raised = [f"a worker of Spark failed: {words}" for words in _RAISED.findall(str(fault))]
         raise EventlogError((messages or raised or [f"Spark: {_first_words(str(fault))}"])[-1]) from None
+
+
+def _java_died() -> bool:
+    """Return whether the Java machine of this process's session does not answer any more."""
+    from pyspark import SparkContext
+
+    gateway = SparkContext._gateway  # of a client of Spark Connect none
+    try:
+        return gateway is not None and gateway.jvm.System.currentTimeMillis() is None
+    except Exception:
+        return True
 
 
 def _first_words(text: str) -> str:

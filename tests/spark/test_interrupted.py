@@ -9,26 +9,32 @@ import sys
 from pathlib import Path
 
 import pytest
+from eventlog_spark.session import JavaDied
 
 from tests.commands import environment
-from tests.support import HEADER, USR
+from tests.support import HEADER, USR, until
 
 pytestmark = pytest.mark.long
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_in_the_midst_of_a_job_is_reported_in_a_line(number: signal.Signals, tmp_path: Path) -> None:
-    (tmp_path / "usr.toml").write_text(USR)
-    (tmp_path / "log.csv").write_text(HEADER + "".join(f"{n},4,usr,idu={n},,,\n" for n in range(1, 100_000)))
+def start(folder: Path) -> subprocess.Popen[str]:
+    """Start a backlog of a log that takes seconds."""
+    (folder / "usr.toml").write_text(USR)
+    (folder / "log.csv").write_text(HEADER + "".join(f"{n},4,usr,idu={n},,,\n" for n in range(1, 20_000)))
     words = "backlog --from log --to xds --tables usr.toml --master local[1] -o out log.csv"
-    with subprocess.Popen(
+    return subprocess.Popen(
         [sys.executable, "-m", "eventlog", *words.split()],
-        cwd=tmp_path,
+        cwd=folder,
         env=environment(),
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
-    ) as process:
+    )
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_in_the_midst_of_a_job_is_reported_in_a_line(number: signal.Signals, tmp_path: Path) -> None:
+    with start(tmp_path) as process:
         assert process.stderr is not None
         begun = process.stderr.readline()
         os.killpg(process.pid, number)  # as a terminal does: Spark's own processes get it too
@@ -37,3 +43,25 @@ def test_a_signal_in_the_midst_of_a_job_is_reported_in_a_line(number: signal.Sig
     assert reported == f"eventlog: stopped by {number.name}\n"
     assert process.returncode == 128 + number
     assert not (tmp_path / "out" / "done").exists()
+
+
+@pytest.mark.parametrize("place", ["job", "documents"])
+def test_a_java_machine_that_is_killed_is_reported_in_a_line(place: str, tmp_path: Path) -> None:
+    with start(tmp_path) as process:
+        assert process.stderr is not None
+        until(lambda: (tmp_path / "out" / place).exists(), 120)
+        os.kill(java_of(process.pid), signal.SIGKILL)
+        reported = process.stderr.read()
+    assert reported == f"eventlog: fold\neventlog: {JavaDied()}\n"
+    assert process.returncode == 1
+    with start(tmp_path) as process:
+        _, reported = process.communicate()
+    assert process.returncode == 0, reported
+    assert (tmp_path / "out" / "done").exists()
+
+
+def java_of(parent: int) -> int:
+    """Return the Java machine that a process started."""
+    children = Path(f"/proc/{parent}/task/{parent}/children").read_text().split()
+    (java,) = (pid for pid in map(int, children) if b"java" in Path(f"/proc/{pid}/cmdline").read_bytes())
+    return java

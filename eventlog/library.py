@@ -60,7 +60,7 @@ class Document(NamedTuple):
     op: str
     table: str
     key: str  # the table_key
-    settles: tuple[int, ...]  # the record_ids whose fate its answer decides
+    rows: tuple[int, ...]  # the record_ids whose fate its answer decides
 
 
 class Explained(NamedTuple):
@@ -138,7 +138,7 @@ def documents(
     >>> row = {"record_id": 7, "event_type": 2, "table_name": "usr", "table_key": "idu=1",
     ...        "column_name": "fname", "old_value": "Jack", "new_value": "John"}
     >>> for sent in eventlog.documents([row], usr):
-    ...     print(sent.event_id, sent.op, sent.key, sent.settles)
+    ...     print(sent.event_id, sent.op, sent.key, sent.rows)
     eventlog:7 update idu=1 (7,)
     """
     if "batch_size" in options:
@@ -351,7 +351,7 @@ def document_of(event: Event, writer: EventWriter, writing: XdsSettings) -> Iter
         return
     if text:
         nds_document = finish(document([text]), writing).decode().rstrip("\n")
-        yield Document(nds_document, event.event_id, event.change.op, *event.object, event.settles)
+        yield Document(nds_document, event.event_id, event.change.op, *event.object, event.rows)
 
 
 def changes_of(

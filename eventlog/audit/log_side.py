@@ -22,7 +22,7 @@ from eventlog.core.tables import Tables
 from eventlog.files.inputs import container_of, open_input
 from eventlog.files.limits import Limits
 from eventlog.log_files.by_column import row_batches
-from eventlog.publisher.batches import read_memory
+from eventlog.sql.log.record import read_batch
 from eventlog.sql.log.snapshot import Snapshot
 
 ROWS = pa.schema(
@@ -75,9 +75,7 @@ def read_records(snapshot: Snapshot) -> LogRecords:
             redriven.update(map(int, re.findall(r"\d+", words or "")))
     remembered: set[int] = set()
     for _, _, content in snapshot.audited("remembered"):
-        remembered.update(
-            row for _, events in read_memory(content) for event in events for row in event.settles
-        )
+        remembered.update(row for _, events in read_batch(content) for event in events for row in event.rows)
     for (record_ids,) in snapshot.audited("audited_retries"):
         remembered.update(map(int, re.findall(r"\d+", str(record_ids))))
     marked = frozenset(remembered), frozenset(redriven)

@@ -13,8 +13,7 @@ from eventlog.opening.config import Config
 from eventlog.opening.settings import PublisherSettings
 from eventlog.publisher import batches
 from eventlog.publisher.recorded_settings import opened_as_published
-from eventlog.publisher.session import make_reader
-from eventlog.sinks.sink import document_text
+from eventlog.publisher.session import chosen_kind, make_reader
 from eventlog.xds.documents import indent
 from eventlog.xds.settings import XdsSettings
 
@@ -29,11 +28,10 @@ def preview(config: Config) -> None:
         xds = config.build(XdsSettings)
         reader, choice = make_reader(config, store), config.build(PublisherSettings).choice()
         reading = store.read(lambda snapshot: reader.preview(snapshot, choice))
-        for draft in batches.pack(reading.sendings, xds.batch_size):
-            text = document_text([sending.text for sending in draft.sendings])
-            is_pretty = text.startswith("<") and (xds.pretty or draws(sys.stdout))
-            write_output((indent(text) if is_pretty else text) + "\n")
-    if not reading.sendings and not reading.refused:
+        is_pretty = chosen_kind(config) is None and (xds.pretty or draws(sys.stdout))
+        for document in batches.pack(reading.events, xds.batch_size):
+            write_output((indent(document.text) if is_pretty else document.text) + "\n")
+    if not len(reading.events) and not reading.refused:
         print_sentence("no document would be sent")
     for row, reason in reading.refused:
         print_sentence(f"row {row} would get E: {reason}")

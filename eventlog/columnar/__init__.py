@@ -1,4 +1,4 @@
-"""The fold and the writer in columns: batches of log rows in, the texts of their events out, in one buffer.
+"""The fold and the writer in columns: batches of log rows in, a table of their events out.
 
 The plain fold (`eventlog.fold`) and the plain writer (`eventlog.xds`) are the reference. An event is a frame
 with the parts that its rows add. A part depends on the row's type, its column and which of its values are
@@ -8,16 +8,15 @@ object whose result is not certain goes the plain way itself.
 batch      the rows of a batch, by object and life
 texts      values as events contain them, and keys that a pattern proves to be plain
 learn      what names, rows and cells add, learned from the plain way
-current    current rows, read back
+current    the current rows that are needed, and the answers
 content    what the rows of a batch add, and which objects are in doubt
 fold       rows become events                                  (event-log, section 4, rules 1 to 5)
 write      the texts of events, from their pieces
 engine     all of that, one batch at a time; and the plain way
-packing    events put into documents
 """
 
 from eventlog.columnar.batch import Rows
-from eventlog.columnar.current import CurrentColumns, one_by_one
-from eventlog.columnar.engine import Engine, Events
+from eventlog.columnar.current import Current, CurrentColumns
+from eventlog.columnar.engine import BatchEvents, Engine, Needs
 
-__all__ = ["CurrentColumns", "Engine", "Events", "Rows", "one_by_one"]
+__all__ = ["BatchEvents", "Current", "CurrentColumns", "Engine", "Needs", "Rows"]

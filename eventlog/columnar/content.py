@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eventlog.columnar.batch import Batch
-from eventlog.columnar.current import Answers, ReadBack, read_current_rows, replace_cells
+from eventlog.columnar.current import Answers, replace_cells
 from eventlog.columnar.learn import Fact, Part, Templates, doubtful_names
 from eventlog.columnar.texts import NO_REPLACEMENTS, Cells, Replacements, escape, key_values
 from eventlog.columnar.vectors import Flags, Ints, flags, match_keys, number_distinct, places
@@ -28,8 +28,17 @@ class Pool(NamedTuple):
     first_cells: list[int]  # of each group of tables that were read together
 
 
+class RowContent(NamedTuple):
+    """The content of the rows of a batch by themselves."""
+
+    codes: Ints  # of each row: an index of `parts`
+    parts: list[Part]
+    replacements: list[Replacements]
+    doubtful: Flags  # of each object
+
+
 class Content(NamedTuple):
-    """The content of a batch."""
+    """The content of a batch, current rows included."""
 
     codes: Ints  # of each row: an index of `parts`
     parts: list[Part]
@@ -51,29 +60,35 @@ class Content(NamedTuple):
         return np.array([part.unread for part in self.parts])[self.codes]
 
 
-def read_content(batch: Batch, templates: Templates, read_back: ReadBack) -> Content:
-    """Return the content of the rows, current rows included."""
+def read_rows(batch: Batch, templates: Templates) -> RowContent:
+    """Return the content of the rows, as far as it does not depend on current rows."""
     doubtful = doubtful_names(batch, templates)
-    answers = read_current_rows(batch, templates, doubtful, read_back)
-    pool = _pool(batch, answers)
     updates, has_values = batch.kinds == 2, batch.kinds <= 3
-    rows = np.arange(len(batch.ids))
-    old_cells = Cells(batch.old_values, rows + pool.first_old, batch.objects)
-    new_cells = Cells(batch.new_values, rows + pool.first_new, batch.objects)
+    rows, first_old = np.arange(len(batch.ids)), len(batch.keys)
+    old_cells = Cells(batch.old_values, rows + first_old, batch.objects)
+    new_cells = Cells(batch.new_values, rows + first_old + len(rows), batch.objects)
     replacements = [
         *_replace(batch, templates, old_cells, updates),
         *_replace(batch, templates, new_cells, has_values),
-        *replace_cells(batch, templates, answers, pool.first_cells),
         *_replace_keys(batch, templates),
     ]
     codes, parts = _parts(batch, templates, updates, has_values)
-    doubtful |= answers.doubtful
     doubtful[batch.objects[np.array([part.doubtful for part in parts])[codes]]] = True
     for texts in replacements:
         doubtful[texts.doubtful] = True
+    return RowContent(codes, parts, replacements, doubtful)
+
+
+def with_current_rows(batch: Batch, templates: Templates, content: RowContent, answers: Answers) -> Content:
+    """Return the content of the rows together with that of the current rows."""
+    pool = _pool(batch, answers)
+    cells = replace_cells(batch, templates, answers, pool.first_cells)
+    doubtful = content.doubtful | answers.doubtful
+    for texts in cells:
+        doubtful[texts.doubtful] = True
     if sum(texts.nbytes for texts in pool.arrays) > _MAX_BYTES:
         doubtful[:] = True  # in one piece it may be more than Arrow's texts can hold
-    return Content(codes, parts, answers, pool, replacements, doubtful)
+    return Content(content.codes, content.parts, answers, pool, [*content.replacements, *cells], doubtful)
 
 
 def _pool(batch: Batch, answers: Answers) -> Pool:
@@ -85,7 +100,7 @@ def _pool(batch: Batch, answers: Answers) -> Pool:
     for group in answers.groups:
         first_cells.append(count)
         arrays += group.columns
-        count += len(group.owners) * len(group.columns)
+        count += len(group.numbers) * len(group.columns)
     return Pool(arrays, first_old, first_old + len(batch.ids), first_cells)
 
 

@@ -8,36 +8,38 @@ import numpy as np
 
 from eventlog.columnar.batch import Batch
 from eventlog.columnar.content import Content
-from eventlog.columnar.learn import OPS, Templates
-from eventlog.columnar.vectors import Flags, Ints, begins
+from eventlog.columnar.learn import Templates
+from eventlog.columnar.vectors import Flags, Ints, RowNumbers, begins
 from eventlog.core.change import Op
+from eventlog.event_table import OPERATIONS
 from eventlog.fold import Fate
 
 FATES = tuple(Fate)
 SENT, SUPERSEDED, NO_EFFECT, SAYS_NOTHING = map(
     FATES.index, (Fate.SENT, Fate.SUPERSEDED, Fate.NO_EFFECT, Fate.SAYS_NOTHING)
 )
-_INSERT, _UPDATE = OPS.index(Op.INSERT), OPS.index(Op.UPDATE)
+_INSERT, _UPDATE = OPERATIONS.index(Op.INSERT), OPERATIONS.index(Op.UPDATE)
 _NEVER = np.iinfo(np.int64).max
+_NO_ROWS: RowNumbers = np.empty(0, np.int64)
 
 
 class Precedence(NamedTuple):
     """The rows that nothing superseded, by life and position; whether they have content is not decided."""
 
-    rows: Ints
-    places: Ints  # the row in whose place each leaves
-    superseded: Ints
-    superseding: Ints  # the row that superseded each of those
+    rows: RowNumbers
+    places: RowNumbers  # the row in whose place each leaves
+    superseded: RowNumbers
+    superseding: RowNumbers  # the row that superseded each of those
 
 
 class Runs(NamedTuple):
     """The rows with content, gathered to events."""
 
-    rows: Ints  # the rows with content, by life and position
+    rows: RowNumbers  # the rows with content, by life and position
     of_row: Ints  # the run of each
     first: Ints  # of each run: its first, as an index of `rows`
     lengths: Ints
-    places: Ints  # the row in whose place each leaves
+    places: RowNumbers  # the row in whose place each leaves
     ops: Ints
     owners: Ints  # the object of each
     widths: Ints  # of each row: how many columns it contains
@@ -51,8 +53,8 @@ class Runs(NamedTuple):
         return numbers
 
 
-class SettledRows(NamedTuple):
-    """The rows that each event settles, those that are superseded included, ascending by record_id."""
+class EventRows(NamedTuple):
+    """The rows of each event, those that are superseded included, ascending by record_id."""
 
     rows: Ints
     begins: Ints  # where those of each event begin
@@ -63,7 +65,7 @@ class Folded(NamedTuple):
     """The events of a batch by column, the fates of its rows, and the objects in doubt."""
 
     runs: Runs
-    settled: SettledRows
+    event_rows: EventRows
     fates: Ints  # of each row, in the order before rows were gathered: an index of FATES
     doubtful: Flags  # of each object
 
@@ -85,7 +87,7 @@ def fold(batch: Batch, templates: Templates, content: Content, max_changes: int)
     by_place = np.empty(len(batch.ids), np.int64)
     by_place[batch.places[precedence.superseded]] = SUPERSEDED
     by_place[batch.places[rows]] = fates
-    return Folded(runs, _settled_rows(batch, runs, precedence), by_place, doubtful)
+    return Folded(runs, _rows_of_events(batch, runs, precedence), by_place, doubtful)
 
 
 def find_precedence(kinds: Ints, lives: Ints, columns: Ints, unread: Flags) -> Precedence:
@@ -94,37 +96,45 @@ def find_precedence(kinds: Ints, lives: Ints, columns: Ints, unread: Flags) -> P
     The arguments are the type, the life (ascending) and the column of each row, and whether a query-back of
     the row does not read that column.
     """
-    count = len(kinds)
-    numbers = np.arange(count)
-    asking = kinds > 4
+    rows: RowNumbers = np.arange(len(kinds))
+    asking, is_delete = kinds > 4, kinds == 4
     if not asking.any():
-        none = np.empty(0, np.int64)
-        return Precedence(numbers, numbers, none, none)
-    starts = np.flatnonzero(begins(lives))
-    by_row = np.logical_or.reduceat((kinds == 5) | (kinds == 6), starts)[lives] & ~unread
-    width = int(columns.max()) + 2
-    group = lives * width + np.where(by_row | (kinds == 4), 0, columns + 1)
-    order = np.argsort(group, kind="stable")
-    edges = np.flatnonzero(begins(group[order]))
-    sizes = np.diff(edges, append=count)
+        return Precedence(rows, rows, _NO_ROWS, _NO_ROWS)
+    # A query-back of a row (5, 6) reads all columns of its life that it can; of a value (7, 8), its column.
+    life_starts = np.flatnonzero(begins(lives))
+    by_row = np.logical_or.reduceat((kinds == 5) | (kinds == 6), life_starts)[lives] & ~unread
+    column_groups = np.where(by_row | is_delete, 0, columns + 1)
+    groups = _Groups(lives * (int(columns.max()) + 2) + column_groups)
+    # Of a group with a query-back one row counts: the first insert that asks, else the first update.
+    first_asking = groups.first(asking)
+    has_query = ~is_delete & (first_asking != _NEVER)
+    first_insert = groups.first((kinds == 5) | (~by_row & (kinds == 7)))
+    first_update = groups.first((kinds == 6) | (~by_row & (kinds == 8)))
+    winner = np.where(first_insert != _NEVER, first_insert, first_update)
+    superseded = np.flatnonzero(has_query & (winner != rows))
+    counting = np.flatnonzero(~has_query | (winner == rows))
+    # It leaves in the place of the first row of its group; for a value, of the first one that asks.
+    first_place = np.where(by_row, groups.first(~is_delete), first_asking)
+    places = np.where(has_query[counting], first_place[counting], counting)
+    order = np.lexsort((places, lives[counting]))
+    return Precedence(counting[order], places[order], superseded, winner[superseded])
 
-    def first(candidates: Flags) -> Ints:
-        """Return the first such row of each row's group."""
-        earliest = np.minimum.reduceat(np.where(candidates, numbers, _NEVER)[order], edges)
-        by_number = np.empty(count, np.int64)
-        by_number[order] = np.repeat(earliest, sizes)
-        return by_number
 
-    in_query = (kinds != 4) & (first(asking) != _NEVER)
-    insert = first((kinds == 5) | (~by_row & (kinds == 7)))
-    update = first((kinds == 6) | (~by_row & (kinds == 8)))
-    winner = np.where(insert != _NEVER, insert, update)
-    place = np.where(by_row, first(kinds != 4), first(asking))
-    superseded = np.flatnonzero(in_query & (winner != numbers))
-    rows = np.flatnonzero(~in_query | (winner == numbers))
-    places = np.where(in_query[rows], place[rows], rows)
-    order = np.lexsort((places, lives[rows]))
-    return Precedence(rows[order], places[order], superseded, winner[superseded])
+class _Groups:
+    """The groups of rows; finds the first row of each that has a property."""
+
+    def __init__(self, groups: Ints) -> None:
+        self._order = np.argsort(groups, kind="stable")
+        self._edges = np.flatnonzero(begins(groups[self._order]))
+        self._sizes = np.diff(self._edges, append=len(groups))
+
+    def first(self, candidates: Flags) -> RowNumbers:
+        """Return for each row the first candidate of its group; _NEVER without any."""
+        numbers = np.where(candidates, np.arange(len(candidates)), _NEVER)
+        earliest = np.minimum.reduceat(numbers[self._order], self._edges)
+        of_row = np.empty(len(candidates), np.int64)
+        of_row[self._order] = np.repeat(earliest, self._sizes)
+        return of_row
 
 
 def _widths(batch: Batch, templates: Templates, rows: Ints) -> Ints:
@@ -157,9 +167,11 @@ def _uncertain_objects(
     if uncertain.any():
         uncertain &= _uncuttable(batch, runs, max_changes)
     uncertain[_repeating(runs, columns)] = True
-    frames, frame_of = np.unique(batch.table_of[runs.owners] * len(OPS) + runs.ops, return_inverse=True)
+    frames, frame_of = np.unique(
+        batch.table_of[runs.owners] * len(OPERATIONS) + runs.ops, return_inverse=True
+    )
     has_frame = [
-        templates.frame(batch.tables[frame // len(OPS)], frame % len(OPS)) is not None
+        templates.frame(batch.tables[frame // len(OPERATIONS)], frame % len(OPERATIONS)) is not None
         for frame in frames.tolist()
     ]
     uncertain |= ~np.array(has_frame, np.bool_)[frame_of]
@@ -238,7 +250,7 @@ def _repeating(runs: Runs, columns: Ints) -> Ints:
     return twice
 
 
-def _settled_rows(batch: Batch, runs: Runs, precedence: Precedence) -> SettledRows:
+def _rows_of_events(batch: Batch, runs: Runs, precedence: Precedence) -> EventRows:
     """Return the rows of each event, and those that they superseded."""
     event_of = np.full(len(batch.ids), -1)
     events = runs.events
@@ -250,4 +262,4 @@ def _settled_rows(batch: Batch, runs: Runs, precedence: Precedence) -> SettledRo
         order = np.lexsort((ids, event))
         rows, event = rows[order], event[order]
     sizes = np.bincount(event, minlength=int(events[-1]) + 1 if len(events) else 0)
-    return SettledRows(rows, np.cumsum(sizes) - sizes, sizes)
+    return EventRows(rows, np.cumsum(sizes) - sizes, sizes)

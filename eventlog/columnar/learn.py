@@ -20,6 +20,7 @@ from eventlog.core.errors import EventlogError
 from eventlog.core.identity import identify, object_of
 from eventlog.core.tables import Column, Table, Tables, plain_name
 from eventlog.core.values import Kind
+from eventlog.event_table import ELEMENTS, OPERATIONS
 from eventlog.fold import Rules
 from eventlog.fold.understand import Interpreter, NamedObject, UnknownName, steps_of
 from eventlog.xds import skeleton
@@ -28,8 +29,7 @@ from eventlog.xds.skeleton import EventForm, Treatment
 _MAX_LEARNED = 20_000
 _HUGE = 1 << 62
 _KEY_MARK = "\ue003"
-ELEMENTS = {Op.INSERT: "add", Op.UPDATE: "modify", Op.DELETE: "delete"}
-OPS = tuple(ELEMENTS)
+_ELEMENT_OF = dict(zip(OPERATIONS, ELEMENTS, strict=False))
 
 
 class Origin(enum.IntEnum):
@@ -53,7 +53,7 @@ class Part(NamedTuple):
     """The pieces that a row or a cell adds to its event, each an origin and the number of its constant."""
 
     pieces: tuple[tuple[Origin, int], ...] = ()
-    op: int = 0  # an index of OPS
+    op: int = 0  # an index of OPERATIONS
     column: str = ""  # as its table has it
     silence: str = ""  # why it has no content
     unread: bool = False  # a query-back of its row does not read its column
@@ -171,13 +171,13 @@ class Templates:
         if part is None:
             column = self.table(name).data[at].name
             field = Field(column, ABSENT, skeleton.AFTER if is_valid else None)
-            part = self._cells[key] = self._part_of_fields(self.named(name), OPS[op], (field,), column)
+            part = self._cells[key] = self._part_of_fields(self.named(name), OPERATIONS[op], (field,), column)
         return part
 
     def frame(self, name: str, op: int) -> FrameConstants | None:
         """Return the constants around the events of a table's objects; None if they are not certain."""
         if (name, op) not in self._frames:
-            self._frames[name, op] = self._learn_frame(self.named(name), OPS[op])
+            self._frames[name, op] = self._learn_frame(self.named(name), OPERATIONS[op])
         return self._frames[name, op]
 
     def key_constants(self, named: NamedTable) -> Sequence[str] | None:
@@ -212,14 +212,16 @@ class Templates:
         names_column = EVENT_TYPES[fact.kind].per_field or (self._whole_rows and column)
         unknown = _unknown_name(named, column) if names_column else None
         if step.silence or step.type > 3:
-            return Part((), OPS.index(step.op), step.column, step.silence, step.unread, unknown=unknown)
+            return Part(
+                (), OPERATIONS.index(step.op), step.column, step.silence, step.unread, unknown=unknown
+            )
         part = self._part_of_fields(named, step.op, step.fields, step.column)
         return part._replace(unread=step.unread, unknown=unknown)
 
     def _part_of_fields(self, named: NamedTable, op: Op, fields: tuple[Field, ...], column: str) -> Part:
         """Return the part of fields whose values are marks."""
         try:
-            body = self.form.body(ELEMENTS[op], _change(named, op, fields))
+            body = self.form.body(_ELEMENT_OF[op], _change(named, op, fields))
         except EventlogError:
             return _DOUBTFUL
         if (not body and op is Op.UPDATE) or max(map(body.count, _ORIGINS)) > 1:
@@ -228,13 +230,13 @@ class Templates:
             (_ORIGINS[text], 0) if text in _ORIGINS else (Origin.CONSTANT, self._constant(text))
             for text in body
         )
-        return Part(pieces, OPS.index(op), column)
+        return Part(pieces, OPERATIONS.index(op), column)
 
     def _learn_frame(self, named: NamedTable, op: Op) -> FrameConstants | None:
         if named.object is None:
             return None
         try:
-            frame = self.form.frame(ELEMENTS[op], _change(named, op, ()))
+            frame = self.form.frame(_ELEMENT_OF[op], _change(named, op, ()))
         except EventlogError:
             return None
         before, after = self._around

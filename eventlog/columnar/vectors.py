@@ -12,6 +12,8 @@ import pyarrow.compute as pc
 
 Ints = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
+RowNumbers = Ints  # positions of rows in a batch, which is gathered by object and life
+PieceNumbers = Ints  # positions of the texts in a pool that make events
 
 # Bytes of characters that XML may lack: control characters, and the first of U+FFFE and U+FFFF.
 CONTROLS = np.zeros(256, np.bool_)
@@ -96,15 +98,6 @@ def begins(*keys: npt.NDArray[Any]) -> Flags:
     if len(differs):
         differs[1:] = np.logical_or.reduce([key[1:] != key[:-1] for key in keys])
     return differs
-
-
-def reorder_runs(values: Ints, sizes: Ints, order: Ints) -> tuple[Ints, Ints]:
-    """Return consecutive runs of these sizes in the order of these run numbers, and their sizes."""
-    if (order[1:] > order[:-1]).all():
-        return values, sizes
-    starts = np.cumsum(sizes) - sizes
-    run, place = spread(sizes[order])
-    return values[starts[order][run] + place], sizes[order]
 
 
 def shares(rows: pa.RecordBatch, share: Ints) -> Iterator[tuple[int, pa.RecordBatch]]:

@@ -1,4 +1,4 @@
-"""The texts of events: their pieces, put into the order of leaving and taken from one pool at once.
+"""The texts of events: their pieces, taken from one pool at once.
 
 Each event is the text of these slots, one after the other; a pool holds all texts, and each has a number.
 
@@ -15,7 +15,6 @@ AFTER_BODY    a constant of the frame                         of a constant
 from __future__ import annotations
 
 import enum
-from collections.abc import Sequence
 from hashlib import sha256
 from typing import NamedTuple
 
@@ -25,9 +24,20 @@ import pyarrow.compute as pc
 
 from eventlog.columnar.batch import Batch
 from eventlog.columnar.content import Content
-from eventlog.columnar.fold import Folded, Runs, SettledRows
-from eventlog.columnar.learn import OPS, Origin, Part, Templates
-from eventlog.columnar.vectors import Ints, flags, number_distinct, offsets, places, spread
+from eventlog.columnar.fold import EventRows, Folded, Runs
+from eventlog.columnar.learn import Origin, Part, Templates
+from eventlog.columnar.texts import take_texts
+from eventlog.columnar.vectors import (
+    Ints,
+    PieceNumbers,
+    RowNumbers,
+    flags,
+    number_distinct,
+    offsets,
+    places,
+    spread,
+)
+from eventlog.event_table import OPERATIONS
 
 
 class Slot(enum.IntEnum):
@@ -46,45 +56,38 @@ class Atoms(NamedTuple):
 
     parts: list[Part]
     part: Ints  # of each atom
-    old_values: Ints  # the number of the text in place of each
-    new_values: Ints
+    old_values: PieceNumbers  # the text in place of each
+    new_values: PieceNumbers
     sizes: Ints  # how many atoms each row has
 
 
 class Written(NamedTuple):
-    """The pieces of all events, as numbers of texts."""
+    """The texts of the events of runs, and their event-ids without the log's name."""
 
-    pool: list[pa.Array]
-    pieces: Ints
-    sizes: Ints  # how many pieces each event has
-    ids: pa.Array  # the event-id of each run, without the log's name
+    texts: pa.Array
+    ids: pa.Array
 
 
-def write(
-    batch: Batch, templates: Templates, content: Content, folded: Folded, plain_texts: Sequence[str]
-) -> Written:
-    """Return the pieces of the folded events, followed by the events that are plain texts."""
+def write(batch: Batch, templates: Templates, content: Content, folded: Folded) -> Written:
+    """Return the folded events."""
     runs = folded.runs
     atoms = _atoms(batch, templates, content, runs)
-    ids = _event_ids(pc.cast(pa.array(batch.ids), pa.string()), folded.settled, runs)
-    arrays = [*content.pool.arrays, ids, pa.array(plain_texts, pa.string())]
+    ids = _event_ids(pc.cast(pa.array(batch.ids), pa.string()), folded.event_rows, runs)
     first_id = sum(map(len, content.pool.arrays))
-    first_constant = sum(map(len, arrays))
+    first_constant = first_id + len(ids)
     frames = _frames(batch, templates, runs) + first_constant
     pieces, sizes = _pieces(atoms, runs, frames, first_id, first_constant)
-    plain_numbers = np.arange(len(plain_texts)) + first_id + len(ids)
-    return Written(
-        [*arrays, pa.array(templates.constants, pa.string())],
-        np.concatenate([pieces, plain_numbers]),
-        np.concatenate([sizes, np.ones(len(plain_texts), np.int64)]),
-        ids,
-    )
+    pool = [*content.pool.arrays, ids, pa.array(templates.constants, pa.string())]
+    texts = take_texts(pool, pieces, content.replacements)
+    edges = offsets(texts)[np.concatenate([[0], np.cumsum(sizes)])]
+    buffers = [None, pa.py_buffer(edges.astype(np.int32)), texts.buffers()[2]]
+    return Written(pa.Array.from_buffers(pa.string(), len(sizes), buffers), ids)
 
 
 def _frames(batch: Batch, templates: Templates, runs: Runs) -> Ints:
     """Return the four constants around the body of each event."""
     tables = batch.table_of[runs.owners]
-    codes, first = number_distinct(tables * len(OPS) + runs.ops)
+    codes, first = number_distinct(tables * len(OPERATIONS) + runs.ops)
     named = zip(tables[first].tolist(), runs.ops[first].tolist(), strict=True)
     frames = (templates.frame(batch.tables[table], op) for table, op in named)
     constants = [frame for frame in frames if frame is not None]
@@ -92,47 +95,71 @@ def _frames(batch: Batch, templates: Templates, runs: Runs) -> Ints:
 
 
 def _atoms(batch: Batch, templates: Templates, content: Content, runs: Runs) -> Atoms:
-    """Return what each row of the runs adds."""
-    answers, pool = content.answers, content.pool
-    sizes = runs.widths
-    source, place = spread(sizes)
-    rows = runs.rows[source]
-    parts = list(content.parts)
-    part = content.codes[rows]
-    old_values, new_values = pool.first_old + rows, pool.first_new + rows
+    """Return what each row of the runs adds: a row with values one atom, a query-back one for each column."""
+    pool = content.pool
+    source, place = spread(runs.widths)
+    rows: RowNumbers = runs.rows[source]
+    parts, part = list(content.parts), content.codes[rows]
+    atoms = Atoms(parts, part, pool.first_old + rows, pool.first_new + rows, runs.widths)
     asking = np.flatnonzero(batch.kinds[rows] > 4)
-    if not len(asking):
-        return Atoms(parts, part, old_values, new_values, sizes)
-    objects = batch.objects[rows[asking]]
-    tables, ops = batch.table_of[objects], runs.ops[runs.of_row[source[asking]]]
-    columns = place[asking]
-    by_field = np.flatnonzero(batch.kinds[rows[asking]] > 6)
-    codes = content.codes[rows[asking[by_field]]]
+    if len(asking):
+        objects = batch.objects[rows[asking]]
+        ops = runs.ops[runs.of_row[source[asking]]]
+        columns = _columns_read(batch, templates, content, rows[asking], place[asking])
+        _fill_cells(batch, templates, content, atoms, _Cells(asking, objects, ops, columns))
+    return atoms
+
+
+class _Cells(NamedTuple):
+    """The cells of current rows that atoms bring."""
+
+    atoms: Ints
+    objects: Ints
+    ops: Ints  # of the event
+    columns: Ints  # positions in table.data
+
+    def take(self, at: Ints) -> _Cells:
+        return _Cells(*(column[at] for column in self))
+
+
+def _columns_read(
+    batch: Batch, templates: Templates, content: Content, rows: RowNumbers, places: Ints
+) -> Ints:
+    """Return the column that each atom of these query-backs brings: by its place, or as its row names it."""
+    columns = places.copy()
+    by_field = np.flatnonzero(batch.kinds[rows] > 6)
+    codes = content.codes[rows[by_field]]
     cases, first = number_distinct(codes)  # a code is of one table
-    fields = zip(tables[by_field[first]].tolist(), codes[first].tolist(), strict=True)
+    tables = batch.table_of[batch.objects[rows[by_field[first]]]]
     positions = [
-        templates.position(batch.tables[table], content.parts[code].column) for table, code in fields
+        templates.position(batch.tables[table], content.parts[code].column)
+        for table, code in zip(tables.tolist(), codes[first].tolist(), strict=True)
     ]
     columns[by_field] = np.array(positions, np.int64)[cases]
+    return columns
+
+
+def _fill_cells(batch: Batch, templates: Templates, content: Content, atoms: Atoms, cells: _Cells) -> None:
+    """Set the part and the new value of atoms that bring cells, by groups of tables and by column."""
+    answers = content.answers
     group_of = np.zeros(len(batch.tables), np.int64)
     for at, group in enumerate(answers.groups, 1):
-        group_of[group.tables] = at
+        group_of[batch.table_of[group.numbers]] = at
+    tables = batch.table_of[cells.objects]
     of_group = places(group_of[tables], len(answers.groups) + 1)[1:]
-    for group, first_cell, in_group in zip(answers.groups, pool.first_cells, of_group, strict=True):
-        for at, cells in enumerate(group.columns):
-            atoms = in_group[columns[in_group] == at]
-            row = answers.rows[objects[atoms]]
-            valid = flags(cells.is_valid())[row]
-            cases, first = number_distinct((tables[atoms] * len(OPS) + ops[atoms]) * 2 + valid)
-            part[asking[atoms]] = len(parts) + cases
-            examples = zip(
-                *(numbers[first].tolist() for numbers in (tables[atoms], ops[atoms], valid)), strict=True
+    for group, first_cell, in_group in zip(answers.groups, content.pool.first_cells, of_group, strict=True):
+        for at, texts in enumerate(group.columns):
+            chosen = cells.take(in_group[cells.columns[in_group] == at])
+            row = answers.rows[chosen.objects]
+            valid, tables = flags(texts.is_valid())[row], batch.table_of[chosen.objects]
+            cases, first = number_distinct((tables * len(OPERATIONS) + chosen.ops) * 2 + valid)
+            examples = (numbers[first].tolist() for numbers in (tables, chosen.ops, valid))
+            atoms.part[chosen.atoms] = len(atoms.parts) + cases
+            atoms.parts.extend(
+                templates.cell(batch.tables[table], at, op, is_valid)
+                for table, op, is_valid in zip(*examples, strict=True)
             )
-            parts += [
-                templates.cell(batch.tables[table], at, op, is_valid) for table, op, is_valid in examples
-            ]
-            new_values[asking[atoms]] = first_cell + at * len(group.owners) + row
-    return Atoms(parts, part, old_values, new_values, sizes)
+            atoms.new_values[chosen.atoms] = first_cell + at * len(group.numbers) + row
 
 
 def _pieces(atoms: Atoms, runs: Runs, frames: Ints, first_id: int, first_constant: int) -> tuple[Ints, Ints]:
@@ -169,9 +196,9 @@ def _bodies(atoms: Atoms, first_constant: int) -> tuple[Ints, Ints]:
     return pieces, sizes
 
 
-def _event_ids(ids: pa.Array, settled: SettledRows, runs: Runs) -> pa.Array:
+def _event_ids(ids: pa.Array, event_rows: EventRows, runs: Runs) -> pa.Array:
     """Return the event-id of each run, without the log's name; the later parts of an event are numbered."""
-    of_event = _ids_of_rows(ids, settled)
+    of_event = _ids_of_rows(ids, event_rows)
     if len(of_event) == len(runs.parts):
         return of_event
     of_run = of_event.take(pa.array(runs.events))
@@ -179,19 +206,19 @@ def _event_ids(ids: pa.Array, settled: SettledRows, runs: Runs) -> pa.Array:
     return pc.if_else(pa.array(runs.parts > 1), numbered, of_run)
 
 
-def _ids_of_rows(ids: pa.Array, settled: SettledRows) -> pa.Array:
+def _ids_of_rows(ids: pa.Array, event_rows: EventRows) -> pa.Array:
     """Return the id of each event: of one row its number, of several a digest too."""
-    firsts = settled.rows[settled.begins]
-    lasts = settled.rows[settled.begins + settled.sizes - 1]
+    firsts = event_rows.rows[event_rows.begins]
+    lasts = event_rows.rows[event_rows.begins + event_rows.sizes - 1]
     first_ids = ids.take(pa.array(firsts))
-    several = np.flatnonzero(settled.sizes > 1)
+    several = np.flatnonzero(event_rows.sizes > 1)
     if not len(several):
         return first_ids
-    joined = pc.binary_join_element_wise(ids.take(pa.array(settled.rows)), "", ",")
+    joined = pc.binary_join_element_wise(ids.take(pa.array(event_rows.rows)), "", ",")
     at = offsets(joined)
     data = joined.buffers()[2].to_pybytes()
-    starts = at[settled.begins[several]].tolist()
-    ends = (at[(settled.begins + settled.sizes)[several]] - 1).tolist()
+    starts = at[event_rows.begins[several]].tolist()
+    ends = (at[(event_rows.begins + event_rows.sizes)[several]] - 1).tolist()
     digests = b"".join([sha256(data[a:b]).digest()[:4] for a, b in zip(starts, ends, strict=True)])
     edges = pa.py_buffer(np.arange(0, 8 * len(several) + 1, 8, dtype=np.int32))
     hexadecimal = pa.Array.from_buffers(
@@ -201,4 +228,4 @@ def _ids_of_rows(ids: pa.Array, settled: SettledRows) -> pa.Array:
     of_several = pc.binary_join_element_wise(first, "-", last, ":", hexadecimal, "")
     if len(several) == len(first_ids):
         return of_several
-    return pc.replace_with_mask(first_ids, pa.array(settled.sizes > 1), of_several)
+    return pc.replace_with_mask(first_ids, pa.array(event_rows.sizes > 1), of_several)

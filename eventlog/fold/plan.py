@@ -32,7 +32,7 @@ class Event(NamedTuple):
     event_id: str
     place: tuple[str, int, int]  # event_time if that orders, record_id, part: the order of leaving
     object: ObjectName
-    settles: tuple[int, ...]  # every row that this event's answer decides, ascending
+    rows: tuple[int, ...]  # every row that this event's answer decides, ascending
     part: int = 1  # of a change that was cut
     parts: int = 1
 
@@ -143,7 +143,7 @@ def whole_objects(
 
 
 def event_id(log: str, rows: Sequence[int]) -> str:
-    """Return the name of the event that settles these rows: the same wherever and whenever it is made."""
+    """Return the name of the event of these rows: the same wherever and whenever it is made."""
     if len(rows) == 1:
         return f"{log}:{rows[0]}"
     digest = hashlib.sha256(",".join(map(str, rows)).encode()).hexdigest()[:8]
@@ -286,8 +286,8 @@ class Plan:
         """Add the events of a run: one, or several where it is long."""
         first, is_plain, max_changes = run[0], life.is_plain, life.max_changes
         of = life.object_by_row[first.place[1]] if life.object_by_row else life.object
-        settles = _settled_rows(run)
-        name = event_id(self._rules.log_name, settles)
+        rows = _rows_of_run(run)
+        name = event_id(self._rules.log_name, rows)
         sent = _new(Outcome, (_SENT, "", name, None))
         for step in run:
             if step.superseded:
@@ -312,16 +312,16 @@ class Plan:
                 of.reader.name,
                 of.key,
                 tuple(part),
-                str(settles[0]),
+                str(rows[0]),
                 None,
                 first.entry.event_time + "Z",
                 first.entry.perpetrator,
                 reads_back,
-                (("event_id", part_id), ("record_ids", settles), ("table_key", of.table_key)),
+                (("event_id", part_id), ("record_ids", rows), ("table_key", of.table_key)),
                 None,
             )
             place = (*first.place, number)
-            event = (_new(Change, change), part_id, place, of.name, settles, number, len(parts))
+            event = (_new(Change, change), part_id, place, of.name, rows, number, len(parts))
             events.append(_new(Event, event))
 
     def _set_outcome(self, step: Step, outcome: Outcome) -> None:
@@ -343,7 +343,7 @@ def _order(rules: Rules) -> Callable[[Entry], Any]:
 _HELD_OUTCOME = Outcome(Fate.HELD, "an earlier event of its object waits for a retry")
 
 
-def _settled_rows(run: Sequence[Step]) -> tuple[int, ...]:
+def _rows_of_run(run: Sequence[Step]) -> tuple[int, ...]:
     """Return the rows that a run's event decides, those that were superseded included."""
     if len(run) == 1 and not run[0].superseded:
         return (run[0].entry.record_id,)

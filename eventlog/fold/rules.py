@@ -91,7 +91,7 @@ class Fate(enum.StrEnum):
 
 
 class Outcome(NamedTuple):
-    """The outcome of one row: the event that contains or settles it, the row that superseded it, and why."""
+    """The outcome of one row: the event that contains or decides it, the row that superseded it, and why."""
 
     fate: Fate
     reason: str = ""

@@ -25,10 +25,10 @@ from eventlog.fold import Fate, ObjectName, Outcome, Rules
 from eventlog.opening.config import Config
 from eventlog.opening.settings import PublisherSettings
 from eventlog.operate.finished import FinishedRows, moment
-from eventlog.publisher.batch_record import RecordedRow, recorded_rows
 from eventlog.publisher.reading import FoldedPickUp
 from eventlog.publisher.session import make_reader, publishing_rules
 from eventlog.sql.log.pending import OBJECT, Cells, PickUpFilter
+from eventlog.sql.log.record import RecordedRow, read_rows
 from eventlog.sql.log.snapshot import Fates, Snapshot
 from eventlog.sql.log.store import Store
 from eventlog.sql.log.work import WaitingEvent
@@ -76,7 +76,9 @@ def explain_store(
         elif everything:
             rows = _every_pending(snapshot)
         about = is_named if ids else None if key is None else is_meant
-        reading = reader.preview(snapshot, choice, about) if not ids or objects else FoldedPickUp()
+        reading = (
+            reader.preview(snapshot, choice, about) if not ids or objects else FoldedPickUp(reader.no_events)
+        )
         rules, unread = publishing_rules(config, store), _unread(snapshot, reading)
         judge = _Judge(reading, unread, rules, snapshot.now(), store, reader.object_of)
         finished = FinishedRows(store, snapshot, reader)
@@ -154,7 +156,7 @@ class _Judge:
         self._rules = rules
         self._now = read_event_time(now)
         self._waiting = _waiting(store)
-        recorded = (recorded_rows(batch.content) for batch in store.remembered())
+        recorded = (read_rows(batch.content) for batch in store.remembered())
         self._remembered = dict(chain.from_iterable(recorded))
 
     def next_cycle(self) -> Iterator[tuple[Entry, Outcome]]:

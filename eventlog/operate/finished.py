@@ -8,8 +8,8 @@ from datetime import datetime
 
 from eventlog.core.entry import Letter
 from eventlog.fold import Fate, Outcome
-from eventlog.publisher.batch_record import BACKLOG, RecordedRow, recorded_rows
 from eventlog.publisher.fold import PickUpFolder
+from eventlog.sql.log.record import BACKLOG, RecordedRow, read_rows
 from eventlog.sql.log.snapshot import Snapshot
 from eventlog.sql.log.store import Store
 from eventlog.sql.log.upkeep import FailedRow, FailureFilter, Notice
@@ -44,7 +44,7 @@ class FinishedRows:
         notice_of = {row: notice for notice in reversed(notices) for row in _skipped_rows(notice)}
         records: dict[int, _Record] = {}
         for settled_at, content in batches:
-            for row, recorded in recorded_rows(content):
+            for row, recorded in read_rows(content):
                 if row in letters:  # the latest batch counts
                     records[row] = recorded, settled_at
         superseded = self._superseded(records.values())
@@ -65,7 +65,7 @@ class FinishedRows:
         outcomes: dict[int, Outcome] = {}
         events = {row.event.run_id: row.event for row, _ in records if row.event}
         for event in events.values():
-            if len(event.settles) > 1:
+            if len(event.rows) > 1:
                 outcomes |= self._reader.superseded(self._snapshot, event)
         return outcomes
 

@@ -8,7 +8,7 @@ from datetime import datetime
 from itertools import islice
 from typing import NamedTuple
 
-from eventlog.publisher.batches import RecordedEvent, read_memory
+from eventlog.sql.log.record import RecordedEvent, read_batch
 from eventlog.sql.log.store import Store
 from eventlog.sql.log.upkeep import FailedRow, FailureFilter
 
@@ -32,7 +32,7 @@ def sent_documents(store: Store, limit: int) -> list[SentDocument]:
     """Return the documents of the batches that were finished last, newest first."""
     with store.upkeep() as upkeep:
         documents = list(islice(_newest_first(_bounded(upkeep.settled_last())), limit))
-        ids = [event.settles[0] for _, _, events in documents for event in events]
+        ids = [event.rows[0] for _, _, events in documents for event in events]
         letters = upkeep.letters_of(ids)
         failed_ids = tuple(row for row in ids if letters.get(row) in ("E", "F"))
         failures = upkeep.latest_failures(FailureFilter(failed_ids), len(ids), max(ids)) if failed_ids else []
@@ -42,8 +42,8 @@ def sent_documents(store: Store, limit: int) -> list[SentDocument]:
             name,
             answered_at,
             events,
-            Counter(_ANSWERS.get(letters.get(event.settles[0], ""), _ABSENT) for event in events),
-            next((failure_of[event.settles[0]] for event in events if event.settles[0] in failure_of), None),
+            Counter(_ANSWERS.get(letters.get(event.rows[0], ""), _ABSENT) for event in events),
+            next((failure_of[event.rows[0]] for event in events if event.rows[0] in failure_of), None),
         )
         for name, answered_at, events in documents
     ]
@@ -68,12 +68,12 @@ def _newest_first(
     """
     listed = set[tuple[str, int, int]]()
     for settled_at, content in batches:
-        for name, all_events in reversed(read_memory(content)):
-            events = [event for event in all_events if _sending(event) not in listed]
-            listed.update(map(_sending, events))
+        for name, all_events in reversed(read_batch(content)):
+            events = [event for event in all_events if _try_of(event) not in listed]
+            listed.update(map(_try_of, events))
             if events:
                 yield name, settled_at, events
 
 
-def _sending(event: RecordedEvent) -> tuple[str, int, int]:
+def _try_of(event: RecordedEvent) -> tuple[str, int, int]:
     return event.run_id, event.part, event.tries

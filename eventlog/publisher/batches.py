@@ -1,138 +1,71 @@
 """From events to documents, and to batches of documents.
 
-A document has no two events of one object. Nor has a batch, so a sink may send its documents together; only
-a batch for a sink that stops at the first failure (Sequential) may have several. A batch is remembered, sent
-and finished as a whole. Its rows and event-ids are remembered, never its content.
+A document is consecutive events of a table, no two of one object. Nor has a batch two of one object, so a
+sink may send its documents together. Only a batch for a sink that stops at the first failure (Sequential)
+may have several. A batch is recorded, sent and finished as a whole. Its rows and event-ids are recorded,
+never its content.
 """
 
 from __future__ import annotations
 
-import json
-from collections import Counter
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence, Set
-from functools import partial
-from itertools import chain, islice, pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from collections.abc import Iterable, Iterator, Sequence, Set
+from functools import cached_property
+from itertools import pairwise
+
+import numpy as np
 
 from eventlog.core import tablekey
 from eventlog.core.tables import Tables
-from eventlog.fold import ObjectName, event_id
+from eventlog.event_table import EventTable, OutgoingEvent, document_sizes
+from eventlog.fold import ObjectName
 from eventlog.sinks.sink import Item, OutgoingDocument
-from eventlog.xds.answers import Level, Status
-
-if TYPE_CHECKING:
-    from eventlog.columnar.vectors import Ints
+from eventlog.sql.log.record import WorstAnswer, record_events, write_batch
 
 
-class OutgoingEvent(NamedTuple):
-    """One event, or one part of a cut one, on its way."""
+class Document(OutgoingDocument):
+    """A document that is about to go out: consecutive events of a table."""
 
-    event_id: str  # of this part
-    run_id: str  # of the event as a whole
-    object: ObjectName
-    settles: tuple[int, ...]  # the record_ids that are done when it is
-    text: str
-    max_changes: int  # after how many values the event is cut
-    part: int = 1
-    parts: int = 1
-    tries: int = 0  # how often it was answered with retry, or not at all
-
-
-class RecordedEvent(NamedTuple):
-    """The facts of an outgoing event that are needed after a crash; its content is read anew."""
-
-    run_id: str
-    settles: tuple[int, ...]
-    max_changes: int  # after how many values the event was cut, whatever the setting is now
-    part: int = 1
-    has_more_parts: bool = False  # further parts of a cut event follow
-    tries: int = 0
-    worst: Status = Status(Level.SUCCESS)  # of the parts before this one
-
-
-Worst = Callable[[str], Status]  # the worst answer so far to a cut event
-# What is remembered of a document's events: a list for one event, a dict for many.
-Memory = list[list[object] | dict[str, object]]
-
-
-class Successes(NamedTuple):
-    """The fates of a document's events after a plain success."""
-
-    rows: Sequence[int]
-    operations: Mapping[str, int]  # how many events, by the first letter of their element
-    parts: Sequence[OutgoingEvent] = ()  # of changes that were cut: to be looked at one by one
-
-
-class Draft(Protocol):
-    """A document that is about to go out."""
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def size(self) -> int: ...  # how many events it has
-
-    @property
-    def lowest(self) -> int: ...  # record_id
-
-    @property
-    def highest(self) -> int: ...
-
-    @property
-    def objects(self) -> Set[object]: ...  # what no two documents of a batch share
-
-    @property
-    def sendings(self) -> Sequence[OutgoingEvent]: ...
-
-    def document(self, tables: Tables) -> OutgoingDocument: ...
-
-    def memory(self, worst: Worst) -> Memory: ...
-
-    def successes(self) -> Successes | None: ...  # None where each event must be looked at
-
-
-class EventsDraft(NamedTuple):
-    """A document of single events."""
-
-    name: str
-    sendings: tuple[OutgoingEvent, ...]
+    def __init__(self, table: EventTable, span: tuple[int, int], rows: tuple[int, int], name: str) -> None:
+        self.table = table
+        self.first, self.last = span  # the positions of its first event, and after its last one
+        self.lowest, self.highest = rows  # record_ids
+        self.name = name
 
     @property
     def size(self) -> int:
         """Return how many events it has."""
-        return len(self.sendings)
+        return self.last - self.first
 
     @property
-    def lowest(self) -> int:
-        """The lowest record_id that it settles."""
-        return min(min(sending.settles) for sending in self.sendings)
+    def objects(self) -> Set[int]:
+        """Return the numbers of its objects, which no two documents of a batch share."""
+        return frozenset(self.table.objects[self.first : self.last].tolist())
 
-    @property
-    def highest(self) -> int:
-        """The highest record_id that it settles."""
-        return max(max(sending.settles) for sending in self.sendings)
+    @cached_property
+    def events(self) -> Sequence[OutgoingEvent]:
+        """The events one by one."""
+        return self.table.events(self.first, self.last)
 
-    @property
-    def objects(self) -> Set[object]:
-        """The objects of its events."""
-        return {sending.object for sending in self.sendings}
+    def alone(self, event: OutgoingEvent) -> str:
+        """Return a document of one of its events alone."""
+        before, after = self.table.around
+        return f"{before}{event.text}{after}".removesuffix("\n")
 
-    def document(self, tables: Tables) -> OutgoingDocument:
-        """Return what goes out."""
-        new, name_of = tuple.__new__, partial(association_of, tables)
-        items = [new(Item, (s.event_id, s.text, None, name_of(s.object))) for s in self.sendings]
-        return OutgoingDocument(self.name, items)
+    @cached_property
+    def items(self) -> Sequence[Item]:  # type: ignore[override]
+        """The events as a sink needs them one by one."""
+        tables = self.table.tables
+        return [Item(e.event_id, e.text, None, association_of(tables, e.object)) for e in self.events]
 
-    def memory(self, worst: Worst) -> Memory:
-        """Return what is remembered of it."""
-        return facts_of(self.sendings, worst)
+    @cached_property
+    def data(self) -> bytes:
+        """The document in UTF-8."""
+        return self.table.document(self.first, self.last)
 
-    def successes(self) -> Successes | None:
-        """Return the fates after a plain success; None if an event was cut, or tried before."""
-        if any(sending.parts > 1 or sending.tries for sending in self.sendings):
-            return None
-        rows = [row for sending in self.sendings for row in sending.settles]
-        return Successes(rows, Counter(sending.text[1:2] for sending in self.sendings))
+    @cached_property
+    def text(self) -> str:
+        """The document."""
+        return self.data.decode()
 
 
 def association_of(tables: Tables, name: ObjectName) -> str:
@@ -142,195 +75,96 @@ def association_of(tables: Tables, name: ObjectName) -> str:
     return tablekey.write_association(name[1], name[0] if table is None else table.name, schema)
 
 
-def draft_of(sendings: Sequence[OutgoingEvent]) -> EventsDraft:
-    """Return the document of some events, under its name: no two documents share one."""
-    first = min(sendings, key=lambda sending: sending.settles[0])
-    last = max([s.settles[-1] for s in sendings])
-    return EventsDraft(document_name(first.settles[0], first.part, last), tuple(sendings))
-
-
-def document_name(first: int, part: int, last: int) -> str:
-    """Return the document's name: first and last record_id, with the part of a cut event."""
-    return f"{first}-{last}" if part == 1 else f"{first}.{part}-{last}"
-
-
-def pack(sendings: Iterable[OutgoingEvent], batch_size: int) -> Iterator[EventsDraft]:
-    """Yield documents of up to so many events."""
-    batch: list[OutgoingEvent] = []
-    objects: set[ObjectName] = set()
-    for sending in sendings:
-        if batch and (len(batch) >= _limit(sending, batch_size) or sending.object in objects):
-            yield draft_of(batch)
-            batch, objects = [], set()
-        batch.append(sending)
-        objects.add(sending.object)
-    if batch:
-        yield draft_of(batch)
-
-
-def halves(draft: Draft) -> list[Draft]:
-    """Return the events of a document in two."""
-    middle = draft.size // 2
-    return [draft_of(draft.sendings[:middle]), draft_of(draft.sendings[middle:])]
-
-
-def without(drafts: Iterable[Draft], blocked: Set[ObjectName]) -> list[Draft]:
-    """Return the documents without the events of some objects."""
-    return [remaining for draft in drafts if (remaining := _without(draft, blocked)) is not None]
-
-
-def _without(draft: Draft, blocked: Set[ObjectName]) -> Draft | None:
-    sendings = [sending for sending in draft.sendings if sending.object not in blocked] if blocked else None
-    if sendings is None or len(sendings) == draft.size:
-        return draft
-    return draft_of(sendings) if sendings else None
-
-
-def _limit(sending: OutgoingEvent, batch_size: int) -> int:
-    """Return the most events of a document.
-
-    Documents that came back shrink eightfold each time, until the bad event is alone.
+def documents_of(table: EventTable, edges: Sequence[int], name: str | None = None) -> Iterator[Document]:
+    """Yield the documents of consecutive events between these positions. Each is called by its first and last
+    record_id and the part of a cut event, unless it has a name already.
     """
-    return max(1, batch_size >> 3 * sending.tries)
+    events = slice(edges[0], edges[-1])
+    begins, sizes = table.begins[events], table.sizes[events]
+    firsts = np.array(edges[:-1], np.int64) - edges[0]
+    first_rows = table.rows[begins]
+    lows = np.minimum.reduceat(first_rows, firsts).tolist()
+    highs = np.maximum.reduceat(table.rows[begins + sizes - 1], firsts).tolist()
+    for begin, end, low, high in zip(edges[:-1], edges[1:], lows, highs, strict=True):
+        at = (
+            begin if end - begin == 1 else begin + int(first_rows[begin - edges[0] : end - edges[0]].argmin())
+        )
+        part = int(table.parts[at])
+        own_name = f"{low}-{high}" if part == 1 else f"{low}.{part}-{high}"
+        yield Document(table, (begin, end), (low, high), name or own_name)
+
+
+def pack(table: EventTable, batch_size: int, first: int = 0, last: int | None = None) -> Iterator[Document]:
+    """Yield documents of up to so many events each, of a range of events; by default of all.
+
+    Events that came back shrink their documents eightfold each time, until the bad event is alone.
+    """
+    last = len(table) if last is None else last
+    tries = table.tries[first:last]
+    changes = [0, *(np.flatnonzero(tries[1:] != tries[:-1]) + 1).tolist(), len(tries)] if len(tries) else []
+    for begin, end in pairwise(changes):
+        max_events = max(1, batch_size >> 3 * int(tries[begin]))
+        sizes = document_sizes(table.objects[first + begin : first + end], max_events)
+        yield from documents_of(table, [first + begin, *(first + begin + np.cumsum(sizes)).tolist()])
+
+
+def halves(document: Document) -> list[Document]:
+    """Return the events of a document in two."""
+    middle = document.first + document.size // 2
+    return list(documents_of(document.table, [document.first, middle, document.last]))
+
+
+def without(documents: Iterable[Document], blocked: Set[ObjectName]) -> list[Document]:
+    """Return the documents without the events of some objects."""
+    if not blocked:
+        return list(documents)
+    return [remaining for document in documents for remaining in _without(document, blocked)]
+
+
+def _without(document: Document, blocked: Set[ObjectName]) -> Iterator[Document]:
+    table, places = document.table, np.arange(document.first, document.last)
+    names = [table.names[number] for number in table.objects[places].tolist()]
+    places = places[np.array([name not in blocked for name in names], np.bool_)]
+    if len(places) == document.size:
+        yield document
+    elif len(places):
+        yield from documents_of(table.take(places), [0, len(places)])
 
 
 def in_batches(
-    drafts: Iterable[Draft], max_documents: int, *, objects_apart: bool = True
-) -> Iterator[list[Draft]]:
+    documents: Iterable[Document], max_documents: int, *, objects_apart: bool = True
+) -> Iterator[list[Document]]:
     """Yield the documents in batches of at most so many; with `objects_apart` no batch has two events of one
     object.
     """
-    batch: list[Draft] = []
-    objects: set[object] = set()
-    for draft in drafts:
-        next_objects = draft.objects if objects_apart else frozenset[object]()
+    batch: list[Document] = []
+    objects: set[int] = set()
+    for document in documents:
+        next_objects = document.objects if objects_apart else frozenset[int]()
         if len(batch) >= max_documents or not objects.isdisjoint(next_objects):
             yield batch
             batch, objects = [], set()
-        batch.append(draft)
+        batch.append(document)
         objects |= next_objects
     if batch:
         yield batch
 
 
-def further_parts(drafts: Iterable[Draft], begun: Set[str]) -> list[Draft]:
+def further_parts(documents: Iterable[Document], begun: Set[str]) -> list[Document]:
     """Return the documents with the further parts of these events, which come before any other event of their
     objects.
     """
-    unfinished, continuing = set(begun), list[Draft]()
-    for draft in drafts if unfinished else ():
-        parts = [sending for sending in draft.sendings if sending.part > 1 and sending.run_id in unfinished]
+    unfinished, continuing = set(begun), list[Document]()
+    for document in documents if unfinished else ():
+        parts = [event for event in document.events if event.part > 1 and event.run_id in unfinished]
         if parts:
-            continuing.append(draft)
-            unfinished -= {sending.run_id for sending in parts if sending.part == sending.parts}
+            continuing.append(document)
+            unfinished -= {event.run_id for event in parts if event.part == event.parts}
         if not unfinished:
             break
     return continuing
 
 
-def write_memory(drafts: Iterable[Draft], worst: Worst) -> str:
-    """Return what is remembered of a batch; the rows of a cut change are kept with its first part alone."""
-    listed = set[object]()
-    documents = [[draft.name, [_once(fact, listed) for fact in draft.memory(worst)]] for draft in drafts]
-    return json.dumps(documents, separators=(",", ":"))
-
-
-def _once(fact: list[object] | dict[str, object], listed: set[object]) -> list[object] | dict[str, object]:
-    """Return the fact without its rows, if an earlier fact of its event has them."""
-    if isinstance(fact, dict):
-        return fact
-    run_id, _, *parameters = fact
-    if run_id in listed:
-        return [run_id, (), *parameters]
-    listed.add(run_id)
-    return fact
-
-
-def read_memory(content: str) -> list[tuple[str, list[RecordedEvent]]]:
-    """Return the documents that were remembered, by their names."""
-    settled: dict[str, tuple[int, ...]] = {}  # by events that were cut
-    return [
-        (name, [_with_rows(fact, settled) for fact in _facts(memory)]) for name, memory in json.loads(content)
-    ]
-
-
-def _with_rows(fact: RecordedEvent, settled: dict[str, tuple[int, ...]]) -> RecordedEvent:
-    """Return the fact with its rows, which may be kept with an earlier part."""
-    if not fact.settles:
-        return fact._replace(settles=settled[fact.run_id])
-    if fact.has_more_parts:
-        settled[fact.run_id] = fact.settles
-    return fact
-
-
-def still_to_go(
-    documents: Iterable[tuple[str, Sequence[RecordedEvent]]], out: Container[str]
-) -> list[RecordedEvent]:
-    """Return the events of remembered documents that are not out yet, each once; a cut event begins with its
-    next part.
-    """
-    unsent: dict[str, RecordedEvent] = {}
-    for name, fact in ((name, fact) for name, facts in documents for fact in facts):
-        if name not in out:
-            unsent.setdefault(fact.run_id, fact)
-        elif fact.has_more_parts:
-            unsent[fact.run_id] = fact._replace(part=fact.part + 1)
-        else:
-            unsent.pop(fact.run_id, None)
-    return list(unsent.values())
-
-
-def facts_of(sendings: Iterable[OutgoingEvent], worst: Worst) -> Memory:
-    """Return what is remembered of events, one by one."""
-    return [_fact(sending, worst(sending.run_id)) for sending in sendings]
-
-
-def remember_rows(rows: Ints) -> dict[str, object]:
-    """Return rows as ranges of neighbours: the first row of each, and their number."""
-    breaks = [0, *((rows[1:] - rows[:-1] != 1).nonzero()[0] + 1).tolist(), len(rows)]
-    if 4 * len(breaks) > len(rows):
-        return {"rows": rows.tolist()}
-    return {"ranges": [number for low, high in pairwise(breaks) for number in (int(rows[low]), high - low)]}
-
-
-def remembered_rows(memory: Mapping[str, Any]) -> Iterable[int]:
-    """Return the rows that were remembered."""
-    if "rows" in memory:
-        rows: Iterable[int] = memory["rows"]
-        return rows
-    firsts, sizes = memory["ranges"][::2], memory["ranges"][1::2]
-    return chain.from_iterable(range(first, first + size) for first, size in zip(firsts, sizes, strict=True))
-
-
-def _facts(memory: Any) -> Iterator[RecordedEvent]:
-    """Yield the events of a document's memory, in which an entry is one event or many of one log."""
-    for fact in memory:
-        if isinstance(fact, list):
-            yield _remembered(*fact)
-            continue
-        rows = iter(remembered_rows(fact))
-        for size in fact["sizes"]:
-            settles = tuple(islice(rows, size))
-            yield RecordedEvent(event_id(fact["log"], settles), settles, fact["max_changes"])
-
-
-def _fact(sending: OutgoingEvent, worst: Status) -> list[object]:
-    own_id, run_id, _, settles, _, max_changes, part, parts, tries = sending
-    if parts == 1 and not tries:
-        return [own_id, settles, max_changes]
-    fact = [run_id, settles, max_changes, part, part < parts, tries]
-    return fact if worst.level is Level.SUCCESS else [*fact, worst.level.name, worst.text]
-
-
-def _remembered(
-    run_id: str,
-    settles: list[int],
-    max_changes: int,
-    part: int = 1,
-    has_more_parts: bool = False,
-    tries: int = 0,
-    level: str = "SUCCESS",
-    text: str = "",
-) -> RecordedEvent:
-    worst = Status(Level[level], None, text)
-    return RecordedEvent(run_id, tuple(settles), max_changes, part, has_more_parts, tries, worst)
+def record_batch(documents: Iterable[Document], worst: WorstAnswer) -> str:
+    """Return what is recorded of a batch."""
+    return write_batch((d.name, record_events(d.table, d.first, d.last, worst)) for d in documents)

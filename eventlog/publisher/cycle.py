@@ -14,10 +14,11 @@ from itertools import chain
 
 from eventlog.core.errors import EventlogError
 from eventlog.core.tables import Tables
+from eventlog.event_table import EventTable, integers
 from eventlog.opening.settings import PublisherSettings
 from eventlog.opening.waits import DatabaseClock
 from eventlog.publisher import batches
-from eventlog.publisher.batches import Draft, EventsDraft, RecordedEvent
+from eventlog.publisher.batches import Document
 from eventlog.publisher.deliver import CycleControl, DocumentDelivery
 from eventlog.publisher.finish import BatchJournal, PickedUpBefore
 from eventlog.publisher.fold import PickUpFolder
@@ -25,6 +26,7 @@ from eventlog.publisher.pick_up import LogReader
 from eventlog.publisher.reading import FoldedPickUp
 from eventlog.publisher.tally import AnswerTally, Cycle
 from eventlog.sinks.sink import Recording, Sink
+from eventlog.sql.log.record import RecordedEvent, read_batch, still_to_go
 from eventlog.sql.log.store import Store
 
 logger = logging.getLogger("eventlog.publisher")
@@ -103,27 +105,24 @@ class Publisher:
     def _send_interrupted(self) -> None:
         """Finish the remembered documents that are out; send the others, their content read anew."""
         remembered = self._journal.adopt(self._log.tables)
-        documents = [d for batch in remembered for d in batches.read_memory(batch.content)]
+        documents = [document for batch in remembered for document in read_batch(batch.content)]
         if not remembered:
             return
         out = {name for name, _ in documents if self._delivery.knows(name)}
-        for name, fact in ((name, fact) for name, facts in documents for fact in facts):
-            self._tally.worsen(fact.run_id, fact.worst)
-            if name in out and not fact.has_more_parts:
-                self._tally.record_delivered((fact,))
-        unsent = batches.still_to_go(documents, out)
+        for name, event in ((name, event) for name, events in documents for event in events):
+            self._tally.worsen(event.run_id, event.worst)
+            if name in out and not event.has_more_parts:
+                self._tally.record_delivered((event,))
+        unsent = still_to_go(documents, out)
         reading = self._log.refold_recorded(unsent)
         self._tally.account_recorded(reading, unsent)
-        drafts = list(_as_remembered(documents, out, reading))
-        first = {sending.event_id for draft in drafts for sending in draft.sendings}
-        sendings = [sending for sending in reading.sendings if sending.event_id not in first]
-        self._send([*drafts, *batches.pack(sendings, self._batch_size)])
+        self._send(_as_recorded(documents, out, reading.events, self._batch_size))
 
     def _send_due(self) -> None:
         """Send the events whose wait is over."""
         for reading in self._log.due():
             self._tally.account(reading)
-            self._send(batches.pack(reading.sendings, self._batch_size))
+            self._send(batches.pack(reading.events, self._batch_size))
             if self._stopped:
                 break
 
@@ -133,48 +132,58 @@ class Publisher:
         try:
             if self._was_down:  # one event finds out, before a backlog becomes events that wait
                 self._delivery.expect_fault()
-                first_event = reading.first()
-                first = len(first_event)
-                self._send(batches.pack(first_event, 1), redriven=reading.redriven)
+                first = sum(reading.events.part_counts[:1].tolist())
+                self._send(batches.pack(reading.events, 1, 0, first), redriven=reading.redriven)
             if not self._stopped:
-                self._send(reading.drafts(self._batch_size, first), redriven=reading.redriven)
+                documents = batches.pack(reading.events, self._batch_size, first)
+                self._send(documents, redriven=reading.redriven)
         except PickedUpBefore as fault:
             logger.info("%s", fault)
             self._tally.cycle.full = True
 
-    def _send(self, drafts: Iterable[Draft], *, redriven: int | None = None) -> None:
+    def _send(self, documents: Iterable[Document], *, redriven: int | None = None) -> None:
         """Send batch after batch: each transaction finishes one and remembers the next. The first one also
         finishes the rows without an event. The rest of an event that was cut stays on record when no more is
         sent."""
         tally = self._tally
-        unsent: Sequence[Draft] = ()
-        planned_batches = self._delivery.in_batches(drafts)
-        planned_drafts = chain.from_iterable(planned_batches)
+        unsent: Sequence[Document] = ()
+        planned_batches = self._delivery.in_batches(documents)
+        planned_documents = chain.from_iterable(planned_batches)
         for planned in planned_batches:
             batch = batches.without(planned, tally.blocked)
             try:
-                unsent = self._delivery.deliver(batch, tally, self._log.tables, redriven)
+                unsent = self._delivery.deliver(batch, tally, redriven)
             except PickedUpBefore:
-                self._journal.advance(tally, batches.further_parts(chain(batch, planned_drafts), tally.begun))
+                self._journal.advance(
+                    tally, batches.further_parts(chain(batch, planned_documents), tally.begun)
+                )
                 raise
             if self._stopped:
-                unsent = [*unsent, *batches.further_parts(planned_drafts, tally.begun)]
+                unsent = [*unsent, *batches.further_parts(planned_documents, tally.begun)]
                 break
         self._journal.advance(tally, unsent, None if unsent else redriven)
         if tally.fatal is not None:
             raise ReceiverFatal(tally.fatal.text)
 
 
-def _as_remembered(
-    documents: Sequence[tuple[str, Sequence[RecordedEvent]]], out: set[str], reading: FoldedPickUp
-) -> Iterator[EventsDraft]:
-    """Yield the documents that are not out, with what is still to be sent of them."""
-    parts = {(sending.run_id, sending.part): sending for sending in reading.sendings}
-    for name, facts in documents:
-        places = ((fact.run_id, fact.part) for fact in facts)
-        sendings = tuple(parts[place] for place in places if place in parts)
-        if name not in out and sendings:
-            yield EventsDraft(name, sendings)
+def _as_recorded(
+    documents: Sequence[tuple[str, Sequence[RecordedEvent]]],
+    out: set[str],
+    events: EventTable,
+    batch_size: int,
+) -> Iterator[Document]:
+    """Yield the recorded documents that are not out, with what is still to be sent of them; then the rest."""
+    place_of = {(event.run_id, event.part): at for at, event in enumerate(events.events())}
+    unrecorded = dict.fromkeys(place_of.values())
+    for name, recorded in documents:
+        parts = ((event.run_id, event.part) for event in recorded)
+        places = [place_of[part] for part in parts if part in place_of]
+        if name not in out and places:
+            table = events.take(integers(places))
+            yield from batches.documents_of(table, [0, len(places)], name)
+            for at in places:
+                unrecorded.pop(at, None)
+    yield from batches.pack(events.take(integers(unrecorded)), batch_size)
 
 
 @contextmanager

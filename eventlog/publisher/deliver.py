@@ -7,10 +7,9 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 
-from eventlog.core.tables import Tables
 from eventlog.opening.waits import DatabaseClock
 from eventlog.publisher import batches
-from eventlog.publisher.batches import Draft
+from eventlog.publisher.batches import Document
 from eventlog.publisher.finish import BatchJournal
 from eventlog.publisher.tally import AnswerTally
 from eventlog.publisher.tracing import Tracing
@@ -64,9 +63,9 @@ class DocumentDelivery:
         """Return whether the document of that name is out, as far as the sink keeps a record of it."""
         return self._sink.knows(name)
 
-    def in_batches(self, drafts: Iterable[Draft]) -> Iterator[list[Draft]]:
+    def in_batches(self, documents: Iterable[Document]) -> Iterator[list[Document]]:
         """Yield documents in batches that the sink may send in one go."""
-        return batches.in_batches(drafts, MAX_DOCUMENTS, objects_apart=not self._in_order)
+        return batches.in_batches(documents, MAX_DOCUMENTS, objects_apart=not self._in_order)
 
     def expect_fault(self) -> None:
         """Take the receiver for down after the next document without an answer."""
@@ -80,26 +79,25 @@ class DocumentDelivery:
         return reply.fault
 
     def deliver(
-        self, batch: Sequence[Draft], tally: AnswerTally, tables: Tables, redriven: int | None
-    ) -> Sequence[Draft]:
-        """Send a batch; of documents that are too large their halves, which are remembered before they go.
+        self, batch: Sequence[Document], tally: AnswerTally, redriven: int | None
+    ) -> Sequence[Document]:
+        """Send a batch; of documents that are too large their halves, which are recorded before they go.
         Return what a stop leaves to be sent."""
         while batch:
             self._journal.advance(tally, batch, redriven)
-            batch, redriven = self._deliver_once(batch, tally, tables), None
+            batch, redriven = self._deliver_once(batch, tally), None
             if self.stopped(tally):
                 break
         return batch
 
-    def _deliver_once(self, batch: Sequence[Draft], tally: AnswerTally, tables: Tables) -> Sequence[Draft]:
+    def _deliver_once(self, batch: Sequence[Document], tally: AnswerTally) -> Sequence[Document]:
         """Send a batch once and take the answers as they come. Return the documents that are still to go."""
-        unsent: list[Draft] = []  # of those with a reply
+        unsent: list[Document] = []  # of those with a reply
         replied, halted, begun = 0, False, time.monotonic()
         written = begun
-        documents = [draft.document(tables) for draft in batch]
-        replies = self._control.tracing.deliver(self._sink, batch, documents)
-        for draft, reply in zip(batch, replies, strict=False):
-            unsent += self._settle(draft, reply, tally)
+        replies = self._control.tracing.deliver(self._sink, batch)
+        for document, reply in zip(batch, replies, strict=False):
+            unsent += self._note_reply(document, reply, tally)
             self._control.replied(tally, self.down)
             replied += 1
             halted = halted or reply.halts or (self._in_order and reply != ACCEPTED)
@@ -114,23 +112,23 @@ class DocumentDelivery:
         tally.cycle.delivery += time.monotonic() - begun
         return batches.without([*unsent, *batch[replied:]], tally.blocked)
 
-    def _settle(self, draft: Draft, reply: Reply, tally: AnswerTally) -> list[Draft]:
+    def _note_reply(self, document: Document, reply: Reply, tally: AnswerTally) -> list[Document]:
         """Note the reply to a document. Return what of it is still to go."""
         if reply.fault is not None:
             self._note_fault(reply, tally)
         if reply.divide:
-            return batches.halves(draft)
+            return batches.halves(document)
         if not reply.arrived:
-            return [draft]
-        self._note_answer(draft, reply, tally)
+            return [document]
+        self._note_answer(document, reply, tally)
         return []
 
-    def _note_answer(self, draft: Draft, reply: Reply, tally: AnswerTally) -> None:
-        answer = tally.record_reply(draft, reply, self._clock.now())
+    def _note_answer(self, document: Document, reply: Reply, tally: AnswerTally) -> None:
+        answer = tally.record_reply(document, reply, self._clock.now())
         for status in answer.unknown:
             logger.warning("the receiver answers for %s, which was not sent", status.event_id)
         if logger.isEnabledFor(logging.DEBUG):
-            logger.debug("document %s: %d events", draft.name, draft.size, extra=_facts(draft))
+            logger.debug("document %s: %d events", document.name, document.size, extra=_facts(document))
             for event_id, status in answer.statuses.items():
                 facts = {"event_id": event_id, "level": status.level.name.lower()}
                 logger.debug("event %s: %s: %s", event_id, facts["level"], status.text, extra=facts)
@@ -147,8 +145,8 @@ class DocumentDelivery:
             logger.warning("no answer: %s", reply.fault)
 
 
-def _facts(draft: Draft) -> dict[str, object]:
+def _facts(document: Document) -> dict[str, object]:
     return {
-        "event_ids": [sending.event_id for sending in draft.sendings],
-        "record_ids": [row for sending in draft.sendings for row in sending.settles],
+        "event_ids": [event.event_id for event in document.events],
+        "record_ids": [row for event in document.events for row in event.rows],
     }

@@ -10,13 +10,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
+from eventlog.core.entry import Letter
 from eventlog.core.errors import EventlogError
 from eventlog.core.identity import object_of
 from eventlog.core.tables import Tables
-from eventlog.publisher import batch_record, batches
-from eventlog.publisher.batches import Draft
+from eventlog.publisher.batches import Document, record_batch
 from eventlog.publisher.tally import AnswerTally
 from eventlog.sinks.sink import Recording
+from eventlog.sql.log.record import write_rows
 from eventlog.sql.log.store import Store
 from eventlog.sql.log.work import RememberedBatch, Work
 
@@ -62,7 +63,7 @@ class BatchJournal:
         return remembered
 
     def advance(
-        self, tally: AnswerTally, next_batch: Sequence[Draft] = (), redriven: int | None = None
+        self, tally: AnswerTally, next_batch: Sequence[Document] = (), redriven: int | None = None
     ) -> None:
         """Write what became of rows, and remember the documents that go next, in one transaction.
 
@@ -71,7 +72,7 @@ class BatchJournal:
         """
         if not (tally or self._unsettled or next_batch):
             return
-        content, number = batches.write_memory(next_batch, tally.worst), self._number
+        content, number = record_batch(next_batch, tally.worst), self._number
         with self._store.work(self._epoch) as work:
             is_outdated = redriven not in (None, work.latest_redrive)
             if is_outdated:
@@ -81,13 +82,19 @@ class BatchJournal:
                 (work.settle_batch if keeps else work.forget_batch)(unsettled)
             if tally.rows_without_event and not self._delete:
                 number += 1
-                work.remember(number, *batch_record.write_rows(tally.without_event()))
+                work.remember(number, *write_rows(tally.without_event()))
                 work.settle_batch(number)
-            tally.write(work, delete=self._delete)
+            tally.note_letter(Letter.SUCCESS, tally.rows_without_event)
+            work.fail(tally.failures)
+            work.finish(tally.letters, delete=self._delete)
+            work.release_events(tally.released)
+            work.hold_events(tally.waiting)
+            work.hold_spellings(tally.spellings)
             if next_batch and not is_outdated:
                 number += 1
-                highest = max(draft.highest for draft in next_batch)
-                work.remember(number, content, (min(draft.lowest for draft in next_batch), highest))
+                highest = max(document.highest for document in next_batch)
+                lowest = min(document.lowest for document in next_batch)
+                work.remember(number, content, (lowest, highest))
                 self._note_highest(work, highest)
         tally.clear()
         self._number, self._unsettled = number, []

@@ -14,15 +14,16 @@ from eventlog.core.entry import EVENT_TYPES, MAX_RECORD_ID, Cell, Entry, Letter,
 from eventlog.core.errors import EventlogError, UnknownTable
 from eventlog.core.identity import ObjectName, object_of
 from eventlog.core.tables import Table, Tables
+from eventlog.event_table import EventTable, WrittenEvent, integers
 from eventlog.fold import Event, Fate, Need, Outcome, Plan, Rules, once, plan, plan_again
 from eventlog.fold.understand import Interpreter
-from eventlog.publisher.batches import OutgoingEvent, RecordedEvent
 from eventlog.publisher.read_back import MAX_BYTES, Allowance, CurrentRows
-from eventlog.publisher.reading import FoldedPickUp, PickUpTooLarge
+from eventlog.publisher.reading import FoldedPickUp, PickUpTooLarge, rows_without_event
 from eventlog.sinks.document_kinds import TextWriter
 from eventlog.sql.current_rows import NO_BOUND, TooMuch
 from eventlog.sql.log.pending import OBJECT, Cells, PickUp, PickUpFilter
 from eventlog.sql.log.position import IdAhead
+from eventlog.sql.log.record import RecordedEvent
 from eventlog.sql.log.snapshot import Snapshot
 from eventlog.sql.readable import ReadableTable
 from eventlog.sql.relation import Place
@@ -39,7 +40,7 @@ _FIELD_TYPES = EVENT_TYPES.keys() - _ROW_TYPES
 # what a timestamp column gives for the years that a document can name
 _PLAIN_TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9:]{8}(\.[0-9]{1,6})?").fullmatch
 _LOOKED_UP = 100  # objects whose current rows are in memory at once
-_WITHOUT_EVENT = (Fate.SAYS_NOTHING, Fate.NO_EFFECT, Fate.SUPERSEDED)
+_TAKE_PART = (Fate.SENT, Fate.SAYS_NOTHING, Fate.NO_EFFECT, Fate.SUPERSEDED)
 
 
 ObjectFilter = Callable[[Cell, Cell], bool]  # whether a row's table_name and table_key name a certain object
@@ -65,6 +66,17 @@ class PickUpFolder:
         self._writer: TextWriter = make_writer(tables) if make_writer else Skeletons(tables, xds)
         self._bound = 0  # the highest record_id that the log's sequence can have given to a row
         self._own_user = None if rules.allow_loopback else rules.driver_user
+
+    @cached_property
+    def no_events(self) -> EventTable:
+        """No events."""
+        return self._table([])
+
+    def _table(self, written: Sequence[WrittenEvent]) -> EventTable:
+        rules = self._rules
+        return EventTable.from_plain(
+            written, rules.log_name, self.tables, self._writer.around, rules.max_changes
+        )
 
     def halting(self, places: Iterable[Place], reason: str) -> PickUpFolder:
         """Return a reader that leaves out what is read from these places, for this reason."""
@@ -120,7 +132,7 @@ class PickUpFolder:
         the database refuses, instead of doubting the tables.
         """
         now = read_event_time(snapshot.now()) if self._rules.handle_future_events else None
-        reading = FoldedPickUp(rows.ids, full=rows.full)
+        reading = FoldedPickUp(self.no_events, rows.ids, full=rows.full)
         self._raise_bound(snapshot, reading.picked)
         allowance = Allowance(NO_BOUND if limit == 1 else MAX_BYTES)
         try:
@@ -218,49 +230,49 @@ class PickUpFolder:
     def refold(
         self,
         snapshot: Snapshot,
-        facts: Sequence[RecordedEvent],
+        events: Sequence[RecordedEvent],
         max_bytes: int = NO_BOUND,
         *,
         thorough: bool = False,
     ) -> FoldedPickUp:
         """Return the events that went out before, each from exactly its rows, under the names they had then,
-        from the part on that comes next. What is read back is as of now; rows that are not new are settled.
+        from the part on that comes next. What is read back is as of now; rows that are not new are done.
         If a row of an event was skipped meanwhile, the others are picked up anew, because its parts shift; so
         are later events of its object.
         TooMuch if the current rows of several come to so many bytes.
         """
-        cells = list(snapshot.rows(row for fact in facts for row in fact.settles))
-        reading = FoldedPickUp([int(str(row[0])) for row in cells])
+        cells = list(snapshot.rows(row for event in events for row in event.rows))
+        reading = FoldedPickUp(self.no_events, [int(str(row[0])) for row in cells])
         entries = {entry.record_id: entry for entry in _entries(cells, reading)}
-        reading.broken_up = self._broken_up(facts, entries)
-        facts = [fact for fact in facts if fact.run_id not in reading.broken_up]
-        entries = {row: entries[row] for fact in facts for row in fact.settles if row in entries}
+        reading.broken_up = self._broken_up(events, entries)
+        events = [event for event in events if event.run_id not in reading.broken_up]
+        entries = {row: entries[row] for event in events for row in event.rows if row in entries}
         groups = [
-            ([entries[row] for row in fact.settles if row in entries], fact.max_changes) for fact in facts
+            ([entries[row] for row in event.rows if row in entries], event.max_changes) for event in events
         ]
         planned = plan_again(groups, self.tables, self._rules_for_recorded, self._readable)
-        allowance = Allowance(NO_BOUND if len(facts) == 1 else max_bytes)
+        allowance = Allowance(NO_BOUND if len(events) == 1 else max_bytes)
         current = CurrentRows(snapshot, self._readable, thorough, allowance)
-        self._fill(reading, list(entries.values()), planned, current, facts)
+        self._fill(reading, list(entries.values()), planned, current, events)
         return reading
 
-    def _broken_up(self, facts: Iterable[RecordedEvent], entries: Mapping[int, Entry]) -> set[str]:
+    def _broken_up(self, events: Iterable[RecordedEvent], entries: Mapping[int, Entry]) -> set[str]:
         """Return the names of events that lost a row to a skip, and of later events of their objects."""
         broken_up: dict[ObjectName, set[str]] = {}
-        for fact in sorted(facts, key=lambda fact: fact.settles[0]):
-            rows = [entries[row] for row in fact.settles if row in entries]
+        for event in sorted(events, key=lambda event: event.rows[0]):
+            rows = [entries[row] for row in event.rows if row in entries]
             if not rows:
                 continue
             name = self.object_of(*rows[0][5:7])
             letters = {row.status for row in rows}
             if name in broken_up or letters >= {self._rules.status, Letter.WARNING}:
-                broken_up.setdefault(name, set()).add(fact.run_id)
+                broken_up.setdefault(name, set()).add(event.run_id)
         return set().union(*broken_up.values())
 
     def superseded(self, snapshot: Snapshot, event: RecordedEvent) -> dict[int, Outcome]:
         """Return the outcomes of the rows of an event that a query-back of it superseded, whatever their
         status is by now."""
-        entries = _entries(snapshot.rows(event.settles), FoldedPickUp())
+        entries = _entries(snapshot.rows(event.rows), FoldedPickUp(self.no_events))
         pending = [entry._replace(status=self._rules.status) for entry in entries]
         groups = [(pending, event.max_changes)]
         planned = plan_again(groups, self.tables, self._rules_for_recorded, self._readable)
@@ -274,10 +286,10 @@ class PickUpFolder:
         entries: list[Entry],
         planned: Plan,
         current: CurrentRows,
-        facts: Sequence[RecordedEvent] | None = None,
+        recorded: Sequence[RecordedEvent] | None = None,
     ) -> None:
-        """Read the current rows, write the events, and account for every row; events that were remembered
-        keep their names."""
+        """Read the current rows, write the events, and account for every row; events that are on record keep
+        their names."""
         reading.entries = entries
         begun = time.monotonic()
         current.read(planned.needs())
@@ -286,47 +298,60 @@ class PickUpFolder:
             outcome.fate is Fate.REFUSED for outcome in planned.outcomes.values()
         )
         reading.unknown = frozenset(planned.unknown)
-        unwritten: set[str] = set()
         events = planned.events(current.lookup)
-        for event in events if facts is None else _renamed(facts, events):
-            self._write(event, reading, unwritten)
-        if unwritten:
-            reading.sendings = [sending for sending in reading.sendings if sending.run_id not in unwritten]
+        if recorded is None:
+            reading.events = self._table(self._write(events, reading))
+        else:
+            written = self._write(_renamed(recorded, events), reading)
+            reading.events = _as_recorded(self._table(written), written, recorded)
         _account(planned, reading)
 
-    def _write(self, event: Event, reading: FoldedPickUp, unwritten: set[str]) -> None:
-        """Write an event; if it cannot be written, refuse its rows and add its name to `unwritten`."""
-        change, event_id, _, name, settles, part, parts = event
-        run_id = event_id if part == 1 else event_id.removesuffix(f".{part}")
-        if run_id in unwritten:
-            return
-        try:
-            text = self._writer.write(change, event_id)
-        except EventlogError as fault:
-            reading.refused += ((row, str(fault)) for row in settles)
-            unwritten.add(run_id)
-            return
-        if not text and parts == 1:
-            reading.rows_without_event += settles
-            return
-        sending = (event_id, run_id, name, settles, text, self._rules.max_changes, part, parts, 0)
-        reading.sendings.append(tuple.__new__(OutgoingEvent, sending))
+    def _write(self, events: Iterable[Event], reading: FoldedPickUp) -> list[WrittenEvent]:
+        """Return the written events; refuse the rows of one that cannot be written, with all its parts."""
+        written: list[WrittenEvent] = []
+        unwritten: set[tuple[int, ...]] = set()  # the rows of each
+        for event in events:
+            if event.rows in unwritten:
+                continue
+            try:
+                text = self._writer.write(event.change, event.event_id)
+            except EventlogError as fault:
+                reading.refused += ((row, str(fault)) for row in event.rows)
+                unwritten.add(event.rows)
+                continue
+            if text or event.parts > 1:
+                written.append(WrittenEvent(event, text, self._writer.element(event.change)))
+        return [each for each in written if each.event.rows not in unwritten] if unwritten else written
 
 
-def _renamed(facts: Sequence[RecordedEvent], events: Iterable[Event]) -> list[Event]:
+def _renamed(recorded: Sequence[RecordedEvent], events: Iterable[Event]) -> list[Event]:
     """Return the events under the names that they had when they went out first."""
-    fact_of = {row: fact for fact in facts for row in fact.settles}
+    recorded_of = {row: event for event in recorded for row in event.rows}
     events_of: dict[str, list[Event]] = {}
     for event in events:
-        events_of.setdefault(fact_of[event.settles[0]].run_id, []).append(event)
-    return [event for fact in facts for event in _parts(fact, events_of.get(fact.run_id, ()))]
+        events_of.setdefault(recorded_of[event.rows[0]].run_id, []).append(event)
+    return [part for event in recorded for part in _parts(event, events_of.get(event.run_id, ()))]
 
 
-def _parts(fact: RecordedEvent, events: Sequence[Event]) -> Iterator[Event]:
+def _parts(recorded: RecordedEvent, events: Sequence[Event]) -> Iterator[Event]:
     for part, event in enumerate(events, 1):
-        name = fact.run_id if part == 1 else f"{fact.run_id}.{part}"
-        if part >= fact.part:
-            yield event._replace(event_id=name, settles=fact.settles, part=part, parts=len(events))
+        name = recorded.run_id if part == 1 else f"{recorded.run_id}.{part}"
+        if part >= recorded.part:
+            yield event._replace(event_id=name, rows=recorded.rows, part=part, parts=len(events))
+
+
+def _as_recorded(
+    table: EventTable, written: Iterable[WrittenEvent], recorded: Iterable[RecordedEvent]
+) -> EventTable:
+    """Return the table of these events under their recorded ids, each cut and tried as it was."""
+    recorded_of = {event.rows: event for event in recorded}
+    of_event = [recorded_of[each.event.rows] for each in written]
+    return replace(
+        table,
+        run_ids=[event.run_id for event in of_event],
+        max_changes=integers(event.max_changes for event in of_event),
+        tries=integers(event.tries for event in of_event),
+    )
 
 
 def _of_objects(cells: Iterable[Cells], about: ObjectFilter) -> list[Cells]:
@@ -383,25 +408,8 @@ def _plain_entry(row: Cells) -> Entry | None:
 def _account(planned: Plan, reading: FoldedPickUp) -> None:
     """Record the fates of rows without an event."""
     reading.outcomes = planned.outcomes
-    unsaid = [(row, outcome) for row, outcome in planned.outcomes.items() if outcome.event_id is None]
-    settled = {row for sending in reading.sendings for row in sending.settles} if unsaid else set()
-    for row, outcome in unsaid:
-        if outcome.fate is Fate.REFUSED:
-            reading.refused.append((row, outcome.reason))
-        elif outcome.fate in _WITHOUT_EVENT and row not in settled:
-            reading.rows_without_event.append(row)
-    reading.rows_without_event += _swallowed_inserts(planned, reading)
-
-
-def _swallowed_inserts(planned: Plan, reading: FoldedPickUp) -> Iterator[int]:
-    """Yield rows of inserts whose columns a modify reads back. Such a row could become a second add."""
-    if all(entry.event_type < 5 for entry in reading.entries):
-        return
-    modifies = {
-        sending.run_id  # of its first part, because the further parts of a cut add are modifies
-        for sending in reading.sendings
-        if sending.part == 1 and sending.text.startswith("<m")
-    }
-    for entry in reading.entries:
-        if entry.event_type == 1 and planned.outcomes[entry.record_id].event_id in modifies:
-            yield entry.record_id
+    refused = [(row, of.reason) for row, of in planned.outcomes.items() if of.fate is Fate.REFUSED]
+    reading.refused += refused
+    taking_part = [entry for entry in reading.entries if planned.outcomes[entry.record_id].fate in _TAKE_PART]
+    ids, kinds = [entry.record_id for entry in taking_part], [entry.event_type for entry in taking_part]
+    reading.rows_without_event += rows_without_event(ids, kinds, reading)

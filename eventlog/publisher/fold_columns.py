@@ -5,25 +5,25 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import replace
-from itertools import accumulate
+from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eventlog.columnar import CurrentColumns, Engine, Events, Rows, one_by_one
-from eventlog.columnar.current import FEW, no_current_rows
+from eventlog.columnar import BatchEvents, Current, CurrentColumns, Engine, Rows
+from eventlog.columnar.current import NONE, Keys
 from eventlog.columnar.texts import key_values
 from eventlog.columnar.vectors import Flags, Ints
 from eventlog.core.entry import EVENT_TYPES, read_entry
 from eventlog.core.errors import EventlogError, WrongRow
 from eventlog.core.identity import object_of
 from eventlog.core.tables import Table, Tables
-from eventlog.fold import Fate, Need, Rules
-from eventlog.fold.plan import Lookup
-from eventlog.publisher.packed_events import PackedEvents
+from eventlog.event_table import EventTable
+from eventlog.fold import Fate, Rules
 from eventlog.publisher.read_back import Allowance, CurrentRows
-from eventlog.publisher.reading import FoldedPickUp
+from eventlog.publisher.reading import FoldedPickUp, rows_without_event
 from eventlog.sql.columns import OddBytes, PickedColumns
 from eventlog.sql.connect import DatabaseFailed
 from eventlog.sql.current_rows import TableKeys
@@ -32,6 +32,8 @@ from eventlog.sql.log.snapshot import HeldObjects, Snapshot
 from eventlog.sql.readable import ReadableTable
 from eventlog.xds.skeleton import EventForm
 
+FEW = 200  # objects of a table that is read together with others
+TOGETHER = 1_000  # columns of tables that are read together
 _OBJECT = ("table_name", "table_key")
 _TEXTS = ("table_name", "table_key", "column_name", "old_value", "new_value")
 _PER_FIELD = [number for number, kind in EVENT_TYPES.items() if kind.per_field]
@@ -48,17 +50,8 @@ class ColumnReader:
         form: EventForm,
     ) -> None:
         self._tables = tables
-        self._rules = rules
-        self._around = form.around
-        self._current = _CurrentColumns(readable)
-        self._engine = Engine(
-            tables,
-            replace(rules, driver_user=None),
-            form,
-            answerable=readable,
-            read_back=self._current.read_back,
-            ask=self._current.ask,
-        )
+        self._readable = readable
+        self._engine = Engine(tables, replace(rules, driver_user=None), form, answerable=readable)
 
     def canonical(self, tables: pa.Array, keys: pa.Array) -> pa.Array:
         """Return one text for each object, whatever rows call it."""
@@ -74,27 +67,28 @@ class ColumnReader:
         reading: FoldedPickUp,
     ) -> None:
         """Add the events of rows to a reading; TooMuch if there is no room for the current rows."""
-        self._current.begin(snapshot, allowance, thorough)
         waiting = self._waiting(picked, snapshot.held_objects())
-        sound, refused = _understood(snapshot, picked, bound)
-        taking_part = picked.subset(sound & ~waiting)
-        events = self._engine.events(
-            Rows(taking_part.ids, taking_part.kinds, *(taking_part.texts[name] for name in _TEXTS))
-        )
-        wrong = _refused_rows(events)
-        if any(refused_event.event.parts > 1 for refused_event in events.unwritten):
-            events = _without_parts(events, {row for row, _ in wrong})
+        sound, reading.refused = _understood(snapshot, picked, bound)
         held_rows = picked.subset(sound & waiting)
         names = zip(*(held_rows.texts[name].to_pylist() for name in _OBJECT), strict=True)
-        reading.packed = PackedEvents(
-            events, self._rules.log_name, self._rules.max_changes, self._tables, self._around
-        )
-        reading.rows_without_event = _rows_without_event(taking_part, events, wrong)
-        reading.rows_without_event += _swallowed_inserts(taking_part, reading.packed)
-        reading.refused = [*refused, *wrong]
         reading.spellings = [(object_of(self._tables, *name), name) for name in names]
-        reading.query_back = self._current.seconds
-        reading.tables_may_be_stale = bool(wrong) or self._current.refused
+        taking_part = picked.subset(sound & ~waiting)
+        if not taking_part.size:
+            return
+        current = CurrentRows(snapshot, self._readable, thorough, allowance)
+        rows = Rows(taking_part.ids, taking_part.kinds, *(taking_part.texts[name] for name in _TEXTS))
+        needs = self._engine.needs(rows)
+        begun = time.monotonic()
+        answer = read_by_column(current, needs.keys)
+        current.read(needs.alone)
+        reading.query_back = time.monotonic() - begun
+        result = self._engine.events(needs, answer)
+        wrong = _refused_rows(result)
+        reading.events = _without_parts(result, {row for row, _ in wrong})
+        reading.refused += wrong
+        ids, kinds = taking_part.ids.tolist(), taking_part.kinds.tolist()
+        reading.rows_without_event = rows_without_event(ids, kinds, reading)
+        reading.tables_may_be_stale = bool(wrong) or current.refused
         reading.unknown = frozenset(self._engine.unknown)
 
     def _waiting(self, picked: PickedColumns, held_objects: HeldObjects) -> Flags:
@@ -107,67 +101,74 @@ class ColumnReader:
         return waiting
 
 
-class _CurrentColumns:
-    """Reads the current rows of one pick-up after another, each in its snapshot."""
+class AskedKeys(NamedTuple):
+    """The keys of one table that are read."""
 
-    def __init__(self, readable: Mapping[Table, ReadableTable]) -> None:
-        self._readable = readable
-        self._refused = False
-        self.seconds = 0.0
+    table: Table
+    keys: pa.Array
+    numbers: Ints  # among all keys
 
-    def begin(self, snapshot: Snapshot, allowance: Allowance, thorough: bool) -> None:
-        """Read in this snapshot from now on."""
-        self._snapshot = snapshot
-        self._allowance = allowance
-        self._rows = CurrentRows(snapshot, self._readable, thorough, allowance)
-        self._refused = False
-        self.seconds = 0.0
 
-    @property
-    def refused(self) -> bool:
-        """Return whether the database refused a statement."""
-        return self._refused or self._rows.refused
+def read_by_column(current: CurrentRows, keys: Keys) -> Current:
+    """Return the current rows of these keys by column.
 
-    def ask(self, needs: Sequence[Need]) -> Lookup:
-        """Return the current rows of objects, one by one."""
-        begun = time.monotonic()
-        self._rows.read(needs)
-        self.seconds += time.monotonic() - begun
-        return self._rows.lookup
-
-    def read_back(self, tables: Sequence[Table], keys: Sequence[pa.Array]) -> CurrentColumns:
-        """Return the current rows of the objects with these keys, which are in their plain form.
-
-        Tables whose statement is refused are read one by one, so that one table costs only itself.
-        """
-        begun, read_each = time.monotonic(), one_by_one(self._read_alone)
+    Where the statement of several tables is refused, each of them is read alone. Where that of one is
+    refused, or its texts do not come by column, its keys are read one by one.
+    """
+    columns_read: list[CurrentColumns] = []
+    single_keys = [NONE]
+    waiting = groups_of(keys)
+    while waiting:
+        group = waiting.pop()
+        table_keys, numbers, unbound = _bind(current.tables, group)
         try:
-            return self._read(tables, keys) if len(tables) > 1 else read_each(tables, keys)
-        except (DatabaseFailed, OddBytes):
-            return read_each(tables, keys)
-        finally:
-            self.seconds += time.monotonic() - begun
-
-    def _read_alone(self, table: Table, keys: pa.Array) -> CurrentColumns:
-        try:
-            return self._read([table], [keys])
+            with current.snapshot.attempt():
+                of_key, columns = current.snapshot.current_columns(table_keys, current.allowance.remaining)
         except (DatabaseFailed, OddBytes) as fault:
-            self._refused = self._refused or isinstance(fault, DatabaseFailed)
-            return no_current_rows([table], [keys])
+            if len(group) > 1:
+                waiting += [[of_table] for of_table in group]
+                continue
+            current.refused = current.refused or isinstance(fault, DatabaseFailed)
+            single_keys.append(group[0].numbers)
+            continue
+        current.allowance.used += sum(column.nbytes for column in columns)
+        columns_read.append(CurrentColumns(numbers[of_key], columns))
+        single_keys.append(unbound)
+    alone = np.concatenate(single_keys)
+    current.read(keys.needs(alone))
+    return Current(columns_read, alone, current.lookup)
 
-    def _read(self, tables: Sequence[Table], keys: Sequence[pa.Array]) -> CurrentColumns:
-        """Return the rows by one statement."""
-        sources = [self._readable[table] for table in tables]
-        bound = list(map(_bound, sources, tables, keys))
-        firsts = accumulate(map(len, keys), initial=0)
-        places = np.concatenate([first + at for first, (at, _) in zip(firsts, bound, strict=False)])
-        table_keys = [TableKeys(source, values) for source, (_, values) in zip(sources, bound, strict=True)]
-        with self._snapshot.attempt():
-            key_numbers, columns = self._snapshot.current_columns(table_keys, self._allowance.remaining)
-        self._allowance.used += sum(column.nbytes for column in columns)
-        return CurrentColumns(
-            places[key_numbers], columns, np.setdiff1d(np.arange(sum(map(len, keys))), places)
-        )
+
+def groups_of(keys: Keys) -> list[list[AskedKeys]]:
+    """Return the keys of tables that are read together; a table with many objects is read alone."""
+    edges = np.cumsum([0, *map(len, keys.keys)]).tolist()
+    groups: list[list[AskedKeys]] = []
+    by_shape: dict[tuple[int, bool], list[AskedKeys]] = {}
+    for table, texts, (begin, end) in zip(keys.tables, keys.keys, pairwise(edges), strict=True):
+        of_table = AskedKeys(table, texts, np.arange(begin, end))
+        if len(texts) > FEW:
+            groups.append([of_table])
+        else:
+            by_shape.setdefault((len(table.data), table.view), []).append(of_table)
+    for (width, _), tables in by_shape.items():
+        count = max(1, TOGETHER // max(1, width))
+        groups += [tables[start : start + count] for start in range(0, len(tables), count)]
+    return groups
+
+
+def _bind(
+    readable: Mapping[Table, ReadableTable], group: Sequence[AskedKeys]
+) -> tuple[list[TableKeys], Ints, Ints]:
+    """Return the bound keys of tables, the numbers of these, and those of keys whose values are not of their
+    columns' types.
+    """
+    table_keys, bound_numbers, unbound = [], [], []
+    for table, keys, numbers in group:
+        places, values = _bound(readable[table], table, keys)
+        table_keys.append(TableKeys(readable[table], values))
+        bound_numbers.append(numbers[places])
+        unbound.append(np.delete(numbers, places))
+    return table_keys, np.concatenate(bound_numbers), np.concatenate(unbound)
 
 
 def _value_rows(table: Table, keys: pa.Array) -> Iterator[list[str]]:
@@ -227,54 +228,22 @@ def _without_duplicates(picked: PickedColumns, right: Flags, refused: list[tuple
     return unique
 
 
-def _refused_rows(events: Events) -> list[tuple[int, str]]:
+def _refused_rows(result: BatchEvents) -> list[tuple[int, str]]:
     """Return the rows that took part and were refused, and why."""
     refused = [
-        (row, outcome.reason) for row, outcome in events.reasons.items() if outcome.fate is Fate.REFUSED
+        (row, outcome.reason) for row, outcome in result.reasons.items() if outcome.fate is Fate.REFUSED
     ]
     faults = {
-        unwritten.event.settles[0]: unwritten for unwritten in reversed(events.unwritten)
-    }  # the first of a change's parts
-    refused += [
-        (row, str(unwritten.fault)) for unwritten in faults.values() for row in unwritten.event.settles
-    ]
+        each.event.rows[0]: each for each in reversed(result.unwritten)
+    }  # the first of an event's parts
+    refused += [(row, str(each.fault)) for each in faults.values() for row in each.event.rows]
     return refused
 
 
-def _without_parts(events: Events, rows: Set[int]) -> Events:
-    """Return the events without the parts of changes that settle these rows, for one of them cannot be
-    written.
-    """
-    first = np.isin(events.settled[events.begins], list(rows))
-    places = np.flatnonzero(~(first & (events.part_counts > 1)))
-    return events._replace(
-        texts=events.texts.take(pa.array(places)),
-        objects=events.objects[places],
-        places=events.places[places],
-        parts=events.parts[places],
-        part_counts=events.part_counts[places],
-        begins=events.begins[places],
-        sizes=events.sizes[places],
-    )
-
-
-def _rows_without_event(rows: PickedColumns, events: Events, refused: Sequence[tuple[int, str]]) -> list[int]:
-    """Return the rows that are handled without an event."""
-    first_parts = np.unique(events.begins, return_index=True)[1]
-    has_event = np.isin(rows.ids, events.settled_by(first_parts)) | np.isin(
-        rows.ids, [row for row, _ in refused]
-    )
-    record_ids: list[int] = rows.ids[~has_event].tolist()
-    return record_ids
-
-
-def _swallowed_inserts(rows: PickedColumns, packed: PackedEvents) -> list[int]:
-    """Return rows of inserts whose columns a modify reads back. Such a row could become a second add."""
-    if not (rows.kinds > 4).any():
-        return []
-    modifies = (packed.operations == ord("m")) & (
-        packed.events.parts == 1
-    )  # further parts of an add are some
-    settled = packed.events.settled_by(np.flatnonzero(modifies))
-    swallowed: list[int] = rows.ids[np.isin(rows.ids, settled) & (rows.kinds == 1)].tolist()
-    return swallowed
+def _without_parts(result: BatchEvents, rows: Set[int]) -> EventTable:
+    """Return the events without the parts of changes of these rows, because one of them cannot be written."""
+    events = result.events
+    if all(each.event.parts == 1 for each in result.unwritten):
+        return events
+    is_refused = np.isin(events.rows[events.begins], list(rows)) & (events.part_counts > 1)
+    return events.take(np.flatnonzero(~is_refused))

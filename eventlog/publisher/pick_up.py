@@ -13,7 +13,6 @@ from eventlog.core.tables import Tables
 from eventlog.fold.understand import why_unknown
 from eventlog.opening.settings import PublisherSettings
 from eventlog.opening.waits import DatabaseClock
-from eventlog.publisher.batches import RecordedEvent
 from eventlog.publisher.finish import BatchJournal
 from eventlog.publisher.fold import PickUpFolder
 from eventlog.publisher.low_water_mark import LowWaterMark
@@ -21,6 +20,7 @@ from eventlog.publisher.read_back import MAX_BYTES
 from eventlog.publisher.reading import FoldedPickUp, PickUpTooLarge
 from eventlog.publisher.tally import AnswerTally
 from eventlog.sql.current_rows import NO_BOUND, TooMuch
+from eventlog.sql.log.record import RecordedEvent
 from eventlog.sql.log.snapshot import Snapshot
 from eventlog.sql.log.store import Store
 from eventlog.sql.log.work import Spelling, WaitingEvent
@@ -86,7 +86,7 @@ class LogReader:
                     with attempt as snapshot:
                         self._clock.set(snapshot.moment.now)
                         if unless_due and self._is_due(snapshot):
-                            reading = FoldedPickUp(due=True)
+                            reading = FoldedPickUp(self._reader.no_events, due=True)
                             continue
                         reader, above = self._reader, self._mark.begin(snapshot)
                         choice = reader.selection(self._settings.choice(limit), by_column=True)
@@ -135,7 +135,7 @@ class LogReader:
             tally.account_new(reading)
         return reading
 
-    def refold_recorded(self, facts: Sequence[RecordedEvent], max_bytes: int = NO_BOUND) -> FoldedPickUp:
+    def refold_recorded(self, events: Sequence[RecordedEvent], max_bytes: int = NO_BOUND) -> FoldedPickUp:
         """Return events that went out before and are still to be sent, under the names that they had. TooMuch
         if the current rows of several come to so many bytes."""
         thorough = False
@@ -143,16 +143,10 @@ class LogReader:
             for attempt in self._store.readings():
                 with attempt as snapshot:
                     self._clock.set(snapshot.moment.now)
-                    reading = self._reader.refold(snapshot, facts, max_bytes, thorough=thorough)
+                    reading = self._reader.refold(snapshot, events, max_bytes, thorough=thorough)
             if self._is_final(reading, thorough):
-                break
+                return reading
             thorough = True
-        fact_of = {fact.run_id: fact for fact in facts}
-        sendings = [
-            s._replace(max_changes=fact_of[s.run_id].max_changes, tries=fact_of[s.run_id].tries)
-            for s in reading.sendings
-        ]
-        return replace(reading, sendings=sendings)
 
     def due(self) -> Iterator[FoldedPickUp]:
         """Yield the events whose wait is over, as many at a time as can be held."""
@@ -167,20 +161,20 @@ class LogReader:
 
     def _waited(self, waiting: Sequence[WaitingEvent]) -> Iterator[FoldedPickUp]:
         """Yield events that waited; in halves, if their current rows cannot be held."""
-        facts = [RecordedEvent(w.event_id, w.record_ids, w.max_changes, tries=w.tries) for w in waiting]
+        events = [RecordedEvent(w.event_id, w.record_ids, w.max_changes, tries=w.tries) for w in waiting]
         try:
-            reading = self.refold_recorded(facts, MAX_BYTES)
+            reading = self.refold_recorded(events, MAX_BYTES)
         except TooMuch:
             middle = len(waiting) // 2
             yield from self._waited(waiting[:middle])
             yield from self._waited(waiting[middle:])
             return
-        unsent = {sending.run_id for sending in reading.sendings}
+        unsent = reading.events.run_ids or ()
         objects = {w.event_id: w.object for w in waiting}  # under which they are held
         yield replace(
             reading,
             released=[(w.object, w.event_id) for w in waiting if w.event_id not in unsent],
-            sendings=[s._replace(object=objects[s.run_id]) for s in reading.sendings],
+            events=reading.events.named([objects[run_id] for run_id in unsent]),
         )
 
     def _is_final(self, reading: FoldedPickUp, thorough: bool) -> bool:

@@ -50,10 +50,10 @@ class CurrentRows:
     def __init__(
         self, snapshot: Snapshot, tables: Mapping[Table, ReadableTable], thorough: bool, allowance: Allowance
     ) -> None:
-        self._snapshot = snapshot
+        self.snapshot = snapshot
         self._thorough = thorough
-        self._allowance = allowance
-        self._tables = tables
+        self.allowance = allowance
+        self.tables = tables
         self._answers: dict[Table, dict[QueryKey, Answer]] = {table: {} for table in tables}
         self.refused = False  # the database refused a statement
 
@@ -62,41 +62,46 @@ class CurrentRows:
         tables: dict[Table, list[_KeyTexts]] = {}
         for need in needs:
             try:
-                texts = self._tables[need.table].load_values(list(map(_text, need.key)))
+                texts = self.tables[need.table].load_values(list(map(_text, need.key)))
             except WrongRow as fault:
                 self._answers[need.table][need.key] = fault
             else:
                 tables.setdefault(need.table, []).append(_KeyTexts(need.key, texts))
-        for table, queries in tables.items():
-            source = self._tables[table]
-            for start in range(0, len(queries), CHUNK):
-                self._read(table, source, queries[start : start + CHUNK])
+        waiting: list[tuple[Table, Sequence[_KeyTexts]]] = [
+            (table, queries[start : start + CHUNK])
+            for table, queries in tables.items()
+            for start in range(0, len(queries), CHUNK)
+        ]
+        while waiting:
+            table, queries = waiting.pop()
+            source, keys = self.tables[table], [query.texts for query in queries]
+            try:
+                with self.snapshot.attempt():
+                    rows = list(self.snapshot.current_rows(source, keys, self.allowance.remaining))
+            except DatabaseFailed as fault:
+                self.refused = True
+                waiting += self._halves(table, queries, fault)
+            else:
+                self.allowance.use([row.texts for row in rows])
+                rows_of: dict[QueryKey, list[CurrentRow]] = {}
+                for row in rows:
+                    rows_of.setdefault(queries[row.place].key, []).append(row.texts)
+                self._answers[table].update(rows_of)
 
     def lookup(self, table: Table, key: QueryKey) -> Answer:
         """Return the current rows of one object."""
         return self._answers[table].get(key, ())
 
-    def _read(self, table: Table, source: ReadableTable, queries: Sequence[_KeyTexts]) -> None:
-        """One statement; where the database refuses it, two halves, down to the key that it refuses."""
-        try:
-            with self._snapshot.attempt():
-                keys = [query.texts for query in queries]
-                rows = list(self._snapshot.current_rows(source, keys, self._allowance.remaining))
-        except DatabaseFailed as fault:
-            self.refused = True
-            if len(queries) == 1 or not self._thorough:
-                wrong = WrongRow(f"key of {table}: {fault}")
-                self._answers[table].update({query.key: wrong for query in queries})
-                return
+    def _halves(
+        self, table: Table, queries: Sequence[_KeyTexts], fault: DatabaseFailed
+    ) -> list[tuple[Table, Sequence[_KeyTexts]]]:
+        """Return both halves of queries that the database refuses, down to the key that it refuses."""
+        if len(queries) > 1 and self._thorough:
             middle = len(queries) // 2
-            self._read(table, source, queries[:middle])
-            self._read(table, source, queries[middle:])
-            return
-        self._allowance.use([row.texts for row in rows])
-        rows_of: dict[QueryKey, list[CurrentRow]] = {}
-        for place, texts in rows:
-            rows_of.setdefault(queries[place].key, []).append(texts)
-        self._answers[table].update(rows_of)
+            return [(table, queries[:middle]), (table, queries[middle:])]
+        wrong = WrongRow(f"key of {table}: {fault}")
+        self._answers[table].update({query.key: wrong for query in queries})
+        return []
 
 
 def _text(value: Value) -> str:

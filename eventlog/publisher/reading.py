@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+
+import numpy as np
 
 from eventlog.core.entry import Entry
 from eventlog.core.errors import EventlogError
 from eventlog.core.identity import ObjectName
+from eventlog.event_table import MODIFY, EventTable
 from eventlog.fold import Outcome
-from eventlog.publisher.batch_record import LOOPBACK
-from eventlog.publisher.batches import Draft, OutgoingEvent, pack
+from eventlog.sql.log.record import LOOPBACK
 from eventlog.sql.log.work import Spelling
-
-if TYPE_CHECKING:
-    from eventlog.publisher.packed_events import PackedEvents
 
 
 class PickUpTooLarge(EventlogError):
@@ -31,10 +29,9 @@ class PickUpTooLarge(EventlogError):
 class FoldedPickUp:
     """The events of some rows, and what becomes of the rows that no event contains."""
 
+    events: EventTable
     picked: list[int] = field(default_factory=list)  # record_ids of all rows, wrong ones too
     full: bool = False  # there may be more rows
-    sendings: list[OutgoingEvent] = field(default_factory=list)  # in the order of leaving
-    packed: PackedEvents | None = None  # the events of rows that were read by column, instead of `sendings`
     rows_without_event: list[int] = field(default_factory=list)  # rows that are handled without an event
     loopback: Sequence[int] = ()  # those among them that the driver's own user wrote
     driver_user: str | None = None
@@ -66,19 +63,17 @@ class FoldedPickUp:
                 why[row] = f"{outcome.fate}: {outcome.reason}{by}"
         return why
 
-    def first(self) -> Sequence[OutgoingEvent]:
-        """Return the first event, if there is one, with all its parts."""
-        if self.packed is None:
-            return self.sendings[: self.sendings[0].parts] if self.sendings else []
-        first = self.packed.sendings(0, min(1, len(self.packed)))
-        return self.packed.sendings(0, first[0].parts) if first else first
 
-    def every(self) -> Sequence[OutgoingEvent]:
-        """Return the events one by one."""
-        return self.sendings if self.packed is None else self.packed.sendings(0, len(self.packed))
-
-    def drafts(self, batch_size: int, start: int = 0) -> Iterator[Draft]:
-        """Return the documents of the events, without the first ones."""
-        if self.packed is None:
-            return pack(self.sendings[start:], batch_size)
-        return self.packed.drafts(batch_size, start)
+def rows_without_event(ids: Sequence[int], kinds: Sequence[int], reading: FoldedPickUp) -> list[int]:
+    """Return the rows of a reading that are handled without an event, by the ids and types of the rows that
+    took part. A row of an insert whose columns a modify reads back is one: it could become a second add.
+    """
+    events = reading.events
+    has_event = set(events.rows.tolist()).union(row for row, _ in reading.refused)
+    if max(kinds, default=0) > 4:
+        modifies = np.flatnonzero((events.elements == MODIFY) & (events.parts == 1))  # not the rest of an add
+        read_back = set(events.rows_of(modifies).tolist())
+        has_event.difference_update(
+            row for row, kind in zip(ids, kinds, strict=True) if kind == 1 and row in read_back
+        )
+    return [row for row in ids if row not in has_event]

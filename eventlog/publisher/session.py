@@ -192,14 +192,18 @@ class CycleWatch(CycleControl):
         if self._is_due(down):
             cycle = self.complete(tally.progress(down))
             self._monitor.progress(cycle)
-            self._write(cycle)
+            self._noted(cycle)
             self._is_partial = True
+            with self._store.work(self._leader.epoch) as work:
+                work.record_cycle(_facts_of(cycle))
 
     def note(self, cycle: Cycle) -> None:
         """Leave on record what `status` shows, not more often than people look."""
         if self._is_due(cycle.down) or self._is_partial:
             self._is_partial = False
-            self._write(cycle)
+            self._noted(cycle)
+            with self._store.work(self._leader.epoch) as work:
+                work.record_cycle(_facts_of(cycle))
 
     def note_rest(self, since: datetime) -> None:
         """Leave on record, once in a pause, that no cycle is under way any more."""
@@ -216,10 +220,13 @@ class CycleWatch(CycleControl):
         """Return whether the receiver's state changed, or some time passed."""
         return down != self._noted_down or time.monotonic() > self._noted_at + _NOTED_EVERY
 
-    def _write(self, cycle: Cycle) -> None:
+    def _noted(self, cycle: Cycle) -> None:
         self._noted_at, self._noted_down = time.monotonic(), cycle.down
-        with self._store.work(self._leader.epoch) as work:
-            work.record_cycle(json.dumps(asdict(replace(cycle, answers=Counter()))))
+
+
+def _facts_of(cycle: Cycle) -> str:
+    """Return what is on record of a cycle."""
+    return json.dumps(asdict(replace(cycle, answers=Counter())))
 
 
 class PublishingSession:

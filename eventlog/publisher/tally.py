@@ -14,13 +14,14 @@ from typing import NamedTuple
 from eventlog.core.entry import Letter
 from eventlog.core.errors import shortened
 from eventlog.core.plurals import quantity
+from eventlog.event_table import ELEMENTS, OutgoingEvent
 from eventlog.fold import ObjectName
 from eventlog.opening.waits import Waits
-from eventlog.publisher.batch_record import NO_EVENT
-from eventlog.publisher.batches import Draft, OutgoingEvent, RecordedEvent
+from eventlog.publisher.batches import Document
 from eventlog.publisher.reading import FoldedPickUp
-from eventlog.sinks.sink import ACCEPTED, Reply, document_text
-from eventlog.sql.log.work import Failure, Spelling, WaitingEvent, Work
+from eventlog.sinks.sink import ACCEPTED, Reply
+from eventlog.sql.log.record import NO_EVENT, RecordedEvent, plain_stretches
+from eventlog.sql.log.work import Failure, Spelling, WaitingEvent
 from eventlog.xds.answers import Answer, Level, Status, match
 
 logger = logging.getLogger("eventlog.publisher")
@@ -31,8 +32,6 @@ LETTERS = {
     Level.ERROR: Letter.ERROR,
     Level.FATAL: Letter.FATAL,
 }
-# by the first letter of the element; events that are not XDS begin as JSON does
-_OPERATIONS = {"a": "add", "m": "modify", "d": "delete", "": "none", '"': "other"}
 _FAILED = (Letter.ERROR, Letter.FATAL)
 _LONGEST_DOCUMENT = 1 << 20  # characters kept of what failed
 _LONGEST_REASON = 4000
@@ -59,7 +58,7 @@ class Cycle:
     seconds: float = 0.0
     query_back: float = 0.0  # seconds of it
     delivery: float = 0.0  # likewise
-    answers: Counter[tuple[str, str]] = field(default_factory=Counter)  # by operation and level
+    answers: Counter[tuple[str, str]] = field(default_factory=Counter)  # by element and level
 
 
 class EventEnd(Enum):
@@ -131,7 +130,7 @@ class AnswerTally:
         self.blocked: set[ObjectName] = set()  # whose events of this cycle must not go any more
         self.begun: set[str] = set()  # cut events with parts that are not answered yet
         self.cycle = Cycle()
-        self.levels = self.cycle.answers  # events by operation and level
+        self.levels = self.cycle.answers  # events by element and level
         self.rows_without_event: list[
             int
         ] = []  # rows without an event, which are finished by the next transaction
@@ -183,26 +182,24 @@ class AnswerTally:
         self.cycle.loopback += len(reading.loopback)
         self.cycle.query_back += reading.query_back
 
-    def account_recorded(self, reading: FoldedPickUp, facts: Iterable[RecordedEvent]) -> None:
-        """Do the same for events that went out before. One without further parts ends as its parts were
-        answered.
-        """
-        unsent, without_event = {s.run_id for s in reading.sendings}, set(reading.rows_without_event)
-        settled_otherwise = without_event | {row for row, _ in reading.refused}
+    def account_recorded(self, reading: FoldedPickUp, recorded: Iterable[RecordedEvent]) -> None:
+        """Account for events that went out before. One without further parts ends as they were answered."""
+        unsent, without_event = set(reading.events.run_ids or ()), set(reading.rows_without_event)
+        rows_done = without_event | {row for row, _ in reading.refused}
         open_events = unsent | reading.broken_up
-        ended = (f._replace(worst=self.worst(f.run_id)) for f in facts if f.run_id not in open_events)
+        ended = (e._replace(worst=self.worst(e.run_id)) for e in recorded if e.run_id not in open_events)
         answered = [
-            fact
-            for fact in ended
-            if (fact.worst != GOOD and not without_event.isdisjoint(fact.settles))
-            or (fact.part > 1 and settled_otherwise.isdisjoint(fact.settles))  # it has fewer parts by now
+            event
+            for event in ended
+            if (event.worst != GOOD and not without_event.isdisjoint(event.rows))
+            or (event.part > 1 and rows_done.isdisjoint(event.rows))  # it has fewer parts by now
         ]
         self.record_delivered(answered)
-        without_event.difference_update(row for fact in answered for row in fact.settles)
+        without_event.difference_update(row for event in answered for row in event.rows)
         self.account(replace(reading, rows_without_event=sorted(without_event)))
 
     def account_new(self, reading: FoldedPickUp) -> None:
-        """Do the same for pending rows."""
+        """Account for pending rows."""
         self.cycle.rows += len(reading.picked)
         self.cycle.full = reading.full
         self.account(reading)
@@ -227,9 +224,9 @@ class AnswerTally:
         if ids:
             self.letters.setdefault(letter, []).extend(ids)
 
-    def record_delivered(self, facts: Iterable[RecordedEvent]) -> None:
-        """Note remembered events as delivered."""
-        for row, (letter, failure) in letters_of(facts).items():
+    def record_delivered(self, events: Iterable[RecordedEvent]) -> None:
+        """Note recorded events as delivered."""
+        for row, (letter, failure) in letters_of(events).items():
             self.note_letter(letter, (row,))
             self.failures += [failure] if failure is not None else []
 
@@ -238,15 +235,15 @@ class AnswerTally:
         self.note_letter(Letter.ERROR, (row,))
         self.failures.append(Failure(row, None, _short(reason)))
 
-    def record_reply(self, draft: Draft, reply: Reply, now: datetime) -> Answer:
+    def record_reply(self, document: Document, reply: Reply, now: datetime) -> Answer:
         """Note the answer to a document."""
         self.cycle.documents += 1
-        self.cycle.events += draft.size
+        self.cycle.events += document.size
         if reply == ACCEPTED:
-            return self._take_success(draft)
-        answer = match((s.event_id for s in draft.sendings), _statuses(reply))
-        for sending in draft.sendings:
-            self._record_answer(sending, answer.statuses[sending.event_id], now)
+            return self._record_success(document)
+        answer = match((event.event_id for event in document.events), _statuses(reply))
+        for event in document.events:
+            self._record_answer(document, event, answer.statuses[event.event_id], now)
         return answer
 
     def without_event(self) -> dict[str, list[int]]:
@@ -256,88 +253,78 @@ class AnswerTally:
             rows.setdefault(self._why_no_event.get(row, NO_EVENT), []).append(row)
         return rows
 
-    def write(self, work: Work, *, delete: bool) -> None:
-        """Write what the answers came to. With `delete`, delete the rows that did not fail."""
-        self.note_letter(Letter.SUCCESS, self.rows_without_event)
-        self.rows_without_event, self._why_no_event = [], {}
-        work.fail(self.failures)
-        work.finish(self.letters, delete=delete)
-        work.release_events(self.released)
-        work.hold_events(self.waiting)
-        work.hold_spellings(self.spellings)
-
-    def _take_success(self, draft: Draft) -> Answer:
-        """Return a plain yes, which most answers are."""
-        all_good = draft.successes()
-        if all_good is None:
-            for sending in draft.sendings:
-                self._record_answer(sending, GOOD, datetime.min)
-        else:
-            self.note_letter(Letter.SUCCESS, all_good.rows)
-            for letter, events in all_good.operations.items():
-                self.levels[_OPERATIONS[letter], "success"] += events
-            for sending in all_good.parts:
-                self._record_answer(sending, GOOD, datetime.min)
+    def _record_success(self, document: Document) -> Answer:
+        """Note a plain yes, which most answers are."""
+        table = document.table
+        for first, last, is_plain in plain_stretches(table, document.first, document.last):
+            if is_plain:
+                self.note_letter(Letter.SUCCESS, table.rows_of(slice(first, last)).tolist())
+                for element, count in Counter(table.elements[first:last].tolist()).items():
+                    self.levels[ELEMENTS[element], "success"] += count
+            else:
+                for event in table.at(range(first, last)):
+                    self._record_answer(document, event, GOOD, datetime.min)
         return Answer({})
 
     def clear(self) -> None:
         """Begin anew once a transaction has written it."""
+        self.rows_without_event, self._why_no_event = [], {}
         self.letters, self.failures, self.waiting, self.released, self.spellings = {}, [], [], [], []
 
-    def _record_answer(self, sending: OutgoingEvent, answer: Status, now: datetime) -> None:
-        self.levels[_OPERATIONS[sending.text[1:2]], answer.level.name.lower()] += 1
+    def _record_answer(self, document: Document, event: OutgoingEvent, answer: Status, now: datetime) -> None:
+        self.levels[event.element, answer.level.name.lower()] += 1
         if answer.level is Level.FATAL:
             self.fatal = answer
-        further_parts = sending.part < sending.parts
-        end, status = settle(answer, self.worst(sending.run_id), further_parts=further_parts)
+        further_parts = event.part < event.parts
+        end, status = settle(answer, self.worst(event.run_id), further_parts=further_parts)
         if end is EventEnd.UNFINISHED:
-            self.begun.add(sending.run_id)
-            self.worsen(sending.run_id, status)
+            self.begun.add(event.run_id)
+            self.worsen(event.run_id, status)
             return
-        self.begun.discard(sending.run_id)
-        self._worst.pop(sending.run_id, None)
+        self.begun.discard(event.run_id)
+        self._worst.pop(event.run_id, None)
         if further_parts:
-            self.blocked.add(sending.object)
+            self.blocked.add(event.object)
         if end is EventEnd.RETRY:
-            self._hold(sending, status, now)
+            self._hold(event, status, now)
         else:
-            self._finish(sending, LETTERS[status.level], status)
+            self._finish(document, event, LETTERS[status.level], status)
 
-    def _hold(self, sending: OutgoingEvent, status: Status, now: datetime) -> None:
-        tries = sending.tries + 1
+    def _hold(self, event: OutgoingEvent, status: Status, now: datetime) -> None:
+        tries = event.tries + 1
         until = now + self._waits.after(tries)
         reason = _short(status.text or "the receiver answered retry")
         waiting_event = WaitingEvent(
-            sending.run_id, *sending.object, sending.settles, sending.max_changes, tries, until, reason
+            event.run_id, *event.object, event.rows, event.max_changes, tries, until, reason
         )
         self.waiting.append(waiting_event)
-        self.troubles.add(Trouble("wait", sending.object[0], reason), sending.event_id, until)
-        self.blocked.add(sending.object)
+        self.troubles.add(Trouble("wait", event.object[0], reason), event.event_id, until)
+        self.blocked.add(event.object)
 
-    def _finish(self, sending: OutgoingEvent, letter: Letter, status: Status) -> None:
-        self.note_letter(letter, sending.settles)
+    def _finish(self, document: Document, event: OutgoingEvent, letter: Letter, status: Status) -> None:
+        self.note_letter(letter, event.rows)
         if letter in _FAILED:
             reason = _short(status.text or f"the receiver answered {status.level.name.lower()}")
-            self.troubles.add(Trouble(status.level.name.lower(), sending.object[0], reason), sending.event_id)
-            text: str | None = document_text([sending.text])[:_LONGEST_DOCUMENT]
-            for row in sending.settles:
-                self.failures.append(Failure(row, sending.run_id, reason, text, sending.tries + 1))
+            self.troubles.add(Trouble(status.level.name.lower(), event.object[0], reason), event.event_id)
+            text: str | None = document.alone(event)[:_LONGEST_DOCUMENT]
+            for row in event.rows:
+                self.failures.append(Failure(row, event.run_id, reason, text, event.tries + 1))
                 text = None  # one row of an event keeps its document
-        if sending.tries:
-            self.released.append((sending.object, sending.run_id))
+        if event.tries:
+            self.released.append((event.object, event.run_id))
 
 
-def letters_of(facts: Iterable[RecordedEvent]) -> dict[int, tuple[Letter, Failure | None]]:
+def letters_of(events: Iterable[RecordedEvent]) -> dict[int, tuple[Letter, Failure | None]]:
     """Return the letter of each row of events that are out, and why it failed: the last part counts as
     accepted, because its answer is lost.
     """
     letters: dict[int, tuple[Letter, Failure | None]] = {}
-    for fact in facts:
-        _, status = settle(GOOD, fact.worst, further_parts=False)
+    for event in events:
+        _, status = settle(GOOD, event.worst, further_parts=False)
         letter = LETTERS[status.level]
-        for row in fact.settles:
+        for row in event.rows:
             failed = letter in _FAILED
-            failure = Failure(row, fact.run_id, status.text, None, fact.tries + 1) if failed else None
+            failure = Failure(row, event.run_id, status.text, None, event.tries + 1) if failed else None
             letters[row] = letter, failure
     return letters
 

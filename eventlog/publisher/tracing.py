@@ -21,9 +21,9 @@ from typing import TYPE_CHECKING
 from eventlog import __version__
 from eventlog.core.errors import Misuse
 from eventlog.core.extras import extra
-from eventlog.publisher.batches import Draft
+from eventlog.publisher.batches import Document
 from eventlog.publisher.tally import Cycle
-from eventlog.sinks.sink import OutgoingDocument, Reply, Sink
+from eventlog.sinks.sink import Reply, Sink
 from eventlog.sinks.trace_context import trace_of_process
 from eventlog.xds.answers import Level
 
@@ -52,9 +52,7 @@ class Tracing:
         """Return a block that is one cycle."""
         return nullcontext()
 
-    def deliver(
-        self, sink: Sink, drafts: Sequence[Draft], documents: Sequence[OutgoingDocument]
-    ) -> Iterator[Reply]:
+    def deliver(self, sink: Sink, documents: Sequence[Document]) -> Iterator[Reply]:
         """Send documents and yield the replies."""
         return sink.deliver(documents)
 
@@ -156,19 +154,17 @@ class SpanTracing(Tracing):
                 _end(self._cycle_span(), _facts_of(cycle), why)
             self._span = None
 
-    def deliver(
-        self, sink: Sink, drafts: Sequence[Draft], documents: Sequence[OutgoingDocument]
-    ) -> Iterator[Reply]:
+    def deliver(self, sink: Sink, documents: Sequence[Document]) -> Iterator[Reply]:
         """Send documents and yield the replies, each within the span of its answer."""
         spans: dict[str, Span] = {}  # by the names of documents without a reply
-        for draft, document in zip(drafts, documents, strict=True):
-            document.on_begin = partial(self._begin, draft, spans)
+        for document in documents:
+            document.on_begin = partial(self._begin, document, spans)
         since = time.time_ns()
         try:
-            for draft, reply in zip(drafts, sink.deliver(documents), strict=False):
-                if draft.name not in spans:  # the sink sends no headers
-                    self._begin(draft, spans, since)
-                yield from self._answered(spans.pop(draft.name), reply)
+            for document, reply in zip(documents, sink.deliver(documents), strict=False):
+                if document.name not in spans:  # the sink sends no headers
+                    self._begin(document, spans, since)
+                yield from self._answered(spans.pop(document.name), reply)
                 since = time.time_ns()
         finally:
             for span in spans.values():
@@ -190,18 +186,18 @@ class SpanTracing(Tracing):
             for each in spans:
                 _end(each, facts, why)
 
-    def _begin(self, draft: Draft, spans: dict[str, Span], since: int | None = None) -> dict[str, str]:
+    def _begin(self, document: Document, spans: dict[str, Span], since: int | None = None) -> dict[str, str]:
         """Start the span of a document, if there is room for one. Return the headers of its trace."""
         cycle_span = self._cycle_span()
         if not cycle_span.is_recording() or not self._has_room():
-            spans[draft.name] = self._process_span  # records nothing
+            spans[document.name] = self._process_span  # records nothing
             return self._headers
-        facts = self._facts | {"eventlog.document": draft.name, "eventlog.events": draft.size}
-        if draft.size <= MAX_IDS:
-            facts["eventlog.event_ids"] = [sending.event_id for sending in draft.sendings]
+        facts = self._facts | {"eventlog.document": document.name, "eventlog.events": document.size}
+        if document.size <= MAX_IDS:
+            facts["eventlog.event_ids"] = [event.event_id for event in document.events]
         context = self._in(cycle_span)
         span = self._start("document", context, kind=self._kind, attributes=facts, start_time=since)
-        spans[draft.name] = span
+        spans[document.name] = span
         return self._headers_of(span)
 
     def _cycle_span(self) -> Span:

@@ -50,10 +50,6 @@ class PresentRowWriter:
         start = f"{before_id}{self.event_id(event_id)}{before_key}"
         return f"{start}{shape.pairs(change.key)}{before_body}{body}{after_body}"
 
-    def association(self, change: Change) -> str:
-        """Return a text that all messages of the change's object share."""
-        return f"{change.schema},{change.table},{change.fact('table_key')}"
-
     def element(self, change: Change) -> str:
         """Return the name of the element that the change is in XDS."""
         return "delete" if change.op is Op.DELETE else "add"

@@ -26,6 +26,13 @@ _HELP = (
 class TextWriter(Protocol):
     """Writes the text of an event."""
 
+    @property
+    def around(self) -> tuple[str, str]:
+        """The texts around the events of a document."""
+
+    def element(self, change: Change) -> str:
+        """Return the name of the change's element in XDS."""
+
     def write(self, change: Change, event_id: str) -> str:
         """Return the text, empty if the change has no content; raise EventlogError to refuse its rows."""
 

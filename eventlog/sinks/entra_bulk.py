@@ -192,6 +192,8 @@ def _read_active(section: str, entry: object) -> tuple[str, frozenset[str] | Non
 class EntraWriter:
     """A writer of events as operations of a bulk request."""
 
+    around = "", ""
+
     def __init__(self, tables: Tables, settings: Mapping[str, Any]) -> None:
         self._tables = tables
         sections = {
@@ -201,6 +203,10 @@ class EntraWriter:
             raise Misuse("entra-bulk needs [tables.NAME.scim], the columns that fill a user of Entra")
         mappings = [(tables.find(name), read_mapping(name, entries)) for name, entries in sections.items()]
         self._mappings = {table: mapping.bind(table) for table, mapping in mappings if table is not None}
+
+    def element(self, change: Change) -> str:
+        """Return the name of the element that the change is in XDS."""
+        return "delete" if change.op is Op.DELETE else "add"
 
     def write(self, change: Change, event_id: str) -> str:
         """Return the operation of an event; raise NotExpressible if the mapping cannot make a user of it."""

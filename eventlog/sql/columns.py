@@ -102,35 +102,34 @@ def read_columns(
     The {rows} of the statement are those of all queries in `united`. Raise OddBytes if Arrow cannot hold the
     texts.
     """
-    run = _uniting(connection, queries, united) if united else connection.execute
+    by_driver = bool(united) and not connection.dialect.positional
+    run: Callable[..., CursorResult[Any]] = connection.exec_driver_sql if by_driver else connection.execute
     try:
         if queries.log.dialect.packs_columns:
             packing = _packing(queries, clause, names, numbers, texts)
-            packed = _unpacked(run(packing, values).one(), numbers, texts)
+            statement = _united(connection, queries, packing, united)
+            packed = _unpacked(run(statement, dict(values)).one(), numbers, texts)
             if packed is not None:
                 return packed
-        return _gathered(run(clause, values).all(), names, numbers, texts)
+        statement = _united(connection, queries, clause, united)
+        return _gathered(run(statement, dict(values)).all(), names, numbers, texts)
     except UnicodeEncodeError as fault:
         raise OddBytes from fault
 
 
-def _uniting(
-    connection: Connection, queries: Queries, united: Sequence[TextClause]
-) -> Callable[[TextClause, Mapping[str, Any]], CursorResult[Any]]:
-    """Return what runs a statement with the rows of these queries.
+def _united(
+    connection: Connection, queries: Queries, clause: TextClause, united: Sequence[TextClause]
+) -> TextClause | str:
+    """Return the statement with the rows of these queries, if there are some.
 
     Their texts are joined as the driver takes them, because SQLAlchemy would parse each text anew.
     """
-
-    def run(clause: TextClause, values: Mapping[str, Any]) -> CursorResult[Any]:
-        if connection.dialect.positional:
-            rows = UNION.join(query.text for query in united)
-            return connection.execute(text(clause.text.replace(ROWS, rows)), values)
-        rows = UNION.join(queries.driver_text(connection, query) for query in united)
-        statement = queries.driver_text(connection, clause).replace(ROWS, rows)
-        return connection.exec_driver_sql(statement, dict(values))
-
-    return run
+    if not united:
+        return clause
+    if connection.dialect.positional:
+        return text(clause.text.replace(ROWS, UNION.join(query.text for query in united)))
+    rows = UNION.join(queries.driver_text(connection, query) for query in united)
+    return queries.driver_text(connection, clause).replace(ROWS, rows)
 
 
 def _gathered(

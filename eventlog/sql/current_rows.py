@@ -102,12 +102,11 @@ def current_rows(
     checked that they are of the column's type, because one bad value would fail the whole statement.
     """
     if table.elsewhere is not None:
-        yield from _counted(table.elsewhere.current_rows(table, keys), bound)
-    elif queries.log.dialect.measures_rows:
-        yield from _measured(connection, queries, table, keys, bound, before)
-    else:
-        queries.together(connection, before)
-        yield from _counted(_streamed(connection, queries, table, keys), bound)
+        return _counted(table.elsewhere.current_rows(table, keys), bound)
+    if queries.log.dialect.measures_rows:
+        return _measured(connection, queries, table, keys, bound, before)
+    queries.together(connection, before)
+    return _counted(_streamed(connection, queries, table, keys), bound)
 
 
 def current_columns(

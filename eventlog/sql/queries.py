@@ -180,8 +180,10 @@ def together(
     if not calls and not commit:
         return []
     if (run := pipeline_of(dialect, connection)) is None:
-        results = [connection.execute(*call) for call in calls]
-        rows = [result.all() if result.returns_rows else result.rowcount for result in results]
+        rows = []
+        for call in calls:
+            result = connection.execute(*call)
+            rows.append(result.all() if result.returns_rows else result.rowcount)
     else:
         try:
             rows = run(connection, calls, commit=commit)

@@ -62,7 +62,7 @@ class EventForm(Protocol):
 
     @property
     def around(self) -> tuple[str, str]:
-        """The texts around the events of a document, which ends with a line."""
+        """The texts around the events of a document."""
 
     @property
     def escapes(self) -> Sequence[tuple[str, str]]:
@@ -73,9 +73,6 @@ class EventForm(Protocol):
 
     def element(self, change: Change) -> str:
         """Return the name of the change's element in XDS."""
-
-    def association(self, change: Change) -> str:
-        """Return a text that all events of the change's object share."""
 
     def frame(self, element: str, change: Change) -> Frame:
         """Return the frame of the events of the change's table that have this element."""
@@ -104,7 +101,7 @@ class EventForm(Protocol):
 class Skeletons:
     """The form of events that XDS is."""
 
-    around = HEAD, f"{TAIL}\n"
+    around = HEAD, TAIL
     escapes = ("&", "&amp;"), ("<", "&lt;"), (">", "&gt;")
     treatment = staticmethod(treatment)
     event_id = staticmethod(attribute)
@@ -116,7 +113,6 @@ class Skeletons:
         self._writer = EventWriter(tables, settings, _slot)
         plain_writer = EventWriter(tables, settings)
         self.write, self.element = plain_writer.write, plain_writer.element
-        self.association = plain_writer.association
 
     def frame(self, element: str, change: Change) -> Frame:
         """Return the frame of the events of the change's table that have this element."""

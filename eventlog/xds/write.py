@@ -10,7 +10,6 @@ from eventlog.core.errors import NotExpressible
 from eventlog.core.tables import Column, Table, Tables, plain_name, reference_key
 from eventlog.core.values import Kind
 from eventlog.xds.settings import XdsSettings
-from eventlog.xds.shape import Shapes
 from eventlog.xds.text import attribute, content
 
 Render = Callable[[Scalar], str]
@@ -27,14 +26,9 @@ class EventWriter:
         self._renders = renders or renderer
         self._reads_back_as_modify = settings.insert_query_back == "modify"
         self._writers: dict[tuple[str | None, ...], _TableWriter] = {}  # of unknown tables one for each key
-        self._shapes = Shapes(self._assemble, self._takes_text)
 
     def write(self, change: Change, event_id: str) -> str:
         """Return the event as text; empty for a modify that changes nothing."""
-        return self._shapes.fill(change, event_id) or self._assemble(change, event_id)
-
-    def _assemble(self, change: Change, event_id: str) -> str:
-        """Return the event piece by piece."""
         name = self.element(change)
         body = self.body(name, change)
         return self.around(name, change, event_id, body) if body or name != "modify" else ""
@@ -66,12 +60,6 @@ class EventWriter:
         """Return the association of the change's object."""
         writer = self._writers.get(change[1:3]) or self._writer(change)
         return writer.table_key(change) + writer.association_end
-
-    def _takes_text(self, change: Change) -> bool:
-        """Return whether each of the change's columns holds text that is written unchanged."""
-        table = self._tables.of(change.schema, change.table)
-        columns = [table.column(f.column) if table else None for f in change.fields]
-        return all(c is None or (c.kind in (Kind.STRING, Kind.PADDED) and not c.reference) for c in columns)
 
     def _writer(self, change: Change) -> _TableWriter:
         table = self._tables.of(change.schema, change.table)

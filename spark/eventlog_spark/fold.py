@@ -15,12 +15,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eventlog.columnar import CurrentColumns, Engine, Events, Rows, one_by_one
-from eventlog.columnar.learn import OPS
+from eventlog.columnar import BatchEvents, Current, CurrentColumns, Engine, Rows
+from eventlog.columnar.current import NONE, Keys
 from eventlog.columnar.vectors import Ints, codes_of, encode_texts, flags, spread
 from eventlog.core.entry import COLUMNS, Entry
 from eventlog.core.errors import Refused
 from eventlog.core.tables import Table, Tables
+from eventlog.event_table import OPERATIONS
 from eventlog.fold import Answer, CurrentRow, Fate, QueryKey, plan, whole_objects
 from eventlog.log_files.by_column.object_spool import MAX_SHARE_BYTES, ObjectTooLarge
 from eventlog.xds.documents import HEAD, TAIL
@@ -57,52 +58,46 @@ class FoldToDocuments:
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         reading, by_row = self._reading, FoldToRows(self._reading, self._form)
-        rows: SortedRows
-
-        def read_back(table: Table, keys: pa.Array) -> CurrentColumns:
-            return rows.read_back(table, keys)
-
         engine = Engine(
             reading.tables,
             reading.rules,
             Skeletons(reading.tables, self._form.settings),
             answerable=reading.answerable,
-            read_back=one_by_one(read_back),
-            ask=lambda needs: rows.lookup,
             around=(HEAD, TAIL),
         )
         for batch in whole_groups(map(narrowed, batches)):
             rows = SortedRows(batch, reading.tables)
             hashes = rows.unreadable_hashes()
             if rows.log.num_rows:
-                events = engine.events(log_rows(rows.log))
-                yield self._brief_rows(events) if self._brief else self._rows(rows.log, events)
-                hashes = np.concatenate([hashes, rows.refused_hashes(events)])
+                needs = engine.needs(log_rows(rows.log))
+                result = engine.events(needs, rows.read_back(needs.keys))
+                yield self._brief_rows(result) if self._brief else self._rows(rows.log, result)
+                hashes = np.concatenate([hashes, rows.refused_hashes(result)])
             if len(hashes):
                 refused = by_row.refused(shuffled_rows([rows.of_hashes(hashes)]))
                 yield from (record.select(self.schema.names) for record in refused)
 
-    def _brief_rows(self, events: Events) -> pa.RecordBatch:
-        refused = pa.nulls(len(events.texts), pa.string())
-        return pa.record_batch([events.texts, _ops(events), refused], schema=self.schema)
+    def _brief_rows(self, result: BatchEvents) -> pa.RecordBatch:
+        refused = pa.nulls(len(result.texts), pa.string())
+        return pa.record_batch([result.texts, _ops(result), refused], schema=self.schema)
 
-    def _rows(self, log: pa.RecordBatch, events: Events) -> pa.RecordBatch:
+    def _rows(self, log: pa.RecordBatch, result: BatchEvents) -> pa.RecordBatch:
         """Return the rows of the events of these log rows."""
-        places = pa.array(events.places)
+        events, places = result.events, pa.array(result.places)
         tables, _ = unpack_names(log.column("name"))
-        ids = events.settled_by(slice(None))
+        ids = events.rows_of(slice(None))
         ends = np.cumsum(events.sizes)
         return pa.record_batch(
             [
-                events.texts,
-                events.event_ids(),
+                result.texts,
+                result.event_ids(),
                 tables.take(places).cast(pa.string()),
                 log.column("table_key").take(places),
-                _ops(events),
+                _ops(result),
                 pa.array(ids[ends - events.sizes]),
                 pa.array(ids[ends - 1]),
                 pa.ListArray.from_arrays(pa.array(np.concatenate([[0], ends]), pa.int32()), pa.array(ids)),
-                *document_columns(log.column("record_id").to_numpy()[events.places], events.parts),
+                *document_columns(log.column("record_id").to_numpy()[result.places], events.parts),
             ],
             schema=self.schema,
         )
@@ -146,10 +141,10 @@ class SortedRows:
         hashes: Ints = self._hashes[self._kinds == RowKind.UNREADABLE]
         return hashes
 
-    def refused_hashes(self, events: Events) -> Ints:
+    def refused_hashes(self, result: BatchEvents) -> Ints:
         """Return the hashes of rows that were refused, or whose event cannot be written."""
-        ids = [record_id for record_id, outcome in events.reasons.items() if outcome.fate is Fate.REFUSED]
-        ids += [record_id for written in events.unwritten for record_id in written.event.settles]
+        ids = [record_id for record_id, outcome in result.reasons.items() if outcome.fate is Fate.REFUSED]
+        ids += [record_id for written in result.unwritten for record_id in written.event.rows]
         is_refused = np.isin(self.log.column("record_id").to_numpy(), ids)
         hashes: Ints = self.log.column("h").to_numpy()[is_refused]
         return hashes
@@ -163,10 +158,18 @@ class SortedRows:
         hashes: Ints = self._batch.column("h").to_numpy()
         return hashes
 
-    def read_back(self, table: Table, keys: pa.Array) -> CurrentColumns:
-        """Return the current rows of these objects; each key is that of a log row that needs its current
-        row.
-        """
+    def read_back(self, keys: Keys) -> Current:
+        """Return the current rows of these keys; each is that of a log row that needs its current row."""
+        groups, single_keys, first = list[CurrentColumns](), [NONE], 0
+        for table, texts in zip(keys.tables, keys.keys, strict=True):
+            columns, uncertain = self._read_table(table, texts, first)
+            groups.append(columns)
+            single_keys.append(uncertain)
+            first += len(texts)
+        return Current(groups, np.concatenate(single_keys), self.lookup)
+
+    def _read_table(self, table: Table, keys: pa.Array, first_number: int) -> tuple[CurrentColumns, Ints]:
+        """Return the current rows of these keys of a table, and the keys whose rows do not come by column."""
         rows = log_rows(self.log)
         asking = np.flatnonzero((rows.kinds > 4) & flags(self.log.column("meets").is_valid()))
         asking_keys = rows.keys.take(pa.array(asking))
@@ -180,7 +183,8 @@ class SortedRows:
         order = np.argsort(current, kind="stable")
         begin, end = (np.searchsorted(current[order], needed, side) for side in ("left", "right"))
         objects, place = spread(end - begin)
-        return unpack_current(table, objects, self._current.take(pa.array(order[begin[objects] + place])))
+        current_rows = self._current.take(pa.array(order[begin[objects] + place]))
+        return unpack_current(table, objects + first_number, current_rows)
 
     def lookup(self, table: Table, key: QueryKey) -> Answer:
         """Return the current rows of one object, for the plain fold."""
@@ -194,16 +198,16 @@ class SortedRows:
         return rows_by_key
 
 
-def unpack_current(table: Table, objects: Ints, rows: pa.RecordBatch) -> CurrentColumns:
-    """Return the cells of these current rows by column; objects whose rows have other columns than the table
-    are uncertain.
+def unpack_current(table: Table, numbers: Ints, rows: pa.RecordBatch) -> tuple[CurrentColumns, Ints]:
+    """Return the cells of these current rows by column, and the keys whose rows have other columns than the
+    table.
     """
-    order = np.argsort(objects, kind="stable")
+    order = np.argsort(numbers, kind="stable")
     cells, counts = unpack_all_cells(rows.column("old_value"), rows.column("new_value"))
     begins = np.cumsum(counts) - counts
     fitting = order[counts[order] == len(table.data)]
     columns = [cells.take(pa.array(begins[fitting] + at)) for at in range(len(table.data))]
-    return CurrentColumns(objects[fitting], columns, np.unique(objects[counts != len(table.data)]))
+    return CurrentColumns(numbers[fitting], columns), np.unique(numbers[counts != len(table.data)])
 
 
 def log_rows(batch: pa.RecordBatch) -> Rows:
@@ -236,10 +240,10 @@ def _texts_of(numbers: Ints, texts: Sequence[str | None]) -> pa.Array:
     return pa.DictionaryArray.from_arrays(pa.array(number_of[numbers]), pa.array(list(distinct), pa.string()))
 
 
-def _ops(events: Events) -> pa.Array:
+def _ops(result: BatchEvents) -> pa.Array:
     """Return the operation of each event."""
-    numbered = pa.array(events.ops())
-    return pa.DictionaryArray.from_arrays(numbered, pa.array([str(op) for op in OPS])).cast(pa.string())
+    numbered, names = pa.array(result.events.operations), pa.array([str(op) for op in OPERATIONS])
+    return pa.DictionaryArray.from_arrays(numbered, names).cast(pa.string())
 
 
 # --- row by row
@@ -295,7 +299,7 @@ class FoldToRows:
         for event in planned.events(lookup):
             for record in self._form.of_event(event):
                 if isinstance(record, Refused):
-                    yield self._form.refused(record.reason, text_of(record.raw), event.settles)
+                    yield self._form.refused(record.reason, text_of(record.raw), event.rows)
                 else:
                     yield record
         for record_id, outcome in planned.outcomes.items():

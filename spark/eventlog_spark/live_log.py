@@ -23,19 +23,11 @@ from eventlog.core.errors import EventlogError, Misuse
 from eventlog.core.identity import identify, object_of
 from eventlog.core.plurals import quantity
 from eventlog.core.portions import portions
+from eventlog.event_table import OPERATIONS, EventTable
 from eventlog.fold import Need, query_key
 from eventlog.opening.config import Config
 from eventlog.opening.settings import PublisherSettings
 from eventlog.opening.tables import read_readable, read_tables, with_sections
-from eventlog.publisher.batch_record import BACKLOG, LOOPBACK, write_rows
-from eventlog.publisher.batches import (
-    OutgoingEvent,
-    RecordedEvent,
-    read_memory,
-    remember_rows,
-    remembered_rows,
-    still_to_go,
-)
 from eventlog.publisher.fold import PickUpFolder
 from eventlog.publisher.read_back import CHUNK, Allowance, CurrentRows
 from eventlog.publisher.reading import FoldedPickUp
@@ -45,10 +37,18 @@ from eventlog.sinks import open_sink, sink_kind
 from eventlog.sql.current_rows import NO_BOUND, TooMuch
 from eventlog.sql.log.leader import Leader
 from eventlog.sql.log.pending import OBJECT, Cells, PickUpFilter
+from eventlog.sql.log.record import (
+    LOOPBACK,
+    RecordedEvent,
+    backlog_rows,
+    read_batch,
+    still_to_go,
+    write_backlog,
+    write_rows,
+)
 from eventlog.sql.log.snapshot import Snapshot
 from eventlog.sql.log.store import Store
 from eventlog.sql.log.work import Failure, RememberedBatch, Work
-from eventlog.xds.documents import document
 from eventlog_spark import log_rows
 from eventlog_spark.backlog import Backlog, OutputFolder, Say
 from eventlog_spark.batches import gather
@@ -65,7 +65,6 @@ _SECONDS: Final = len("yyyy-mm-dd hh:mm:ss")
 _LOG = pa.schema(
     [(name, pa.int64() if name in ("record_id", "event_type") else pa.string()) for name in COLUMNS]
 )
-_OPS: Final = {"a": "insert", "m": "update", "d": "delete"}
 
 
 class PublisherLeads(EventlogError):
@@ -103,11 +102,11 @@ def run_live(spark: Any, backlog: Backlog, live: Live, say: Say = lambda sentenc
 
 @dataclass
 class _Chosen:
-    """The rows that were copied, and what a publisher remembered."""
+    """The rows that were copied, and the events that a publisher recorded."""
 
+    recorded: FoldedPickUp
     ids: list[int] = field(default_factory=list)
     needs: dict[Need, None] = field(default_factory=dict)
-    remembered: FoldedPickUp = field(default_factory=FoldedPickUp)
 
 
 class _Run:
@@ -172,8 +171,8 @@ class _Run:
         current = self._spark.read.schema(SCHEMA).parquet(self._output.place("copy/current"))
         form = self._backlog.form
         frame = folded(read, [current], self._reading, form, self._backlog.partitions)
-        first = [self._row(sending) for sending in chosen.remembered.sendings]
-        first += [form.refused(reason, None, (row,)) for row, reason in chosen.remembered.refused]
+        first = [self._row(chosen.recorded.events, at) for at in range(len(chosen.recorded.events))]
+        first += [form.refused(reason, None, (row,)) for row, reason in chosen.recorded.refused]
         if first:
             frame = self._spark.createDataFrame(first, frame.schema).coalesce(1).unionByName(frame)
         result = self._output.write(lambda brief: frame)
@@ -181,30 +180,31 @@ class _Run:
             self._say(sentence)
         return batches, result
 
-    def _row(self, sending: OutgoingEvent) -> tuple[Any, ...]:
-        """Return an event that a publisher remembered as a row of documents, ahead of all others."""
-        ids = list(sending.settles)
-        facts = sending.event_id, *sending.object, _OPS[sending.text[1:2]], ids[0], ids[-1], ids
-        return (document([sending.text]).rstrip("\n"), *facts, "", None, None, None)
+    def _row(self, events: EventTable, at: int) -> tuple[Any, ...]:
+        """Return an event that a publisher recorded as a row of documents, ahead of all others."""
+        (event,) = events.at([at])
+        ids, op = list(event.rows), str(OPERATIONS[events.operations[at]])
+        facts = event.event_id, *event.object, op, ids[0], ids[-1], ids
+        return (events.document(at, at + 1).decode(), *facts, "", None, None, None)
 
     def _copy(
         self, batches: Sequence[RememberedBatch], recorded: Sequence[RememberedBatch], snapshot: Snapshot
     ) -> _Chosen:
         """Copy pending rows and the current rows that they need, as of one moment."""
-        chosen = _Chosen()
-        chosen.remembered, settled = self._remembered(batches, snapshot)
+        reading, recorded_rows = self._recorded(batches, snapshot)
+        chosen = _Chosen(reading)
         if recorded:
             cells: Iterable[Cells] = snapshot.rows(list(_recorded_rows(recorded)))
         else:
-            cells = self._pending(snapshot, settled)
+            cells = self._pending(snapshot, recorded_rows)
         rows = map(_with_shortest_time, self._noted(cells, chosen))
         self._store("copy/rows", gather(rows, _LOG, _COPIED), _LOG)
         current = gather(self._current(snapshot, list(chosen.needs)), ROWS, _COPIED)
         self._store("copy/current", current, ROWS)
         return chosen
 
-    def _pending(self, snapshot: Snapshot, settled: frozenset[int]) -> Iterator[Cells]:
-        """Yield the pending rows that may go now, without those that a publisher remembered.
+    def _pending(self, snapshot: Snapshot, recorded: frozenset[int]) -> Iterator[Cells]:
+        """Yield the pending rows that may go now, without those that a publisher recorded.
 
         Rows with ids that the log's sequence has not given are left to the publisher, which refuses them.
         """
@@ -215,7 +215,7 @@ class _Run:
         for cells in snapshot.every_pending(choice, None, bound):
             is_future = now is not None and not _due(cells[_EVENT_TIME], now)
             is_held = bool(held_objects.hashes) and choice.object_of(*cells[OBJECT]) in held_objects
-            if not (cells[0] in settled or is_future or is_held):
+            if not (cells[0] in recorded or is_future or is_held):
                 yield cells
 
     def _noted(self, rows: Iterable[Cells], chosen: _Chosen) -> Iterator[Cells]:
@@ -278,19 +278,18 @@ class _Run:
         """Put the chosen rows on record, before they are folded."""
         with self._live.store.work(self._leader.epoch) as work:
             for at, rows in enumerate(portions(sorted(ids), _RECORDED), number + 1):
-                facts = {"log": BACKLOG, "max_changes": 0, "sizes": []} | remember_rows(np.array(rows))
-                work.remember(at, json.dumps([[BACKLOG, [facts]]]), (rows[0], rows[-1]))
+                work.remember(at, write_backlog(np.array(rows)), (rows[0], rows[-1]))
             work.note_highest(max(ids))
 
-    def _remembered(
+    def _recorded(
         self, batches: Sequence[RememberedBatch], snapshot: Snapshot
     ) -> tuple[FoldedPickUp, frozenset[int]]:
-        """Return the events that a publisher was about to send, and the rows of all that it remembers."""
-        documents = [document for batch in batches for document in read_memory(batch.content)]
-        facts = still_to_go(documents, _out(documents, self._live.config))
+        """Return the events that a publisher was about to send, and the rows of all that it recorded."""
+        documents = [document for batch in batches for document in read_batch(batch.content)]
+        unsent = still_to_go(documents, _out(documents, self._live.config))
         reader = PickUpFolder(self._tables, self._readable, self._reading.rules, self._backlog.xds)
-        reading = reader.refold(snapshot, facts, thorough=True)
-        return reading, frozenset(row for _, among in documents for fact in among for row in fact.settles)
+        reading = reader.refold(snapshot, unsent, thorough=True)
+        return reading, frozenset(row for _, events in documents for event in events for row in event.rows)
 
     # --- finish
 
@@ -306,8 +305,8 @@ class _Run:
             with self._live.store.work(self._leader.epoch) as work:
                 self._letter(work, {Letter.SUCCESS: ids}, refused)
             finished += work.finished
-        documents = [document for batch in batches for document in read_memory(batch.content)]
-        letters = letters_of(fact for _, among in documents for fact in among)
+        documents = [document for batch in batches for document in read_batch(batch.content)]
+        letters = letters_of(event for _, events in documents for event in events)
         objects = self._objects(documents)
         with self._live.store.work(self._leader.epoch) as work:
             work.fail(failure for row, (_, failure) in letters.items() if failure and row not in refused)
@@ -347,7 +346,7 @@ class _Run:
 
     def _objects(self, documents: Sequence[tuple[str, Sequence[RecordedEvent]]]) -> list[Any]:
         """Return the objects of remembered events, which may wait for them, with these events."""
-        events = {fact.settles[0]: fact.run_id for _, among in documents for fact in among}
+        events = {event.rows[0]: event.run_id for _, recorded in documents for event in recorded}
         with self._live.store.snapshot() as snapshot:
             rows = list(snapshot.rows(events)) if events else []
         named = [(cells[OBJECT], events[int(str(cells[0]))]) for cells in rows]
@@ -370,14 +369,13 @@ def _digest(batch: RememberedBatch) -> str:
 
 def _is_ours(batch: RememberedBatch) -> bool:
     """Return whether a backlog put the batch on record."""
-    return [name for name, _ in json.loads(batch.content)] == [BACKLOG]
+    return backlog_rows(batch.content) is not None
 
 
 def _recorded_rows(batches: Iterable[RememberedBatch]) -> Iterator[int]:
     """Yield the rows that a backlog put on record."""
     for batch in batches:
-        ((_, (facts,)),) = json.loads(batch.content)
-        yield from remembered_rows(facts)
+        yield from backlog_rows(batch.content) or ()
 
 
 def _out(documents: Sequence[tuple[str, Sequence[RecordedEvent]]], config: Config) -> set[str]:

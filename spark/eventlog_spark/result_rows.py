@@ -120,8 +120,8 @@ class Documents:
             if isinstance(document, Refused):
                 yield document
             else:
-                text, event_id, op, table, key, settles = document
-                ids = settles[0], settles[-1], list(settles)
+                text, event_id, op, table, key, record_ids = document
+                ids = record_ids[0], record_ids[-1], list(record_ids)
                 yield (text, event_id, table, key, str(op), *ids, *_order(*event.place), None, None)
 
     def refused(self, reason: str, record: str | None, record_ids: Sequence[int] = ()) -> FrameRow:

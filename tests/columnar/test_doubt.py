@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 
 from eventlog.columnar import Engine
-from eventlog.columnar.engine import plain_way
 from eventlog.core import tablesfile
 from eventlog.core.entry import Entry
 from eventlog.fold import Fate, Outcome, Rules
 from eventlog.xds.settings import XdsSettings
 from eventlog.xds.skeleton import Skeletons
 from eventlog.xds.write import EventWriter
-from tests.columnar.test_parity import as_rows, lookup, read_back
+from tests.columnar.test_parity import lookup
+from tests.columnar.ways import by_column, row_by_row
 
 pytestmark = pytest.mark.quick
 
@@ -37,23 +37,19 @@ def test_a_row_of_an_unread_column_speaks_beside_a_query_back() -> None:
         '[tables.usr]\nkey = ["idu"]\ncolumns = { idu = "integer", fname = "varchar(9)" }\n'
     )
     entries = [entry(1, 3, "fname", "Jack"), entry(2, 3, "odd", "reported"), entry(3, 6, None, None)]
-    engine = Engine(
-        tables, Rules(), Skeletons(tables, XdsSettings()), answerable=set(tables), read_back=read_back
-    )
-    found = engine.events(as_rows(entries))
-    plain = plain_way(tables, Rules(), set(tables), lambda _: lookup, EventWriter(tables, XdsSettings()))
-    expected = plain(entries)
-    assert found.texts.to_pylist() == expected.texts
-    assert "reported" in expected.texts[0]
-    assert not found.reasons  # none went the plain way
+    engine = Engine(tables, Rules(), Skeletons(tables, XdsSettings()), answerable=set(tables))
+    result = by_column(engine, entries, lookup)
+    plain = row_by_row(tables, Rules(), EventWriter(tables, XdsSettings()), entries, lookup)
+    assert result.texts.to_pylist() == [written.text for written in plain.with_text]
+    assert "reported" in result.texts[0].as_py()
+    assert not result.reasons  # none went the plain way
 
 
 def test_a_row_in_doubt_takes_part_under_the_letter_of_the_rules() -> None:
     tables = tablesfile.read('[tables.usr]\nkey = ["idu"]\ncolumns = { idu = "integer" }\n')
     odd = entry(1, 1, "fname", "Jack")._replace(status="R", table_key='idu="1"')
-    found = Engine(tables, Rules(status="R"), Skeletons(tables, XdsSettings())).events(as_rows([odd]))
-    assert len(found.texts) == 1
-    assert found.counted == {("usr", "add"): 1}
+    engine = Engine(tables, Rules(status="R"), Skeletons(tables, XdsSettings()))
+    assert [event.element for event in by_column(engine, [odd]).events.events()] == ["add"]
 
 
 def test_a_query_back_by_a_key_that_is_no_row_is_refused_also_where_a_delete_follows() -> None:
@@ -62,8 +58,8 @@ def test_a_query_back_by_a_key_that_is_no_row_is_refused_also_where_a_delete_fol
     )
     rows = [entry(1, 8, "fname", None), entry(2, 4, None, None)]
     entries = [row._replace(table_key="idu=x") for row in rows]
-    found = Engine(tables, Rules(), Skeletons(tables, XdsSettings()), answerable=set(tables)).events(
-        as_rows(entries)
+    result = by_column(
+        Engine(tables, Rules(), Skeletons(tables, XdsSettings()), answerable=set(tables)), entries
     )
-    assert found.reasons[1] == Outcome(Fate.REFUSED, "'x' is not an integer")
-    assert found.settled.tolist() == [2]
+    assert result.reasons[1] == Outcome(Fate.REFUSED, "'x' is not an integer")
+    assert result.events.rows.tolist() == [2]

@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-import pyarrow as pa
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from eventlog.columnar import CurrentColumns, Engine, Events, Rows, one_by_one
-from eventlog.columnar.engine import PlainEvents, plain_way
-from eventlog.columnar.fold import FATES
+from eventlog.columnar import Engine
 from eventlog.core import tablesfile
 from eventlog.core.entry import Entry
 from eventlog.core.errors import EventlogError, WrongRow
-from eventlog.core.tablekey import read
 from eventlog.core.tables import Table
-from eventlog.fold import Answer, Fate, QueryKey, Rules, query_key
+from eventlog.fold import Answer, QueryKey, Rules
 from eventlog.sinks.debezium_documents import PresentRowWriter
 from eventlog.xds.settings import XdsSettings
 from eventlog.xds.skeleton import Skeletons
 from eventlog.xds.write import EventWriter
+from tests.columnar.ways import by_column, check_alike, row_by_row
 from tests.spark.helpers import TABLES
 from tests.spark.strategies import logs
 from tests.tiers import drawn
@@ -46,33 +41,6 @@ def lookup(table: Table, key: QueryKey) -> Answer:
     if isinstance(answer, EventlogError):
         return answer
     return [row[: len(table.data)] for row in answer]
-
-
-def read_table(table: Table, keys: pa.Array) -> CurrentColumns:
-    """Return the current rows of these objects; an answer that is an error is in doubt."""
-    objects: list[int] = []
-    rows: list[Sequence[str | None]] = []
-    doubtful = []
-    for number, text in enumerate(keys.to_pylist()):
-        answer = lookup(table, query_key(table, read(text)))
-        if isinstance(answer, EventlogError):
-            doubtful.append(number)
-        else:
-            objects += [number] * len(answer)
-            rows += answer
-    columns = list(zip(*rows, strict=True)) if rows else [()] * len(table.data)
-    arrays = [pa.array(texts, pa.string()) for texts in columns]
-    return CurrentColumns(np.array(objects, np.int64), arrays, np.array(doubtful, np.int64))
-
-
-read_back = one_by_one(read_table)
-
-
-def as_rows(entries: Sequence[Entry]) -> Rows:
-    """Return the same by column."""
-    columns = list(zip(*entries, strict=True))
-    texts = [pa.array(columns[at], pa.string()) for at in range(5, 10)]
-    return Rows(np.array(columns[0], np.int64), np.array(columns[2], np.int64), *texts)
 
 
 @settings(max_examples=drawn(400))
@@ -110,8 +78,7 @@ def test_both_ways_say_the_same(
     )
     xds = XdsSettings(insert_query_back=insert, time_syntax=syntax)
     form = PresentRowWriter(tables, "eventlog") if whole_rows else Skeletons(tables, xds)
-    engine = Engine(tables, rules, form, answerable=set(tables), read_back=read_back, ask=lambda _: lookup)
-    plain = plain_way(tables, rules, set(tables), lambda _: lookup, form)
+    engine = Engine(tables, rules, form, answerable=set(tables))
     for log in several:  # what the engine has learnt of one batch, it uses for the next
         rows = {row[0]: row for row in sorted(log, key=lambda row: int(row[0]))}
         entries = [
@@ -121,7 +88,8 @@ def test_both_ways_say_the_same(
         ]
         if not entries:
             continue
-        check_alike(engine.events(as_rows(entries)), plain(entries), entries)
+        expected = row_by_row(tables, rules, form, entries, lookup)
+        check_alike(by_column(engine, entries, lookup), expected, entries)
 
 
 KINDS = st.sampled_from((3, 3, 3, 3, 2, 2, 2, 2, 2, 8, 4))
@@ -145,20 +113,13 @@ VALUES = st.sampled_from((None, "a", "b<"))
 def test_changes_are_cut_alike(log: list[tuple[int, str, str, str | None, str | None]], most: int) -> None:
     """Cut a few objects with many rows each: between rows, within them, and near rows that are read back."""
     tables, rules, wanted = tablesfile.read(TABLES), Rules(max_changes=most), XdsSettings()
-    engine = Engine(
-        tables,
-        rules,
-        Skeletons(tables, wanted),
-        answerable=set(tables),
-        read_back=read_back,
-        ask=lambda _: lookup,
-    )
-    plain = plain_way(tables, rules, set(tables), lambda _: lookup, EventWriter(tables, wanted))
+    engine = Engine(tables, rules, Skeletons(tables, wanted), answerable=set(tables))
     entries = [
         Entry(at, "N", kind, "2025-03-23T10:57:19", None, "usr", key, *cells)
         for at, (kind, key, *cells) in enumerate(log, 1)
     ]
-    check_alike(engine.events(as_rows(entries)), plain(entries), entries)
+    expected = row_by_row(tables, rules, EventWriter(tables, wanted), entries, lookup)
+    check_alike(by_column(engine, entries, lookup), expected, entries)
 
 
 CAPITALS = """
@@ -176,16 +137,16 @@ references = { MGR = "USR" }
 def test_a_reference_is_spelled_as_its_event_is(name: str, key: str, association: str) -> None:
     """Write references like events, for a catalogue with plain names in capitals and rows in lower case."""
     tables, rules, wanted = tablesfile.read(CAPITALS), Rules(association=association), XdsSettings()
-    row = CurrentColumns(np.zeros(1, np.int64), [pa.array(["3"])], np.empty(0, np.int64))
-    engine = Engine(
-        tables, rules, Skeletons(tables, wanted), answerable=set(tables), read_back=lambda tables, keys: row
-    )
-    plain = plain_way(
-        tables, rules, set(tables), lambda _: lambda table, asked: [["3"]], EventWriter(tables, wanted)
-    )
+    engine = Engine(tables, rules, Skeletons(tables, wanted), answerable=set(tables))
+    writer = EventWriter(tables, wanted)
+
+    def superior(table: Table, key: QueryKey) -> Answer:
+        return [["3"]]
+
     for kind, column, value in ((3, "mgr", "2"), (6, None, None)):
         entry = Entry(1, "N", kind, "2025-03-23T10:57:19", None, name, key, column, None, value)
-        check_alike(engine.events(as_rows([entry])), plain([entry]), [entry])
+        expected = row_by_row(tables, rules, writer, [entry], superior)
+        check_alike(by_column(engine, [entry], superior), expected, [entry])
 
 
 def test_what_reads_a_row_back_leaves_in_the_place_of_the_first_row_that_it_replaces() -> None:
@@ -195,20 +156,18 @@ def test_what_reads_a_row_back_leaves_in_the_place_of_the_first_row_that_it_repl
         Entry(at, "N", kind, "2025-03-23T10:57:19", None, "usr", key, column, None, column and "x")
         for at, (kind, key, column) in enumerate(rows, 1)
     ]
-    found = Engine(
-        tables, Rules(), Skeletons(tables, XdsSettings()), answerable=set(tables), read_back=read_back
-    ).events(as_rows(entries))
-    assert found.settled.tolist() == [1, 3, 2]
+    engine = Engine(tables, Rules(), Skeletons(tables, XdsSettings()), answerable=set(tables))
+    assert by_column(engine, entries, lookup).events.rows.tolist() == [1, 3, 2]
 
 
 def test_whole_rows_note_the_unknown_columns_that_rows_name() -> None:
     """Note them, so that the publisher reads the tables again before a row lacks a column."""
     tables, rules = tablesfile.read(TABLES), Rules(whole_rows=True)
     form = PresentRowWriter(tables, "eventlog")
-    engine = Engine(tables, rules, form, answerable=set(tables), read_back=read_back, ask=lambda _: lookup)
+    engine = Engine(tables, rules, form, answerable=set(tables))
     entry = Entry(1, "N", 3, "2025-03-23T10:57:19", None, "grp", "org=c+name=d", "shoe", None, "46")
-    expected = plain_way(tables, rules, set(tables), lambda _: lookup, form)([entry])
-    check_alike(engine.events(as_rows([entry])), expected, [entry])
+    expected = row_by_row(tables, rules, form, [entry], lookup)
+    check_alike(by_column(engine, [entry], lookup), expected, [entry])
     assert {column for _, column in engine.unknown} == {column for _, column in expected.unknown} == {"shoe"}
 
 
@@ -217,42 +176,26 @@ def test_a_change_is_cut_by_column() -> None:
     tables = tablesfile.read(TABLES)
     engine = Engine(tables, Rules(max_changes=4), Skeletons(tables, XdsSettings()))
     rows = [(3, "idu=1"), (3, "idu=2"), *[(3, "idu=1")] * 4]
-    found = engine.events(
-        as_rows(
-            [
-                Entry(at, "N", kind, "", None, "usr", key, "fname", None, str(at))
-                for at, (kind, key) in enumerate(rows, 1)
-            ]
-        )
+    result = by_column(
+        engine,
+        [
+            Entry(at, "N", kind, "", None, "usr", key, "fname", None, str(at))
+            for at, (kind, key) in enumerate(rows, 1)
+        ],
     )
-    assert found.reasons == {}
-    assert found.settled_by(slice(None)).tolist() == [1, 3, 4, 5, 6] * 3 + [2]
-    assert list(zip(found.parts.tolist(), found.part_counts.tolist(), strict=True)) == [
+    assert result.reasons == {}
+    events = result.events
+    assert events.rows_of(slice(None)).tolist() == [1, 3, 4, 5, 6] * 3 + [2]
+    assert list(zip(events.parts.tolist(), events.part_counts.tolist(), strict=True)) == [
         (1, 3),
         (2, 3),
         (3, 3),
         (1, 1),
     ]
-    ids = [text.partition('event-id="')[2].partition('"')[0] for text in found.texts.to_pylist()]
+    ids = [text.partition('event-id="')[2].partition('"')[0] for text in result.texts.to_pylist()]
     assert ids == [
         "eventlog:1-6:81ae2612",
         "eventlog:1-6:81ae2612.2",
         "eventlog:1-6:81ae2612.3",
         "eventlog:2",
     ]
-
-
-def check_alike(events: Events, expected: PlainEvents, entries: Sequence[Entry]) -> None:
-    """Check that both ways have the same result."""
-    assert events.texts.to_pylist() == expected.texts
-    assert list(zip(events.parts.tolist(), events.part_counts.tolist(), strict=True)) == [
-        (with_event.event.part, with_event.event.parts) for with_event in expected.with_text
-    ]
-    rows_of = [events.settled_by(slice(at, at + 1)).tolist() for at in range(len(events.sizes))]
-    assert rows_of == [list(with_event.event.settles) for with_event in expected.with_text]
-    fates = {entry.record_id: FATES[at] for entry, at in zip(entries, events.fates.tolist(), strict=True)}
-    assert fates == {record_id: outcome.fate for record_id, outcome in expected.outcomes.items()}
-    refused = {row: outcome for row, outcome in events.reasons.items() if outcome.fate is Fate.REFUSED}
-    assert refused == {
-        row: outcome for row, outcome in expected.outcomes.items() if outcome.fate is Fate.REFUSED
-    }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,17 +10,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eventlog.columnar import CurrentColumns, Engine, one_by_one
-from eventlog.columnar.engine import plain_way
+from eventlog.columnar import Current, CurrentColumns, Engine
+from eventlog.columnar.current import Keys
 from eventlog.core import tablesfile
 from eventlog.core.entry import Entry
-from eventlog.core.tablekey import read
+from eventlog.core.errors import EventlogError
 from eventlog.core.tables import Table
-from eventlog.fold import Answer, QueryKey, Rules, query_key
+from eventlog.fold import Answer, QueryKey, Rules
+from eventlog.fold.plan import Lookup
+from eventlog.publisher.fold_columns import AskedKeys, groups_of
 from eventlog.xds.settings import XdsSettings
 from eventlog.xds.skeleton import Skeletons
 from eventlog.xds.write import EventWriter
-from tests.columnar.test_parity import as_rows, check_alike
+from tests.columnar.ways import by_column, check_alike, row_by_row
 from tests.tiers import drawn
 
 pytestmark = pytest.mark.quick
@@ -50,13 +51,13 @@ CELLS = {
     "d": st.sampled_from((None, "2024-02-29", "no day")),
     "r": st.sampled_from((None, "1")),
 }
-Current = dict[tuple[str, QueryKey], list[tuple[str | None, ...]]]
+CurrentRows = dict[tuple[str, QueryKey], list[tuple[str | None, ...]]]
 
 
 @st.composite
-def current_rows(draw: st.DrawFn) -> Current:
+def current_rows(draw: st.DrawFn) -> CurrentRows:
     """Return the current rows of some objects: mostly one, sometimes none or several."""
-    current: Current = {}
+    current: CurrentRows = {}
     for table in TABLES:
         for key in range(3):
             rows = st.tuples(*(CELLS[column.name] for column in table.data))
@@ -84,64 +85,56 @@ ROWS = st.tuples(
     st.sampled_from(("modify", "add")),
 )
 def test_both_ways_say_the_same(
-    current: Current, logs: list[list[tuple[Any, ...]]], few: int, together: int, insert: str
+    current: CurrentRows, logs: list[list[tuple[Any, ...]]], few: int, together: int, insert: str
 ) -> None:
-    groups: list[Sequence[Table]] = []
+    groups: list[list[AskedKeys]] = []
 
     def lookup(table: Table, key: QueryKey) -> Answer:
         return current.get((table.name, key), ())
 
-    def read_table(table: Table, keys: pa.Array) -> CurrentColumns:
-        answers = [current.get((table.name, query_key(table, read(text))), []) for text in keys.to_pylist()]
-        objects = [number for number, answer in enumerate(answers) for _ in answer]
-        rows = [row for answer in answers for row in answer]
-        columns = [pa.array([row[at] for row in rows], pa.string()) for at in range(len(table.data))]
-        return CurrentColumns(np.array(objects, np.int64), columns, np.empty(0, np.int64))
-
-    def read_back(tables: Sequence[Table], keys: Sequence[pa.Array]) -> CurrentColumns:
-        groups.append(tables)
-        return one_by_one(read_table)(tables, keys)
+    def read_groups(keys: Keys, lookup: Lookup) -> Current:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("eventlog.publisher.fold_columns.FEW", few)
+            patch.setattr("eventlog.publisher.fold_columns.TOGETHER", together)
+            of_keys = groups_of(keys)
+        groups.extend(of_keys)
+        return Current([read_group(group, keys, lookup) for group in of_keys], lookup=lookup)
 
     rules, wanted = Rules(insert_query_back=insert), XdsSettings(insert_query_back=insert)
-    engine = Engine(
-        TABLES,
-        rules,
-        Skeletons(TABLES, wanted),
-        answerable=set(TABLES),
-        read_back=read_back,
-        ask=lambda _: lookup,
-    )
-    plain = plain_way(TABLES, rules, set(TABLES), lambda _: lookup, EventWriter(TABLES, wanted))
+    engine = Engine(TABLES, rules, Skeletons(TABLES, wanted), answerable=set(TABLES))
+    writer = EventWriter(TABLES, wanted)
     for log in logs:
         entries = [
             Entry(at, "N", kind, "2025-03-23T10:57:19", None, table, key, column, old, new)
             for at, (kind, table, key, column, old, new) in enumerate(log, 1)
         ]
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("eventlog.columnar.current.FEW", few)
-            patch.setattr("eventlog.columnar.current.TOGETHER", together)
-            check_alike(engine.events(as_rows(entries)), plain(entries), entries)
-    assert all(len({(len(table.data), table.view) for table in group}) == 1 for group in groups)
-    assert all(len(group) == 1 or len(group) * len(group[0].data) <= together for group in groups)
+        result = by_column(engine, entries, lookup, read_groups)
+        check_alike(result, row_by_row(TABLES, rules, writer, entries, lookup), entries)
+    assert all(
+        len({(len(of_table.table.data), of_table.table.view) for of_table in group}) == 1 for group in groups
+    )
+    assert all(len(group) == 1 or len(group) * len(group[0].table.data) <= together for group in groups)
+
+
+def read_group(group: list[AskedKeys], keys: Keys, lookup: Lookup) -> CurrentColumns:
+    """Return the current rows of several tables in the same columns."""
+    numbers = np.concatenate([of_table.numbers for of_table in group])
+    answers = [lookup(*need) for need in keys.needs(numbers)]
+    rows = [row for answer in answers if not isinstance(answer, EventlogError) for row in answer]
+    counts = [0 if isinstance(answer, EventlogError) else len(answer) for answer in answers]
+    columns = [pa.array([row[at] for row in rows], pa.string()) for at in range(len(group[0].table.data))]
+    return CurrentColumns(np.repeat(numbers, counts), columns)
 
 
 def test_each_table_is_treated_by_its_own_columns() -> None:
     """No object is in doubt, because the texts of a column are checked by its own type alone."""
     rows = {"a": ["a <", "7"], "b": ["7", "a  "], "c": ["2024-02-29", "1"]}
 
-    def read_table(table: Table, keys: pa.Array) -> CurrentColumns:
-        columns = [pa.array([cell] * len(keys)) for cell in rows[table.name]]
-        return CurrentColumns(np.arange(len(keys)), columns, np.empty(0, np.int64))
+    def lookup(table: Table, key: QueryKey) -> Answer:
+        return [rows[table.name]]
 
-    engine = Engine(
-        TABLES,
-        Rules(),
-        Skeletons(TABLES, XdsSettings()),
-        answerable=set(TABLES),
-        read_back=one_by_one(read_table),
-    )
+    engine = Engine(TABLES, Rules(), Skeletons(TABLES, XdsSettings()), answerable=set(TABLES))
     log = [(name, f"k={number}") for number in range(3) for name in rows]
-    found = engine.events(
-        as_rows([Entry(at, "N", 6, "", None, *name, None, None, None) for at, name in enumerate(log, 1)])
-    )
-    assert (len(found.texts), found.reasons) == (9, {})
+    entries = [Entry(at, "N", 6, "", None, *name, None, None, None) for at, name in enumerate(log, 1)]
+    result = by_column(engine, entries, lookup)
+    assert (len(result.texts), result.reasons) == (9, {})

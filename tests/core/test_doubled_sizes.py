@@ -8,7 +8,7 @@ from contextlib import ExitStack, closing
 
 import pytest
 
-from eventlog.columnar import Engine, Rows
+from eventlog.columnar import Engine
 from eventlog.compare.digest import digest
 from eventlog.compare.events import dump, step_of
 from eventlog.compare.polling import PolledChange
@@ -21,7 +21,7 @@ from eventlog.web.receiver.archive import Archive
 from eventlog.web.receiver.receiver import Receiver
 from eventlog.xds.settings import XdsSettings
 from eventlog.xds.skeleton import Skeletons
-from tests.columnar.test_parity import as_rows
+from tests.columnar.ways import by_column
 from tests.growth import MAX_GROWTH, Work, growth
 from tests.receiver.conftest import HOST, ask, nds
 
@@ -59,9 +59,9 @@ def rows_of_one_column(size: int) -> Work:
 
 
 def parts_of_one_change(size: int) -> Work:
-    rows: Rows = as_rows(entries(size))
+    rows = entries(size)
     engine = Engine(TABLES, Rules(max_changes=10), Skeletons(TABLES, XdsSettings()))
-    return lambda: engine.events(rows)
+    return lambda: by_column(engine, rows)
 
 
 @pytest.fixture

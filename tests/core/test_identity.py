@@ -129,7 +129,7 @@ def test_as_logged_the_association_is_that_of_the_events_first_row(
 ) -> None:
     entries = entries_of(drawn)
     for event, canonical in zip(folded(entries, "as-logged"), folded(entries), strict=True):
-        first = entries[event.settles[0] - 1]
+        first = entries[event.rows[0] - 1]
         assert event.change.fact("table_key") == first.table_key
         assert event[1:3] == canonical[1:3]
         assert event.object == canonical.object
@@ -145,7 +145,7 @@ def test_the_first_row_of_an_event_that_a_query_back_speaks_for_is_the_first_tha
     ]
     planned = plan(entries, TABLES, Rules(), answerable=[TABLES.get("grp")])
     (event,) = planned.events(lambda table, key: [["x"]])
-    assert (event.change.fact("table_key"), event.settles) == ("IDG=1", (1, 2))
+    assert (event.change.fact("table_key"), event.rows) == ("IDG=1", (1, 2))
 
 
 @given(written, st.sets(users), st.randoms(use_true_random=False))

@@ -78,7 +78,7 @@ def as_reference(event: Event, add: bool) -> str:
                 lines.append(f"{column} = {list(scalars(after))!r}")
         else:
             lines.append(f"{column}: -{'all' if before is ABSENT else repr(before)} +{after!r}")
-    ids = ",".join(map(str, event.settles))
+    ids = ",".join(map(str, event.rows))
     return f"{op} {event.object[1]} [{ids}] {'; '.join(lines)}"
 
 
@@ -150,13 +150,13 @@ def test_every_row_has_one_outcome_and_every_sent_row_one_event(
     entries = entries_of(drawn)
     events, outcomes = fold(entries, current)
     assert outcomes.keys() == {entry.record_id for entry in entries}
-    settled = [row for event in events if event.part == 1 for row in event.settles]
+    settled = [row for event in events if event.part == 1 for row in event.rows]
     assert len(settled) == len(set(settled))
     by_id = {event.event_id: event for event in events}
     for row, outcome in outcomes.items():
         if outcome.fate is Fate.SENT:
             assert outcome.event_id is not None
-            assert row in by_id[outcome.event_id].settles
+            assert row in by_id[outcome.event_id].rows
         if outcome.fate is Fate.SUPERSEDED:
             assert outcome.by in outcomes
         assert (row in settled) == (outcome.event_id is not None)
@@ -191,7 +191,7 @@ def test_a_cut_event_says_the_same_in_parts_that_are_short_enough(
     whole, _ = fold(entries, current)
     parts, _ = fold(entries, current, Rules(max_changes=most))
     for event in whole:
-        pieces = [part for part in parts if part.settles == event.settles]
+        pieces = [part for part in parts if part.rows == event.rows]
         assert [piece.part for piece in pieces] == list(range(1, len(pieces) + 1))
         assert [values_of(piece) for piece in pieces if len(values_of(piece)) > most] == []
         assert [value for piece in pieces for value in values_of(piece)] == values_of(event)

@@ -1,7 +1,8 @@
-"""From the daemon to the statement that picks up rows there are few frames, each with a name of its own."""
+"""From a cycle to each of its statements there are few frames, each with a name of its own."""
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -39,13 +40,14 @@ def our_frames() -> list[str]:
 
 
 @contextmanager
-def stacks_at(column: str) -> Iterator[list[list[str]]]:
-    """Yield the stacks of all statements that name a column of the log."""
-    stacks: list[list[str]] = []
+def stacks_of_statements() -> Iterator[list[tuple[str, list[str]]]]:
+    """Yield the statements that run, each with its stack from Publisher.cycle on."""
+    stacks: list[tuple[str, list[str]]] = []
 
     def note(connection: Any, cursor: Any, statement: str, *unused: Any) -> None:
-        if f'"{column}"' in statement:
-            stacks.append(our_frames())
+        frames = our_frames()
+        if "Publisher.cycle" in frames:
+            stacks.append((statement, frames[frames.index("Publisher.cycle") :]))
 
     def run_together(connection: Connection, calls: Sequence[Call], *, commit: bool = False) -> Any:
         for call in calls:
@@ -63,7 +65,7 @@ def stacks_at(column: str) -> Iterator[list[list[str]]]:
 
 
 @pytest.mark.parametrize("many", [0, 300], ids=["by column", "row by row"])
-def test_the_stack_of_a_pick_up_is_short(
+def test_a_statement_of_a_cycle_has_a_short_stack(
     embedded: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, many: int
 ) -> None:
     monkeypatch.setattr("eventlog.sql.log.pending.BY_COLUMN_FROM", many)
@@ -71,17 +73,19 @@ def test_the_stack_of_a_pick_up_is_short(
         engine = connect(database.url)
         world = World(engine, database.dialect)
         world.make()
-        world.write(key(1, event_type=3, column_name="fname", new_value="Jack"))
-        own = database.url.render_as_string(hide_password=False)
-        given = {"url": own, "sync_tables": "usr", "allow_loopback": True}
-        config = Config(given | {"sink": "files", "files_folder": str(tmp_path)})
-        with stacks_at("old_value") as stacks:
+        world.user(2)
+        world.write(key(1, event_type=3, column_name="fname", new_value="Jack"), key(2, event_type=6))
+        address = database.url.render_as_string(hide_password=False)
+        settings = {"url": address, "sync_tables": "usr", "allow_loopback": True}
+        config = Config(settings | {"sink": "files", "files_folder": str(tmp_path)})
+        with stacks_of_statements() as stacks:
             Daemon(config, Signals(), once=True).run()
-        assert world.counts() == {"S": 1}
+        assert world.counts() == {"S": 2}
         engine.dispose()
-    assert len(stacks) == 2  # how many bytes the rows have, and the rows
-    for stack in stacks:
-        assert stack[0] == "Daemon.run"
+    assert {"old_value", "epoch", "batch", "fname"} <= {
+        word for statement, _ in stacks for word in re.findall(r"\w+", statement)
+    }
+    for _, stack in stacks:
         assert len(stack) <= MAX_FRAMES, " ".join(stack)
         assert len(set(stack)) == len(stack)
 

@@ -59,7 +59,7 @@ def test_documents_are_those_of_convert(case: Path, form: str, tmp_path: Path) -
 def test_every_row_is_settled_by_one_document_or_explained() -> None:
     john, gone = JACK | {"record_id": 2, "new_value": "John"}, JACK | {"record_id": 3, "event_type": 4}
     sent = eventlog.documents([JACK, john, gone], TABLES)
-    event_of = {row: document.event_id for document in sent for row in document.settles}
+    event_of = {row: document.event_id for document in sent for row in document.rows}
     explained = eventlog.explain([JACK, john, gone, BAD | {"record_id": 4}], TABLES)
     assert {row.where: (row.record_id, row.fate.value, row.event_id) for row in explained} == {
         "rows:1": (1, "sent", event_of[1]),
@@ -74,7 +74,7 @@ def test_a_record_that_is_refused_is_an_error_unless_somebody_hears_of_it() -> N
         list(eventlog.documents([JACK, BAD], TABLES))
     heard: list[eventlog.Refused] = []
     sent = list(eventlog.documents([JACK, BAD], TABLES, refused=heard.append))
-    assert [document.settles for document in sent] == [(1,)]
+    assert [document.rows for document in sent] == [(1,)]
     assert [one.where for one in heard] == ["rows:2"]
 
 

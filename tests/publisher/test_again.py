@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from eventlog.fold import Rules
-from eventlog.publisher.batches import RecordedEvent
 from eventlog.publisher.reading import FoldedPickUp
+from eventlog.sql.log.record import RecordedEvent
 from eventlog.xds.settings import XdsSettings
 from tests.logs import World
 
@@ -31,11 +31,11 @@ def test_two_events_of_one_object_stay_two(world: World) -> None:
     reading = refold(
         world, RecordedEvent("eventlog:1-2:x", (1, 2), 1000), RecordedEvent("eventlog:4", (4,), 1000)
     )
-    assert [(s.event_id, s.settles) for s in reading.sendings] == [
+    assert [(s.event_id, s.rows) for s in reading.events.events()] == [
         ("eventlog:1-2:x", (1, 2)),
         ("eventlog:4", (4,)),
     ]
-    first, second = (s.text for s in reading.sendings)
+    first, second = (s.text for s in reading.events.events())
     assert first.index(">a<") < first.index(">b<")
     assert ">c<" not in first + second
     assert ">d<" in second
@@ -49,8 +49,8 @@ def test_a_delete_that_is_pending_ends_no_life_of_what_went_out_before(world: Wo
         {"table_key": "idu=1", "event_type": 4},
     )
     reading = refold(world, RecordedEvent("eventlog:2", (2,), 1000), RecordedEvent("eventlog:1", (1,), 1000))
-    assert [s.event_id for s in reading.sendings] == ["eventlog:2", "eventlog:1"]
-    assert ">Jack<" in reading.sendings[1].text
+    assert [s.event_id for s in reading.events.events()] == ["eventlog:2", "eventlog:1"]
+    assert ">Jack<" in reading.events.events()[1].text
 
 
 def test_with_future_events_the_rows_stay_in_the_order_of_their_times(world: World) -> None:
@@ -58,7 +58,7 @@ def test_with_future_events_the_rows_stay_in_the_order_of_their_times(world: Wor
         change(1, "fname", "late", event_time="2025-01-02 00:00:00"),
         change(2, "lname", "early", event_time="2025-01-01 00:00:00"),
     )
-    (sending,) = refold(
+    (event,) = refold(
         world, RecordedEvent("eventlog:1-2:x", (1, 2), 1000), rules=Rules(handle_future_events=True)
-    ).sendings
-    assert sending.text.index("early") < sending.text.index("late")
+    ).events.events()
+    assert event.text.index("early") < event.text.index("late")

@@ -64,10 +64,8 @@ def peopled(world: World, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
 
 def result_of(reading: FoldedPickUp) -> dict[str, object]:
     """Return the result of a reading."""
-    events = reading.packed
-    sendings = list(events.sendings(0, len(events))) if events is not None else reading.sendings
     return {
-        "sendings": sendings,
+        "events": reading.events.events(),
         "silent": sorted(reading.rows_without_event),
         "refused": sorted(reading.refused),
         "held": set(reading.spellings),
@@ -114,7 +112,8 @@ def test_both_ways_say_the_same(
     reader = world.reader(("usr", "grp"), rules, XdsSettings(insert_query_back=insert))
     choice = PickUpFilter(limit)
     by_row, by_column = (read(world, reader, choice, by_column=way) for way in (False, True))
-    assert (by_row.packed is None, by_column.packed is None) == (True, False)
+    assert by_column.entries == []
+    assert by_row.entries or by_row.refused or not by_row.picked
     assert result_of(by_column) == result_of(by_row)
 
 
@@ -134,7 +133,7 @@ def test_many_long_rows_come_by_column_however_few_of_them_the_bytes_allow(
     peopled.write(*[key(number, event_type=4) for number in range(1, 9)])
     reader = peopled.reader(("usr", "grp"), Rules(), XdsSettings())
     reading = read(peopled, reader, PickUpFilter(most_bytes=24), by_column=True)
-    assert (reading.picked, reading.packed is not None) == ([1, 2], True)
+    assert (reading.picked, reading.entries) == ([1, 2], [])
 
 
 def test_a_table_that_the_database_refuses_costs_only_itself(peopled: World) -> None:
@@ -148,7 +147,7 @@ def test_a_table_that_the_database_refuses_costs_only_itself(peopled: World) -> 
         world.write(*(key(1, event_type=6, table_name=name, table_key="k=1") for name in names))
         with world.statements() as statements:
             reading = read(world, reader, PickUpFilter(100), by_column=True)
-        assert [sending.object[0] for sending in reading.every()] == ["aaa", "zzz"]
+        assert [event.object[0] for event in reading.events.events()] == ["aaa", "zzz"]
         assert reading.tables_may_be_stale
         undone = [words for words in statements if words.startswith("rollback to savepoint")]
         assert len(undone) == 3, "the statement on all, then on mmm by column and row by row"
@@ -200,9 +199,8 @@ def test_tables_are_read_together(
     )
     reader = similar_world.reader((*SIMILAR_TABLES, "seen"), Rules(), XdsSettings())
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("eventlog.columnar.current.FEW", few)
         patch.setattr("eventlog.publisher.fold_columns.FEW", few)
-        patch.setattr("eventlog.columnar.current.TOGETHER", together)
+        patch.setattr("eventlog.publisher.fold_columns.TOGETHER", together)
         by_row, by_column = (
             read(similar_world, reader, PickUpFilter(100), by_column=way) for way in (False, True)
         )
@@ -220,6 +218,6 @@ def test_one_statement_reads_many_tables(similar_world: World) -> None:
     reader = similar_world.reader(SIMILAR_TABLES, Rules(), XdsSettings())
     with similar_world.statements() as statements:
         reading = read(similar_world, reader, PickUpFilter(100), by_column=True)
-    assert len(list(reading.every())) == 20
+    assert len(reading.events) == 20
     (asked,) = (words for words in statements if "two" in words)
     assert ("four" in asked) == similar_world.log.dialect.measures_rows

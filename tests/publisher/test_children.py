@@ -45,7 +45,7 @@ def texts(world: World, **settings: object) -> list[str]:
     with world.store.snapshot() as snapshot:
         reading = PickUpFolder(tables, readable, Rules(), XdsSettings()).preview(snapshot, PickUpFilter(100))
     assert reading.refused == []
-    return [sending.text for sending in reading.sendings]
+    return [event.text for event in reading.events.events()]
 
 
 def test_a_childs_rows_are_read_back_as_values_of_its_parent(family: World) -> None:

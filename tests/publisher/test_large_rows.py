@@ -71,7 +71,7 @@ def test_what_the_next_cycle_would_send_is_reported_alike(world: World, document
     reader = world.reader([documents], Rules(), XdsSettings())
     with world.store.snapshot() as snapshot:
         reading = reader.preview(snapshot, PickUpFilter())
-    assert 0 < len(reading.sendings) == len(reading.picked) <= MAX_BYTES // LONG
+    assert 0 < len(reading.events) == len(reading.picked) <= MAX_BYTES // LONG
 
 
 def test_one_object_alone_is_held_however_large_it_is(world: World, documents: str) -> None:

@@ -64,13 +64,13 @@ def test_a_kill_before_the_answer_to_a_delete_leaves_the_next_insert_whole(finis
 def test_a_kill_before_anything_is_remembered_leaves_all_rows_new(
     finishing: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def no_memory(*values: object) -> str:
+    def no_record(*values: object) -> str:
         raise Crash
 
     world = finishing
     world.write(CHANGED, DELETED)
     with monkeypatch.context() as patched:
-        patched.setattr("eventlog.publisher.batches.write_memory", no_memory)
+        patched.setattr("eventlog.publisher.finish.record_batch", no_record)
         with pytest.raises(Crash):
             world.cycle(Receiver())
     assert pending(world) == {1, 2}

@@ -32,7 +32,7 @@ from tests.simulate.decisions import Decisions, Replayed, Seeded
 from tests.simulate.ledger import Ledger
 from tests.simulate.people import OWN_USER, TABLES, Operators, Triggers, Writer
 from tests.simulate.receiver import SINKS, LawBroken, Receiver
-from tests.simulate.server import LOG, Engine, NamedQueries, Server, uniting
+from tests.simulate.server import LOG, Engine, NamedQueries, Server, unite
 from tests.simulate.world import Process, Stuck, World
 
 _TABLE = """
@@ -140,7 +140,7 @@ class Simulation:
             stack.enter_context(patch.object(daemon, "opened", self._opened))
             stack.enter_context(patch.object(session, "open_sink", lambda *words: self._sink(self.receiver)))
             stack.enter_context(patch.object(session, "make_reader", lambda *words: self._make_reader()))
-            stack.enter_context(patch.object(columns, "_uniting", uniting))
+            stack.enter_context(patch.object(columns, "_united", unite))
             stack.enter_context(patch.object(pending, "BY_COLUMN_FROM", self._by_column_from))
             stack.enter_context(comparing(DESCRIBED))
             yield

@@ -43,6 +43,10 @@ class Named(NamedTuple):
         return self
 
 
+class United(Named):
+    """A statement on the rows of one query, whose values are numbered."""
+
+
 class NamedQueries(Queries):
     """The statements of a log by their names instead of their texts."""
 
@@ -203,7 +207,7 @@ class Result:
 class Connection:
     """A client's connection to the server."""
 
-    dialect = SimpleNamespace(name="postgresql", driver="simulated")
+    dialect = SimpleNamespace(name="postgresql", driver="simulated", positional=True)
 
     def __init__(self, server: Server, *, autocommit: bool) -> None:
         self._server = server
@@ -218,6 +222,8 @@ class Connection:
         statement = named(clause)
         if statement is None:  # a setting
             return Result([])
+        if isinstance(statement, United):
+            values = {name.rstrip("0123456789"): value for name, value in values.items()}
         return Result(self._call(partial(self._execute, statement, values or {})))
 
     def _execute(self, statement: Named, values: Any) -> Rows | int:
@@ -337,15 +343,9 @@ class Engine:
     def dispose(self) -> None: ...
 
 
-def uniting(connection: Connection, queries: Queries, united: Sequence[Named]) -> Callable[..., Result]:
-    """Return what runs a statement with the rows of the one query in `united`."""
-    ((_, holes),) = united
-
-    def run(clause: Named, values: Mapping[str, Any]) -> Result:
-        plain = {name.rstrip("0123456789"): value for name, value in values.items()}
-        return connection.execute(Named(clause.name, holes), plain)
-
-    return run
+def unite(connection: Connection, queries: Queries, clause: Named, united: Sequence[Named]) -> Named:
+    """Return the statement with the rows of the one query in `united`, if there is one."""
+    return United(clause.name, united[0].holes) if united else clause
 
 
 def named(clause: Any) -> Named | None:

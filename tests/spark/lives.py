@@ -144,7 +144,7 @@ def published(store: Store, config: Config = CONFIG) -> FoldedPickUp:
 
 def documents_of(reading: FoldedPickUp) -> list[str]:
     """Return the publisher's documents, an event each."""
-    return [document([sending.text]) for sending in reading.sendings]
+    return [document([event.text]) for event in reading.events.events()]
 
 
 def documents(folder: Path) -> list[str]:

@@ -136,7 +136,7 @@ def test_each_row_tells_its_document(spark: Any) -> None:
     found = [
         (row.document, row.event_id, row.op, row.table, row.key, tuple(row.record_ids)) for row in reported
     ]
-    assert found == [(d.text, d.event_id, d.op, d.table, d.key, d.settles) for d in plain]
+    assert found == [(d.text, d.event_id, d.op, d.table, d.key, d.rows) for d in plain]
     assert all(
         (row.first_record_id, row.last_record_id) == (row.record_ids[0], row.record_ids[-1])
         for row in reported

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from eventlog.core import tablesfile
 from eventlog.core.change import ABSENT, Change, Field, Op, Undecoded
-from eventlog.core.errors import EventlogError, Refused
+from eventlog.core.errors import Refused
 from eventlog.core.formats import Source
 from eventlog.xds.documents import document, indent, write
 from eventlog.xds.read import read
 from eventlog.xds.settings import XdsFileSettings, XdsSettings
 from eventlog.xds.write import EventWriter
-from tests.strategies import printable, xds_changes
+from tests.strategies import xds_changes
 from tests.xds.dtd import check_valid
 
 pytestmark = pytest.mark.quick
@@ -78,37 +76,6 @@ def test_a_document_is_a_line_and_no_object_stands_in_it_twice(changes: list[Cha
         assert line.endswith(b"</nds>\n")
         keys = [change.fact("table_key") for change in read_back(line) if isinstance(change, Change)]
         assert len(keys) == len(set(keys))
-
-
-sides = st.just(ABSENT) | st.none() | printable | st.text() | st.integers()
-
-
-@given(
-    st.lists(st.tuples(st.sampled_from(["note", "other", "n", "id"]), sides, sides), max_size=4),
-    st.sampled_from(Op),
-)
-def test_a_shape_seen_before_is_filled_in_as_it_would_be_written(
-    drawn: list[tuple[str, object, object]], op: Op
-) -> None:
-    fields = tuple(Field(*field) for field in drawn)  # type: ignore[arg-type]
-    change = Change(op, "hr", "person", (), fields, extra=(("table_key", "id=1+name=x"),))
-    used, plain = EventWriter(TABLES, PLAIN), EventWriter(TABLES, PLAIN)
-    for _ in range(2):
-        assert outcome(lambda: used.write(change, "e:1")) == outcome(lambda: assembled(plain, change))
-
-
-def assembled(writer: EventWriter, change: Change) -> str:
-    """Return the event as it is written piece by piece."""
-    name = writer.element(change)
-    body = writer.body(name, change)
-    return writer.around(name, change, "e:1", body) if body or name != "modify" else ""
-
-
-def outcome(work: Callable[[], str]) -> str:
-    try:
-        return work()
-    except EventlogError as fault:
-        return str(fault)
 
 
 def write_event(change: Change, **settings: object) -> str:

@@ -5,32 +5,32 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing
+from itertools import chain, pairwise
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from eventlog import log
-from eventlog.columnar import CurrentColumns, Engine, Rows, one_by_one
-from eventlog.columnar.engine import WrittenEvent
-from eventlog.columnar.packing import documents
+from eventlog.columnar import Current, CurrentColumns, Engine, Rows
+from eventlog.columnar.current import Keys
 from eventlog.columnar.vectors import Ints
-from eventlog.core import tablekey
 from eventlog.core.entry import Entry
 from eventlog.core.errors import BadFile, EventlogError, Refused
 from eventlog.core.formats import Row, Shape, Source
-from eventlog.core.tables import Table, Tables
+from eventlog.core.tables import Tables
+from eventlog.event_table import WrittenEvent, document_sizes
 from eventlog.files.arrow_stores import SortedBatches
 from eventlog.files.inputs import Advance, Passes, open_input, open_sources, stem_of
 from eventlog.files.limits import LIMITS, Limits
-from eventlog.fold import CurrentRow, Fate, Rules, query_key
+from eventlog.fold import CurrentRow, Fate, Rules
 from eventlog.fold.understand import why_unknown
 from eventlog.log_files.by_column import row_batches
 from eventlog.log_files.by_column.checked_rows import TAKES_NO_PART, Checker
 from eventlog.log_files.by_column.object_spool import RowSpool
 from eventlog.log_files.current_files import CurrentFiles
 from eventlog.neutral import refuse
-from eventlog.xds.documents import finish
+from eventlog.xds.documents import HEAD, TAIL, finish
 from eventlog.xds.settings import XdsSettings
 from eventlog.xds.skeleton import Skeletons
 
@@ -150,14 +150,7 @@ class BulkPickup:
         self._memory = memory
         self._objects = 0  # of all events
         self.written = 0  # events that were written
-        self._engine = Engine(
-            tables,
-            rules,
-            Skeletons(tables, settings),
-            answerable=current.tables,
-            read_back=one_by_one(self._read_back),
-            ask=lambda needs: current.lookup,
-        )
+        self._engine = Engine(tables, rules, Skeletons(tables, settings), answerable=current.tables)
 
     def documents(self, inputs: Sequence[tuple[str, str]], advance: Advance) -> Iterator[bytes | Refused]:
         """Yield the documents of all rows of these files; each file has a named container.
@@ -231,55 +224,65 @@ class BulkPickup:
         texts = (
             columns[name] for name in ("table_name", "table_key", "column_name", "old_value", "new_value")
         )
-        events = self._engine.events(Rows(ids, kinds, *texts))
-        numbers = events.objects + self._objects  # an object of one batch is none of another
-        self._objects += 1 + int(events.objects.max(initial=-1))
-        written = [ids[events.places], numbers, events.texts.cast(pa.large_string())]
+        needs = self._engine.needs(Rows(ids, kinds, *texts))
+        result = self._engine.events(needs, self._read_back(needs.keys))
+        objects = result.events.objects
+        numbers = objects + self._objects  # an object of one batch is none of another
+        self._objects += 1 + int(objects.max(initial=-1))
+        written = [ids[result.places], numbers, result.texts.cast(pa.large_string())]
         written_events.add(pa.record_batch(written, schema=_EVENTS))
-        self.written += len(events.texts)
+        self.written += len(objects)
         wrong = {
-            row: outcome.reason for row, outcome in events.reasons.items() if outcome.fate is Fate.REFUSED
+            row: outcome.reason for row, outcome in result.reasons.items() if outcome.fate is Fate.REFUSED
         }
         at = np.flatnonzero(np.isin(ids, list(wrong)))
         _add_refusals(rows, at, [wrong[record_id] for record_id in ids[at].tolist()], refusals)
-        return events.unwritten
+        return result.unwritten
 
-    def _read_back(self, table: Table, keys: pa.Array) -> CurrentColumns:
+    def _read_back(self, keys: Keys) -> Current:
         """Return the current rows of these keys."""
-        objects: list[int] = []
-        rows: list[CurrentRow] = []
-        for number, key in enumerate(keys.to_pylist()):
-            answer = self._current.lookup(table, query_key(table, tablekey.read(key)))
-            assert not isinstance(answer, EventlogError)
-            objects += [number] * len(answer)
-            rows += answer
-        texts: Sequence[Sequence[str | None]] = list(zip(*rows, strict=True)) or [()] * len(table.data)
-        arrays = [pa.array(column, pa.string()) for column in texts]
-        return CurrentColumns(np.array(objects, np.int64), arrays, np.empty(0, np.int64))
+        groups: list[CurrentColumns] = []
+        first = 0
+        for table, texts in zip(keys.tables, keys.keys, strict=True):
+            numbers: list[int] = []
+            rows: list[CurrentRow] = []
+            for number, need in enumerate(keys.needs(np.arange(first, first + len(texts))), first):
+                answer = self._current.lookup(*need)
+                assert not isinstance(answer, EventlogError)
+                numbers += [number] * len(answer)
+                rows += answer
+            cells: Sequence[Sequence[str | None]] = list(zip(*rows, strict=True)) or [()] * len(table.data)
+            columns = [pa.array(column, pa.string()) for column in cells]
+            groups.append(CurrentColumns(np.array(numbers, np.int64), columns))
+            first += len(texts)
+        return Current(groups, lookup=self._current.lookup)
 
     def _packed(self, events: Iterator[pa.RecordBatch]) -> Iterator[bytes]:
         """Yield the documents of events in order; the last of each step waits for what may join it."""
         batch_size = self._settings.batch_size
         texts, objects = pa.array([], pa.large_string()), np.empty(0, np.int64)
-        for event_batch in events:
-            texts = pa.concat_arrays([texts, event_batch.column("text")])
-            objects = np.concatenate([objects, event_batch.column("object").to_numpy()])
-            data, _, sizes = documents(texts, objects, batch_size)
-            waiting = int(sizes[-1]) if batch_size > 1 else 0
-            if waiting:
-                data, _, _ = documents(
-                    texts[: len(texts) - waiting], objects[: len(objects) - waiting], batch_size
-                )
-            yield from self._finished(data)
-            texts, objects = texts[len(texts) - waiting :], objects[len(objects) - waiting :]
-        data, _, _ = documents(texts, objects, batch_size)
-        yield from self._finished(data)
+        for event_batch in chain(events, [None]):
+            if event_batch is not None:
+                texts = pa.concat_arrays([texts, event_batch.column("text")])
+                objects = np.concatenate([objects, event_batch.column("object").to_numpy()])
+            sizes = document_sizes(objects, batch_size)
+            ready = sizes if event_batch is None or batch_size == 1 else sizes[:-1]
+            yield from self._finished(texts, ready)
+            count = int(ready.sum())
+            texts, objects = texts[count:], objects[count:]
 
-    def _finished(self, data: memoryview) -> Iterator[bytes]:
+    def _finished(self, texts: pa.Array, sizes: Ints) -> Iterator[bytes]:
+        """Yield the documents of the first events, of so many events each."""
+        if not len(sizes):
+            return
+        head, tail = HEAD.encode(), f"{TAIL}\n".encode()
+        edges = np.frombuffer(texts.buffers()[1], np.int64)[texts.offset :][np.cumsum([0, *sizes])].tolist()
+        data = memoryview(texts.buffers()[2])
+        documents = b"".join([b"".join((head, data[begin:end], tail)) for begin, end in pairwise(edges)])
         if self._settings.pretty:
-            yield from (finish(line, self._settings) for line in bytes(data).decode().splitlines())
-        elif data:
-            yield bytes(data)
+            yield from (finish(line, self._settings) for line in documents.decode().splitlines())
+        else:
+            yield documents
 
 
 def _unique(rows: pa.RecordBatch, repeated: Ints, counts: Ints, refusals: Refusals) -> pa.RecordBatch:

@@ -14,7 +14,7 @@ from eventlog.sql.log.leader import Holder, Leader, holder_of
 from eventlog.sql.log.position import IdPosition, read_position
 from eventlog.sql.log.snapshot import Snapshot
 from eventlog.sql.log.upkeep import Upkeep
-from eventlog.sql.log.work import RememberedBatch, WaitingEvent, Work
+from eventlog.sql.log.work import LeadershipLost, RememberedBatch, WaitingEvent, Work
 from eventlog.sql.names import Log
 from eventlog.sql.queries import Queries
 from eventlog.sql.relation import Place
@@ -117,10 +117,14 @@ class Store:
     @contextmanager
     def work(self, epoch: int) -> Iterator[Work]:
         """One transaction of the leader of that epoch; LeadershipLost if another leads by now."""
+        begin = [self.queries.call(name) for name in ("work", "epoch", "latest_redrive")]
         with self._connected() as connection:
-            work = Work(connection, self.queries, epoch)
+            _, ((current_epoch,),), ((redriven,),) = self.queries.together(connection, begin)
+            if current_epoch != epoch:
+                raise LeadershipLost(current_epoch, epoch)
+            work = Work(connection, self.queries, epoch, int(redriven))  # no other redrive comes meanwhile
             yield work
-            work.commit()
+            work.count(self.queries.together(connection, work.calls, commit=True))
 
     @contextmanager
     def upkeep(self) -> Iterator[Upkeep]:

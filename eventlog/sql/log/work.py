@@ -65,27 +65,23 @@ class Failure(NamedTuple):
 class Work:
     """One transaction of the leader; nothing of it is visible before the block ends."""
 
-    def __init__(self, connection: Connection, queries: Queries, epoch: int) -> None:
+    def __init__(self, connection: Connection, queries: Queries, epoch: int, latest_redrive: int) -> None:
         self._connection = connection
         self._queries = queries
         self.epoch = epoch
+        self.latest_redrive = latest_redrive  # the notice of the last one, 0 without any
         self.finished = 0  # rows that were still new, once it is committed
         self._finishing: list[Call] = []  # what gives rows their letters, at the end
         self._last_calls: list[Call] = []  # what is written after that, in this order
-        begin = [queries.call(name) for name in ("work", "epoch", "latest_redrive")]
-        _, ((current,),), ((redriven,),) = queries.together(connection, begin)
-        self.latest_redrive = int(
-            redriven
-        )  # the notice of the last one, 0 without any; no other comes meanwhile
-        if current != epoch:
-            raise LeadershipLost(current, epoch)
 
-    def commit(self) -> None:
-        """Write what is left to the end, and commit."""
-        last = self._finishing, self._last_calls
-        self._finishing, self._last_calls = [], []
-        results = self._queries.together(self._connection, [*last[0], *last[1]], commit=True)
-        self.finished += sum(results[: len(last[0])])
+    @property
+    def calls(self) -> list[Call]:
+        """Return the statements that are left to the end."""
+        return [*self._finishing, *self._last_calls]
+
+    def count(self, results: Sequence[Any]) -> None:
+        """Count the rows that were finished, by the results of these statements."""
+        self.finished += sum(results[: len(self._finishing)])
 
     def _write_later(self, name: str, **values: Any) -> None:
         """Run a statement at the end of the transaction, because nothing in it depends on the result."""

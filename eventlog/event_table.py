@@ -1,0 +1,233 @@
+"""Events in the order of leaving, as columns: the same whether rows were folded one by one or by column."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate, chain
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from eventlog.core.change import Op
+from eventlog.core.errors import EventlogError
+from eventlog.core.tables import Tables
+from eventlog.fold import Event, ObjectName, event_id
+
+Ints = npt.NDArray[np.int64]
+
+OPERATIONS = (Op.INSERT, Op.UPDATE, Op.DELETE)
+ELEMENTS = ("add", "modify", "delete", "none")  # of a document; the first three are those of OPERATIONS
+ADD, MODIFY, DELETE, NONE = range(len(ELEMENTS))
+_ELEMENT_NUMBERS = {name: number for number, name in enumerate(ELEMENTS)}
+
+
+class WrittenEvent(NamedTuple):
+    """An event of the plain fold with its text and its element; or why it cannot be written."""
+
+    event: Event
+    text: str
+    element: str
+    fault: EventlogError | None = None
+
+
+class OutgoingEvent(NamedTuple):
+    """One event of a table, or one part of an event that was cut."""
+
+    event_id: str  # of this part
+    run_id: str  # of the event as a whole
+    object: ObjectName
+    rows: tuple[int, ...]  # the record_ids that its answer decides
+    text: str
+    element: str
+    max_changes: int  # after how many values the event is cut
+    part: int = 1
+    parts: int = 1
+    tries: int = 0  # how often it was answered with retry, or not at all
+
+
+class EventColumns(NamedTuple):
+    """The columns of events as an EventTable has them."""
+
+    rows: Ints
+    begins: Ints
+    sizes: Ints
+    parts: Ints
+    part_counts: Ints
+    operations: Ints
+    elements: Ints
+
+    def joined(self, addition: EventColumns) -> EventColumns:
+        """Return these events, and after them others."""
+        moved = addition._replace(begins=addition.begins + len(self.rows))
+        return EventColumns(*map(np.concatenate, zip(self, moved, strict=True)))
+
+    def in_order(self, order: Ints) -> EventColumns:
+        """Return the events at these positions."""
+        return EventColumns(self.rows, *(column[order] for column in self[1:]))
+
+
+@dataclass(frozen=True)
+class EventTable:
+    """The events of some rows. The parts of an event that was cut follow one another and share its rows."""
+
+    log: str
+    tables: Tables
+    around: tuple[str, str]  # the texts around the events of a document
+    text: bytes | memoryview  # of all events, in UTF-8
+    edges: npt.NDArray[Any]  # where the text of each begins, and where the last one ends
+    objects: Ints  # the number of the object of each
+    names: Sequence[ObjectName]  # of the objects, by their numbers
+    rows: Ints  # record_ids
+    begins: Ints  # where the rows of each event begin
+    sizes: Ints  # how many rows it has
+    parts: Ints  # 1, or the part of an event that was cut
+    part_counts: Ints
+    operations: Ints  # of the change: an index of OPERATIONS
+    elements: Ints  # of the document: an index of ELEMENTS
+    max_changes: Ints
+    tries: Ints
+    run_ids: Sequence[str] | None = None  # of recorded events; else they follow from the rows
+
+    @classmethod
+    def from_plain(
+        cls,
+        written: Sequence[WrittenEvent],
+        log: str,
+        tables: Tables,
+        around: tuple[str, str],
+        max_changes: int,
+    ) -> EventTable:
+        """Return the events of the plain fold that have a text or are parts of a cut one."""
+        events = [each.event for each in written]
+        texts = [each.text.encode() for each in written]
+        numbers: dict[ObjectName, int] = {}
+        objects = integers(numbers.setdefault(event.object, len(numbers)) for event in events)
+        return cls(
+            log,
+            tables,
+            around,
+            b"".join(texts),
+            integers(accumulate(map(len, texts), initial=0)),
+            objects,
+            list(numbers),
+            max_changes=np.full(len(events), max_changes),
+            tries=np.zeros(len(events), np.int64),
+            **plain_columns(written)._asdict(),
+        )
+
+    def __len__(self) -> int:
+        return len(self.objects)
+
+    def rows_of(self, events: slice | Ints) -> Ints:
+        """Return the record_ids of these events, event by event."""
+        sizes, begins = self.sizes[events], self.begins[events]
+        ends = np.cumsum(sizes)
+        record_ids: Ints = self.rows[
+            np.arange(int(ends[-1]) if len(ends) else 0) + np.repeat(begins - ends + sizes, sizes)
+        ]
+        return record_ids
+
+    def take(self, places: Ints) -> EventTable:
+        """Return the events at these positions."""
+        texts = [bytes(self.text[begin:end]) for begin, end in self._spans(places)]
+        names = (
+            "objects",
+            "begins",
+            "sizes",
+            "parts",
+            "part_counts",
+            "operations",
+            "elements",
+            "max_changes",
+            "tries",
+        )
+        columns = {name: getattr(self, name)[places] for name in names}
+        run_ids = None if self.run_ids is None else [self.run_ids[at] for at in places.tolist()]
+        edges = integers(accumulate(map(len, texts), initial=0))
+        return replace(self, text=b"".join(texts), edges=edges, run_ids=run_ids, **columns)
+
+    def named(self, names: Sequence[ObjectName]) -> EventTable:
+        """Return the events, each under this name of its object."""
+        numbers = {name: number for number, name in enumerate(dict.fromkeys(names))}
+        return replace(self, objects=integers(numbers[name] for name in names), names=list(numbers))
+
+    def document(self, first: int, last: int) -> bytes:
+        """Return the document of consecutive events."""
+        before, after = self.around
+        begin, end = int(self.edges[first]), int(self.edges[last])
+        return b"".join((before.encode(), self.text[begin:end], after.encode())).removesuffix(b"\n")
+
+    def events(self, first: int = 0, last: int | None = None) -> list[OutgoingEvent]:
+        """Return consecutive events one by one; all of them if no range is named."""
+        return list(self.at(range(first, len(self) if last is None else last)))
+
+    def at(self, places: Sequence[int]) -> Iterator[OutgoingEvent]:
+        """Yield the events at these positions one by one."""
+        run: tuple[int, str, tuple[int, ...]] = (-1, "", ())  # where the rows begin, its name, its rows
+        for at in places:
+            begin = int(self.begins[at])
+            if begin != run[0]:
+                rows = tuple(self.rows[begin : begin + int(self.sizes[at])].tolist())
+                run_id = event_id(self.log, rows) if self.run_ids is None else self.run_ids[at]
+                run = begin, run_id, rows
+            yield self._event(at, run[1], run[2])
+
+    def _event(self, at: int, run_id: str, rows: tuple[int, ...]) -> OutgoingEvent:
+        part = int(self.parts[at])
+        return OutgoingEvent(
+            run_id if part == 1 else f"{run_id}.{part}",
+            run_id,
+            self.names[int(self.objects[at])],
+            rows,
+            str(self.text[self.edges[at] : self.edges[at + 1]], "utf-8"),
+            ELEMENTS[self.elements[at]],
+            int(self.max_changes[at]),
+            part,
+            int(self.part_counts[at]),
+            int(self.tries[at]),
+        )
+
+    def _spans(self, places: Ints) -> Iterator[tuple[int, int]]:
+        return zip(self.edges[places].tolist(), self.edges[places + 1].tolist(), strict=True)
+
+
+def plain_columns(written: Sequence[WrittenEvent]) -> EventColumns:
+    """Return the columns of plain events."""
+    events = [each.event for each in written]
+    rows_of = {event.rows[0]: event.rows for event in events}  # which the parts of one share
+    begins = dict(zip(rows_of, accumulate(map(len, rows_of.values()), initial=0), strict=False))
+    return EventColumns(
+        integers(chain.from_iterable(rows_of.values())),
+        integers(begins[event.rows[0]] for event in events),
+        integers(len(event.rows) for event in events),
+        integers(event.part for event in events),
+        integers(event.parts for event in events),
+        integers(OPERATIONS.index(event.change.op) for event in events),
+        integers(_ELEMENT_NUMBERS[each.element] if each.text else NONE for each in written),
+    )
+
+
+def document_sizes(objects: Ints, max_events: int) -> Ints:
+    """Return how many events each document has: at most so many, and never two of one object."""
+    count = len(objects)
+    if max_events == 1:
+        return np.ones(count, np.int64)
+    order = np.argsort(objects, kind="stable")
+    repeats = np.full(count, -1)
+    same = objects[order][1:] == objects[order][:-1]
+    repeats[order[1:][same]] = order[:-1][same]
+    latest = np.maximum.accumulate(repeats)  # of all events so far, the latest that one of them repeats
+    sizes = []
+    start = 0
+    while start < count:
+        end = min(start + max_events, int(np.searchsorted(latest, start)), count)
+        sizes.append(end - start)
+        start = end
+    return np.array(sizes, np.int64)
+
+
+def integers(numbers: Iterable[int]) -> Ints:
+    """Return numbers as a vector."""
+    return np.fromiter(numbers, np.int64)

@@ -1,0 +1,215 @@
+"""The record of batches: their documents, the events of each, and the rows of each event.
+
+A batch is a JSON list of documents, each a name and its events. Events whose ids follow from their rows are
+recorded together; one that was cut or tried before, or whose id does not follow, is a list of its own.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from itertools import chain, islice, pairwise
+from typing import Any, Final, NamedTuple
+
+from eventlog.event_table import EventTable, Ints, OutgoingEvent
+from eventlog.fold import Fate, event_id
+from eventlog.sql.log.work import Range, ranges_of
+from eventlog.xds.answers import Level, Status
+
+# Names of documents without events: a fate, and the reason.
+LOOPBACK: Final = f"{Fate.LOOPBACK}: done by the driver's own user"
+NO_EVENT: Final = f"{Fate.NO_EFFECT}: no value of it could leave, or its object was gone"
+BACKLOG: Final = "backlog"  # of rows that Spark has put on record
+
+WorstAnswer = Callable[[str], Status]  # the worst answer so far to an event that was cut
+Recorded = list[object] | dict[str, object]  # one event, or many
+
+
+class RecordedEvent(NamedTuple):
+    """An event on record: what is needed of it after a crash; its content is read anew."""
+
+    run_id: str
+    rows: tuple[int, ...]
+    max_changes: int  # after how many values the event was cut, whatever the setting is now
+    part: int = 1
+    has_more_parts: bool = False  # further parts of a cut event follow
+    tries: int = 0
+    worst: Status = Status(Level.SUCCESS)  # of the parts before this one
+
+
+class RecordedRow(NamedTuple):
+    """A row as a batch has it: with its event, or only with the name of a document that has no events."""
+
+    document: str
+    event: RecordedEvent | None
+
+
+def record_events(events: EventTable, first: int, last: int, worst: WorstAnswer) -> list[Recorded]:
+    """Return what is recorded of consecutive events."""
+    recorded: list[Recorded] = []
+    for begin, end, is_plain in plain_stretches(events, first, last):
+        if not is_plain or end - begin == 1:
+            places = range(begin, end)
+            recorded += (_record_event(event, worst(event.run_id)) for event in events.at(places))
+        else:
+            common = {"log": events.log, "max_changes": int(events.max_changes[begin])}
+            sizes = {"sizes": events.sizes[begin:end].tolist()}
+            recorded.append({**common, **sizes, **record_rows(events.rows_of(slice(begin, end)))})
+    return recorded
+
+
+def plain_stretches(events: EventTable, first: int, last: int) -> list[tuple[int, int, bool]]:
+    """Return ranges of events, and whether they are plain: whole, never tried, with the ids of their rows."""
+    if events.run_ids is not None:
+        return [(first, last, False)]
+    if last - first == 1:
+        return [(first, last, bool(events.part_counts[first] == 1 and events.tries[first] == 0))]
+    is_plain = (events.part_counts[first:last] == 1) & (events.tries[first:last] == 0)
+    edges = [0, *((is_plain[1:] != is_plain[:-1]).nonzero()[0] + 1).tolist(), last - first]
+    return [(first + begin, first + end, bool(is_plain[begin])) for begin, end in pairwise(edges)]
+
+
+def _record_event(event: OutgoingEvent, worst: Status) -> list[object]:
+    if event.parts == 1 and not event.tries:
+        return [event.run_id, event.rows, event.max_changes]
+    recorded = [
+        event.run_id,
+        event.rows,
+        event.max_changes,
+        event.part,
+        event.part < event.parts,
+        event.tries,
+    ]
+    return recorded if worst.level is Level.SUCCESS else [*recorded, worst.level.name, worst.text]
+
+
+def record_rows(rows: Ints) -> dict[str, object]:
+    """Return rows as ranges of neighbours: the first row of each, and their number."""
+    breaks = [0, *((rows[1:] - rows[:-1] != 1).nonzero()[0] + 1).tolist(), len(rows)]
+    if 4 * len(breaks) > len(rows):
+        return {"rows": rows.tolist()}
+    return {"ranges": [number for low, high in pairwise(breaks) for number in (int(rows[low]), high - low)]}
+
+
+def write_batch(documents: Iterable[tuple[str, Sequence[Recorded]]]) -> str:
+    """Return the content of a batch; the rows of a cut event are recorded with its first part alone."""
+    listed = set[object]()
+    named = [[name, [_once(event, listed) for event in events]] for name, events in documents]
+    return json.dumps(named, separators=(",", ":"))
+
+
+def _once(event: Recorded, listed: set[object]) -> Recorded:
+    """Return what is recorded without its rows, if an earlier part of the event has them."""
+    if isinstance(event, dict):
+        return event
+    run_id, _, *parameters = event
+    if run_id in listed:
+        return [run_id, (), *parameters]
+    listed.add(run_id)
+    return event
+
+
+def write_rows(rows_by_reason: Mapping[str, Sequence[int]]) -> tuple[str, Range]:
+    """Return the content of a batch of rows without an event, and between which record_ids they are."""
+    rows = [row for ids in rows_by_reason.values() for row in ids]
+    documents = [[name, [_rows_of_reason(name, ids)]] for name, ids in rows_by_reason.items() if ids]
+    return json.dumps(documents, separators=(",", ":")), (min(rows), max(rows))
+
+
+def _rows_of_reason(name: str, ids: Sequence[int]) -> dict[str, object]:
+    ranges = [number for low, high in ranges_of(ids) for number in (low, high - low + 1)]
+    return {"log": name, "max_changes": 0, "sizes": [], "ranges": ranges}
+
+
+def read_batch(content: str) -> list[tuple[str, list[RecordedEvent]]]:
+    """Return the recorded documents of a batch, by their names."""
+    rows_of: dict[str, tuple[int, ...]] = {}  # by events that were cut
+    return [
+        (name, [_with_rows(event, rows_of) for event in _read_events(events)])
+        for name, events in json.loads(content)
+    ]
+
+
+def read_rows(content: str) -> Iterator[tuple[int, RecordedRow]]:
+    """Yield each row of a batch with what the batch has of it."""
+    for document, events in json.loads(content):
+        for event in events:
+            if isinstance(event, dict) and not event["sizes"]:
+                yield from ((row, RecordedRow(document, None)) for row in _rows(event))
+    for document, recorded in read_batch(content):
+        yield from ((row, RecordedRow(document, event)) for event in recorded for row in event.rows)
+
+
+def backlog_rows(content: str) -> Iterable[int] | None:
+    """Return the rows of a batch that a backlog put on record; None for a publisher's."""
+    documents = json.loads(content)
+    if [name for name, _ in documents] != [BACKLOG]:
+        return None
+    ((_, (recorded,)),) = documents
+    return _rows(recorded)
+
+
+def write_backlog(rows: Ints) -> str:
+    """Return the content of a batch of rows that a backlog puts on record."""
+    recorded = {"log": BACKLOG, "max_changes": 0, "sizes": []} | record_rows(rows)
+    return json.dumps([[BACKLOG, [recorded]]])
+
+
+def still_to_go(
+    documents: Iterable[tuple[str, Sequence[RecordedEvent]]], out: Container[str]
+) -> list[RecordedEvent]:
+    """Return the events of recorded documents that are not out yet, each once; a cut event begins with its
+    next part.
+    """
+    unsent: dict[str, RecordedEvent] = {}
+    for name, event in ((name, event) for name, events in documents for event in events):
+        if name not in out:
+            unsent.setdefault(event.run_id, event)
+        elif event.has_more_parts:
+            unsent[event.run_id] = event._replace(part=event.part + 1)
+        else:
+            unsent.pop(event.run_id, None)
+    return list(unsent.values())
+
+
+def _with_rows(event: RecordedEvent, rows_of: dict[str, tuple[int, ...]]) -> RecordedEvent:
+    """Return the event with its rows, which may be recorded with an earlier part."""
+    if not event.rows:
+        return event._replace(rows=rows_of[event.run_id])
+    if event.has_more_parts:
+        rows_of[event.run_id] = event.rows
+    return event
+
+
+def _rows(recorded: Mapping[str, Any]) -> Iterable[int]:
+    if "rows" in recorded:
+        rows: Iterable[int] = recorded["rows"]
+        return rows
+    firsts, sizes = recorded["ranges"][::2], recorded["ranges"][1::2]
+    return chain.from_iterable(range(first, first + size) for first, size in zip(firsts, sizes, strict=True))
+
+
+def _read_events(recorded: Any) -> Iterator[RecordedEvent]:
+    """Yield the events of a document, in which an entry is one event or many of one log."""
+    for entry in recorded:
+        if isinstance(entry, list):
+            yield _read_event(*entry)
+            continue
+        rows = iter(_rows(entry))
+        for size in entry["sizes"]:
+            own_rows = tuple(islice(rows, size))
+            yield RecordedEvent(event_id(entry["log"], own_rows), own_rows, entry["max_changes"])
+
+
+def _read_event(
+    run_id: str,
+    rows: list[int],
+    max_changes: int,
+    part: int = 1,
+    has_more_parts: bool = False,
+    tries: int = 0,
+    level: str = "SUCCESS",
+    text: str = "",
+) -> RecordedEvent:
+    worst = Status(Level[level], None, text)
+    return RecordedEvent(run_id, tuple(rows), max_changes, part, has_more_parts, tries, worst)

@@ -1,0 +1,82 @@
+"""What is recorded of a batch is read back as it was, in however few words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from eventlog.core.change import Change, Op
+from eventlog.core.tables import Tables
+from eventlog.event_table import EventTable, WrittenEvent
+from eventlog.fold import Event
+from eventlog.publisher.batches import documents_of, record_batch
+from eventlog.publisher.tally import GOOD
+from eventlog.sql.log.record import (
+    RecordedEvent,
+    backlog_rows,
+    read_batch,
+    record_rows,
+    still_to_go,
+    write_backlog,
+)
+
+pytestmark = pytest.mark.quick
+
+CHANGE = Change(Op.UPDATE, None, "usr", (), ())
+
+NEIGHBOURS = st.tuples(st.integers(1, 2**63 - 99), st.integers(1, 40)).map(
+    lambda first_and_count: range(first_and_count[0], sum(first_and_count))
+)
+ROWS = st.lists(NEIGHBOURS, max_size=8).map(
+    lambda ranges: [row for neighbours in ranges for row in neighbours]
+)
+
+
+@given(ROWS)
+def test_rows_are_those_that_were_recorded(rows: list[int]) -> None:
+    content = write_backlog(np.array(rows, np.int64))
+    assert list(backlog_rows(content) or ()) == rows
+    recorded = record_rows(np.array(rows, np.int64))
+    assert sum(len(value) for value in recorded.values() if isinstance(value, list)) <= max(1, len(rows))
+
+
+def test_the_rows_of_a_change_that_was_cut_are_recorded_once() -> None:
+    rows = tuple(range(1, 2_001, 2))
+    events = plain_events(("b", "idu=2", (2, 4), [9]), ("a", "idu=1", rows, range(1, 41)))
+    documents = [*documents_of(events, [0, 1]), *documents_of(events, list(range(1, 42)))]
+    assert [document.name for document in documents[:3]] == ["2-4", "1-1999", "1.2-1999"]
+    content = record_batch(documents, lambda run_id: GOOD)
+    assert len(content) < 40 * 40 + 5 * len(rows)
+    recorded = [event for _, of_document in read_batch(content) for event in of_document]
+    assert recorded[0] == RecordedEvent("b", (2, 4), 7)
+    assert recorded[1:] == [RecordedEvent("a", rows, 7, part, part < 40) for part in range(1, 41)]
+
+
+def plain_events(*events: tuple[str, str, tuple[int, ...], Sequence[int]]) -> EventTable:
+    """Return events with these ids, objects, rows and parts, all cut after seven values."""
+    written = [
+        WrittenEvent(
+            Event(CHANGE, name, ("", rows[0], part), ("usr", key), rows, part, len(parts)),
+            "<modify/>",
+            "modify",
+        )
+        for name, key, rows, parts in events
+        for part in range(1, len(parts) + 1)
+    ]
+    table = EventTable.from_plain(written, "eventlog", Tables([]), ("", ""), 7)
+    return replace(table, run_ids=[each.event.event_id for each in written])
+
+
+@given(st.integers(0, 4), st.integers(1, 4))
+def test_of_a_change_that_was_cut_goes_what_is_behind_the_last_part_that_is_out(out: int, last: int) -> None:
+    """Send what follows the last part that is out; of five parts some are out, and some were recorded."""
+    events = [RecordedEvent("a", (1, 3), 7, part, part < 5) for part in range(1, 6)][:last]
+    documents = [(str(event.part), [event]) for event in events]
+    unsent = still_to_go(documents, {str(part) for part in range(1, out + 1)})
+    assert [event.part for event in unsent] == [min(out, last) + 1]
+    assert still_to_go([("5", [RecordedEvent("a", (1, 3), 7, 5)])], {"5"}) == []

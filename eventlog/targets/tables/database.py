@@ -27,7 +27,7 @@ from eventlog.targets.tables.apply_settings import ApplySettings, SourceSchema
 from eventlog.targets.tables.outcomes import OtherApply, StepsResult, Tally, refuse
 from eventlog.targets.tables.row_steps import DeletedRows, StepWriter
 from eventlog.targets.tables.schema import OWN_TABLES, TargetTables
-from eventlog.targets.tables.table import NEW, Block, Step, TableTarget, blocks_of, row_changes_of
+from eventlog.targets.tables.table import Block, BlockReading, Step, TableTarget, blocks_of
 
 LOGGER = logging.getLogger(__name__)
 # seconds before a group that collided with another transaction is done again
@@ -175,18 +175,17 @@ class Database:
 
     def _write(self, group: Group, blocks: Sequence[Block]) -> Tally:
         """Make rows of a group in one transaction: new rows by a copy, else step by step."""
-        new_blocks = self._new_blocks(blocks)
-        plan = None if new_blocks else self._plan(blocks)
-        targets = [step.target for step in plan.steps] if plan else [target for target, _ in new_blocks]
-        self._rows.open(dict.fromkeys(targets))
+        readings, impossible = self._read(blocks)
+        self._rows.open(dict.fromkeys(reading.target for reading in readings if reading.is_possible))
         self._connection.commit()
         self.record.lock()
-        result = self._rows.copy(new_blocks) if new_blocks else None
+        result = self._rows.copy(readings) if readings else None
         deleted: Mapping[TableTarget, int] = {}
         if result is None:
-            plan = plan or self._plan(blocks)
-            deleted = self._deleted.count(plan.steps)
-            result = plan.impossible.add(self._rows.write(plan.steps))
+            steps = _steps_of(readings, len(group.changes))
+            deleted = self._deleted.count(steps)
+            result = self._rows.write(steps)
+        result = impossible.add(result)
         for refused in result.refused:
             self._refuse(refused)
         result.tally.refused = len(result.refused)
@@ -197,50 +196,36 @@ class Database:
         self._deleted.add(deleted)
         return result.tally
 
-    def _new_blocks(self, blocks: Iterable[Block]) -> Sequence[tuple[TableTarget, Block]]:
-        """Return the blocks with their tables, if all their changes make rows; else none."""
-        new_blocks = []
-        for block in blocks:
-            try:
-                target = self._targets.get(block)
-            except EventlogError:
-                return ()
-            if target is None or block.op not in NEW:
-                return ()
-            new_blocks.append((target, block))
-        return new_blocks
-
-    def _plan(self, blocks: Sequence[Block]) -> StepPlan:
-        """Return what changes do, in their order; refuse each change that is impossible by itself."""
-        steps: list[Sequence[Step]] = [()] * sum(len(block.changes) for block in blocks)
+    def _read(self, blocks: Iterable[Block]) -> tuple[list[BlockReading], StepsResult]:
+        """Read changes for their tables; the result has those that are impossible or left out."""
+        readings: list[BlockReading] = []
         refused: dict[int, Refused] = {}
-        plan = StepPlan([], StepsResult())
+        result = StepsResult()
         for block in blocks:
+            faults: Mapping[int, EventlogError] = {}
             try:
                 target = self._targets.get(block)
             except EventlogError as fault:
-                refused |= {at: refuse(c, fault) for at, c in zip(block.numbers, block.changes, strict=True)}
-                continue
-            if target is None:
-                plan.impossible.tally.ignored += len(block.changes)
-                continue
-            row_changes = row_changes_of(target, block)
-            for at, change, row_change in zip(block.numbers, block.changes, row_changes, strict=True):
-                try:
-                    steps[at] = target.steps(change) if row_change is None else (row_change,)
-                except EventlogError as fault:
-                    refused[at] = refuse(change, fault)
-        plan.steps.extend(chain.from_iterable(steps))
-        plan.impossible.refused.extend(refused[at] for at in sorted(refused))
-        return plan
+                faults = dict.fromkeys(range(len(block.changes)), fault)
+            else:
+                if target is None:
+                    result.tally.ignored += len(block.changes)
+                    continue
+                readings.append(BlockReading(target, block))
+                faults = readings[-1].faults
+            refused |= {block.numbers[n]: refuse(block.changes[n], fault) for n, fault in faults.items()}
+        result.refused.extend(refused[at] for at in sorted(refused))
+        return readings, result
 
     def _count_rows(self, target: TableTarget) -> int:
         statement = templates.statement(self._dialect, "apply_count", table=unbound(target.name))
         return int(self._connection.execute(text(statement)).scalar_one())
 
 
-class StepPlan(NamedTuple):
-    """The steps of changes, and the changes that are impossible or left out."""
-
-    steps: list[Step]
-    impossible: StepsResult
+def _steps_of(readings: Iterable[BlockReading], count: int) -> list[Step]:
+    """Return what so many changes do, in their order."""
+    steps: list[Sequence[Step]] = [()] * count
+    for reading in readings:
+        for at, steps_of_change in zip(reading.block.numbers, reading.steps(), strict=True):
+            steps[at] = steps_of_change
+    return list(chain.from_iterable(steps))

@@ -22,7 +22,7 @@ from eventlog.targets.tables.outcomes import StepsResult, TooManyDeletes, refuse
 from eventlog.targets.tables.reduce import Effect, Reduced, changes_by_table, reduce
 from eventlog.targets.tables.stage import Collision, Stage
 from eventlog.targets.tables.table import (
-    Block,
+    BlockReading,
     KeyChange,
     RowAction,
     RowChange,
@@ -30,7 +30,6 @@ from eventlog.targets.tables.table import (
     Step,
     TableTarget,
     Truncation,
-    new_rows,
 )
 
 
@@ -102,15 +101,14 @@ class StepWriter:
             if target not in self._stages:
                 self._stages[target] = Stage(self._connection, self._dialect, target, len(self._stages))
 
-    def copy(self, new_blocks: Sequence[tuple[TableTarget, Block]]) -> StepsResult | None:
+    def copy(self, readings: Sequence[BlockReading]) -> StepsResult | None:
         """Copy new rows straight into their tables; None unless that was done with all of them."""
-        stages = [self._stages[target] for target, _ in new_blocks]
-        if not all(stage.may_copy() for stage in stages):
-            return None
-        columns = [new_rows(target, block) for target, block in new_blocks]
+        columns = [reading.new_rows() for reading in readings]
         if any(cells is None for cells in columns):
             return None
-
+        stages = [self._stages[reading.target] for reading in readings]
+        if not all(stage.may_copy() for stage in stages):
+            return None
         point = self._connection.begin_nested()
         try:
             for stage, cells in zip(stages, columns, strict=True):
@@ -123,7 +121,7 @@ class StepWriter:
             return None
         point.commit()
         result = StepsResult()
-        result.tally.count_all(change.op for _, block in new_blocks for change in block.changes)
+        result.tally.count_all(change.op for reading in readings for change in reading.block.changes)
         return result
 
     def write(self, steps: Sequence[Step]) -> StepsResult:

@@ -205,10 +205,10 @@ class TargetTables:
             table,
             qualified(self._dialect, schema, table.name),
             tuple(to_cell(column, self._dialect) for column in table.columns.values()),
+            tuple(to_column(column, self._dialect) for column in table.columns.values()),
             frozenset(place for place, n in enumerate(table.columns) if int(facts[n]["has_default"])),
             self._tables.of(*source_table),
             self._policy == "ignore",
-            tuple(to_column(column, self._dialect) for column in table.columns.values()),
             Table(schema, table.name, computed),
         )
 

@@ -1,8 +1,6 @@
 """A table of the target as changes see it: which cells a change gives its row, and by which key.
 
-`TableTarget.steps` reads one change. `row_changes_of` reads a block, the changes of one table with the same
-columns, column by column, with the same result. It leaves changes that need a closer look to `steps`: a key
-that changes or is missing, an unusual value, a column that the table lacks.
+Changes are read in blocks, those of one table with the same columns together, column by column.
 """
 
 from __future__ import annotations
@@ -16,7 +14,7 @@ from operator import itemgetter
 from types import NoneType
 from typing import Any, NamedTuple
 
-from eventlog.core.change import ABSENT, Absent, Change, Op, Side, Value
+from eventlog.core.change import ABSENT, Absent, Change, Op, Side
 from eventlog.core.errors import EventlogError, NotExpressible
 from eventlog.core.tables import Table
 from eventlog.targets.tables.cells import Cell, Cells, ToCell, ToColumn
@@ -72,10 +70,10 @@ class TableTarget:
     table: Table  # from the target's catalogue, without computed columns
     name: str  # quoted, with its schema
     to_cells: tuple[ToCell, ...]  # of each column
+    to_columns: tuple[ToColumn, ...]  # of each column, for many values at once
     defaults: frozenset[int] = frozenset()  # columns that take more than null where nothing is supplied
     source: Table | None = None  # the tables file's, or what else describes the source
     lenient: bool = False  # columns that the target lacks are left out of changes
-    to_columns: tuple[ToColumn, ...] = ()  # of each column, for many values at once
     computed: Table | None = None  # the columns that the target computes itself; changes of them are ignored
 
     def __str__(self) -> str:
@@ -106,101 +104,11 @@ class TableTarget:
     def _layouts(self) -> dict[tuple[str, ...], FieldLayout]:
         return {}
 
-    @cached_property
-    def _keys(self) -> dict[tuple[str, ...], Sequence[int | None]]:
-        return {}
-
     def missing_columns(self, change: Change) -> tuple[str, ...]:
         """Return the columns that a change supplies and the target does not have."""
         if change.op in (Op.DELETE, Op.TRUNCATE) or self.lenient:
             return ()
         return self.layout_of(tuple([field[0] for field in change.fields])).unknown
-
-    def steps(self, change: Change) -> tuple[Step, ...]:
-        """Return what a change does, step by step; raise an EventlogError if it is impossible."""
-        if change.op is Op.TRUNCATE:
-            return (Truncation(self, change),)
-        if change.raw is not None:
-            raise NotExpressible("its row images could not be decoded")
-        layout = self.layout_of(tuple([field[0] for field in change.fields]))
-        key = self._key_of(change, layout)
-        if change.op is Op.DELETE:
-            return (RowChange(RowAction.DELETE, self, key, (), change),)
-        if layout.unknown and not self.lenient:
-            raise NoColumn(str(self), ", ".join(layout.unknown))
-        cells = self._cells(change, layout)
-        for place, cell in zip(self.key, key, strict=True):
-            cells[place] = cell
-        if change.op is not Op.UPDATE:
-            return (RowChange(RowAction.WRITE, self, key, cells, change),)
-        complete = ABSENT not in cells or all(cells[place] is not ABSENT for place in self.complete_places)
-        key_before = self._old_key(key, change, layout)
-        if key_before == key:
-            return (RowChange(RowAction.WRITE if complete else RowAction.UPDATE, self, key, cells, change),)
-        if not complete:
-            return (KeyChange(self, key_before, key, cells, change),)
-        return RowChange(RowAction.DELETE, self, key_before, (), change), RowChange(
-            RowAction.WRITE, self, key, cells, change
-        )
-
-    def _cells(self, change: Change, layout: FieldLayout) -> list[Cell | Absent]:
-        cells: list[Cell | Absent] = [ABSENT] * len(self.to_cells)
-        try:
-            for (place, to_cell), (_, _, after) in zip(layout.entries, change.fields, strict=True):
-                if after is not ABSENT and to_cell is not None:
-                    cell = to_cell(after)
-                    if change.op is not Op.UPDATE and cells[place] not in (ABSENT, cell):
-                        raise NotExpressible("a column holds one value, and the change has several")
-                    cells[place] = cell
-        except EventlogError as fault:
-            raise NotExpressible(f"{self.columns[place]}: {fault}") from None
-        return cells
-
-    def _cell(self, place: int, to_cell: ToCell, value: Value) -> Cell:
-        try:
-            return to_cell(value)
-        except EventlogError as fault:
-            raise NotExpressible(f"{self.columns[place]}: {fault}") from None
-
-    def _key_of(self, change: Change, layout: FieldLayout) -> RowKey:
-        """Return the cells of the target's key, from the change's key or else from its fields."""
-        if not self.key:
-            raise NoKnownKey(str(self))
-        places = self.key_places(tuple([name for name, _ in change.key]))
-        values_by_place: dict[int | None, Side] = {
-            place: value for place, (_, value) in zip(places, change.key, strict=True)
-        }
-        for number, place in layout.keyed:
-            if place not in values_by_place:
-                _, before, after = change.fields[number]
-                values_by_place[place] = before if after is ABSENT else after
-        key_cells = []
-        for place in self.key:
-            value = values_by_place.get(place, ABSENT)
-            cell = None if value is ABSENT else self._cell(place, self.to_cells[place], value)
-            if cell is None:
-                raise NotExpressible(f"it has no value for {self.columns[place]}, a key column of {self}")
-            key_cells.append(cell)
-        return tuple(key_cells)
-
-    def key_places(self, names: tuple[str, ...]) -> Sequence[int | None]:
-        """Return the columns of these names, as far as there are such."""
-        places = self._keys.get(names)
-        if places is None:
-            columns = [self.table.column(name) for name in names]
-            places = self._keys[names] = [None if c is None else self.places[c.name] for c in columns]
-        return places
-
-    def _old_key(self, key: RowKey, change: Change, layout: FieldLayout) -> RowKey:
-        """Return the key before the change, from old values among the fields."""
-        values = [(place, change.fields[number][1]) for number, place in layout.keyed]
-        if all(before is ABSENT or before is None for _, before in values):
-            return key
-        cells_by_place = dict(zip(self.key, key, strict=True))
-        for place, before in values:
-            if before is not ABSENT and before is not None:
-                cells_by_place[place] = self._cell(place, self.to_cells[place], before)
-        return tuple(cells_by_place.values())
 
     def layout_of(self, names: tuple[str, ...]) -> FieldLayout:
         """Return the positions of fields of these names in rows."""
@@ -212,22 +120,19 @@ class TableTarget:
         return layout
 
     def _make_layout(self, names: Sequence[str]) -> FieldLayout:
-        entries: list[tuple[int, ToCell | None]] = []
-        unknown: dict[str, None] = {}
-        for name in names:
-            column = self.table.column(name)
-            place = None if column is None else self.places[column.name]
-            entries.append((0, None) if place is None else (place, self.to_cells[place]))
-            if column is None and (self.computed is None or self.computed.column(name) is None):
-                unknown[name] = None
-        keyed = [(n, e[0]) for n, e in enumerate(entries) if e[1] is not None and e[0] in self.key]
-        return FieldLayout(tuple(entries), tuple(keyed), tuple(unknown))
+        columns = [self.table.column(name) for name in names]
+        places = tuple(None if column is None else self.places[column.name] for column in columns)
+        keyed = tuple((number, place) for number, place in enumerate(places) if place in self.key)
+        missing = (name for name, place in zip(names, places, strict=True) if place is None)
+        computed = self.computed
+        unknown = dict.fromkeys(name for name in missing if computed is None or computed.column(name) is None)
+        return FieldLayout(places, keyed, tuple(unknown))
 
 
 class FieldLayout(NamedTuple):
     """The positions of the fields of changes in the rows of a table."""
 
-    entries: tuple[tuple[int, ToCell | None], ...]  # the place of each, and what makes its cell
+    places: tuple[int | None, ...]  # of each; None where the table has no such column
     keyed: tuple[tuple[int, int], ...]  # the fields that are columns of the key, with their places
     unknown: tuple[str, ...]
 
@@ -235,7 +140,7 @@ class FieldLayout(NamedTuple):
 _LAYOUTS = 1_000  # that are kept, whatever changes hold
 
 
-NEW = frozenset((Op.INSERT, Op.SNAPSHOT))  # changes that make a row
+_NEW = frozenset((Op.INSERT, Op.SNAPSHOT))  # changes that make a row
 _NO_VALUE = frozenset((NoneType, Absent))
 
 
@@ -268,131 +173,162 @@ def blocks_of(changes: Iterable[Change]) -> list[Block]:
 _FIRST, _BEFORE, _AFTER = itemgetter(0), itemgetter(1), itemgetter(2)
 
 
-def row_changes_of(target: TableTarget, block: Block) -> Sequence[RowChange | None]:
-    """Return what each change of a block does; None for those that `TableTarget.steps` handles."""
-    return (
-        _Reading(target, block).row_changes()
-        if can_read_by_column(target, block)
-        else [None] * len(block.changes)
-    )
-
-
-def new_rows(target: TableTarget, block: Block) -> Sequence[Cells] | None:
-    """Return the columns of the rows that a block makes; None unless each of its changes makes a
-    whole one.
-    """
-    if block.op not in NEW or not can_read_by_column(target, block):
-        return None
-    reading = _Reading(target, block)
-    columns = reading.columns(reading.keys())
-    complete_places = all(Absent not in set(map(type, cells)) for cells in columns)
-    return columns if complete_places and not reading.row_wise else None
-
-
-def can_read_by_column(target: TableTarget, block: Block) -> bool:
-    """Return whether the changes of a block can be read by column."""
-    layout = target.layout_of(block.names)
-    places = [place for place, to_cell in layout.entries if to_cell is not None]
-    if block.op is Op.TRUNCATE or not (target.to_columns and target.key) or len(set(places)) < len(places):
-        return False
-    return not layout.unknown or target.lenient or block.op is Op.DELETE
-
-
-class _Reading:
-    """One block on its way to row_changes."""
+class BlockReading:
+    """The changes of a block as effects on rows of their table; `faults` has why some are impossible."""
 
     def __init__(self, target: TableTarget, block: Block) -> None:
-        self._goal = target
-        self._block = block
+        self.target = target
+        self.block = block
+        self.faults: dict[int, EventlogError] = {}  # by the place in the block; the first counts
         self._layout = target.layout_of(block.names)
         self._fields = list(zip(*[change.fields for change in block.changes], strict=True))
-        self.row_wise = {n for n, change in enumerate(block.changes) if change.raw is not None}
+        self._keys: dict[int, Cells] = {}  # the columns of the key, by their places
+        self._keys_before: dict[int, Cells] = {}  # the same before the changes, if the key of any changes
+        self._columns: Sequence[Cells] = ()  # of the rows
+        if block.op is not Op.TRUNCATE:
+            self._read()
 
-    def row_changes(self) -> Sequence[RowChange | None]:
-        """Return what each change does."""
-        block, target = self._block, self._goal
-        keys = self.keys()
+    @property
+    def is_possible(self) -> bool:
+        """Return whether any of the changes is possible."""
+        return len(self.faults) < len(self.block.changes)
+
+    def new_rows(self) -> Sequence[Cells] | None:
+        """Return the columns of the rows that a block makes; None unless each change makes a whole one."""
+        if self.block.op not in _NEW or self.faults:
+            return None
+        is_whole = all(Absent not in set(map(type, cells)) for cells in self._columns)
+        return self._columns if is_whole else None
+
+    def steps(self) -> list[Sequence[Step]]:
+        """Return what each change does, step by step; nothing if it is impossible."""
+        if self.block.op is Op.TRUNCATE:
+            return [(Truncation(self.target, change),) for change in self.block.changes]
+        if not self.is_possible:
+            return [()] * len(self.block.changes)
+        row_changes = self._row_changes()
+        steps: list[Sequence[Step]] = [(row_change,) for row_change in row_changes]
+        for number, key_before in enumerate(zip(*self._keys_before.values(), strict=True)):
+            if key_before != row_changes[number].key:
+                steps[number] = _moved(row_changes[number], key_before)
+        for number in self.faults:
+            steps[number] = ()
+        return steps
+
+    def _row_changes(self) -> list[RowChange]:
         actions: Iterable[RowAction] = repeat(RowAction.DELETE)
         rows: Iterable[Cells] = repeat(())
-        if block.op is not Op.DELETE:
-            columns = self.columns(keys)
-            rows = zip(*columns, strict=True)
-            actions = self._actions(columns, keys)
-        act_fields = zip(actions, repeat(target), zip(*keys.values(), strict=True), rows, block.changes)
-        row_changes: list[RowChange | None] = list(map(RowChange._make, act_fields))
-        for number in self.row_wise:
-            row_changes[number] = None
-        return row_changes
+        if self.block.op is not Op.DELETE:
+            actions, rows = self._actions(), zip(*self._columns, strict=True)
+        keys = zip(*self._keys.values(), strict=True)
+        return list(map(RowChange._make, zip(actions, repeat(self.target), keys, rows, self.block.changes)))
 
-    def keys(self) -> dict[int, Cells]:
-        """Return the columns of the key, by their places."""
-        return {place: self._key_column(place) for place in self._goal.key}
-
-    def columns(self, keys: dict[int, Cells]) -> Sequence[Cells]:
-        """Return the columns of the rows."""
-        supplied = self._supplied() | keys
-        absent_cells = [ABSENT] * len(self._block.changes)
-        return [supplied.get(place, absent_cells) for place in range(len(self._goal.columns))]
-
-    def _cells(self, place: int, values: Sequence[Side]) -> Cells:
-        """Return the cells of a column; changes whose value it refuses are others' to answer."""
-        plain = self._goal.to_columns[place](values)
-        if plain is not None:
-            return plain
-        to_cell = self._goal.to_cells[place]
-        cells: list[Cell | Absent] = []
-        for number, value in enumerate(values):
-            try:
-                cells.append(value if isinstance(value, Absent) else to_cell(value))
-            except EventlogError:
-                self.row_wise.add(number)
-                cells.append(None)
-        return cells
-
-    def _key_column(self, place: int) -> Cells:
-        """Return the cells of a column of the key, from the changes' keys or else from their fields."""
-        block = self._block
-        numbers_by_place = {at: number for number, at in enumerate(self._goal.key_places(block.key_names))}
-        number = numbers_by_place.get(place)
-        if number is not None:
-            values = [change.key[number][1] for change in block.changes]
-        else:
-            field = next((n for n, at in self._layout.keyed if at == place), None)
-            if field is None:
-                self.row_wise.update(range(len(block.changes)))
-                return [None] * len(block.changes)
-            values = [before if after is ABSENT else after for _, before, after in self._fields[field]]
-        cells = self._cells(place, values)
-        if not _NO_VALUE.isdisjoint(map(type, cells)):
-            self.row_wise.update(n for n, cell in enumerate(cells) if cell is None or cell is ABSENT)
-        return cells
-
-    def _supplied(self) -> dict[int, Cells]:
-        """Return the cells that fields supply, by their places."""
-        return {
-            place: self._cells(place, list(map(_AFTER, fields)))
-            for (place, to_cell), fields in zip(self._layout.entries, self._fields, strict=True)
-            if to_cell is not None
-        }
-
-    def _actions(self, columns: Sequence[Cells], keys: dict[int, Cells]) -> Iterable[RowAction]:
-        if self._block.op is not Op.UPDATE:
+    def _actions(self) -> Iterable[RowAction]:
+        if self.block.op is not Op.UPDATE:
             return repeat(RowAction.WRITE)
-        self._exclude_key_changes(keys)
-        sparse = [cells for n in self._goal.complete_places if Absent in set(map(type, cells := columns[n]))]
+        columns = [self._columns[place] for place in self.target.complete_places]
+        sparse = [cells for cells in columns if Absent in set(map(type, cells))]
         if not sparse:
             return repeat(RowAction.WRITE)
         return [
             RowAction.UPDATE if ABSENT in cells else RowAction.WRITE for cells in zip(*sparse, strict=True)
         ]
 
-    def _exclude_key_changes(self, keys: dict[int, Cells]) -> None:
-        """Leave changes of a key to `TableTarget.steps`."""
+    def _read(self) -> None:
+        """Read the key, then the cells, then the key before."""
+        target, block = self.target, self.block
+        for number, change in enumerate(block.changes):
+            if change.raw is not None:
+                self._refuse(number, "its row images could not be decoded")
+        if not target.key:
+            self._refuse_all(NoKnownKey(str(target)))
+            return
+        self._keys = {place: self._key_column(place) for place in target.key}
+        if block.op is Op.DELETE:
+            return
+        if self._layout.unknown and not target.lenient:
+            self._refuse_all(NoColumn(str(target), ", ".join(self._layout.unknown)))
+            return
+        supplied, absent_cells = self._supplied() | self._keys, [ABSENT] * len(block.changes)
+        self._columns = [supplied.get(place, absent_cells) for place in range(len(target.columns))]
+        if block.op is Op.UPDATE:
+            self._read_keys_before()
+
+    def _refuse(self, number: int, why: str) -> None:
+        self.faults.setdefault(number, NotExpressible(why))
+
+    def _refuse_all(self, fault: EventlogError) -> None:
+        self.faults = dict.fromkeys(range(len(self.block.changes)), fault) | self.faults
+
+    def _key_column(self, place: int) -> Cells:
+        """Return the cells of a column of the key, from the changes' keys or else from their fields."""
+        changes = self.block.changes
+        key_places = self.target.layout_of(self.block.key_names).places
+        in_keys = {at: number for number, at in enumerate(key_places)}.get(place)
+        in_fields = next((number for number, at in self._layout.keyed if at == place), None)
+        values: Sequence[Side] = [ABSENT] * len(changes)
+        if in_keys is not None:
+            values = [change.key[in_keys][1] for change in changes]
+        elif in_fields is not None:
+            values = [before if after is ABSENT else after for _, before, after in self._fields[in_fields]]
+        cells = self._cells(place, values)
+        if not _NO_VALUE.isdisjoint(map(type, cells)):
+            why = f"it has no value for {self.target.columns[place]}, a key column of {self.target}"
+            for number, cell in enumerate(cells):
+                if cell is None or cell is ABSENT:
+                    self._refuse(number, why)
+        return cells
+
+    def _supplied(self) -> dict[int, Cells]:
+        """Return the cells that fields supply, by their places."""
+        supplied: dict[int, Cells] = {}
+        for place, fields in zip(self._layout.places, self._fields, strict=True):
+            if place is not None:
+                cells = self._cells(place, list(map(_AFTER, fields)))
+                supplied[place] = self._joined(place, supplied[place], cells) if place in supplied else cells
+        return supplied
+
+    def _joined(self, place: int, first_cells: Cells, cells: Cells) -> Cells:
+        """Return the cells of a column that changes supply twice: the last; a new row takes but one."""
+        if self.block.op is not Op.UPDATE:
+            for number, (first_cell, cell) in enumerate(zip(first_cells, cells, strict=True)):
+                if cell is not ABSENT and first_cell not in (ABSENT, cell):
+                    several = "a column holds one value, and the change has several"
+                    self._refuse(number, f"{self.target.columns[place]}: {several}")
+        pairs = zip(first_cells, cells, strict=True)
+        return [first_cell if cell is ABSENT else cell for first_cell, cell in pairs]
+
+    def _read_keys_before(self) -> None:
+        """Read the key before the changes, from old values among the fields."""
         for number, place in self._layout.keyed:
             befores = list(map(_BEFORE, self._fields[number]))
             if set(map(type, befores)) <= _NO_VALUE:
                 continue
-            cells_before = self._cells(place, befores)
-            for n, (cell, key) in enumerate(zip(cells_before, keys[place], strict=True)):
-                if cell != key and cell is not ABSENT and befores[n] is not None:
-                    self.row_wise.add(n)
+            self._keys_before = self._keys_before or dict(self._keys)
+            trios = zip(befores, self._cells(place, befores), self._keys_before[place], strict=True)
+            self._keys_before[place] = [
+                key if before is None or before is ABSENT else cell for before, cell, key in trios
+            ]
+
+    def _cells(self, place: int, values: Sequence[Side]) -> Cells:
+        """Return the cells of a column; a change whose value it refuses is impossible."""
+        plain = self.target.to_columns[place](values)
+        if plain is not None:
+            return plain
+        to_cell = self.target.to_cells[place]
+        cells: list[Cell | Absent] = []
+        for number, value in enumerate(values):
+            try:
+                cells.append(value if isinstance(value, Absent) else to_cell(value))
+            except EventlogError as fault:
+                self._refuse(number, f"{self.target.columns[place]}: {fault}")
+                cells.append(None)
+        return cells
+
+
+def _moved(row_change: RowChange, key_before: RowKey) -> Sequence[Step]:
+    """Return the steps of an update that gives a row another key."""
+    action, target, key, cells, change = row_change
+    if action is RowAction.UPDATE:
+        return (KeyChange(target, key_before, key, cells, change),)
+    return RowChange(RowAction.DELETE, target, key_before, (), change), row_change

@@ -143,7 +143,13 @@ class Database:
         self._connection: Connection = engine.connect()
         self.record = SourceRecord(self._connection, self._dialect, source)
         self._targets = TargetTables(
-            self._connection, self._dialect, tables, settings, schema or SourceSchema(), inform
+            self._connection,
+            self._dialect,
+            tables,
+            settings,
+            schema or SourceSchema(),
+            self.record.note_statement,
+            inform,
         )
         self._rows = StepWriter(self._connection, self._dialect, settings)
         self._deleted = DeletedRows(DeleteLimit.read(settings.max_deletes), self._count_rows)
@@ -159,8 +165,7 @@ class Database:
         blocks = blocks_of(group.changes)
         if group.starts_round:
             self._deleted.start_round()
-        for statement in self._targets.prepare(blocks):
-            self.record.note_statement(statement)
+        self._targets.prepare(blocks)
         self._connection.commit()
         pauses = iter(PAUSES)
         while True:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from sqlalchemy.engine import Dialect as SqlDialect
 
@@ -26,6 +27,13 @@ from eventlog.targets.tables.table import Block, TableTarget
 _LONGEST_KEY = 250  # characters of a text in a key that no source declared
 _UNBOUNDED = frozenset(("STRING", "WSTRING", "CLOB", "NCLOB", "BYTES"))
 _STAGED = 8  # columns that a table of the session has more than its goal
+
+
+class Definition(NamedTuple):
+    """A statement that makes something of the target."""
+
+    statement: str
+    guesses: str = ""  # the columns with types that follow their values
 
 
 class Definitions:
@@ -55,16 +63,18 @@ class Definitions:
         if column_count + len(new_names) > room:
             raise TooManyColumns(source_table[1], column_count + len(new_names), capacity.title, room)
 
-    def table(
-        self, source_table: SourceTable, place: tuple[str, str], blocks: Sequence[Block]
-    ) -> tuple[str, str]:
-        """Return the statement that makes the table of changes, and the columns that follow their values.
+    def schema(self, name: str) -> Definition:
+        """Return what makes a schema."""
+        statement = templates.statement(
+            self._dialect, "apply_create_schema", schema=self._dialect.quote(name)
+        )
+        return Definition(statement)
 
-        NoKnownKey if no source describes the columns of the key.
-        """
+    def table(self, source_table: SourceTable, place: tuple[str, str], blocks: Sequence[Block]) -> Definition:
+        """Return what makes the table of changes; NoKnownKey if no source describes its key."""
         changes = [change for block in blocks for change in block.changes]
         specs = self._specs(source_table)
-        key = self.key(source_table, changes)
+        key = self._key(source_table, changes)
         if not key:
             raise NoKnownKey(source_table[1])
         names = self._distinct([*specs, *key, *(name for block in blocks for name in needed_columns(block))])
@@ -83,19 +93,19 @@ class Definitions:
             key=", ".join(map(self._quoted, key)),
             table_options=self._dialect.table_options,
         )
-        return statement, _undescribed(specs, types)
+        return Definition(statement, _undescribed(specs, types))
 
     def column(
         self, source_table: SourceTable, target: TableTarget, name: str, changes: Sequence[Change]
-    ) -> tuple[str, str]:
-        """Return the statement that adds a column, and its type if that follows the values of changes."""
+    ) -> Definition:
+        """Return what adds a column."""
         specs = self._specs(source_table)
         type_text = self._type(name, specs, changes, keyed=False)
         column = f"{self._quoted(name)} {type_text}"
         statement = templates.statement(self._dialect, "apply_add_column", table=target.name, column=column)
-        return statement, _undescribed(specs, {name: type_text})
+        return Definition(statement, _undescribed(specs, {name: type_text}))
 
-    def key(self, source_table: SourceTable, changes: Iterable[Change]) -> tuple[str, ...]:
+    def _key(self, source_table: SourceTable, changes: Iterable[Change]) -> tuple[str, ...]:
         """Return the key of a table that is made: as it was chosen, else as its source has it."""
         source = self._tables.of(*source_table)
         key = tuple(self._settings.key_of(source_table)) or (source.key if source is not None else ())
@@ -198,9 +208,3 @@ def _joined(first_spec: Spec, second_spec: Spec) -> Spec:
         if wider == "NUMERIC"
         else Spec("REAL8", 14)
     )
-
-
-def guessed_types(table: str, guesses: str) -> str:
-    """Return the sentence that reports columns with types that follow their values."""
-    first = f"{table} takes columns with types that follow their first values"
-    return f"{first}: {guesses}; a tables file states others"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -20,7 +20,7 @@ from eventlog.sql.error_causes import blames_definition
 from eventlog.sql.relation import qualified
 from eventlog.targets.tables.apply_settings import ApplySettings, SourceSchema, SourceTable
 from eventlog.targets.tables.cells import to_cell, to_column
-from eventlog.targets.tables.definitions import Definitions, guessed_types, needed_columns
+from eventlog.targets.tables.definitions import Definition, Definitions, needed_columns
 from eventlog.targets.tables.outcomes import NoKnownKey, NoTable, NotMade, NotTable, OwnTable, TwoSchemas
 from eventlog.targets.tables.table import Block, TableTarget
 
@@ -38,6 +38,7 @@ class TargetTables:
         tables: Tables,
         settings: ApplySettings,
         described: SourceSchema,
+        note_statement: Callable[[str], None],
         inform: Callable[[str], None],
     ) -> None:
         self._connection = connection
@@ -45,6 +46,7 @@ class TargetTables:
         self._tables = tables
         self._settings = settings
         self._policy = settings.schema_changes
+        self._note_statement = note_statement
         self._inform = inform
         self._definitions = Definitions(dialect, connection.dialect, tables, described, settings)
         self._catalogue = Catalogue(connection)
@@ -64,34 +66,33 @@ class TargetTables:
             raise NoTable(source_table[1])
         return target
 
-    def prepare(self, blocks: Iterable[Block]) -> Iterator[str]:
-        """Look up the tables of changes, and make what they lack if that is wanted; yields each statement."""
+    def prepare(self, blocks: Iterable[Block]) -> None:
+        """Look up the tables of changes, and make what they lack if that is wanted."""
         by_table: dict[SourceTable, list[Block]] = {}
         self._unfit.clear()
         for block in blocks:
             source_table = _source_table(block)
             target = self._targets.get(source_table)
-            if source_table not in self._faults and (
-                target is None or target.missing_columns(block.changes[0])
-            ):
+            if source_table not in self._faults and (target is None or target.missing_columns(block)):
                 by_table.setdefault(source_table, []).append(block)
         for source_table, table_blocks in by_table.items():
             try:
-                yield from self._prepare(source_table, table_blocks)
+                self._targets[source_table] = self._prepared(source_table, table_blocks)
             except (NoKnownKey, OwnTable, TwoSchemas, NotTable, IllegalName) as fault:
                 self._faults[source_table] = fault
 
-    def _prepare(self, source_table: SourceTable, blocks: Sequence[Block]) -> Iterator[str]:
+    def _prepared(self, source_table: SourceTable, blocks: Sequence[Block]) -> TableTarget | None:
+        """Return the table for changes, made and extended for them."""
         target = self._targets.get(source_table) or self._look_up(source_table)
-        if self._policy == "apply":
-            is_changed = False
-            for statement in self._make_missing(
-                source_table, target, self._fitting(source_table, target, blocks)
-            ):
-                is_changed = True
-                yield statement
-            target = self._look_up(source_table) if is_changed else target
-        self._targets[source_table] = target
+        if self._policy != "apply":
+            return target
+        fitting = self._fitting(source_table, target, blocks)
+        if target is None and fitting:
+            self._make_table(source_table, fitting)
+            target = self._look_up(source_table)
+        if target is not None and self._add_columns(source_table, target, fitting):
+            return self._look_up(source_table)
+        return target
 
     def _fitting(
         self, source_table: SourceTable, target: TableTarget | None, blocks: Sequence[Block]
@@ -100,15 +101,13 @@ class TargetTables:
         admitted: dict[str, None] = {}
         fitting = []
         for block in blocks:
-            names = needed_columns(block) if target is None else target.missing_columns(block.changes[0])
+            names = needed_columns(block) if target is None else target.missing_columns(block)
             try:
                 if target is None:
                     self._dialect.capacity.check_name(self._place(source_table)[1])
                 self._definitions.check(
                     source_table, [*admitted, *names], 0 if target is None else len(target.columns)
                 )
-            except (OwnTable, TwoSchemas):
-                raise
             except EventlogError as fault:
                 self._unfit[_shape(block)] = fault
                 continue
@@ -116,70 +115,50 @@ class TargetTables:
             fitting.append(block)
         return fitting
 
-    def _make_missing(
-        self, source_table: SourceTable, target: TableTarget | None, blocks: Sequence[Block]
-    ) -> Iterator[str]:
-        """Make the table of changes and its columns, and yield each statement that was run."""
-        if target is None and blocks:
-            yield from self._make_schema(source_table)
-            yield from self._make_table(source_table, blocks)
-            target = self._look_up(source_table)
-        if target is not None:
-            yield from self._add_columns(source_table, target, blocks)
-
-    def _make_schema(self, source_table: SourceTable) -> Iterator[str]:
-        schema, _ = self._place(source_table)
-        if schema == self._home or schema in self._catalogue.schemas():
-            return
-        statement = templates.statement(
-            self._dialect, "apply_create_schema", schema=self._dialect.quote(schema)
-        )
-        if (fault := self._refusal(source_table[1], statement)) is not None:
-            raise fault
-        yield statement
-
-    def _make_table(self, source_table: SourceTable, blocks: Sequence[Block]) -> Iterator[str]:
+    def _make_table(self, source_table: SourceTable, blocks: Sequence[Block]) -> None:
         """Make a table for all changes together, else for the first of them that the database can hold."""
+        place = self._place(source_table)
+        if place[0] != self._home and place[0] not in self._catalogue.schemas():
+            schema = self._definitions.schema(place[0])
+            if fault := self._make(source_table, schema):
+                raise fault
         for block_group in (blocks, *([block] for block in blocks if len(blocks) > 1)):
-            statement, guesses = self._definitions.table(source_table, self._place(source_table), block_group)
-            fault = self._refusal(source_table[1], statement)
+            fault = self._make(source_table, self._definitions.table(source_table, place, block_group))
             if fault is None:
-                if guesses:
-                    self._inform(guessed_types(source_table[1], guesses))
-                yield statement
                 return
             if len(block_group) == 1:
                 self._unfit[_shape(block_group[0])] = fault
 
-    def _add_columns(
-        self, source_table: SourceTable, target: TableTarget, blocks: Sequence[Block]
-    ) -> Iterator[str]:
-        """Add the columns that changes lack; changes whose column the database refuses are refused."""
+    def _add_columns(self, source_table: SourceTable, target: TableTarget, blocks: Sequence[Block]) -> bool:
+        """Add the columns that changes lack, and return whether there are any; refuse changes whose column
+        the database refuses.
+        """
         changes = [change for block in blocks for change in block.changes]
         capacity, faults = self._dialect.capacity, dict[str, EventlogError | None]()
         for block in blocks:
-            for name in target.missing_columns(block.changes[0]) if _shape(block) not in self._unfit else ():
+            for name in target.missing_columns(block) if _shape(block) not in self._unfit else ():
                 folded_name = capacity.same(self._dialect.fold(name))
                 if folded_name not in faults:
-                    statement, guess = self._definitions.column(source_table, target, name, changes)
-                    faults[folded_name] = self._refusal(source_table[1], statement)
-                    if faults[folded_name] is None:
-                        if guess:
-                            self._inform(guessed_types(source_table[1], guess))
-                        yield statement
+                    column = self._definitions.column(source_table, target, name, changes)
+                    faults[folded_name] = self._make(source_table, column)
                 if fault := faults[folded_name]:
                     self._unfit[_shape(block)] = fault
+        return None in faults.values()
 
-    def _refusal(self, name: str, statement: str) -> NotMade | None:
-        """Run a statement and return None, or why no database could run it; NotMade for any other reason."""
+    def _make(self, source_table: SourceTable, definition: Definition) -> NotMade | None:
+        """Make what is defined and return None, or why no database could; NotMade for any other reason."""
         try:
-            execute_plain(self._connection, statement)
+            execute_plain(self._connection, definition.statement)
         except DatabaseFailed as fault:
-            refusal = NotMade(name, fault)
+            refusal = NotMade(source_table[1], fault)
             if not blames_definition(fault, self._dialect):
                 raise refusal from fault
             self._connection.rollback()
             return refusal
+        self._note_statement(definition.statement)
+        if definition.guesses:
+            first = f"{source_table[1]} takes columns with types that follow their first values"
+            self._inform(f"{first}: {definition.guesses}; a tables file states others")
         return None
 
     def _look_up(self, source_table: SourceTable) -> TableTarget | None:

@@ -104,11 +104,11 @@ class TableTarget:
     def _layouts(self) -> dict[tuple[str, ...], FieldLayout]:
         return {}
 
-    def missing_columns(self, change: Change) -> tuple[str, ...]:
-        """Return the columns that a change supplies and the target does not have."""
-        if change.op in (Op.DELETE, Op.TRUNCATE) or self.lenient:
+    def missing_columns(self, block: Block) -> tuple[str, ...]:
+        """Return the columns that changes supply and the target does not have."""
+        if block.op in (Op.DELETE, Op.TRUNCATE) or self.lenient:
             return ()
-        return self.layout_of(tuple([field[0] for field in change.fields])).unknown
+        return self.layout_of(block.names).unknown
 
     def layout_of(self, names: tuple[str, ...]) -> FieldLayout:
         """Return the positions of fields of these names in rows."""
@@ -246,8 +246,8 @@ class BlockReading:
         self._keys = {place: self._key_column(place) for place in target.key}
         if block.op is Op.DELETE:
             return
-        if self._layout.unknown and not target.lenient:
-            self._refuse_all(NoColumn(str(target), ", ".join(self._layout.unknown)))
+        if missing := target.missing_columns(block):
+            self._refuse_all(NoColumn(str(target), ", ".join(missing)))
             return
         supplied, absent_cells = self._supplied() | self._keys, [ABSENT] * len(block.changes)
         self._columns = [supplied.get(place, absent_cells) for place in range(len(target.columns))]

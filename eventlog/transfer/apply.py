@@ -8,7 +8,6 @@ from dataclasses import replace
 from eventlog.core.errors import Misuse
 from eventlog.files.inputs import Advance
 from eventlog.sql.connect import connect
-from eventlog.targets.tables.apply_progress import read_state
 from eventlog.targets.tables.apply_settings import ApplySettings, SourceSchema
 from eventlog.targets.tables.database import Database
 from eventlog.targets.tables.outcomes import Tally
@@ -45,12 +44,11 @@ def apply_to_database(
             connect(url), name, job.tables, apply_settings, report.refuse, schema, report.flush, report.inform
         )
         stack.callback(database.close)
-        state = read_state(name, database.record.state) if has_states else None
         writer = TableWriter(
             database, name, job.source_format, apply_settings, report.refuse, has_states=has_states
         )
         shown: Advance = (lambda size: None) if run_length.follow else advance  # such a source has no end
-        opening = Opening(job, state, report, once=not has_states, advance=shown)
+        opening = Opening(job, writer.source_state, report, once=not has_states, advance=shown)
         current = stack.enter_context(load_current(job))
         source = open_source(opening, current, whole_transactions=True)
         stack.callback(source.close)

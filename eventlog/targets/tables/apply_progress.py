@@ -48,7 +48,11 @@ class Unapplied(NamedTuple):
 class ApplyProgress(Protocol):
     """The record of what of a source was applied, including what is noted now."""
 
-    def unapplied(self, changes: Sequence[Change], /) -> Unapplied: ...
+    read: str | None = None  # the source's own state, where it has states
+
+    def unapplied(self, changes: Sequence[Change], /) -> Unapplied:
+        """Return the changes that were not applied."""
+        return Unapplied(changes)
 
     def state(self, read: str | None, /) -> str: ...  # after everything that was asked about, and read
 
@@ -96,9 +100,6 @@ class ByName(ApplyProgress):
 
     def __init__(self, state: dict[str, Any] | None) -> None:
         pass
-
-    def unapplied(self, changes: Sequence[Change]) -> Unapplied:
-        return Unapplied(changes)
 
     def state(self, read: str | None) -> str:
         return json.dumps({"by": "event-id"})
@@ -152,7 +153,7 @@ class ByStream(ApplyProgress):
     """The progress by the source's own state."""
 
     def __init__(self, state: dict[str, Any] | None) -> None:
-        self.read: str | None = None if state is None else state["read"]
+        self.read = None if state is None else state["read"]
         self._loads = FullLoads(state, placed=True)
 
     def unapplied(self, changes: Sequence[Change]) -> Unapplied:
@@ -171,12 +172,8 @@ KINDS: dict[str, Callable[[dict[str, Any] | None], ApplyProgress]] = {
 BY_FORMAT = {"log": "event-id", "xds": "event-id"}
 
 
-def progress_of(
-    source: str, format_name: str, state: str | None, *, has_states: bool = False
-) -> ApplyProgress:
-    """Return the progress of a source of this format from the target's state, which may contain the source's
-    own.
-    """
+def progress_of(source: str, format_name: str, state: str | None, *, has_states: bool) -> ApplyProgress:
+    """Return the progress of a source of this format from the target's state."""
     kind = "stream" if has_states else BY_FORMAT.get(format_name, "number")
     if state is None:
         return KINDS[kind](None)
@@ -187,14 +184,6 @@ def progress_of(
     except (ValueError, KeyError, TypeError):
         pass
     raise NoState(source)
-
-
-def read_state(source: str, state: str | None) -> str | None:
-    """Return the source's own state in the target's."""
-    if state is None:
-        return None
-    progress = progress_of(source, "", state, has_states=True)
-    return progress.read if isinstance(progress, ByStream) else None
 
 
 def _digest(change: Change) -> str:

@@ -46,6 +46,11 @@ class TableWriter:
             source, format_name, database.record.state, has_states=has_states
         )
 
+    @property
+    def source_state(self) -> str | None:
+        """Return the source's own state when the tables were opened, from which it goes on."""
+        return self._progress.read
+
     def write(self, deliveries: Iterable[Delivery]) -> None:
         """Make rows of the deliveries; `tally` counts what became of their changes."""
         self._last, self._noted, self._starts_round = None, self.tally.refused, True

@@ -115,7 +115,11 @@ class _Connection:
 
 
 class _Cursor:
-    """One statement at a time."""
+    """One statement at a time, as plain JDBC.
+
+    The cursor of `jpype.dbapi2` needs connections in transactions and the metadata of parameters, and loses
+    the codes of errors.
+    """
 
     def __init__(self, java: Any, call_driver: Callable[[Callable[[], Any]], Any]) -> None:
         self._java = java
@@ -157,20 +161,14 @@ class _Cursor:
             self._call_driver(self._statement.close)
 
 
-_PLAIN: Final = {
-    "java.lang.Boolean": bool,
-    "java.lang.Float": float,
-    "java.lang.Double": float,
-} | dict.fromkeys(("java.lang.Byte", "java.lang.Short", "java.lang.Integer", "java.lang.Long"), int)
-
-
 def _value(cell: Any) -> object:
     """Return a value of Java as one of Python: a number or a truth value, else its text."""
     if cell is None:
         return None
-    plain = _PLAIN.get(str(cell.getClass().getName()))
-    if plain is not None:
-        return plain(cell)
+    if isinstance(cell, float):
+        return float(cell)
+    if isinstance(cell, int):
+        return bool(cell) if hasattr(cell, "booleanValue") else int(cell)
     return str(cell.toPlainString() if hasattr(cell, "toPlainString") else cell.toString())
 
 

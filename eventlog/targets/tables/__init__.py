@@ -4,7 +4,7 @@ writer          groups of whole transactions, which the database takes one by on
 database        a group in one transaction of the database, with what was applied
 apply_progress  what was applied of a source, and is passed over when it is read again
 schema          the tables of a database, found or made; `definitions` the statements that make them
-table           what a change does to which row, one by one or many by column
+table           what changes do to which rows, read in blocks, column by column
 cells           what a value becomes in a column
 row_steps       the steps of changes, as many together as possible; `reduce` those of a row as one effect
 stage           the effects of a batch, written by few statements

@@ -128,7 +128,7 @@ def test_an_extra_that_is_left_out_is_named_in_one_line(
     rest = without(everything(), EXTRAS[name])
     installed = Installation(tmp_path_factory.mktemp("installed"), wheel, rest)
     if name == "embedded":  # the machine's own PostgreSQL is found outside of PATH, too
-        module = installed.site / "eventlog" / "demo" / "embedded.py"
+        module = installed.site / "eventlog" / "embedded.py"
         module.write_text(module.read_text().replace("/usr/lib/postgresql", "/none"))
     before = set(folder.iterdir())
     for what, command in NEEDING[name]:

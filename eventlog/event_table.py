@@ -68,6 +68,14 @@ class EventColumns(NamedTuple):
         return EventColumns(self.rows, *(column[order] for column in self[1:]))
 
 
+class RecordedFacts(NamedTuple):
+    """The facts of an event that went out before: its name, how it was cut, and how often it was tried."""
+
+    run_id: str
+    max_changes: int
+    tries: int
+
+
 @dataclass(frozen=True)
 class EventTable:
     """The events of some rows. The parts of an event that was cut follow one another and share its rows."""
@@ -86,9 +94,8 @@ class EventTable:
     part_counts: Ints
     operations: Ints  # of the change: an index of OPERATIONS
     elements: Ints  # of the document: an index of ELEMENTS
-    max_changes: Ints
-    tries: Ints
-    run_ids: Sequence[str] | None = None  # of recorded events; else they follow from the rows
+    max_changes: int  # after how many values an event is cut
+    recorded: Sequence[RecordedFacts] | None = None  # of events on record; the ids of others follow from rows
 
     @classmethod
     def from_plain(
@@ -112,8 +119,7 @@ class EventTable:
             integers(accumulate(map(len, texts), initial=0)),
             objects,
             list(numbers),
-            max_changes=np.full(len(events), max_changes),
-            tries=np.zeros(len(events), np.int64),
+            max_changes=max_changes,
             **plain_columns(written)._asdict(),
         )
 
@@ -123,30 +129,21 @@ class EventTable:
     def rows_of(self, events: slice | Ints) -> Ints:
         """Return the record_ids of these events, event by event."""
         sizes, begins = self.sizes[events], self.begins[events]
+        if len(sizes) == 1:
+            return self.rows[begins[0] : begins[0] + sizes[0]]
         ends = np.cumsum(sizes)
-        record_ids: Ints = self.rows[
-            np.arange(int(ends[-1]) if len(ends) else 0) + np.repeat(begins - ends + sizes, sizes)
-        ]
+        places = np.arange(int(ends[-1]) if len(ends) else 0) + np.repeat(begins - ends + sizes, sizes)
+        record_ids: Ints = self.rows[places]
         return record_ids
 
     def take(self, places: Ints) -> EventTable:
         """Return the events at these positions."""
         texts = [bytes(self.text[begin:end]) for begin, end in self._spans(places)]
-        names = (
-            "objects",
-            "begins",
-            "sizes",
-            "parts",
-            "part_counts",
-            "operations",
-            "elements",
-            "max_changes",
-            "tries",
-        )
+        names = ("objects", "begins", "sizes", "parts", "part_counts", "operations", "elements")
         columns = {name: getattr(self, name)[places] for name in names}
-        run_ids = None if self.run_ids is None else [self.run_ids[at] for at in places.tolist()]
+        recorded = None if self.recorded is None else [self.recorded[at] for at in places.tolist()]
         edges = integers(accumulate(map(len, texts), initial=0))
-        return replace(self, text=b"".join(texts), edges=edges, run_ids=run_ids, **columns)
+        return replace(self, text=b"".join(texts), edges=edges, recorded=recorded, **columns)
 
     def named(self, names: Sequence[ObjectName]) -> EventTable:
         """Return the events, each under this name of its object."""
@@ -170,12 +167,13 @@ class EventTable:
             begin = int(self.begins[at])
             if begin != run[0]:
                 rows = tuple(self.rows[begin : begin + int(self.sizes[at])].tolist())
-                run_id = event_id(self.log, rows) if self.run_ids is None else self.run_ids[at]
+                run_id = event_id(self.log, rows) if self.recorded is None else self.recorded[at].run_id
                 run = begin, run_id, rows
             yield self._event(at, run[1], run[2])
 
     def _event(self, at: int, run_id: str, rows: tuple[int, ...]) -> OutgoingEvent:
         part = int(self.parts[at])
+        _, max_changes, tries = ("", self.max_changes, 0) if self.recorded is None else self.recorded[at]
         return OutgoingEvent(
             run_id if part == 1 else f"{run_id}.{part}",
             run_id,
@@ -183,10 +181,10 @@ class EventTable:
             rows,
             str(self.text[self.edges[at] : self.edges[at + 1]], "utf-8"),
             ELEMENTS[self.elements[at]],
-            int(self.max_changes[at]),
+            max_changes,
             part,
             int(self.part_counts[at]),
-            int(self.tries[at]),
+            tries,
         )
 
     def _spans(self, places: Ints) -> Iterator[tuple[int, int]]:
@@ -195,24 +193,27 @@ class EventTable:
 
 def plain_columns(written: Sequence[WrittenEvent]) -> EventColumns:
     """Return the columns of plain events."""
-    events = [each.event for each in written]
-    rows_of = {event.rows[0]: event.rows for event in events}  # which the parts of one share
+    rows_of = {each.event.rows[0]: each.event.rows for each in written}  # which the parts of one share
     begins = dict(zip(rows_of, accumulate(map(len, rows_of.values()), initial=0), strict=False))
-    return EventColumns(
-        integers(chain.from_iterable(rows_of.values())),
-        integers(begins[event.rows[0]] for event in events),
-        integers(len(event.rows) for event in events),
-        integers(event.part for event in events),
-        integers(event.parts for event in events),
-        integers(OPERATIONS.index(event.change.op) for event in events),
-        integers(_ELEMENT_NUMBERS[each.element] if each.text else NONE for each in written),
-    )
+    numbers = [
+        (
+            begins[event.rows[0]],
+            len(event.rows),
+            event.part,
+            event.parts,
+            OPERATIONS.index(event.change.op),
+            _ELEMENT_NUMBERS[element] if text else NONE,
+        )
+        for event, text, element, _ in written
+    ]
+    columns = np.array(numbers, np.int64).reshape(len(numbers), len(EventColumns._fields) - 1).T
+    return EventColumns(integers(chain.from_iterable(rows_of.values())), *columns)
 
 
 def document_sizes(objects: Ints, max_events: int) -> Ints:
     """Return how many events each document has: at most so many, and never two of one object."""
     count = len(objects)
-    if max_events == 1:
+    if 1 in (max_events, count):
         return np.ones(count, np.int64)
     order = np.argsort(objects, kind="stable")
     repeats = np.full(count, -1)

@@ -217,8 +217,7 @@ class Engine:
             offsets(texts),
             objects[order],
             ObjectNames(self._tables, batch, list(numbers)),
-            max_changes=np.full(len(order), self._rules.max_changes),
-            tries=np.zeros(len(order), np.int64),
+            max_changes=self._rules.max_changes,
             **columns.in_order(order)._asdict(),
         )
         unwritten = [w for w in plain.written if w.fault is not None]

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence, Set
 from functools import cached_property
-from itertools import pairwise
+from itertools import accumulate, groupby, pairwise
 
 import numpy as np
 
@@ -79,17 +79,13 @@ def documents_of(table: EventTable, edges: Sequence[int], name: str | None = Non
     """Yield the documents of consecutive events between these positions. Each is called by its first and last
     record_id and the part of a cut event, unless it has a name already.
     """
-    events = slice(edges[0], edges[-1])
-    begins, sizes = table.begins[events], table.sizes[events]
-    firsts = np.array(edges[:-1], np.int64) - edges[0]
-    first_rows = table.rows[begins]
-    lows = np.minimum.reduceat(first_rows, firsts).tolist()
-    highs = np.maximum.reduceat(table.rows[begins + sizes - 1], firsts).tolist()
-    for begin, end, low, high in zip(edges[:-1], edges[1:], lows, highs, strict=True):
-        at = (
-            begin if end - begin == 1 else begin + int(first_rows[begin - edges[0] : end - edges[0]].argmin())
-        )
-        part = int(table.parts[at])
+    start, begins = edges[0], table.begins[edges[0] : edges[-1]]
+    lows = table.rows[begins].tolist()
+    highs = table.rows[begins + table.sizes[start : edges[-1]] - 1].tolist()
+    for begin, end in pairwise(edges):
+        first_rows = lows[begin - start : end - start]
+        low, high = min(first_rows), max(highs[begin - start : end - start])
+        part = table.parts[begin + first_rows.index(low)]
         own_name = f"{low}-{high}" if part == 1 else f"{low}.{part}-{high}"
         yield Document(table, (begin, end), (low, high), name or own_name)
 
@@ -100,12 +96,20 @@ def pack(table: EventTable, batch_size: int, first: int = 0, last: int | None = 
     Events that came back shrink their documents eightfold each time, until the bad event is alone.
     """
     last = len(table) if last is None else last
-    tries = table.tries[first:last]
-    changes = [0, *(np.flatnonzero(tries[1:] != tries[:-1]) + 1).tolist(), len(tries)] if len(tries) else []
-    for begin, end in pairwise(changes):
-        max_events = max(1, batch_size >> 3 * int(tries[begin]))
-        sizes = document_sizes(table.objects[first + begin : first + end], max_events)
-        yield from documents_of(table, [first + begin, *(first + begin + np.cumsum(sizes)).tolist()])
+    tries = None if table.recorded is None else [facts.tries for facts in table.recorded[first:last]]
+    for number, end in [(0, last)] if tries is None else _runs(tries, first):
+        sizes = document_sizes(table.objects[first:end], max(1, batch_size >> 3 * number))
+        edges = list(accumulate(sizes.tolist(), initial=first))
+        if end > first:
+            yield from documents_of(table, edges)
+        first = end
+
+
+def _runs(numbers: Sequence[int], first: int) -> Iterator[tuple[int, int]]:
+    """Yield each run of equal numbers, and where it ends."""
+    for number, run in groupby(numbers):
+        first += len(list(run))
+        yield number, first
 
 
 def halves(document: Document) -> list[Document]:

@@ -14,7 +14,7 @@ from eventlog.core.entry import EVENT_TYPES, MAX_RECORD_ID, Cell, Entry, Letter,
 from eventlog.core.errors import EventlogError, UnknownTable
 from eventlog.core.identity import ObjectName, object_of
 from eventlog.core.tables import Table, Tables
-from eventlog.event_table import EventTable, WrittenEvent, integers
+from eventlog.event_table import EventTable, RecordedFacts, WrittenEvent
 from eventlog.fold import Event, Fate, Need, Outcome, Plan, Rules, once, plan, plan_again
 from eventlog.fold.understand import Interpreter
 from eventlog.publisher.read_back import MAX_BYTES, Allowance, CurrentRows
@@ -344,14 +344,8 @@ def _as_recorded(
     table: EventTable, written: Iterable[WrittenEvent], recorded: Iterable[RecordedEvent]
 ) -> EventTable:
     """Return the table of these events under their recorded ids, each cut and tried as it was."""
-    recorded_of = {event.rows: event for event in recorded}
-    of_event = [recorded_of[each.event.rows] for each in written]
-    return replace(
-        table,
-        run_ids=[event.run_id for event in of_event],
-        max_changes=integers(event.max_changes for event in of_event),
-        tries=integers(event.tries for event in of_event),
-    )
+    facts_of = {event.rows: RecordedFacts(event.run_id, event.max_changes, event.tries) for event in recorded}
+    return replace(table, recorded=[facts_of[each.event.rows] for each in written])
 
 
 def _of_objects(cells: Iterable[Cells], about: ObjectFilter) -> list[Cells]:

@@ -169,7 +169,7 @@ class LogReader:
             yield from self._waited(waiting[:middle])
             yield from self._waited(waiting[middle:])
             return
-        unsent = reading.events.run_ids or ()
+        unsent = [facts.run_id for facts in reading.events.recorded or ()]
         objects = {w.event_id: w.object for w in waiting}  # under which they are held
         yield replace(
             reading,

@@ -70,10 +70,8 @@ def rows_without_event(ids: Sequence[int], kinds: Sequence[int], reading: Folded
     """
     events = reading.events
     has_event = set(events.rows.tolist()).union(row for row, _ in reading.refused)
-    if max(kinds, default=0) > 4:
+    inserted = [row for row, kind in zip(ids, kinds, strict=True) if kind == 1]
+    if inserted and max(kinds) > 4:
         modifies = np.flatnonzero((events.elements == MODIFY) & (events.parts == 1))  # not the rest of an add
-        read_back = set(events.rows_of(modifies).tolist())
-        has_event.difference_update(
-            row for row, kind in zip(ids, kinds, strict=True) if kind == 1 and row in read_back
-        )
+        has_event.difference_update(set(inserted).intersection(events.rows_of(modifies).tolist()))
     return [row for row in ids if row not in has_event]

@@ -184,7 +184,8 @@ class AnswerTally:
 
     def account_recorded(self, reading: FoldedPickUp, recorded: Iterable[RecordedEvent]) -> None:
         """Account for events that went out before. One without further parts ends as they were answered."""
-        unsent, without_event = set(reading.events.run_ids or ()), set(reading.rows_without_event)
+        unsent = {facts.run_id for facts in reading.events.recorded or ()}
+        without_event = set(reading.rows_without_event)
         rows_done = without_event | {row for row, _ in reading.refused}
         open_events = unsent | reading.broken_up
         ended = (e._replace(worst=self.worst(e.run_id)) for e in recorded if e.run_id not in open_events)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from eventlog.core.change import Change, Op
 from eventlog.core.tables import Tables
-from eventlog.event_table import EventTable, WrittenEvent
+from eventlog.event_table import EventTable, RecordedFacts, WrittenEvent
 from eventlog.fold import Event
 from eventlog.publisher.batches import documents_of, record_batch
 from eventlog.publisher.tally import GOOD
@@ -69,7 +69,7 @@ def plain_events(*events: tuple[str, str, tuple[int, ...], Sequence[int]]) -> Ev
         for part in range(1, len(parts) + 1)
     ]
     table = EventTable.from_plain(written, "eventlog", Tables([]), ("", ""), 7)
-    return replace(table, run_ids=[each.event.event_id for each in written])
+    return replace(table, recorded=[RecordedFacts(each.event.event_id, 7, 0) for each in written])
 
 
 @given(st.integers(0, 4), st.integers(1, 4))

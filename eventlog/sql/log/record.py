@@ -52,7 +52,7 @@ def record_events(events: EventTable, first: int, last: int, worst: WorstAnswer)
             places = range(begin, end)
             recorded += (_record_event(event, worst(event.run_id)) for event in events.at(places))
         else:
-            common = {"log": events.log, "max_changes": int(events.max_changes[begin])}
+            common = {"log": events.log, "max_changes": events.max_changes}
             sizes = {"sizes": events.sizes[begin:end].tolist()}
             recorded.append({**common, **sizes, **record_rows(events.rows_of(slice(begin, end)))})
     return recorded
@@ -60,11 +60,9 @@ def record_events(events: EventTable, first: int, last: int, worst: WorstAnswer)
 
 def plain_stretches(events: EventTable, first: int, last: int) -> list[tuple[int, int, bool]]:
     """Return ranges of events, and whether they are plain: whole, never tried, with the ids of their rows."""
-    if events.run_ids is not None:
-        return [(first, last, False)]
-    if last - first == 1:
-        return [(first, last, bool(events.part_counts[first] == 1 and events.tries[first] == 0))]
-    is_plain = (events.part_counts[first:last] == 1) & (events.tries[first:last] == 0)
+    if events.recorded is not None or last - first == 1:
+        return [(first, last, events.recorded is None and bool(events.part_counts[first] == 1))]
+    is_plain = events.part_counts[first:last] == 1
     edges = [0, *((is_plain[1:] != is_plain[:-1]).nonzero()[0] + 1).tolist(), last - first]
     return [(first + begin, first + end, bool(is_plain[begin])) for begin, end in pairwise(edges)]
 

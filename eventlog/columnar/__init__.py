@@ -16,7 +16,7 @@ engine     all of that, one batch at a time; and the plain way
 """
 
 from eventlog.columnar.batch import Rows
-from eventlog.columnar.current import Current, CurrentColumns
+from eventlog.columnar.current import CurrentAnswer, CurrentColumns
 from eventlog.columnar.engine import BatchEvents, Engine, Needs
 
-__all__ = ["BatchEvents", "Current", "CurrentColumns", "Engine", "Needs", "Rows"]
+__all__ = ["BatchEvents", "CurrentAnswer", "CurrentColumns", "Engine", "Needs", "Rows"]

@@ -53,7 +53,7 @@ def _no_rows(table: Table, key: QueryKey) -> Answer:
     return ()
 
 
-class Current(NamedTuple):
+class CurrentAnswer(NamedTuple):
     """The current rows that were read."""
 
     groups: Sequence[CurrentColumns] = ()
@@ -95,7 +95,7 @@ def find_keys(batch: Batch, templates: Templates, doubtful: Flags) -> tuple[Keys
     return Keys([table for table, _ in objects_of], keys, objects), doubtful
 
 
-def answers_of(batch: Batch, keys: Keys, current: Current) -> Answers:
+def answers_of(batch: Batch, keys: Keys, current: CurrentAnswer) -> Answers:
     """Return the answers for the objects of a batch; in doubt is each of several rows, or without columns."""
     doubtful = np.zeros(len(batch.keys), np.bool_)
     rows = np.full(len(batch.keys), -1)
@@ -109,7 +109,7 @@ def answers_of(batch: Batch, keys: Keys, current: Current) -> Answers:
     return Answers(rows, groups, doubtful)
 
 
-def lookup_among(keys: Keys, current: Current, answers: Answers, doubtful: Flags) -> Lookup:
+def lookup_among(keys: Keys, current: CurrentAnswer, answers: Answers, doubtful: Flags) -> Lookup:
     """Return what answers the needs of these objects: by the columns that were read, else by the lookup."""
     by_column = doubtful[keys.objects]
     by_column[current.alone] = False

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from eventlog.columnar import learn
 from eventlog.columnar.batch import Batch, Rows, gather
 from eventlog.columnar.content import RowContent, read_rows, with_current_rows
-from eventlog.columnar.current import Current, Keys, answers_of, find_keys, lookup_among
+from eventlog.columnar.current import CurrentAnswer, Keys, answers_of, find_keys, lookup_among
 from eventlog.columnar.fold import FATES, Folded, fold
 from eventlog.columnar.learn import Templates
 from eventlog.columnar.vectors import Flags, Ints, offsets
@@ -163,7 +163,7 @@ class Engine:
         alone = planned.needs() if planned else ()
         return Needs(keys, alone, rows, batch, templates, content, doubtful, planned)
 
-    def events(self, needs: Needs, current: Current) -> BatchEvents:
+    def events(self, needs: Needs, current: CurrentAnswer) -> BatchEvents:
         """Return the events of these rows by the current rows that they need."""
         rows, batch, templates = needs.rows, needs.batch, needs.templates
         answers = answers_of(batch, needs.keys, current)

@@ -53,7 +53,7 @@ class Runs(NamedTuple):
         return numbers
 
 
-class EventRows(NamedTuple):
+class RowsOfEvents(NamedTuple):
     """The rows of each event, those that are superseded included, ascending by record_id."""
 
     rows: Ints
@@ -65,7 +65,7 @@ class Folded(NamedTuple):
     """The events of a batch by column, the fates of its rows, and the objects in doubt."""
 
     runs: Runs
-    event_rows: EventRows
+    event_rows: RowsOfEvents
     fates: Ints  # of each row, in the order before rows were gathered: an index of FATES
     doubtful: Flags  # of each object
 
@@ -250,7 +250,7 @@ def _repeating(runs: Runs, columns: Ints) -> Ints:
     return twice
 
 
-def _rows_of_events(batch: Batch, runs: Runs, precedence: Precedence) -> EventRows:
+def _rows_of_events(batch: Batch, runs: Runs, precedence: Precedence) -> RowsOfEvents:
     """Return the rows of each event, and those that they superseded."""
     event_of = np.full(len(batch.ids), -1)
     events = runs.events
@@ -262,4 +262,4 @@ def _rows_of_events(batch: Batch, runs: Runs, precedence: Precedence) -> EventRo
         order = np.lexsort((ids, event))
         rows, event = rows[order], event[order]
     sizes = np.bincount(event, minlength=int(events[-1]) + 1 if len(events) else 0)
-    return EventRows(rows, np.cumsum(sizes) - sizes, sizes)
+    return RowsOfEvents(rows, np.cumsum(sizes) - sizes, sizes)

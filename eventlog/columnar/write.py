@@ -24,7 +24,7 @@ import pyarrow.compute as pc
 
 from eventlog.columnar.batch import Batch
 from eventlog.columnar.content import Content
-from eventlog.columnar.fold import EventRows, Folded, Runs
+from eventlog.columnar.fold import Folded, RowsOfEvents, Runs
 from eventlog.columnar.learn import Origin, Part, Templates
 from eventlog.columnar.texts import take_texts
 from eventlog.columnar.vectors import (
@@ -196,7 +196,7 @@ def _bodies(atoms: Atoms, first_constant: int) -> tuple[Ints, Ints]:
     return pieces, sizes
 
 
-def _event_ids(ids: pa.Array, event_rows: EventRows, runs: Runs) -> pa.Array:
+def _event_ids(ids: pa.Array, event_rows: RowsOfEvents, runs: Runs) -> pa.Array:
     """Return the event-id of each run, without the log's name; the later parts of an event are numbered."""
     of_event = _ids_of_rows(ids, event_rows)
     if len(of_event) == len(runs.parts):
@@ -206,7 +206,7 @@ def _event_ids(ids: pa.Array, event_rows: EventRows, runs: Runs) -> pa.Array:
     return pc.if_else(pa.array(runs.parts > 1), numbered, of_run)
 
 
-def _ids_of_rows(ids: pa.Array, event_rows: EventRows) -> pa.Array:
+def _ids_of_rows(ids: pa.Array, event_rows: RowsOfEvents) -> pa.Array:
     """Return the id of each event: of one row its number, of several a digest too."""
     firsts = event_rows.rows[event_rows.begins]
     lasts = event_rows.rows[event_rows.begins + event_rows.sizes - 1]

@@ -22,7 +22,7 @@ from eventlog.sinks.sink import Item, OutgoingDocument
 from eventlog.sql.log.record import WorstAnswer, record_events, write_batch
 
 
-class Document(OutgoingDocument):
+class EventDocument(OutgoingDocument):
     """A document that is about to go out: consecutive events of a table."""
 
     def __init__(self, table: EventTable, span: tuple[int, int], rows: tuple[int, int], name: str) -> None:
@@ -75,7 +75,7 @@ def association_of(tables: Tables, name: ObjectName) -> str:
     return tablekey.write_association(name[1], name[0] if table is None else table.name, schema)
 
 
-def documents_of(table: EventTable, edges: Sequence[int], name: str | None = None) -> Iterator[Document]:
+def documents_of(table: EventTable, edges: Sequence[int], name: str | None = None) -> Iterator[EventDocument]:
     """Yield the documents of consecutive events between these positions. Each is called by its first and last
     record_id and the part of a cut event, unless it has a name already.
     """
@@ -87,10 +87,12 @@ def documents_of(table: EventTable, edges: Sequence[int], name: str | None = Non
         low, high = min(first_rows), max(highs[begin - start : end - start])
         part = table.parts[begin + first_rows.index(low)]
         own_name = f"{low}-{high}" if part == 1 else f"{low}.{part}-{high}"
-        yield Document(table, (begin, end), (low, high), name or own_name)
+        yield EventDocument(table, (begin, end), (low, high), name or own_name)
 
 
-def pack(table: EventTable, batch_size: int, first: int = 0, last: int | None = None) -> Iterator[Document]:
+def pack(
+    table: EventTable, batch_size: int, first: int = 0, last: int | None = None
+) -> Iterator[EventDocument]:
     """Yield documents of up to so many events each, of a range of events; by default of all.
 
     Events that came back shrink their documents eightfold each time, until the bad event is alone.
@@ -112,20 +114,20 @@ def _runs(numbers: Sequence[int], first: int) -> Iterator[tuple[int, int]]:
         yield number, first
 
 
-def halves(document: Document) -> list[Document]:
+def halves(document: EventDocument) -> list[EventDocument]:
     """Return the events of a document in two."""
     middle = document.first + document.size // 2
     return list(documents_of(document.table, [document.first, middle, document.last]))
 
 
-def without(documents: Iterable[Document], blocked: Set[ObjectName]) -> list[Document]:
+def without(documents: Iterable[EventDocument], blocked: Set[ObjectName]) -> list[EventDocument]:
     """Return the documents without the events of some objects."""
     if not blocked:
         return list(documents)
     return [remaining for document in documents for remaining in _without(document, blocked)]
 
 
-def _without(document: Document, blocked: Set[ObjectName]) -> Iterator[Document]:
+def _without(document: EventDocument, blocked: Set[ObjectName]) -> Iterator[EventDocument]:
     table, places = document.table, np.arange(document.first, document.last)
     names = [table.names[number] for number in table.objects[places].tolist()]
     places = places[np.array([name not in blocked for name in names], np.bool_)]
@@ -136,12 +138,12 @@ def _without(document: Document, blocked: Set[ObjectName]) -> Iterator[Document]
 
 
 def in_batches(
-    documents: Iterable[Document], max_documents: int, *, objects_apart: bool = True
-) -> Iterator[list[Document]]:
+    documents: Iterable[EventDocument], max_documents: int, *, objects_apart: bool = True
+) -> Iterator[list[EventDocument]]:
     """Yield the documents in batches of at most so many; with `objects_apart` no batch has two events of one
     object.
     """
-    batch: list[Document] = []
+    batch: list[EventDocument] = []
     objects: set[int] = set()
     for document in documents:
         next_objects = document.objects if objects_apart else frozenset[int]()
@@ -154,11 +156,11 @@ def in_batches(
         yield batch
 
 
-def further_parts(documents: Iterable[Document], begun: Set[str]) -> list[Document]:
+def further_parts(documents: Iterable[EventDocument], begun: Set[str]) -> list[EventDocument]:
     """Return the documents with the further parts of these events, which come before any other event of their
     objects.
     """
-    unfinished, continuing = set(begun), list[Document]()
+    unfinished, continuing = set(begun), list[EventDocument]()
     for document in documents if unfinished else ():
         parts = [event for event in document.events if event.part > 1 and event.run_id in unfinished]
         if parts:
@@ -169,6 +171,6 @@ def further_parts(documents: Iterable[Document], begun: Set[str]) -> list[Docume
     return continuing
 
 
-def record_batch(documents: Iterable[Document], worst: WorstAnswer) -> str:
+def record_batch(documents: Iterable[EventDocument], worst: WorstAnswer) -> str:
     """Return what is recorded of a batch."""
     return write_batch((d.name, record_events(d.table, d.first, d.last, worst)) for d in documents)

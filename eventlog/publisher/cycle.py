@@ -18,7 +18,7 @@ from eventlog.event_table import EventTable, integers
 from eventlog.opening.settings import PublisherSettings
 from eventlog.opening.waits import DatabaseClock
 from eventlog.publisher import batches
-from eventlog.publisher.batches import Document
+from eventlog.publisher.batches import EventDocument
 from eventlog.publisher.deliver import CycleControl, DocumentDelivery
 from eventlog.publisher.finish import BatchJournal, PickedUpBefore
 from eventlog.publisher.fold import PickUpFolder
@@ -141,12 +141,12 @@ class Publisher:
             logger.info("%s", fault)
             self._tally.cycle.full = True
 
-    def _send(self, documents: Iterable[Document], *, redriven: int | None = None) -> None:
+    def _send(self, documents: Iterable[EventDocument], *, redriven: int | None = None) -> None:
         """Send batch after batch: each transaction finishes one and remembers the next. The first one also
         finishes the rows without an event. The rest of an event that was cut stays on record when no more is
         sent."""
         tally = self._tally
-        unsent: Sequence[Document] = ()
+        unsent: Sequence[EventDocument] = ()
         planned_batches = self._delivery.in_batches(documents)
         planned_documents = chain.from_iterable(planned_batches)
         for planned in planned_batches:
@@ -171,7 +171,7 @@ def _as_recorded(
     out: set[str],
     events: EventTable,
     batch_size: int,
-) -> Iterator[Document]:
+) -> Iterator[EventDocument]:
     """Yield the recorded documents that are not out, with what is still to be sent of them; then the rest."""
     place_of = {(event.run_id, event.part): at for at, event in enumerate(events.events())}
     unrecorded = dict.fromkeys(place_of.values())

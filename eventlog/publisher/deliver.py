@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager, nullcontext
 
 from eventlog.opening.waits import DatabaseClock
 from eventlog.publisher import batches
-from eventlog.publisher.batches import Document
+from eventlog.publisher.batches import EventDocument
 from eventlog.publisher.finish import BatchJournal
 from eventlog.publisher.tally import AnswerTally
 from eventlog.publisher.tracing import Tracing
@@ -63,7 +63,7 @@ class DocumentDelivery:
         """Return whether the document of that name is out, as far as the sink keeps a record of it."""
         return self._sink.knows(name)
 
-    def in_batches(self, documents: Iterable[Document]) -> Iterator[list[Document]]:
+    def in_batches(self, documents: Iterable[EventDocument]) -> Iterator[list[EventDocument]]:
         """Yield documents in batches that the sink may send in one go."""
         return batches.in_batches(documents, MAX_DOCUMENTS, objects_apart=not self._in_order)
 
@@ -79,8 +79,8 @@ class DocumentDelivery:
         return reply.fault
 
     def deliver(
-        self, batch: Sequence[Document], tally: AnswerTally, redriven: int | None
-    ) -> Sequence[Document]:
+        self, batch: Sequence[EventDocument], tally: AnswerTally, redriven: int | None
+    ) -> Sequence[EventDocument]:
         """Send a batch; of documents that are too large their halves, which are recorded before they go.
         Return what a stop leaves to be sent."""
         while batch:
@@ -90,9 +90,9 @@ class DocumentDelivery:
                 break
         return batch
 
-    def _deliver_once(self, batch: Sequence[Document], tally: AnswerTally) -> Sequence[Document]:
+    def _deliver_once(self, batch: Sequence[EventDocument], tally: AnswerTally) -> Sequence[EventDocument]:
         """Send a batch once and take the answers as they come. Return the documents that are still to go."""
-        unsent: list[Document] = []  # of those with a reply
+        unsent: list[EventDocument] = []  # of those with a reply
         replied, halted, begun = 0, False, time.monotonic()
         written = begun
         replies = self._control.tracing.deliver(self._sink, batch)
@@ -112,7 +112,7 @@ class DocumentDelivery:
         tally.cycle.delivery += time.monotonic() - begun
         return batches.without([*unsent, *batch[replied:]], tally.blocked)
 
-    def _note_reply(self, document: Document, reply: Reply, tally: AnswerTally) -> list[Document]:
+    def _note_reply(self, document: EventDocument, reply: Reply, tally: AnswerTally) -> list[EventDocument]:
         """Note the reply to a document. Return what of it is still to go."""
         if reply.fault is not None:
             self._note_fault(reply, tally)
@@ -123,7 +123,7 @@ class DocumentDelivery:
         self._note_answer(document, reply, tally)
         return []
 
-    def _note_answer(self, document: Document, reply: Reply, tally: AnswerTally) -> None:
+    def _note_answer(self, document: EventDocument, reply: Reply, tally: AnswerTally) -> None:
         answer = tally.record_reply(document, reply, self._clock.now())
         for status in answer.unknown:
             logger.warning("the receiver answers for %s, which was not sent", status.event_id)
@@ -145,7 +145,7 @@ class DocumentDelivery:
             logger.warning("no answer: %s", reply.fault)
 
 
-def _facts(document: Document) -> dict[str, object]:
+def _facts(document: EventDocument) -> dict[str, object]:
     return {
         "event_ids": [event.event_id for event in document.events],
         "record_ids": [row for event in document.events for row in event.rows],

@@ -14,7 +14,7 @@ from eventlog.core.entry import Letter
 from eventlog.core.errors import EventlogError
 from eventlog.core.identity import object_of
 from eventlog.core.tables import Tables
-from eventlog.publisher.batches import Document, record_batch
+from eventlog.publisher.batches import EventDocument, record_batch
 from eventlog.publisher.tally import AnswerTally
 from eventlog.sinks.sink import Recording
 from eventlog.sql.log.record import write_rows
@@ -63,7 +63,7 @@ class BatchJournal:
         return remembered
 
     def advance(
-        self, tally: AnswerTally, next_batch: Sequence[Document] = (), redriven: int | None = None
+        self, tally: AnswerTally, next_batch: Sequence[EventDocument] = (), redriven: int | None = None
     ) -> None:
         """Write what became of rows, and remember the documents that go next, in one transaction.
 

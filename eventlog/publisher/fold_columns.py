@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eventlog.columnar import BatchEvents, Current, CurrentColumns, Engine, Rows
+from eventlog.columnar import BatchEvents, CurrentAnswer, CurrentColumns, Engine, Rows
 from eventlog.columnar.current import NONE, Keys
 from eventlog.columnar.texts import key_values
 from eventlog.columnar.vectors import Flags, Ints
@@ -109,7 +109,7 @@ class AskedKeys(NamedTuple):
     numbers: Ints  # among all keys
 
 
-def read_by_column(current: CurrentRows, keys: Keys) -> Current:
+def read_by_column(current: CurrentRows, keys: Keys) -> CurrentAnswer:
     """Return the current rows of these keys by column.
 
     Where the statement of several tables is refused, each of them is read alone. Where that of one is
@@ -136,7 +136,7 @@ def read_by_column(current: CurrentRows, keys: Keys) -> Current:
         single_keys.append(unbound)
     alone = np.concatenate(single_keys)
     current.read(keys.needs(alone))
-    return Current(columns_read, alone, current.lookup)
+    return CurrentAnswer(columns_read, alone, current.lookup)
 
 
 def groups_of(keys: Keys) -> list[list[AskedKeys]]:

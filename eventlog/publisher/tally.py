@@ -17,7 +17,7 @@ from eventlog.core.plurals import quantity
 from eventlog.event_table import ELEMENTS, OutgoingEvent
 from eventlog.fold import ObjectName
 from eventlog.opening.waits import Waits
-from eventlog.publisher.batches import Document
+from eventlog.publisher.batches import EventDocument
 from eventlog.publisher.reading import FoldedPickUp
 from eventlog.sinks.sink import ACCEPTED, Reply
 from eventlog.sql.log.record import NO_EVENT, RecordedEvent, plain_stretches
@@ -236,7 +236,7 @@ class AnswerTally:
         self.note_letter(Letter.ERROR, (row,))
         self.failures.append(Failure(row, None, _short(reason)))
 
-    def record_reply(self, document: Document, reply: Reply, now: datetime) -> Answer:
+    def record_reply(self, document: EventDocument, reply: Reply, now: datetime) -> Answer:
         """Note the answer to a document."""
         self.cycle.documents += 1
         self.cycle.events += document.size
@@ -254,7 +254,7 @@ class AnswerTally:
             rows.setdefault(self._why_no_event.get(row, NO_EVENT), []).append(row)
         return rows
 
-    def _record_success(self, document: Document) -> Answer:
+    def _record_success(self, document: EventDocument) -> Answer:
         """Note a plain yes, which most answers are."""
         table = document.table
         for first, last, is_plain in plain_stretches(table, document.first, document.last):
@@ -272,7 +272,9 @@ class AnswerTally:
         self.rows_without_event, self._why_no_event = [], {}
         self.letters, self.failures, self.waiting, self.released, self.spellings = {}, [], [], [], []
 
-    def _record_answer(self, document: Document, event: OutgoingEvent, answer: Status, now: datetime) -> None:
+    def _record_answer(
+        self, document: EventDocument, event: OutgoingEvent, answer: Status, now: datetime
+    ) -> None:
         self.levels[event.element, answer.level.name.lower()] += 1
         if answer.level is Level.FATAL:
             self.fatal = answer
@@ -302,7 +304,7 @@ class AnswerTally:
         self.troubles.add(Trouble("wait", event.object[0], reason), event.event_id, until)
         self.blocked.add(event.object)
 
-    def _finish(self, document: Document, event: OutgoingEvent, letter: Letter, status: Status) -> None:
+    def _finish(self, document: EventDocument, event: OutgoingEvent, letter: Letter, status: Status) -> None:
         self.note_letter(letter, event.rows)
         if letter in _FAILED:
             reason = _short(status.text or f"the receiver answered {status.level.name.lower()}")

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 from eventlog import __version__
 from eventlog.core.errors import Misuse
 from eventlog.core.extras import extra
-from eventlog.publisher.batches import Document
+from eventlog.publisher.batches import EventDocument
 from eventlog.publisher.tally import Cycle
 from eventlog.sinks.sink import Reply, Sink
 from eventlog.sinks.trace_context import trace_of_process
@@ -52,7 +52,7 @@ class Tracing:
         """Return a block that is one cycle."""
         return nullcontext()
 
-    def deliver(self, sink: Sink, documents: Sequence[Document]) -> Iterator[Reply]:
+    def deliver(self, sink: Sink, documents: Sequence[EventDocument]) -> Iterator[Reply]:
         """Send documents and yield the replies."""
         return sink.deliver(documents)
 
@@ -154,7 +154,7 @@ class SpanTracing(Tracing):
                 _end(self._cycle_span(), _facts_of(cycle), why)
             self._span = None
 
-    def deliver(self, sink: Sink, documents: Sequence[Document]) -> Iterator[Reply]:
+    def deliver(self, sink: Sink, documents: Sequence[EventDocument]) -> Iterator[Reply]:
         """Send documents and yield the replies, each within the span of its answer."""
         spans: dict[str, Span] = {}  # by the names of documents without a reply
         for document in documents:
@@ -186,7 +186,9 @@ class SpanTracing(Tracing):
             for each in spans:
                 _end(each, facts, why)
 
-    def _begin(self, document: Document, spans: dict[str, Span], since: int | None = None) -> dict[str, str]:
+    def _begin(
+        self, document: EventDocument, spans: dict[str, Span], since: int | None = None
+    ) -> dict[str, str]:
         """Start the span of a document, if there is room for one. Return the headers of its trace."""
         cycle_span = self._cycle_span()
         if not cycle_span.is_recording() or not self._has_room():

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eventlog.columnar import BatchEvents, Current, CurrentColumns, Engine, Rows
+from eventlog.columnar import BatchEvents, CurrentAnswer, CurrentColumns, Engine, Rows
 from eventlog.columnar.current import NONE, Keys
 from eventlog.columnar.vectors import Ints, codes_of, encode_texts, flags, spread
 from eventlog.core.entry import COLUMNS, Entry
@@ -158,7 +158,7 @@ class SortedRows:
         hashes: Ints = self._batch.column("h").to_numpy()
         return hashes
 
-    def read_back(self, keys: Keys) -> Current:
+    def read_back(self, keys: Keys) -> CurrentAnswer:
         """Return the current rows of these keys; each is that of a log row that needs its current row."""
         groups, single_keys, first = list[CurrentColumns](), [NONE], 0
         for table, texts in zip(keys.tables, keys.keys, strict=True):
@@ -166,7 +166,7 @@ class SortedRows:
             groups.append(columns)
             single_keys.append(uncertain)
             first += len(texts)
-        return Current(groups, np.concatenate(single_keys), self.lookup)
+        return CurrentAnswer(groups, np.concatenate(single_keys), self.lookup)
 
     def _read_table(self, table: Table, keys: pa.Array, first_number: int) -> tuple[CurrentColumns, Ints]:
         """Return the current rows of these keys of a table, and the keys whose rows do not come by column."""

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eventlog.columnar import Current, CurrentColumns, Engine
+from eventlog.columnar import CurrentAnswer, CurrentColumns, Engine
 from eventlog.columnar.current import Keys
 from eventlog.core import tablesfile
 from eventlog.core.entry import Entry
@@ -92,13 +92,13 @@ def test_both_ways_say_the_same(
     def lookup(table: Table, key: QueryKey) -> Answer:
         return current.get((table.name, key), ())
 
-    def read_groups(keys: Keys, lookup: Lookup) -> Current:
+    def read_groups(keys: Keys, lookup: Lookup) -> CurrentAnswer:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr("eventlog.publisher.fold_columns.FEW", few)
             patch.setattr("eventlog.publisher.fold_columns.TOGETHER", together)
             of_keys = groups_of(keys)
         groups.extend(of_keys)
-        return Current([read_group(group, keys, lookup) for group in of_keys], lookup=lookup)
+        return CurrentAnswer([read_group(group, keys, lookup) for group in of_keys], lookup=lookup)
 
     rules, wanted = Rules(insert_query_back=insert), XdsSettings(insert_query_back=insert)
     engine = Engine(TABLES, rules, Skeletons(TABLES, wanted), answerable=set(TABLES))

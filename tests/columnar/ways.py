@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pyarrow as pa
 
-from eventlog.columnar import BatchEvents, Current, CurrentColumns, Engine, Rows
+from eventlog.columnar import BatchEvents, CurrentAnswer, CurrentColumns, Engine, Rows
 from eventlog.columnar.current import NONE, Keys
 from eventlog.columnar.engine import PlainEvents, write_plan
 from eventlog.columnar.fold import FATES
@@ -27,7 +27,7 @@ def as_rows(entries: Sequence[Entry]) -> Rows:
     return Rows(np.array(columns[0], np.int64), np.array(columns[2], np.int64), *texts)
 
 
-def read_keys(keys: Keys, lookup: Lookup) -> Current:
+def read_keys(keys: Keys, lookup: Lookup) -> CurrentAnswer:
     """Return the current rows of keys by column, table by table."""
     groups, single_keys, first = list[CurrentColumns](), [NONE], 0
     for table, texts in zip(keys.tables, keys.keys, strict=True):
@@ -44,7 +44,7 @@ def read_keys(keys: Keys, lookup: Lookup) -> Current:
         arrays = [pa.array(cells, pa.string()) for cells in columns]
         groups.append(CurrentColumns(np.array(numbers, np.int64), arrays))
         first += len(texts)
-    return Current(groups, np.concatenate(single_keys), lookup)
+    return CurrentAnswer(groups, np.concatenate(single_keys), lookup)
 
 
 def no_rows(*need: object) -> tuple[()]:
@@ -56,7 +56,7 @@ def by_column(
     engine: Engine,
     entries: Sequence[Entry],
     lookup: Lookup = no_rows,
-    read: Callable[[Keys, Lookup], Current] = read_keys,
+    read: Callable[[Keys, Lookup], CurrentAnswer] = read_keys,
 ) -> BatchEvents:
     """Return the events of rows, by column."""
     needs = engine.needs(as_rows(entries))

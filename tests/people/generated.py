@@ -28,8 +28,10 @@ ROOMS = {
     "core": "Rows, values, tables and settings",
     "cli": "Commands",
     "publisher": "Publisher",
+    "opening": "Settings and tables of a log",
     "sql": "Log and database",
     "operate": "Care of a log",
+    "audit": "Audit",
     "netiq": "Settings of the original",
     "sinks": "Sinks",
     "web": "Status page and receiver",
@@ -46,6 +48,8 @@ ROOMS = {
     "eventlog_spark": "Spark",
     "library": "Library",
     "demo": "Demo",
+    "embedded": "Embedded server",
+    "http_client": "HTTP",
 }
 _CLASS = re.compile(r'^class (\w+)\((\w+)\):\n    """(.*?)"""', re.MULTILINE | re.DOTALL)
 BEGIN, END = "<!-- made by tests/people/generated.py: {} -->", "<!-- until here -->"

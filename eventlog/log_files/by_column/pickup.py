@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eventlog import log
-from eventlog.columnar import Current, CurrentColumns, Engine, Rows
+from eventlog.columnar import CurrentAnswer, CurrentColumns, Engine, Rows
 from eventlog.columnar.current import Keys
 from eventlog.columnar.vectors import Ints
 from eventlog.core.entry import Entry
@@ -239,7 +239,7 @@ class BulkPickup:
         _add_refusals(rows, at, [wrong[record_id] for record_id in ids[at].tolist()], refusals)
         return result.unwritten
 
-    def _read_back(self, keys: Keys) -> Current:
+    def _read_back(self, keys: Keys) -> CurrentAnswer:
         """Return the current rows of these keys."""
         groups: list[CurrentColumns] = []
         first = 0
@@ -255,7 +255,7 @@ class BulkPickup:
             columns = [pa.array(column, pa.string()) for column in cells]
             groups.append(CurrentColumns(np.array(numbers, np.int64), columns))
             first += len(texts)
-        return Current(groups, lookup=self._current.lookup)
+        return CurrentAnswer(groups, lookup=self._current.lookup)
 
     def _packed(self, events: Iterator[pa.RecordBatch]) -> Iterator[bytes]:
         """Yield the documents of events in order; the last of each step waits for what may join it."""

@@ -77,7 +77,7 @@ class NoDatabase(EventlogError):
     """the database is away; the publisher connects again by itself"""
 
 
-class NotAllowed(EventlogError):
+class WrongToken(EventlogError):
     """that is not the monitor-token, so nothing was changed"""
 
 
@@ -258,12 +258,12 @@ class Board:
         return skip(self.store, selection.ids, reason)
 
     def _allow(self, token: str) -> None:
-        """Raise NotAllowed if the token is wrong, NoToken if none is set."""
+        """Raise WrongToken if the token is wrong, NoToken if none is set."""
         monitor_token = self.config.build(MonitorSettings).monitor_token
         if not monitor_token:
             raise NoToken
         if not hmac.compare_digest(token.encode(), monitor_token.encode()):
-            raise NotAllowed
+            raise WrongToken
 
     @property
     def may_redrive(self) -> bool:

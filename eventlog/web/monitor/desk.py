@@ -21,7 +21,7 @@ from eventlog.publisher.monitor import Monitor
 from eventlog.sql.log.upkeep import FailedRow, FailureFilter
 from eventlog.web.app import make_app, page, read_fields
 from eventlog.web.monitor import MonitorSettings
-from eventlog.web.monitor.board import LOOKED_AT, PAGE, Board, NoDatabase, NotAllowed, NoToken
+from eventlog.web.monitor.board import LOOKED_AT, PAGE, Board, NoDatabase, NoToken, WrongToken
 from eventlog.web.monitor.turns import Turns
 from eventlog.web.rendering import are, render
 
@@ -81,7 +81,7 @@ def _shown_as(status: HTTPStatus, title: str) -> ExceptionHandler:
 
 FAULTS: Mapping[type[Exception], ExceptionHandler] = {
     NoDatabase: _shown_as(HTTPStatus.SERVICE_UNAVAILABLE, "Not now"),
-    NotAllowed: _shown_as(HTTPStatus.FORBIDDEN, "Wrong token"),
+    WrongToken: _shown_as(HTTPStatus.FORBIDDEN, "Wrong token"),
     NoToken: _shown_as(HTTPStatus.FORBIDDEN, "No token is set"),
     EventlogError: _shown_as(HTTPStatus.BAD_GATEWAY, "The log could not be read"),
 }

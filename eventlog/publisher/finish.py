@@ -2,7 +2,8 @@
 
 A batch is on record before its documents leave. Its rows are finished by their ids, in the transaction that
 settles the batch and remembers the next one. A settled batch stays on record until a purge, because
-`explain` reads what became of a row there. If handled rows are deleted, it is forgotten at once.
+`explain` reads what became of a row there. If handled rows are deleted, it is forgotten at once. All states
+are on the page of `publisher/states.py`.
 """
 
 from __future__ import annotations

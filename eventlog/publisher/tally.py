@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from enum import Enum, auto
 from typing import NamedTuple
 
 from eventlog.core.entry import Letter
@@ -19,6 +18,7 @@ from eventlog.fold import ObjectName
 from eventlog.opening.waits import Waits
 from eventlog.publisher.batches import EventDocument
 from eventlog.publisher.reading import FoldedPickUp
+from eventlog.publisher.states import FAILED, GOOD, LETTERS, EventEnd, end_of
 from eventlog.sinks.sink import ACCEPTED, Reply
 from eventlog.sql.log.record import NO_EVENT, RecordedEvent, plain_stretches
 from eventlog.sql.log.work import Failure, Spelling, WaitingEvent
@@ -26,18 +26,10 @@ from eventlog.xds.answers import Answer, Level, Status, match
 
 logger = logging.getLogger("eventlog.publisher")
 
-LETTERS = {
-    Level.SUCCESS: Letter.SUCCESS,
-    Level.WARNING: Letter.WARNING,
-    Level.ERROR: Letter.ERROR,
-    Level.FATAL: Letter.FATAL,
-}
-_FAILED = (Letter.ERROR, Letter.FATAL)
 _LONGEST_DOCUMENT = 1 << 20  # characters kept of what failed
 _LONGEST_REASON = 4000
 _LONGEST_LOGGED = 1_000  # characters of a reason in the log of the program
 _MAX_REASONS = 20  # of one cycle, that are logged
-GOOD = Status(Level.SUCCESS)
 
 
 @dataclass
@@ -59,26 +51,6 @@ class Cycle:
     query_back: float = 0.0  # seconds of it
     delivery: float = 0.0  # likewise
     answers: Counter[tuple[str, str]] = field(default_factory=Counter)  # by element and level
-
-
-class EventEnd(Enum):
-    """The end of an event, or of a part of it, that was answered."""
-
-    FINISHED = auto()
-    RETRY = auto()  # it is sent again
-    UNFINISHED = auto()  # its further parts are still to come
-
-
-def settle(answer: Status, worst: Status, *, further_parts: bool) -> tuple[EventEnd, Status]:
-    """Return the outcome of an event by its answer and by the worst to its earlier parts, and the worst of
-    both.
-
-    A receiver that wants a part again, or gave up, gets no further parts.
-    """
-    status = answer if answer.level > worst.level else worst
-    if further_parts and answer.level not in (Level.RETRY, Level.FATAL):
-        return EventEnd.UNFINISHED, status
-    return (EventEnd.RETRY if status.level is Level.RETRY else EventEnd.FINISHED), status
 
 
 class Trouble(NamedTuple):
@@ -279,7 +251,7 @@ class AnswerTally:
         if answer.level is Level.FATAL:
             self.fatal = answer
         further_parts = event.part < event.parts
-        end, status = settle(answer, self.worst(event.run_id), further_parts=further_parts)
+        end, status = end_of(answer, self.worst(event.run_id), further_parts=further_parts)
         if end is EventEnd.UNFINISHED:
             self.begun.add(event.run_id)
             self.worsen(event.run_id, status)
@@ -306,7 +278,7 @@ class AnswerTally:
 
     def _finish(self, document: EventDocument, event: OutgoingEvent, letter: Letter, status: Status) -> None:
         self.note_letter(letter, event.rows)
-        if letter in _FAILED:
+        if letter in FAILED:
             reason = _short(status.text or f"the receiver answered {status.level.name.lower()}")
             self.troubles.add(Trouble(status.level.name.lower(), event.object[0], reason), event.event_id)
             text: str | None = document.alone(event)[:_LONGEST_DOCUMENT]
@@ -323,10 +295,10 @@ def letters_of(events: Iterable[RecordedEvent]) -> dict[int, tuple[Letter, Failu
     """
     letters: dict[int, tuple[Letter, Failure | None]] = {}
     for event in events:
-        _, status = settle(GOOD, event.worst, further_parts=False)
+        _, status = end_of(GOOD, event.worst, further_parts=False)
         letter = LETTERS[status.level]
         for row in event.rows:
-            failed = letter in _FAILED
+            failed = letter in FAILED
             failure = Failure(row, event.run_id, status.text, None, event.tries + 1) if failed else None
             letters[row] = letter, failure
     return letters

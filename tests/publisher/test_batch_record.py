@@ -15,7 +15,7 @@ from eventlog.core.tables import Tables
 from eventlog.event_table import EventTable, RecordedFacts, WrittenEvent
 from eventlog.fold import Event
 from eventlog.publisher.batches import documents_of, record_batch
-from eventlog.publisher.tally import GOOD
+from eventlog.publisher.states import ENDS, GOOD, LETTERS, EventEnd, end_of
 from eventlog.sql.log.record import (
     RecordedEvent,
     backlog_rows,
@@ -24,6 +24,7 @@ from eventlog.sql.log.record import (
     still_to_go,
     write_backlog,
 )
+from eventlog.xds.answers import Level, Status
 
 pytestmark = pytest.mark.quick
 
@@ -80,3 +81,20 @@ def test_of_a_change_that_was_cut_goes_what_is_behind_the_last_part_that_is_out(
     unsent = still_to_go(documents, {str(part) for part in range(1, out + 1)})
     assert [event.part for event in unsent] == [min(out, last) + 1]
     assert still_to_go([("5", [RecordedEvent("a", (1, 3), 7, 5)])], {"5"}) == []
+
+
+def test_every_answer_has_an_end_and_every_end_a_letter() -> None:
+    assert set(ENDS) == set(Level)
+    finishing = {level for level, ends in ENDS.items() if EventEnd.FINISHED in ends}
+    assert set(LETTERS) == finishing == set(Level) - {Level.RETRY}
+
+
+@pytest.mark.parametrize("worst", Level)
+def test_the_last_answer_and_the_worst_one_decide(worst: Level) -> None:
+    """A part that comes again brings the whole event again, unless an earlier part has failed."""
+    for level in Level:
+        status = Status(max(level, worst))
+        expected = EventEnd.RETRY if status.level is Level.RETRY else EventEnd.FINISHED
+        assert end_of(Status(level), Status(worst), further_parts=False) == (expected, status)
+        more = EventEnd.UNFINISHED if level in (Level.SUCCESS, Level.WARNING, Level.ERROR) else expected
+        assert end_of(Status(level), Status(worst), further_parts=True) == (more, status)

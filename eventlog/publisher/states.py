@@ -1,0 +1,74 @@
+"""The states of rows, batches and events, and what moves them: the whole of a delivery on one page.
+
+A row has a letter. Only N is ever picked up, and only a leader gives another letter.
+
+    N    pending, on its way, or held         S W    handled, or without an event      E F    failed
+
+A batch is what is on record in `<log>_batch` before its documents leave, by the leader of an epoch.
+
+    row  batch              what happens                        row       batch
+    ───  ─────────────────  ──────────────────────────────────  ────────  ─────────────────────────────
+    N    none               picked up, has an event             N         recorded, then it is sent
+    N    none               picked up, no event                 S         settled, with the reason
+    N    none               picked up, cannot be understood     E         none
+    N    none               redriven since the pick-up          N         none: it is picked up anew
+    N    recorded           answered, the event is finished     S W E F   settled; forgotten with delete
+    N    recorded           answered, further parts follow      N         the next one is recorded
+    N    recorded           retry, or no answer                 N, held   forgotten; the event waits
+    N    recorded           a stop before it was sent           N         recorded: it is sent first
+    N    recorded           a crash, or another leader          N         adopted under the new epoch
+    N    adopted            out by the sink's record            S W E F   settled
+    N    adopted            not known to be out                 N         recorded, under the same ids
+    N    waiting event      its wait is over                    N         recorded, under the same ids
+    E F  settled            redriven by people                  N         settled: a new pick-up
+    any  recorded           a leader of a later epoch           as it is  LeadershipLost: nothing written
+
+A row changes in the transaction that settles its batch and records the next one (`finish`), or in that of
+the people who redrive, skip or purge it. So a row is never handled twice, and an event that may be out keeps
+its id. An object has one event under way: later rows of it wait for the answer, in a batch or held.
+"""
+
+from __future__ import annotations
+
+from enum import Enum, auto
+
+from eventlog.core.entry import Letter
+from eventlog.xds.answers import Level, Status
+
+
+class EventEnd(Enum):
+    """The end of an event, or of a part of it, that was answered."""
+
+    FINISHED = auto()
+    RETRY = auto()  # it is sent again
+    UNFINISHED = auto()  # its further parts are still to come
+
+
+# What an answer makes of an event: to its last part, and to a part before others. A receiver that wants a
+# part again, or gave up, gets no further parts.
+ENDS = {
+    Level.SUCCESS: (EventEnd.FINISHED, EventEnd.UNFINISHED),
+    Level.WARNING: (EventEnd.FINISHED, EventEnd.UNFINISHED),
+    Level.ERROR: (EventEnd.FINISHED, EventEnd.UNFINISHED),
+    Level.RETRY: (EventEnd.RETRY, EventEnd.RETRY),
+    Level.FATAL: (EventEnd.FINISHED, EventEnd.FINISHED),
+}
+
+# The letter of the rows of a finished event, by the worst answer to its parts.
+LETTERS = {
+    Level.SUCCESS: Letter.SUCCESS,
+    Level.WARNING: Letter.WARNING,
+    Level.ERROR: Letter.ERROR,
+    Level.FATAL: Letter.FATAL,
+}
+FAILED = (Letter.ERROR, Letter.FATAL)
+
+GOOD = Status(Level.SUCCESS)
+
+
+def end_of(answer: Status, worst: Status, *, further_parts: bool) -> tuple[EventEnd, Status]:
+    """Return the end of an event by its answer and the worst one to its earlier parts, and the worse of both."""
+    status = answer if answer.level > worst.level else worst
+    if further_parts and ENDS[answer.level][True] is EventEnd.UNFINISHED:
+        return EventEnd.UNFINISHED, status
+    return ENDS[status.level][False], status

@@ -67,7 +67,7 @@ GOOD = Status(Level.SUCCESS)
 
 
 def end_of(answer: Status, worst: Status, *, further_parts: bool) -> tuple[EventEnd, Status]:
-    """Return the end of an event by its answer and the worst one to its earlier parts, and the worse of both."""
+    """Return the end of an event by its answer and the worst one to earlier parts, and the worse of both."""
     status = answer if answer.level > worst.level else worst
     if further_parts and ENDS[answer.level][True] is EventEnd.UNFINISHED:
         return EventEnd.UNFINISHED, status

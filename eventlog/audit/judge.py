@@ -58,6 +58,14 @@ class AuditReport:
         """Return the number of rows."""
         return sum(self.letters.values())
 
+    def count(self, share: Share) -> None:
+        """Count the rows, events and objects of a share."""
+        self.objects += share.size
+        self.events += share.events.num_rows
+        self.late += pc.sum(share.events["is_late"]).as_py() or 0
+        for letter in pc.value_counts(share.rows["letter"]).to_pylist():
+            self.letters[letter["values"] or ""] += letter["counts"]
+
     def add(self, breach: Breach) -> None:
         """Count a breach; of each law the one at the first row is kept."""
         self.breach_counts[breach.law] += 1
@@ -141,29 +149,26 @@ class Gathered:
                 yield Share(rows, events, present)
 
 
-def judge(gathered: Gathered, records: LogRecords, report: AuditReport, tables: Iterable[Table] = ()) -> None:
-    """Check the laws for every object; the law of states for objects of these tables."""
-    table_by_name = {name: table for table in tables for name in (str(table), table.log_name)}
+def judge(
+    shares: Iterable[Share], records: LogRecords, report: AuditReport, tables: Iterable[Table] | None = None
+) -> None:
+    """Check the laws for every object; with tables that of states, too, for their objects."""
     report.is_purged = records.is_purged
-    if not gathered.has_state:
+    if tables is None:
         report.state_open = "--state compares them"
     elif records.holes_are_purged:
         report.state_open = "rows that failed or were skipped are purged, so their objects are not known"
-    is_state_known = not report.state_open
+    known_tables = tables if tables is not None and not report.state_open else None
+    table_by_name = {name: table for table in known_tables or () for name in (str(table), table.log_name)}
     digest = hashlib.sha256()
     recorded = np.fromiter({*(records.reasons or ()), *records.remembered}, np.int64)
-    for share in gathered.shares():
-        report.objects += share.size
-        report.events += share.events.num_rows
-        report.late += pc.sum(share.events["is_late"]).as_py() or 0
-        for letter in pc.value_counts(share.rows["letter"]).to_pylist():
-            report.letters[letter["values"] or ""] += letter["counts"]
-        odd = range(share.size) if is_state_known else share.odd_objects(recorded)
-        for audited in share.objects(odd):
+    for share in shares:
+        report.count(share)
+        judged = share.odd_objects(recorded) if known_tables is None else range(share.size)
+        for audited in share.objects(judged):
             rows = [_with_record(row, records) for row in audited.rows]
-            is_purged = records.is_purged or not report.is_whole
             deliveries, present = audited.deliveries, None
-            if is_state_known:
+            if known_tables is not None:
                 present = present_of(table_by_name.get(audited.table), audited.table_key, audited.present)
                 deliveries = [
                     delivery._replace(changes=field_changes(text or b""))
@@ -172,14 +177,12 @@ def judge(gathered: Gathered, records: LogRecords, report: AuditReport, tables: 
             object_breaches = breaches(
                 *(audited.name, rows, deliveries),
                 present=present,
-                is_purged=is_purged,
+                is_purged=records.is_purged or not report.is_whole,
                 is_compared=records.is_compared,
             )
             for breach in object_breaches:
                 report.add(breach)
         digest.update(share.digest())
-    report.faults += gathered.faults + records.faults
-    report.not_compared += gathered.not_compared
     report.digest = digest.hexdigest()
 
 

@@ -124,7 +124,9 @@ def audit(
             _print_receipt(gathered, records, reader, of_object)
             return
         report = AuditReport(is_whole=all(receiver.is_whole() for receiver in receivers))
-        judge(gathered, records, report, tables)
+        judge(gathered.shares(), records, report, tables if state else None)
+        report.faults += gathered.faults + records.faults
+        report.not_compared += gathered.not_compared
     show(json.dumps(_as_json(report))) if as_json else _print_report(report)
     if report.first_breaches or report.faults:
         sys.exit(1)

@@ -126,6 +126,6 @@ SOUND: dict[str, bytes] = {
     "csv": b'a,b\n1,"x ""y"" \n z"\n,""\n',
     "json_lines": b'{"a":[1,2.5,"\\u00e4",null,true]}\n\n"x"\n',
     "query_back_key": b"2024-02-29 01:02:03.5+01:00",
-    "import_config": b'<d><publisher-options><log-table display-name="Event log">l</log-table>'
+    "import_config": b'<d><publisher-options><definition name="log-table"><value>l</value></definition>'
     b'</publisher-options><definition name="polling-interval"><value>5</value></definition></d>',
 }

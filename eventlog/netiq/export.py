@@ -1,4 +1,4 @@
-"""An exported configuration: definitions, options in elements of their own name, the server.
+"""An exported configuration: its definitions and the server.
 
 The file is hostile input: no document type, no entity, no network, bounded size, libxml2's own limits.
 """
@@ -6,7 +6,6 @@ The file is hostile input: no document type, no entity, no network, bounded size
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from typing import NamedTuple
 
 from lxml import etree
@@ -49,10 +48,10 @@ class Export(NamedTuple):
 def read(name: str, data: bytes) -> Export:
     """Return everything that the file contains about parameters, in its order."""
     root = _parse(name, data)
-    parameters = tuple(_parameters(root))
+    parameters = tuple(map(_definition, root.iter("definition")))
     server, user = _first(root, _SERVERS), _first(root, _USERS)
     if not parameters and not server:
-        raise NotAnExport(name, "it holds no definition and no driver, publisher or subscriber options")
+        raise NotAnExport(name, "it holds no definition and no server")
     named = {parameter.tag: parameter for parameter in parameters if parameter.tag}
     return Export(tuple(_resolve(parameter, named) for parameter in parameters), server, user)
 
@@ -61,37 +60,26 @@ def _parse(name: str, data: bytes) -> etree._Element:
     if len(data) > LARGEST:
         raise NotAnExport(name, f"it is larger than {LARGEST} bytes")
     try:
-        return parse(data)
+        root = parse(data)
     except InvalidDocument as fault:
         raise NotAnExport(name, f"it is not read: {fault}") from fault
-
-
-def _parameters(root: etree._Element) -> Iterator[StatedParameter]:
-    for element in root.iter("definition", *_OPTIONS):
-        if element.tag == "definition":
-            yield _definition(element)
-        else:
-            yield from _options(element)
+    for options in root.iter(*_OPTIONS):
+        if len(options) and options.find(".//definition") is None:
+            raise NotAnExport(name, f"its {options.tag!s} hold no definition; export the driver again")
+    return root
 
 
 def _definition(element: etree._Element) -> StatedParameter:
-    value = element.find("value")
+    tag, display, kind = (element.get(name, "") for name in ("name", "display-name", "type"))
+    is_sensitive = element.get("is-sensitive", "").lower() in ("1", "yes", "true")
     return StatedParameter(
-        element.get("name", ""),
-        element.get("display-name", ""),
-        _text(value),
-        _channel(element),
-        _is_secret(element),
+        tag,
+        display,
+        _text(element.find("value")),
+        next((str(options.tag).partition("-")[0] for options in element.iterancestors(*_OPTIONS)), ""),
+        is_sensitive or any(map(looks_secret, (tag, display, kind))),
         _unless(element),
     )
-
-
-def _options(element: etree._Element) -> Iterator[StatedParameter]:
-    """Yield the older form: each option is an element of its own name."""
-    for option in element.iterchildren(etree.Element):
-        if option.tag != "configuration-values":
-            display = option.get("display-name", "")
-            yield StatedParameter(str(option.tag), display, _text(option), _name(element), _is_secret(option))
 
 
 def _unless(element: etree._Element) -> str:
@@ -103,26 +91,6 @@ def _unless(element: etree._Element) -> str:
     chosen = _text(group.find("definition/value")) if group is not None else ""
     active = parent.get("active-value", chosen)
     return "" if active == chosen else active
-
-
-def _channel(element: etree._Element) -> str:
-    for ancestor in element.iterancestors(*_OPTIONS):
-        return _name(ancestor)
-    return ""
-
-
-def _name(options: etree._Element) -> str:
-    return str(options.tag).partition("-")[0]
-
-
-def _is_secret(element: etree._Element) -> bool:
-    texts = (
-        element.get("type", ""),
-        element.get("name", ""),
-        element.get("display-name", ""),
-        str(element.tag),
-    )
-    return element.get("is-sensitive", "").lower() in ("1", "yes", "true") or any(map(looks_secret, texts))
 
 
 def _resolve(parameter: StatedParameter, parameters: dict[str, StatedParameter]) -> StatedParameter:

@@ -1,4 +1,4 @@
-"""The original's parameters: how the value of each becomes a setting, or why it becomes none.
+"""The original's parameters: the setting that each becomes, or why it becomes none.
 
 A parameter is found by its tag, else by a display name: exports of some tools hold only the latter.
 """
@@ -10,81 +10,50 @@ from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from eventlog.core.errors import InvalidValue
+from eventlog.core.settings import declared, read_value
+from eventlog.fold import Rules
+from eventlog.opening.comparing import ComparingSettings
 from eventlog.opening.config import names
+from eventlog.opening.open_log import DatabaseSettings
+from eventlog.opening.settings import PublisherSettings
+from eventlog.opening.tables import TablePublishing
+from eventlog.publisher.daemon import DaemonSettings
+from eventlog.publisher.session import SessionSettings
+from eventlog.xds.settings import XdsSettings
 
 Setting = bool | int | str
 
-_TRUE = frozenset(("1", "yes", "true"))
-_FALSE = frozenset(("0", "no", "false"))
-_TIME = re.compile(r"([01]?\d|2[0-3]):[0-5]\d:[0-5]\d", re.ASCII)
 _REMARK = re.compile(r"\([^()]*\)")  # 1 (yes)
 _MAX_INTEGER: Final = 2**31 - 1
-
 _UNIT = re.compile(r" ?\([^()]*\)")  # of a display name: (In Seconds)
 _OTHER_TAGS = {"preserve-sql-whitespace": "preserve-sqlwhitespace"}  # the manual has both
+_DECLARATIONS = (
+    *(DatabaseSettings, TablePublishing, Rules, XdsSettings),
+    *(PublisherSettings, ComparingSettings, DaemonSettings, SessionSettings),
+)
+_FIELDS = {field.name.replace("_", "-"): field for kind in _DECLARATIONS for field in declared(kind)}
 
 
-class Parameter(NamedTuple):
-    """A parameter, and the setting that it decides."""
-
-    tag: str
-    display: tuple[str, ...]
-    default: str  # the original's, where an export leaves the parameter out
-    read: Callable[[str], Setting | None]  # None: it means nothing; InvalidValue: it has no counterpart
-    note: str = ""  # where ours differs
-    ours: str = ""  # the setting, where it has another name
+def plain_word(text: str) -> str:
+    """Return a word of the original without its remark."""
+    return _REMARK.sub("", text).strip().lower()
 
 
-class Unneeded(NamedTuple):
-    """A parameter that nothing depends on here."""
-
-    tag: str
-    display: tuple[str, ...]
-    reason: str
-    shown: bool = True  # its value may be shown
-
-
-def _bool(text: str) -> bool:
-    plain = _plain(text)
-    if plain not in _TRUE | _FALSE:
-        raise InvalidValue(text[:60], "1, yes, true, 0, no or false")
-    return plain in _TRUE
-
-
-def _integer(minimum: int, maximum: int) -> Callable[[str], int]:
-    def read(text: str) -> int:
-        plain = _plain(text)
-        is_valid = (
-            plain.isascii() and plain.isdigit() and len(plain) < 12 and minimum <= int(plain) <= maximum
-        )
-        if not is_valid:
-            raise InvalidValue(text[:60], f"a whole number from {minimum} to {maximum}")
-        return int(plain)
-
-    return read
-
-
-def _limit(text: str) -> int:
-    return _integer(0, _MAX_INTEGER)(text) or _MAX_INTEGER
-
-
-def _one_of(legal: dict[str, str | None]) -> Callable[[str], str | None]:
-    """Return our word for each word of the original."""
+def _words(**ours: str | None) -> Callable[[str], str | None]:
+    """Return what gives our word for each word of the original; `_1` is the word 1."""
+    legal = {word.removeprefix("_"): our_word for word, our_word in ours.items()}
 
     def read(text: str) -> str | None:
-        plain = " ".join(_plain(text).replace("-", " ").replace("_", " ").split())
-        if plain not in legal:
+        if (word := plain_word(text)) not in legal:
             raise InvalidValue(text[:60], f"one of {', '.join(legal)}")
-        return legal[plain]
+        return legal[word]
 
     return read
 
 
-def _pattern(text: str) -> str:
-    try:
-        return re.compile(text).pattern
-    except re.error as fault:
-        raise InvalidValue(text[:60], f"a regular expression of Python ({fault})") from fault
+def _limit(text: str) -> str:
+    word = plain_word(text)
+    return str(_MAX_INTEGER) if word == "0" else word
 
 
 def _names(text: str) -> str | None:
@@ -93,201 +62,136 @@ def _names(text: str) -> str | None:
 
 
 def _times(text: str) -> str:
-    times = [part for part in re.split(r"[\s,;]+", _REMARK.sub(" ", text)) if part]
-    wrong = next((time for time in times if not _TIME.fullmatch(time)), None)
-    if wrong is not None or not times:
-        raise InvalidValue((wrong or text)[:60], "a time of day (hh:mm:ss)")
-    return ",".join(times)
+    return ",".join(filter(None, re.split(r"[\s,;]+", _REMARK.sub(" ", text))))
 
 
-def _plain(text: str) -> str:
-    return _REMARK.sub("", text).strip().lower()
+class Parameter(NamedTuple):
+    """A parameter, and the setting that it decides."""
+
+    tag: str
+    display: str  # its names, with commas between them
+    default: str = "none"  # the original's, where an export leaves the parameter out
+    note: str = ""  # where ours differs
+    word: Callable[[str], str | None] | None = None  # our text for the original's; None: it means nothing
+    ours: str = ""  # the setting that it overrides, where it has another name
+
+    @property
+    def setting(self) -> str:
+        """Return the name of the setting."""
+        return self.ours or self.tag
+
+    def read(self, text: str) -> Setting | None:
+        """Return the setting's value, None if it means nothing; raise an EventlogError if none is legal."""
+        is_text = not isinstance(_FIELDS[self.setting].default, int)
+        word = self.word(text) if self.word else text if is_text else plain_word(text)
+        return None if word is None else read_setting(self.setting, word)
 
 
-_SECONDS = _integer(1, 604_800)
-_MODES: dict[str, str | None] = {"1": "trigger", "2": "compare"}
-_STARTS: dict[str, str | None] = {"1": "resync", "2": "future", "3": "all"}
-_SCOPES: dict[str, str | None] = {"schema": "schema", "list": "list", "empty": "empty"}
+class Unneeded(NamedTuple):
+    """A parameter that nothing depends on here."""
+
+    tag: str
+    display: str
+    reason: str
+    shown: bool = True  # its value may be shown
+
+
+def read_setting(name: str, text: str) -> Setting:
+    """Return the value as the declaration of the setting reads it."""
+    value: Setting = read_value(_FIELDS[name], text)
+    return value
+
+
+_QUALIFIED = "sync-schema qualifies a name without schema, as in the original"
+_STATEMENTS = "runs as it is, in a transaction of its own; a warning if it names the log"
+_REGEX = "with sync-schema; an expression of Python, so without `\\p{…}` and `&&`"
+_CHILDREN = "separated by blanks, commas or `;`. sync-children adds their child tables, as the original did"
+_MINIMAL = "where it was on, the original knew no foreign keys: enable-refs = false"
+_EMPTY = "selects sync-schema or sync-tables; empty: nothing was published"
+_COMPARED = (
+    "1 is trigger; 2, triggerless, is compare: url holds the log and the receiver's state. If you may not "
+    "create tables there, name that database in source-url and a database of your own in url"
+)
+_STARTS = "with publication-mode 2 only; 1 is resync, 2 is future, 3 is all"
+_IS_OFF = _words(schema=None, list=None, empty="true")
+_IS_MINIMAL = _words(_1="false", yes="false", true="false", _0=None, no=None, false=None)
 
 PARAMETERS = (
-    Parameter(
-        "log-table",
-        ("Event Log Table Name",),
-        "none",
-        str,
-        "sync-schema qualifies a name without schema, as in the original",
-    ),
+    Parameter("log-table", "Event Log Table Name", note=_QUALIFIED),
     Parameter(
         "delete-from-log",
-        ("Delete Processed Rows?", "Delete From Log?"),
+        "Delete Processed Rows?, Delete From Log?",
         "true",
-        _bool,
         "rows with E and F are kept in both cases",
     ),
-    Parameter("allow-loopback", ("Allow Loopback?", "Allow Loopback Publisher"), "false", _bool),
-    Parameter("handle-future-events", ("Enable Future Event Processing?",), "false", _bool),
+    Parameter("allow-loopback", "Allow Loopback?, Allow Loopback Publisher", "false"),
+    Parameter("handle-future-events", "Enable Future Event Processing?", "false"),
+    Parameter("polling-interval", "Polling Interval", "10", "a full cycle is followed by the next at once"),
     Parameter(
-        "polling-interval",
-        ("Polling Interval",),
-        "10",
-        _SECONDS,
-        "a full cycle is followed by the next at once",
+        "time-of-day", "Publication Time of Day", note="in force instead of polling-interval", word=_times
     ),
-    Parameter("time-of-day", ("Publication Time of Day",), "none", _times),
+    Parameter("post-poll-stmt", "Post Polling Statements", note=_STATEMENTS),
+    Parameter("batch-size", "Batch Size", "1", "up to 100000 instead of 128"),
+    Parameter("query-limit", "Query Limit", "10000", f"0, no limit, becomes {_MAX_INTEGER}", _limit),
+    Parameter("pub-heartbeat-interval", "Heartbeat Interval", "0"),
+    Parameter("sync-filter", "Synchronization Filter", "none", _EMPTY, _IS_OFF, "disable"),
+    Parameter("sync-schema", "Schema Name, Synchronization Schema"),
+    Parameter("include-table-filter", "Include Filter Expression, Include Table Filter", note=_REGEX),
+    Parameter("exclude-table-filter", "Exclude Filter Expression, Exclude Table Filter", note=_REGEX),
+    Parameter("sync-tables", "Table/View Names, Synchronization Tables/Views", "none", _CHILDREN, _names),
+    Parameter("enable-refs", "Enable Referential Attribute Support?", "true"),
     Parameter(
-        "post-poll-stmt",
-        ("Post Polling Statements",),
-        "none",
-        str,
-        "runs as it is, in a transaction of its own; a warning if it names the log",
+        "minimal-metadata", "Retrieve Minimal Metadata?", "false", _MINIMAL, _IS_MINIMAL, "enable-refs"
     ),
-    Parameter("batch-size", ("Batch Size",), "1", _integer(1, 100_000), "up to 100000 instead of 128"),
-    Parameter("query-limit", ("Query Limit",), "10000", _limit, f"0, no limit, becomes {_MAX_INTEGER}"),
-    Parameter("pub-heartbeat-interval", ("Heartbeat Interval",), "0", _integer(0, 2**31)),
+    Parameter("enable-meta-identifiers", "Enable Meta-Identifier Support?", "true"),
+    Parameter("time-syntax", "Time Syntax", "1"),
+    Parameter("connection-init", "Connection Initialization Statements"),
+    Parameter("reconnect", "Reconnect Interval", "30"),
+    Parameter("disable", "Disable Publisher?", "false", "`eventlog run` then ends at once"),
+    Parameter("publication-mode", "Publication Mode", "1", _COMPARED, _words(_1=None, _2="compare")),
     Parameter(
-        "sync-filter",
-        ("Synchronization Filter",),
-        "none",
-        _one_of(_SCOPES),
-        "selects sync-schema or sync-tables; empty: nothing was published",
-        "disable",
-    ),
-    Parameter("sync-schema", ("Schema Name", "Synchronization Schema"), "none", str),
-    Parameter(
-        "include-table-filter",
-        ("Include Filter Expression", "Include Table Filter"),
-        "none",
-        _pattern,
-        "with sync-schema; an expression of Python, so without `\\p{…}` and `&&`",
-    ),
-    Parameter(
-        "exclude-table-filter",
-        ("Exclude Filter Expression", "Exclude Table Filter"),
-        "none",
-        _pattern,
-        "likewise",
-    ),
-    Parameter(
-        "sync-tables",
-        ("Table/View Names", "Synchronization Tables/Views"),
-        "none",
-        _names,
-        "separated by blanks, commas or `;`. sync-children adds their child tables, as the original did",
-    ),
-    Parameter("enable-refs", ("Enable Referential Attribute Support?",), "true", _bool),
-    Parameter(
-        "minimal-metadata",
-        ("Retrieve Minimal Metadata?",),
-        "false",
-        _bool,
-        "where it was on, the original knew no foreign keys: enable-refs = false",
-        "enable-refs",
-    ),
-    Parameter("enable-meta-identifiers", ("Enable Meta-Identifier Support?",), "true", _bool),
-    Parameter("time-syntax", ("Time Syntax",), "1", _integer(1, 3)),
-    Parameter("connection-init", ("Connection Initialization Statements",), "none", str),
-    Parameter("reconnect", ("Reconnect Interval",), "30", _SECONDS),
-    Parameter("disable", ("Disable Publisher?",), "false", _bool, "`eventlog run` then ends at once"),
-    Parameter(
-        "publication-mode",
-        ("Publication Mode",),
-        "1",
-        _one_of(_MODES),
-        "1 is trigger; 2, triggerless, is compare: the publisher finds what changed by comparing states",
-        "publication-mode",
-    ),
-    Parameter(
-        "startup-option",
-        ("Startup Option",),
-        "none",
-        _one_of(_STARTS),
-        "with publication-mode 2 only; 1 is resync, 2 is future, 3 is all",
+        "startup-option", "Startup Option", "none", _STARTS, _words(_1="resync", _2="future", _3="all")
     ),
 )
 
-_SUBSCRIBER = "of the Subscriber channel, which is not ours"
-_JDBC = "of JDBC, which is not used"
-_LOCKS = (
-    "no table is locked: rows are read in one snapshot, and finished by their ids by the publisher that leads"
-)
 _BUILT_IN = "what differs between databases is part of eventlog"
+_CONNECTIONS = "one connection leads, and others are opened while they are needed"
+_JDBC = "of JDBC, which is not used"
+_LOCKS = "no table is locked: rows are read in one snapshot, and finished by their ids"
+_PROPERTIES = "a property goes into the query of url, under the name that the Python driver gives it"
+_STATE = "what must be remembered is in the database of the log, which may be another one (source-url)"
+_SUBSCRIBER = "of the Subscriber channel, which is not ours"
+_USER = "write the user of url as it is in the database"
 
 UNNEEDED = (
     Unneeded(
-        "jdbc-class", ("Third-Party JDBC Driver Class Name", "JDBC Driver Class Name"), "url names the driver"
+        "jdbc-class", "Third-Party JDBC Driver Class Name, JDBC Driver Class Name", "url names the driver"
     ),
-    Unneeded(
-        "connection-properties",
-        ("Connection Properties",),
-        "a property goes into the query of url, under the name that the Python driver gives it",
-        shown=False,
-    ),
-    Unneeded("jdbc-driver-descriptor", ("JDBC Driver Descriptor Filename",), _BUILT_IN),
-    Unneeded("database-descriptor", ("Database Descriptor Filename",), _BUILT_IN),
-    Unneeded(
-        "current-timestamp-stmt",
-        ("Current Timestamp Statement",),
-        "the database's clock is read in UTC by a statement of ours; log-time names the zone of event_time",
-    ),
-    Unneeded(
-        "time-translator-class",
-        ("Time Translator Class", "Timestamp Translator Class"),
-        "times are read by their types; only DB2 and Sybase, from which eventlog does not publish, needed it",
-    ),
-    Unneeded(
-        "column-position-comparator",
-        ("Sort Column Names By",),
-        "the catalogue of every supported database has the position of columns",
-    ),
-    Unneeded("enable-locking", ("Enable Statement-Level Locking?", "Enable Table Locking?"), _LOCKS),
-    Unneeded("disable-locking", ("Disable Statement-Level Locking?",), _LOCKS),
-    Unneeded("lock-generator-class", ("Lock Statement Generator Class",), _LOCKS),
-    Unneeded(
-        "use-single-connection",
-        ("Use Minimal Number of Connections?",),
-        "one connection leads, and others are opened while they are needed",
-    ),
-    Unneeded(
-        "use-manual-transactions",
-        ("Use Manual Transactions?",),
-        "every write is in a transaction; a table without transactions (MyISAM) cannot hold the log",
-    ),
-    Unneeded(
-        "transaction-isolation-level",
-        ("Transaction Isolation Level",),
-        "a pick-up is one snapshot, and a post-poll statement has a transaction of its own",
-    ),
-    Unneeded(
-        "force-username-case", ("Force Username Case",), "write the user of url as it is in the database"
-    ),
-    Unneeded("reuse-statements", ("Reuse Statements?",), _JDBC),
-    Unneeded("handle-stmt-results", ("Number of Returned Result Sets",), _JDBC),
-    Unneeded("function-return-method", ("Function Return Method",), _JDBC),
-    Unneeded(
-        "supports-schemas-in-metadata-retrieval",
-        ("Supports Schemas in Metadata Retrieval?",),
-        "the catalogue of each database is read by statements of ours",
-    ),
-    Unneeded(
-        "left-outer-join-operator",
-        ("Left Outer Join Operator",),
-        "of the original's triggerless publication; states are compared by statements of ours",
-    ),
-    Unneeded(
-        "preserve-sqlwhitespace",
-        ("Preserve white space in SQL statements?",),
-        "statements run unchanged, and names are quoted as in the catalogue",
-    ),
-    Unneeded(
-        "state-dir",
-        ("State Directory",),
-        "what must be remembered is in the database of the log, which may be another one (source-url)",
-    ),
-    Unneeded("key-gen-method", ("Generation/Retrieval Method",), _SUBSCRIBER),
-    Unneeded("key-gen-timing", ("Retrieval Timing",), _SUBSCRIBER),
-    Unneeded("key-gen", ("Method and Timing",), _SUBSCRIBER),
-    Unneeded("check-update-count", ("Check Update Counts?",), _SUBSCRIBER),
-    Unneeded("add-default-values-on-view-insert", ("Add Default Values on Insert?",), _SUBSCRIBER),
+    Unneeded("connection-properties", "Connection Properties", _PROPERTIES, shown=False),
+    Unneeded("jdbc-driver-descriptor", "JDBC Driver Descriptor Filename", _BUILT_IN),
+    Unneeded("database-descriptor", "Database Descriptor Filename", _BUILT_IN),
+    Unneeded("current-timestamp-stmt", "Current Timestamp Statement", _BUILT_IN),
+    Unneeded("time-translator-class", "Time Translator Class, Timestamp Translator Class", _BUILT_IN),
+    Unneeded("column-position-comparator", "Sort Column Names By", _BUILT_IN),
+    Unneeded("enable-locking", "Enable Statement-Level Locking?, Enable Table Locking?", _LOCKS),
+    Unneeded("disable-locking", "Disable Statement-Level Locking?", _LOCKS),
+    Unneeded("lock-generator-class", "Lock Statement Generator Class", _LOCKS),
+    Unneeded("use-single-connection", "Use Minimal Number of Connections?", _CONNECTIONS),
+    Unneeded("use-manual-transactions", "Use Manual Transactions?", "every write is in a transaction"),
+    Unneeded("transaction-isolation-level", "Transaction Isolation Level", "a pick-up is one snapshot"),
+    Unneeded("force-username-case", "Force Username Case", _USER),
+    Unneeded("reuse-statements", "Reuse Statements?", _JDBC),
+    Unneeded("handle-stmt-results", "Number of Returned Result Sets", _JDBC),
+    Unneeded("function-return-method", "Function Return Method", _JDBC),
+    Unneeded("supports-schemas-in-metadata-retrieval", "Supports Schemas in Metadata Retrieval?", _BUILT_IN),
+    Unneeded("left-outer-join-operator", "Left Outer Join Operator", _BUILT_IN),
+    Unneeded("preserve-sqlwhitespace", "Preserve white space in SQL statements?", "statements run unchanged"),
+    Unneeded("state-dir", "State Directory", _STATE),
+    Unneeded("key-gen-method", "Generation/Retrieval Method", _SUBSCRIBER),
+    Unneeded("key-gen-timing", "Retrieval Timing", _SUBSCRIBER),
+    Unneeded("key-gen", "Method and Timing", _SUBSCRIBER),
+    Unneeded("check-update-count", "Check Update Counts?", _SUBSCRIBER),
+    Unneeded("add-default-values-on-view-insert", "Add Default Values on Insert?", _SUBSCRIBER),
 )
 
 
@@ -303,4 +207,4 @@ def _title(display: str) -> str:
 
 _ALL: tuple[Parameter | Unneeded, ...] = (*PARAMETERS, *UNNEEDED)
 _BY_TAG = {parameter.tag: parameter for parameter in _ALL}
-_BY_DISPLAY = {_title(name): parameter for parameter in _ALL for name in parameter.display}
+_BY_DISPLAY = {_title(name): parameter for parameter in _ALL for name in parameter.display.split(", ")}

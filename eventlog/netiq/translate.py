@@ -6,15 +6,12 @@ import json
 import re
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
+from urllib.parse import quote
 
 from eventlog.core.errors import EventlogError
+from eventlog.core.redaction import one_line
 from eventlog.netiq.export import Export, StatedParameter, looks_secret
-from eventlog.netiq.jdbc import JdbcAddress, read_jdbc
-from eventlog.netiq.parameters import PARAMETERS, Parameter, Setting, Unneeded, find
-from eventlog.opening.config import statements
-from eventlog.opening.settings import naming_log
-from eventlog.sql.dialects import DIALECTS, check_log_name
-from eventlog.sql.names import log_named
+from eventlog.netiq.parameters import PARAMETERS, Parameter, Setting, Unneeded, find, plain_word, read_setting
 
 
 class LeftOut(NamedTuple):
@@ -26,7 +23,7 @@ class LeftOut(NamedTuple):
 
     def __str__(self) -> str:
         value = "" if self.value is None else f" = {quoted(self.value[:200])}"
-        return f"{plain(self.name)}{value}: {self.reason}"
+        return one_line(f"{self.name}{value}: {self.reason}")
 
 
 class SettingLine(NamedTuple):
@@ -41,51 +38,44 @@ class Translation(NamedTuple):
     lines: tuple[SettingLine, ...]
     assumed: tuple[SettingLine, ...]  # the original's defaults
     without: tuple[LeftOut, ...]
-    url: str | None
-
-    @property
-    def settings(self) -> dict[str, Setting]:
-        """All of them by their names."""
-        url: dict[str, Setting] = {} if self.url is None else {"url": self.url}
-        return url | {line.name: line.value for line in (*self.lines, *self.assumed)}
 
 
 def translate(export: Export) -> Translation:
     """Return the counterpart of each parameter, or the reason why it has none."""
     draft = _Draft()
+    draft.add_server(export.server, export.user)
     for parameter in export.parameters:
         draft.add(parameter)
     for rule in _RULES:
         rule(draft)
-    address = read_jdbc(export.server, export.user)
-    nowhere = _NO_SOURCE if draft.value("publication-mode") == "compare" else _NO_LOG
-    return Translation(
-        tuple(draft.lines.values()),
-        tuple(draft.assumed()),
-        (*draft.without, *_of_address(export.server, address, nowhere)),
-        None if address is None else address.url,
-    )
+    return Translation(tuple(draft.lines.values()), tuple(draft.assumed()), tuple(draft.without))
 
 
 class _Draft:
-    """The translation so far: lines by the tags of their parameters."""
+    """The translation so far: lines by the names of their settings, texts by the tags of parameters."""
 
     def __init__(self) -> None:
         self.lines: dict[str, SettingLine] = {}
+        self.texts: dict[str, str] = {}  # in force, and read
         self.without: list[LeftOut] = []
         self.doubtful: set[str] = set()  # tags of what is there, and could not be read
 
+    def add_server(self, server: str, user: str) -> None:
+        """Add the database of a JDBC URL, and the names of its properties."""
+        url, properties = read_jdbc(server, user)
+        if url:
+            self.lines["url"] = SettingLine("url", url, _URL_NOTE)
+        elif server:
+            self.without.append(LeftOut("server", _NO_DATABASE))
+        self.without += [LeftOut(name, _HIDDEN if looks_secret(name) else _PROPERTY) for name in properties]
+
     def add(self, parameter: StatedParameter) -> None:
-        """One parameter: a line, a reason, or nothing where it has no value."""
+        """Add a line for a parameter, or a reason, or nothing where it has no value."""
         counterpart = None if _is_foreign(parameter) else find(parameter.tag, parameter.display)
         try:
             reason = self._reason(parameter, counterpart)
             if reason is None and isinstance(counterpart, Parameter) and parameter.value:
-                value = counterpart.read(parameter.value)
-                if value is not None:
-                    self.lines[counterpart.tag] = SettingLine(
-                        counterpart.ours or counterpart.tag, value, _note(counterpart)
-                    )
+                self._translate(counterpart, parameter.value)
         except EventlogError as fault:
             reason = str(fault)
         if reason is not None:
@@ -97,36 +87,35 @@ class _Draft:
         if line is not None:
             self.without.append(LeftOut(tag, reason, str(line.value)))
 
-    def value(self, tag: str) -> Setting | None:
-        """Return the value of a parameter; None if it means nothing."""
-        line = self.lines.get(tag)
-        return None if line is None else line.value
-
     def assumed(self) -> Iterator[SettingLine]:
         """Return the original's defaults for missing parameters."""
-        names = {line.name for line in self.lines.values()}
-        for counterpart in PARAMETERS:
-            if (
-                counterpart.default != "none"
-                and not counterpart.ours
-                and counterpart.tag not in names | self.doubtful
-            ):
-                value = counterpart.read(counterpart.default)
-                assert value is not None
-                yield SettingLine(counterpart.tag, value)
+        for parameter in PARAMETERS:
+            is_decided = parameter.tag in self.lines or parameter.tag in self.doubtful
+            if parameter.default != "none" and not parameter.ours and not is_decided:
+                value = parameter.read(parameter.default)
+                if value is not None:
+                    yield SettingLine(parameter.tag, value)
+
+    def _translate(self, parameter: Parameter, text: str) -> None:
+        value = parameter.read(text)
+        self.texts[parameter.tag] = text
+        if value is not None and (parameter.ours or parameter.tag not in self.lines):
+            title = parameter.display.partition(",")[0]
+            note = f"{title}; {parameter.note}" if parameter.note else title
+            self.lines[parameter.setting] = SettingLine(parameter.setting, value, note)
 
     def _reason(self, parameter: StatedParameter, counterpart: Parameter | Unneeded | None) -> str | None:
         if _is_secret(parameter):
             return "it may hold a secret, which is not carried over; set it in the environment"
+        if _is_foreign(parameter):
+            return "of the Subscriber channel, which is not ours"
         if counterpart is None:
-            return (
-                "of the Subscriber channel, which is not ours" if _is_foreign(parameter) else "no counterpart"
-            )
+            return "no counterpart"
         if parameter.unless:
             return f"not in force: its group is not set to {quoted(parameter.unless)}"
         if isinstance(counterpart, Unneeded):
             return counterpart.reason
-        if counterpart.tag in self.lines:
+        if counterpart.tag in self.texts:
             return "given more than once; the first holds"
         if re.search(r"~[\w.-]+~", parameter.value):
             return "it refers to a global configuration value that is not in the file: fill it in"
@@ -139,7 +128,7 @@ class _Draft:
         value = parameter.value if shown and not _is_secret(parameter) else None
         self.without.append(LeftOut(parameter.tag or parameter.display, reason, value))
         if isinstance(counterpart, Parameter) and not parameter.unless:
-            self.doubtful |= {counterpart.tag} - self.lines.keys()
+            self.doubtful |= {counterpart.tag} - self.texts.keys()
 
 
 def _is_foreign(parameter: StatedParameter) -> bool:
@@ -153,73 +142,58 @@ def _is_secret(parameter: StatedParameter) -> bool:
 
 def _scope(draft: _Draft) -> None:
     """Apply sync-filter, which selects the schema or the list."""
-    scope = draft.value("sync-filter")
+    scope = plain_word(draft.texts.get("sync-filter", ""))
     if scope in ("list", "empty"):
-        for tag in ("sync-schema", "include-table-filter", "exclude-table-filter"):
-            draft.leave_out(tag, f"not in force: sync-filter is {scope}")
+        draft.leave_out("sync-schema", f"not in force: sync-filter is {scope}")
     if scope in ("schema", "empty"):
         draft.leave_out("sync-tables", f"not in force: sync-filter is {scope}")
-    if {"sync-schema", "sync-tables"} <= draft.lines.keys():
+    if "sync-schema" not in draft.lines:
+        for tag in ("include-table-filter", "exclude-table-filter"):
+            draft.leave_out(tag, "not in force: it chooses among the tables of sync-schema")
+    elif "sync-tables" in draft.lines:
         reason = "the original takes sync-schema or sync-tables, and both are given: both are published"
         draft.without.append(LeftOut("sync-filter", reason))
 
 
-def _filters(draft: _Draft) -> None:
-    if "sync-schema" not in draft.lines:
-        for tag in ("include-table-filter", "exclude-table-filter"):
-            draft.leave_out(
-                tag, "not in force: it chooses among the tables of sync-schema, which is not given"
-            )
-
-
 def _log(draft: _Draft) -> None:
-    """The log's name: qualified by sync-schema, as the original does."""
-    line, schema = draft.lines.get("log-table"), draft.value("sync-schema")
+    """Put the log into the schema of sync-schema, as the original does."""
+    line, schema = draft.lines.get("log-table"), draft.lines.get("sync-schema")
     if line is None:
         reason = 'the export names no log, and the original has no default: "eventlog" is taken'
         draft.without.append(LeftOut("log-table", reason))
     elif schema is not None and "." not in str(line.value):
-        note = "in the schema that sync-schema names, as in the original"
-        draft.lines["log-table"] = line._replace(value=f"{schema}.{line.value}", note=note)
-    try:
-        check_log_name(str(draft.value("log-table") or "eventlog"))
-    except EventlogError as fault:
-        draft.leave_out("log-table", str(fault))
-
-
-def _tables(draft: _Draft) -> None:
-    if not {"sync-schema", "sync-tables"} & draft.lines.keys():
-        reason = "the export names neither: what `eventlog track` installs is published"
-        draft.without.append(LeftOut("sync-schema, sync-tables", reason))
+        try:
+            qualified = read_setting("log-table", f"{schema.value}.{line.value}")
+            draft.lines["log-table"] = line._replace(value=qualified)
+        except EventlogError as fault:
+            draft.leave_out("log-table", str(fault))
 
 
 def _children(draft: _Draft) -> None:
-    """The original took the child tables of a list along."""
+    """Publish the child tables of a list, as the original did."""
     if "sync-tables" in draft.lines:
         note = "child tables are published with their parents, as in the original"
         draft.lines["sync-children"] = SettingLine("sync-children", True, note)
 
 
-def _statements(draft: _Draft) -> None:
-    """Add a warning if a statement after a cycle names the log."""
-    text, log = draft.value("post-poll-stmt"), str(draft.value("log-table") or "eventlog")
-    post_poll_statements = statements(None if text is None else str(text))
-    named = {
-        statement
-        for dialect in DIALECTS.values()
-        for statement in naming_log(post_poll_statements, log_named(dialect, log))
-    }
-    if named:
-        note = "it names the log, and may delete rows that are not published yet"
-        draft.lines["post-poll-stmt"] = draft.lines["post-poll-stmt"]._replace(note=note)
+def _disabled(draft: _Draft) -> None:
+    """Disable a publisher if the export may have disabled it."""
+    doubtful = [tag for tag in ("disable", "sync-filter", "publication-mode") if tag in draft.doubtful]
+    if doubtful:
+        note = f"{', '.join(doubtful)} could not be read: look it up"
+        draft.lines["disable"] = SettingLine("disable", True, note)
 
 
-def _deletion(draft: _Draft) -> None:
-    """Report that handled rows are deleted if the export has no setting for it."""
-    if draft.value("publication-mode") == "compare":
+def _mode(draft: _Draft) -> None:
+    """Add what depends on whether triggers wrote a log, or there was none to delete from."""
+    if "publication-mode" in draft.lines:
         line = SettingLine("delete-from-log", False, "triggerless: the original had no log to delete from")
         draft.lines.setdefault("delete-from-log", line)
-    elif "delete-from-log" not in draft.lines.keys() | draft.doubtful:
+        return
+    draft.leave_out("startup-option", "not in force: publication-mode is not 2")
+    note = "event_time as the original's triggers write it, in the database's zone"
+    draft.lines["log-time"] = SettingLine("log-time", "local", note)
+    if "delete-from-log" not in draft.lines.keys() | draft.doubtful:
         reason = (
             "the export leaves it out, which means yes in two editions of the manual, so it is true here. "
             "To keep handled rows, write false"
@@ -227,95 +201,50 @@ def _deletion(draft: _Draft) -> None:
         draft.without.append(LeftOut("delete-from-log", reason))
 
 
-def _schedule(draft: _Draft) -> None:
-    """Report an interval that a time of day replaces."""
-    if {"polling-interval", "time-of-day"} <= draft.lines.keys():
-        reason = "given together with time-of-day, which is in force: leave one of them out"
-        draft.without.append(LeftOut("polling-interval", reason, str(draft.value("polling-interval"))))
+_RULES: tuple[Callable[[_Draft], None], ...] = (_scope, _log, _children, _disabled, _mode)
 
-
-def _references(draft: _Draft) -> None:
-    """Set no references if the original read no foreign keys."""
-    line = draft.lines.pop("minimal-metadata", None)
-    if line is not None and line.value:
-        note = "minimal-metadata: the original knew no foreign keys"
-        draft.lines["enable-refs"] = SettingLine("enable-refs", False, note)
-
-
-def _disabled(draft: _Draft) -> None:
-    """A publisher that was off does not become one that runs."""
-    reasons = {
-        "disable": "disable: the original's publisher was off",
-        "sync-filter": "sync-filter is empty: the original published nothing",
-    }
-    off = {"disable": True, "sync-filter": "empty"}
-    reasons_given = [reasons[tag] for tag, value in off.items() if draft.value(tag) == value]
-    needed = (*off, "publication-mode")
-    reasons_given += [f"{tag} could not be read: look it up" for tag in needed if tag in draft.doubtful]
-    draft.lines.pop("sync-filter", None)
-    if reasons_given:
-        draft.lines["disable"] = SettingLine("disable", True, "; ".join(reasons_given))
-
-
-def _mode(draft: _Draft) -> None:
-    """Return the mode: triggerless publication compares states, and its startup option needs it."""
-    line = draft.lines.pop("publication-mode", None)
-    if line is not None and line.value == "compare":
-        note = (
-            "triggerless; url holds the log and the receiver's state. If you may not create tables there, "
-            "name that database in source-url and a database of your own in url (docs/compare.md)"
-        )
-        draft.lines["publication-mode"] = line._replace(note=note)
-        return
-    draft.leave_out("startup-option", "not in force: publication-mode is not 2")
-
-
-def _zone(draft: _Draft) -> None:
-    """The original's triggers write event_time in the database's own zone; triggerless it had no log."""
-    if "publication-mode" in draft.lines:
-        return
-    note = "event_time as the original's triggers write it, in the database's zone"
-    draft.lines["log-time"] = SettingLine("log-time", "local", note)
-
-
-_RULES: tuple[Callable[[_Draft], None], ...] = (
-    _scope,
-    _filters,
-    _log,
-    _tables,
-    _children,
-    _statements,
-    _deletion,
-    _schedule,
-    _references,
-    _disabled,
-    _mode,
-    _zone,
+_URL_NOTE = "The password belongs into the environment: EVENTLOG_URL is the same with user:password@."
+_NO_DATABASE = (
+    "no database that eventlog publishes from; set url or EVENTLOG_URL. If the original was triggerless, "
+    "name it in source-url by its SQLAlchemy address, and a database of your own in url (docs/compare.md)"
 )
+_PROPERTY = "a property of the JDBC URL: put it into the query of url, under its name in the Python driver"
+_HIDDEN = "a secret; set EVENTLOG_URL in the environment"
 
 
-def _note(parameter: Parameter) -> str:
-    return f"{parameter.display[0]}{f'; {parameter.note}' if parameter.note else ''}"
+# --- the server
 
-
-_NO_LOG = "no database that eventlog publishes from; set url or EVENTLOG_URL"
-_NO_SOURCE = (
-    "no database that can hold a log: name it in source-url by its SQLAlchemy address, and a database of "
-    "your own for the log in url (docs/compare.md)"
+_HOST = r"(?P<host>[\w.-]+|\[[\da-fA-F:]+\])(?::(?P<port>\d{1,5}))?"
+_WHO = r"(?:(?P<user>[^/:@\s]*)[/:](?P<word>[^@\s]*)@)?"
+_NAME = r"(?P<name>[\w.$#-]+)(?P<properties>[?;].*)?"
+_ORACLE = re.compile(
+    r"jdbc:oracle:(?:thin|oci8?):(?:(?P<user>[^/@\s]+)/(?P<word>[^@\s]*))?"
+    rf"@(?:(?:tcps?:)?//)?{_HOST}(?P<mark>[:/]){_NAME}",
+    re.ASCII,
 )
+_SERVER = re.compile(rf"jdbc:(?P<system>postgresql|mariadb|mysql):(?://{_WHO}{_HOST}/)?{_NAME}", re.ASCII)
+_DRIVERS = {"postgresql": "postgresql+psycopg", "mariadb": "mariadb+pymysql", "mysql": "mysql+pymysql"}
 
 
-def _of_address(server: str, address: JdbcAddress | None, nowhere: str) -> Iterator[LeftOut]:
-    """Return what the user must add to the database's address; `nowhere` if it is not one of ours."""
-    if server and address is None:
-        yield LeftOut("server", nowhere)
-    for name in () if address is None else address.left_out:
-        reason = (
-            "a property of the JDBC URL: put it into the query of url, under its name in the Python driver"
-        )
-        yield LeftOut(
-            name, reason if not looks_secret(name) else "a secret; set EVENTLOG_URL in the environment"
-        )
+def read_jdbc(server: str, user: str) -> tuple[str, tuple[str, ...]]:
+    """Return the SQLAlchemy URL of a JDBC URL without its password, and the names of its properties.
+
+    The URL is empty for a database that eventlog does not publish from.
+    """
+    match = _ORACLE.fullmatch(server.strip()) or _SERVER.fullmatch(server.strip())
+    if match is None:
+        return "", ()
+    fields = {name: text or "" for name, text in match.groupdict().items()}
+    who, port = quote(user or fields["user"], safe=""), fields["port"]
+    place = f"{who and f'{who}@'}{fields['host'] or 'localhost'}{port and f':{port}'}/"
+    driver = _DRIVERS.get(fields.get("system", ""), "oracle+oracledb")
+    query = "?service_name=" if fields.get("mark") == "/" else ""
+    properties = [part.partition("=")[0] for part in re.split("[?&;]", fields["properties"])]
+    names = [*(["password"] if fields["word"] else []), *filter(None, properties)]
+    return f"{driver}://{place}{query}{quote(fields['name'], safe='')}", tuple(names)
+
+
+# --- the settings file
 
 
 def as_toml(source: str, translation: Translation) -> str:
@@ -324,36 +253,27 @@ def as_toml(source: str, translation: Translation) -> str:
 
 
 def _toml_lines(source: str, translation: Translation) -> Iterator[str]:
-    yield f"# The parameters of {plain(source)}, carried over by `eventlog import-config`."
+    yield f"# The parameters of {one_line(source)}, carried over by `eventlog import-config`."
     yield ""
-    if translation.url:
-        yield "# The password belongs into the environment: EVENTLOG_URL is the same with user:password@."
-        yield f"url = {quoted(translation.url)}"
-        yield ""
-    for name, value, note in translation.lines:
-        yield f"# {plain(note)}"
-        yield f"{name} = {_toml_value(value)}"
+    for line in translation.lines:
+        yield f"# {line.note}"
+        yield _toml_line(line)
     if translation.assumed:
         yield ""
         yield "# These are not in the export; they are the original's defaults."
-        yield from (f"{name} = {_toml_value(value)}" for name, value, _ in translation.assumed)
+        yield from map(_toml_line, translation.assumed)
     if translation.without:
         yield ""
         yield "# Not carried over:"
         yield from (f"#   {without}" for without in translation.without)
 
 
-def _toml_value(value: Setting) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return str(value) if isinstance(value, int) else quoted(value)
+def _toml_line(line: SettingLine) -> str:
+    value = str(line.value).lower() if isinstance(line.value, int) else quoted(line.value)
+    return f"{line.name} = {value}"
 
 
 def quoted(text: str) -> str:
     """Return a TOML basic string, on one line whatever it holds."""
-    return plain(json.dumps(text, ensure_ascii=False))
-
-
-def plain(text: str) -> str:
-    """Return a text without characters that would end a line or a comment."""
-    return re.sub("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]", lambda c: f"\\u{ord(c[0]):04x}", text)
+    unseen = "[\x7f-\x9f\u2028\u2029\ud800-\udfff]"
+    return re.sub(unseen, lambda match: f"\\u{ord(match[0]):04x}", json.dumps(text, ensure_ascii=False))

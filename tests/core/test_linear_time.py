@@ -22,7 +22,7 @@ from eventlog.gbase.declared_types import read_declared
 from eventlog.gbase.hex_dump import read_dump
 from eventlog.gbase.schema import read_schema
 from eventlog.linter import types as linter
-from eventlog.netiq import export, jdbc, parameters
+from eventlog.netiq import export, parameters, translate
 from eventlog.qlik import mask, sequence, structure
 from eventlog.qlik.headers import read_header_time
 from eventlog.sql.dialects import DIALECTS
@@ -191,7 +191,7 @@ TEXTS: dict[str, Read] = {
     "display name": lambda text: parameters.find("", text),
     "tag": parameters.find,
     "secret": export.looks_secret,
-    "JDBC URL": lambda text: jdbc.read_jdbc(text, "me"),
+    "JDBC URL": lambda text: translate.read_jdbc(text, "me"),
     "column": meta_identifiers.read_name,
     "page": redaction.visible,
     "message": redaction.without_secrets,

@@ -83,9 +83,8 @@ def parameters() -> str:
     """Return the original's parameters with our settings, and those that become no setting."""
     lines = ["| original (display name) | ours | default | differences |", "|---|---|---|---|"]
     for parameter in PARAMETERS:
-        ours = parameter.ours or parameter.tag
-        names = _displayed(parameter)
-        lines.append(f"| `{parameter.tag}` ({names}) | `{ours}` | {parameter.default} | {parameter.note} |")
+        first = f"`{parameter.tag}` ({_displayed(parameter)}) | `{parameter.setting}`"
+        lines.append(f"| {first} | {parameter.default} | {parameter.note} |")
     lines += ["", "These become no setting:", ""]
     lines += ["| original (display name) | because |", "|---|---|"]
     lines += (
@@ -149,7 +148,7 @@ def _with_gaps(template: str) -> str:
 
 
 def _displayed(parameter: Parameter | Unneeded) -> str:
-    return ", ".join(f"*{name}*" for name in parameter.display)
+    return ", ".join(f"*{name}*" for name in parameter.display.split(", "))
 
 
 def _event_type(case: Path) -> Iterator[str]:

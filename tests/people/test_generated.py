@@ -68,7 +68,7 @@ def test_the_example_settings_name_every_setting_and_can_be_used(tmp_path: Path)
 
 def test_every_parameter_of_the_original_is_a_setting() -> None:
     names = {field.name.replace("_", "-") for _, settings in ALL for field in declared(settings)}
-    assert {parameter.ours or parameter.tag for parameter in PARAMETERS} <= names
+    assert {parameter.setting for parameter in PARAMETERS} <= names
 
 
 def test_dashboard_and_alerts_name_metrics_that_are_reported() -> None:

@@ -8,13 +8,13 @@ import click
 @click.command(short_help="Show it at work: a database, changes, their documents, a backlog")
 @click.option("--fast", is_flag=True, help="on a terminal: do not wait for a key between the sections")
 @click.option("--keep", is_flag=True, help="keep everything running until Ctrl-C, and print its addresses")
-@click.option("--no-spark", is_flag=True, help="leave out the backlog on Spark")
-def demo(fast: bool, keep: bool, no_spark: bool) -> None:
+@click.option("--without-spark", is_flag=True, help="leave out the backlog on Spark")
+def demo(fast: bool, keep: bool, without_spark: bool) -> None:
     """Start an embedded PostgreSQL, a publisher and a receiver, and show what is logged and what comes.
 
-    Rows change, the publisher is killed and started again, and a backlog is folded on Spark. On a terminal
-    each section waits for a key.
+    Rows change, the publisher is killed and started again, and at the end a backlog is folded on Spark, which
+    takes about a minute. On a terminal each section waits for a key.
     """
     from eventlog.demo.play import play
 
-    play(keep=keep, fast=fast, spark=not no_spark)
+    play(keep=keep, fast=fast, spark=not without_spark)

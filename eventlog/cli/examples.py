@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 EXAMPLES: dict[str, tuple[str, ...]] = {
-    "demo": ("eventlog demo", "eventlog demo --fast --no-spark"),
+    "demo": ("eventlog demo", "eventlog demo --fast --without-spark"),
     "install": (
         "eventlog install --url postgresql://owner@localhost/hr",
         "eventlog install --sql --dialect oracle --log-table idm.eventlog > install.sql",

@@ -30,17 +30,21 @@ class Narrator:
     def section(self, title: str, text: str) -> None:
         if self._begun:
             self.pause("Press any key to continue")
+        self.title(title, text)
+
+    def title(self, title: str, text: str) -> None:
+        """Write how a section begins, without a pause."""
         self._begun = True
         _print(Text(f"\n== {title}", "bold magenta"))
         paragraph(text)
 
-    def pause(self, words: str) -> None:
-        """Wait for a key. Ctrl-C or the end of the input ends the demo."""
+    def pause(self, words: str) -> str:
+        """Wait for a key and return it. Ctrl-C or the end of the input ends the demo."""
         if not self.pauses:
-            return
+            return ""
         click.echo(f"\n  {words} …", nl=False)
         try:
-            click.getchar()
+            return click.getchar()
         except EOFError:
             raise KeyboardInterrupt from None
         finally:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from eventlog.sql.relation import Choice
-
 TABLES = """\
 create schema indirect;
 create table indirect.usr (
@@ -20,9 +18,11 @@ grant usage on schema indirect to hr;
 grant select, insert, update, delete on indirect.usr, indirect.usr_phone to hr;
 create role dba superuser"""
 
-VALUES = Choice(insert=1, update=2, children=("indirect.usr_phone.phoneno",))
-ROWS = Choice()
-
+ARCHIVE = "received.sqlite"
+RECEIVE = f"eventlog receive --port 0 --file {ARCHIVE}"
+PUBLISH = "eventlog run --sink http --http-url"
+AUDIT = f"eventlog audit --state --delivered {ARCHIVE}"
+BACKLOG = "eventlog backlog --from log --to xds --finish -o documents"
 
 RECEIVERS = (
     "Who wants these documents? An identity manager: they are what NetIQ Identity Manager's JDBC driver "
@@ -38,7 +38,7 @@ class StoryStep(NamedTuple):
     title: str
     text: str
     sql: str
-    choice: Choice | None = None  # how usr is tracked from here on
+    track: str = ""  # the command by which usr is tracked from here on
     user: str = "hr"
 
 
@@ -47,7 +47,7 @@ STEPS = (
         "A new person",
         "Type 1 logs a row for each value. The publisher reads them and sends one document.",
         "insert into indirect.usr values (1, 'Jack', 'Frost', null);",
-        VALUES,
+        "eventlog track indirect.usr --insert 1 --update 2 --child indirect.usr_phone.phoneno",
     ),
     StoryStep(
         "A name changes, and a phone number is added",
@@ -65,7 +65,7 @@ insert into indirect.usr_phone values (1, '555-1111');""",
 insert into indirect.usr values (2, 'Jane', 'Poe', null);
 update indirect.usr set lname = 'Doe' where idu = 2;
 update indirect.usr set photo = '\\xcafe' where idu = 2;""",
-        ROWS,
+        "eventlog track indirect.usr",
     ),
     StoryStep(
         "A person leaves before her arrival was published",
@@ -84,7 +84,11 @@ delete from indirect.usr where idu = 3;""",
 
 CROWD = 1_000
 HIRED = "insert into indirect.usr\n  select n, 'F' || n, 'L' || n from generate_series(1001, 2000) n;"
-DEADLY = CROWD * 2 // 5  # the document that the publisher does not survive
+DEADLY = CROWD * 2 // 5  # documents that come before the publisher is killed
+
+MERGED_PEOPLE = 100_000
+MERGED = "insert into indirect.usr\n  select n, 'F' || n, 'L' || n from generate_series(10001, 110000) n;"
+ASK = "The last section is on Spark and takes about a minute: press s to skip it, any other key to see it"
 
 NEXT = (
     ("eventlog demo --keep", "the same, and the database stays up"),

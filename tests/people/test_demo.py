@@ -14,19 +14,21 @@ import tempfile
 import termios
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
+from sqlalchemy import create_engine
 
-from eventlog.demo import spark_backlog
-from eventlog.demo.output import Narrator
-from eventlog.demo.story import CROWD, STEPS
+from eventlog.demo.commands import CommandFailed, DemoLog
+from eventlog.demo.story import CROWD, MERGED_PEOPLE, STEPS
 
 pytestmark = pytest.mark.quick
 
 ROOT = Path(__file__).parents[2]
-COMMAND = [sys.executable, "-m", "eventlog", "demo", "--no-spark"]
+WITH_SPARK = [sys.executable, "-m", "eventlog", "demo"]
+COMMAND = [*WITH_SPARK, "--without-spark"]
+HIDDEN = "import sys; sys.modules['pyspark'] = None; from eventlog.cli import main; main()"
 PAUSE = "Press any key to continue"
 PATIENCE = 120.0
 
@@ -60,10 +62,10 @@ def folder() -> Iterator[str]:
 class Terminal:
     """A demo at a terminal of its own."""
 
-    def __init__(self, folder: str, *options: str) -> None:
+    def __init__(self, folder: str, command: Sequence[str] = COMMAND) -> None:
         self._ours, theirs = pty.openpty()
         self.process = subprocess.Popen(
-            [*COMMAND, *options],
+            command,
             env=environment(folder),
             stdin=theirs,
             stdout=theirs,
@@ -135,7 +137,8 @@ def test_the_demo_tells_what_becomes_of_every_row_within_ninety_seconds(folder: 
 
 @pytest.mark.long
 def test_at_a_terminal_sections_wait_while_the_receivers_page_shows_what_came(folder: str) -> None:
-    terminal = Terminal(folder)
+    pytest.importorskip("pyspark", reason="pyspark is not installed")
+    terminal = Terminal(folder, WITH_SPARK)
     for step in STEPS:
         terminal.read_until(PAUSE)
         terminal.press(b" ")
@@ -144,9 +147,11 @@ def test_at_a_terminal_sections_wait_while_the_receivers_page_shows_what_came(fo
     (url,) = set(re.findall(r"http://127\.0\.0\.1:\d+/", terminal.output))
     with urllib.request.urlopen(url, timeout=30) as page:
         assert "idu=3" in page.read().decode()
-    for words in (PAUSE, PAUSE, "until you press a key"):
+    for words in (PAUSE, PAUSE, "takes about a minute: press s to skip it"):
         terminal.press(b"\n")
         terminal.read_until(words)
+    terminal.press(b"s")
+    assert "eventlog backlog" not in terminal.read_until("until you press a key")
     terminal.press(b"q")
     terminal.read_until("never said")
     assert terminal.close() == 0
@@ -154,15 +159,17 @@ def test_at_a_terminal_sections_wait_while_the_receivers_page_shows_what_came(fo
 
 
 @pytest.mark.slow("it is the whole demo")
-def test_fast_waits_for_nobody(folder: str) -> None:
-    terminal = Terminal(folder, "--fast")
+def test_fast_waits_for_nobody_and_without_spark_its_remedy_is_reported(folder: str) -> None:
+    terminal = Terminal(folder, [sys.executable, "-c", HIDDEN, "demo", "--fast"])
     reported = terminal.read_until("never said")
     assert terminal.close() == 0
     assert reported.count("holds   ") == 6
     assert "eventlog demo --keep" in reported
+    assert "The demo can end with a backlog on Spark: pip install" in reported
     assert PAUSE not in reported
 
 
+@pytest.mark.slow("the demo starts")
 def test_ctrl_c_at_a_pause_ends_it(folder: str) -> None:
     terminal = Terminal(folder)
     terminal.read_until(PAUSE)
@@ -173,6 +180,7 @@ def test_ctrl_c_at_a_pause_ends_it(folder: str) -> None:
     assert processes_in(folder) == []
 
 
+@pytest.mark.slow("the demo starts")
 def test_a_demo_that_is_killed_leaves_no_process(folder: str) -> None:
     terminal = Terminal(folder)
     terminal.read_until(PAUSE)
@@ -199,27 +207,27 @@ def test_with_keep_the_database_stays_until_somebody_ends_it(folder: str) -> Non
     assert processes_in(folder) == []
 
 
-def test_without_spark_its_remedy_is_reported(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(spark_backlog, "_has_spark", lambda: False)
-    spark_backlog.show_backlog(Narrator(fast=True), tmp_path)
-    assert capsys.readouterr().out.split() == spark_backlog.HOW.split()  # it is cut at words
-
-
 @pytest.mark.long
-def test_the_backlog_is_folded_on_spark(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.slow("Spark folds a backlog")
+def test_the_story_ends_with_a_backlog_on_spark(folder: str) -> None:
     pytest.importorskip("pyspark", reason="pyspark is not installed")
-    spark_backlog.show_backlog(Narrator(fast=True), tmp_path, rows=500)
-    reported = capfd.readouterr().out
-    assert re.search(r"^eventlog: \d+ documents in", reported, re.MULTILINE)
+    done = subprocess.run(WITH_SPARK, env=environment(folder), capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    story, _, reported = done.stdout.partition("== A backlog on Spark")
+    assert "== What next" in story
+    assert "This takes about a minute" in " ".join(reported.split())
+    assert re.search(rf"^  eventlog: {MERGED_PEOPLE} documents in", reported, re.MULTILINE)
+    assert f"{MERGED_PEOPLE} rows finished in the log" in reported
     assert "WARN" not in reported
-    assert (tmp_path / "documents" / "documents" / "_SUCCESS").exists()
+    assert processes_in(folder) == []
 
 
-@pytest.mark.long
-def test_what_spark_says_is_reported_when_it_fails(tmp_path: Path) -> None:
-    pytest.importorskip("pyspark", reason="pyspark is not installed")
-    (tmp_path / "documents").write_text("in the way")
-    with pytest.raises(spark_backlog.BacklogFailed, match="documents"):
-        spark_backlog.show_backlog(Narrator(fast=True), tmp_path, rows=10)
+def test_what_a_command_prints_is_reported_when_it_fails(tmp_path: Path) -> None:
+    log = DemoLog(tmp_path, "postgresql://nobody@127.0.0.1:1/none", create_engine("sqlite://"))
+    reported = r"^`eventlog status` did not finish its work; its output: .*no connection to the database"
+    with pytest.raises(CommandFailed, match=reported):
+        log.run("eventlog status")
+    process = log.start("eventlog status")
+    with pytest.raises(CommandFailed, match=reported):
+        process.wait_until(lambda: False)
+    process.wait()

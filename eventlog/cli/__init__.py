@@ -6,6 +6,7 @@ import gc
 import os
 import sys
 from importlib import import_module
+from pathlib import Path
 
 import click
 
@@ -16,22 +17,53 @@ from eventlog.cli.terminal import print_sentence, show
 from eventlog.core.errors import EventlogError
 from eventlog.core.extras import hide_pandas
 
-# The headings of `eventlog --help`, and the commands under each.
+# The headings of `eventlog --help`, and the commands under each; the help imports no command.
 HEADINGS = {
-    "Start": ("demo", "install", "track", "check", "run"),
-    "Watch": ("status", "errors", "explain", "audit", "preview", "history"),
-    "Mend": ("redrive", "skip", "pause", "resume", "purge", "resync"),
-    "Convert": ("convert", "apply", "capture", "compare", "backlog"),
-    "Advanced": ("deliver", "receive", "import-config", "uninstall", "untrack", "bench"),
+    "Start": {
+        "demo": "Show it at work: a database, changes, their documents, a backlog",
+        "install": "Make the event log by migrations, or upgrade it",
+        "track": "Log the changes of tables by triggers",
+        "check": "Compare the log and its triggers with the catalogue",
+        "run": "Publish the log: a daemon, or one cycle",
+    },
+    "Watch": {
+        "status": "Show the state of the log",
+        "errors": "List what failed, and why",
+        "explain": "Explain the outcome of each row of a log",
+        "audit": "Prove that a receiver has what the log promises",
+        "preview": "Show what the next cycle would send",
+        "history": "List what operators did to the log",
+    },
+    "Mend": {
+        "redrive": "Send failed rows again",
+        "skip": "Give rows up, and keep the reason",
+        "pause": "Pause the publisher",
+        "resume": "Let the publisher continue",
+        "purge": "Delete handled rows after a while",
+        "resync": "Log an event for rows that exist: the first load",
+    },
+    "Convert": {
+        "convert": "Read any format, write any format",
+        "apply": "Make rows of changes, in a database",
+        "capture": "Read a live capture session of Informix or GBase 8s",
+        "compare": "Find what changed between two states of a table",
+        "backlog": "Convert on Spark what one machine cannot hold",
+    },
+    "Advanced": {
+        "deliver": "Send the documents of a file through any sink",
+        "receive": "Receive documents for tests and demos, and show them in a page",
+        "import-config": "Translate the original driver's exported configuration",
+        "uninstall": "Remove the event log",
+        "untrack": "Remove the triggers of tables",
+        "bench": "Run a benchmark of the source tree",
+    },
 }
 # The modules that have several commands.
 _SHARED = {"uninstall": "install", "untrack": "track"}
 _SHARED |= dict.fromkeys(("errors", "redrive", "skip", "pause", "resume", "purge"), "upkeep")
-COMMANDS = {
-    name: f"eventlog.cli.{_SHARED.get(name, name).replace('-', '_')}"
-    for names in HEADINGS.values()
-    for name in names
-}
+SUMMARIES = {name: words for summaries in HEADINGS.values() for name, words in summaries.items()}
+COMMANDS = {name: f"eventlog.cli.{_SHARED.get(name, name).replace('-', '_')}" for name in SUMMARIES}
+BENCH = Path(__file__).resolve().parents[2] / "bench"  # of a source tree
 
 
 class Commands(click.Group):
@@ -39,14 +71,13 @@ class Commands(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the commands under the headings of what they are for."""
-        for heading, names in HEADINGS.items():
-            commands = [(name, self.get_command(ctx, name)) for name in names]
-            shown = [(name, command) for name, command in commands if not command.hidden]
+        listed = self.list_commands(ctx)
+        for heading, summaries in HEADINGS.items():
             with formatter.section(heading):
-                formatter.write_dl([(name, command.get_short_help_str(100)) for name, command in shown])
+                formatter.write_dl([(name, words) for name, words in summaries.items() if name in listed])
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(COMMANDS)
+        return [name for name in COMMANDS if name != "bench" or BENCH.is_dir()]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command:
         if cmd_name not in COMMANDS:
@@ -54,6 +85,7 @@ class Commands(click.Group):
         command: click.Command = getattr(import_module(COMMANDS[cmd_name]), cmd_name.replace("-", "_"))
         if not any(parameter.name == "verbose" for parameter in command.params):
             command.params.append(verbose_option(expose_value=False))
+        command.short_help = SUMMARIES[cmd_name]
         command.epilog = examples.shown(cmd_name)
         return command
 

@@ -33,7 +33,7 @@ DECLARING = [
 ]
 
 
-@click.command(cls=SettingsCommand, short_help="Make rows of changes, in a database")
+@click.command(cls=SettingsCommand)
 @click.argument("inputs", nargs=-1)
 @click.option("--from", "source_format", type=FORMAT_NAMES, help="what the inputs hold  [default: by name]")
 @click.option(

@@ -55,7 +55,7 @@ UNUSED = {"kafka_topic"} | frozenset(
 )
 
 
-@click.command(cls=SettingsCommand, short_help="Prove that a receiver has what the log promises")
+@click.command(cls=SettingsCommand)
 @click.argument("log_files", metavar="[FILES]...", nargs=-1)
 @click.option(
     "--delivered",

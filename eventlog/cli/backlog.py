@@ -36,7 +36,7 @@ OF_A_LIVE_LOG = (("a live log", DatabaseSettings), ("its tables", TablePublishin
 _CONF = NameAndValue("NAME=VALUE", "spark.executor.memory=4g")
 
 
-@click.command(cls=SettingsCommand, short_help="Convert on Spark what one machine cannot hold")
+@click.command(cls=SettingsCommand)
 @click.argument("inputs", nargs=-1)
 @click.option("--config", "config_file", type=click.Path(path_type=Path), help="the settings file")
 @click.option("--url", help="the database whose log is read, where no INPUTS are given")

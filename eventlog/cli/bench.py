@@ -4,20 +4,14 @@ from __future__ import annotations
 
 import runpy
 import sys
-from pathlib import Path
 
 import click
 
+from eventlog.cli import BENCH
 from eventlog.core.errors import Misuse
 
-BENCH = Path(__file__).resolve().parents[2] / "bench"
 
-
-@click.command(
-    short_help="Run a benchmark of the source tree",
-    hidden=not BENCH.is_dir(),
-    context_settings={"ignore_unknown_options": True},
-)
+@click.command(context_settings={"ignore_unknown_options": True})
 @click.argument("name")
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 def bench(name: str, arguments: tuple[str, ...]) -> None:

@@ -30,7 +30,7 @@ DECLARING = [
 _NOT_HERE: Final = frozenset(("framed", "size_order", "table", "varchar_prefix"))
 
 
-@click.command(cls=SettingsCommand, short_help="Read a live capture session of Informix or GBase 8s")
+@click.command(cls=SettingsCommand)
 @click.argument("address", metavar="informix://USER@HOST:PORT/DB?server=NAME")
 @click.option("--table", "names", multiple=True, required=True, help="DB:OWNER.TABLE, once for each table")
 @click.option("--to", "target_format", type=click.Choice(_TARGETS), default="changes", help="what to write")

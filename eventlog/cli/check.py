@@ -41,7 +41,7 @@ from eventlog.sql.schema.migrate import exists
 from eventlog.web.monitor import CLOSING, MonitorSettings
 
 
-@click.command(short_help="Compare the log and its triggers with the catalogue")
+@click.command()
 @click.option(
     "--driver-user", help="the database user as whom the publisher connects  [default: that of --url]"
 )

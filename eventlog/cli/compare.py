@@ -46,7 +46,7 @@ DECLARING = [
 ]
 
 
-@click.command(cls=SettingsCommand, short_help="Find what changed between two states of a table")
+@click.command(cls=SettingsCommand)
 @click.argument("before", metavar="A")
 @click.argument("after", metavar="B")
 @click.option("--to", "target_format", type=FORMAT_NAMES, help="what to write  [default: by name of -o]")

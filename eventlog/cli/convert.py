@@ -37,7 +37,7 @@ _SESSION = "a live capture"
 _DECLARING = [*DECLARING, ("a stream", StreamSettings), (_SESSION, CaptureSettings)]
 
 
-@click.command(cls=SettingsCommand, short_help="Read any format, write any format")
+@click.command(cls=SettingsCommand)
 @click.argument("inputs", nargs=-1)
 @click.option("--from", "source_format", type=FORMAT_NAMES, help="what the inputs hold  [default: by name]")
 @click.option("--to", "target_format", type=FORMAT_NAMES, help="what to write  [default: by name]")

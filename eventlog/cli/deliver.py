@@ -30,7 +30,7 @@ _CHUNK = 1 << 20
 NOT_DELIVERING = ("delete_from_log", "query_limit", "wake_up", "post_poll_stmt")
 
 
-@click.command(cls=SettingsCommand, short_help="Send the documents of a file through any sink")
+@click.command(cls=SettingsCommand)
 @click.argument("file", default="-")
 @click.option(
     "--memory", type=click.Path(path_type=Path), help="what was answered  [default: FILE.delivered]"

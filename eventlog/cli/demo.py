@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 
-@click.command(short_help="Show it at work: a database, changes, their documents, a backlog")
+@click.command()
 @click.option("--fast", is_flag=True, help="on a terminal: do not wait for a key between the sections")
 @click.option("--keep", is_flag=True, help="keep everything running until Ctrl-C, and print its addresses")
 @click.option("--without-spark", is_flag=True, help="leave out the backlog on Spark")

@@ -100,7 +100,7 @@ _OF_AN_OBJECT = ("table", "key", "everything")
 _OF_A_DATABASE = ("url", "config_file", "log_table", "everything")
 
 
-@click.command(cls=SettingsCommand, short_help="Explain the outcome of each row of a log")
+@click.command(cls=SettingsCommand)
 @click.argument("inputs", nargs=-1, metavar="[RECORD_ID | INPUT]...")
 @click.option(
     "--from",

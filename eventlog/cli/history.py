@@ -11,7 +11,7 @@ from eventlog.opening.config import Config
 from eventlog.opening.open_log import opened
 
 
-@click.command(cls=SettingsCommand, short_help="List what operators did to the log")
+@click.command(cls=SettingsCommand)
 @click.option("--limit", type=click.IntRange(1), default=100, help="how many, the latest  [default: 100]")
 @click.option("--json", "as_json", is_flag=True, help="one JSON object a line")
 @live_options(DATABASE)

@@ -11,7 +11,7 @@ from eventlog.core.errors import Misuse
 from eventlog.netiq import export, translate
 
 
-@click.command(short_help="Translate the original driver's exported configuration")
+@click.command()
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option(
     "-o",

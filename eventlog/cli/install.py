@@ -34,7 +34,7 @@ _attach = click.option(
 )
 
 
-@click.command(short_help="Make the event log by migrations, or upgrade it")
+@click.command()
 @database_options
 @_sql
 @_dialect
@@ -96,7 +96,7 @@ def install(
         )
 
 
-@click.command(short_help="Remove the event log")
+@click.command()
 @database_options
 @_sql
 @_dialect

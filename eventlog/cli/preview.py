@@ -18,7 +18,7 @@ from eventlog.xds.documents import indent
 from eventlog.xds.settings import XdsSettings
 
 
-@click.command(cls=SettingsCommand, short_help="Show what the next cycle would send")
+@click.command(cls=SettingsCommand)
 @live_options(READING, without=("delete_from_log", "retry_wait", "retry_longest"))
 def preview(config: Config) -> None:
     """Print the documents of the pending rows that may go now, on a terminal indented. Nothing is sent and

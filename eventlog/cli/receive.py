@@ -24,7 +24,7 @@ class NoPort(Misuse):
     """nothing can be received at {0}, port {1}: {2}; --port 0 takes one that is free"""
 
 
-@click.command(short_help="Receive documents for tests and demos, and show them in a page")
+@click.command()
 @click.option("--host", default="127.0.0.1", show_default=True, help="the address to listen at")
 @click.option(
     "--port", type=click.IntRange(0, 65535), default=8780, show_default=True, help="0 takes any that is free"

@@ -29,7 +29,7 @@ class NotPublished(EventlogError):
     """{0} is not published, so its rows cannot be read: track it, or name it in sync-tables"""
 
 
-@click.command(short_help="Log an event for rows that exist: the first load")
+@click.command()
 @click.argument("tables", nargs=-1, required=True)
 @database_options
 @click.option("--where", help="SQL that chooses the rows; the table is called t")

@@ -35,7 +35,7 @@ _PLACES = {"files": "files_folder", "http": "http_url", "command": "command", "k
 _UNUSED = frozenset(("pretty",))
 
 
-@click.command(cls=SettingsCommand, short_help="Publish the log: a daemon, or one cycle")
+@click.command(cls=SettingsCommand)
 @click.option("--once", is_flag=True, help="one cycle, then stop")
 @click.option("--mode", type=click.Choice(MODES), help="the same as --publication-mode")
 @live_options(RUNNING, without=_UNUSED)

@@ -19,7 +19,7 @@ from eventlog.opening.log_status import LogStatus, read_log_status
 from eventlog.opening.open_log import opened
 
 
-@click.command(cls=SettingsCommand, short_help="Show the state of the log")
+@click.command(cls=SettingsCommand)
 @click.option("--json", "as_json", is_flag=True, help="as one JSON object")
 @live_options(DATABASE)
 def status(as_json: bool, config: Config) -> None:

@@ -44,7 +44,7 @@ def _types(numbers: tuple[int | None, ...]) -> click.Choice[str]:
     return click.Choice(["off" if number is None else str(number) for number in numbers])
 
 
-@click.command(short_help="Log the changes of tables by triggers")
+@click.command()
 @_tables
 @click.option("--insert", type=_types(INSERTS), default="5", show_default=True, help="event type of new rows")
 @click.option(
@@ -148,7 +148,7 @@ def track(
         _track(engine, log, table, choice, sql)
 
 
-@click.command(short_help="Remove the triggers of tables")
+@click.command()
 @_tables
 @_reader
 @_sql

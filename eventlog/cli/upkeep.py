@@ -56,7 +56,7 @@ def failure_options(command: F) -> F:
     return command
 
 
-@click.command(cls=SettingsCommand, short_help="List what failed, and why")
+@click.command(cls=SettingsCommand)
 @failure_options
 @click.option("--document", is_flag=True, help="also the document that failed")
 @click.option("--json", "as_json", is_flag=True, help="one JSON object a row, with everything that is kept")
@@ -104,7 +104,7 @@ def _short(text: str) -> str:
     return text if len(text) <= 120 else f"{text[:119]}…"
 
 
-@click.command(cls=SettingsCommand, short_help="Send failed rows again")
+@click.command(cls=SettingsCommand)
 @failure_options
 @click.option("--all", "everything", is_flag=True, help="every row with E or F")
 @live_options(DATABASE)
@@ -133,7 +133,7 @@ def redrive(
         sys.exit(1)
 
 
-@click.command(cls=SettingsCommand, short_help="Give rows up, and keep the reason")
+@click.command(cls=SettingsCommand)
 @click.argument("ids", nargs=-1, type=int, required=True, metavar="RECORD_ID...")
 @click.option("--reason", required=True, help="why; it is kept with who and when")
 @live_options(DATABASE)
@@ -154,7 +154,7 @@ def skip(
         sys.exit(1)
 
 
-@click.command(cls=SettingsCommand, short_help="Delete handled rows after a while")
+@click.command(cls=SettingsCommand)
 @click.option(
     "--older-than", required=True, metavar="AGE", help="30d, 12h, or a time in UTC: 2025-03-23 10:00:00"
 )
@@ -182,7 +182,7 @@ def purge(
     print_sentence(f"{quantity(deleted, 'row')} from before {before} deleted")
 
 
-@click.command(cls=SettingsCommand, short_help="Pause the publisher")
+@click.command(cls=SettingsCommand)
 @click.option("--reason", default="no reason given", help="the reason; `status` shows it")
 @live_options(DATABASE)
 def pause(reason: str, config: Config) -> None:
@@ -194,7 +194,7 @@ def pause(reason: str, config: Config) -> None:
     print_sentence("pausing: `status` shows when the cycle is over" if is_pausing else "paused")
 
 
-@click.command(cls=SettingsCommand, short_help="Let the publisher continue")
+@click.command(cls=SettingsCommand)
 @click.option(
     "--table",
     "tables",

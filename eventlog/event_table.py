@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, chain
-from typing import Any, NamedTuple
-
-import numpy as np
-import numpy.typing as npt
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from eventlog.core.change import Op
 from eventlog.core.errors import EventlogError
 from eventlog.core.tables import Tables
 from eventlog.fold import Event, ObjectName, event_id
 
-Ints = npt.NDArray[np.int64]
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    Ints = npt.NDArray[np.int64]
 
 OPERATIONS = (Op.INSERT, Op.UPDATE, Op.DELETE)
 ELEMENTS = ("add", "modify", "delete", "none")  # of a document; the first three are those of OPERATIONS
@@ -60,6 +61,8 @@ class EventColumns(NamedTuple):
 
     def joined(self, addition: EventColumns) -> EventColumns:
         """Return these events, and after them others."""
+        import numpy as np  # takes a while to load
+
         moved = addition._replace(begins=addition.begins + len(self.rows))
         return EventColumns(*map(np.concatenate, zip(self, moved, strict=True)))
 
@@ -128,6 +131,8 @@ class EventTable:
 
     def rows_of(self, events: slice | Ints) -> Ints:
         """Return the record_ids of these events, event by event."""
+        import numpy as np  # takes a while to load
+
         sizes, begins = self.sizes[events], self.begins[events]
         if len(sizes) == 1:
             return self.rows[begins[0] : begins[0] + sizes[0]]
@@ -193,6 +198,8 @@ class EventTable:
 
 def plain_columns(written: Sequence[WrittenEvent]) -> EventColumns:
     """Return the columns of plain events."""
+    import numpy as np  # takes a while to load
+
     rows_of = {each.event.rows[0]: each.event.rows for each in written}  # which the parts of one share
     begins = dict(zip(rows_of, accumulate(map(len, rows_of.values()), initial=0), strict=False))
     numbers = [
@@ -212,6 +219,8 @@ def plain_columns(written: Sequence[WrittenEvent]) -> EventColumns:
 
 def document_sizes(objects: Ints, max_events: int) -> Ints:
     """Return how many events each document has: at most so many, and never two of one object."""
+    import numpy as np  # takes a while to load
+
     count = len(objects)
     if 1 in (max_events, count):
         return np.ones(count, np.int64)
@@ -231,4 +240,6 @@ def document_sizes(objects: Ints, max_events: int) -> Ints:
 
 def integers(numbers: Iterable[int]) -> Ints:
     """Return numbers as a vector."""
+    import numpy as np  # takes a while to load
+
     return np.fromiter(numbers, np.int64)

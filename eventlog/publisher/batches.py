@@ -12,8 +12,6 @@ from collections.abc import Iterable, Iterator, Sequence, Set
 from functools import cached_property
 from itertools import accumulate, groupby, pairwise
 
-import numpy as np
-
 from eventlog.core import tablekey
 from eventlog.core.tables import Tables
 from eventlog.event_table import EventTable, OutgoingEvent, document_sizes
@@ -128,6 +126,8 @@ def without(documents: Iterable[EventDocument], blocked: Set[ObjectName]) -> lis
 
 
 def _without(document: EventDocument, blocked: Set[ObjectName]) -> Iterator[EventDocument]:
+    import numpy as np  # takes a while to load
+
     table, places = document.table, np.arange(document.first, document.last)
     names = [table.names[number] for number in table.objects[places].tolist()]
     places = places[np.array([name not in blocked for name in names], np.bool_)]

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-import numpy as np
-
 from eventlog.core.entry import Entry
 from eventlog.core.errors import EventlogError
 from eventlog.core.identity import ObjectName
@@ -72,6 +70,8 @@ def rows_without_event(ids: Sequence[int], kinds: Sequence[int], reading: Folded
     has_event = set(events.rows.tolist()).union(row for row, _ in reading.refused)
     inserted = [row for row, kind in zip(ids, kinds, strict=True) if kind == 1]
     if inserted and max(kinds) > 4:
+        import numpy as np  # takes a while to load
+
         modifies = np.flatnonzero((events.elements == MODIFY) & (events.parts == 1))  # not the rest of an add
         has_event.difference_update(set(inserted).intersection(events.rows_of(modifies).tolist()))
     return [row for row in ids if row not in has_event]

@@ -9,12 +9,14 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice, pairwise
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from eventlog.event_table import EventTable, Ints, OutgoingEvent
 from eventlog.fold import Fate, event_id
 from eventlog.sql.log.work import Range, ranges_of
 from eventlog.xds.answers import Level, Status
+
+if TYPE_CHECKING:
+    from eventlog.event_table import EventTable, Ints, OutgoingEvent
 
 # Names of documents without events: a fate, and the reason.
 LOOPBACK: Final = f"{Fate.LOOPBACK}: done by the driver's own user"

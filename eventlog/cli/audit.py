@@ -24,8 +24,8 @@ from eventlog.core.tables import Tables
 from eventlog.files.limits import Limits
 from eventlog.fold import Rules
 from eventlog.opening.config import Config
-from eventlog.opening.settings import PublisherSettings
-from eventlog.opening.tables import SourceSettings, readable_of
+from eventlog.opening.settings import PublisherSettings, SourceSettings
+from eventlog.opening.tables import readable_of
 from eventlog.publisher.recorded_settings import opened_as_published
 from eventlog.publisher.session import make_reader, read_rules
 from eventlog.sinks.kafka import KafkaSinkSettings

@@ -25,8 +25,8 @@ from eventlog.cli.terminal import print_sentence
 from eventlog.core.errors import Misuse
 from eventlog.core.extras import extra
 from eventlog.core.settings import declared
-from eventlog.opening.open_log import DatabaseSettings, opened
-from eventlog.opening.tables import TablePublishing
+from eventlog.opening.open_log import opened
+from eventlog.opening.settings import DatabaseSettings, TablePublishing
 from eventlog.publisher.session import read_rules
 
 if TYPE_CHECKING:

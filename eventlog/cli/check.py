@@ -21,12 +21,12 @@ from eventlog.core.tables import Tables
 from eventlog.opening.comparing import ComparingSettings
 from eventlog.opening.config import Config, statements
 from eventlog.opening.open_log import opened, place_of
+from eventlog.opening.post_poll import naming_log, why_warned
 from eventlog.opening.published import NOT_READ, among
 from eventlog.opening.published import logger as publishing
-from eventlog.opening.settings import naming_log, why_warned
+from eventlog.opening.settings import SessionSettings
 from eventlog.opening.tables import read_tables
 from eventlog.operate.comparing import comparing_findings
-from eventlog.publisher.session import SessionSettings
 from eventlog.sql.capture.check import check as run_check
 from eventlog.sql.capture.findings import Finding
 from eventlog.sql.capture.readers import check_readers, has_readers

@@ -19,10 +19,10 @@ from eventlog.files.durable import open_to_write
 from eventlog.files.inputs import open_input
 from eventlog.files.limits import Limits
 from eventlog.opening.config import Config
-from eventlog.opening.settings import PublisherSettings
+from eventlog.opening.settings import PublisherSettings, SessionSettings
 from eventlog.opening.waits import Waits
 from eventlog.operate.deliver import AnswerMemory, FileDelivery, memory_of
-from eventlog.publisher.session import SessionSettings, chosen_kind
+from eventlog.publisher.session import chosen_kind
 from eventlog.sinks import open_sink
 
 _CHUNK = 1 << 20

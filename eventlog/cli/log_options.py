@@ -20,11 +20,14 @@ from eventlog.files.limits import Limits
 from eventlog.fold import Rules
 from eventlog.opening.comparing import ComparingSettings
 from eventlog.opening.config import Config, read_config
-from eventlog.opening.open_log import DatabaseSettings
-from eventlog.opening.settings import PublisherSettings
-from eventlog.opening.tables import SourceSettings, TablePublishing
-from eventlog.publisher.daemon import DaemonSettings
-from eventlog.publisher.session import SessionSettings
+from eventlog.opening.settings import (
+    DaemonSettings,
+    DatabaseSettings,
+    PublisherSettings,
+    SessionSettings,
+    SourceSettings,
+    TablePublishing,
+)
 from eventlog.sinks import SINKS, sink_kind
 from eventlog.web.monitor import MonitorSettings
 from eventlog.xds.settings import XdsSettings

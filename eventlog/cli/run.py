@@ -15,10 +15,9 @@ from eventlog.core.plurals import quantity
 from eventlog.core.settings import build, declared
 from eventlog.opening.comparing import MODES
 from eventlog.opening.config import Config
-from eventlog.opening.open_log import DatabaseSettings
+from eventlog.opening.settings import DatabaseSettings, SessionSettings
 from eventlog.publisher.daemon import Daemon
 from eventlog.publisher.monitor import Monitor
-from eventlog.publisher.session import SessionSettings
 from eventlog.publisher.tracing import tracing
 from eventlog.sinks import check_sink, sink_kind
 from eventlog.sql.connect import read_url

@@ -14,11 +14,13 @@ from eventlog.core.settings import declared, read_value
 from eventlog.fold import Rules
 from eventlog.opening.comparing import ComparingSettings
 from eventlog.opening.config import names
-from eventlog.opening.open_log import DatabaseSettings
-from eventlog.opening.settings import PublisherSettings
-from eventlog.opening.tables import TablePublishing
-from eventlog.publisher.daemon import DaemonSettings
-from eventlog.publisher.session import SessionSettings
+from eventlog.opening.settings import (
+    DaemonSettings,
+    DatabaseSettings,
+    PublisherSettings,
+    SessionSettings,
+    TablePublishing,
+)
 from eventlog.xds.settings import XdsSettings
 
 Setting = bool | int | str

@@ -9,15 +9,15 @@ from dataclasses import dataclass, replace
 from sqlalchemy.engine import Engine
 
 from eventlog.core.errors import Misuse
-from eventlog.core.settings import setting
 from eventlog.opening.config import Config, statements
+from eventlog.opening.settings import DatabaseSettings
 from eventlog.sql.catalogue import Catalogue
 from eventlog.sql.common import templates
 from eventlog.sql.common.dialect import Dialect
 from eventlog.sql.connect import DatabaseFailed, connect_to_log, read_url
-from eventlog.sql.dialects import check_log_name, dialect_of
+from eventlog.sql.dialects import dialect_of
 from eventlog.sql.error_causes import blames_rights
-from eventlog.sql.log.binding import LAYOUTS, bind
+from eventlog.sql.log.binding import bind
 from eventlog.sql.log.store import Store
 from eventlog.sql.names import Log, log_named
 from eventlog.sql.schema.migrate import exists
@@ -25,19 +25,6 @@ from eventlog.sql.schema.migrate import exists
 
 class Denied(DatabaseFailed):
     """the database refused: {0}; `eventlog install --sql --grants ROLE` prints the rights of a publisher"""
-
-
-@dataclass(frozen=True, slots=True)
-class DatabaseSettings:
-    """The settings for where the log is."""
-
-    url: str | None = setting(None, "the database, as a SQLAlchemy URL", metavar="URL")
-    log_table: str = setting(
-        "eventlog", "the log, optionally with its schema", metavar="NAME", check=check_log_name
-    )
-    layout: str | None = setting(None, "bind an existing log's columns by position", choices=tuple(LAYOUTS))
-    log_time: str = setting("utc", "the zone of event_time", choices=("utc", "local"))
-    connection_init: str | None = setting(None, "SQL after each connect, `;` between", metavar="SQL")
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,8 @@ Where states are compared, a receiver may have columns and tables that are gone 
 from __future__ import annotations
 
 import logging
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from sqlalchemy.engine import Connection, Engine
@@ -16,11 +15,11 @@ from sqlalchemy.engine import Connection, Engine
 from eventlog.core.errors import Misuse
 from eventlog.core.meta_identifiers import read_name
 from eventlog.core.publish_lists import read_lists, restrict
-from eventlog.core.settings import setting
 from eventlog.core.tables import LOST, Column, Table, Tables
 from eventlog.core.values import Kind
 from eventlog.opening.config import Config, names
 from eventlog.opening.published import Absent, TableChoice, published, readable_in, refer
+from eventlog.opening.settings import SourceSettings, TablePublishing, compiled
 from eventlog.sql.catalogue import Directory, NoSuchTable, open_catalogue
 from eventlog.sql.log.object_states import StateLost, TableState
 from eventlog.sql.log.receiver_state import ReceiverState
@@ -33,57 +32,6 @@ if TYPE_CHECKING:
     from eventlog.opening.table_source import TableSource
 
 logger = logging.getLogger("eventlog.publishing")
-
-
-def _compiled(text: str) -> re.Pattern[str]:
-    """Return a regular expression; raise Misuse if it is none."""
-    try:
-        return re.compile(text, re.ASCII)
-    except re.error as fault:
-        raise Misuse(f"{text!r} is not a regular expression: {fault}") from fault
-
-
-@dataclass(frozen=True, slots=True)
-class TablePublishing:
-    """The settings for what may be queried back, and how it is published."""
-
-    sync_schema: str | None = setting(
-        None, "a schema whose tables are all published, in addition to the tracked ones", metavar="NAME"
-    )
-    include_table_filter: str | None = setting(
-        None,
-        "of sync-schema only tables whose whole names are of this regular expression",
-        metavar="REGEX",
-        check=_compiled,
-    )
-    exclude_table_filter: str | None = setting(
-        None, "of sync-schema no tables whose whole names are of this one", metavar="REGEX", check=_compiled
-    )
-    sync_tables: str | None = setting(
-        None,
-        "tables and views that are published in addition to the tracked ones, with blanks, commas or `;`"
-        " between them; put a name that contains one of these in double quotes",
-        metavar="NAMES",
-        check=names,
-    )
-    sync_children: bool = setting(False, "also the child tables of those that sync-tables names")
-    enable_refs: bool = setting(True, "foreign keys to published tables become references")
-    enable_meta_identifiers: bool = setting(
-        True, "the prefixes pk_, fk_, sv_, mv_ of view columns have meaning"
-    )
-    trim_char: bool = setting(True, "char(n) loses its padding")
-
-
-@dataclass(frozen=True, slots=True)
-class SourceSettings:
-    """The settings for where the tables are."""
-
-    source_url: str | None = setting(
-        None,
-        "with publication-mode compare, the database of the tables, where it is not that of the log: any that"
-        " SQLAlchemy reads; nothing is made there",
-        metavar="URL",
-    )
 
 
 def read_tables(
@@ -202,7 +150,7 @@ def _filter(settings: TablePublishing) -> Callable[[str], bool]:
     if settings.sync_schema is None and (settings.include_table_filter or settings.exclude_table_filter):
         raise Misuse("include-table-filter and exclude-table-filter choose among the tables of sync-schema")
     filters = (settings.include_table_filter, settings.exclude_table_filter)
-    included, excluded = (None if text is None else _compiled(text) for text in filters)
+    included, excluded = (None if text is None else compiled(text) for text in filters)
 
     def passes(name: str) -> bool:
         return (included is None or included.fullmatch(name) is not None) and not (

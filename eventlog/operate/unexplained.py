@@ -18,9 +18,9 @@ from eventlog.core.identity import object_of
 from eventlog.core.plurals import quantity
 from eventlog.core.tables import Table, Tables
 from eventlog.opening.config import Config, statements
-from eventlog.opening.settings import PublisherSettings, naming_log
+from eventlog.opening.post_poll import naming_log
+from eventlog.opening.settings import PublisherSettings, SessionSettings
 from eventlog.opening.tables import read_readable
-from eventlog.publisher.session import SessionSettings
 from eventlog.sql.log.object_states import LogRow, Mark, StateStep, TableState
 from eventlog.sql.log.receiver_state import ReceiverState
 from eventlog.sql.log.store import Store

@@ -6,18 +6,16 @@ import datetime as dt
 import logging
 import math
 import os
-import re
 import socket
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import NamedTuple
 
-from eventlog.core.errors import EventlogError, InvalidValue, Misuse
-from eventlog.core.settings import setting
+from eventlog.core.errors import EventlogError, Misuse
 from eventlog.opening.config import Config
 from eventlog.opening.open_log import opened
+from eventlog.opening.settings import DaemonSettings, read_times
 from eventlog.publisher.cycle import ReceiverFatal
 from eventlog.publisher.monitor import Monitor
 from eventlog.publisher.session import PublishingSession, check_session
@@ -42,17 +40,6 @@ UNTIL_TIME_OF_DAY = math.inf  # seconds
 FIRST_WAIT = 0.5  # seconds after a fault; doubled each time
 
 
-_TIME = re.compile(r"([01]?\d|2[0-3]):([0-5]\d):([0-5]\d)")
-
-
-def read_times(text: str) -> tuple[dt.time, ...]:
-    """Return the times of day of a setting: hh:mm:ss, several with commas."""
-    matches = [_TIME.fullmatch(part.strip()) for part in text.split(",")]
-    if None in matches:
-        raise InvalidValue(text, "hh:mm:ss, or several of them with commas")
-    return tuple(sorted(dt.time.fromisoformat(match[0].zfill(8)) for match in matches if match))
-
-
 def seconds_until(times: tuple[dt.time, ...], now: dt.datetime) -> float:
     """Return the seconds from a local time to the next of these times of day, also where clocks change
     between.
@@ -60,23 +47,6 @@ def seconds_until(times: tuple[dt.time, ...], now: dt.datetime) -> float:
     days = (now.date(), now.date() + dt.timedelta(days=1))
     moments = (dt.datetime.combine(day, time).timestamp() for day in days for time in times)
     return min(moment for moment in moments if moment > now.timestamp()) - now.timestamp()
-
-
-@dataclass(frozen=True, slots=True)
-class DaemonSettings:
-    """The settings for when cycles run."""
-
-    disable: bool = setting(False, "do not publish: `run` ends at once, with a message")
-    polling_interval: int = setting(
-        10, "seconds of inactivity between cycles", metavar="S", within=(1, 604_800)
-    )
-    time_of_day: str | None = setting(
-        None, "hh:mm:ss, several with commas: instead of polling-interval", metavar="TIME", check=read_times
-    )
-    pub_heartbeat_interval: int = setting(
-        0, "minutes of silence before a heartbeat document; 0: none", metavar="MIN", within=(0, 2**31)
-    )
-    reconnect: int = setting(30, "the longest wait before connecting again", metavar="S", within=(1, 604_800))
 
 
 class Wait(NamedTuple):

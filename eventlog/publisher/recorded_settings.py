@@ -16,8 +16,7 @@ from eventlog.fold import Rules
 from eventlog.opening.comparing import ComparingSettings
 from eventlog.opening.config import Config
 from eventlog.opening.open_log import opened
-from eventlog.opening.settings import PublisherSettings
-from eventlog.opening.tables import TablePublishing
+from eventlog.opening.settings import PublisherSettings, TablePublishing
 from eventlog.sql.log.store import Store
 from eventlog.xds.settings import XdsSettings
 

@@ -8,18 +8,18 @@ import time
 from collections import Counter
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, ExitStack
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Self
 
-from eventlog.core.settings import setting
 from eventlog.core.tables import Tables
 from eventlog.fold import Rules
 from eventlog.opening.comparing import ComparingSettings, SourceOfTriggers
 from eventlog.opening.config import Config, statements
 from eventlog.opening.open_log import driver_user
+from eventlog.opening.post_poll import naming_log, run_statements, why_warned
 from eventlog.opening.published import describe_children
-from eventlog.opening.settings import PublisherSettings, naming_log, run_statements, why_warned
+from eventlog.opening.settings import PublisherSettings, SessionSettings
 from eventlog.opening.tables import former_tables, read_bases, read_tables, readable_of
 from eventlog.publisher.cycle import Publisher
 from eventlog.publisher.deliver import CycleControl
@@ -43,19 +43,6 @@ logger = logging.getLogger("eventlog.publishing")
 
 UNCUT_CHANGES = 2**31 - 1  # max_changes of events that are never cut
 _NOTED_EVERY = 1.0  # seconds between two notes of the last cycle
-
-
-@dataclass(frozen=True, slots=True)
-class SessionSettings:
-    """The settings of a session besides publishing."""
-
-    sink: str = setting(
-        "stdout", "where documents go: stdout, files, http, command, kafka", metavar="SINK", check=sink_kind
-    )
-    wake_up: bool = setting(True, "let writers wake the publisher (PostgreSQL)")
-    post_poll_stmt: str | None = setting(
-        None, "SQL after each cycle that published something, `;` between", metavar="SQL"
-    )
 
 
 def read_rules(config: Config, store: Store) -> Rules:

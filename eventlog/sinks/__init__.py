@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from eventlog.core.errors import Misuse
 from eventlog.core.settings import build
-from eventlog.sinks.sink import Sink, SinkKind
+
+if TYPE_CHECKING:
+    from eventlog.sinks.sink import Sink, SinkKind
 
 SINKS = {
     "stdout": "eventlog.sinks.stdout",

@@ -26,12 +26,11 @@ from eventlog.core.portions import portions
 from eventlog.event_table import OPERATIONS, EventTable
 from eventlog.fold import Need, query_key
 from eventlog.opening.config import Config
-from eventlog.opening.settings import PublisherSettings
+from eventlog.opening.settings import PublisherSettings, SessionSettings
 from eventlog.opening.tables import read_readable, read_tables, with_sections
 from eventlog.publisher.fold import PickUpFolder
 from eventlog.publisher.read_back import CHUNK, Allowance, CurrentRows
 from eventlog.publisher.reading import FoldedPickUp
-from eventlog.publisher.session import SessionSettings
 from eventlog.publisher.tally import letters_of
 from eventlog.sinks import open_sink, sink_kind
 from eventlog.sql.current_rows import NO_BOUND, TooMuch

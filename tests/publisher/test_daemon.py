@@ -20,19 +20,10 @@ from sqlalchemy import text
 from eventlog.core.errors import EventlogError
 from eventlog.opening.config import Config
 from eventlog.opening.log_status import read_log_status
+from eventlog.opening.settings import DaemonSettings, read_times
 from eventlog.publisher import daemon as loop
 from eventlog.publisher.cycle import ReceiverFatal
-from eventlog.publisher.daemon import (
-    AnotherLeads,
-    Daemon,
-    DaemonSettings,
-    Disabled,
-    SinkDown,
-    Wait,
-    next_wait,
-    read_times,
-    seconds_until,
-)
+from eventlog.publisher.daemon import AnotherLeads, Daemon, Disabled, SinkDown, Wait, next_wait, seconds_until
 from eventlog.publisher.monitor import Monitor
 from eventlog.publisher.tally import Cycle
 from eventlog.sql.capture.track import track, untrack

@@ -11,11 +11,10 @@ import pytest
 from eventlog.core.errors import EventlogError, InvalidValue, Misuse
 from eventlog.fold import Rules
 from eventlog.opening.config import Config, InvalidSettings, names, read_config, statements
-from eventlog.opening.open_log import DatabaseSettings, driver_user, open_store
-from eventlog.opening.settings import PublisherSettings
-from eventlog.opening.tables import TablePublishing, read_tables
+from eventlog.opening.open_log import driver_user, open_store
+from eventlog.opening.settings import DaemonSettings, DatabaseSettings, PublisherSettings, TablePublishing
+from eventlog.opening.tables import read_tables
 from eventlog.publisher.cycle import Publisher
-from eventlog.publisher.daemon import DaemonSettings
 from eventlog.publisher.session import make_reader
 from eventlog.sql.catalogue import Catalogue, Directory
 from eventlog.sql.log.store import Store

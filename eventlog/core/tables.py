@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import TypeVar
 
 from eventlog.core import tablekey, values
 from eventlog.core.change import Scalar, Value
 from eventlog.core.errors import AmbiguousName, EventlogError, InvalidTables, InvalidValue, UnknownTable
 from eventlog.core.meta_identifiers import read_name
 from eventlog.core.values import Kind, Precision
+
+V = TypeVar("V")
 
 LOST = "is no column of its table any more"  # of a column that a receiver may have values of
 _KEEPS_CAPITALS = frozenset(("oracle",))  # what is written without quotes, in lower case or not
@@ -151,20 +154,21 @@ class Table:
         """Return the key of pairs, each value typed where that would write the same text again."""
         return tuple([self._load_key_value(name, value) for name, value in pairs])
 
-    def key_pairs(self, pairs: tablekey.Pairs) -> tablekey.Pairs | None:
-        """Return columns and texts in the order and spelling of the key; None if they are not exactly the
+    def key_pairs(self, pairs: tuple[tuple[str, V], ...]) -> tuple[tuple[str, V], ...] | None:
+        """Return columns and values in the order and spelling of the key; None if they are not exactly the
         key's.
         """
         if tuple([name for name, _ in pairs]) == self.key:
             return pairs
-        texts = {self._key_name(name): text for name, text in pairs}
-        if len(texts) != len(pairs) or texts.keys() != set(self.key):
+        named = {self._key_name(name): value for name, value in pairs}
+        if len(named) != len(pairs) or named.keys() != set(self.key):
             return None
-        return tuple((name, texts[name]) for name in self.key)
+        return tuple((name, named[name]) for name in self.key)
 
-    def in_one_order(self, pairs: tablekey.Pairs) -> tablekey.Pairs:
-        """Return columns and texts of a table without a known key, in one order and spelling."""
-        return tuple(sorted((self._key_name(name), text) for name, text in pairs))
+    def in_one_order(self, pairs: tuple[tuple[str, V], ...]) -> tuple[tuple[str, V], ...]:
+        """Return columns and values of a table without a known key, in one order and spelling."""
+        named = [(self._key_name(name), value) for name, value in pairs]
+        return tuple(sorted(named, key=lambda pair: (pair[0], str(pair[1]))))
 
     def _key_name(self, name: str) -> str:
         if (column := self.column(name)) is not None:

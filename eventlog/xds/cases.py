@@ -6,7 +6,7 @@ directory has of other objects is not known.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from eventlog.core.change import ABSENT, Change, Field, Op, Scalar, Side, one_or_many, scalars
@@ -33,22 +33,22 @@ def write_cases(
 ) -> Iterator[PolicyCase | Refused]:
     """Yield a case for each event; an event that changes nothing has none."""
     events = EventWriter(tables, settings)
-    states: dict[str, _State] = {}
+    states: dict[Hashable, _State] = {}
     for number, change in enumerate(changes, 1):
         try:
             for event, event_id in events_with_ids(change, number):
                 text = events.write(event, event_id)
-                association = events.association(event)
-                state = states.get(association)
+                named = events.object(event)
+                state = states.get(named)
                 if event.op is not Op.INSERT:
                     state = _with_values_before(state or {}, event)
                 if text:
                     directory = "" if state is None else _instance(events, event, event_id, state)
                     yield PolicyCase(indent(document([text])), indent(document([directory])))
                 if event.op is Op.DELETE:
-                    states.pop(association, None)
+                    states.pop(named, None)
                 else:
-                    states[association] = _after(state or {}, event)
+                    states[named] = _after(state or {}, event)
         except EventlogError as fault:
             yield refuse(change, fault)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 
 from lxml import etree
 
@@ -33,12 +33,12 @@ def document(events: Iterable[str]) -> str:
 def write(changes: Iterable[Change], tables: Tables, settings: XdsSettings) -> Iterator[bytes | Refused]:
     """Yield the documents of changes, each on lines of its own, and Refused for what XDS cannot express."""
     events = EventWriter(tables, settings)
-    batch: dict[str, str] = {}
+    batch: dict[Hashable, str] = {}
     tally = unchanged_updates()
     for number, change in enumerate(changes, 1):
         try:
             written = [
-                (events.write(event, name), events.association(event))
+                (events.write(event, name), events.object(event))
                 for event, name in events_with_ids(change, number)
             ]
         except EventlogError as fault:
@@ -46,12 +46,12 @@ def write(changes: Iterable[Change], tables: Tables, settings: XdsSettings) -> I
             continue
         if not any(text for text, _ in written):
             tally.add(change.table, place_of(change), None)
-        for text, association in written:
-            if len(batch) >= settings.batch_size or association in batch:
+        for text, named in written:
+            if len(batch) >= settings.batch_size or named in batch:
                 yield finish(document(batch.values()), settings)
                 batch.clear()
             if text:
-                batch[association] = text
+                batch[named] = text
     if batch:
         yield finish(document(batch.values()), settings)
     yield from tally.warnings()

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 
 from eventlog.core import tablekey, values
-from eventlog.core.change import ABSENT, Change, Field, Op, Scalar, Side, Undecoded, scalars
+from eventlog.core.change import ABSENT, Change, Field, Key, Op, Scalar, Side, Undecoded, scalars
 from eventlog.core.errors import NotExpressible
 from eventlog.core.tables import Column, Table, Tables, plain_name, reference_key
 from eventlog.core.values import Kind
@@ -56,10 +56,10 @@ class EventWriter:
         writer = self._writers.get(change[1:3]) or self._writer(change)
         return writer.event(name, change, event_id, body)
 
-    def association(self, change: Change) -> str:
-        """Return the association of the change's object."""
+    def object(self, change: Change) -> Hashable:
+        """Return what names the change's object, however its key is spelled."""
         writer = self._writers.get(change[1:3]) or self._writer(change)
-        return writer.table_key(change) + writer.association_end
+        return change[1:3], writer.key(change)
 
     def _writer(self, change: Change) -> _TableWriter:
         table = self._tables.of(change.schema, change.table)
@@ -77,11 +77,11 @@ class _TableWriter:
     def __init__(
         self, change: Change, table: Table | None, tables: Tables, settings: XdsSettings, renders: Renders
     ) -> None:
-        self.association_end = tablekey.write_association("", change.table, change.schema)
+        association_end = tablekey.write_association("", change.table, change.schema)
         self._tables = tables
         self._table = table or Table(change.schema, change.table, {}, tuple(name for name, _ in change.key))
         self._opening = f' class-name="{attribute(change.table)}" event-id="'
-        self._association_end = content(self.association_end) + "</association>"
+        self._association_end = content(association_end) + "</association>"
         spell = spelling(tables, table, change.table)
         self._attributes = _Attributes(self._table, tables, settings.time_syntax, spell, renders)
 
@@ -103,6 +103,15 @@ class _TableWriter:
                 f"{self._tables.how_to_state_key(change.schema, change.table)}"
             )
         return self._table.dump_key(change.key)
+
+    def key(self, change: Change) -> Key | str:
+        """Return the key of the change with the names and the order of its table."""
+        table = self._table
+        if not change.key:
+            return self.table_key(change)
+        if tuple([name for name, _ in change.key]) == table.key:
+            return change.key
+        return table.key_pairs(change.key) or table.in_one_order(change.key)
 
     def add_attrs(self, fields: Sequence[Field]) -> str:
         """Return the add-attr elements of an insert: null gives none."""

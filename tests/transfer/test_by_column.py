@@ -41,6 +41,12 @@ UPDATE = ("N", 2, "2025-03-23 10:57:19", None, "nowhere")
 OF_THE_KEY = [(1, *UPDATE, "x=a+y=1", "x", "b", "c"), (2, *UPDATE, "x=a+y=1", "z", "b", "c")]
 OF_ANOTHER_KEY = [(1, *UPDATE, "x=a", "z", "b", "c"), (2, *UPDATE, "z=a", "x", "b", "c")]
 
+DELETE = ("N", 4, "2025-03-23 10:57:19", None, "grp")
+OF_TWO_SPELLINGS = [
+    (1, *DELETE, "org=a+name=b", None, None, None),
+    (2, *DELETE, "name=b+org=a", None, None, None),
+]
+
 
 def current_rows(folder: Path) -> CurrentFiles:
     rows = CurrentFiles()
@@ -100,6 +106,7 @@ def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     st.sampled_from(("error", "string")),
 )
 @example([OF_THE_KEY], "csv", 100, 1, "modify", "as-logged", None, "string")
+@example([OF_TWO_SPELLINGS], "csv", 100, 5, "modify", "as-logged", None, "error")
 @example([OF_ANOTHER_KEY], "parquet", 100, 1, "modify", "as-logged", None, "string")
 def test_both_ways_say_the_same(
     tmp_path: Path,

@@ -134,17 +134,26 @@ def redrive(
 
 
 @click.command(cls=SettingsCommand)
-@click.argument("ids", nargs=-1, type=int, required=True, metavar="RECORD_ID...")
-@click.option("--reason", required=True, help="why; it is kept with who and when")
+@click.argument("ids", nargs=-1, type=int, metavar="[RECORD_ID]...")
+@click.option("--because", "reason", required=True, help="why; it is kept with who and when")
+@click.option("--table", help="only failed rows of this table_name")
 @live_options(DATABASE)
 def skip(
     ids: tuple[int, ...],
     reason: str,
+    table: str | None,
     config: Config,
 ) -> None:
-    """Give rows with N, E or F, with all rows of their events, the letter W without publishing them."""
+    """Give rows with N, E or F, with all rows of their events, the letter W without publishing them.
+
+    These are the rows of RECORD_IDs, or with --table those that failed.
+    """
+    if not (ids or table):
+        raise Misuse("which rows? name record_ids or --table")
     with opened(config) as store:
-        skipped = run_skip(store, ids, reason)
+        skipped = run_skip(store, ids, reason, table=table)
+        if not (skipped.rows or skipped.reports):
+            _report_none(config, store, FailureFilter(ids, table))
     print_sentence(f"{quantity(skipped.rows, 'row is', 'rows are')} skipped")
     if skipped.further_rows:
         print_sentence(f"of the same events: {', '.join(map(str, skipped.further_rows))}")

@@ -98,8 +98,12 @@ def check_table(config: Config, store: Store, name: str) -> None:
         raise NotInLog(f"no row of the log is of a table {name}, and no such table is published{question}")
 
 
-def skip(store: Store, ids: Sequence[int], reason: str) -> Skipped:
-    """Give rows up, each with its whole event, and keep why."""
+def skip(store: Store, ids: Sequence[int], reason: str, *, table: str | None = None) -> Skipped:
+    """Give rows up, each with its whole event, and keep why; with a table, only rows that failed in it."""
+    unmatched_ids: Sequence[int] = ()
+    if table is not None:
+        matching = [row.record_id for row in failures(store, FailureFilter(tuple(ids), table))]
+        unmatched_ids, ids = sorted({*ids}.difference(matching)), matching
     with store.upkeep() as upkeep:
         failed = (row.record_id for row in upkeep.failed_events_of(ids))
         event_rows = {*ids, *failed, *chain.from_iterable(upkeep.waiting_with(ids).values())}
@@ -109,6 +113,8 @@ def skip(store: Store, ids: Sequence[int], reason: str) -> Skipped:
     for row, why_not in why.items():
         rows_by_reason.setdefault(why_not, []).append(row)
     skipped = rows_by_reason.pop("", [])
+    if unmatched_ids:
+        rows_by_reason[f"not a failed row of {table}"] = [*unmatched_ids]
     reports = tuple(StayReport(why_not, tuple(rows)) for why_not, rows in rows_by_reason.items())
     return Skipped(len(skipped), tuple(sorted({*skipped}.difference(ids))), reports)
 

@@ -221,7 +221,7 @@ class Chaos:
         letters = "EF" if self._operators.random() < 0.5 else "N"
         if rows := self._rows(letters)[:20]:
             row = str(self._operators.choice(rows).record_id)
-            self._commands.run("skip", row, "--reason", "chaos")
+            self._commands.run("skip", row, "--because", "chaos")
 
     def _purge(self) -> None:
         """Purge what succeeded; what was skipped shows which objects may differ."""

@@ -223,7 +223,7 @@ def test_output_that_a_full_disk_cut_is_no_success(words: str, printing: Printin
     world = printing.world
     world.write(*(key(number, event_type=4) for number in range(40)))
     world.cycle(Receiver(fail))
-    call(world, "skip", *map(str, range(1, 21)), "--reason", "x" * 200)
+    call(world, "skip", *map(str, range(1, 21)), "--because", "x" * 200)
     world.write(*(key(number, event_type=4) for number in range(40, 80)))
     whole, output = printing.run(words, PAGES // 2)
     assert whole.code == 0, whole.stderr

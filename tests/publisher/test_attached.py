@@ -119,7 +119,7 @@ def test_an_odd_row_costs_that_row(
     (failed,) = log.output("errors").splitlines()
     assert reason in failed
     assert "None" not in explained + failed  # a null is shown as one
-    for words in (["check"], ["status"], ["explain"], ["redrive", "--all"], ["skip", "2", "--reason", "x"]):
+    for words in (["check"], ["status"], ["explain"], ["redrive", "--all"], ["skip", "2", "--because", "x"]):
         log.call(*words)
 
 
@@ -213,7 +213,7 @@ def test_a_log_without_any_key_is_finished_too(engine: Engine, database: Databas
     assert log.letters() == {"idu=1": "S", "idu=2": "E", "idu=3": "S"}
     assert "2 rows have record_id" in log.output("errors")
     assert log.call("redrive", "--all").exit_code == 0
-    assert log.call("skip", "2", "--reason", "x").exit_code == 0
+    assert log.call("skip", "2", "--because", "x").exit_code == 0
 
 
 COMMANDS = [
@@ -230,7 +230,7 @@ COMMANDS = [
     ["run", "--once"],
     ["redrive", "--all", "--as-query-back"],
     ["run", "--once"],
-    ["skip", "1", "--reason", "x"],
+    ["skip", "1", "--because", "x"],
     ["purge", "--older-than", "0s"],
     ["pause", "--reason", "x"],
     ["resume"],

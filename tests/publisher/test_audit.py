@@ -172,7 +172,7 @@ def test_a_present_row_that_no_document_can_carry_is_not_compared(audited_log: A
 
 def test_states_stay_open_once_skipped_rows_are_purged(audited_log: AuditedLog) -> None:
     audited_log.change("update usr set fname = 'Joe' where idu = 1")
-    audited_log.run("skip", "9", "--reason", "a joke")
+    audited_log.run("skip", "9", "--because", "a joke")
     assert audited_log.audit("--state", "--json")["laws"][-1]["judged"]
     audited_log.run(
         "purge",

@@ -104,7 +104,7 @@ def test_redrive_wants_to_know_which(world: World) -> None:
 def test_skip_gives_rows_up_and_keeps_why(world: World) -> None:
     failed(world)
     world.write(key(1))
-    assert call(world, "skip", "1", "3", "--reason", "test data").exit_code == 0
+    assert call(world, "skip", "1", "3", "--because", "test data").exit_code == 0
     assert world.letters() == {1: "W", 2: "E", 3: "W"}
     assert [failed.record_id for failed in world.failures()] == [2]
     with world.store.upkeep() as upkeep:
@@ -112,7 +112,7 @@ def test_skip_gives_rows_up_and_keeps_why(world: World) -> None:
     status = call(world, "status").output
     assert "E error      1  (usr 1)\n" in status
     assert "W warning    2  (usr 2), those that `eventlog history` names were skipped\n" in status
-    assert call(world, "skip", "99", "--reason", "x").exit_code == 1
+    assert call(world, "skip", "99", "--because", "x").exit_code == 1
     assert call(world, "skip", "2").exit_code == 2
 
 
@@ -123,7 +123,7 @@ def test_a_skipped_event_that_waited_frees_its_object_at_once(world: World) -> N
         world.write(key(1, event_type=4))
         publisher.cycle()
         assert world.letters() == {1: "N", 2: "N"}
-        assert call(world, "skip", "1", "--reason", "sent by hand").exit_code == 0
+        assert call(world, "skip", "1", "--because", "sent by hand").exit_code == 0
         publisher.cycle()
     assert world.letters() == {1: "W", 2: "N"}  # the second was sent, and waits for itself
     with world.store.upkeep() as upkeep:

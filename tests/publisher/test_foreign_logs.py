@@ -181,7 +181,7 @@ def test_it_goes_all_the_way(foreign: Attached) -> None:
     again = documents(foreign.call("run", "--once").stdout)
     assert [event.tag for event in again] == ["delete", "modify"]
     assert again[1].xpath("string(.//add-value/value)") == "31"
-    assert foreign.call("skip", "7", "--reason", "no table of ours").exit_code == 0
+    assert foreign.call("skip", "7", "--because", "no table of ours").exit_code == 0
     assert set(foreign.letters().values()) == {"S", "W"}
     assert foreign.output("errors") == "eventlog: no row has failed\n"
     assert foreign.output("errors", "7") == "eventlog: row 7 has not failed: its status is W\n"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 
 import pytest
 
@@ -27,21 +28,21 @@ def test_a_skip_of_nothing_says_why_and_leaves_no_line(world: World) -> None:
     world.write(key(1, event_type=4), key(2, event_type=4))
     world.cycle(Receiver())
     world.write(key(3, event_type=4))
-    result = call(world, "skip", "999", "--reason", "a test")
+    result = call(world, "skip", "999", "--because", "a test")
     assert (result.exit_code, result.stderr) == (
         1,
         "eventlog: 0 rows are skipped\neventlog: row 999 stays: not in the log\n",
     )
     assert done(world) == []
     assert call(world, "history").stderr == "eventlog: no operator has done anything to this log\n"
-    result = call(world, "skip", "1", "2", "3", "999", "--reason", "a test")
+    result = call(world, "skip", "1", "2", "3", "999", "--because", "a test")
     assert result.exit_code == 1
     assert result.stderr.splitlines() == [
         "eventlog: 1 row is skipped",
         "eventlog: rows 1, 2 stay: its status is S already, so there is nothing to give up",
         "eventlog: row 999 stays: not in the log",
     ]
-    assert call(world, "skip", "3", "--reason", "again").exit_code == 1
+    assert call(world, "skip", "3", "--because", "again").exit_code == 1
     assert done(world) == [("skip", None, "row 3: a test")]
 
 
@@ -50,7 +51,7 @@ def test_everything_that_operators_did_is_listed(world: World) -> None:
     world.write(key(1, event_type=4), key(2, event_type=4))
     world.cycle(Receiver(fail))
     call(world, "redrive", "2")
-    call(world, "skip", "1", "--reason", "a test")
+    call(world, "skip", "1", "--because", "a test")
     call(world, "pause", "--reason", "the engine moves")
     call(world, "resume")
     assert "was not paused" in call(world, "resume").stderr
@@ -90,6 +91,36 @@ def test_a_resync_that_goes_on_is_one_in_the_history(world: World) -> None:
         "5 rows logged",
         "rows are being logged, as event type 5",
     ]
+
+
+@pytest.mark.parametrize(
+    ("words", "stays", "letters"),
+    [
+        (["--table", "usr"], [], "WWE"),
+        (["1", "3", "--table", "usr"], ["row 3 stays: not a failed row of usr"], "WEE"),
+        (["2", "4", "--table", "usr"], ["row 4 stays: not a failed row of usr"], "EWE"),
+    ],
+)
+def test_a_table_chooses_the_failed_rows_that_are_skipped(
+    world: World, words: Sequence[str], stays: Sequence[str], letters: str
+) -> None:
+    world.write(key(1, event_type=4), key(2, event_type=4), key(3, event_type=9) | {"table_name": "other"})
+    world.cycle(Receiver(fail))
+    world.write(key(4, event_type=4))
+    result = call(world, "skip", *words, "--because", "a test")
+    assert result.exit_code == (1 if stays else 0)
+    assert result.stderr.splitlines()[1:] == [f"eventlog: {sentence}" for sentence in stays]
+    assert "".join(world.letters().values()) == letters + "N"
+
+
+def test_a_skip_names_rows_or_a_table_that_has_some(world: World) -> None:
+    assert "which rows" in str(call(world, "skip", "--because", "a test").exception)
+    assert "no such table" in str(call(world, "skip", "--table", "nope", "--because", "a test").exception)
+    result = call(world, "skip", "--table", "usr", "--because", "a test")
+    assert (result.exit_code, result.stderr) == (
+        0,
+        "eventlog: no row of these has failed\neventlog: 0 rows are skipped\n",
+    )
 
 
 def test_a_resume_of_the_publisher_lets_no_table_pass(world: World) -> None:

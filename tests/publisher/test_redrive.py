@@ -157,7 +157,7 @@ def test_an_event_is_shown_whole(world: World) -> None:
 
 def test_an_event_is_skipped_whole(world: World) -> None:
     failed_add(world)
-    reported = output_of(world, "skip", "1", "--reason", "test data")
+    reported = output_of(world, "skip", "1", "--because", "test data")
     assert "2 rows are skipped" in reported
     assert "3" in reported
     assert world.letters() == {1: "W", 2: "E", 3: "W"}
@@ -167,7 +167,7 @@ def test_an_event_that_waits_is_skipped_whole(world: World) -> None:
     world.write(insert(1, "fname", "Jack"), insert(1, "lname", "Frost"), insert(2, "fname", "Joe"))
     with world.publisher(Receiver(busy)) as publisher:
         publisher.cycle()
-    assert call(world, "skip", "2", "--reason", "test data").exit_code == 0
+    assert call(world, "skip", "2", "--because", "test data").exit_code == 0
     assert world.letters() == {1: "W", 2: "W", 3: "N"}
 
 

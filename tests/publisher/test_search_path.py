@@ -58,7 +58,7 @@ def test_nothing_that_fits_better_is_run(world: World, mallory: str, delete: boo
         ("redrive", "--all"),
         ("errors",),
         ("status",),
-        ("skip", "2", "--reason", "why"),
+        ("skip", "2", "--because", "why"),
         ("purge", "--older-than", "0s"),
     ):
         world.write(key(1), key(2, table_name="unknown"))

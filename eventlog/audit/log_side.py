@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,7 +13,7 @@ import pyarrow.compute as pc
 from eventlog import log
 from eventlog.columnar.vectors import encode_texts, flags
 from eventlog.core import tablekey
-from eventlog.core.entry import COLUMNS, EVENT_TYPES, read_entry
+from eventlog.core.entry import COLUMNS, EVENT_TYPES, Letter, read_entry
 from eventlog.core.errors import EventlogError, Refused
 from eventlog.core.formats import Row, Shape
 from eventlog.core.identity import object_of
@@ -22,7 +21,7 @@ from eventlog.core.tables import Tables
 from eventlog.files.inputs import container_of, open_input
 from eventlog.files.limits import Limits
 from eventlog.log_files.by_column import row_batches
-from eventlog.sql.log.record import read_batch
+from eventlog.sql.log.record import NoticeKind
 from eventlog.sql.log.snapshot import Snapshot
 
 ROWS = pa.schema(
@@ -35,8 +34,6 @@ _NUMBERS, _VALUES = ("record_id", "event_type"), ("old_value", "new_value")
 _TEXTS = tuple(name for name in COLUMNS if name not in (*_NUMBERS, *_VALUES))
 _READ_NUMBERS = (*_NUMBERS, "says_nothing")
 _READ = (*(name for name in COLUMNS if name not in _VALUES), "says_nothing")
-_SKIPPED = re.compile(r"rows? ([0-9, ]+): (.*)", re.DOTALL)
-_PURGED_LETTERS = re.compile(r"(?!0 rows).*rows? of ([NSWEF, ]+) from before .*", re.DOTALL)
 _PER_FIELD = [number for number, event_type in EVENT_TYPES.items() if event_type.per_field]
 
 
@@ -61,25 +58,21 @@ class LogRecords:
 
 def read_records(snapshot: Snapshot) -> LogRecords:
     """Return what the log of a snapshot keeps next to its rows."""
-    reasons = {int(row): str(reason) for row, reason in snapshot.audited("audited_reasons")}
-    redriven: set[int] = set()
+    record = snapshot.record()
+    reasons, redriven = record.failure_reasons(), set[int]()
     is_purged = holes_are_purged = is_compared = False
-    for kind, words in snapshot.audited("audited_notices"):
-        is_purged |= kind == "purge"
-        is_compared |= kind == "compare"
-        if kind == "purge" and (purged := _PURGED_LETTERS.fullmatch(words or "")):
-            holes_are_purged |= purged[1] != "S"
-        if kind == "skip" and (skipped := _SKIPPED.fullmatch(words or "")):
-            reasons.update((int(row), f"skipped: {skipped[2]}") for row in skipped[1].split(","))
-        if kind == "redrive":
-            redriven.update(map(int, re.findall(r"\d+", words or "")))
-    remembered: set[int] = set()
-    for _, _, content in snapshot.audited("remembered"):
-        remembered.update(row for _, events in read_batch(content) for event in events for row in event.rows)
-    for (record_ids,) in snapshot.audited("audited_retries"):
-        remembered.update(map(int, re.findall(r"\d+", str(record_ids))))
-    marked = frozenset(remembered), frozenset(redriven)
-    return LogRecords(reasons, *marked, is_purged, holes_are_purged, is_compared)
+    for notice in record.notices():
+        is_purged |= notice.kind == NoticeKind.PURGE
+        is_compared |= notice.kind == NoticeKind.COMPARE
+        if notice.kind == NoticeKind.PURGE and notice.first_id is not None:
+            holes_are_purged |= notice.answer != Letter.SUCCESS
+        if notice.kind == NoticeKind.SKIP:
+            reasons |= dict.fromkeys(notice.record_ids, f"skipped: {notice.words}")
+        if notice.kind == NoticeKind.REDRIVE:
+            redriven.update(notice.record_ids)
+    on_way = (row for batch in record.remembered() for row, recorded in batch.rows() if recorded.event)
+    remembered = frozenset(on_way).union(record.waiting_rows())
+    return LogRecords(reasons, remembered, frozenset(redriven), is_purged, holes_are_purged, is_compared)
 
 
 def rows_of_snapshot(snapshot: Snapshot, reader: AuditReader) -> Iterator[pa.RecordBatch]:

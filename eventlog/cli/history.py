@@ -7,8 +7,22 @@ import click
 from eventlog.cli.log_options import DATABASE, live_options
 from eventlog.cli.options import SettingsCommand
 from eventlog.cli.terminal import Listing, print_sentence, show_json
+from eventlog.core.plurals import quantity
 from eventlog.opening.config import Config
 from eventlog.opening.open_log import opened
+from eventlog.sql.log.record import Notice, NoticeKind
+
+SENTENCES = {
+    NoticeKind.CAPTURE_OFF: "in session {session_id}: {words}",
+    NoticeKind.COMPARE: "the state of this table begins",
+    NoticeKind.PASSED: "{row_count} {words}",
+    NoticeKind.PAUSE: "{words}",
+    NoticeKind.PURGE: "{rows} of {answer} {words}",
+    NoticeKind.REDRIVE: "{rows}",
+    NoticeKind.RESUME: "",
+    NoticeKind.RESYNC: "{rows} {words}",
+    NoticeKind.SKIP: "{rows}: {words}",
+}
 
 
 @click.command(cls=SettingsCommand)
@@ -16,8 +30,8 @@ from eventlog.opening.open_log import opened
 @click.option("--json", "as_json", is_flag=True, help="one JSON object a line")
 @live_options(DATABASE)
 def history(limit: int, as_json: bool, config: Config) -> None:
-    """List skips, redrives, pauses, resyncs and purges, the latest first: when (UTC), which database user, of
-    which rows, and the reason. What else must not be lost is among them, as a capture that was switched off.
+    """List skips, redrives, pauses, resyncs and purges, the latest first: when (UTC), who, the rows, and the
+    reason. What else must not be lost is among them, as a capture that was switched off.
     """
     with (
         opened(config) as store,
@@ -27,10 +41,23 @@ def history(limit: int, as_json: bool, config: Config) -> None:
     if as_json:
         show_json(notice._asdict() for notice in notices)
         return
-    listing = Listing(("at", "user", "kind", "what"), "{}  {}  {:<7}  {}")
+    listing = Listing(("at", "who", "kind", "what"), "{}  {}  {:<7}  {}")
     listing.show(
-        (f"{at:%Y-%m-%d %H:%M:%S}", username, kind, f"{'' if table is None else f'{table}: '}{words or ''}")
-        for at, username, kind, table, words in notices
+        (f"{notice.at:%Y-%m-%d %H:%M:%S}", notice.person, notice.kind, _what(notice)) for notice in notices
     )
     if not notices:
         print_sentence("no operator has done anything to this log")
+
+
+def _what(notice: Notice) -> str:
+    """Return what happened, after the table or the object that it is about."""
+    object_name = " ".join(name for name in (notice.table_name, notice.table_key) if name)
+    sentence = SENTENCES[NoticeKind(notice.kind)].format(**notice._asdict(), rows=_rows(notice))
+    return ": ".join(part for part in (object_name, sentence) if part)
+
+
+def _rows(notice: Notice) -> str:
+    """Return which rows, or how many."""
+    if notice.record_ids:
+        return f"{'rows' if notice.record_ids[1:] else 'row'} {', '.join(map(str, notice.record_ids))}"
+    return "rows" if notice.row_count is None else quantity(notice.row_count, "row")

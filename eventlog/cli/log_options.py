@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import getpass
 import logging
 import os
 import sys
@@ -101,6 +102,23 @@ def live_options(
 
 # A live log publishes rows with N alone, and every known database has positions.
 _NOT_LIVE = ("status",)
+
+
+def _system_user() -> str:
+    """Return the name of the system's user, or the number of one without a name, as in containers."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return f"uid {os.getuid()}"
+
+
+by_option = click.option(
+    "--by",
+    "who",
+    metavar="NAME",
+    default=_system_user,
+    help="who does it, for `history`  [default: the system's user]",
+)
 
 
 def start_logging(verbose: bool, log_format: str) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import click
 
 from eventlog.cli.format_names import refuse_flags
-from eventlog.cli.log_options import database_options
+from eventlog.cli.log_options import by_option, database_options
 from eventlog.cli.progress import counter
 from eventlog.cli.terminal import draws, print_line
 from eventlog.core.errors import EventlogError, Misuse
@@ -55,6 +55,7 @@ class NotPublished(EventlogError):
     is_flag=True,
     help="log only what differs from the state that this kept the last time, and no row of the log explains",
 )
+@by_option
 def resync(
     tables: tuple[str, ...],
     compare: bool,
@@ -63,6 +64,7 @@ def resync(
     event_type: str,
     chunk: int,
     rate: int,
+    who: str,
 ) -> None:
     """Log event type 5, or 6, for the rows of TABLES that exist.
 
@@ -79,16 +81,16 @@ def resync(
     with opened_as_published(config) as (config, store):
         published = read_tables(store.engine, store.log, config)
         if compare:
-            _compare(store, config, Tables(_published(published, name) for name in tables))
+            _compare(store, config, Tables(_published(published, name) for name in tables), who)
             return
         for table in [_published(published, name) for name in tables]:
-            _resync(store, Resync(table, int(event_type), where, chunk), rate)
+            _resync(store, Resync(table, int(event_type), where, chunk, who), rate)
 
 
-def _compare(store: Store, config: Config, tables: Tables) -> None:
+def _compare(store: Store, config: Config, tables: Tables, who: str) -> None:
     from eventlog.operate.unexplained import log_unexplained  # Arrow takes a while to load
 
-    for audited in log_unexplained(store, config, tables):
+    for audited in log_unexplained(store, config, tables, who):
         if audited.differences is None:
             print_line(f"{audited.table}: its state is kept; the next --compare logs what triggers missed")
         else:

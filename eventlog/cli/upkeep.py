@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
 import sys
 from collections.abc import Callable
 from itertools import chain
@@ -10,7 +9,7 @@ from typing import Any, TypeVar
 
 import click
 
-from eventlog.cli.log_options import DATABASE, live_options
+from eventlog.cli.log_options import DATABASE, by_option, live_options
 from eventlog.cli.options import SettingsCommand
 from eventlog.cli.progress import counter
 from eventlog.cli.terminal import Cell, Listing, print_sentence, show_json
@@ -107,12 +106,14 @@ def _short(text: str) -> str:
 @click.command(cls=SettingsCommand)
 @failure_options
 @click.option("--all", "everything", is_flag=True, help="every row with E or F")
+@by_option
 @live_options(DATABASE)
 def redrive(
     ids: tuple[int, ...],
     table: str | None,
     reason: str | None,
     everything: bool,
+    who: str,
     config: Config,
 ) -> None:
     """Make events with E or F new again: those of RECORD_IDs, of a table, with a reason, or all.
@@ -123,7 +124,7 @@ def redrive(
     if not (ids or table or reason or everything):
         raise Misuse("which rows? name record_ids, --table, --because or --all")
     with opened_as_published(config) as (config, store):
-        redriven = redrive_by(config, store, selection := FailureFilter(ids, table, reason))
+        redriven = redrive_by(config, store, selection := FailureFilter(ids, table, reason), who)
         if not (redriven.rows or redriven.reports):
             _report_none(config, store, selection)
     print_sentence(f"{quantity(redriven.rows, 'row is', 'rows are')} new again")
@@ -137,11 +138,13 @@ def redrive(
 @click.argument("ids", nargs=-1, type=int, metavar="[RECORD_ID]...")
 @click.option("--because", "reason", required=True, help="why; it is kept with who and when")
 @click.option("--table", help="only failed rows of this table_name")
+@by_option
 @live_options(DATABASE)
 def skip(
     ids: tuple[int, ...],
     reason: str,
     table: str | None,
+    who: str,
     config: Config,
 ) -> None:
     """Give rows with N, E or F, with all rows of their events, the letter W without publishing them.
@@ -151,7 +154,7 @@ def skip(
     if not (ids or table):
         raise Misuse("which rows? name record_ids or --table")
     with opened(config) as store:
-        skipped = run_skip(store, ids, reason, table=table)
+        skipped = run_skip(store, ids, reason, who, table=table)
         if not (skipped.rows or skipped.reports):
             _report_none(config, store, FailureFilter(ids, table))
     print_sentence(f"{quantity(skipped.rows, 'row is', 'rows are')} skipped")
@@ -170,12 +173,14 @@ def skip(
 @click.option("--letters", default="S,W", help="which; N, E and F only if named  [default: S,W]")
 @click.option("--chunk", type=click.IntRange(1, 100_000), default=1000, help="rows of one transaction")
 @click.option("--rest", "pause", type=click.FloatRange(0, 60), default=0.0, help="seconds between two chunks")
+@by_option
 @live_options(DATABASE)
 def purge(
     older_than: str,
     letters: str,
     chunk: int,
     pause: float,
+    who: str,
     config: Config,
 ) -> None:
     """Delete rows that are handled and old, a chunk at a time, and the record of their events.
@@ -185,7 +190,7 @@ def purge(
     statuses = read_letters(letters)
     with opened(config) as store:
         before = read_age(older_than, read_log_status(store, counted=False).now)
-        selection = Purge(before, statuses, chunk, pause)
+        selection = Purge(before, statuses, chunk, pause, who)
         with counter() as count:
             deleted = run_purge(store, selection, lambda rows: count(f"{quantity(rows, 'row')} deleted", 0))
     print_sentence(f"{quantity(deleted, 'row')} from before {before} deleted")
@@ -193,12 +198,13 @@ def purge(
 
 @click.command(cls=SettingsCommand)
 @click.option("--reason", default="no reason given", help="the reason; `status` shows it")
+@by_option
 @live_options(DATABASE)
-def pause(reason: str, config: Config) -> None:
+def pause(reason: str, who: str, config: Config) -> None:
     """Let the leading publisher rest after its cycle until `eventlog resume`. Rows pile up as new."""
     with opened(config) as store:
         with store.upkeep() as upkeep:
-            upkeep.pause(getpass.getuser(), reason)
+            upkeep.pause(who, reason)
         is_pausing = read_log_status(store, counted=False).pausing
     print_sentence("pausing: `status` shows when the cycle is over" if is_pausing else "paused")
 
@@ -211,14 +217,15 @@ def pause(reason: str, config: Config) -> None:
     metavar="NAME",
     help="a table that max-deletes stopped: its next poll passes; once for each table",
 )
+@by_option
 @live_options(DATABASE)
-def resume(tables: tuple[str, ...], config: Config) -> None:
+def resume(tables: tuple[str, ...], who: str, config: Config) -> None:
     """Let a paused publisher go on, or only tables that max-deletes stopped."""
     with opened(config) as store:
         if not tables:
             with store.upkeep() as upkeep:
-                was_paused = upkeep.resume(getpass.getuser())
+                was_paused = upkeep.resume(who)
             print_sentence("going on" if was_paused else "the publisher was not paused")
             return
-        for table in resume_tables(store, tables, getpass.getuser()):
+        for table in resume_tables(store, tables, who):
             print_sentence(f"{table}: the next poll may delete any number of its objects")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from itertools import chain
 
 from eventlog.core.entry import (
@@ -24,11 +25,11 @@ from eventlog.core.portions import portions
 from eventlog.fold import Fate, ObjectName, Outcome, Rules
 from eventlog.opening.config import Config
 from eventlog.opening.settings import PublisherSettings
-from eventlog.operate.finished import FinishedRows, moment
+from eventlog.operate.finished import finished_outcomes, moment
 from eventlog.publisher.reading import FoldedPickUp
 from eventlog.publisher.session import make_reader, publishing_rules
 from eventlog.sql.log.pending import OBJECT, Cells, PickUpFilter
-from eventlog.sql.log.record import RecordedRow, read_rows
+from eventlog.sql.log.record import RecordedRow
 from eventlog.sql.log.snapshot import Fates, Snapshot
 from eventlog.sql.log.store import Store
 from eventlog.sql.log.work import WaitingEvent
@@ -81,16 +82,16 @@ def explain_store(
         )
         rules, unread = publishing_rules(config, store), _unread(snapshot, reading)
         judge = _Judge(reading, unread, rules, snapshot.now(), store, reader.object_of)
-        finished = FinishedRows(store, snapshot, reader)
+        finished = partial(finished_outcomes, store, snapshot, reader)
         absent = {*ids}
         for page in portions(rows or (), FINISHED_PAGE):
             pairs = [judge.of_cells(row) for row in page]
             absent.difference_update(entry.record_id for entry, _ in pairs)
             chosen = [pair for pair in pairs if ids or is_meant(pair[0].table_name, pair[0].table_key)]
             letters = {entry.record_id: entry.status for entry, _ in chosen if entry.status != Letter.NEW}
-            outcomes = finished.outcomes(letters)
+            outcomes = finished(letters)
             yield from ((_placed(entry), outcomes.get(entry.record_id, outcome)) for entry, outcome in chosen)
-        for number, outcome in finished.outcomes(dict.fromkeys(sorted(absent), "")).items():
+        for number, outcome in finished(dict.fromkeys(sorted(absent), "")).items():
             yield _placed(Entry(number, "", 0, "", None, "", "")), outcome
     if rows is None:
         for entry, outcome in judge.next_cycle():
@@ -156,8 +157,7 @@ class _Judge:
         self._rules = rules
         self._now = read_event_time(now)
         self._waiting = _waiting(store)
-        recorded = (read_rows(batch.content) for batch in store.remembered())
-        self._remembered = dict(chain.from_iterable(recorded))
+        self._remembered = dict(chain.from_iterable(batch.rows() for batch in store.remembered()))
 
     def next_cycle(self) -> Iterator[tuple[Entry, Outcome]]:
         """Yield the rows of the next cycle, wrong ones too."""

@@ -2,78 +2,52 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from datetime import datetime
+from itertools import chain
 
 from eventlog.core.entry import Letter
 from eventlog.fold import Fate, Outcome
 from eventlog.publisher.fold import PickUpFolder
-from eventlog.sql.log.record import BACKLOG, RecordedRow, read_rows
+from eventlog.sql.log.record import BACKLOG, Notice, RecordedRow
 from eventlog.sql.log.snapshot import Snapshot
 from eventlog.sql.log.store import Store
-from eventlog.sql.log.upkeep import FailedRow, FailureFilter, Notice
+from eventlog.sql.log.upkeep import FailedRow, FailureFilter
 
-_SKIPPED = re.compile(r"rows? ([0-9]+(?:, [0-9]+)*): (.*)", re.DOTALL)
-_SKIPS = 10_000  # notices that are read
 _HANDLED = (Letter.SUCCESS, Letter.WARNING)
 _FAILED = (Letter.ERROR, Letter.FATAL)
 
 
-_Record = tuple[RecordedRow, datetime]  # a row as a settled batch has it, and when that was settled
+def finished_outcomes(
+    store: Store, snapshot: Snapshot, reader: PickUpFolder, letters: Mapping[int, str]
+) -> dict[int, Outcome]:
+    """Return the outcomes of rows by their letters; a row that is not in the log has an empty one."""
+    if not letters:
+        return {}
+    with store.upkeep() as upkeep:
+        failed_ids = {row for row, letter in letters.items() if letter in _FAILED}
+        failures = upkeep.failures(FailureFilter(tuple(failed_ids)), len(letters)) if failed_ids else ()
+        skips = upkeep.skips_of(row for row, letter in letters.items() if letter == Letter.WARNING)
+        batches = list(upkeep.settled_with(letters.keys() - failed_ids))
+    failure_of = {failure.record_id: failure for failure in failures}
+    recorded_rows = chain.from_iterable(batch.rows() for batch in batches)  # the latest batch counts
+    records = {row: recorded for row, recorded in recorded_rows if row in letters}
+    events = {recorded.event.run_id: recorded.event for recorded in records.values() if recorded.event}
+    superseded: dict[int, Outcome] = {}
+    for event in events.values():
+        if len(event.rows) > 1:
+            superseded |= reader.superseded(snapshot, event)
 
+    def outcome_of(row: int, letter: str) -> Outcome:
+        if letter in _FAILED:
+            return _failed(failure_of.get(row))
+        if row in skips:
+            return _skipped(skips[row])
+        if row in records:
+            return _finished(row, letter, records[row], superseded)
+        return _unrecorded(letter)
 
-class FinishedRows:
-    """The outcomes of rows by the record of a log."""
-
-    def __init__(self, store: Store, snapshot: Snapshot, reader: PickUpFolder) -> None:
-        self._store = store
-        self._snapshot = snapshot
-        self._reader = reader
-
-    def outcomes(self, letters: Mapping[int, str]) -> dict[int, Outcome]:
-        """Return the outcomes of rows by their letters; a row that is not in the log has an empty one."""
-        if not letters:
-            return {}
-        with self._store.upkeep() as upkeep:
-            failed_ids = {row for row, letter in letters.items() if letter in _FAILED}
-            failures = upkeep.failures(FailureFilter(tuple(failed_ids)), len(letters)) if failed_ids else ()
-            notices = upkeep.notices(_SKIPS, "skip") if Letter.WARNING in letters.values() else ()
-            batches = list(upkeep.settled_with(letters.keys() - failed_ids))
-        failure_of = {failure.record_id: failure for failure in failures}
-        notice_of = {row: notice for notice in reversed(notices) for row in _skipped_rows(notice)}
-        records: dict[int, _Record] = {}
-        for settled_at, content in batches:
-            for row, recorded in read_rows(content):
-                if row in letters:  # the latest batch counts
-                    records[row] = recorded, settled_at
-        superseded = self._superseded(records.values())
-
-        def outcome_of(row: int, letter: str) -> Outcome:
-            if letter in _FAILED:
-                return _failed(failure_of.get(row))
-            if letter == Letter.WARNING and row in notice_of:
-                return _skipped(notice_of[row])
-            if row in records:
-                return _finished(row, letter, records[row], superseded)
-            return _unrecorded(letter)
-
-        return {row: outcome_of(row, letter) for row, letter in letters.items()}
-
-    def _superseded(self, records: Iterable[_Record]) -> dict[int, Outcome]:
-        """Return the outcomes of the rows that a query-back of their event superseded."""
-        outcomes: dict[int, Outcome] = {}
-        events = {row.event.run_id: row.event for row, _ in records if row.event}
-        for event in events.values():
-            if len(event.rows) > 1:
-                outcomes |= self._reader.superseded(self._snapshot, event)
-        return outcomes
-
-
-def _skipped_rows(notice: Notice) -> Iterator[int]:
-    """Yield the rows that a notice of a skip names."""
-    match = _SKIPPED.fullmatch(notice.words or "")
-    return map(int, match[1].split(", ") if match else ())
+    return {row: outcome_of(row, letter) for row, letter in letters.items()}
 
 
 def moment(at: datetime | None) -> str:
@@ -90,13 +64,11 @@ def _failed(failure: FailedRow | None) -> Outcome:
 
 
 def _skipped(notice: Notice) -> Outcome:
-    match = _SKIPPED.fullmatch(notice.words or "")
-    reason = match[2] if match else notice.words
-    return Outcome(Fate.SKIPPED, f"by {notice.username} at {moment(notice.at)}: {reason}")
+    return Outcome(Fate.SKIPPED, f"by {notice.person} at {moment(notice.at)}: {notice.words}")
 
 
-def _finished(row: int, letter: str, record: _Record, superseded: Mapping[int, Outcome]) -> Outcome:
-    (document, event), settled_at = record
+def _finished(row: int, letter: str, recorded: RecordedRow, superseded: Mapping[int, Outcome]) -> Outcome:
+    document, event, settled_at = recorded
     if event is None and document == BACKLOG:
         return Outcome(Fate.SENT, f"by a backlog, finished at {moment(settled_at)}; its output has the event")
     if event is None:

@@ -8,7 +8,7 @@ from datetime import datetime
 from itertools import islice
 from typing import NamedTuple
 
-from eventlog.sql.log.record import RecordedEvent, read_batch
+from eventlog.sql.log.record import RecordedBatch, RecordedEvent
 from eventlog.sql.log.store import Store
 from eventlog.sql.log.upkeep import FailedRow, FailureFilter
 
@@ -22,7 +22,7 @@ class SentDocument(NamedTuple):
     """A document, and the answers to its events as the log has them now."""
 
     name: str
-    answered_at: datetime
+    answered_at: datetime | None
     events: Sequence[RecordedEvent]
     answers: Mapping[str, int]
     failure: FailedRow | None  # of its first row that failed
@@ -33,7 +33,7 @@ def sent_documents(store: Store, limit: int) -> list[SentDocument]:
     with store.upkeep() as upkeep:
         documents = list(islice(_newest_first(_bounded(upkeep.settled_last())), limit))
         ids = [event.rows[0] for _, _, events in documents for event in events]
-        letters = upkeep.letters_of(ids)
+        letters = {row.record_id: row.letter for row in upkeep.facts_of(ids)}
         failed_ids = tuple(row for row in ids if letters.get(row) in ("E", "F"))
         failures = upkeep.latest_failures(FailureFilter(failed_ids), len(ids), max(ids)) if failed_ids else []
     failure_of = {failure.record_id: failure for failure in failures}
@@ -49,30 +49,30 @@ def sent_documents(store: Store, limit: int) -> list[SentDocument]:
     ]
 
 
-def _bounded(batches: Iterable[tuple[datetime, str]]) -> Iterator[tuple[datetime, str]]:
+def _bounded(batches: Iterable[RecordedBatch]) -> Iterator[RecordedBatch]:
     """Yield batches until they are many, or long."""
     size = 0
-    for settled_at, content in islice(batches, _BATCHES):
-        yield settled_at, content
-        size += len(content)
+    for batch in islice(batches, _BATCHES):
+        yield batch
+        size += len(batch.content)
         if size > _CONTENT:
             return
 
 
 def _newest_first(
-    batches: Iterable[tuple[datetime, str]],
-) -> Iterator[tuple[str, datetime, Sequence[RecordedEvent]]]:
+    batches: Iterable[RecordedBatch],
+) -> Iterator[tuple[str, datetime | None, Sequence[RecordedEvent]]]:
     """Yield documents with their events, each with the batch in which it was answered.
 
     What a slow receiver has not answered after a while is on record again, in the next batch.
     """
     listed = set[tuple[str, int, int]]()
-    for settled_at, content in batches:
-        for name, all_events in reversed(read_batch(content)):
+    for batch in batches:
+        for name, all_events in reversed(batch.documents()):
             events = [event for event in all_events if _try_of(event) not in listed]
             listed.update(map(_try_of, events))
             if events:
-                yield name, settled_at, events
+                yield name, batch.settled_at, events
 
 
 def _try_of(event: RecordedEvent) -> tuple[str, int, int]:

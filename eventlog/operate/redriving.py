@@ -64,14 +64,19 @@ class _Insert(NamedTuple):
     sent: bool  # some of its rows were sent
 
 
-def redrive_by(config: Config, store: Store, selection: FailureFilter) -> Redriven:
-    """Make the failed events of these rows new again, by the settings."""
+def redrive_by(config: Config, store: Store, selection: FailureFilter, who: str) -> Redriven:
+    """Make the failed events of these rows new again for a person, by the settings."""
     deletes = config.build(PublisherSettings).delete_from_log
-    return redrive(store, selection, make_reader(config, store), rows_are_deleted=deletes)
+    return redrive(store, selection, make_reader(config, store), who, rows_are_deleted=deletes)
 
 
 def redrive(
-    store: Store, selection: FailureFilter, reader: PickUpFolder, *, rows_are_deleted: bool = False
+    store: Store,
+    selection: FailureFilter,
+    reader: PickUpFolder,
+    who: str | None = None,
+    *,
+    rows_are_deleted: bool = False,
 ) -> Redriven:
     """Make the failed events of these rows new again.
 
@@ -97,7 +102,7 @@ def redrive(
                     reasons.setdefault(reason, []).extend(row.record_id for row in event.rows)
                 else:
                     types |= event.types(rows_are_deleted)
-            rows += upkeep.redrive(types)
+            rows += upkeep.redrive(types, who)
     if unknown_ids := sorted({*selection.ids} - seen_ids):
         subject = "it" if len(unknown_ids) == 1 else "they"
         reasons[f"{subject} did not fail{' like that' if selection.table or selection.reason else ''}"] = (

@@ -15,7 +15,6 @@ from eventlog.compare.polling import PolledChange, PolledTable, poll
 from eventlog.compare.tables import snapshot
 from eventlog.core.errors import EventlogError
 from eventlog.core.identity import object_of
-from eventlog.core.plurals import quantity
 from eventlog.core.tables import Table, Tables
 from eventlog.opening.config import Config, statements
 from eventlog.opening.post_poll import naming_log
@@ -23,6 +22,7 @@ from eventlog.opening.settings import PublisherSettings, SessionSettings
 from eventlog.opening.tables import read_readable
 from eventlog.sql.log.object_states import LogRow, Mark, StateStep, TableState
 from eventlog.sql.log.receiver_state import ReceiverState
+from eventlog.sql.log.record import Notice, NoticeKind
 from eventlog.sql.log.store import Store
 
 _MEMORY = 256 << 20
@@ -50,7 +50,7 @@ class ComparedTable(NamedTuple):
     differences: int | None  # None: there was no state to compare with; it is kept from now on
 
 
-def log_unexplained(store: Store, config: Config, tables: Tables) -> Iterator[ComparedTable]:
+def log_unexplained(store: Store, config: Config, tables: Tables, who: str) -> Iterator[ComparedTable]:
     """Compare tables with the kept states, log what differs, and keep the present states."""
     post_poll_statements = statements(config.build(SessionSettings).post_poll_stmt)
     if any(naming_log(post_poll_statements, store.log)) or config.build(PublisherSettings).delete_from_log:
@@ -86,8 +86,8 @@ def log_unexplained(store: Store, config: Config, tables: Tables) -> Iterator[Co
         with store.upkeep() as upkeep:
             upkeep.receiver_state().put_table(name, table_state)
             if missed_count and not is_first:
-                words = f"{quantity(missed_count, 'object')} differed and were logged"
-                upkeep.note("resync", words, name)
+                words = "differed and were logged"
+                upkeep.note(Notice(NoticeKind.RESYNC, name, row_count=missed_count, who=who, words=words))
         yield ComparedTable(table, None if is_first else missed_count)
 
 

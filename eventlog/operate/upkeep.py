@@ -13,13 +13,13 @@ from typing import Any, NamedTuple
 
 from eventlog.core.entry import COLUMNS, Letter, read_integer
 from eventlog.core.errors import EventlogError, Misuse, similar
-from eventlog.core.plurals import quantity
 from eventlog.core.tables import Tables
 from eventlog.opening.config import Config
 from eventlog.opening.log_status import read_log_status
 from eventlog.opening.tables import read_tables, table_named
 from eventlog.operate.redriving import StayReport
 from eventlog.publisher.delete_brake import is_stopped
+from eventlog.sql.log.record import Notice, NoticeKind
 from eventlog.sql.log.store import Store
 from eventlog.sql.log.upkeep import FailedRow, FailureFilter
 
@@ -98,7 +98,9 @@ def check_table(config: Config, store: Store, name: str) -> None:
         raise NotInLog(f"no row of the log is of a table {name}, and no such table is published{question}")
 
 
-def skip(store: Store, ids: Sequence[int], reason: str, *, table: str | None = None) -> Skipped:
+def skip(
+    store: Store, ids: Sequence[int], reason: str, who: str | None = None, *, table: str | None = None
+) -> Skipped:
     """Give rows up, each with its whole event, and keep why; with a table, only rows that failed in it."""
     unmatched_ids: Sequence[int] = ()
     if table is not None:
@@ -107,7 +109,7 @@ def skip(store: Store, ids: Sequence[int], reason: str, *, table: str | None = N
     with store.upkeep() as upkeep:
         failed = (row.record_id for row in upkeep.failed_events_of(ids))
         event_rows = {*ids, *failed, *chain.from_iterable(upkeep.waiting_with(ids).values())}
-        letters = upkeep.skip(event_rows, reason)
+        letters = upkeep.skip(event_rows, reason, who)
     why = {row: _why_not_skipped(letters.get(row)) for row in sorted(event_rows)}
     rows_by_reason: dict[str, list[int]] = {}
     for row, why_not in why.items():
@@ -152,6 +154,7 @@ class Purge:
     letters: Sequence[Letter] = HANDLED
     chunk: int = PAGE
     pause: float = 0.0  # seconds between two chunks
+    who: str | None = None  # the person who asks for it
 
 
 def purge(store: Store, selection: Purge, progress: Callable[[int], None] = lambda rows: None) -> int:
@@ -160,21 +163,24 @@ def purge(store: Store, selection: Purge, progress: Callable[[int], None] = lamb
 
     A notice exists from the first chunk on, even if the process is killed.
     """
-    description = f" of {', '.join(selection.letters)} from before {selection.before}"
+    words = f"from before {selection.before}"
+    notice = Notice(NoticeKind.PURGE, answer=", ".join(selection.letters), who=selection.who, words=words)
     deleted, after = 0, 0
     while True:
         with store.upkeep() as upkeep:
-            rows, last_id = upkeep.purge(selection.before, selection.letters, after, selection.chunk)
+            rows, ids = upkeep.purge(selection.before, selection.letters, after, selection.chunk)
+            if rows:
+                notice = notice._replace(first_id=notice.first_id if deleted else ids[0], last_id=ids[-1])
             if rows and not deleted:
-                upkeep.note("purge", f"rows{description} are being deleted")
+                upkeep.note(notice._replace(words=f"{words} are being deleted"))
         deleted += rows
         progress(deleted)
-        if last_id is None:
+        if len(ids) < selection.chunk:
             break
-        after = last_id
+        after = ids[-1]
         time.sleep(selection.pause)
     with store.upkeep() as upkeep:
-        upkeep.note("purge", f"{quantity(deleted, 'row')}{description}")
+        upkeep.note(notice._replace(row_count=deleted))
     while Letter.SUCCESS in selection.letters and _forget_settled(store, selection):
         time.sleep(selection.pause)
     return deleted

@@ -26,7 +26,7 @@ from eventlog.publisher.pick_up import LogReader
 from eventlog.publisher.reading import FoldedPickUp
 from eventlog.publisher.tally import AnswerTally, Cycle
 from eventlog.sinks.sink import Recording, Sink
-from eventlog.sql.log.record import RecordedEvent, read_batch, still_to_go
+from eventlog.sql.log.record import RecordedEvent, still_to_go
 from eventlog.sql.log.store import Store
 
 logger = logging.getLogger("eventlog.publisher")
@@ -105,7 +105,7 @@ class Publisher:
     def _send_interrupted(self) -> None:
         """Finish the remembered documents that are out; send the others, their content read anew."""
         remembered = self._journal.adopt(self._log.tables)
-        documents = [document for batch in remembered for document in read_batch(batch.content)]
+        documents = [document for batch in remembered for document in batch.documents()]
         if not remembered:
             return
         out = {name for name, _ in documents if self._delivery.knows(name)}

@@ -13,6 +13,7 @@ from eventlog.core.delete_limit import DeleteLimit
 from eventlog.core.errors import EventlogError
 from eventlog.core.plurals import quantity
 from eventlog.sql.log.object_states import StateStep, TableState
+from eventlog.sql.log.record import Notice, NoticeKind
 from eventlog.sql.log.work import Work
 
 _RESUME = "eventlog resume --table {}"
@@ -73,5 +74,6 @@ class DeleteBrake:
         self._pending.subtract(step.object_table for step in steps if step.is_delete)
         for table in sorted(self.passing.intersection(read)):
             if not self._pending[table]:
-                work.note("pass", f"{self._deletes[table]} of {self._size(table)} deleted", table)
+                deletes, words = self._deletes[table], f"of {self._size(table)} deleted"
+                work.note(Notice(NoticeKind.PASSED, table, row_count=deletes, words=words))
                 self.passing.discard(table)

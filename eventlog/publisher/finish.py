@@ -18,9 +18,9 @@ from eventlog.core.tables import Tables
 from eventlog.publisher.batches import EventDocument, record_batch
 from eventlog.publisher.tally import AnswerTally
 from eventlog.sinks.sink import Recording
-from eventlog.sql.log.record import write_rows
+from eventlog.sql.log.record import RecordedBatch, write_rows
 from eventlog.sql.log.store import Store
-from eventlog.sql.log.work import RememberedBatch, Work
+from eventlog.sql.log.work import Work
 
 
 class PickedUpBefore(EventlogError):
@@ -51,7 +51,7 @@ class BatchJournal:
         """Return whether batches may be on record that were about to leave when a cycle ended."""
         return self._unsettled != []
 
-    def adopt(self, tables: Tables) -> Sequence[RememberedBatch]:
+    def adopt(self, tables: Tables) -> Sequence[RecordedBatch]:
         """Return what was about to go out when a cycle or another leader ended. It is ours from now on."""
         if self._unsettled is None:
             self.check_ids()

@@ -38,16 +38,15 @@ from eventlog.sql.log.leader import Leader
 from eventlog.sql.log.pending import OBJECT, Cells, PickUpFilter
 from eventlog.sql.log.record import (
     LOOPBACK,
+    RecordedBatch,
     RecordedEvent,
-    backlog_rows,
-    read_batch,
     still_to_go,
     write_backlog,
     write_rows,
 )
 from eventlog.sql.log.snapshot import Snapshot
 from eventlog.sql.log.store import Store
-from eventlog.sql.log.work import Failure, RememberedBatch, Work
+from eventlog.sql.log.work import Failure, Work
 from eventlog_spark import log_rows
 from eventlog_spark.backlog import Backlog, OutputFolder, Say
 from eventlog_spark.batches import gather
@@ -132,7 +131,7 @@ class _Run:
 
     def run(self) -> Finished:
         """Write what is not yet written, and finish what is not yet finished."""
-        batches: Sequence[RememberedBatch] = self._live.store.remembered()
+        batches: Sequence[RecordedBatch] = self._live.store.remembered()
         marker = self._output.done()
         documents = refused = 0
         if marker is None:
@@ -155,7 +154,7 @@ class _Run:
 
     # --- documents
 
-    def _write(self, batches: Sequence[RememberedBatch]) -> tuple[Sequence[RememberedBatch], Any]:
+    def _write(self, batches: Sequence[RecordedBatch]) -> tuple[Sequence[RecordedBatch], Any]:
         """Return the batches that the output covers, and what was written."""
         recorded = [batch for batch in batches if _is_ours(batch)]
         self._say("copy")
@@ -187,7 +186,7 @@ class _Run:
         return (events.document(at, at + 1).decode(), *facts, "", None, None, None)
 
     def _copy(
-        self, batches: Sequence[RememberedBatch], recorded: Sequence[RememberedBatch], snapshot: Snapshot
+        self, batches: Sequence[RecordedBatch], recorded: Sequence[RecordedBatch], snapshot: Snapshot
     ) -> _Chosen:
         """Copy pending rows and the current rows that they need, as of one moment."""
         reading, recorded_rows = self._recorded(batches, snapshot)
@@ -281,10 +280,10 @@ class _Run:
             work.note_highest(max(ids))
 
     def _recorded(
-        self, batches: Sequence[RememberedBatch], snapshot: Snapshot
+        self, batches: Sequence[RecordedBatch], snapshot: Snapshot
     ) -> tuple[FoldedPickUp, frozenset[int]]:
         """Return the events that a publisher was about to send, and the rows of all that it recorded."""
-        documents = [document for batch in batches for document in read_batch(batch.content)]
+        documents = [document for batch in batches for document in batch.documents()]
         unsent = still_to_go(documents, _out(documents, self._live.config))
         reader = PickUpFolder(self._tables, self._readable, self._reading.rules, self._backlog.xds)
         reading = reader.refold(snapshot, unsent, thorough=True)
@@ -292,7 +291,7 @@ class _Run:
 
     # --- finish
 
-    def _finish(self, batches: Sequence[RememberedBatch]) -> int:
+    def _finish(self, batches: Sequence[RecordedBatch]) -> int:
         """Give the rows of these batches their letters, by ids; return how many were still new."""
         if not batches:
             return 0
@@ -304,7 +303,7 @@ class _Run:
             with self._live.store.work(self._leader.epoch) as work:
                 self._letter(work, {Letter.SUCCESS: ids}, refused)
             finished += work.finished
-        documents = [document for batch in batches for document in read_batch(batch.content)]
+        documents = [document for batch in batches for document in batch.documents()]
         letters = letters_of(event for _, events in documents for event in events)
         objects = self._objects(documents)
         with self._live.store.work(self._leader.epoch) as work:
@@ -362,19 +361,19 @@ class _Run:
         work.finish(good, delete=self._deletes)
 
 
-def _digest(batch: RememberedBatch) -> str:
+def _digest(batch: RecordedBatch) -> str:
     return hashlib.sha256(batch.content.encode()).hexdigest()
 
 
-def _is_ours(batch: RememberedBatch) -> bool:
+def _is_ours(batch: RecordedBatch) -> bool:
     """Return whether a backlog put the batch on record."""
-    return backlog_rows(batch.content) is not None
+    return batch.backlog_rows() is not None
 
 
-def _recorded_rows(batches: Iterable[RememberedBatch]) -> Iterator[int]:
+def _recorded_rows(batches: Iterable[RecordedBatch]) -> Iterator[int]:
     """Yield the rows that a backlog put on record."""
     for batch in batches:
-        yield from backlog_rows(batch.content) or ()
+        yield from batch.backlog_rows() or ()
 
 
 def _out(documents: Sequence[tuple[str, Sequence[RecordedEvent]]], config: Config) -> set[str]:

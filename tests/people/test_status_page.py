@@ -210,7 +210,7 @@ def test_an_event_is_skipped_by_who_knows_the_token(watched: Watched) -> None:
         assert watched.letters() == letter
     for path in ("/errors/1", "/object?table=usr&key=idu%3D1"):
         page = watched.client.get(path)
-        assert '<span class="level skipped">skipped</span>: by ' in page
+        assert '<span class="level skipped">skipped</span>: by status page at 20' in page
         assert "Z: test data" in page
 
 

@@ -17,9 +17,8 @@ from eventlog.fold import Event
 from eventlog.publisher.batches import documents_of, record_batch
 from eventlog.publisher.states import ENDS, GOOD, LETTERS, EventEnd, end_of
 from eventlog.sql.log.record import (
+    RecordedBatch,
     RecordedEvent,
-    backlog_rows,
-    read_batch,
     record_rows,
     still_to_go,
     write_backlog,
@@ -41,7 +40,7 @@ ROWS = st.lists(NEIGHBOURS, max_size=8).map(
 @given(ROWS)
 def test_rows_are_those_that_were_recorded(rows: list[int]) -> None:
     content = write_backlog(np.array(rows, np.int64))
-    assert list(backlog_rows(content) or ()) == rows
+    assert list(RecordedBatch(1, 1, None, content).backlog_rows() or ()) == rows
     recorded = record_rows(np.array(rows, np.int64))
     assert sum(len(value) for value in recorded.values() if isinstance(value, list)) <= max(1, len(rows))
 
@@ -53,7 +52,8 @@ def test_the_rows_of_a_change_that_was_cut_are_recorded_once() -> None:
     assert [document.name for document in documents[:3]] == ["2-4", "1-1999", "1.2-1999"]
     content = record_batch(documents, lambda run_id: GOOD)
     assert len(content) < 40 * 40 + 5 * len(rows)
-    recorded = [event for _, of_document in read_batch(content) for event in of_document]
+    documents_on_record = RecordedBatch(1, 1, None, content).documents()
+    recorded = [event for _, of_document in documents_on_record for event in of_document]
     assert recorded[0] == RecordedEvent("b", (2, 4), 7)
     assert recorded[1:] == [RecordedEvent("a", rows, 7, part, part < 40) for part in range(1, 41)]
 

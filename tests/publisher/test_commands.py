@@ -108,7 +108,7 @@ def test_skip_gives_rows_up_and_keeps_why(world: World) -> None:
     assert world.letters() == {1: "W", 2: "E", 3: "W"}
     assert [failed.record_id for failed in world.failures()] == [2]
     with world.store.upkeep() as upkeep:
-        assert upkeep.notices()[0].words == "rows 1, 3: test data"
+        assert (upkeep.notices()[0].record_ids, upkeep.notices()[0].words) == ((1, 3), "test data")
     status = call(world, "status").output
     assert "E error      1  (usr 1)\n" in status
     assert "W warning    2  (usr 2), those that `eventlog history` names were skipped\n" in status

@@ -96,10 +96,10 @@ def test_a_skipped_row_names_who_skipped_it_and_why(world: World) -> None:
     world.write(key(1, event_type=4), key(2, event_type=4))
     world.cycle(Receiver(lambda document: Reply([Status(Level.WARNING, "eventlog:2")])))
     world.write(key(3, event_type=4))
-    assert call(world, "skip", "3", "--because", "a test: rows 1, 2").exit_code == 0
+    assert call(world, "skip", "3", "--because", "a test: rows 1, 2", "--by", "ada").exit_code == 0
     rows = became(world, "2", "3")
     assert ", answered with a warning at" in rows[2]
-    assert rows[3].startswith("skipped: by ")
+    assert rows[3].startswith("skipped: by ada at 20")
     assert rows[3].endswith("Z: a test: rows 1, 2")
 
 

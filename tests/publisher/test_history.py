@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 import json
 from collections.abc import Sequence
 
@@ -9,19 +10,26 @@ import pytest
 
 from eventlog.fold import Rules
 from eventlog.sql.capture.resync import Resync, resync
-from eventlog.sql.log.upkeep import Notice
+from eventlog.sql.log.record import Notice, NoticeKind
 from eventlog.xds.settings import XdsSettings
 from tests.logs import Receiver, World, call, fail, key
 
 pytestmark = pytest.mark.quick
 
 
-def done(world: World) -> list[tuple[str, str | None, str]]:
-    """Return the kind, the table and the words of each line, the latest first."""
+def noticed(world: World) -> list[Notice]:
+    """Return what is on record as JSON has it, the latest first."""
     lines = call(world, "history", "--json").stdout.splitlines()
     notices = [Notice(**json.loads(line)) for line in lines]
     assert all(notice.username and notice.at for notice in notices)
-    return [(notice.kind, notice.table_name, str(notice.words)) for notice in notices]
+    return notices
+
+
+def done(world: World) -> list[tuple[str, str]]:
+    """Return the kind and the sentence of each line, the latest first."""
+    lines = call(world, "history").stdout.splitlines()
+    facts = (line[21:].split("  ", 1)[1].partition("  ") for line in lines)
+    return [(kind, sentence.strip()) for kind, _, sentence in facts]
 
 
 def test_a_skip_of_nothing_says_why_and_leaves_no_line(world: World) -> None:
@@ -43,7 +51,7 @@ def test_a_skip_of_nothing_says_why_and_leaves_no_line(world: World) -> None:
         "eventlog: row 999 stays: not in the log",
     ]
     assert call(world, "skip", "3", "--because", "again").exit_code == 1
-    assert done(world) == [("skip", None, "row 3: a test")]
+    assert done(world) == [("skip", "usr idu=3: row 3: a test")]
 
 
 def test_everything_that_operators_did_is_listed(world: World) -> None:
@@ -59,22 +67,19 @@ def test_everything_that_operators_did_is_listed(world: World) -> None:
     assert table is not None
     list(resync(world.store, Resync(table, where="t.idu > 0"), lambda rows: None))
     call(world, "purge", "--older-than", "2099-01-01 00:00:00", "--letters", "W")
-    lines = done(world)
-    assert [(kind, table_name) for kind, table_name, _ in lines] == [
-        ("purge", None),
-        ("purge", None),
-        ("resync", str(table)),
-        ("resync", str(table)),
-        ("resume", None),
-        ("pause", None),
-        ("skip", None),
-        ("redrive", None),
+    assert done(world) == [
+        ("purge", "1 row of W from before 2099-01-01 00:00:00"),
+        ("purge", "rows of W from before 2099-01-01 00:00:00 are being deleted"),
+        ("resync", f"{table}: 1 row logged"),
+        ("resync", f"{table}: rows where t.idu > 0 are being logged, as event type 5"),
+        ("resume", ""),
+        ("pause", "the engine moves"),
+        ("skip", "usr idu=1: row 1: a test"),
+        ("redrive", "usr idu=2: row 2"),
     ]
-    words = [words for *_, words in lines]
-    assert words[0] == "1 row of W from before 2099-01-01 00:00:00"
-    assert words[2:4] == ["1 row logged", "rows where t.idu > 0 are being logged, as event type 5"]
-    assert words[5].endswith(": the engine moves")
-    assert words[6:] == ["row 1: a test", "row 2"]
+    notices = noticed(world)
+    assert [*notices[0]][:9] == ["purge", None, None, 1, 1, 1, [], None, "W"]
+    assert [*notices[-1]][:9] == ["redrive", "usr", "idu=2", 2, 2, 1, [2], "eventlog:2", "E"]
     (line,) = call(world, "history", "--limit", "1").stdout.splitlines()
     assert line.endswith("purge    1 row of W from before 2099-01-01 00:00:00")
 
@@ -87,10 +92,46 @@ def test_a_resync_that_goes_on_is_one_in_the_history(world: World) -> None:
     request = Resync(table, chunk=2)
     next(resync(world.store, request, lambda rows: None))
     list(resync(world.store, request, lambda rows: None))
-    assert [words for *_, words in done(world)] == [
-        "5 rows logged",
-        "rows are being logged, as event type 5",
+    assert [sentence for _, sentence in done(world)] == [
+        f"{table}: 5 rows logged",
+        f"{table}: rows are being logged, as event type 5",
     ]
+
+
+ACTS = {
+    NoticeKind.REDRIVE: ["redrive", "2"],
+    NoticeKind.SKIP: ["skip", "1", "--because", "a test"],
+    NoticeKind.PURGE: ["purge", "--older-than", "2099-01-01 00:00:00"],
+    NoticeKind.PAUSE: ["pause"],
+    NoticeKind.RESUME: ["resume"],
+    NoticeKind.RESYNC: ["resync", "usr"],
+}
+
+
+@pytest.mark.parametrize("kind", ACTS)
+def test_who_did_it_is_the_person_not_the_databases_user(
+    world: World, kind: NoticeKind, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.write(key(1, event_type=4), key(2, event_type=4))
+    world.cycle(Receiver(fail))
+
+    def act(*words: str) -> Notice:
+        if kind == NoticeKind.RESUME:
+            call(world, "pause")
+        assert call(world, *ACTS[kind], *words).exit_code == 0
+        return noticed(world)[0]
+
+    notice = act("--by", "ada")
+    assert (notice.kind, notice.who) == (kind, "ada")
+    assert call(world, "history", "--limit", "1").stdout[21:].startswith("ada  ")
+    if kind not in (NoticeKind.REDRIVE, NoticeKind.SKIP):  # which cannot be done twice
+        assert act().who == getpass.getuser()
+        monkeypatch.setattr(getpass, "getuser", _no_user)
+        assert str(act().who).startswith("uid ")
+
+
+def _no_user() -> str:
+    raise KeyError("getpwuid(): uid not found: 12345")
 
 
 @pytest.mark.parametrize(

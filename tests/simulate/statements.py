@@ -211,7 +211,7 @@ class Statements:
 
     def do_remembered(self, holes: object) -> Rows:
         rows = (row for row in self._rows("batch") if row["settled_at"] is None)
-        return sorted((row["batch"], row["epoch"], row["content"]) for row in rows)
+        return sorted((row["batch"], row["epoch"], None, row["content"]) for row in rows)
 
     def do_latest_batch(self, holes: object) -> Rows:
         return [(max((row["batch"] for row in self._rows("batch")), default=None),)]
@@ -631,8 +631,10 @@ class Statements:
     def do_resume(self, holes: object) -> int:
         return self._change("state", lambda row: row["paused_at"] is not None, paused_at=None)
 
-    def do_letters_of(self, holes: object, ids: str) -> Rows:
-        return [(row["record_id"], row["status"]) for row in self._among(ids)]
+    def do_row_facts(self, holes: object, ids: str) -> Rows:
+        event_ids = {row["record_id"]: row["event_id"] for row in self._rows("failed")}
+        names = ("record_id", "status", "table_name", "table_key")
+        return [(*(row[name] for name in names), event_ids.get(row["record_id"])) for row in self._among(ids)]
 
 
 def _cells(row: Values) -> tuple[Any, ...]:

@@ -21,6 +21,7 @@ from eventlog.sql.common.dialect import Call
 from eventlog.sql.connect import DatabaseFailed
 from eventlog.sql.current_rows import current_rows
 from eventlog.sql.log.pending import PickUpFilter, pending_statement
+from eventlog.sql.log.record import Notice
 from eventlog.sql.names import Log
 from eventlog.sql.postgresql import POSTGRESQL
 from eventlog.sql.queries import Queries
@@ -198,7 +199,7 @@ class Step(NamedTuple):
     number: int
 
 
-READS = ("pending", "ids", "rows", "remembered", "read", "forms", "moment", "failed", "position")
+READS = ("pending", "ids", "rows", "facts", "remembered", "read", "forms", "moment", "failed", "position")
 WRITES = ("finish", "remove", "remember", "settle", "note_highest", "forget_lower", "epoch", "lock", "renew")
 OTHER_WRITES = ("log", "insert", "update", "delete", "hold", "forget", "fail", "number", "note", "rewrite")
 OUTCOMES = ("settled", "gone", "failed", "renewed", "resent", "partly", "unsure", "lacking")
@@ -327,7 +328,10 @@ def call_of(queries: Queries, kind: str, number: int, ids: str) -> Call:
             else call("forget_failure", ids=ids)
         ),
         "number": lambda: call("held"),
-        "note": lambda: call("note", kind="redrive" if is_even else "x", table_name=None, words=None),
+        "note": lambda: call(
+            "note", **Notice("redrive" if is_even else "x")._asdict() | {"record_ids": None}
+        ),
+        "facts": lambda: call("row_facts", ids=ids),
     }
     return calls[kind]()
 

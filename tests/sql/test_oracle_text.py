@@ -48,7 +48,7 @@ forget_event forget_spelling forget_spellings handled_before hold hold_spelling 
 lead next_retry note rename_retry retries retries_of spelled_by_id spellings_of notices now
 oldest_pending pause pending_bytes pending_sizes purge sizes_by_id failed_together relatives retype
 lock_state finish_range remove_range held record_cycle record_heartbeat remember remembered remove
-renew resume resync_advance resync_begin resync_forget resync_found rows_by_id rows_about settle
+renew resume row_facts resync_advance resync_begin resync_forget resync_found rows_by_id rows_about settle
 skip state unpublished check_ids pending_among
 """
 UNKNOWN_TO_THE_PARSER = {
@@ -99,3 +99,7 @@ def test_a_pick_up_is_oracles(future: bool, after: int, upto: int | None) -> Non
 def test_failures_are_found_in_oracles_words() -> None:
     found = QUERIES.pieces("has_failed", "after_row", "of_table", "of_reason", "of_ids")
     parse(str(QUERIES.clause("failures", conditions=found)))
+
+
+def test_skips_are_read_in_oracles_words() -> None:
+    parse(str(QUERIES.clause("notices", conditions=QUERIES.piece("skipping"))))

@@ -18,8 +18,9 @@ from eventlog.core.entry import COLUMNS, Letter
 from eventlog.sql.connect import connect
 from eventlog.sql.log.binding import bind
 from eventlog.sql.log.pending import PickUpFilter
+from eventlog.sql.log.record import ranges_of
 from eventlog.sql.log.store import Store
-from eventlog.sql.log.work import LONG, long_ranges, ranges_of
+from eventlog.sql.log.work import LONG, long_ranges
 from eventlog.sql.names import Log
 from tests.logs import leading, write_rows
 

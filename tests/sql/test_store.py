@@ -199,7 +199,7 @@ def test_what_goes_out_is_remembered_until_it_is_settled(store: Store) -> None:
             work.adopt()
             work.forget_batch(1)
             work.settle_batch(3)
-        assert store.remembered() == [(2, later, "second")]
+        assert store.remembered() == [(2, later, None, "second")]
         assert store.latest_batch() == 3
 
 
@@ -211,12 +211,12 @@ def test_settled_batches_are_found_by_their_rows_until_they_are_purged(store: St
         work.remember(4, "on its way", (1, 9))
     with store.upkeep() as upkeep:
         for row, numbers in {1: [1], 3: [1, 2], 4: [2, 3], 10: []}.items():
-            assert [text for _, text in upkeep.settled_with([row])] == [f"batch {n}" for n in numbers]
-        assert [text for _, text in upkeep.settled_last()] == ["batch 3", "batch 2", "batch 1"]
+            assert [batch.content for batch in upkeep.settled_with([row])] == [f"batch {n}" for n in numbers]
+        assert [batch.content for batch in upkeep.settled_last()] == ["batch 3", "batch 2", "batch 1"]
         before = datetime.fromisoformat(f"{store.read(lambda snapshot: snapshot.now())}"[:19])
         assert upkeep.forget_settled(before - timedelta(hours=1), 10) is False
         assert upkeep.forget_settled(before + timedelta(hours=1), 2) is True
-        assert [text for _, text in upkeep.settled_with([4])] == ["batch 3"]
+        assert [batch.content for batch in upkeep.settled_with([4])] == ["batch 3"]
         assert upkeep.forget_settled(before + timedelta(hours=1), 2) is False
     assert [batch.number for batch in store.remembered()] == [4]
 

@@ -154,16 +154,32 @@ def test_capture_can_be_switched_off_and_leaves_a_line(usr: Tracked) -> None:
     )
     assert rows == [Logged(6, "idu=1")]
     with usr.engine.connect() as connection:
-        found = connection.execute(text("select username, kind, words from eventlog_notice")).all()
-    assert [(user, kind, words.partition(": ")[2]) for user, kind, words in found] == [
-        ("eventlog", "capture off", "first load")
-    ]
+        query = "select username, kind, words from eventlog_notice where session_id is not null"
+        found = connection.execute(text(query)).all()
+    assert found == [("eventlog", "capture off", "first load")]
 
 
 def test_a_setting_without_its_line_does_not_switch_capture_off(usr: Tracked) -> None:
     usr.track("usr")
     trick = "set eventlog.capture = '1'" if usr.dialect.statement_triggers else "set @eventlog_capture = 1"
     assert usr.after(trick, JACK) == [Logged(5, "idu=1")]
+
+
+def test_the_line_of_another_session_does_not_switch_capture_off(usr: Tracked) -> None:
+    usr.track("usr")
+    call, trick = "call {}", "set @eventlog_capture = {}"
+    if usr.dialect.statement_triggers:
+        call, trick = "select {}", "select set_config('eventlog.capture', {}::text, false)"
+    usr.run(call.format("eventlog_capture_off('first load')"))
+    assert usr.after(trick.format("(select max(notice_id) from eventlog_notice)"), JACK) == [
+        Logged(5, "idu=1")
+    ]
+
+
+def test_capture_stays_on_without_a_reason(usr: Tracked) -> None:
+    usr.track("usr")
+    call = "select {}" if usr.dialect.statement_triggers else "call {}"
+    assert usr.after(call.format("eventlog_capture_off(null)"), JACK) == [Logged(5, "idu=1")]
 
 
 def test_an_event_by_hand(tracking: Tracked) -> None:

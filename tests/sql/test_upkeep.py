@@ -82,10 +82,12 @@ def test_failures_are_paged(store: Store) -> None:
 
 def test_skipped_rows_are_given_up_with_a_notice(store: Store) -> None:
     with store.upkeep() as upkeep:
-        assert upkeep.skip([2, 4, 5, 99], "sent by hand") == {2: "E", 4: "S", 5: "N"}
+        assert upkeep.skip([2, 4, 5, 99], "sent by hand", "ada") == {2: "E", 4: "S", 5: "N"}
         (notice,) = upkeep.notices()
     assert letters(store) == "EWFSW"
-    assert (notice.kind, notice.words) == ("skip", "rows 2, 5: sent by hand")
+    assert (notice.kind, notice.words, notice.who) == ("skip", "sent by hand", "ada")
+    assert (notice.first_id, notice.last_id, notice.row_count, notice.record_ids) == (2, 5, 2, (2, 5))
+    assert notice.answer == "E, N"
     assert notice.username
 
 
@@ -114,9 +116,9 @@ def test_pausing_is_on_record_until_resumed(store: Store) -> None:
     assert isinstance(state.paused_at, datetime)
     with store.upkeep() as upkeep:
         assert upkeep.state().paused_at is None
-        assert [(notice.kind, notice.words) for notice in upkeep.notices()] == [
-            ("resume", "by ada"),
-            ("pause", "by ada: the receiver moves"),
+        assert [(notice.kind, notice.who, notice.words) for notice in upkeep.notices()] == [
+            ("resume", "ada", None),
+            ("pause", "ada", "the receiver moves"),
         ]
 
 
@@ -137,11 +139,11 @@ def test_purging_goes_chunk_by_chunk_and_spares_what_is_not_named(store: Store) 
     with store.snapshot() as snapshot:
         later = datetime.fromisoformat(snapshot.now()) + timedelta(days=1)
     with store.upkeep() as upkeep:
-        assert upkeep.purge(later - timedelta(days=2), "SW", 0, 10) == (0, None)
-        assert upkeep.purge(later, "SW", 0, 10) == (1, None)
-        assert upkeep.purge(later, "E", 0, 1) == (1, 1)
-        assert upkeep.purge(later, "E", 1, 1) == (1, 2)
-        assert upkeep.purge(later, "E", 2, 1) == (0, None)
+        assert upkeep.purge(later - timedelta(days=2), "SW", 0, 10) == (0, [])
+        assert upkeep.purge(later, "SW", 0, 10) == (1, [4])
+        assert upkeep.purge(later, "E", 0, 1) == (1, [1])
+        assert upkeep.purge(later, "E", 1, 1) == (1, [2])
+        assert upkeep.purge(later, "E", 2, 1) == (0, [])
         with pytest.raises(ValueError):
             upkeep.purge(later, "x", 0, 1)
     assert letters(store) == "FN"

@@ -16,9 +16,8 @@ from uuid import UUID
 from sqlalchemy.engine import Connection
 
 from eventlog.core.errors import EventlogError
-from eventlog.core.plurals import quantity
 from eventlog.core.tables import Table
-from eventlog.sql.connect import keepable
+from eventlog.sql.log.record import LogRecord, Notice, NoticeKind
 from eventlog.sql.log.store import Store
 from eventlog.sql.queries import Queries, unbound
 from eventlog.sql.relation import qualified
@@ -44,6 +43,7 @@ class Resync:
     event_type: int = 5
     where: str | None = None  # SQL over the table's alias t
     chunk: int = 1000
+    who: str | None = None  # the person who asks for it
 
     @property
     def choice(self) -> str:
@@ -96,8 +96,8 @@ class _Run:
                 return load_key(record[1]), record[2]
             self._run(connection, "resync_forget")
             self._run(connection, "resync_begin", choice=self._request.choice)
-            where = f" where {self._request.where}" if self._request.where else ""
-            self._note(connection, f"rows{where} are being logged, as event type {self._request.event_type}")
+            where = f"where {self._request.where} " if self._request.where else ""
+            self._note(connection, f"{where}are being logged, as event type {self._request.event_type}")
         return None, 0
 
     def chunk(self, last: Key | None) -> tuple[Key | None, int]:
@@ -107,15 +107,17 @@ class _Run:
             self._log(connection, texts)
             if end is None:
                 rows = self._run(connection, "resync_found").one()[2] + len(texts)
-                self._note(connection, f"{quantity(rows, 'row')} logged")
+                self._note(connection, "logged", rows)
                 self._run(connection, "resync_forget")
             else:
                 text = dump_key(self._request.table, end)
                 self._run(connection, "resync_advance", last_key=text, logged=len(texts))
             return end, len(texts)
 
-    def _note(self, connection: Connection, words: str) -> None:
-        self._run(connection, "note", kind="resync", words=keepable(connection, words))
+    def _note(self, connection: Connection, words: str, rows: int | None = None) -> None:
+        table, who = str(self._request.table), self._request.who
+        notice = Notice(NoticeKind.RESYNC, table, row_count=rows, who=who, words=words)
+        LogRecord(connection, self._queries).note(notice)
 
     def _read(self, last: Key | None) -> tuple[list[str], Key | None]:
         """Read the keys of a chunk as texts, and the last of them as it is, None at the end."""

@@ -140,7 +140,7 @@ select distinct object_hash from {retry}
 
 -- remembered --
 -- What was about to go out when a leader stopped, oldest first.
-select batch, epoch, content from {batch} where settled_at is null order by batch
+select batch, epoch, settled_at, content from {batch} where settled_at is null order by batch
 
 -- latest_batch --
 -- The number of the latest batch.

@@ -95,9 +95,18 @@ create table if not exists {notice} (
   notice_id {type_identity},
   noticed_at {type_written_at},
   username {type_written_by},
-  kind {type_text} not null, -- capture off, skip, purge
-  table_name {type_text},
-  words {type_long},
+  kind {type_text} not null, -- capture off, compare, pass, pause, purge, redrive, resume, resync, skip
+  table_name {type_text}, -- of the only table
+  table_key {type_key}, -- of the only object
+  first_id {type_bigint}, -- no row of it is lower
+  last_id {type_bigint},
+  row_count {type_bigint},
+  record_ids {type_long}, -- as JSON, if rows are listed
+  event_id {type_text}, -- of the only event
+  answer {type_text}, -- the letters that the rows had
+  who {type_text}, -- the person, null: only username is on record
+  words {type_long}, -- the reason, or what no column has
+  session_id {type_bigint}, -- in which capture was switched off
   constraint {notice_key} primary key (notice_id)
 ){table_end}
 /

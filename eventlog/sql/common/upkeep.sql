@@ -110,7 +110,7 @@ where {record_id} {among_ids} and {letter} in ({letters})
 
 -- settled_with --
 -- The batches that were settled and may have some of these rows, oldest first.
-select b.settled_at, b.content
+select b.batch, b.epoch, b.settled_at, b.content
 from {batch} b
 where b.settled_at is not null
   and exists (select null from {wanted_ids} where wanted.id between b.first_id and b.last_id)
@@ -118,7 +118,7 @@ order by b.batch
 
 -- settled_last --
 -- The batches that were settled last, newest first, before one.
-select b.batch, b.settled_at, b.content
+select b.batch, b.epoch, b.settled_at, b.content
 from {batch} b
 where b.settled_at is not null and b.batch < :before
 order by b.batch desc
@@ -133,9 +133,12 @@ select batch from {batch} where settled_at < :before order by batch
 -- Forgets batches that were settled before a time.
 delete from {batch} where settled_at < :before and batch <= :upto
 
--- letters_of --
--- The letters of rows.
-select {id}, {letter} from {log} r where {record_id} {among_ids}
+-- row_facts --
+-- What a notice may have of rows.
+select {id}, {letter}, {table_name}, {table_key}, f.event_id
+from {log} r left join {failed} f on f.record_id = {record_id}
+where {record_id} {among_ids}
+order by {record_id}
 
 -- lock_state --
 -- Keeps the leader from writing until our transaction ends.
@@ -151,15 +154,24 @@ update {state} set paused_at = null, paused_by = null, pause_reason = null where
 
 -- note --
 -- Leaves a notice.
-insert into {notice} (kind, table_name, words) values (:kind, :table_name, :words)
+insert into {notice} (
+  kind, table_name, table_key, first_id, last_id, row_count, record_ids, event_id, answer, who, words)
+values (
+  :kind, :table_name, :table_key, :first_id, :last_id, :row_count, :record_ids, :event_id, :answer, :who, :words)
 
 -- notices --
--- The notices of some kind that were left last, newest first.
-select noticed_at, username, kind, table_name, words
-from {notice}
-where kind like :kind
+-- The notices under a condition that were left last, newest first.
+select
+  kind, table_name, table_key, first_id, last_id, row_count, record_ids, event_id, answer, who, words,
+  noticed_at, username, session_id
+from {notice} n
+where {conditions}
 order by notice_id desc
 {first_rows}
+
+-- skipping --
+-- The notices of skips that may have some of these rows.
+n.kind = 'skip' and exists (select null from {wanted_ids} where wanted.id between n.first_id and n.last_id)
 
 -- audited_rows --
 -- The rows of the log after a record_id; of type 2 whether both values are the same, and no values.
@@ -179,14 +191,6 @@ where {record_id} > :after and {usable}
 order by {record_id}
 {first_rows}
 
--- audited_reasons --
+-- failure_reasons --
 -- Why rows failed.
 select record_id, reason from {failed}
-
--- audited_retries --
--- The rows of events that wait.
-select record_ids from {retry}
-
--- audited_notices --
--- Which rows were skipped, redriven or deleted, and why, and whether tables were compared.
-select kind, words from {notice} where kind in ('skip', 'redrive', 'purge', 'compare')

@@ -35,6 +35,7 @@ from eventlog.sql.log.object_states import (
     state_row,
     table_row,
 )
+from eventlog.sql.log.record import LogRecord, Notice, NoticeKind
 from eventlog.sql.queries import Queries, each_row_looked_up
 
 _FETCHED = 1_000  # rows at a time
@@ -214,7 +215,7 @@ class ReceiverState:
         """Begin the state of a table anew, with nothing in it."""
         self._run("known_forget_table", object_table=table)
         self.put_table(table, table_state)
-        self._run("note", kind="compare", table_name=table, words="the state of this table begins")
+        LogRecord(self._connection, self._queries).note(Notice(NoticeKind.COMPARE, table))
 
     def put_table(self, table: str, table_state: TableState) -> None:
         """Put on record what is known of a table's state as a whole."""

@@ -1,18 +1,25 @@
-"""The record of batches: their documents, the events of each, and the rows of each event.
+"""The record of what happened: batches with their documents, events and rows, and notices.
 
 A batch is a JSON list of documents, each a name and its events. Events whose ids follow from their rows are
 recorded together; one that was cut or tried before, or whose id does not follow, is a list of its own.
+A notice has its facts in columns. Its sentence is made where it is shown.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from enum import StrEnum
 from itertools import chain, islice, pairwise
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from sqlalchemy.engine import Connection
+
+from eventlog.core.entry import MAX_RECORD_ID
 from eventlog.fold import Fate, event_id
-from eventlog.sql.log.work import Range, ranges_of
+from eventlog.sql.connect import keepable
+from eventlog.sql.queries import Queries
 from eventlog.xds.answers import Level, Status
 
 if TYPE_CHECKING:
@@ -25,6 +32,7 @@ BACKLOG: Final = "backlog"  # of rows that Spark has put on record
 
 WorstAnswer = Callable[[str], Status]  # the worst answer so far to an event that was cut
 Recorded = list[object] | dict[str, object]  # one event, or many
+Range = tuple[int, int]  # of rows, both ends included
 
 
 class RecordedEvent(NamedTuple):
@@ -44,6 +52,143 @@ class RecordedRow(NamedTuple):
 
     document: str
     event: RecordedEvent | None
+    settled_at: datetime | None
+
+
+class RecordedBatch(NamedTuple):
+    """A batch on record: about to leave, or settled."""
+
+    number: int
+    epoch: int
+    settled_at: datetime | None  # when its rows were finished, None before
+    content: str
+
+    def documents(self) -> list[tuple[str, list[RecordedEvent]]]:
+        """Return the recorded documents, by their names."""
+        rows_of: dict[str, tuple[int, ...]] = {}  # by events that were cut
+        return [
+            (name, [_with_rows(event, rows_of) for event in _read_events(events)])
+            for name, events in json.loads(self.content)
+        ]
+
+    def rows(self) -> Iterator[tuple[int, RecordedRow]]:
+        """Yield each row with what the batch has of it."""
+        for document, events in json.loads(self.content):
+            for event in events:
+                if isinstance(event, dict) and not event["sizes"]:
+                    yield from ((row, RecordedRow(document, None, self.settled_at)) for row in _rows(event))
+        for document, recorded in self.documents():
+            for event in recorded:
+                yield from ((row, RecordedRow(document, event, self.settled_at)) for row in event.rows)
+
+    def backlog_rows(self) -> Iterable[int] | None:
+        """Return the rows if a backlog put them on record; None for a publisher's batch."""
+        documents = json.loads(self.content)
+        if [name for name, _ in documents] != [BACKLOG]:
+            return None
+        ((_, (recorded,)),) = documents
+        return _rows(recorded)
+
+
+class NoticeKind(StrEnum):
+    """The kinds of notices."""
+
+    CAPTURE_OFF = "capture off"  # a session writes without being logged
+    COMPARE = "compare"  # the state of a table begins
+    PASSED = "pass"  # a poll passed the brake on deletes
+    PAUSE = "pause"
+    PURGE = "purge"
+    REDRIVE = "redrive"
+    RESUME = "resume"  # of the publisher, or of a table that the brake on deletes stopped
+    RESYNC = "resync"
+    SKIP = "skip"
+
+
+class Notice(NamedTuple):
+    """A line that must not be lost: what was done to the log, to which rows, and by whom."""
+
+    kind: str
+    table_name: str | None = None  # of the only table
+    table_key: str | None = None  # of the only object
+    first_id: int | None = None
+    last_id: int | None = None
+    row_count: int | None = None
+    record_ids: tuple[int, ...] = ()  # if rows are listed
+    event_id: str | None = None  # of the only event
+    answer: str | None = None  # the letters that the rows had
+    who: str | None = None  # the person
+    words: str | None = None
+    at: datetime | None = None  # this and the following facts are the database's
+    username: str | None = None
+    session_id: int | None = None  # in which capture was switched off
+
+    @property
+    def person(self) -> str:
+        """Return who did it: the database's user if no person is on record."""
+        return self.who or str(self.username)
+
+
+class LogRecord:
+    """The one reader of what happened, in a transaction, which writes notices, too."""
+
+    def __init__(self, connection: Connection, queries: Queries) -> None:
+        self._connection = connection
+        self._queries = queries
+
+    def remembered(self) -> list[RecordedBatch]:
+        """Return the batches that were about to leave when a leader stopped, oldest first."""
+        return [RecordedBatch(*row) for row in self._run("remembered")]
+
+    def settled_with(self, ids: Iterable[int]) -> Iterator[RecordedBatch]:
+        """Yield the settled batches that may have some of these rows, oldest first."""
+        for chunk in self._queries.chunks(ids):
+            yield from (RecordedBatch(*row) for row in self._run("settled_with", ids=chunk))
+
+    def settled_last(self) -> Iterator[RecordedBatch]:
+        """Yield the batches that were settled last, newest first, each read alone."""
+        before = MAX_RECORD_ID
+        while row := self._run("settled_last", before=before, most=1).one_or_none():
+            batch = RecordedBatch(*row)
+            yield batch
+            before = batch.number
+
+    def note(self, notice: Notice) -> None:
+        """Leave a notice, in characters that the database can store."""
+        ids = json.dumps(notice.record_ids) if notice.record_ids else None
+        who, words = (text and keepable(self._connection, text) for text in (notice.who, notice.words))
+        self._run("note", **notice._asdict() | {"record_ids": ids, "who": who, "words": words})
+
+    def notices(self, limit: int = MAX_RECORD_ID) -> list[Notice]:
+        """Return the latest notices, newest first."""
+        return self._notices("1 = 1", most=limit)
+
+    def skips_of(self, ids: Iterable[int]) -> dict[int, Notice]:
+        """Return the notices of skips by the rows among these that were skipped; the last one counts."""
+        wanted_ids, skipping = {*ids}, self._queries.piece("skipping")
+        notices = [
+            notice
+            for chunk in self._queries.chunks(wanted_ids)
+            for notice in self._notices(skipping, ids=chunk, most=MAX_RECORD_ID)
+        ]
+        return {
+            row: notice for notice in reversed(notices) for row in wanted_ids.intersection(notice.record_ids)
+        }
+
+    def failure_reasons(self) -> dict[int, str]:
+        """Return why rows failed."""
+        return {int(row): str(reason) for row, reason in self._run("failure_reasons")}
+
+    def waiting_rows(self) -> Iterator[int]:
+        """Yield the rows of the events that wait."""
+        for *_, record_ids in self._run("every_retry"):
+            yield from json.loads(record_ids)
+
+    def _notices(self, condition: str, **values: Any) -> list[Notice]:
+        rows = self._run("notices", {"conditions": condition}, **values)
+        return [Notice(*row)._replace(record_ids=tuple(json.loads(row.record_ids or "[]"))) for row in rows]
+
+    def _run(self, name: str, holes: dict[str, str] | None = None, **values: Any) -> Any:
+        return self._queries.run(self._connection, name, holes, **values)
 
 
 def record_events(events: EventTable, first: int, last: int, worst: WorstAnswer) -> list[Recorded]:
@@ -109,6 +254,17 @@ def _once(event: Recorded, listed: set[object]) -> Recorded:
     return event
 
 
+def ranges_of(ids: Iterable[int]) -> list[Range]:
+    """Return the ranges that ids make, ascending."""
+    ordered = sorted(set(ids))
+    if ordered and ordered[-1] - ordered[0] == len(ordered) - 1:  # as most do
+        return [(ordered[0], ordered[-1])]
+    breaks = [place for place, (first, second) in enumerate(pairwise(ordered), 1) if second != first + 1]
+    return [
+        (ordered[low], ordered[high - 1]) for low, high in pairwise([0, *breaks, len(ordered)]) if ordered
+    ]
+
+
 def write_rows(rows_by_reason: Mapping[str, Sequence[int]]) -> tuple[str, Range]:
     """Return the content of a batch of rows without an event, and between which record_ids they are."""
     rows = [row for ids in rows_by_reason.values() for row in ids]
@@ -119,34 +275,6 @@ def write_rows(rows_by_reason: Mapping[str, Sequence[int]]) -> tuple[str, Range]
 def _rows_of_reason(name: str, ids: Sequence[int]) -> dict[str, object]:
     ranges = [number for low, high in ranges_of(ids) for number in (low, high - low + 1)]
     return {"log": name, "max_changes": 0, "sizes": [], "ranges": ranges}
-
-
-def read_batch(content: str) -> list[tuple[str, list[RecordedEvent]]]:
-    """Return the recorded documents of a batch, by their names."""
-    rows_of: dict[str, tuple[int, ...]] = {}  # by events that were cut
-    return [
-        (name, [_with_rows(event, rows_of) for event in _read_events(events)])
-        for name, events in json.loads(content)
-    ]
-
-
-def read_rows(content: str) -> Iterator[tuple[int, RecordedRow]]:
-    """Yield each row of a batch with what the batch has of it."""
-    for document, events in json.loads(content):
-        for event in events:
-            if isinstance(event, dict) and not event["sizes"]:
-                yield from ((row, RecordedRow(document, None)) for row in _rows(event))
-    for document, recorded in read_batch(content):
-        yield from ((row, RecordedRow(document, event)) for event in recorded for row in event.rows)
-
-
-def backlog_rows(content: str) -> Iterable[int] | None:
-    """Return the rows of a batch that a backlog put on record; None for a publisher's."""
-    documents = json.loads(content)
-    if [name for name, _ in documents] != [BACKLOG]:
-        return None
-    ((_, (recorded,)),) = documents
-    return _rows(recorded)
 
 
 def write_backlog(rows: Ints) -> str:

@@ -20,6 +20,7 @@ from eventlog.sql.connect import DatabaseFailed
 from eventlog.sql.current_rows import NO_BOUND, Current, Readable, TableKeys
 from eventlog.sql.log.pending import HIGHEST, LOWEST, OBJECT, Cells, Pending, PickUp, PickUpFilter
 from eventlog.sql.log.position import position_of, read_sequence
+from eventlog.sql.log.record import LogRecord
 from eventlog.sql.queries import Queries, containing, pipeline_of
 from eventlog.sql.relation import Place, place_of
 from eventlog.sql.tables_read import TablesRead, locks, reading, tables_changed
@@ -233,9 +234,9 @@ class Snapshot(Pending):
             self._connection, self._queries, clause, values, names, numbers=numbers, texts=texts
         )
 
-    def audited(self, name: str) -> list[Any]:
-        """Return what the log keeps next to its rows: the rows of a statement that takes no values."""
-        return list(self._queries.run(self._connection, name))
+    def record(self) -> LogRecord:
+        """Return the record of what happened, as of this moment."""
+        return LogRecord(self._connection, self._queries)
 
     def held_objects(self) -> HeldObjects:
         """Return the objects whose later rows wait for an event of theirs."""

@@ -12,9 +12,10 @@ from sqlalchemy.engine import Connection, Engine
 
 from eventlog.sql.log.leader import Holder, Leader, holder_of
 from eventlog.sql.log.position import IdPosition, read_position
+from eventlog.sql.log.record import LogRecord, RecordedBatch
 from eventlog.sql.log.snapshot import Snapshot
 from eventlog.sql.log.upkeep import Upkeep
-from eventlog.sql.log.work import LeadershipLost, RememberedBatch, WaitingEvent, Work
+from eventlog.sql.log.work import LeadershipLost, WaitingEvent, Work
 from eventlog.sql.names import Log
 from eventlog.sql.queries import Queries
 from eventlog.sql.relation import Place
@@ -146,10 +147,10 @@ class Store:
         with self.engine.connect() as connection:
             return holder_of(connection, self.queries)
 
-    def remembered(self) -> list[RememberedBatch]:
+    def remembered(self) -> list[RecordedBatch]:
         """Return the batches that were about to leave when a leader stopped, oldest first."""
         with self.engine.connect() as connection:
-            return [RememberedBatch(*row) for row in self.queries.run(connection, "remembered")]
+            return LogRecord(connection, self.queries).remembered()
 
     def latest_batch(self) -> int:
         """Return the highest number of a batch that is on record; 0 without any."""

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import chain
 from typing import Any, NamedTuple
 
-from sqlalchemy.engine import Connection
-
-from eventlog.core.entry import MAX_RECORD_ID, Cell, Letter, read_event_time, read_integer
+from eventlog.core.entry import Cell, Letter, read_event_time, read_integer
 from eventlog.core.errors import WrongRow
 from eventlog.core.identity import object_hash
 from eventlog.sql.common.expression import literal
 from eventlog.sql.connect import keepable
 from eventlog.sql.log.receiver_state import ReceiverState
-from eventlog.sql.queries import Queries, containing
+from eventlog.sql.log.record import LogRecord, Notice, NoticeKind
+from eventlog.sql.queries import containing
 
 
 class FailedRow(NamedTuple):
@@ -84,14 +83,14 @@ class Count(NamedTuple):
     rows: int
 
 
-class Notice(NamedTuple):
-    """A line that must not be lost: what an operator did to the log, or capture switched off."""
+class RowFacts(NamedTuple):
+    """The facts about a row that a notice may have."""
 
-    at: datetime
-    username: str
-    kind: str
-    table_name: str | None
-    words: str | None
+    record_id: int
+    letter: str
+    table_name: str
+    table_key: str
+    event_id: str | None  # of the event that failed with it
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,12 +102,8 @@ class FailureFilter:
     reason: str | None = None  # a part of it
 
 
-class Upkeep:
-    """One transaction of somebody who looks after the log."""
-
-    def __init__(self, connection: Connection, queries: Queries) -> None:
-        self._connection = connection
-        self._queries = queries
+class Upkeep(LogRecord):
+    """One transaction of a person who looks after the log."""
 
     def failures(self, selection: FailureFilter, limit: int = 1000, after: int = 0) -> list[FailedRow]:
         """Return the rows with E or F after a record_id, oldest first."""
@@ -155,10 +150,11 @@ class Upkeep:
         rows = {row for chunk in self._queries.chunks(ids) for row in self._run("relatives", ids=chunk)}
         return sorted(Relative(number, read_integer(kind), *facts) for number, kind, *facts in rows)
 
-    def redrive(self, types: Mapping[int, int]) -> int:
+    def redrive(self, types: Mapping[int, int], who: str | None = None) -> int:
         """Make failed rows new again, each as that type; 0 leaves its type. Return how many."""
         self.keep_leader_out()
         ids = list(types)
+        failed = [row for row in self.facts_of(ids) if row.letter in ("E", "F")]
         for kind in sorted(set(types.values()) - {0}):
             changed = [row for row, new in types.items() if new == kind]
             self._queries.run_by_ids(self._connection, "retype", changed, type=kind)
@@ -166,31 +162,31 @@ class Upkeep:
         renewed = self._queries.run_by_ids(self._connection, "renew", ids)
         if renewed:  # a leader picks up anew for it
             self.receiver_state().mark_redriven(ids)
-            self.note("redrive", _listed(ids))
+            self.note(_notice_of(failed, NoticeKind.REDRIVE, who))
         return renewed
 
-    def skip(self, ids: Iterable[int], reason: str) -> dict[int, str]:
+    def skip(self, ids: Iterable[int], reason: str, who: str | None = None) -> dict[int, str]:
         """Give rows with N, E or F up, with W and a notice with the reason; rows that waited for one may go.
 
         Return the letters that the rows had, without those that are not in the log.
         """
         self.keep_leader_out()
-        letters = self.letters_of(ids)
-        skipped = [row for row, letter in sorted(letters.items()) if letter in ("N", "E", "F")]
-        if skipped:
+        rows = self.facts_of(ids)
+        open_rows = [row for row in rows if row.letter in ("N", "E", "F")]
+        if skipped := [row.record_id for row in open_rows]:
             self._queries.run_by_ids(self._connection, "skip", skipped)
             self._queries.run_by_ids(self._connection, "forget_failure", skipped)
             for name, event_id in self.waiting_with(skipped):
                 self._run("forget_event", object_hash=name, event_id=event_id)
                 self._run("forget_spellings", object_hash=name)
             self.receiver_state().mark_skipped(skipped)
-            self.note("skip", f"{_listed(skipped)}: {reason}")
-        return letters
+            self.note(_notice_of(open_rows, NoticeKind.SKIP, who)._replace(words=reason))
+        return {row.record_id: row.letter for row in rows}
 
-    def letters_of(self, ids: Iterable[int]) -> dict[int, str]:
-        """Return the letters of rows, without those that are not in the log."""
-        chunks = self._queries.chunks(ids)
-        return {int(row): letter for chunk in chunks for row, letter in self._run("letters_of", ids=chunk)}
+    def facts_of(self, ids: Iterable[int]) -> list[RowFacts]:
+        """Return the facts about rows, without those that are not in the log."""
+        rows = chain.from_iterable(self._run("row_facts", ids=chunk) for chunk in self._queries.chunks(ids))
+        return [RowFacts(int(number), *facts) for number, *facts in rows]
 
     def waiting_with(self, ids: Iterable[int]) -> dict[tuple[str, str], list[int]]:
         """Return the rows of each waiting event that has one of these, by its object's hash and its
@@ -208,42 +204,22 @@ class Upkeep:
     def pause(self, who: str, reason: str) -> None:
         """Ask the publisher to rest, with a reason."""
         self._run("pause", who=who, reason=keepable(self._connection, reason))
-        self.note("pause", f"by {who}: {reason}")
+        self.note(Notice(NoticeKind.PAUSE, who=who, words=reason))
 
     def resume(self, who: str) -> bool:
         """Let the publisher go on. Return whether it was paused."""
         was_paused = bool(self._run("resume").rowcount)
         if was_paused:
-            self.note("resume", f"by {who}")
+            self.note(Notice(NoticeKind.RESUME, who=who))
         return was_paused
 
     def resume_table(self, table: str, who: str) -> None:
         """Let the next poll of a table pass the brake on deletes."""
-        self.note("resume", f"by {who}", table)
+        self.note(Notice(NoticeKind.RESUME, table, who=who))
 
     def receiver_state(self) -> ReceiverState:
         """Return the state that was kept when tables were compared."""
         return ReceiverState(self._connection, self._queries)
-
-    def note(self, kind: str, words: str, table_name: str | None = None) -> None:
-        """Leave a notice."""
-        self._run("note", kind=kind, table_name=table_name, words=keepable(self._connection, words))
-
-    def notices(self, limit: int = 100, kind: str = "%") -> list[Notice]:
-        """Return the latest notices of a kind, newest first."""
-        return [Notice(*row) for row in self._run("notices", most=limit, kind=kind)]
-
-    def settled_with(self, ids: Iterable[int]) -> Iterator[tuple[datetime, str]]:
-        """Yield when batches were settled that may have some of these rows, and their contents."""
-        for chunk in self._queries.chunks(ids):
-            yield from self._run("settled_with", ids=chunk)
-
-    def settled_last(self) -> Iterator[tuple[datetime, str]]:
-        """Yield when the latest batches were settled, and their contents, newest first, each read alone."""
-        before = MAX_RECORD_ID
-        while row := self._run("settled_last", before=before, most=1).one_or_none():
-            before, settled_at, content = row
-            yield settled_at, content
 
     def state(self) -> LogState:
         """Return the state that the leader and `pause` recorded."""
@@ -265,17 +241,17 @@ class Upkeep:
 
     def purge(
         self, before: datetime, letters: Iterable[str], after: int, limit: int
-    ) -> tuple[int, int | None]:
-        """Delete rows with these letters from before that time, one chunk after a record_id.
+    ) -> tuple[int, list[int]]:
+        """Delete rows with these letters from before that time, up to `limit` of them after a record_id.
 
-        Return how many, and the record_id to go on after; None at the end.
+        Return how many were deleted, and the record_ids of the chunk.
         """
         holes = {"letters": ", ".join(literal(Letter(letter)) for letter in letters)}
         rows = self._run("handled_before", holes, before=before, after=after, most=limit)
         ids = [row[0] for row in rows]
         self._queries.run_by_ids(self._connection, "forget_failure", ids)
         deleted = self._queries.run_by_ids(self._connection, "purge", ids, holes)
-        return deleted, max(ids) if len(ids) == limit else None
+        return deleted, ids
 
     def forget_settled(self, before: datetime, limit: int) -> bool:
         """Forget the oldest batches that were settled before that time. Return whether there may be more."""
@@ -284,13 +260,22 @@ class Upkeep:
             self._run("forget_settled", before=before, upto=numbers[-1])
         return len(numbers) == limit
 
-    def _run(self, name: str, holes: dict[str, str] | None = None, **values: Any) -> Any:
-        return self._queries.run(self._connection, name, holes, **values)
 
-
-def _listed(ids: Iterable[int]) -> str:
-    ordered = sorted(ids)
-    return f"{'row' if len(ordered) == 1 else 'rows'} {', '.join(map(str, ordered))}"
+def _notice_of(rows: Sequence[RowFacts], kind: NoticeKind, who: str | None) -> Notice:
+    """Return a notice about rows, with the names of their table, object and event if each is the only one."""
+    ids, first = tuple(row.record_id for row in rows), rows[0]
+    return Notice(
+        kind,
+        table_name=first.table_name if len({row.table_name for row in rows}) == 1 else None,
+        table_key=first.table_key if len({row[2:4] for row in rows}) == 1 else None,
+        first_id=ids[0],
+        last_id=ids[-1],
+        row_count=len(ids),
+        record_ids=ids,
+        event_id=first.event_id if len({row.event_id for row in rows}) == 1 else None,
+        answer=", ".join(sorted({row.letter for row in rows})),
+        who=who,
+    )
 
 
 def read_time(text: str | None) -> datetime | None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 from sqlalchemy.engine import Connection
@@ -16,23 +15,15 @@ from eventlog.core.identity import ObjectName, object_hash
 from eventlog.sql.common.dialect import Call
 from eventlog.sql.connect import keepable
 from eventlog.sql.log.receiver_state import ReceiverState
+from eventlog.sql.log.record import LogRecord, Notice, Range, ranges_of
 from eventlog.sql.queries import Queries
 
 LONG = 100  # ids from which on a range is worth a statement of its own
 Spelling = tuple[ObjectName, tuple[str, str]]  # an object, and a table_name and table_key of its rows
-Range = tuple[int, int]  # both ends included
 
 
 class LeadershipLost(EventlogError):
     """another publisher leads this log by now (epoch {0}, ours was {1}): nothing was changed"""
-
-
-class RememberedBatch(NamedTuple):
-    """A batch that was about to leave; its content is the publisher's own."""
-
-    number: int
-    epoch: int
-    content: str
 
 
 class WaitingEvent(NamedTuple):
@@ -137,9 +128,9 @@ class Work:
         self._write_later("note_highest", highest=record_id)
         self._write_later("forget_lower", former=former, highest=record_id)
 
-    def note(self, kind: str, words: str, table_name: str | None = None) -> None:
+    def note(self, notice: Notice) -> None:
         """Leave a notice."""
-        self._queries.run(self._connection, "note", kind=kind, table_name=table_name, words=words)
+        LogRecord(self._connection, self._queries).note(notice)
 
     def passing_tables(self) -> set[str]:
         """Return the tables whose next poll may delete any number of objects."""
@@ -251,17 +242,6 @@ class Work:
 
 def _of_event(row: Mapping[str, object]) -> dict[str, object]:
     return {name: row[name] for name in ("object_hash", "event_id")}
-
-
-def ranges_of(ids: Iterable[int]) -> list[Range]:
-    """Return the ranges that ids make, ascending."""
-    ordered = sorted(set(ids))
-    if ordered and ordered[-1] - ordered[0] == len(ordered) - 1:  # as most do
-        return [(ordered[0], ordered[-1])]
-    breaks = [place for place, (first, second) in enumerate(pairwise(ordered), 1) if second != first + 1]
-    return [
-        (ordered[low], ordered[high - 1]) for low, high in pairwise([0, *breaks, len(ordered)]) if ordered
-    ]
 
 
 def long_ranges(ids: Iterable[int]) -> tuple[list[Range], list[int]]:

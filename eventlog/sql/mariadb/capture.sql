@@ -8,7 +8,8 @@ begin
     where n.notice_id = @eventlog_capture
       and n.kind = 'capture off'
       and n.username = {user}
-      and n.words like concat(connection_id(), ':%')
+      and n.session_id = connection_id()
+      and n.words is not null
   ) then
     set insert_id = 0;
 {rows}

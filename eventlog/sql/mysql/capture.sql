@@ -27,8 +27,8 @@ create or replace procedure {capture_off}(in reason text character set utf8mb4)
 sql security definer
 modifies sql data
 begin
-  insert into {bare_notice} (username, kind, words)
-  values (left(user(), char_length(user()) - locate('@', reverse(user()))), 'capture off', concat(connection_id(), ': ', reason));
+  insert into {bare_notice} (username, kind, session_id, words)
+  values (left(user(), char_length(user()) - locate('@', reverse(user()))), 'capture off', connection_id(), reason);
   set @eventlog_capture = last_insert_id();
 end
 /
@@ -59,7 +59,8 @@ begin
     where n.notice_id = @eventlog_capture
       and n.kind = 'capture off'
       and n.username = {user}
-      and n.words like concat(connection_id(), ':%')
+      and n.session_id = connection_id()
+      and n.words is not null
   ) then
     if @@session.insert_id <> 0 then
       signal sqlstate '45000' set message_text = 'insert_id is set, from which the event log would number its rows';

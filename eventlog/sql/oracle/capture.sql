@@ -42,9 +42,9 @@ create or replace package body {capture} is
   procedure off(reason in varchar2) is
     pragma autonomous_transaction; -- the line stays, whatever becomes of the load
   begin
-    insert into {bare_notice} (username, kind, words)
+    insert into {bare_notice} (username, kind, session_id, words)
     values (
-      sys_context('USERENV', 'SESSION_USER'), 'capture off', sys_context('USERENV', 'SID') || ': ' || off.reason);
+      sys_context('USERENV', 'SESSION_USER'), 'capture off', sys_context('USERENV', 'SID'), off.reason);
     commit;
     {switch}.is_off := true;
   end;

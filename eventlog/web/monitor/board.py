@@ -30,6 +30,7 @@ from eventlog.web.monitor import MonitorSettings
 
 _NUMBER = re.compile(r"[0-9]+")
 MASK = "#"
+WHO = "status page"  # on record for each person who has the token
 
 
 class FailureReason(NamedTuple):
@@ -248,22 +249,21 @@ class Board:
         return summarise(self.config, self.store)
 
     def redrive(self, selection: FailureFilter, token: str) -> Redriven:
-        """Make failed events new again, for somebody who knows the token."""
-        self._allow(token)
-        return redrive_by(self.config, self.store, selection)
+        """Make failed events new again, for a person who has the token."""
+        return redrive_by(self.config, self.store, selection, self._person(token))
 
     def skip(self, selection: FailureFilter, token: str, reason: str) -> Skipped:
-        """Give failed events up, for somebody who knows the token."""
-        self._allow(token)
-        return skip(self.store, selection.ids, reason)
+        """Give failed events up, for a person who has the token."""
+        return skip(self.store, selection.ids, reason, self._person(token))
 
-    def _allow(self, token: str) -> None:
-        """Raise WrongToken if the token is wrong, NoToken if none is set."""
+    def _person(self, token: str) -> str:
+        """Return who has a token; raise WrongToken if it is wrong, NoToken if none is set."""
         monitor_token = self.config.build(MonitorSettings).monitor_token
         if not monitor_token:
             raise NoToken
         if not hmac.compare_digest(token.encode(), monitor_token.encode()):
             raise WrongToken
+        return WHO
 
     @property
     def may_redrive(self) -> bool:

@@ -80,9 +80,18 @@ create table if not exists `eventlog_notice` (
   notice_id bigint not null auto_increment,
   noticed_at datetime(6) not null default (utc_timestamp(6)),
   username text not null default (left(user(), char_length(user()) - locate('@', reverse(user())))),
-  kind text not null, -- capture off, skip, purge
-  table_name text,
-  words longtext,
+  kind text not null, -- capture off, compare, pass, pause, purge, redrive, resume, resync, skip
+  table_name text, -- of the only table
+  table_key longtext, -- of the only object
+  first_id bigint, -- no row of it is lower
+  last_id bigint,
+  row_count bigint,
+  record_ids longtext, -- as JSON, if rows are listed
+  event_id text, -- of the only event
+  answer text, -- the letters that the rows had
+  who text, -- the person, null: only username is on record
+  words longtext, -- the reason, or what no column has
+  session_id bigint, -- in which capture was switched off
   constraint `eventlog_notice_key` primary key (notice_id)
 ) engine = InnoDB character set utf8mb4 collate utf8mb4_0900_bin;
 
@@ -208,8 +217,8 @@ create procedure `eventlog_capture_off`(in reason text character set utf8mb4)
 sql security definer
 modifies sql data
 begin
-  insert into `eventlog_notice` (username, kind, words)
-  values (left(user(), char_length(user()) - locate('@', reverse(user()))), 'capture off', concat(connection_id(), ': ', reason));
+  insert into `eventlog_notice` (username, kind, session_id, words)
+  values (left(user(), char_length(user()) - locate('@', reverse(user()))), 'capture off', connection_id(), reason);
   set @eventlog_capture = last_insert_id();
 end//
 delimiter ;

@@ -30,8 +30,8 @@ create or replace procedure `indirect`.`eventlog_capture_off`(in reason text cha
 sql security definer
 modifies sql data
 begin
-  insert into `eventlog_notice` (username, kind, words)
-  values (left(user(), char_length(user()) - locate('@', reverse(user()))), 'capture off', concat(connection_id(), ': ', reason));
+  insert into `eventlog_notice` (username, kind, session_id, words)
+  values (left(user(), char_length(user()) - locate('@', reverse(user()))), 'capture off', connection_id(), reason);
   set @eventlog_capture = last_insert_id();
 end//
 delimiter ;
@@ -53,7 +53,8 @@ begin
     where n.notice_id = @eventlog_capture
       and n.kind = 'capture off'
       and n.username = left(user(), char_length(user()) - locate('@', reverse(user())))
-      and n.words like concat(connection_id(), ':%')
+      and n.session_id = connection_id()
+      and n.words is not null
   ) then
     set insert_id = 0;
     if new.`born` is not null then
@@ -90,7 +91,8 @@ begin
     where n.notice_id = @eventlog_capture
       and n.kind = 'capture off'
       and n.username = left(user(), char_length(user()) - locate('@', reverse(user())))
-      and n.words like concat(connection_id(), ':%')
+      and n.session_id = connection_id()
+      and n.words is not null
   ) then
     set insert_id = 0;
     if not (cast(convert(old.`site` using utf8mb4) as binary) <=> cast(convert(new.`site` using utf8mb4) as binary)) or not (old.`idu` <=> new.`idu`) then
@@ -148,7 +150,8 @@ begin
     where n.notice_id = @eventlog_capture
       and n.kind = 'capture off'
       and n.username = left(user(), char_length(user()) - locate('@', reverse(user())))
-      and n.words like concat(connection_id(), ':%')
+      and n.session_id = connection_id()
+      and n.words is not null
   ) then
     set insert_id = 0;
     insert into `indirect`.`eventlog` (`event_type`, `perpetrator`, `table_name`, `table_key`)
@@ -167,7 +170,8 @@ begin
     where n.notice_id = @eventlog_capture
       and n.kind = 'capture off'
       and n.username = left(user(), char_length(user()) - locate('@', reverse(user())))
-      and n.words like concat(connection_id(), ':%')
+      and n.session_id = connection_id()
+      and n.words is not null
   ) then
     set insert_id = 0;
     if new.`idu` is not null and new.`site` is not null then
@@ -190,7 +194,8 @@ begin
     where n.notice_id = @eventlog_capture
       and n.kind = 'capture off'
       and n.username = left(user(), char_length(user()) - locate('@', reverse(user())))
-      and n.words like concat(connection_id(), ':%')
+      and n.session_id = connection_id()
+      and n.words is not null
   ) then
     set insert_id = 0;
     if not (old.`idu` <=> new.`idu`) or not (cast(convert(old.`site` using utf8mb4) as binary) <=> cast(convert(new.`site` using utf8mb4) as binary)) then
@@ -228,7 +233,8 @@ begin
     where n.notice_id = @eventlog_capture
       and n.kind = 'capture off'
       and n.username = left(user(), char_length(user()) - locate('@', reverse(user())))
-      and n.words like concat(connection_id(), ':%')
+      and n.session_id = connection_id()
+      and n.words is not null
   ) then
     set insert_id = 0;
     if exists (select 1 from `indirect`.`usr` p where p.`idu` = old.`idu` and p.`site` = old.`site`) then

@@ -38,8 +38,8 @@ create procedure `indirect`.`eventlog_capture_off`(in reason text character set 
 sql security definer
 modifies sql data
 begin
-  insert into `eventlog_notice` (username, kind, words)
-  values (left(user(), char_length(user()) - locate('@', reverse(user()))), 'capture off', concat(connection_id(), ': ', reason));
+  insert into `eventlog_notice` (username, kind, session_id, words)
+  values (left(user(), char_length(user()) - locate('@', reverse(user()))), 'capture off', connection_id(), reason);
   set @eventlog_capture = last_insert_id();
 end//
 delimiter ;
@@ -68,7 +68,8 @@ begin
     where n.notice_id = @eventlog_capture
       and n.kind = 'capture off'
       and n.username = left(user(), char_length(user()) - locate('@', reverse(user())))
-      and n.words like concat(connection_id(), ':%')
+      and n.session_id = connection_id()
+      and n.words is not null
   ) then
     if @@session.insert_id <> 0 then
       signal sqlstate '45000' set message_text = 'insert_id is set, from which the event log would number its rows';
@@ -94,7 +95,8 @@ begin
     where n.notice_id = @eventlog_capture
       and n.kind = 'capture off'
       and n.username = left(user(), char_length(user()) - locate('@', reverse(user())))
-      and n.words like concat(connection_id(), ':%')
+      and n.session_id = connection_id()
+      and n.words is not null
   ) then
     if @@session.insert_id <> 0 then
       signal sqlstate '45000' set message_text = 'insert_id is set, from which the event log would number its rows';
@@ -122,7 +124,8 @@ begin
     where n.notice_id = @eventlog_capture
       and n.kind = 'capture off'
       and n.username = left(user(), char_length(user()) - locate('@', reverse(user())))
-      and n.words like concat(connection_id(), ':%')
+      and n.session_id = connection_id()
+      and n.words is not null
   ) then
     if @@session.insert_id <> 0 then
       signal sqlstate '45000' set message_text = 'insert_id is set, from which the event log would number its rows';
@@ -157,7 +160,8 @@ begin
     where n.notice_id = @eventlog_capture
       and n.kind = 'capture off'
       and n.username = left(user(), char_length(user()) - locate('@', reverse(user())))
-      and n.words like concat(connection_id(), ':%')
+      and n.session_id = connection_id()
+      and n.words is not null
   ) then
     if @@session.insert_id <> 0 then
       signal sqlstate '45000' set message_text = 'insert_id is set, from which the event log would number its rows';
@@ -194,7 +198,8 @@ begin
     where n.notice_id = @eventlog_capture
       and n.kind = 'capture off'
       and n.username = left(user(), char_length(user()) - locate('@', reverse(user())))
-      and n.words like concat(connection_id(), ':%')
+      and n.session_id = connection_id()
+      and n.words is not null
   ) then
     if @@session.insert_id <> 0 then
       signal sqlstate '45000' set message_text = 'insert_id is set, from which the event log would number its rows';
@@ -220,7 +225,8 @@ begin
     where n.notice_id = @eventlog_capture
       and n.kind = 'capture off'
       and n.username = left(user(), char_length(user()) - locate('@', reverse(user())))
-      and n.words like concat(connection_id(), ':%')
+      and n.session_id = connection_id()
+      and n.words is not null
   ) then
     if @@session.insert_id <> 0 then
       signal sqlstate '45000' set message_text = 'insert_id is set, from which the event log would number its rows';

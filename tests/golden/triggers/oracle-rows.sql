@@ -48,9 +48,9 @@ create or replace package body "INDIRECT"."EVENTLOG_CAPTURE" is
   procedure off(reason in varchar2) is
     pragma autonomous_transaction; -- the line stays, whatever becomes of the load
   begin
-    insert into "EVENTLOG_NOTICE" (username, kind, words)
+    insert into "EVENTLOG_NOTICE" (username, kind, session_id, words)
     values (
-      sys_context('USERENV', 'SESSION_USER'), 'capture off', sys_context('USERENV', 'SID') || ': ' || off.reason);
+      sys_context('USERENV', 'SESSION_USER'), 'capture off', sys_context('USERENV', 'SID'), off.reason);
     commit;
     "INDIRECT"."EVENTLOG_SWITCH".is_off := true;
   end;

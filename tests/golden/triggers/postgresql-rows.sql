@@ -35,8 +35,8 @@ as $eventlog$
 declare
   noticed bigint;
 begin
-  insert into "indirect"."eventlog_notice" (username, kind, words)
-  values (session_user, 'capture off', pg_backend_pid() || ': ' || reason)
+  insert into "indirect"."eventlog_notice" (username, kind, session_id, words)
+  values (session_user, 'capture off', pg_backend_pid(), reason)
   returning notice_id into noticed;
   perform set_config('eventlog.capture', noticed::text, false);
 end
@@ -61,7 +61,8 @@ select exists (
   where n.notice_id::text = current_setting('eventlog.capture', true)
     and n.kind = 'capture off'
     and n.username = session_user
-    and n.words like pg_backend_pid() || ':%'
+    and n.session_id = pg_backend_pid()
+    and n.words is not null
 )
 $eventlog$;
 

@@ -22,9 +22,13 @@ LAZY_MODULES = (  # what commands import when they need it
     "alembic.script",
     "eventlog.cli.states",
     "eventlog.log_files.by_column",
+    "eventlog.operate.explaining",
     "eventlog.operate.unexplained",
     "eventlog.publisher.fold_columns",
     "eventlog.publisher.comparison",
+    "eventlog.publisher.daemon",
+    "eventlog.web.monitor.board",
+    "eventlog.web.monitor.server",
     "sqlalchemy.dialects.postgresql.psycopg",
 )
 PARENT = """

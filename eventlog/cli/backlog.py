@@ -25,9 +25,7 @@ from eventlog.cli.terminal import print_sentence
 from eventlog.core.errors import Misuse
 from eventlog.core.extras import extra
 from eventlog.core.settings import declared
-from eventlog.opening.open_log import opened
 from eventlog.opening.settings import DatabaseSettings, TablePublishing
-from eventlog.publisher.session import read_rules
 
 if TYPE_CHECKING:
     from eventlog_spark.live_log import Live
@@ -135,6 +133,9 @@ def _live_log(
     if options.source_format != "log":
         raise Misuse("name the files, folders or globs to read; only a log is read from a database")
     from eventlog_spark.live_log import Live
+
+    from eventlog.opening.open_log import opened
+    from eventlog.publisher.session import read_rules
 
     names = {field.name for _, declaring in ALL for field in declared(declaring)}
     flags = {name: value for name, value in job_settings.items() if name in names}

@@ -22,7 +22,6 @@ from eventlog.opening.config import Config
 from eventlog.opening.settings import PublisherSettings, SessionSettings
 from eventlog.opening.waits import Waits
 from eventlog.operate.deliver import AnswerMemory, FileDelivery, memory_of
-from eventlog.publisher.session import chosen_kind
 from eventlog.sinks import open_sink
 
 _CHUNK = 1 << 20
@@ -42,6 +41,8 @@ def deliver(file: str, memory: Path | None, config: Config) -> None:
     Events that are answered with retry, or not at all, are sent again, and hold back only the later
     events of their object. What was answered is on record; a second run sends only the rest.
     """
+    from eventlog.publisher.session import chosen_kind  # what publishes takes a while to load
+
     settings, limits = config.build(PublisherSettings), config.build(Limits)
     if (kind := chosen_kind(config)) is not None and kind.writer is not None:
         raise Misuse("these documents are XDS, and the setting document is of another kind: leave it out")

@@ -13,7 +13,6 @@ import click
 from eventlog.cli.convert import clock
 from eventlog.cli.format_names import refuse_flags
 from eventlog.cli.job import RefusalPrinter, exit_if_refused
-from eventlog.cli.log_options import read_all
 from eventlog.cli.options import SettingsCommand, current_option, read_tables, settings_options, tables_option
 from eventlog.cli.terminal import Cell, Listing, print_sentence, show_json, with_hints
 from eventlog.core import tablekey
@@ -28,9 +27,6 @@ from eventlog.files.stores import SortedRuns
 from eventlog.fold import Fate, Outcome, Rules
 from eventlog.log import LogSettings
 from eventlog.opening.config import Config
-from eventlog.operate.explaining import explain_store, summarise
-from eventlog.operate.upkeep import check_table
-from eventlog.publisher.recorded_settings import opened_as_published
 from eventlog.sequence.ordered import SEQUENCERS
 from eventlog.transfer.job import Job
 from eventlog.transfer.opening import explain as run_explain
@@ -179,7 +175,7 @@ def explain(
     if ids and max(ids) > MAX_RECORD_ID:
         raise Misuse(f"{max(ids)} is no record_id: the highest is {MAX_RECORD_ID}")
     flags = {"url": url, "log_table": log_table} | {n: v for n, v in values.items() if n not in _OF_FILES}
-    config = None if inputs and not ids else read_all(flags, config_file)
+    config = None if inputs and not ids else _read_settings(flags, config_file)
     if config is not None and (ids or config.values.get("url")):
         refuse_flags(_OF_FILES, "is for files, and what is explained is the log of a database")
         if ids:
@@ -190,6 +186,12 @@ def explain(
     _explain_files(of_files, table, key, as_json)
 
 
+def _read_settings(flags: Mapping[str, Any], config_file: Path | None) -> Config:
+    from eventlog.cli.log_options import read_all  # what a publisher needs, which files do not
+
+    return read_all(flags, config_file)
+
+
 def _explain_log(
     config: Config, table: str | None, key: str | None, everything: bool, ids: Sequence[int], as_json: bool
 ) -> None:
@@ -197,6 +199,10 @@ def _explain_log(
 
     With a key print every row of that object, with `everything` every pending row, with ids these rows.
     """
+    from eventlog.operate.explaining import explain_store, summarise  # SQLAlchemy takes a while to load
+    from eventlog.operate.upkeep import check_table
+    from eventlog.publisher.recorded_settings import opened_as_published
+
     with opened_as_published(config) as (config, store):
         explained = explain_store(config, store, table, key, ids=ids, everything=everything)
         if not _print_outcomes(explained, as_json):

@@ -9,7 +9,6 @@ from eventlog.cli.options import SettingsCommand
 from eventlog.cli.terminal import Listing, print_sentence, show_json
 from eventlog.core.plurals import quantity
 from eventlog.opening.config import Config
-from eventlog.opening.open_log import opened
 from eventlog.sql.log.record import Notice, NoticeKind
 
 SENTENCES = {
@@ -33,6 +32,8 @@ def history(limit: int, as_json: bool, config: Config) -> None:
     """List skips, redrives, pauses, resyncs and purges, the latest first: when (UTC), who, the rows, and the
     reason. What else must not be lost is among them, as a capture that was switched off.
     """
+    from eventlog.opening.open_log import opened  # SQLAlchemy takes a while to load
+
     with (
         opened(config) as store,
         store.upkeep() as upkeep,

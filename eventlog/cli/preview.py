@@ -11,9 +11,6 @@ from eventlog.cli.options import SettingsCommand
 from eventlog.cli.terminal import draws, print_sentence, write_output
 from eventlog.opening.config import Config
 from eventlog.opening.settings import PublisherSettings
-from eventlog.publisher import batches
-from eventlog.publisher.recorded_settings import opened_as_published
-from eventlog.publisher.session import chosen_kind, make_reader
 from eventlog.xds.documents import indent
 from eventlog.xds.settings import XdsSettings
 
@@ -24,6 +21,10 @@ def preview(config: Config) -> None:
     """Print the documents of the pending rows that may go now, on a terminal indented. Nothing is sent and
     nothing changed.
     """
+    from eventlog.publisher import batches  # what publishes takes a while to load
+    from eventlog.publisher.recorded_settings import opened_as_published
+    from eventlog.publisher.session import chosen_kind, make_reader
+
     with opened_as_published(config) as (config, store):
         xds = config.build(XdsSettings)
         reader, choice = make_reader(config, store), config.build(PublisherSettings).choice()

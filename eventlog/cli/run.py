@@ -16,15 +16,9 @@ from eventlog.core.settings import build, declared
 from eventlog.opening.comparing import MODES
 from eventlog.opening.config import Config
 from eventlog.opening.settings import DatabaseSettings, SessionSettings
-from eventlog.publisher.daemon import Daemon
-from eventlog.publisher.monitor import Monitor
-from eventlog.publisher.tracing import tracing
 from eventlog.sinks import check_sink, sink_kind
-from eventlog.sql.connect import read_url
 from eventlog.transfer.signals import Signals
 from eventlog.web.monitor import MonitorSettings
-from eventlog.web.monitor.board import Board
-from eventlog.web.monitor.server import serving
 
 logger = logging.getLogger("eventlog.run")
 
@@ -43,6 +37,12 @@ def run(once: bool, mode: str | None, config: Config) -> None:
 
     Several publishers may run: one publishes, the others take over when its session ends.
     """
+    from eventlog.publisher.daemon import Daemon  # what publishes takes a while to load
+    from eventlog.publisher.monitor import Monitor
+    from eventlog.publisher.tracing import tracing
+    from eventlog.web.monitor.board import Board
+    from eventlog.web.monitor.server import serving
+
     if mode is not None:
         config = replace(config, values={**config.values, "publication_mode": mode})
     config = without_unused(config)
@@ -87,6 +87,8 @@ def announcement(config: Config, port: int | None) -> str:
 
 
 def _source(config: Config) -> str:
+    from eventlog.sql.connect import read_url
+
     settings = config.build(DatabaseSettings)
     if not settings.url:
         return settings.log_table

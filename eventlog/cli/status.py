@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -15,8 +15,9 @@ from eventlog.cli.terminal import Listing, show
 from eventlog.core.entry import Letter
 from eventlog.core.plurals import quantity
 from eventlog.opening.config import Config
-from eventlog.opening.log_status import LogStatus, read_log_status
-from eventlog.opening.open_log import opened
+
+if TYPE_CHECKING:
+    from eventlog.opening.log_status import LogStatus
 
 
 @click.command(cls=SettingsCommand)
@@ -24,6 +25,9 @@ from eventlog.opening.open_log import opened
 @live_options(DATABASE)
 def status(as_json: bool, config: Config) -> None:
     """Show what is pending and since when, what failed, who publishes, and what the last cycle did."""
+    from eventlog.opening.log_status import read_log_status  # SQLAlchemy takes a while to load
+    from eventlog.opening.open_log import opened
+
     with opened(config) as store:
         state = read_log_status(store)
     if as_json:

@@ -10,15 +10,16 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from itertools import chain
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from eventlog.core.entry import Cell
 from eventlog.opening.config import Config
 from eventlog.opening.settings import PublisherSettings
-from eventlog.publisher.fold import PickUpFolder
-from eventlog.publisher.session import make_reader
 from eventlog.sql.log.store import Store
 from eventlog.sql.log.upkeep import FailedRow, FailureFilter, Relative, Upkeep
+
+if TYPE_CHECKING:
+    from eventlog.publisher.fold import PickUpFolder
 
 PAGE = 1000  # rows of one transaction
 LISTED = 20  # rows named in one line
@@ -66,6 +67,8 @@ class _Insert(NamedTuple):
 
 def redrive_by(config: Config, store: Store, selection: FailureFilter, who: str) -> Redriven:
     """Make the failed events of these rows new again for a person, by the settings."""
+    from eventlog.publisher.session import make_reader  # NumPy takes a while to load
+
     deletes = config.build(PublisherSettings).delete_from_log
     return redrive(store, selection, make_reader(config, store), who, rows_are_deleted=deletes)
 

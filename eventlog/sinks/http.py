@@ -14,7 +14,6 @@ from eventlog.core.errors import Misuse, shortened
 from eventlog.core.redaction import header_word, http_address, one_line
 from eventlog.core.settings import setting
 from eventlog.files.small_files import read_secret
-from eventlog.http_client import HttpClient, NoResponse, authorization, tls_context
 from eventlog.sinks.document_kinds import document_kind, document_setting
 from eventlog.sinks.sink import (
     ACCEPTED,
@@ -68,6 +67,8 @@ class HttpSink(Sink):
     """A sink that sends documents one after another over one connection that is kept."""
 
     def __init__(self, settings: HttpSettings) -> None:
+        from eventlog.http_client import HttpClient, tls_context  # urllib3, which a help does not need
+
         self._address = address = _need_address(settings)
         self._path = (address.path or "/") + (f"?{address.query}" if address.query else "")
         self._headers = _headers(settings)
@@ -90,6 +91,8 @@ class HttpSink(Sink):
         self._client.close()
 
     def _post(self, document: OutgoingDocument) -> Reply:
+        from eventlog.http_client import NoResponse, authorization
+
         place = self._address.netloc
         kind = self._kind
         if kind is not None and len(document.items) > kind.max_events:
@@ -143,6 +146,8 @@ def _need_address(settings: HttpSettings) -> SplitResult:
 
 
 def _headers(settings: HttpSettings) -> dict[str, str]:
+    from eventlog.http_client import authorization
+
     headers = {"Content-Type": "application/xml; charset=utf-8", "User-Agent": f"eventlog/{__version__}"}
     return headers | authorization(settings.http_user, settings.http_password, settings.http_token)
 

@@ -9,6 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from eventlog.cli import COMMANDS
+from tests.commands import environment
+from tests.databases import Database
+
 pytestmark = pytest.mark.quick
 
 COMMAND = """
@@ -23,6 +27,11 @@ SLOW = {
     *("alembic", "asyncio", "confluent_kafka", "fastavro", "http", "importlib.metadata", "numpy"),
     *("pandas", "psycopg", "pyarrow", "rich", "sqlalchemy", "ssl"),
     *("eventlog.gbase.stream", "eventlog.linter.changes", "eventlog.sources.capture", "eventlog.sql"),
+}
+# What publishes, or counts, and takes longer to load than a table takes to print.
+PUBLISHING = {
+    *("numpy", "pyarrow", "sqlalchemy.orm", "urllib3", "eventlog.publisher.daemon"),
+    *("eventlog.publisher.cycle", "eventlog.publisher.session"),
 }
 TABLES = '[tables.usr]\nkey = ["idu"]\ncolumns = { idu = "integer", fname = "varchar(64)" }\n'
 LOG = """record_id,event_type,table_name,table_key,column_name,old_value,new_value
@@ -74,7 +83,42 @@ def test_a_pipe_needs_no_package_that_draws(tmp_path: Path, words: list[str]) ->
     assert "rich" not in json.loads(done.stdout.splitlines()[-1])
 
 
+def imported_by(*words: str, **variables: str) -> set[str]:
+    """Return the modules that a command imports; each succeeds."""
+    done = subprocess.run(
+        [sys.executable, "-c", COMMAND, *words],
+        env=environment(**variables),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return set(json.loads(done.stdout.splitlines()[-1]))
+
+
+def test_the_list_of_commands_imports_none_of_them() -> None:
+    """Import only what the version does, because the list is a table of names and summaries."""
+    assert imported_by("--help") - imported_by("--version") <= {"difflib", "textwrap", "click._textwrap"}
+
+
+@pytest.mark.parametrize("name", [name for name in COMMANDS if name != "bench"])
+def test_a_help_imports_no_publisher(name: str) -> None:
+    assert imported_by(name, "--help") & (PUBLISHING | {"psycopg"}) == set()
+
+
+@pytest.mark.parametrize("name", ["status", "explain", "history", "run"])
+def test_a_help_of_settings_alone_imports_no_database(name: str) -> None:
+    assert "sqlalchemy" not in imported_by(name, "--help")
+
+
+@pytest.mark.parametrize("words", [["status"], ["errors"], ["history"]])
+def test_a_table_of_a_log_imports_no_publisher(words: list[str], postgres: Database) -> None:
+    url = postgres.url.render_as_string(hide_password=False)
+    imported_by("install", EVENTLOG_URL=url)
+    assert imported_by(*words, EVENTLOG_URL=url) & PUBLISHING == set()
+
+
 def test_a_publisher_without_a_port_imports_no_part_of_a_page() -> None:
-    code = "import eventlog.cli.run, json, sys; print(json.dumps(sorted(sys.modules)))"
+    doors = "eventlog.publisher.daemon, eventlog.web.monitor.board, eventlog.web.monitor.server"
+    code = f"import {doors}, json, sys; print(json.dumps(sorted(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert set(json.loads(done.stdout)) & {"anyio", "h11", "jinja2", "starlette", "uvicorn"} == set()

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import sys
 from contextlib import ExitStack
-from pathlib import Path
 
 import click
 
 from eventlog.cli.convert import DECLARING as CONVERTING
-from eventlog.cli.convert import FORMAT_NAMES, clock, used_headings
+from eventlog.cli.convert import clock, from_option, used_headings
 from eventlog.cli.format_names import guess, refuse_unused_settings
 from eventlog.cli.job import JobOptions, job_options, reporting, until_signal
-from eventlog.cli.options import SettingsCommand, current_option, settings_options, tables_option
+from eventlog.cli.options import SettingsCommand, settings_options, shared_options
 from eventlog.cli.progress import progress
 from eventlog.cli.terminal import print_sentence
 from eventlog.core import settings
@@ -35,14 +34,11 @@ DECLARING = [
 
 @click.command(cls=SettingsCommand)
 @click.argument("inputs", nargs=-1)
-@click.option("--from", "source_format", type=FORMAT_NAMES, help="what the inputs hold  [default: by name]")
+@from_option
 @click.option(
     "--to-url", required=True, help="the database whose tables take the changes, as a SQLAlchemy URL"
 )
-@click.option(
-    "--as", "container", help="the inputs' container, if their names do not show it: csv, jsonl, parquet, …"
-)
-@tables_option
+@shared_options("--as", "--tables", "--current")
 @click.option(
     "--key",
     "keys",
@@ -50,12 +46,10 @@ DECLARING = [
     metavar="TABLE=COLUMN,...",
     help="the key of a table that is made, once for each table; without TABLE= of all",
 )
-@current_option
 @click.option("--url", help="the source's database: INPUTS are its tables")
 @click.option("--follow", is_flag=True, help="also apply later changes, until a signal ends the command")
-@click.option("--state", help="misuse: the target itself keeps the state")
-@click.option("--refused", type=click.Path(path_type=Path), help="keep refused changes here, one a line")
-@click.option("--strict", is_flag=True, help="stop at the first change that is refused")
+@click.option("--state", hidden=True, help="misuse: the target itself keeps the state")
+@shared_options("--refused", "--strict")
 @settings_options(DECLARING)
 @job_options
 def apply(options: JobOptions, to_url: str, keys: tuple[str, ...], follow: bool) -> None:
@@ -64,7 +58,7 @@ def apply(options: JobOptions, to_url: str, keys: tuple[str, ...], follow: bool)
     Inserts and updates are upserts by the key; deletes delete; columns that a change lacks stay as they are.
     Whole transactions are applied together with the note of what was applied: any repeat is harmless.
 
-    With --follow it looks for more every --poll-interval seconds; TERM or INT ends it after a whole
+    With --follow it looks for more every --polling-interval seconds; TERM or INT ends it after a whole
     transaction. With --url informix://USER@HOST:PORT/DB?server=NAME the source is a live capture of
     Informix or GBase 8s, and INPUTS are its tables (DB:OWNER.TABLE).
 

@@ -15,7 +15,7 @@ from eventlog.audit.delivered import receiver_at
 from eventlog.audit.laws import Law, events_of_rows
 from eventlog.cli.format_names import refuse_flags
 from eventlog.cli.log_options import INPUT, READING, live_options
-from eventlog.cli.options import SettingsCommand, read_tables, tables_option
+from eventlog.cli.options import SettingsCommand, read_tables, shared_options
 from eventlog.cli.terminal import Cell, Listing, print_sentence, show
 from eventlog.core.errors import Misuse
 from eventlog.core.plurals import quantity
@@ -75,7 +75,7 @@ UNUSED = {"kafka_topic"} | frozenset(
     is_flag=True,
     help="of a configured log: also compare what the documents make with the present rows of the tables",
 )
-@tables_option
+@shared_options("--tables")
 @click.option("--json", "as_json", is_flag=True, help="as one JSON object")
 @live_options((*READING, ("a topic", KafkaSinkSettings), *INPUT), without=UNUSED)
 def audit(

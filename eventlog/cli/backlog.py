@@ -14,13 +14,7 @@ from eventlog.cli.convert import DECLARING, FORMAT_NAMES, clock, used_headings
 from eventlog.cli.format_names import refuse_flags, refuse_unused_settings
 from eventlog.cli.job import JobOptions, job_options
 from eventlog.cli.log_options import ALL, read_all
-from eventlog.cli.options import (
-    NameAndValue,
-    SettingsCommand,
-    current_option,
-    settings_options,
-    tables_option,
-)
+from eventlog.cli.options import NameAndValue, SettingsCommand, settings_options, shared_options
 from eventlog.cli.terminal import print_sentence
 from eventlog.core.errors import Misuse
 from eventlog.core.extras import extra
@@ -36,7 +30,7 @@ _CONF = NameAndValue("NAME=VALUE", "spark.executor.memory=4g")
 
 @click.command(cls=SettingsCommand)
 @click.argument("inputs", nargs=-1)
-@click.option("--config", "config_file", type=click.Path(path_type=Path), help="the settings file")
+@shared_options("--config")
 @click.option("--url", help="the database whose log is read, where no INPUTS are given")
 @click.option("--from", "source_format", type=FORMAT_NAMES, required=True, help="what the inputs hold")
 @click.option(
@@ -44,13 +38,9 @@ _CONF = NameAndValue("NAME=VALUE", "spark.executor.memory=4g")
 )
 @click.option("-o", "--output", required=True, help="the folder to write, also in a store: s3a://…")
 @click.option(
-    "--as", "container", help="the inputs' container, if their names do not show it: csv, jsonl, parquet, …"
-)
-@click.option(
     "--output-as", "output_container", help="parquet, with the facts of each document  [default: lines]"
 )
-@tables_option
-@current_option
+@shared_options("--as", "--tables", "--current")
 @click.option(
     "--order",
     type=click.Choice(["object", "log", "sequence", "as-is"]),
@@ -65,13 +55,12 @@ _CONF = NameAndValue("NAME=VALUE", "spark.executor.memory=4g")
 @click.option(
     "--conf",
     multiple=True,
-    type=NameAndValue("NAME=VALUE", "spark.executor.memory=4g"),
+    type=_CONF,
     help="a setting of Spark",
 )
 @click.option("--finish", is_flag=True, help="give the rows of a live log their letters when they are out")
 @click.option("--delete-from-log", is_flag=True, help="with --finish: delete the rows that did not fail")
-@click.option("--expand-truncate", is_flag=True, help="write a truncate as deletes of the --current rows")
-@click.option("--strict", is_flag=True, help="stop at the first bad record")
+@shared_options("--expand-truncate", "--strict")
 @settings_options([*DECLARING, *OF_A_LIVE_LOG], without=("url", "connection_init"))
 @job_options
 def backlog(

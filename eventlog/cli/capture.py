@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Final
 
 import click
@@ -11,7 +10,7 @@ import click
 from eventlog.cli.convert import clock
 from eventlog.cli.format_names import refuse_unused_settings
 from eventlog.cli.job import JobOptions, exit_if_refused, job_options, reporting, until_signal
-from eventlog.cli.options import SettingsCommand, settings_options, tables_option
+from eventlog.cli.options import SettingsCommand, settings_options, shared_options
 from eventlog.files.durable import open_to_write
 from eventlog.formats import FORMATS
 from eventlog.gbase.address import read_address
@@ -35,14 +34,9 @@ _NOT_HERE: Final = frozenset(("framed", "size_order", "table", "varchar_prefix")
 @click.option("--table", "names", multiple=True, required=True, help="DB:OWNER.TABLE, once for each table")
 @click.option("--to", "target_format", type=click.Choice(_TARGETS), default="changes", help="what to write")
 @click.option("-o", "--output", default="-", help="a file, to which is added, or a folder (DIR/) of parts")
-@click.option("--output-as", "output_container", help="the output's container: jsonl, csv, parquet, …")
-@tables_option
-@click.option(
-    "--state", type=click.Path(dir_okay=False, path_type=Path), help="remember here what was delivered"
-)
+@shared_options("--output-as", "--tables", "--state")
 @click.option("--once", is_flag=True, help="end when the server has no more records")
-@click.option("--refused", type=click.Path(path_type=Path), help="keep bad records here, unchanged")
-@click.option("--strict", is_flag=True, help="stop at the first bad record")
+@shared_options("--refused", "--strict")
 @settings_options(DECLARING, without=_NOT_HERE)
 @job_options
 def capture(options: JobOptions, address: str, names: tuple[str, ...], once: bool) -> None:

@@ -13,7 +13,7 @@ import click
 from eventlog.cli.convert import FORMAT_NAMES
 from eventlog.cli.format_names import guess, refuse_unused_settings
 from eventlog.cli.job import JobOptions, exit_if_refused, job_options, reporting
-from eventlog.cli.options import SettingsCommand, read_tables, settings_options, tables_option
+from eventlog.cli.options import SettingsCommand, read_tables, settings_options, shared_options
 from eventlog.cli.progress import progress
 from eventlog.compare import compare_memory
 from eventlog.core.errors import EventlogError
@@ -53,13 +53,12 @@ DECLARING = [
 @click.option(
     "-o", "--output", default="-", help="a file, or a folder (DIR/) for several tables  [default: -]"
 )
+@shared_options("--as", "--output-as", "--tables")
 @click.option(
-    "--as", "container", help="the files' container, if their names do not show it: csv, jsonl, parquet"
-)
-@click.option("--output-as", "output_container", help="the output's container, if its name does not show it")
-@tables_option
-@click.option(
-    "--rows-of", metavar="TABLE", help="the table whose rows A and B hold, if their names do not show it"
+    "--table",
+    "rows_of",
+    metavar="TABLE",
+    help="the table whose rows A and B hold, if their names do not show it",
 )
 @click.option("--url", help="the database whose tables A and B name, where they are no files")
 @click.option("--url-b", help="the database of B, where that is another one than A's")
@@ -68,11 +67,8 @@ DECLARING = [
     type=click.Path(dir_okay=False),
     help="keep B's rows in this Parquet file when all is written; it may be A, and need not be there yet",
 )
-@click.option(
-    "--refused", type=click.Path(path_type=Path), help="keep changes here that the target format cannot hold"
-)
-@click.option("--strict", is_flag=True, help="stop at the first change that the target format cannot hold")
-@settings_options(DECLARING)
+@shared_options("--refused", "--strict")
+@settings_options(DECLARING, without=("table",))
 @job_options
 def compare(
     options: JobOptions, before: str, after: str, rows_of: str | None, url_b: str | None, keep: str | None

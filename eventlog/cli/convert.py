@@ -10,7 +10,7 @@ import click
 
 from eventlog.cli.format_names import guess, refuse_unused_settings
 from eventlog.cli.job import JobOptions, exit_if_refused, job_options, reporting
-from eventlog.cli.options import SettingsCommand, current_option, settings_options, tables_option
+from eventlog.cli.options import SettingsCommand, settings_options, shared_options
 from eventlog.cli.progress import progress
 from eventlog.cli.terminal import print_sentence
 from eventlog.core.formats import Shape
@@ -27,6 +27,9 @@ from eventlog.transfer.convert import convert as run_convert
 from eventlog.transfer.loop import RunLength
 
 FORMAT_NAMES = click.Choice(tuple(FORMATS))
+from_option = click.option(
+    "--from", "source_format", type=FORMAT_NAMES, help="what the inputs hold  [default: by name]"
+)
 DECLARING = [
     ("the input", Limits),
     ("the log", Rules),
@@ -39,29 +42,19 @@ _DECLARING = [*DECLARING, ("a stream", StreamSettings), (_SESSION, CaptureSettin
 
 @click.command(cls=SettingsCommand)
 @click.argument("inputs", nargs=-1)
-@click.option("--from", "source_format", type=FORMAT_NAMES, help="what the inputs hold  [default: by name]")
+@from_option
 @click.option("--to", "target_format", type=FORMAT_NAMES, help="what to write  [default: by name]")
 @click.option("-o", "--output", help="a file, or a folder (DIR/) for several tables  [default: -]")
-@click.option(
-    "--as", "container", help="the inputs' container, if their names do not show it: csv, jsonl, parquet, …"
-)
-@click.option("--output-as", "output_container", help="the output's container, if its name does not show it")
-@tables_option
-@current_option
+@shared_options("--as", "--output-as", "--tables", "--current", "--expand-truncate")
 @click.option("--url", help="the database of change tables or of a queue: INPUTS name tables")
 @click.option("--follow", is_flag=True, help="read on as the source grows")
-@click.option(
-    "--state", type=click.Path(dir_okay=False, path_type=Path), help="remember here what was delivered"
-)
 @click.option(
     "--cases",
     type=click.Path(path_type=Path),
     metavar="DIR",
     help="with --to xds: a folder for each event, with input.xds and directory.xds for a policy simulator",
 )
-@click.option("--expand-truncate", is_flag=True, help="write a truncate as deletes of the --current rows")
-@click.option("--refused", type=click.Path(path_type=Path), help="keep bad records here, unchanged")
-@click.option("--strict", is_flag=True, help="stop at the first bad record")
+@shared_options("--state", "--refused", "--strict")
 @settings_options(_DECLARING)
 @job_options
 def convert(options: JobOptions, follow: bool) -> None:

@@ -32,10 +32,12 @@ NOT_DELIVERING = ("delete_from_log", "query_limit", "wake_up", "post_poll_stmt")
 @click.command(cls=SettingsCommand)
 @click.argument("file", default="-")
 @click.option(
-    "--memory", type=click.Path(path_type=Path), help="what was answered  [default: FILE.delivered]"
+    "--state",
+    type=click.Path(path_type=Path),
+    help="remember here what was delivered  [default: FILE.delivered]",
 )
 @live_options((*INPUT, *SINK, ("retries", PublisherSettings)), without=NOT_DELIVERING)
-def deliver(file: str, memory: Path | None, config: Config) -> None:
+def deliver(file: str, state: Path | None, config: Config) -> None:
     """Send the xds documents of FILE, or of standard input, as the publisher would.
 
     Events that are answered with retry, or not at all, are sent again, and hold back only the later
@@ -49,7 +51,7 @@ def deliver(file: str, memory: Path | None, config: Config) -> None:
     with tempfile.TemporaryDirectory() as folder:
         source = _rereadable(file, Path(folder))
         sink = open_sink(config.build(SessionSettings).sink, config.values)
-        answers = AnswerMemory(memory) if memory else memory_of(Path(source))
+        answers = AnswerMemory(state) if state else memory_of(Path(source))
         delivery = FileDelivery(
             sink,
             answers,

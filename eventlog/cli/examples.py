@@ -51,7 +51,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "eventlog convert --from gbase --to changes --follow capture.bin",
     ),
     "compare": (
-        "eventlog compare monday.csv tuesday.csv --to xds --tables tables.toml --rows-of usr",
+        "eventlog compare monday.csv tuesday.csv --to xds --tables tables.toml --table usr",
         "eventlog compare usr.parquet hr.usr --url postgresql://reader@localhost/hr --to changes",
         "eventlog compare usr.parquet hr.usr --keep usr.parquet --url mariadb://reader@db/hr -o new.xml",
         "eventlog compare hr.usr hr.usr --url postgresql://a@old/hr --url-b mariadb://b@new/hr -o diff.jsonl",

@@ -210,11 +210,34 @@ def _text(name: object) -> str:
     return os.fsdecode(name) if isinstance(name, str | bytes) else str(name)
 
 
+# Options of one meaning, and what people write instead.
+SYNONYMS = (
+    ("--url", "--to-url", "--database", "--dsn"),
+    ("--table", "--rows-of"),
+    ("--state", "--memory"),
+    ("--because", "--reason", "--comment"),
+    ("--polling-interval", "--poll-interval"),
+    ("--kafka", "--kafka-topic", "--topic"),
+    ("--from", "--input-format", "--format"),
+    ("--to", "--output-format", "--format"),
+)
+
+
 def _usage(fault: click.ClickException) -> Iterator[str]:
-    yield fault.format_message()
+    names = _right_names(fault)
+    yield f"{fault.message} Did you mean {names}?" if names else fault.format_message()
     ctx = getattr(fault, "ctx", None)
     if ctx is not None:
         yield f"see: {ctx.command_path} --help"
+
+
+def _right_names(fault: click.ClickException) -> str:
+    """Return the options of the command that mean what a wrong one does."""
+    if not isinstance(fault, click.NoSuchOption) or fault.ctx is None:
+        return ""
+    right = {flag for flags in SYNONYMS if fault.option_name in flags for flag in flags}
+    flags = (flag for parameter in fault.ctx.command.params for flag in parameter.opts)
+    return " or ".join(repr(flag) for flag in flags if flag in right)
 
 
 def _help(fault: click.exceptions.NoArgsIsHelpError) -> Iterator[str]:

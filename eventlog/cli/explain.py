@@ -13,7 +13,7 @@ import click
 from eventlog.cli.convert import clock
 from eventlog.cli.format_names import refuse_flags
 from eventlog.cli.job import RefusalPrinter, exit_if_refused
-from eventlog.cli.options import SettingsCommand, current_option, read_tables, settings_options, tables_option
+from eventlog.cli.options import SettingsCommand, read_tables, settings_options, shared_options
 from eventlog.cli.terminal import Cell, Listing, print_sentence, show_json, with_hints
 from eventlog.core import tablekey
 from eventlog.core.change import Change
@@ -105,13 +105,9 @@ _OF_A_DATABASE = ("url", "config_file", "log_table", "everything")
     default="log",
     help="what the inputs hold",
 )
-@click.option(
-    "--as", "container", help="the inputs' container, if their names do not show it: csv, jsonl, parquet"
-)
-@tables_option
-@current_option
+@shared_options("--as", "--tables", "--current")
 @click.option("--url", help="the database whose log is explained, where no INPUTS are given")
-@click.option("--config", "config_file", type=click.Path(path_type=Path), help="the settings file")
+@shared_options("--config")
 @click.option("--log-table", help="the log, optionally with its schema  [default: eventlog]")
 @click.option("--table", help="only rows of this table, however they spell its name")
 @click.option("--key", help="only rows of this table_key, likewise")

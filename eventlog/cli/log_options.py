@@ -15,7 +15,7 @@ import click
 
 from eventlog.cli.exits import verbose_option
 from eventlog.cli.log_records import Records, RecordsAsJson
-from eventlog.cli.options import SettingOption, add_options, setting_option
+from eventlog.cli.options import SettingOption, add_options, setting_option, shared_options
 from eventlog.core.settings import declared
 from eventlog.files.limits import Limits
 from eventlog.fold import Rules
@@ -60,11 +60,6 @@ RUNNING: Declarations = (
 )
 ALL: Declarations = (*RUNNING, *INPUT)  # what a file may hold
 
-_CONFIG = SettingOption(
-    ["--config", "config_file"],
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="the settings file  [default: eventlog.toml]",
-)
 _VERBOSE = verbose_option()
 _FORMAT = SettingOption(
     ["--log-format"], type=click.Choice(("text", "json")), default="text", help="how records of the log look"
@@ -95,7 +90,7 @@ def live_options(
             command(config=read_all(flags, config_file), **values)
 
         of_records = (_VERBOSE, _FORMAT) if logs else ()
-        return add_options(configured, (_CONFIG, *of_records, *options.values()))
+        return add_options(shared_options("--config")(configured), (*of_records, *options.values()))
 
     return decorate
 

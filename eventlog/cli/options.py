@@ -217,14 +217,6 @@ class _SettingType(click.ParamType[Any]):
             self.fail(str(fault), param, ctx)
 
 
-tables_option = click.option(
-    "--tables",
-    "tables_file",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="the tables file",
-)
-
-
 def read_tables(path: Path | None) -> Tables:
     """Return the tables of a tables file; none without one."""
     tables = Tables() if path is None else read_tables_file(path)
@@ -249,9 +241,57 @@ class NameAndValue(click.ParamType[tuple[str, str]]):
         return name, text
 
 
-current_option = click.option(
-    "--current",
-    multiple=True,
-    type=NameAndValue("TABLE=FILE", "usr=usr.csv"),
-    help="a table's current rows, for query-back events",
-)
+# Options of several commands; each has one name and one help.
+_SHARED: dict[str, Callable[[Callable[..., Any]], Callable[..., Any]]] = {
+    "--config": click.option(
+        "--config",
+        "config_file",
+        type=click.Path(dir_okay=False, path_type=Path),
+        help="the settings file  [default: eventlog.toml]",
+    ),
+    "--as": click.option(
+        "--as",
+        "container",
+        help="the inputs' container, if their names do not show it: csv, jsonl, parquet, …",
+    ),
+    "--output-as": click.option(
+        "--output-as",
+        "output_container",
+        help="the output's container, if its name does not show it: csv, jsonl, parquet, …",
+    ),
+    "--tables": click.option(
+        "--tables",
+        "tables_file",
+        type=click.Path(exists=True, dir_okay=False, path_type=Path),
+        help="the tables file",
+    ),
+    "--current": click.option(
+        "--current",
+        multiple=True,
+        type=NameAndValue("TABLE=FILE", "usr=usr.csv"),
+        help="a table's current rows, for query-back events",
+    ),
+    "--state": click.option(
+        "--state",
+        type=click.Path(dir_okay=False, path_type=Path),
+        help="remember here what was delivered",
+    ),
+    "--expand-truncate": click.option(
+        "--expand-truncate", is_flag=True, help="write a truncate as deletes of the --current rows"
+    ),
+    "--refused": click.option(
+        "--refused", type=click.Path(path_type=Path), help="keep here what is refused, unchanged"
+    ),
+    "--strict": click.option("--strict", is_flag=True, help="stop at the first record that is refused"),
+}
+
+
+def shared_options(*flags: str) -> Callable[[F], F]:
+    """Return a decorator that adds options which several commands have."""
+
+    def decorate(command: F) -> F:
+        for flag in reversed(flags):
+            _SHARED[flag](command)
+        return command
+
+    return decorate

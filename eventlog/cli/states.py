@@ -136,7 +136,7 @@ def _table_named(tables: Tables, name: str) -> tuple[Table]:
     if table is None and len(tables) == 1:
         (table,) = tables
     if table is None:
-        raise Misuse(f"{name}: which table of the tables file is that? Give --rows-of TABLE")
+        raise Misuse(f"{name}: which table of the tables file is that? Give --table TABLE")
     return (table,)
 
 

@@ -62,7 +62,7 @@ def table_of(name: str, tables: Tables, only: str | None) -> Table:
     if table is None and len(tables) == 1:
         (table,) = tables
     if table is None:
-        raise Misuse(f"{name}: which table are these rows of? Give --rows-of TABLE")
+        raise Misuse(f"{name}: which table are these rows of? Give --table TABLE")
     return table
 
 

@@ -146,7 +146,7 @@ def memory_of(file: Path) -> AnswerMemory:
         return AnswerMemory(file.with_name(file.name + ".delivered"))
     except OSError as fault:
         raise Misuse(
-            f"the record next to {file} cannot be written: {fault.strerror}; name one with --memory"
+            f"the record next to {file} cannot be written: {fault.strerror}; name one with --state"
         ) from fault
 
 

@@ -37,7 +37,7 @@ class StreamSettings:
     accept_late: bool = setting(
         False, "deliver late rows of change tables: those that became visible after later ones were delivered"
     )
-    poll_interval: float = setting(
+    polling_interval: float = setting(
         5.0, "seconds between two looks with --follow", metavar="SECONDS", within=(0.1, 86_400)
     )
     since: str = setting("", "read only changes after this sequence", metavar="SEQ")

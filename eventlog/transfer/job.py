@@ -74,7 +74,7 @@ class Job:
     @property
     def poll_interval(self) -> float:
         """The seconds between two rounds of a source that is followed."""
-        return float(self.options.get("poll_interval") or POLL_INTERVAL)
+        return float(self.options.get("polling_interval") or POLL_INTERVAL)
 
     @cached_property
     def complete_options(self) -> dict[str, Any]:

@@ -47,7 +47,7 @@ def test_done_is_zero_and_a_line_of_counts(tmp_path: Path) -> None:
 def test_a_delivery_of_no_events_is_not_one_that_is_done(tmp_path: Path) -> None:
     (tmp_path / "empty.csv").touch()
     assert run(tmp_path, "deliver", "empty.csv").stderr == "eventlog: empty.csv holds no event\n"
-    assert run(tmp_path, "deliver", "--memory", "m").stderr == "eventlog: standard input holds no event\n"
+    assert run(tmp_path, "deliver", "--state", "m").stderr == "eventlog: standard input holds no event\n"
     assert run(tmp_path, *CONVERT, "-o", "documents.xml", stdin=HEADER + GOOD).code == 0
     done = [run(tmp_path, "deliver", "documents.xml").stderr for _ in range(2)]
     assert done == ["eventlog: 1 success\n", "eventlog: nothing was left to send\n"]

@@ -13,6 +13,7 @@ import pytest
 
 from eventlog.cli import COMMANDS, HEADINGS, cli
 from eventlog.cli.examples import EXAMPLES
+from eventlog.cli.exits import SYNONYMS
 from tests.commands import Shell, environment
 from tests.people.generated import context_of
 from tests.support import HEADER, USR
@@ -37,11 +38,26 @@ def shell(tmp_path: Path) -> Shell:
         ("pauze", "pause"),
         ("convert --form log", "'--from'"),
         ("run --batch-siez 3", "--batch-size"),
+        ("status --to-url postgresql://h/db", "Did you mean '--url'?"),
+        ("status --database postgresql://h/db", "Did you mean '--url'?"),
+        ("apply --database postgresql://h/db in.csv", "Did you mean '--to-url' or '--url'?"),
+        ("compare a b --rows-of usr", "Did you mean '--table'?"),
+        ("deliver --memory m in.xml", "Did you mean '--state'?"),
+        ("convert --poll-interval 1", "Did you mean '--polling-interval'?"),
+        ("run --kafka topic", "Did you mean '--kafka-topic'?"),
+        ("errors --reason time-out", "Did you mean '--because'?"),
+        ("convert --format xds in.csv", "Did you mean '--from' or '--to'?"),
     ],
 )
 def test_what_is_nearly_right_is_met_with_what_was_meant(words: str, reported: str, shell: Shell) -> None:
     done = shell.run(*words.split())
     assert (done.code, reported in done.stderr) == (2, True), done.stderr
+
+
+@pytest.mark.parametrize("names", SYNONYMS)
+def test_a_right_name_is_one_of_a_command(names: tuple[str, ...]) -> None:
+    commands = [context_of(name).command for name in COMMANDS]
+    assert {*names} & {flag for command in commands for option in command.params for flag in option.opts}
 
 
 @pytest.mark.parametrize(

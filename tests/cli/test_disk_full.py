@@ -91,9 +91,9 @@ WORKS = {
         "convert --from gbase --to changes {src}/capture --state state -o parts/", once_in_parts
     ),
     "a kept state": Work(
-        "compare kept.parquet {src}/usr.csv --rows-of usr --keep kept.parquet -o out.jsonl", check_kept_rows
+        "compare kept.parquet {src}/usr.csv --table usr --keep kept.parquet -o out.jsonl", check_kept_rows
     ),
-    "the memory of a delivery": Work("deliver {src}/documents.xml --memory memory --sink stdout", delivered),
+    "the memory of a delivery": Work("deliver {src}/documents.xml --state memory --sink stdout", delivered),
 }
 
 
@@ -130,7 +130,7 @@ def src(shell: Shell, tmp_path_factory: pytest.TempPathFactory) -> Path:
         "xds": "documents.xml",
     }
     for form, name in name_of_form.items():
-        words = f"compare {folder}/none.csv {folder}/usr.csv --rows-of usr --to {form} -o {folder}/{name}"
+        words = f"compare {folder}/none.csv {folder}/usr.csv --table usr --to {form} -o {folder}/{name}"
         done = shell.run(*words.split(), "--tables", str(folder / "tables.toml"))
         assert done.code == 0, done.stderr
     return folder
@@ -205,8 +205,8 @@ PRINTED = (
     "convert {src}/changes.jsonl --to log --tables {src}/tables.toml",
     "convert {src}/changes.jsonl --to xds --tables {src}/tables.toml",
     "convert {src}/changes.jsonl --to gbase --tables {src}/tables.toml",
-    "compare {src}/none.csv {src}/usr.csv --rows-of usr --tables {src}/tables.toml --to changes",
-    "compare {src}/none.csv {src}/usr.csv --rows-of usr --tables {src}/tables.toml --to log",
+    "compare {src}/none.csv {src}/usr.csv --table usr --tables {src}/tables.toml --to changes",
+    "compare {src}/none.csv {src}/usr.csv --table usr --tables {src}/tables.toml --to log",
     "explain {src}/log.csv --json --tables {src}/tables.toml",
     "install --sql --dialect oracle",
     "track usr --sql",
@@ -265,7 +265,7 @@ def test_where_temporary_files_have_no_room_their_folder_is_named(
     (tmp_path / "after.csv").write_text("".join([head, *rows[1:]]))
     (tmp_path / "tables.toml").write_text(TABLES)
     disk.clear()
-    words = ("compare", f"{tmp_path}/before.csv", f"{tmp_path}/after.csv", "--rows-of", "usr")
+    words = ("compare", f"{tmp_path}/before.csv", f"{tmp_path}/after.csv", "--table", "usr")
     more = ("--to", "changes", "--tables", f"{tmp_path}/tables.toml", "--compare-memory", "1")
     done = shell.run(*words, *more, TMPDIR=str(disk.path))
     assert (done.code, done.stdout) == (1, "")

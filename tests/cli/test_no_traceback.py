@@ -81,7 +81,7 @@ CONVERT = "convert --from log --to xds --tables usr.toml"
 MESSAGES = "convert --from qlik-message --to changes --encoding avro --framing confluent --as messages"
 NO_DATABASE = "run --once --url postgres://127.0.0.1:1/db"
 STREAM = "convert --from gbase --to changes"
-DELIVER = "deliver docs.xml --memory memory"
+DELIVER = "deliver docs.xml --state memory"
 REGISTRY = "schema registry"
 SITUATIONS = [
     Situation(f"{CONVERT} ghost.csv", 2, "ghost.csv: no such file"),
@@ -162,10 +162,10 @@ SITUATIONS = [
     ),
     Situation(f"{DELIVER} --sink command --command 'never", 2, "command"),
     Situation(f"{DELIVER} --sink files --files-folder docs.xml", 2, "docs.xml cannot be written"),
-    Situation("deliver docs.xml --memory folder --sink stdout", 2, "folder is no regular file"),
-    Situation("deliver docs.xml --memory /dev/zero --sink stdout", 2, "/dev/zero is no regular file"),
-    Situation("deliver docs.xml --memory ghost/memory --sink stdout", 2, "there is no folder ghost"),
-    Situation("deliver /dev/zero --memory memory --sink stdout", 2, "/dev/zero is no regular file"),
+    Situation("deliver docs.xml --state folder --sink stdout", 2, "folder is no regular file"),
+    Situation("deliver docs.xml --state /dev/zero --sink stdout", 2, "/dev/zero is no regular file"),
+    Situation("deliver docs.xml --state ghost/memory --sink stdout", 2, "there is no folder ghost"),
+    Situation("deliver /dev/zero --state memory --sink stdout", 2, "/dev/zero is no regular file"),
     Situation("convert --to changes cut.xml.gz", 2, "cut.xml.gz: the rest of the file cannot be read"),
     Situation(f"{CONVERT} packed.csv", 2, "packed.csv: this is packed with gzip"),
     Situation(f"{CONVERT} zstd.csv", 2, "zstd.csv: this is packed with Zstandard"),
@@ -427,7 +427,7 @@ def test_a_signal_that_is_lost_ends_a_command_that_goes_on(
 
 
 def test_lines_that_are_no_answers_are_none_in_a_memory(shell: Shell) -> None:
-    words = ("deliver", "docs.xml", "--memory", "odd.memory", "--sink", "stdout")
+    words = ("deliver", "docs.xml", "--state", "odd.memory", "--sink", "stdout")
     first, again = (shell.run(*words) for _ in range(2))
     assert (first.code, "<delete " in first.stdout) == (0, True)
     assert (again.code, "<delete " in again.stdout) == (0, False)

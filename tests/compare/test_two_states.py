@@ -88,7 +88,7 @@ def test_a_change_that_cannot_be_written_is_left_out_and_the_command_fails(tmp_p
     (tmp_path / "usr.toml").write_text(USR)
     (tmp_path / "a.csv").write_text(HEADER)
     (tmp_path / "b.csv").write_text(HEADER + "1,\x01,,\n2,b,,\n")
-    words = ("--tables", "usr.toml", "--rows-of", "usr", "--to", "xds")
+    words = ("--tables", "usr.toml", "--table", "usr", "--to", "xds")
     done = shell_in(tmp_path).run("compare", "a.csv", "b.csv", *words)
     assert (done.code, done.stdout.count("<add ")) == (1, 1)
     assert "1 change was left out" in done.stderr
@@ -288,7 +288,7 @@ def test_one_that_is_killed_leaves_no_rows_that_waited_on_disk(tmp_path: Path) -
     (tmp_path / "a.csv").write_text(HEADER + "".join(rows))
     (tmp_path / "waiting").mkdir()
     os.mkfifo(tmp_path / "b.csv")
-    words = ("a.csv", "b.csv", "--tables", "usr.toml", "--rows-of", "usr", "--to", "changes")
+    words = ("a.csv", "b.csv", "--tables", "usr.toml", "--table", "usr", "--to", "changes")
     with (
         subprocess.Popen(
             [sys.executable, "-m", "eventlog", "compare", *words, "--compare-memory", "1"],
@@ -307,7 +307,7 @@ def test_one_that_is_killed_leaves_no_rows_that_waited_on_disk(tmp_path: Path) -
 def _compare(folder: Path, *words: str, tables: str | None = "usr.toml", exit_code: int = 0) -> str:
     """Return the changes that the command writes, or its message if it fails."""
     (folder / "usr.toml").write_text(USR)
-    table_flags = {None: [], "usr.toml": ["--tables", "usr.toml", "--rows-of", "usr"]}
+    table_flags = {None: [], "usr.toml": ["--tables", "usr.toml", "--table", "usr"]}
     done = shell_in(folder).run(
         "compare", *words, *table_flags.get(tables, ["--tables", str(tables)]), "--to", "changes"
     )

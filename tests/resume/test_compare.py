@@ -46,7 +46,7 @@ class Comparison:
 
     def run(self, report: Report, length: RunLength) -> None:
         state, output = str(self.folder / "kept.parquet"), str(self.folder / "out" / "out.jsonl")
-        words = [state, str(self.folder / "usr.csv"), "--keep", state, "-o", output, "--rows-of", "usr"]
+        words = [state, str(self.folder / "usr.csv"), "--keep", state, "-o", output, "--table", "usr"]
         while True:
             self._take()
             compare.main([*words, "--tables", str(self.folder / "tables.toml")], standalone_mode=False)

@@ -188,7 +188,9 @@ class Application:
         self._apply(report, length)
 
     def _apply(self, report: Report, length: RunLength) -> None:
-        job = Job(self.source, "changes", tuple(self.names()), tables=TABLES, options={"poll_interval": 0.0})
+        job = Job(
+            self.source, "changes", tuple(self.names()), tables=TABLES, options={"polling_interval": 0.0}
+        )
         apply_to_database(
             job, self._place.url, ApplySettings(group=1), report, CLOCK, lambda size: None, length
         )

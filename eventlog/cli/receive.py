@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import signal
-import threading
 from contextlib import ExitStack, closing
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -12,12 +10,14 @@ import click
 
 from eventlog.cli.terminal import print_line
 from eventlog.core.errors import Misuse
+from eventlog.transfer.signals import Signals
 from eventlog.web.receiver.archive import KEEP, Archive
 from eventlog.web.receiver.receiver import Receiver
 from eventlog.web.server import serve
 from eventlog.xds.answers import Level
 
 FILE = "received.sqlite"
+_LOOK = 3600.0  # seconds of one sleep, which a signal ends
 
 
 class NoPort(Misuse):
@@ -62,14 +62,7 @@ def receive(host: str, port: int, answer: str, file: Path | None, keep: int) -> 
         except OSError as fault:
             raise NoPort(host, port, fault.strerror) from fault
         storage = f"in {file}" if file else "until it ends (--file keeps them for longer)"
-        ended = _set_by_signal()
+        signals = stack.enter_context(Signals().caught())
         print_line(f"receiving at {address.url}; documents are kept {storage}; Ctrl-C ends it")
-        ended.wait()
-
-
-def _set_by_signal() -> threading.Event:
-    ended = threading.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        if signal.getsignal(number) is not signal.SIG_IGN:  # nohup
-            signal.signal(number, lambda *_: ended.set())
-    return ended
+        while not signals.sleep(_LOOK):
+            pass

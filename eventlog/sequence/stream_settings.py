@@ -38,7 +38,7 @@ class StreamSettings:
         False, "deliver late rows of change tables: those that became visible after later ones were delivered"
     )
     polling_interval: float = setting(
-        5.0, "seconds between two looks with --follow", metavar="SECONDS", within=(0.1, 86_400)
+        5.0, "seconds between two looks with --follow", metavar="SECONDS", within=(0.1, 604_800)
     )
     since: str = setting("", "read only changes after this sequence", metavar="SEQ")
     ended: bool = False  # nothing more comes, so a transaction without its last change lacks it

@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from eventlog.core.tables import Tables
+from eventlog.core.tables import Table, Tables
 from eventlog.opening.config import Config
 from eventlog.opening.tables import read_tables
 from eventlog.sql.capture.check import check
@@ -64,6 +64,16 @@ def test_objects_of_tables_outside_the_search_path_are_counted(pg: Tracked) -> N
     (finding,) = (one for one in findings if "associations" in one.what)
     assert "2 pending objects have two associations, such as IDU=1 of usr, which is idu=1" in finding.what
     assert 'association = "canonical"' in finding.remedy
+
+
+def test_a_name_that_may_be_any_of_two_tables_is_reported(tracking: Tracked) -> None:
+    log(tracking)
+    log(tracking)
+    twins = Tables([Table("a", "usr", {}, ("idu",)), Table("b", "usr", {}, ("idu",))])
+    with tracking.engine.connect() as connection:
+        (finding, *_) = check(connection, tracking.log, published=twins)
+    assert finding.what == "2 pending rows: 'usr' may be any of a.usr or b.usr: name one exactly"
+    assert finding.remedy == "log the name with its schema"
 
 
 def test_a_column_that_went_is_drift(usr: Tracked) -> None:

@@ -14,8 +14,8 @@ import pytest
 from click.testing import CliRunner
 
 from eventlog.cli import cli
-from eventlog.sql.capture.check import ROW_CHECKS, TABLE_CHECKS, check
-from eventlog.sql.capture.findings import LOG_CHECKS, Finding
+from eventlog.sql.capture.check import LOG_CHECKS, TABLE_CHECKS, check
+from eventlog.sql.capture.findings import Finding
 from eventlog.sql.schema import migrate
 from tests.logs import Receiver, World
 from tests.publisher.test_leadership import stranger
@@ -25,8 +25,8 @@ pytestmark = pytest.mark.quick
 
 POSTGRESQL = "postgresql"
 MYSQL = "mysql mariadb"
-NOTES = {"_composite", "_unguarded", "_ways_round"}  # nothing that a command could mend
-ELSEWHERE = {"_replicated"}  # tests/sql/test_replicated.py, which has a subscription
+NOTES = {"composite_references", "unguarded_tables", "ways_round"}  # nothing that a command could mend
+ELSEWHERE = {"subscriptions"}  # tests/sql/test_replicated.py, which has a subscription
 USR = "create table usr (idu integer primary key, fname varchar(64), lname varchar(64))"
 
 
@@ -49,7 +49,7 @@ def publish(tracking: Tracked) -> None:
 class Case:
     """A finding: how it comes about, its name, and its remedy if no command does it."""
 
-    finding: str  # the function that finds it
+    finding: str  # the look of `check` that finds it
     broken: tuple[str, ...]
     words: str
     where: str = f"{POSTGRESQL} {MYSQL}"
@@ -65,59 +65,60 @@ def sql(*statements: str) -> Callable[[Tracked], None]:
 
 CASES = [
     Case(
-        "_null_times",
+        "null_times",
         ("alter table eventlog alter column event_time drop not null", row(event_time="null")),
         "1 row has no event_time",
         POSTGRESQL,
     ),
-    Case("_letters", (row(status="'n'"),), "status 'n', which is reserved"),
-    Case("_types", (row(event_type="9"),), "event_type is 9", mended=publish),
-    Case("_unusable", (row(record_id="-1"),), "1 pending rows have no usable record_id", MYSQL,
+    Case("reserved_letters", (row(status="'n'"),), "status 'n', which is reserved"),
+    Case("event_types", (row(event_type="9"),), "event_type is 9", mended=publish),
+    Case("unusable_ids", (row(record_id="-1"),), "1 pending rows have no usable record_id", MYSQL,
         mended=sql("update eventlog set record_id = 1 where record_id = -1")),
-    Case("_unusable", (ANY_IDS, row(record_id="-1")), "1 pending rows have no usable record_id", POSTGRESQL,
-        mended=sql("update eventlog set record_id = default where record_id = -1")),
-    Case("_pending", (row(table_key="'idu'"),), "malformed key", mended=publish),
-    Case("_pending", (row(), row(table_key="'idu= 1'")), "differ only in blanks", mended=sql(
+    Case("unusable_ids", (ANY_IDS, row(record_id="-1")), "1 pending rows have no usable record_id",
+        POSTGRESQL, mended=sql("update eventlog set record_id = default where record_id = -1")),
+    Case("malformed_keys", (row(table_key="'idu'"),), "malformed key", mended=publish),
+    Case("padded_keys", (row(), row(table_key="'idu= 1'")), "differ only in blanks", mended=sql(
         "update eventlog set table_key = 'idu=1'")),
-    Case("_pending", (row(table_key="'IDU=1'"),), "two associations", mended=sql(
+    Case("two_forms", (row(table_key="'IDU=1'"),), "two associations", mended=sql(
         "update eventlog set table_key = 'idu=1'")),
-    Case("_pending", (row(table_name="'late'"), "create table late (idu integer primary key)"),
+    Case("pending_names", (row(table_name="'late'"), "create table late (idu integer primary key)"),
         "names late, which is no table", mended=lambda tracking: shell(tracking, "eventlog track late")),
-    Case("_pending", (row(event_type="3", column_name="'fnam'"),), "1 pending row names column 'fnam', which",
-        mended=sql("update eventlog set column_name = 'fname'")),
-    Case("_pending", (row(perpetrator="'idm'"),), "the work of idm", driver_user="idm",
+    Case("unknown_columns", (row(event_type="3", column_name="'fnam'"),),
+        "1 pending row names column 'fnam', which", mended=sql("update eventlog set column_name = 'fname'")),
+    Case("loopback", (row(perpetrator="'idm'"),), "the work of idm", driver_user="idm",
         after={"driver_user": "publisher"}, mended=lambda tracking: None),
-    Case("_overdue", (row(event_time="'2001-01-01 00:00:00'"),), "the oldest pending row has waited",
+    Case("overdue", (row(event_time="'2001-01-01 00:00:00'"),), "the oldest pending row has waited",
         mended=publish),
-    Case("_index", ("drop index eventlog_pending",), "no index finds", POSTGRESQL),
-    Case("_index", ("drop index eventlog_pending on eventlog",), "no index finds", MYSQL),
-    Case("_sequence", ("alter table eventlog alter column record_id set cache 20",), "from a cache (20)",
+    Case("pending_index", ("drop index eventlog_pending",), "no index finds", POSTGRESQL),
+    Case("pending_index", ("drop index eventlog_pending on eventlog",), "no index finds", MYSQL),
+    Case("sequences", ("alter table eventlog alter column record_id set cache 20",), "from a cache (20)",
         POSTGRESQL),
-    Case("_position", ("insert into eventlog_sent values (1000)",), "record ids come again"),
-    Case("_routines", ("drop function eventlog_event",), "routine eventlog_event is missing", POSTGRESQL),
-    Case("_routines", ("drop procedure eventlog_event",), "routine eventlog_event is missing", MYSQL),
-    Case("_made_anew", ("drop table usr",), "there is no such table any more"),
-    Case("_made_anew", ("drop table usr", USR), "another table than the one", POSTGRESQL,
+    Case("position", ("insert into eventlog_sent values (1000)",), "record ids come again"),
+    Case("routines_of_log", ("drop function eventlog_event",), "routine eventlog_event is missing",
+        POSTGRESQL),
+    Case("routines_of_log", ("drop procedure eventlog_event",), "routine eventlog_event is missing", MYSQL),
+    Case("recorded_tables", ("drop table usr",), "there is no such table any more"),
+    Case("recorded_tables", ("drop table usr", USR), "another table than the one", POSTGRESQL,
         mended=lambda tracking: first_of_two(tracking, "it is another table")),
-    Case("_not_on_record", ("delete from eventlog_tracked",), "is not on record",
+    Case("tables_not_on_record", ("delete from eventlog_tracked",), "is not on record",
         mended=lambda tracking: first_of_two(tracking, "not on record")),
-    Case("_drift", ("alter table usr add column mail varchar(64)",), "those that track would write"),
-    Case("_drift", ('drop trigger "!eventlog_insert" on usr',), "is missing on usr", POSTGRESQL),
-    Case("_drift", ('alter table usr disable trigger "!eventlog_insert"',), "is disabled", POSTGRESQL),
-    Case("_drift", ("drop trigger `eventlog$usr$delete`",), "is missing on usr", MYSQL),
-    Case("_drift", (
+    Case("drift", ("alter table usr add column mail varchar(64)",), "those that track would write"),
+    Case("drift", ('drop trigger "!eventlog_insert" on usr',), "is missing on usr", POSTGRESQL),
+    Case("drift", ('alter table usr disable trigger "!eventlog_insert"',), "is disabled", POSTGRESQL),
+    Case("drift", ("drop trigger `eventlog$usr$delete`",), "is missing on usr", MYSQL),
+    Case("drift", (
         "create function f() returns trigger language plpgsql as $$ begin return null; end $$",
         "create trigger f after update on usr for each row execute function f()",
     ), "those that track would write", POSTGRESQL),
-    Case("_drift", ("alter table usr alter column idu type text",), RETYPED, POSTGRESQL),
-    Case("_drift", ("alter table usr modify idu varchar(20)",), RETYPED, MYSQL),
-    Case("_drift", ("alter table usr drop constraint usr_pkey",), "no longer fit", POSTGRESQL,
+    Case("drift", ("alter table usr alter column idu type text",), RETYPED, POSTGRESQL),
+    Case("drift", ("alter table usr modify idu varchar(20)",), RETYPED, MYSQL),
+    Case("drift", ("alter table usr drop constraint usr_pkey",), "no longer fit", POSTGRESQL,
         mended=sql("alter table usr add primary key (idu)")),
-    Case("_before_ours", (
+    Case("triggers_before_ours", (
         "create function f() returns trigger language plpgsql as $$ begin return null; end $$",
         'create trigger " f" after update on usr for each row execute function f()',
     ), "fires before capture", POSTGRESQL, finding_count=2),
-    Case("_cascades", (
+    Case("silent_cascades", (
         "create table dept (id integer primary key)",
         "alter table usr add column dept integer",
         "alter table usr add constraint fk foreign key (dept) references dept (id) on delete cascade",
@@ -162,11 +163,11 @@ def first_of_two(tracking: Tracked, words: str) -> None:
 
 
 def test_every_finding_has_its_case() -> None:
-    known = {function.__name__ for function in (*ROW_CHECKS, *LOG_CHECKS, *TABLE_CHECKS)}
-    assert known == {case.finding for case in CASES} | NOTES | ELSEWHERE | {"_lock"}
+    looks = {row.look.__name__ for checks in (LOG_CHECKS, TABLE_CHECKS) for row in checks}
+    assert looks == {case.finding for case in CASES} | NOTES | ELSEWHERE | {"lock_holder"}
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.finding[1:]}: {case.words}")
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.finding}: {case.words}")
 def test_a_remedy_that_is_followed_mends(tracking: Tracked, case: Case) -> None:
     if tracking.dialect.name not in case.where:
         pytest.skip("it cannot come about here")

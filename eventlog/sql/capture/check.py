@@ -1,331 +1,152 @@
-"""The checks of the rows of a log and of tracked tables, and all findings together."""
+"""What is wrong with a log and its triggers: what is looked at, when it is a finding, why, and what to do.
+
+Each row of a table is a finding: a look of `facts`, the fact that is its condition, the sentence, the remedy
+and the commands that do it. The holes of texts are other facts, or names of the log.
+"""
 
 from __future__ import annotations
 
-import re
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
 
 from sqlalchemy.engine import Connection
 
-from eventlog.core import tablekey
-from eventlog.core.entry import EVENT_TYPES, MAX_RECORD_ID, Letter, read_event_type, read_integer
-from eventlog.core.errors import AmbiguousName, EventlogError, MalformedKey, WrongRow
-from eventlog.core.identity import object_of
-from eventlog.core.plurals import quantity
 from eventlog.core.tables import Table, Tables
-from eventlog.sql.capture import track
-from eventlog.sql.capture.findings import LOG_CHECKS, Checked, Finding, Watched
+from eventlog.sql.capture import facts
+from eventlog.sql.capture.facts import CheckedLog, CheckedTable
+from eventlog.sql.capture.findings import Check, Finding, findings_of
 from eventlog.sql.capture.record import TrackRecord, read_record
-from eventlog.sql.capture.refusals import refuse
-from eventlog.sql.capture.subject import installed_of, read_subject, trigger_names
 from eventlog.sql.catalogue import Catalogue
-from eventlog.sql.log.upkeep import Upkeep
 from eventlog.sql.names import Log
-from eventlog.sql.queries import Queries
-from eventlog.sql.relation import Installed, qualified
-from eventlog.sql.trigger_rows import Subject, triggers_of
 
-_PER_FIELD = frozenset(number for number, kind in EVENT_TYPES.items() if kind.per_field)
-SAMPLE = 10_000  # pending rows that are looked at one by one
-_PLAIN = re.compile("[A-Za-z0-9]+")
-_LETTERS = frozenset(status.value for status in Letter)
+_TRACK = "eventlog track {table_word}{flags}{log_option}"
+_UNTRACK = "eventlog untrack {table_word}{log_option}"
 
+LOG_CHECKS: tuple[Check[CheckedLog], ...] = (
+    # its rows
+    Check(facts.null_times, "count",
+        "{count:row has|rows have} no event_time",
+        "give the column its default, and the rows a time:",
+        ("update {log} set {event_time} = {utc_now} where {event_time} is null;",)),
+    Check(facts.reserved_letters, "count",
+        "{count:row has|rows have} the status {letter}, which is reserved: none is ever picked up",
+        "delete them, or set it to N to have them sent:"),
+    Check(facts.event_types, "fault",
+        "of {count} pending rows {fault}",
+        "mend the trigger that writes them; the publisher gives them status E"),
+    Check(facts.unusable_ids, "count",
+        "{count} pending rows have no usable record_id, a whole number from 1 to {last_id}: no publisher can"
+        " finish them, and none picks them up",
+        "give each a record_id, or delete it"),
+    # the first of its pending rows
+    Check(facts.malformed_keys, "fault",
+        "the key {key!r} of {table}: {fault}",
+        "write keys as {routine} has them, or track {table} with eventlog"),
+    Check(facts.padded_keys, "differ",
+        "keys of {table} differ only in blanks: {keys}; they count as different objects",
+        "write the keys of one table in one format, from every trigger"),
+    Check(facts.two_forms, "count",
+        "{count} pending objects have two associations, such as {logged} of {table}, which is {canonical} in"
+        " the catalogue's names",
+        "write keys with the catalogue's names, in the order of the key, and quotes only where needed; or set"
+        ' association = "canonical", on an attached log only after the receiver has its objects under the'
+        " catalogue's names"),
+    Check(facts.pending_names, "ambiguous",
+        "{count:pending row|pending rows}: {ambiguous}",
+        "log the name with its schema"),
+    Check(facts.pending_names, "unpublished",
+        "{count:pending row names|pending rows name} {name}, which is no table or view that is published",
+        "track it, name it in sync-tables or sync-schema, or mend the trigger that writes them"),
+    Check(facts.unknown_columns, "count",
+        "{count:pending row names|pending rows name} column {column!r}, which {table} lacks: values leave as"
+        " strings, and types 7 and 8 bring none",
+        "add the column, mend what writes the rows, or refuse them with unknown-columns = refuse"),
+    Check(facts.loopback, "count",
+        "{count:pending row is|pending rows are} the work of {user}, as whom the publisher connects: such"
+        " count as loopback and are not published",
+        "let the publisher connect as a user of its own, or set allow-loopback"),
+    Check(facts.overdue, "late",
+        "the oldest pending row has waited {age}",
+        "start a publisher, or see why the one that runs does not send them:",
+        ("eventlog status{log_option}",)),
+    # its lock, its index, its published tables, its sequence, its routines
+    Check(facts.lock_holder, "stranger",
+        "the lock of its publisher is held by {holder}: nothing is published until it is released",
+        "end that session, and take from its role the right to connect"),
+    Check(facts.pending_index, "missing",
+        "no index finds its pending rows: each pick-up reads the whole log",
+        "make it again:"),
+    Check(facts.unguarded_tables, "reason",
+        "{reason}: DDL there can hide rows from a running publisher, which takes them for gone",
+        "pause the publisher while such a table is rewritten or emptied",
+        fault=False, shown=True),
+    Check(facts.composite_references, "target",
+        "{columns} refer together to {target}: they are published as plain values, without an association",
+        "let the receiver put them together, or refer by one column",
+        fault=False, shown=True),
+    Check(facts.sequences, "sequence",
+        "sequence {sequence} hands out numbers from a cache ({cache_size}): the order of record_id is not the"
+        " order of the changes",
+        "have it hand out one at a time, in order:"),
+    Check(facts.position, "again",
+        "record ids come again: the next one is {next}, and rows up to {highest} went out before; no"
+        " publisher starts",
+        "set its sequence past them:"),
+    Check(facts.routines_of_log, "missing",
+        "routine {routine} is missing",
+        "make it again:",
+        ("eventlog install{log_option}",)),
+    Check(facts.routines_of_log, "differs",
+        "routine {routine} differs from the one that install makes",
+        "make it again:",
+        ("eventlog install{log_option}",)),
+    # its record of tracked tables
+    Check(facts.recorded_tables, "gone",
+        "it is tracked, and there is no such table any more",
+        _UNTRACK),
+    Check(facts.recorded_tables, "no_table",
+        "it is not read: it is a {now.kind} now",
+        _UNTRACK),
+    Check(facts.recorded_tables, "another",
+        "it is not read: it is another table than the one that was tracked, or belongs to {now.owner} now",
+        f"{_TRACK}, or {_UNTRACK}"),
+    Check(facts.tables_not_on_record, "ours",
+        "it is not read: its triggers write to this log, but it is not on record",
+        f"{_TRACK}, or drop the triggers"),
+    Check(facts.tables_not_on_record, "of_others",
+        "it is not read: its triggers write to this log, but it is not on record; another user owns them",
+        f"{_TRACK}, or drop the triggers",
+        fault=False),
+)  # fmt: skip
 
-def _null_times(checked: Checked) -> Iterator[Finding]:
-    names = checked.log.names()
-    for (count,) in checked.ask("check_null_times"):
-        if count:
-            yield checked.of_log(
-                f"{quantity(count, 'row has', 'rows have')} no event_time",
-                "give the column its default, and the rows a time:",
-                f"update {names['log']} set {names['event_time']} = {names['utc_now']}"  # noqa: S608
-                f" where {names['event_time']} is null;",
-            )
-
-
-def _letters(checked: Checked) -> Iterator[Finding]:
-    for letter, count in checked.ask("check_letters"):
-        if letter not in _LETTERS:
-            named = "null" if letter is None else repr(letter)
-            rows = quantity(count, "row has", "rows have")
-            yield checked.of_log(
-                f"{rows} the status {named}, which is reserved: none is ever picked up",
-                "delete them, or set it to N to have them sent:",
-                *_renewed(checked, letter),
-            )
-
-
-def _renewed(checked: Checked, letter: str | None) -> Iterator[str]:
-    """Yield the statement that makes such rows new, where it cannot mean others: not by case, nor
-    by a quote.
-    """
-    if letter and _PLAIN.fullmatch(letter) and checked.log.stored["status"].exact:
-        names = checked.log.names()
-        condition = f"where {names['status']} = '{letter}'"
-        yield f"update {names['log']} set {names['status']} = 'N' {condition};"  # noqa: S608
-
-
-def _types(checked: Checked) -> Iterator[Finding]:
-    for cell, count in checked.ask("check_types"):
-        try:
-            read_event_type(cell)
-        except WrongRow as fault:
-            remedy = "mend the trigger that writes them; the publisher gives them status E"
-            yield checked.of_log(f"of {count} pending rows {fault}", remedy)
-
-
-def _unusable(checked: Checked) -> Iterator[Finding]:
-    for (count,) in checked.ask("check_ids"):
-        if count:
-            yield checked.of_log(
-                f"{count} pending rows have no usable record_id, a whole number from 1 to {MAX_RECORD_ID}: no"
-                " publisher can finish them, and none picks them up",
-                "give each a record_id, or delete it",
-            )
-
-
-def _pending(checked: Checked) -> Iterator[Finding]:
-    rows = checked.ask("check_pending", most=SAMPLE)
-    tables = checked.tables
-    keys = {(row.table_name, row.table_key) for row in rows if None not in row[1:3]}
-    yield from _malformed(checked, keys)
-    yield from _padded(checked, keys)
-    yield from _two_forms(checked, keys)
-    yield from _unknown_names(
-        checked, Counter(row.table_name for row in rows if row.table_name is not None), tables
-    )
-    named = Counter(
-        (row.table_name, row.column_name)
-        for row in rows
-        if None not in row[1:] and read_integer(row.event_type) in _PER_FIELD
-    )
-    yield from _unknown_columns(checked, named, tables)
-    yield from _loopback(checked, Counter(row.perpetrator for row in rows))
-
-
-def _malformed(checked: Checked, keys: Iterable[tuple[str, str]]) -> Iterator[Finding]:
-    for table, key in sorted(keys):
-        try:
-            tablekey.read(key)
-        except MalformedKey as fault:
-            routine = checked.log.companion_name("key_value")
-            remedy = f"write keys as {routine} has them, or track {table} with eventlog"
-            yield checked.of_log(f"the key {key!r} of {table}: {fault}", remedy)
-
-
-def _padded(checked: Checked, keys: Iterable[tuple[str, str]]) -> Iterator[Finding]:
-    spellings: dict[tuple[str, str], set[str]] = {}
-    for table, key in keys:
-        spellings.setdefault((table, key.replace(" ", "")), set()).add(key)
-    for (table, _), spelled_keys in sorted(spellings.items()):
-        if len(spelled_keys) > 1:
-            listed = ", ".join(map(repr, sorted(spelled_keys)))
-            yield checked.of_log(
-                f"keys of {table} differ only in blanks: {listed}; they count as different objects",
-                "write the keys of one table in one format, from every trigger",
-            )
-
-
-def _two_forms(checked: Checked, keys: Iterable[tuple[str, str]]) -> Iterator[Finding]:
-    """Report objects of published tables whose association is another one as logged than in the catalogue's
-    names."""
-    forms = {(table, key): object_of(checked.tables, table, key) for table, key in sorted(keys)}
-    odd = {name: key for (_, key), name in forms.items() if name[1] != key}
-    if odd:
-        (table, canonical), logged = min(odd.items())
-        yield checked.of_log(
-            f"{len(odd)} pending objects have two associations, such as {logged} of {table}, which is"
-            f" {canonical} in the catalogue's names",
-            "write keys with the catalogue's names, in the order of the key, and quotes only where needed;"
-            ' or set association = "canonical", on an attached log only after the receiver has its objects'
-            " under the catalogue's names",
-        )
-
-
-def _unknown_names(checked: Checked, names: Counter[str], tables: Tables) -> Iterator[Finding]:
-    for name, count in sorted(names.items()):
-        try:
-            exists = tables.find(name) is not None or bool(tables.parents(name))
-        except AmbiguousName as fault:
-            yield checked.of_log(f"{quantity(count, 'pending row')}: {fault}", "log the name with its schema")
-            continue
-        if not exists:
-            rows = quantity(count, "pending row names", "pending rows name")
-            yield checked.of_log(
-                f"{rows} {name}, which is no table or view that is published",
-                "track it, name it in sync-tables or sync-schema, or mend the trigger that writes them",
-            )
-
-
-def _unknown_columns(checked: Checked, named: Counter[tuple[str, str]], tables: Tables) -> Iterator[Finding]:
-    """Report columns that rows name and their tables lack."""
-    counts: Counter[tuple[str, str]] = Counter()
-    for (name, column), count in named.items():
-        with suppress(EventlogError):
-            table = tables.find(name)
-            if table is not None and table.key and table.column(column) is None:
-                counts[str(table), column] += count
-    for (name, column), count in sorted(counts.items()):
-        rows = quantity(count, "pending row names", "pending rows name")
-        yield checked.of_log(
-            f"{rows} column {column!r}, which {name} lacks: values leave as strings, and types 7 and 8 bring"
-            " none",
-            "add the column, mend what writes the rows, or refuse them with unknown-columns = refuse",
-        )
-
-
-def _loopback(checked: Checked, perpetrators: Counter[str | None]) -> Iterator[Finding]:
-    if checked.driver_user is not None and (count := perpetrators[checked.driver_user]):
-        rows = quantity(count, "pending row is", "pending rows are")
-        yield checked.of_log(
-            f"{rows} the work of {checked.driver_user}, as whom the publisher connects: such"
-            " count as loopback and are not published",
-            "let the publisher connect as a user of its own, or set allow-loopback",
-        )
-
-
-def _overdue(checked: Checked) -> Iterator[Finding]:
-    oldest = Upkeep(checked.connection, Queries(checked.log)).backlog().oldest
-    ((now,),) = checked.ask("now")
-    if oldest is not None and now - oldest > checked.patience:
-        age = timedelta(seconds=int((now - oldest).total_seconds()))
-        yield checked.of_log(
-            f"the oldest pending row has waited {age}",
-            "start a publisher, or see why the one that runs does not send them:",
-            checked.command("status"),
-        )
-
-
-ROW_CHECKS: tuple[Callable[[Checked], Iterator[Finding]], ...] = (
-    _null_times,
-    _letters,
-    _types,
-    _unusable,
-    _pending,
-    _overdue,
-)
-
-
-def _drift(checked: Checked, watched: Watched) -> Iterator[Finding]:
-    relation, choice = watched.relation, watched.choice
-    table = relation.table
-    remedy = checked.track(table, choice)
-    try:
-        subject = read_subject(checked.catalogue, checked.record, checked.log, relation, choice)
-        refuse(subject)
-    except EventlogError as fault:
-        yield Finding(str(table), f"its triggers no longer fit: {fault}", f"{remedy}, with another choice")
-        return
-    plan = track.plan_for(checked.catalogue, checked.record, subject)
-    hidden = _hidden(checked, subject, watched)
-    if hidden:
-        yield Finding(
-            str(table),
-            f"its triggers cannot be compared: this user may not see those of {', '.join(hidden)}",
-            "run check as the log's owner",
-            fault=False,
-            shown=True,
-        )
-    elif plan.statements:
-        yield Finding(str(table), "; ".join(_differences(checked, subject, watched)), remedy)
-
-
-def _hidden(checked: Checked, subject: Subject, watched: Watched) -> list[str]:
-    """Return the tables whose triggers we do not see, though there may be some."""
-    children = [child.relation.place for child in subject.children]
-    installed = installed_of(checked.catalogue, checked.record, checked.log, watched.relation, children)
-    shown = {(trigger.schema, trigger.table) for trigger in installed}
-    places = [place for place in (watched.relation.place, *children) if place not in shown]
-    return [".".join(place) for place in places if not checked.catalogue.shows_triggers(place)]
-
-
-def _differences(checked: Checked, subject: Subject, watched: Watched) -> Iterator[str]:
-    triggers = {(t.schema, t.table, t.name): t for t in triggers_of(subject)}
-    expected = {place: trigger.body for place, trigger in triggers.items()}
-    children = [entry.place for entry in checked.record.children(watched.relation.place)]
-    installed = list(installed_of(checked.catalogue, checked.record, checked.log, watched.relation, children))
-    installed_bodies = {(t.schema, t.table, t.name): t.body for t in installed}
-    for place in sorted(expected.keys() - installed_bodies.keys(), key=str):
-        yield f"trigger {place[2]} is missing on {place[1]}"
-    for place in sorted(installed_bodies.keys() - expected.keys(), key=str):
-        yield f"trigger {place[2]} on {place[1]} has nothing to do any more"
-    for trigger in installed:
-        intended = triggers.get((trigger.schema, trigger.table, trigger.name))
-        if intended is not None and trigger.firing is not intended.firing:
-            which = f"trigger {trigger.name} on {trigger.table}"
-            yield f"{which} is disabled, or enabled in another way than by track"
-    written = "".join(expected[place] for place in expected.keys() & installed_bodies.keys())
-    installed_text = "".join(installed_bodies[place] for place in expected.keys() & installed_bodies.keys())
-    if written.split() != installed_text.split():
-        yield "its triggers differ from those that track would write for the current table" + "".join(
-            f": column {column.name} is not logged as it should be"
-            for column in subject.table.columns.values()
-            if written.count(checked.log.dialect.quote(column.name))
-            != installed_text.count(checked.log.dialect.quote(column.name))
-        )
-
-
-def _before_ours(checked: Checked, watched: Watched) -> Iterator[Finding]:
-    if not checked.log.dialect.statement_triggers:
-        return
-    first = min((t.name for t in watched.our_triggers), default="")
-    for trigger in watched.relation.triggers:
-        if trigger.row and not trigger.internal and trigger.name < first:
-            yield Finding(
-                str(watched.relation.table),
-                f"trigger {trigger.name} fires before capture: its changes are in the log too early",
-                f"rename it so that it sorts after {first}:",
-                commands=(_renamed(checked, watched, trigger),),
-            )
-
-
-def _renamed(checked: Checked, watched: Watched, trigger: Installed) -> str:
-    """Return the statement after which a trigger fires after ours: a tilde sorts after all letters."""
-    quoted, table = checked.log.dialect.quote, watched.relation.table
-    quoted_table = qualified(checked.log.dialect, trigger.schema, trigger.table or table.name)
-    return f"alter trigger {quoted(trigger.name)} on {quoted_table} rename to {quoted('~' + trigger.name)};"
-
-
-def _cascades(checked: Checked, watched: Watched) -> Iterator[Finding]:
-    for target in watched.relation.silent_cascades(checked.log.dialect):
-        yield Finding(
-            str(watched.relation.table),
-            f"its foreign key to {target} cascades, which fires no trigger in"
-            f" {checked.log.dialect.title}: such changes are not logged",
-            f"let the foreign key restrict, and change the rows in a trigger on {target}",
-        )
-
-
-def _replicated(checked: Checked, watched: Watched) -> Iterator[Finding]:
-    if watched.choice.replicated:
-        return
-    table = watched.relation.table
-    for name in checked.catalogue.subscriptions(table.schema, table.name):
-        yield Finding(
-            str(table),
-            f"subscription {name} writes to it as a replica, which fires no trigger of ours",
-            checked.track(table, replace(watched.choice, replicated=True)),
-        )
-
-
-def _ways_round(checked: Checked, watched: Watched) -> Iterator[Finding]:
-    if watched.choice.replicated:
-        return  # the one way round where there is such a choice
-    for way, remedy in checked.log.dialect.triggers.ways_round:
-        yield Finding(str(watched.relation.table), way, remedy, fault=False)
-
-
-TABLE_CHECKS: tuple[Callable[[Checked, Watched], Iterator[Finding]], ...] = (
-    _drift,
-    _before_ours,
-    _cascades,
-    _replicated,
-    _ways_round,
-)
+TABLE_CHECKS: tuple[Check[CheckedTable], ...] = (
+    Check(facts.drift, "misfit",
+        "its triggers no longer fit: {misfit}",
+        f"{_TRACK}, with another choice"),
+    Check(facts.drift, "hidden",
+        "its triggers cannot be compared: this user may not see those of {hidden}",
+        "run check as the log's owner",
+        fault=False, shown=True),
+    Check(facts.drift, "differences",
+        "{differences}",
+        _TRACK),
+    Check(facts.triggers_before_ours, "early",
+        "trigger {trigger} fires before capture: its changes are in the log too early",
+        "rename it so that it sorts after {first}:",
+        ("alter trigger {trigger_name} on {table_name} rename to {later_name};",)),
+    Check(facts.silent_cascades, "target",
+        "its foreign key to {target} cascades, which fires no trigger in {title}: such changes are not"
+        " logged",
+        "let the foreign key restrict, and change the rows in a trigger on {target}"),
+    Check(facts.subscriptions, "subscription",
+        "subscription {subscription} writes to it as a replica, which fires no trigger of ours",
+        _TRACK),
+    Check(facts.ways_round, "way",
+        "{way}",
+        "{remedy}",
+        fault=False),
+)  # fmt: skip
 
 
 def check(
@@ -339,35 +160,14 @@ def check(
     name, if others than these.
     """
     catalogue = Catalogue(connection)
-    log_name = f"{log.schema}.{log.table}" if log.schema else log.table
+    log_name = "" if log.full_name == Log.table else log.full_name
     log = catalogue.located(log)
     record = read_record(connection, log)
     tables = Tables(_recorded(catalogue, record)) if published is None else published
-    checked = Checked(
-        connection,
-        log,
-        catalogue,
-        record,
-        tables,
-        driver_user,
-        patience,
-        "" if log_name == Log.table else log_name,
-    )
-    for of_log in (*ROW_CHECKS, *LOG_CHECKS):
-        yield from of_log(checked)
-    for watched in tracked_tables(checked):
-        for of_table in TABLE_CHECKS:
-            yield from of_table(checked, watched)
-
-
-def tracked_tables(checked: Checked) -> Iterator[Watched]:
-    """Yield the tables that are tracked and still what they were then, with their choices."""
-    for entry in checked.record:
-        relation = checked.catalogue.at(entry.place)
-        if relation is not None and entry.is_still(relation.identity):
-            names = trigger_names(checked.log, entry.table, [None])
-            our_triggers = tuple(trigger for trigger in relation.triggers if trigger.name in names)
-            yield Watched(relation, our_triggers, checked.record.choice(entry))
+    checked = CheckedLog(connection, log, catalogue, record, tables, driver_user, patience, log_name)
+    yield from findings_of(LOG_CHECKS, checked, checked.names())
+    for table in facts.tracked_tables(checked):
+        yield from findings_of(TABLE_CHECKS, table, table.names())
 
 
 def _recorded(catalogue: Catalogue, record: TrackRecord) -> Iterator[Table]:

@@ -1,8 +1,8 @@
-"""What cannot be tracked, one small function per reason, each with the way out; and logs without defaults."""
+"""What cannot be tracked, a table of reasons, each with the way out; and logs without defaults."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -11,6 +11,8 @@ from sqlalchemy.engine import Connection
 
 from eventlog.core import tablekey
 from eventlog.core.errors import EventlogError
+from eventlog.core.tables import Column
+from eventlog.sql.capture.findings import Check, Facts, findings_of
 from eventlog.sql.catalogue import Catalogue
 from eventlog.sql.common import templates
 from eventlog.sql.connect import DatabaseFailed
@@ -41,189 +43,172 @@ def referring_to_script(table: object) -> Iterator[None]:
 
 def refuse(subject: Subject) -> None:
     """Raise CannotTrack with every reason there is."""
-    reasons = [reason for reasons_of in REFUSALS for reason in reasons_of(subject)]
-    if reasons := reasons or [*_too_large(subject)]:
+    names = {"where": str(subject.table), "title": subject.dialect.title, "choice": subject.choice}
+    refusals = [*findings_of(REFUSALS, subject, names)] or [*findings_of(LIMITS, subject, names)]
+    reasons = (f"{reason.what}: {reason.remedy}" if reason.remedy else reason.what for reason in refusals)
+    if refusals:
         raise CannotTrack(str(subject.table), "; ".join(dict.fromkeys(reasons)))
 
 
-def _no_table(subject: Subject) -> Iterator[str]:
-    if not subject.relation.identity.is_table:
-        event = subject.log.companion_name("event")
-        yield (
-            f"it is a {subject.relation.kind}; log its changes from triggers of your own with {event}"
-            " (docs/triggers.md has an example on a view)"
-        )
-
-
-def _family(subject: Subject) -> Iterator[str]:
+def _family(subject: Subject) -> Iterator[Facts]:
     """Yield relatives by inheritance: a statement may change their rows, and fires only the triggers of the
     table that it names.
     """
-    for name, kin in subject.relation.family:
-        if kin == "partition":
-            yield f"it is a partition of {name}: track {name}, which covers all of its partitions"
-        else:
-            kinship = (
-                f"inherits from {name}" if kin == "parent" else f"has a table that inherits from it, {name}"
-            )
-            yield (
-                f"it {kinship}, and a statement on one changes rows of both while it fires the triggers of"
-                " one: make them partitions, or log by hand"
-            )
+    yield from ({kin: name} for name, kin in subject.relation.family)
 
 
-def _the_log_itself(subject: Subject) -> Iterator[str]:
-    log = subject.log
+def _table(subject: Subject) -> Iterator[Facts]:
+    relation, table, log = subject.relation, subject.table, subject.log
     log_tables = {log.dialect.fold(log.table), *(log.companion_name(name) for name in COMPANIONS)}
-    if subject.table.schema == log.place and subject.table.name in log_tables:
-        yield "it belongs to the log: each row of its own would log another"
+    yield {
+        "no_table": not relation.identity.is_table,
+        "kind": relation.kind,
+        "event": log.companion_name("event"),
+        "of_log": table.schema == log.place and table.name in log_tables,
+        "unheard": subject.choice.replicated and not subject.dialect.triggers.replicates,
+        "no_key": not table.key and not table.view,
+    }
 
 
-def _not_replicated(subject: Subject) -> Iterator[str]:
-    if subject.choice.replicated and not subject.dialect.triggers.replicates:
-        yield (
-            f"no trigger of {subject.dialect.title} logs what replication writes: leave out --replicated, and"
-            " track the table where it is replicated from"
-        )
+def _key_names(subject: Subject) -> Iterator[Facts]:
+    yield from ({"name": name, "illegal": not tablekey.legal_name(name)} for name in subject.table.key)
 
 
-def _no_key(subject: Subject) -> Iterator[str]:
-    if not subject.table.key and not subject.table.view:
-        yield (
-            "it has no primary key to name its rows by: add one, or track the table that its foreign key"
-            " points to with --child"
-        )
-
-
-def _illegal_key_name(subject: Subject) -> Iterator[str]:
-    for name in subject.table.key:
-        if not tablekey.legal_name(name):
-            yield f"key column {name} holds one of , ; ' + \" = \\ < >, which a key cannot name: rename it"
-
-
-def _unquotable(subject: Subject) -> Iterator[str]:
-    """Yield a reason for a name with a quote of its own, with which MySQL makes no trigger."""
+def _quoted_names(subject: Subject) -> Iterator[Facts]:
+    """Yield names with a quote of its own, with which MySQL makes no trigger."""
     mark, table = subject.dialect.triggers.no_name_with, subject.table
-    columns = (*table.key_columns, *subject.columns)
-    table_names = (table.schema or "", table.name, *(column.name for column in columns))
-    for name in (*table_names, *_names_of_children(subject)):
-        if mark and mark in name:
-            yield (
-                f"no trigger of {subject.dialect.title} can name {name}, which holds {mark}: rename it, or"
-                " leave a column out with --without"
-            )
+    columns = (*table.key_columns, *subject.columns, *_child_columns(subject))
+    links = (name for child in subject.children for name in child.link.columns)
+    for name in (table.schema or "", table.name, *(column.name for column in columns), *links):
+        yield {"name": name, "mark": mark, "unquotable": mark and mark in name}
 
 
-def _names_of_children(subject: Subject) -> Iterator[str]:
-    for child in subject.children:
-        yield from (subject.table.schema or "", subject.table.name, *child.link.columns)
-        yield from (column.name for column in child.columns)
+def _child_columns(subject: Subject) -> Iterator[Column]:
+    return (column for child in subject.children for column in child.columns)
 
 
-def _unreadable_key(subject: Subject) -> Iterator[str]:
-    for column in subject.table.key_columns:
-        if unreadable := subject.dialect.expressions.of(column.type).unreadable:
-            yield f"key column {column.name} is of type {column.type}, which {unreadable}"
+def _key_types(subject: Subject) -> Iterator[Facts]:
+    return _types(subject, subject.table.key_columns)
 
 
-def _unknown_column(subject: Subject) -> Iterator[str]:
-    columns = subject.table.columns
-    for name in (*(subject.choice.columns or ()), *subject.choice.without):
-        if name not in columns:
-            yield f"it has no column {name}: --columns and --without take names from {', '.join(columns)}"
-        elif name in subject.relation.virtual and name not in subject.choice.without:
-            yield f"column {name} is computed when it is read, so triggers cannot log it: leave it out"
-
-
-def _nothing_but_key(subject: Subject) -> Iterator[str]:
-    if not subject.per_field and subject.choice.insert in PER_FIELD:
-        yield (
-            f"no column except its key is logged, so --insert {subject.choice.insert} would log nothing: "
-            "choose --insert 5"
-        )
-
-
-def _unreadable(subject: Subject) -> Iterator[str]:
-    """Yield columns without a text if they were named; others are left out with a warning."""
-    named = [*subject.columns] if subject.choice.columns else []
-    columns = [*named, *(column for child in subject.children for column in child.columns)]
-    if not {subject.choice.insert, subject.choice.update} & PER_FIELD:
-        return
+def _types(subject: Subject, columns: Iterable[Column]) -> Iterator[Facts]:
     for column in columns:
-        if unreadable := subject.dialect.expressions.of(column.type).unreadable:
-            yield f"column {column.name} is of type {column.type}, which {unreadable}: leave it out"
+        yield {"column": column, "unreadable": subject.dialect.expressions.of(column.type).unreadable}
 
 
-def _broken_names(subject: Subject) -> Iterator[str]:
+def _logged_columns(subject: Subject) -> Iterator[Facts]:
+    columns, choice, virtual = subject.table.columns, subject.choice, subject.relation.virtual
+    for name in (*(choice.columns or ()), *choice.without):
+        facts = {"name": name, "unknown": name not in columns, "names": ", ".join(columns)}
+        yield {**facts, "computed": name in virtual and name not in choice.without}
+    yield {"only_key": not subject.per_field and choice.insert in PER_FIELD}
+
+
+def _named_types(subject: Subject) -> Iterator[Facts]:
+    """Yield the types of columns that were named; others without a text are left out with a warning."""
+    named = subject.columns if subject.choice.columns else ()
+    is_per_field = {subject.choice.insert, subject.choice.update} & PER_FIELD
+    return _types(subject, (*named, *_child_columns(subject)) if is_per_field else ())
+
+
+def _broken_names(subject: Subject) -> Iterator[Facts]:
     """Yield names with line ends: a client that reads line by line takes a part of them for a command."""
-    if not subject.dialect.reads_lines:
-        return
     relations = (subject.relation, *(child.relation for child in subject.children))
-    for table in (relation.table for relation in relations):
+    for table in (relation.table for relation in relations if subject.dialect.reads_lines):
         for name in (table.schema or "", table.name, *table.columns):
-            if any(ord(character) < 32 for character in name):
-                yield f"the name {name!r} holds a line end or another control character: rename it"
+            yield {"name": name, "broken": any(ord(character) < 32 for character in name)}
 
 
-def _children_of_values(subject: Subject) -> Iterator[str]:
-    if subject.children and subject.choice.update not in CHILD_TYPES:
-        yield (
-            "an event of type 3 removes all values of a child column to add one: choose --update 2, or 8,"
-            " which reads them all"
-        )
-
-
-def _cascaded_children(subject: Subject) -> Iterator[str]:
-    if subject.dialect.triggers.reads_parent or subject.choice.update not in VALUES:
-        return
+def _children(subject: Subject) -> Iterator[Facts]:
+    yield {"incomplete": subject.children and subject.choice.update not in CHILD_TYPES}
+    unseen = not subject.dialect.triggers.reads_parent and subject.choice.update in VALUES
     for child in subject.children:
-        if child.link.cascades:
-            yield (
-                f"rows of {child.relation.table} go with their parent by a cascade, in which"
-                f" {subject.dialect.title} lets no trigger see whether the parent is gone: choose --update 8"
-            )
+        yield {"child": child.relation.table, "cascades": unseen and child.link.cascades}
 
 
-def _rows_of_partitions(subject: Subject) -> Iterator[str]:
-    values = {subject.choice.insert, subject.choice.update} & VALUES
-    row_triggers = [t.name for t in subject.relation.triggers if t.row and not t.internal]
-    if subject.relation.below and row_triggers and values:
-        yield (
-            f"it is partitioned and has row-level triggers ({', '.join(sorted(set(row_triggers)))}), before"
-            " which capture cannot come: choose --insert 5 --update 6, which read the row later"
-        )
-    if subject.relation.below and subject.choice.granularity == "row":
-        yield "it is partitioned, which rules out --granularity row: choose statement"
+def _partitions(subject: Subject) -> Iterator[Facts]:
+    partitioned, choice = bool(subject.relation.below), subject.choice
+    triggers = sorted({t.name for t in subject.relation.triggers if t.row and not t.internal})
+    late = partitioned and triggers and {choice.insert, choice.update} & VALUES
+    yield {"late": late, "triggers": ", ".join(triggers), "row": partitioned and choice.granularity == "row"}
 
 
-def _too_large(subject: Subject) -> Iterator[str]:
-    """Yield triggers that are larger than the database takes; call this if nothing else refuses them."""
+def _sizes(subject: Subject) -> Iterator[Facts]:
     limit = subject.dialect.triggers.largest
     for trigger in triggers_of(subject) if limit is not None else ():
-        if (size := len(trigger.body.encode())) > (limit or 0):
-            yield (
-                f"its trigger would have {size} bytes, and {subject.dialect.title} takes {limit}: choose"
-                " --insert 5 --update 6, which need fewer lines, or leave columns out with --without"
-            )
+        size = len(trigger.body.encode())
+        yield {"size": size, "limit": limit, "too_large": size > (limit or 0)}
 
 
-REFUSALS: tuple[Callable[[Subject], Iterator[str]], ...] = (
-    _no_table,
-    _family,
-    _the_log_itself,
-    _not_replicated,
-    _no_key,
-    _illegal_key_name,
-    _unquotable,
-    _unreadable_key,
-    _unknown_column,
-    _nothing_but_key,
-    _unreadable,
-    _broken_names,
-    _children_of_values,
-    _cascaded_children,
-    _rows_of_partitions,
-)
+_BOTH = "and a statement on one changes rows of both while it fires the triggers of one"
+
+REFUSALS: tuple[Check[Subject], ...] = (
+    Check(_family, "partition",
+        "it is a partition of {partition}",
+        "track {partition}, which covers all of its partitions"),
+    Check(_family, "parent",
+        f"it inherits from {{parent}}, {_BOTH}",
+        "make them partitions, or log by hand"),
+    Check(_family, "child",
+        f"it has a table that inherits from it, {{child}}, {_BOTH}",
+        "make them partitions, or log by hand"),
+    Check(_table, "no_table",
+        "it is a {kind}",
+        "log its changes from triggers of your own with {event} (docs/triggers.md has an example on a view)"),
+    Check(_table, "of_log",
+        "it belongs to the log: each row of its own would log another",
+        ""),
+    Check(_table, "unheard",
+        "no trigger of {title} logs what replication writes",
+        "leave out --replicated, and track the table where it is replicated from"),
+    Check(_table, "no_key",
+        "it has no primary key to name its rows by",
+        "add one, or track the table that its foreign key points to with --child"),
+    Check(_key_names, "illegal",
+        "key column {name} holds one of , ; ' + \" = \\ < >, which a key cannot name",
+        "rename it"),
+    Check(_quoted_names, "unquotable",
+        "no trigger of {title} can name {name}, which holds {mark}",
+        "rename it, or leave a column out with --without"),
+    Check(_key_types, "unreadable",
+        "key column {column.name} is of type {column.type}, which {unreadable}",
+        ""),
+    Check(_logged_columns, "unknown",
+        "it has no column {name}",
+        "--columns and --without take names from {names}"),
+    Check(_logged_columns, "computed",
+        "column {name} is computed when it is read, so triggers cannot log it",
+        "leave it out"),
+    Check(_logged_columns, "only_key",
+        "no column except its key is logged, so --insert {choice.insert} would log nothing",
+        "choose --insert 5"),
+    Check(_named_types, "unreadable",
+        "column {column.name} is of type {column.type}, which {unreadable}",
+        "leave it out"),
+    Check(_broken_names, "broken",
+        "the name {name!r} holds a line end or another control character",
+        "rename it"),
+    Check(_children, "incomplete",
+        "an event of type 3 removes all values of a child column to add one",
+        "choose --update 2, or 8, which reads them all"),
+    Check(_children, "cascades",
+        "rows of {child} go with their parent by a cascade, in which {title} lets no trigger see whether the"
+        " parent is gone",
+        "choose --update 8"),
+    Check(_partitions, "late",
+        "it is partitioned and has row-level triggers ({triggers}), before which capture cannot come",
+        "choose --insert 5 --update 6, which read the row later"),
+    Check(_partitions, "row",
+        "it is partitioned, which rules out --granularity row",
+        "choose statement"),
+)  # fmt: skip
+
+# What only triggers that can be written may exceed
+LIMITS: tuple[Check[Subject], ...] = (
+    Check(_sizes, "too_large",
+        "its trigger would have {size} bytes, and {title} takes {limit}",
+        "choose --insert 5 --update 6, which need fewer lines, or leave columns out with --without"),
+)  # fmt: skip
 
 
 _LEFT_TO_THE_LOG = ("record_id", "status", "event_time")

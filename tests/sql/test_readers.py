@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import shlex
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -263,6 +264,22 @@ def test_check_names_what_is_missing(engine: Engine) -> None:
         run(engine, "alter table usr_delta disable trigger usr_delta_read")
         emptying = "a trigger on it is missing or disabled: what waits for its rows to go stays there"
         assert faults(engine) == [filling, emptying, stuck]
+
+
+def test_a_remedy_is_one_word_to_a_shell(database: Database) -> None:
+    engine = database.engine()
+    column = dialect_of(engine).quote("log in")
+    run(engine, f"create table odd (k integer primary key, {column} varchar(20) not null unique)")
+    with engine.connect() as connection:
+        plan_reader(connection, "connid", "odd", "log in").run(engine)
+        removing = plan_no_reader(connection, "connid", "odd").statements
+    run(engine, next(statement for statement in removing if "drop trigger" in statement))
+    with engine.connect() as connection:
+        commands = [finding.commands for finding in check_readers(connection) if "odd_queue" in finding.where]
+    (untracking, tracking) = next(filter(None, commands))
+    assert shlex.split(tracking)[:-1] == ["eventlog", "track", "--for", "connid", "--identity", "log in"]
+    assert shlex.split(tracking)[-1] == shlex.split(untracking)[-1]
+    engine.dispose()
 
 
 @pytest.mark.parametrize("reader", READERS)

@@ -16,6 +16,7 @@ from sqlalchemy import text
 from sqlalchemy.engine import URL
 
 from eventlog.cli import cli
+from eventlog.sql.capture.readers import check_readers, plan_reader
 from eventlog.sql.common.dialect import Dialect
 from eventlog.sql.connect import DatabaseFailed, connect, execute_plain
 from tests.databases import Database
@@ -333,6 +334,22 @@ def test_a_reader_reads_and_changes_nothing(house: House, app: URL, reader: URL)
     assert done.output.count("this user may not see") == (not house.schemas)
     for statement in ("delete from {}", "update {} set status = 'S'", "delete from {}_tracked"):
         house.refused(reader, statement.format(house.log))
+
+
+def test_a_reader_s_table_whose_triggers_a_user_may_not_see_is_a_note(house: House) -> None:
+    if not house.dialect.hides_triggers:
+        pytest.skip(f"{house.database.name} shows all triggers")
+    table, engine = house.named("app.usr"), house.database.engine()
+    with engine.connect() as connection:
+        plan_reader(connection, "connid", table, "idu").run(engine)
+    with connect(house.user("reader", "grant select on app.* to eventlog_reader")).connect() as connection:
+        finding = next(finding for finding in check_readers(connection) if finding.where.startswith(table))
+    assert finding.what == f"its triggers cannot be checked: this user may not see those of {table}"
+    assert (finding.remedy, finding.fault, finding.shown) == (
+        "run check as the user that made it",
+        False,
+        True,
+    )
 
 
 def test_without_trust_in_the_binary_log_install_and_track_say_the_remedy(house: House) -> None:

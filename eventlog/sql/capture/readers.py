@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from shlex import quote
 from typing import Any, Final, NamedTuple
 
 from sqlalchemy import text
 from sqlalchemy.engine import Connection, Engine
 
 from eventlog.core.tables import Table
-from eventlog.sql.capture.findings import Finding
+from eventlog.sql.capture.findings import Check, Facts, Finding, findings_of
 from eventlog.sql.capture.refusals import CannotTrack, referring_to_script
 from eventlog.sql.catalogue import Catalogue, NoSuchTable
 from eventlog.sql.common import templates
@@ -33,7 +34,6 @@ _PARTS = (  # tables, routines, triggers
     *("changed", "truncated", "inserted", "updated", "deleted"),
 )
 _TABLES = ("delta", "waiting", "last")
-_LOST = "changes may be missing: make it again, then read all objects once"
 
 
 class ReaderPlan(NamedTuple):
@@ -104,31 +104,10 @@ def plan_no_reader(connection: Connection, reader: str, name: str) -> ReaderPlan
 def check_readers(connection: Connection) -> Iterator[Finding]:
     """Yield what is wrong with the readers' tables of the database."""
     catalogue = Catalogue(connection)
-    for installed in _all_installed(catalogue):
-        name, table = installed.name, installed.table
-        option = f"--for {installed.reader}"
-        remake = (
-            f"eventlog untrack {option} {table}",
-            f"eventlog track {option} --identity {installed.identity} {table}",
-        )
-        if installed.ask(
-            catalogue, "silent_filling", **installed.place(), table_name=table.name
-        ).scalar_one():
-            if catalogue.shows_triggers(place_of(table)):
-                words = f"a trigger of {table} that fills it is missing or disabled"
-                yield Finding(name, words, _LOST, commands=remake)
-            else:
-                words = f"its triggers cannot be checked: this user may not see those of {table}"
-                yield Finding(name, words, "run check as the user that made it", fault=False, shown=True)
-        for words in _emptying_faults(catalogue, installed):
-            yield Finding(name, words, _LOST, commands=remake)
-        relation = catalogue.at(place_of(table))
-        for way in () if relation is None else _silent_cascades(catalogue.dialect, relation):
-            yield Finding(
-                name, f"{way}: such changes are missing", "let it restrict, and delete the rows first"
-            )
-        for way, _ in catalogue.dialect.triggers.ways_round:
-            yield Finding(str(table), way, "read all objects once afterwards", fault=False)
+    for reader_table in _all_installed(catalogue):
+        words = {"table_word": quote(str(reader_table.table)), "identity_word": quote(reader_table.identity)}
+        names = {"where": reader_table.name, "table": reader_table.table, "reader": reader_table.reader}
+        yield from findings_of(READER_CHECKS, (catalogue, reader_table), names | words)
 
 
 def has_readers(connection: Connection) -> bool:
@@ -205,13 +184,66 @@ class _ReaderTable:
         return catalogue.connection.execute(statement, values)
 
 
-def _emptying_faults(catalogue: Catalogue, installed: _ReaderTable) -> Iterator[str]:
+_Installed = tuple[Catalogue, _ReaderTable]
+
+
+def _filling(installed: _Installed) -> Iterator[Facts]:
+    catalogue, reader_table = installed
+    place, table = reader_table.place(), reader_table.table
+    if reader_table.ask(catalogue, "silent_filling", **place, table_name=table.name).scalar_one():
+        visible = catalogue.shows_triggers(place_of(table))
+        yield {"silent": visible, "hidden": not visible}
+
+
+def _emptying(installed: _Installed) -> Iterator[Facts]:
     """Yield why changes stay after rows that a reader deleted."""
-    if installed.reader == "sailpoint":
-        if installed.ask(catalogue, "silent_emptying", **installed.place()).scalar_one():
-            yield "a trigger on it is missing or disabled: what waits for its rows to go stays there"
-        if count := installed.ask(catalogue, "stuck_in_delta").scalar_one():
-            yield f"{count} changes wait for rows to go that it does not have"
+    catalogue, reader_table = installed
+    if reader_table.reader == "sailpoint":
+        silent = reader_table.ask(catalogue, "silent_emptying", **reader_table.place()).scalar_one()
+        yield {"silent": silent, "stuck": reader_table.ask(catalogue, "stuck_in_delta").scalar_one()}
+
+
+def _cascades(installed: _Installed) -> Iterator[Facts]:
+    catalogue, reader_table = installed
+    relation = catalogue.at(place_of(reader_table.table))
+    for way in () if relation is None else _silent_cascades(catalogue.dialect, relation):
+        yield {"way": way}
+
+
+def _ways_round(installed: _Installed) -> Iterator[Facts]:
+    catalogue, reader_table = installed
+    for way, _ in catalogue.dialect.triggers.ways_round:
+        yield {"where": str(reader_table.table), "way": way}
+
+
+_LOST = "changes may be missing: make it again, then read all objects once"
+_REMAKING = (
+    "eventlog untrack --for {reader} {table_word}",
+    "eventlog track --for {reader} --identity {identity_word} {table_word}",
+)
+
+READER_CHECKS: tuple[Check[_Installed], ...] = (
+    Check(_filling, "silent",
+        "a trigger of {table} that fills it is missing or disabled",
+        _LOST, _REMAKING),
+    Check(_filling, "hidden",
+        "its triggers cannot be checked: this user may not see those of {table}",
+        "run check as the user that made it",
+        fault=False, shown=True),
+    Check(_emptying, "silent",
+        "a trigger on it is missing or disabled: what waits for its rows to go stays there",
+        _LOST, _REMAKING),
+    Check(_emptying, "stuck",
+        "{stuck} changes wait for rows to go that it does not have",
+        _LOST, _REMAKING),
+    Check(_cascades, "way",
+        "{way}: such changes are missing",
+        "let it restrict, and delete the rows first"),
+    Check(_ways_round, "way",
+        "{way}",
+        "read all objects once afterwards",
+        fault=False),
+)  # fmt: skip
 
 
 def _silent_cascades(dialect: Dialect, relation: Relation) -> Iterator[str]:

@@ -24,10 +24,9 @@ from eventlog.core.settings import setting
 from eventlog.core.tables import Tables
 from eventlog.qlik import headers, row_plans, sequence
 from eventlog.qlik.headers import header_time_setting, read_heading
-from eventlog.qlik.mask import MaskOrder
+from eventlog.qlik.mask import MaskOrder, WrongMaskOrder
 from eventlog.qlik.numbering import SequenceMemory, load_memory, memory_of, number, without_no_ops
-from eventlog.qlik.row_pairs import DOCUMENTED, OrderFinder, pair
-from eventlog.qlik.rows import Cells, ChangeRow, ChangeRowWriter, RowReader
+from eventlog.qlik.rows import Cells, ChangeRow, ChangeRowWriter, RowReader, pair
 from eventlog.qlik.structure import (
     DataColumn,
     Structure,
@@ -46,7 +45,7 @@ class TableSettings:
     table: str = setting("", "the table whose changes are read, if the file's name does not show it")
     mask_order: str = setting(
         "auto",
-        "byte order of change masks; auto finds it, and writes the documented order, little",
+        "byte order of change masks; auto reads the one that a mask or its B row proves, and writes little",
         choices=("auto", "little", "big"),
     )
     header_prefix: str = setting("header__", "what the names of header columns begin with")
@@ -107,7 +106,7 @@ def read(
     if settings.until:
         sequence.check(settings.until)
     for name, parts in groupby(sources, lambda source: settings.table or source.stem):
-        yield from changes_of(_parse(name, parts, tables, settings), finder_of(settings))
+        yield from changes_of(_parse(name, parts, tables, settings))
 
 
 def read_structure(
@@ -137,25 +136,19 @@ def _describe_column(structure: Structure, name: str) -> DataColumn:
     return structure.columns[place]
 
 
-def finder_of(settings: TableSettings) -> OrderFinder:
-    """Return the finder of the byte order of a table's masks."""
-    return OrderFinder(None if settings.mask_order == "auto" else MaskOrder(settings.mask_order))
-
-
-def changes_of(rows: Iterable[ChangeRow | Refused], finder: OrderFinder) -> Iterator[Change | Refused]:
+def changes_of(rows: Iterable[ChangeRow | Refused]) -> Iterator[Change | Refused]:
     """Yield the changes in the rows of one table."""
-    for item in finder.run(pair(rows)):
-        if isinstance(item, Refused):
-            yield item
-        else:
-            yield _change(*item, finder)
+    for item in pair(rows):
+        yield item if isinstance(item, Refused) else _change(*item)
 
 
-def _change(row: ChangeRow, image: ChangeRow | None, finder: OrderFinder) -> Change | Refused:
+def _change(row: ChangeRow, image: ChangeRow | None) -> Change | Refused:
     try:
         if row.letter == "B":
             raise NotExpressible(f"B row of change_seq {row.seq} without its U row")
-        return row.table.change(row, image, finder.check(row))
+        return row.table.change(row, image)
+    except WrongMaskOrder:
+        raise
     except EventlogError as fault:
         return Refused(row.table.source.at(row.where), str(fault), row.raw)
 
@@ -185,7 +178,8 @@ def row_reader(
     if settings.on_structure is not None:
         settings.on_structure(structure)
     plan = row_plans.loading(structure.columns)
-    return RowReader(source, heading, structure, plan, settings.header_time_format)
+    order = None if settings.mask_order == "auto" else MaskOrder(settings.mask_order)
+    return RowReader(source, heading, structure, plan, order, settings.header_time_format)
 
 
 def read_rows(
@@ -199,6 +193,8 @@ def read_rows(
             continue
         try:
             row = reader.parse(*record)
+        except WrongMaskOrder as fault:
+            raise WrongMaskOrder(f"{source.at(record.where)}: {fault}") from None
         except EventlogError as fault:
             yield Refused(source.at(record.where), str(fault), record.raw)
             continue
@@ -275,7 +271,7 @@ def change_table(change: Change, tables: Tables, settings: TableSettings) -> Cha
     columns = headers.sheet_columns(names, settings.header_prefix) + tuple(
         SheetColumn(c.name, _sheet_type(c)) for c in structure.columns
     )
-    order = DOCUMENTED if settings.mask_order == "auto" else MaskOrder(settings.mask_order)
+    order = MaskOrder.LITTLE if settings.mask_order == "auto" else MaskOrder(settings.mask_order)
     writer = ChangeRowWriter(
         structure, row_plans.dumping_cells(structure.columns), names, order, settings.before_images
     )

@@ -1,4 +1,4 @@
-"""Bit masks of columns, in both byte orders, and the evidence for one order.
+"""Bit masks of columns, in both byte orders, and the orders in which a mask is possible.
 
 The manual ("Reading Change Tables", change_mask) draws byte 0 with bits 7 to 0 and byte 1 with bits 15 to 8:
 the order LITTLE. Exports of real warehouses contain one big-endian number instead. So do the messages, whose
@@ -28,6 +28,10 @@ _MAX_BYTES = MAX_COLUMNS // 8 + 1  # of a mask of that many columns, as messages
 
 class InvalidMask(EventlogError):
     """{0}"""
+
+
+class WrongMaskOrder(EventlogError):
+    """{0}"""  # which ends the reading, because no mask of the table can be trusted
 
 
 class MaskOrder(enum.StrEnum):
@@ -63,14 +67,21 @@ def padded(bits: int, columns: int, order: MaskOrder) -> bytes:
     return bits.to_bytes(columns // 8 + 1, order.value)
 
 
-def load(cell: bytes | str | None) -> bytes:
-    """Return the bytes of a mask: of hexadecimal text, else of a bit string or Base64; of null, none."""
+def load(
+    cell: bytes | str | None, layout: MaskLayout | None = None, stated: MaskOrder | None = None
+) -> bytes:
+    """Return the bytes of a mask: of hexadecimal text, else of a bit string or Base64; of null, none.
+
+    A text that is hexadecimal and Base64 is what the layout allows in the stated order.
+    """
     if cell is None:
         return b""
     if isinstance(cell, str):
         data = _hexadecimal(cell)
         if data is None:
-            data = _bits_or_base64(cell)
+            data = _bits_or_base64(cell, layout)
+        elif layout is not None and cell[:2] not in _PREFIXES and (base64_data := _base64(cell)):
+            data = _hexadecimal_or_base64(cell, (data, base64_data), layout, stated)
         if data is None:
             raise InvalidMask(f"mask {cell[:60]!r} is not an even number of hexadecimal digits")
         cell = data
@@ -88,12 +99,31 @@ def _hexadecimal(text: str) -> bytes | None:
     return bytes.fromhex((match["plain"] or match["quoted"] or match["dashed"] or "").replace("-", ""))
 
 
-def _bits_or_base64(text: str) -> bytes | None:
+def _bits_or_base64(text: str, layout: MaskLayout | None) -> bytes | None:
     """Return what a bit string or a text in Base64 holds."""
     if match := _BITS.fullmatch(text):
         bits = match[1]
         return int(bits or "0", 2).to_bytes((len(bits) + 7) // 8)
-    return None if text[:2] in _PREFIXES else _base64(text)
+    data = _base64(text)
+    is_broken = text[:2] in _PREFIXES and (data is None or layout is None or not layout.fits(data, None))
+    return None if is_broken else data
+
+
+def _hexadecimal_or_base64(
+    text: str, readings: tuple[bytes, bytes], layout: MaskLayout, stated: MaskOrder | None
+) -> bytes:
+    """Return the reading that fits the columns; of two that do, Base64 only if it alone is a whole mask."""
+    digits, base64_data = readings
+    if not layout.fits(base64_data, stated):
+        return digits
+    length = layout.columns // 8 + 1  # bytes of a mask of a message
+    if not layout.fits(digits, stated) or len(base64_data) == length != len(digits):
+        return base64_data
+    if layout.forbidden and stated is None:
+        raise WrongMaskOrder(
+            f"mask {text[:60]!r} is possible as hexadecimal digits and as Base64: set mask-order"
+        )
+    return digits
 
 
 def _base64(text: str) -> bytes | None:
@@ -120,66 +150,24 @@ class MaskLayout:
             return f"bit {split(header)[0]} is of {self.forbidden_column}"
         return None
 
+    def fits(self, data: bytes, stated: MaskOrder | None) -> bool:
+        """Return whether a mask is possible in the stated order; without one, in any."""
+        orders = tuple(MaskOrder) if stated is None else (stated,)
+        return len(data) <= _MAX_BYTES and any(self.fault(read(data, order)) is None for order in orders)
 
-def differs(data: bytes, layout: MaskLayout) -> bool:
-    """Return whether a mask means something else in each byte order, and both are possible."""
-    little, big = read(data, MaskOrder.LITTLE), read(data, MaskOrder.BIG)
-    return little != big and layout.fault(little) is None and layout.fault(big) is None
 
+def orders_of(data: bytes, layout: MaskLayout, stated: MaskOrder | None) -> tuple[MaskOrder, ...]:
+    """Return the orders in which a mask may be read: the stated one, else those in which it is possible.
 
-def evidence(data: bytes, layout: MaskLayout) -> MaskOrder | None:
-    """Return the order that a mask proves, if it proves one.
-
-    An order is impossible if it sets the bit of a header or a bit after the last column.
+    An order is impossible if it sets the bit of a header or a bit after the last column. Raise WrongMaskOrder
+    if the stated one is, and the other is not.
     """
-    if len(data) < 2:
-        return None
-    little, big = read(data, MaskOrder.LITTLE), read(data, MaskOrder.BIG)
-    if little == big:
-        return None
-    little_can, big_can = layout.fault(little) is None, layout.fault(big) is None
-    if little_can == big_can:
-        return None
-    return MaskOrder.LITTLE if little_can else MaskOrder.BIG
-
-
-class MaskTexts:
-    """Reads the masks of one source, whose texts are all hexadecimal or all Base64.
-
-    Some texts are both: they are Base64 if another text proved that, or if the layout allows nothing else.
-    """
-
-    def __init__(self, layout: MaskLayout) -> None:
-        self._layout = layout
-        self._proof = ""  # a text that is Base64 alone
-        self._hexadecimal = False  # whether a text is hexadecimal alone
-        self._doubt = ""  # a text that was read as hexadecimal, and may be Base64
-
-    def load(self, cell: bytes | str | None) -> bytes:
-        """Return the bytes of a mask. Raise InvalidMask if it is none, or contradicts those before it."""
-        if not isinstance(cell, str) or not cell:
-            return load(cell)
-        hex_data, base64_data = _hexadecimal(cell), _base64(cell)
-        if hex_data is None and base64_data is not None:
-            if self._doubt:
-                raise InvalidMask(
-                    f"mask {cell[:60]!r} is Base64, but {self._doubt!r} was read as hexadecimal"
-                )
-            if cell[:2] not in _PREFIXES:
-                self._proof = cell
-            elif self._proof and self._fits(base64_data):
-                return load(base64_data)  # without a proof it may be broken hexadecimal text
-        elif hex_data is not None and base64_data is None:
-            self._hexadecimal = True
-        elif hex_data is not None and base64_data is not None and not self._hexadecimal:
-            if self._proof or (self._fits(base64_data) and not self._fits(hex_data)):
-                return load(base64_data)
-            if self._fits(base64_data):
-                self._doubt = self._doubt or cell[:60]
-        return load(cell)
-
-    def _fits(self, data: bytes) -> bool:
-        """Return whether the layout allows the bits of a mask, in any byte order."""
-        return len(data) <= _MAX_BYTES and any(
-            self._layout.fault(read(data, order)) is None for order in MaskOrder
+    possible = tuple(order for order in MaskOrder if layout.fault(read(data, order)) is None)
+    if stated is None:
+        return possible or (MaskOrder.BIG,)
+    if possible and stated not in possible:
+        raise WrongMaskOrder(
+            f"mask {data.hex().upper()} is possible in {possible[0]} byte order alone, but mask-order is"
+            f" {stated}: set it to {possible[0]}, or check the columns of the table"
         )
+    return (stated,)

@@ -15,7 +15,7 @@ from eventlog.core.tables import Table, Tables
 from eventlog.qlik import avro, envelope, metadata
 from eventlog.qlik.change_tables import read_structure, table_name
 from eventlog.qlik.envelope import Body, InvalidMessage, UnnamedTable
-from eventlog.qlik.mask import MaskOrder
+from eventlog.qlik.mask import MaskOrder, WrongMaskOrder
 from eventlog.qlik.message_settings import MessageSettings
 from eventlog.qlik.metadata import Metadata
 from eventlog.qlik.metadata_index import MetadataIndex
@@ -123,6 +123,8 @@ class MessageReader:
             return self._read_of(source, record)
         except MissingExtra:
             raise
+        except WrongMaskOrder as fault:
+            raise WrongMaskOrder(f"{source.at(record.where)}: {fault}") from None
         except EventlogError as fault:
             return Refused(source.at(record.where), str(fault), record.raw)
 
@@ -181,7 +183,7 @@ class MessageReader:
         return change
 
     def notices(self) -> Iterator[Refused]:
-        """Report each table once whose masks do not prove their byte order, or have no metadata."""
+        """Report each table once whose masks have no metadata."""
         for doubt, is_unreported in self._doubts.items():
             if is_unreported:
                 self._doubts[doubt] = False

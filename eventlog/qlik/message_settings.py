@@ -24,7 +24,7 @@ class MessageSettings:
     logical_types: bool = setting(False, "write dates, times and decimals as logical types of Avro")
     mask_order: str = setting(
         "auto",
-        "byte order of the masks; auto reads the one that columnMask proves, and writes one number, big",
+        "byte order of the masks; auto reads the one that a mask or beforeData proves, and writes big",
         choices=("auto", "little", "big"),
     )
     header_time_format: str = header_time_setting()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from itertools import repeat
 from math import isnan
 from typing import Any, NamedTuple
@@ -11,7 +12,16 @@ from eventlog.core.change import ABSENT, Change, Facts, Field, Key, Op, Side, Va
 from eventlog.qlik import avro, row_plans, sequence, sides
 from eventlog.qlik.envelope import Body, InvalidMessage
 from eventlog.qlik.headers import ISO, read_header_time, utc
-from eventlog.qlik.mask import InvalidMask, MaskLayout, MaskOrder, MaskTexts, differs, evidence, join, padded
+from eventlog.qlik.mask import (
+    InvalidMask,
+    MaskLayout,
+    MaskOrder,
+    WrongMaskOrder,
+    join,
+    load,
+    orders_of,
+    padded,
+)
 from eventlog.qlik.mask import read as read_mask
 from eventlog.qlik.message_settings import MessageSettings
 from eventlog.qlik.metadata import Metadata
@@ -41,11 +51,6 @@ _HEADERS = (
     "transactionLastEvent",
 )
 _MAX_CACHED = 10_000
-UNPROVEN = (
-    "no columnMask proves the byte order of its masks: read as one number, big, as a real message of 16 "
-    "columns has them (columnMask 00FFFF). The manual states little-endian; its example of one byte proves "
-    "nothing. Set mask-order to little or big"
-)
 BY_KEYS = (
     "no metadata message of it was read, so the bits of its masks are taken for the keys of data in their"
     " order. If its metadata are in another topic or file, read that first"
@@ -84,18 +89,47 @@ class RecordReader:
         self._own_layout = ColumnLayout(MaskLayout(0, len(structure.columns)), places)
         layouts = [_layout_of_table(columns, names, names if row is None else row) for columns in orders]
         self._layouts = [self._own_layout, *layouts] if row is None else [*layouts, self._own_layout]
-        self._texts = MaskTexts(MaskLayout(0, max(layout.mask.columns for layout in self._layouts)))
+        self._widest = MaskLayout(0, max(layout.mask.columns for layout in self._layouts))
         self.doubts: list[str] = []  # about the masks that were read, to be reported
         self._by_keys = by_keys
-        self._masks_read: dict[tuple[object, object], Masks] = {}
+        self._masks_read: dict[tuple[object, object], tuple[Masks, ...]] = {}
 
     def change(self, body: Body) -> Change:
         """Return the change that a message states."""
-        headers, data = body.headers, body.data
+        headers = body.headers
         op = _OPS.get(headers["operation"])
         if op is None:
             raise InvalidMessage(f"operation {str(headers['operation'])[:40]!r} is none of {', '.join(_OPS)}")
-        masks = self._masks_of(headers.get("changeMask"), headers.get("columnMask"))
+        readings = self._masks_of(headers.get("changeMask"), headers.get("columnMask"))
+        if len(readings) > 1:
+            return self._proven_change(op, body, readings)
+        return self._change(op, body, readings[0])
+
+    def _proven_change(self, op: Op, body: Body, readings: Sequence[Masks]) -> Change:
+        """Return the change that masks state in the only byte order that the values allow, or in both."""
+        changes: dict[str, Change] = {}
+        for masks in readings:
+            with suppress(InvalidMask):
+                self._check_absent(body, masks)
+                change = self._change(op, body, masks)
+                changes[repr(change)] = change
+        if len(changes) > 1:
+            get = body.headers.get
+            raise WrongMaskOrder(
+                f"changeMask {get('changeMask')} and columnMask {get('columnMask')} mark other columns in"
+                " each byte order, and no beforeData prove one: set mask-order to big or little"
+            )
+        return changes.popitem()[1] if changes else self._change(op, body, readings[-1])
+
+    def _check_absent(self, body: Body, masks: Masks) -> None:
+        """Raise InvalidMask if a column that was not captured has a value."""
+        data = body.data or body.before or {}
+        for name, is_captured in zip(self.names, masks.captured or (), strict=False):
+            if not is_captured and data.get(name) is not None:
+                raise InvalidMask(f"columnMask leaves out {name}, which has a value")
+
+    def _change(self, op: Op, body: Body, masks: Masks) -> Change:
+        headers, data = body.headers, body.data
         if op is Op.DELETE:
             key, fields = self._delete(self._values(data or body.before), masks)
         elif not data:
@@ -189,7 +223,7 @@ class RecordReader:
         cells = tuple(data.get(name) for name in self.names)
         return self._update(cells, self._load(cells), masks._replace(captured=captured), image)
 
-    def _masks_of(self, change_mask: Any, column_mask: Any) -> Masks:
+    def _masks_of(self, change_mask: Any, column_mask: Any) -> tuple[Masks, ...]:
         masks = self._masks_read.get((change_mask, column_mask))
         if masks is None:
             masks = self._read_masks(change_mask, column_mask)
@@ -198,17 +232,27 @@ class RecordReader:
             self._masks_read[change_mask, column_mask] = masks
         return masks
 
-    def _read_masks(self, change_mask: Any, column_mask: Any) -> Masks:
+    def _read_masks(self, change_mask: Any, column_mask: Any) -> tuple[Masks, ...]:
+        """Return the masks in the orders that are possible for both."""
         column_data, change_data = (
-            self._texts.load(mask) if mask not in (None, "") else None for mask in (column_mask, change_mask)
+            load(mask, self._widest, self._order) if mask not in (None, "") else None
+            for mask in (column_mask, change_mask)
         )
-        layout, places = self._layout_of(column_data)
-        order = self._order or (evidence(column_data, layout) if column_data else None)
-        if order is None:
-            self._doubt(UNPROVEN, any(differs(data, layout) for data in (change_data, column_data) if data))
-            order = MaskOrder.BIG
-        changed = _flags_of("changeMask", change_data, order, layout, places)
-        captured = _flags_of("columnMask", column_data, order, layout, places)
+        layout = self._layout_of(column_data)
+        of_columns, of_change = (
+            orders_of(data or b"", layout.mask, self._order) for data in (column_data, change_data)
+        )
+        if self._order is None and column_data is None and MaskOrder.BIG not in of_change:
+            of_change = (MaskOrder.BIG,)  # the table may have more columns than these
+        orders = [order for order in of_columns if order in of_change] or of_columns[-1:]
+        masks = (self._flags(change_data, column_data, order, layout) for order in orders)
+        return tuple(dict.fromkeys(masks))
+
+    def _flags(
+        self, change_data: bytes | None, column_data: bytes | None, order: MaskOrder, layout: ColumnLayout
+    ) -> Masks:
+        changed = _flags_of("changeMask", change_data, order, *layout)
+        captured = _flags_of("columnMask", column_data, order, *layout)
         if self._by_keys:
             self._doubt(BY_KEYS, any(len({*flags}) > 1 for flags in (changed, captured) if flags))
         changed_places = tuple(i for i, bit in enumerate(changed or ()) if bit)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import datetime as dt
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import compress, repeat
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from eventlog.core.change import ABSENT, Change, Facts, Field, Key, Op, Side, Value
 from eventlog.core.errors import NotExpressible, WrongRow
@@ -14,7 +14,17 @@ from eventlog.core.formats import Row, Source
 from eventlog.core.plurals import quantity
 from eventlog.qlik import sequence, sides
 from eventlog.qlik.headers import HEADERS, ISO, NAMES, OPERATIONS, Heading, letter_of, read_header_time, utc
-from eventlog.qlik.mask import InvalidMask, MaskLayout, MaskOrder, MaskTexts, evidence, join, read, trimmed
+from eventlog.qlik.mask import (
+    InvalidMask,
+    MaskLayout,
+    MaskOrder,
+    WrongMaskOrder,
+    join,
+    load,
+    orders_of,
+    read,
+    trimmed,
+)
 from eventlog.qlik.numbering import Numbered, stream_position
 from eventlog.qlik.row_plans import RowPlan, differing, row_sides
 from eventlog.qlik.sides import Masks
@@ -25,10 +35,12 @@ _STREAM_WIDTH = next(header.width for header in HEADERS if header.name == "strea
 # change_seq, stream_position, id, timestamp, partition_name
 HeaderCells = tuple[str, str, str, str | None, object]
 _MAX_CACHED = 10_000
+MAX_IMAGES = 10_000  # B rows that wait; in a table ordered by change_seq there is one
 _NO_TIME = "1970-01-01"
 _NO_MASK = Masks()
 _ZONE = re.compile(r" (?:UTC|([+-][0-9]{2}(?::?[0-9]{2})?))\Z", re.ASCII)  # as warehouses write them
 _new = tuple.__new__
+X = TypeVar("X")
 
 
 class ChangeRow(NamedTuple):
@@ -53,13 +65,16 @@ class RowReader:
         heading: Heading,
         structure: Structure,
         plan: RowPlan,
+        order: MaskOrder | None,
         time_form: str = ISO,
     ) -> None:
+        """Take the stated byte order of masks; None if each mask is to prove its own."""
         self.source = source
         self.structure = structure
         self.heading = heading
         self.layout: MaskLayout = heading.layout
         self.places = heading.places
+        self._order = order
         self._time_form = time_form
         self._plan = plan
         self.data_cells = heading.row()
@@ -75,12 +90,10 @@ class RowReader:
         # caches of what has few different values
         self._letters: dict[tuple[object, object], str] = {(None, None): "I"} if heading.full_load else {}
         self._masks: dict[object, bytes] = {}
-        self._texts = MaskTexts(self.layout)
-        self._proofs: dict[bytes, MaskOrder | None] = {}
-        self._bits: dict[tuple[bytes, MaskOrder], Masks] = {}
+        self._readings: dict[bytes | None, tuple[Masks, ...]] = {None: (_NO_MASK,)}
 
     def parse(self, where: int, cells: Sequence[Any], raw: bytes | None) -> ChangeRow:
-        """Return the row, as far as it can be understood without its byte order."""
+        """Return the row, as far as it can be understood without its B row."""
         if len(cells) != self.heading.columns:
             count = quantity(len(cells), "cell")
             raise WrongRow(f"{count}, but the header line names {self.heading.columns} columns")
@@ -103,11 +116,11 @@ class RowReader:
         transaction = self._circumstance(row.cells)[0]
         return (str(transaction), row.seq[: sequence.TIME]) if transaction and row.seq else None
 
-    def has_same_values(self, first: ChangeRow, second: ChangeRow, order: MaskOrder) -> bool:
+    def has_same_values(self, first: ChangeRow, second: ChangeRow) -> bool:
         """Return whether two rows are equal, whatever their containers."""
         pair = first, second
         if first.mask != second.mask:
-            first_marks, second_marks = (row.table.marked_columns(row, order) for row in pair)
+            first_marks, second_marks = (row.table._marked_columns(row) for row in pair)
             if first_marks != second_marks:
                 return False
         if first.table.structure.names != second.table.structure.names:
@@ -115,13 +128,12 @@ class RowReader:
         first_text, second_text = (repr(row.table._plan(row.data)) for row in pair)
         return first.data == second.data or first_text == second_text
 
-    def marked_columns(self, row: ChangeRow, order: MaskOrder) -> frozenset[str] | None:
-        """Return the columns whose bits a mask sets, however many zero bytes it has; None where there is no
-        mask.
-        """
+    def _marked_columns(self, row: ChangeRow) -> list[frozenset[str]] | None:
+        """Return the columns whose bits a mask sets, in each possible order; None where there is no mask."""
         if row.mask is None:
             return None
-        return frozenset(self.structure.names[i].lower() for i in self._masks_of(row.mask, order).places)
+        readings = self._readings_of(row)
+        return [frozenset(self.structure.names[i].lower() for i in masks.places) for masks in readings]
 
     def supplied_values(self, row: ChangeRow) -> dict[str, str]:
         """Return the values of a row by their columns; what is null may be a column that was added later."""
@@ -136,11 +148,15 @@ class RowReader:
         values_by_name = {name.lower(): value for name, value in zip(image_names, image.data, strict=True)}
         return image._replace(data=tuple(values_by_name.get(name.lower(), ABSENT) for name in names))
 
-    def contradicted_column(self, row: ChangeRow, image: ChangeRow, order: MaskOrder) -> str | None:
-        """Return a column whose bit is clear and whose value differs from the B row."""
-        if row.mask is None:
+    def contradicted_column(self, row: ChangeRow, image: ChangeRow) -> str | None:
+        """Return a column whose bit is clear and whose value differs from the B row, in each byte order."""
+        columns = [self._contradicted_column(row, image, masks) for masks in self._readings_of(row)]
+        return None if None in columns else columns[0]
+
+    def _contradicted_column(self, row: ChangeRow, image: ChangeRow, masks: Masks) -> str | None:
+        if masks.changed is None:
             return None
-        changed, convert = self._masks_of(row.mask, order).changed or (), self._plan.convert_value
+        changed, convert = masks.changed, self._plan.convert_value
         for i, (after, before) in enumerate(zip(row.data, image.data, strict=False)):
             if after == before or changed[i] or after is None or before is None or before is ABSENT:
                 continue
@@ -148,19 +164,34 @@ class RowReader:
                 return self.structure.names[i]
         return None
 
-    def proof(self, mask: bytes) -> MaskOrder | None:
-        """Return the byte order that a mask proves by itself."""
-        if mask not in self._proofs:
-            self._proofs[mask] = evidence(mask, self.layout)
-            _limit(self._proofs)
-        return self._proofs[mask]
+    def change(self, row: ChangeRow, image: ChangeRow | None) -> Change:
+        """Return the change of a row, with its B row if there is one.
 
-    def change(self, row: ChangeRow, image: ChangeRow | None, order: MaskOrder) -> Change:
-        """Return the change of a row, with its B row if there is one."""
+        Raise WrongMaskOrder if it depends on the byte order, and neither the mask nor the B row proves one.
+        """
         if row.letter == "T":
             return self._make_change(Op.TRUNCATE, row, (), ())
+        readings = self._readings.get(row.mask) or self._readings_of(row)
+        if len(readings) == 1:
+            return self._change(row, image, readings[0])
+        possible = [masks for masks in readings if image is None or self._is_proven(row, image, masks)]
+        changes = {repr(change): change for change in (self._change(row, image, masks) for masks in possible)}
+        if len(changes) == 1:
+            return changes.popitem()[1]
+        assert row.mask is not None
+        raise WrongMaskOrder(
+            f"{self.source.at(row.where)}: mask {row.mask.hex().upper()} marks other columns in each byte"
+            " order, and no B row proves one: set mask-order to big or little"
+        )
+
+    def _is_proven(self, row: ChangeRow, image: ChangeRow, masks: Masks) -> bool:
+        """Return whether exactly the marked columns differ from the B row; a null proves nothing."""
+        if any(row.data[i] is not None and row.data[i] == image.data[i] for i in masks.places):
+            return False
+        return self._contradicted_column(row, image, masks) is None
+
+    def _change(self, row: ChangeRow, image: ChangeRow | None, masks: Masks) -> Change:
         values = self._plan(row.data)
-        masks = _NO_MASK if row.mask is None else self._masks_of(row.mask, order)
         if row.letter == "I":
             return self._insert(row, values, masks)
         if row.letter == "D":
@@ -173,7 +204,7 @@ class RowReader:
         return letter
 
     def _load_mask(self, cell: Any) -> bytes:
-        mask = self._masks[cell] = self._texts.load(cell)
+        mask = self._masks[cell] = load(cell, self.layout, self._order)
         _limit(self._masks)
         return mask
 
@@ -185,17 +216,27 @@ class RowReader:
         self._last_seq = sequence.check("" if seq is None else str(seq))
         return self._last_seq
 
-    def _masks_of(self, mask: bytes, order: MaskOrder) -> Masks:
-        masks = self._bits.get((mask, order))
-        if masks is None:
-            bits = read(mask, order)
-            if fault := self.layout.fault(bits):
-                raise InvalidMask(f"mask {mask.hex().upper()} in {order} byte order: {fault}")
-            changed = tuple(bits >> place & 1 == 1 for place in self.places)
-            masks = Masks(changed, tuple(i for i, bit in enumerate(changed) if bit))
-            self._bits[mask, order] = masks
-            _limit(self._bits)
-        return masks
+    def _readings_of(self, row: ChangeRow) -> tuple[Masks, ...]:
+        """Return what a mask means in each byte order in which it is possible."""
+        mask = row.mask
+        readings = self._readings.get(mask)
+        if readings is None:
+            assert mask is not None
+            try:
+                orders = orders_of(mask, self.layout, self._order)
+            except WrongMaskOrder as fault:
+                raise WrongMaskOrder(f"{self.source.at(row.where)}: {fault}") from None
+            readings = tuple(dict.fromkeys(self._read_mask(mask, order) for order in orders))
+            self._readings[mask] = readings
+            _limit(self._readings)
+        return readings
+
+    def _read_mask(self, mask: bytes, order: MaskOrder) -> Masks:
+        bits = read(mask, order)
+        if fault := self.layout.fault(bits):
+            raise InvalidMask(f"mask {mask.hex().upper()} in {order} byte order: {fault}")
+        changed = tuple(bits >> place & 1 == 1 for place in self.places)
+        return Masks(changed, tuple(i for i, bit in enumerate(changed) if bit))
 
     def _insert(self, row: ChangeRow, values: Sequence[Value], masks: Masks) -> Change:
         op = Op.SNAPSHOT if row.seq == "" else Op.INSERT
@@ -288,6 +329,53 @@ def _time(cell: object, form: str) -> str | None:
         return None
     time = read_header_time(text, form)
     return None if form != ISO and time.startswith(_NO_TIME) else time
+
+
+def pair(rows: Iterable[ChangeRow | X]) -> Iterator[tuple[ChangeRow, ChangeRow | None] | X]:
+    """Yield the rows, each U row with its B row; a B row that is yielded alone has no U row.
+
+    A B row may be anywhere before its U row, or directly after it. Rows that were delivered twice are paired
+    twice.
+    """
+    waiting: dict[str | None, list[ChangeRow]] = {}
+    count = 0
+    update_row: ChangeRow | None = None
+    for row in rows:
+        if not isinstance(row, ChangeRow):
+            yield row
+            continue
+        if update_row is not None:
+            image_follows = row.letter == "B" and update_row.seq is not None and row.seq == update_row.seq
+            yield update_row, row if image_follows else None
+            update_row = None
+            if image_follows:
+                continue
+        if row.letter == "B":
+            waiting.setdefault(row.seq, []).append(row)
+            count += 1
+            if count > MAX_IMAGES:
+                yield _pop_image(waiting, next(iter(waiting))), None
+                count -= 1
+        elif row.letter != "U":
+            yield row, None
+        elif row.seq in waiting:
+            yield row, _pop_image(waiting, row.seq)
+            count -= 1
+        else:
+            update_row = row
+    if update_row is not None:
+        yield update_row, None
+    for images in waiting.values():
+        for image in images:
+            yield image, None
+
+
+def _pop_image(waiting: dict[str | None, list[ChangeRow]], seq: str | None) -> ChangeRow:
+    images = waiting[seq]
+    image = images.pop(0)
+    if not images:
+        del waiting[seq]
+    return image
 
 
 class ChangeRowWriter:

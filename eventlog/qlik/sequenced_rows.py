@@ -9,10 +9,9 @@ from typing import Any, NamedTuple
 from eventlog.core.errors import EventlogError, Refused
 from eventlog.core.formats import Placed, Row, Source
 from eventlog.core.tables import Tables
-from eventlog.qlik.change_tables import TableSettings, finder_of, read_rows, row_reader
-from eventlog.qlik.mask import MaskOrder
-from eventlog.qlik.row_pairs import DOCUMENTED, OrderEvidence, OrderFinder, pair
-from eventlog.qlik.rows import ChangeRow, RowReader
+from eventlog.qlik.change_tables import TableSettings, read_rows, row_reader
+from eventlog.qlik.mask import WrongMaskOrder
+from eventlog.qlik.rows import ChangeRow, RowReader, pair
 from eventlog.qlik.sequenced import SequencePlace, SourcePlaces, check_limits, lone_images, repeats
 
 _ROW_BYTES = 400  # bytes that a row takes besides its cells
@@ -62,9 +61,7 @@ class RowSequencer:
         self._until = until or settings.until
         self._skip = skip
         self._change_tables: list[_ChangeTable] = []
-        self._finder_of: dict[RowReader, OrderFinder] = {}
         self._tables: dict[tuple[str | None, str], int] = {}
-        self._finders: list[OrderFinder] = []
         self._lone = lone_images()
         self._repeats = repeats()
 
@@ -87,9 +84,6 @@ class RowSequencer:
             return
         structure = reader.structure
         at = self._tables.setdefault((structure.schema, structure.table), len(self._tables))
-        if at == len(self._finders):
-            self._finders.append(finder_of(settings))
-        self._finder_of[reader] = self._finders[at]
         places = SourcePlaces(len(self._change_tables), self._since, self._until)
         self._change_tables.append(_ChangeTable(reader, at, places))
         yield from self.rows(len(self._change_tables) - 1, source.records)
@@ -102,12 +96,10 @@ class RowSequencer:
     def rows(self, number: int, records: Iterable[Row | Refused]) -> Iterator[SequencedRow | Refused]:
         """Yield rows of a parsed source, by its number among the change tables."""
         reader, at, places = self._change_tables[number]
-        finder = self._finders[at]
         for row in read_rows(reader, records):
             if isinstance(row, Refused):
                 yield row
                 continue
-            finder.note(row)
             place = places.place(row.seq, at)
             if place is not None:
                 yield SequencedRow(place, row.where, row.letter, row.mask, row.cells, row.raw)
@@ -126,15 +118,6 @@ class RowSequencer:
         )
         return _ROW_BYTES + 2 * cells + 50 * len(row.cells)
 
-    @property
-    def evidence(self) -> list[OrderEvidence | None]:
-        """Return what the rows prove of the byte order of masks, table by table."""
-        return [finder.evidence for finder in self._finders]
-
-    def merge_evidence(self, at: int, evidence: OrderEvidence | None) -> None:
-        """Note what other rows prove of a table."""
-        self._finders[at].merge_evidence(evidence)
-
     # --- the second step
 
     def join(self, rows: Iterable[SequencedRow]) -> Iterator[Placed | Refused]:
@@ -145,8 +128,6 @@ class RowSequencer:
 
     def join_sorted(self, rows: Iterable[SequencedRow]) -> Iterator[Placed | Refused]:
         """Yield the changes of sorted rows, without reports."""
-        for finder in self._finders:
-            finder.use_default()
         for place, group in groupby(rows, key=_table_and_sequence):
             if place[1]:
                 yield from self._without_sequence(group)
@@ -209,7 +190,9 @@ class RowSequencer:
             return
         align_image = row.table.align_image(image)
         try:
-            column = row.table.contradicted_column(row, align_image, self._order(row))
+            column = row.table.contradicted_column(row, align_image)
+        except WrongMaskOrder:
+            raise
         except EventlogError:
             column = None  # what is wrong with the row is reported with it
         if column is None:
@@ -229,21 +212,21 @@ class RowSequencer:
         return self._lone.add(str(image.table.structure), _where(image), _raw(image))
 
     def _same(self, first: ChangeRow, second: ChangeRow) -> bool:
-        order = self._finder_of[first.table].order or DOCUMENTED
         try:
-            return first.table.has_same_values(first, second, order)
+            return first.table.has_same_values(first, second)
+        except WrongMaskOrder:
+            raise
         except EventlogError:  # of a value or a mask that cannot be read
             return False
-
-    def _order(self, row: ChangeRow) -> MaskOrder:
-        return self._finder_of[row.table].check(row)
 
     def _change(self, row: ChangeRow, image: ChangeRow | None) -> Placed | Refused:
         raw = row.raw if image is None or image.raw is None else image.raw + (row.raw or b"")
         try:
-            change = row.table.change(row, image, self._order(row))
+            change = row.table.change(row, image)
             image_where = "" if image is None else _where(image)
             return Placed(change, _where(row), raw, row.table.source.name, row.where, image_where)
+        except WrongMaskOrder:
+            raise
         except EventlogError as fault:
             return Refused(_where(row), str(fault), raw or _raw(row))
 

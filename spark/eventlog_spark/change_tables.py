@@ -6,7 +6,7 @@ are, and Python reads each once.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from functools import partial, reduce
 from typing import Any
 
@@ -20,9 +20,7 @@ from eventlog.core.tables import Tables
 from eventlog.files.parquet import PlacedBatch, rows_of
 from eventlog.qlik import sequence
 from eventlog.qlik.change_tables import TableSettings
-from eventlog.qlik.headers import NAMES
 from eventlog.qlik.sequenced_rows import RowSequencer, SequencedRow
-from eventlog_spark.batches import answer, answers_of
 from eventlog_spark.messages import check_single_values
 from eventlog_spark.ranges import ITEM, RangeJoin, in_ranges
 from eventlog_spark.result_rows import Changes
@@ -31,10 +29,7 @@ from eventlog_spark.result_rows import Changes
 def changes_of_tables(
     frames: Mapping[str, Any], tables: Tables, settings: TableSettings, form: Changes, partitions: int
 ) -> Any:
-    """Return the changes of change tables, by their names, read in so many tasks.
-
-    Masks whose byte order is to be found are looked at first, at once.
-    """
+    """Return the changes of change tables, by their names, read in so many tasks."""
     sequencer = RowSequencer(tables, settings)
     for name, frame in frames.items():
         check_single_values(frame)
@@ -42,9 +37,6 @@ def changes_of_tables(
         for wrong in sequencer.parse(source):
             raise Misuse(wrong.reason if isinstance(wrong, Refused) else name)
     records = [_records(frame, at, sequencer, settings) for at, frame in enumerate(frames.values())]
-    if settings.mask_order == "auto":
-        for at, frame in enumerate(frames.values()):
-            _look_at_masks(frame, at, sequencer, settings)
     together = reduce(lambda frame, addition: frame.unionByName(addition, allowMissingColumns=True), records)
     cells = [f"t{at}" for at in range(len(frames))]
     ordered = in_ranges(together, partitions, *cells).select("source", "number", *cells)
@@ -72,40 +64,6 @@ def _records(frame: Any, at: int, sequencer: RowSequencer, settings: TableSettin
     }
     named = (value.alias(name) for name, value in places.items())
     return frame.toDF(*columns).select(*named, f.struct(*columns).alias(f"t{at}"))
-
-
-def _look_at_masks(frame: Any, at: int, sequencer: RowSequencer, settings: TableSettings) -> None:
-    """Find the byte order of the masks of a table, as far as they prove it by themselves."""
-    headers = {f"{settings.header_prefix}{name}".lower() for name in NAMES}
-    places = [place for place, name in enumerate(frame.columns) if name.lower() in headers]
-    numbered = frame.toDF(*(f"c{place}" for place in range(len(frame.columns))))
-    heads = numbered.select(f.monotonically_increasing_id().alias("number"), *(f"c{at}" for at in places))
-    evidence_of_masks = partial(_evidence_of_masks, sequencer, at, places, len(frame.columns))
-    for proof in answers_of(heads, evidence_of_masks):
-        sequencer.merge_evidence(sequencer.table_of(at), proof)
-
-
-def _evidence_of_masks(
-    sequencer: RowSequencer,
-    at: int,
-    places: Sequence[int],  # of the headers
-    width: int,
-    batches: Iterable[pa.RecordBatch],
-) -> Iterator[pa.RecordBatch]:
-    """Return what masks prove, from rows without their data."""
-
-    def rows() -> Iterator[Row]:
-        for batch in batches:
-            numbers = batch.column(0).to_pylist()
-            for number, row in zip(numbers, rows_of(PlacedBatch(0, batch.remove_column(0))), strict=True):
-                cells: list[Any] = [None] * width
-                for place, cell in zip(places, row.cells, strict=True):
-                    cells[place] = cell
-                yield Row(number + 1, tuple(cells))
-
-    for _ in sequencer.rows(at, rows()):
-        pass
-    yield answer(sequencer.evidence[sequencer.table_of(at)])
 
 
 def _sorted_rows(

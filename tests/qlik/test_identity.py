@@ -56,7 +56,7 @@ def test_json_messages(case: Case, order: str, names: str) -> None:
     written = json.loads(
         json.dumps(write_messages(case.changes, case.tables, mask_order=order, table_names=names))
     )
-    again = read_messages(written, mask_order=order)
+    again = read_messages(written, mask_order="big" if order == "auto" else order)
     assert list(map(as_text, _changes(again))) == list(map(as_text, case.changes))
 
 
@@ -69,7 +69,7 @@ def _changes(answers: list[Change | Refused]) -> list[Change | Refused]:
 @given(cases(tabular=False, exact_lacks=False), st.booleans())
 def test_avro_messages(case: Case, logical: bool) -> None:
     written = write_messages(case.changes, case.tables, encoding="avro", logical_types=logical)
-    again = _changes(read_messages(written))
+    again = _changes(read_messages(written, mask_order="big"))
     assert list(map(as_text, again)) == list(map(as_text, case.changes))
 
 
@@ -90,7 +90,7 @@ def test_a_zero_that_loses_its_sign_is_a_change(sides: tuple[float, float]) -> N
 @given(cases(tabular=False))
 def test_json_messages_without_a_tables_file(case: Case) -> None:
     """Read the same values again with types guessed from them."""
-    again = _changes(read_messages(write_messages(case.changes)))
+    again = _changes(read_messages(write_messages(case.changes), mask_order="big"))
     assert list(map(_sorted, again)) == list(map(_sorted, case.changes))
 
 

@@ -1,4 +1,4 @@
-"""Masks: both byte orders, dropped bits, and the evidence for an order."""
+"""Masks: both byte orders, dropped bits, and the orders in which a mask is possible."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from eventlog.qlik.mask import (
     InvalidMask,
     MaskLayout,
     MaskOrder,
-    MaskTexts,
-    evidence,
+    WrongMaskOrder,
     join,
     load,
+    orders_of,
     padded,
     read,
     split,
@@ -83,18 +83,27 @@ def test_a_mask_without_end() -> None:
 
 
 @given(st.sets(st.integers(7, 60), min_size=1), st.sampled_from(MaskOrder))
-def test_evidence_never_proves_the_wrong_order(places: set[int], order: MaskOrder) -> None:
+def test_a_mask_is_always_possible_in_its_own_order(places: set[int], order: MaskOrder) -> None:
     bits = join(places)
-    assert evidence(trimmed(bits, order), MaskLayout(0b1111111, 61)) in (order, None)
+    assert order in orders_of(trimmed(bits, order), MaskLayout(0b1111111, 61), None)
 
 
 def test_a_bit_past_the_last_column_and_one_of_a_header_prove_the_order() -> None:
     layout = MaskLayout(0b1111111, 12)
-    assert evidence(bytes.fromhex("0800"), layout) is MaskOrder.BIG, (
+    assert orders_of(bytes.fromhex("0800"), layout, None) == (MaskOrder.BIG,), (
         "byte 0 first it would be bit 3, a header"
     )
-    assert evidence(bytes.fromhex("8008"), layout) is MaskOrder.LITTLE, "as a number it would be bit 15 of 12"
-    assert evidence(b"\x80", layout) is None
+    assert orders_of(bytes.fromhex("8008"), layout, None) == (MaskOrder.LITTLE,), (
+        "as a number it would be bit 15 of 12"
+    )
+    assert orders_of(b"\x80", layout, None) == tuple(MaskOrder)
+
+
+def test_a_mask_that_contradicts_the_stated_order_names_the_setting() -> None:
+    layout = MaskLayout(0b1111111, 12)
+    with pytest.raises(WrongMaskOrder, match="possible in big byte order alone, but mask-order is little"):
+        orders_of(bytes.fromhex("0800"), layout, MaskOrder.LITTLE)
+    assert orders_of(bytes.fromhex("FFFF"), layout, MaskOrder.BIG) == (MaskOrder.BIG,), "no order allows it"
 
 
 # 7 headers and 20 columns: what a mask of the columns at places 7, 16 and 19 is in other texts
@@ -110,7 +119,7 @@ TEXTS = {
 
 @pytest.mark.parametrize("text", TEXTS, ids=TEXTS.values())
 def test_the_texts_of_a_mask(text: str) -> None:
-    assert split(read(MaskTexts(MaskLayout(0x7F, 27)).load(text), MaskOrder.BIG)) == (7, 16, 19)
+    assert split(read(load(text, MaskLayout(0x7F, 27)), MaskOrder.BIG)) == (7, 16, 19)
 
 
 @given(st.sets(st.integers(7, 26), min_size=1), st.sampled_from(MaskOrder), st.booleans())
@@ -121,19 +130,27 @@ def test_masks_in_base64_are_known_by_what_header_columns_allow(
     """Read BigQuery's Base64, though some texts of it are hexadecimal digits too."""
     data = trimmed(join(places), order)
     text = data.hex().upper() if hexadecimal else base64.b64encode(data).decode()
-    texts = MaskTexts(MaskLayout(0x7F, 27))
-    texts.load("gA" + "==" if not hexadecimal else "80")  # one of a neighbour, whose form is plain
-    assert texts.load(text) == data
+    assert load(text, MaskLayout(0x7F, 27), order) == data
 
 
-def test_a_text_that_is_both_is_what_the_layout_allows() -> None:
-    texts = MaskTexts(MaskLayout(0x7F, 27))
-    assert texts.load("AAAB") == b"\0\0\1"
-    assert MaskTexts(MaskLayout(0, 64)).load("AAAB") == b"\xaa\xab"
+@pytest.mark.parametrize(
+    ("layout", "stated", "data"),
+    [
+        (MaskLayout(0x7F, 27), None, b"\0\0\1"),
+        (MaskLayout(0, 16), None, b"\0\0\1"),  # a whole mask of a message
+        (MaskLayout(0, 31), None, b"\xaa\xab"),
+        (MaskLayout(0, 64), None, b"\xaa\xab"),
+    ],
+)
+def test_a_text_that_is_both_is_what_the_columns_allow(
+    layout: MaskLayout, stated: MaskOrder | None, data: bytes
+) -> None:
+    assert load("AAAB", layout, stated) == data
 
 
-def test_a_text_that_was_read_as_hexadecimal_among_base64_is_an_error() -> None:
-    texts = MaskTexts(MaskLayout(0, 64))
-    texts.load("AAAB")
-    with pytest.raises(InvalidMask, match="'gA==' is Base64, but 'AAAB' was read as hexadecimal"):
-        texts.load("gA==")
+def test_a_text_that_the_columns_allow_as_both_needs_the_setting() -> None:
+    layout = MaskLayout(0x7F, 27)
+    with pytest.raises(WrongMaskOrder, match="'800A' is possible as hexadecimal digits and as Base64"):
+        load("800A", layout)
+    assert load("800A", layout, MaskOrder.LITTLE) == b"\x80\x0a"
+    assert load("800A", layout, MaskOrder.BIG) == b"\xf3\x4d\0"

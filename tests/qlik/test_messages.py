@@ -15,6 +15,7 @@ from eventlog.core import tablesfile
 from eventlog.core.change import ABSENT, Change, Field, Op
 from eventlog.core.errors import NotExpressible, Refused
 from eventlog.qlik import avro, metadata, row_plans
+from eventlog.qlik.mask import WrongMaskOrder
 from eventlog.qlik.structure import DataColumn
 from eventlog.qlik.types import Spec
 from tests.qlik.helpers import NONE, as_text, read_messages, reason, seq, write_messages
@@ -239,16 +240,24 @@ def test_masks_in_other_texts(masks: tuple[str, str]) -> None:
     assert [f.column for f in only(message).fields if f.before is ABSENT] == ["c1"]
 
 
-def test_masks_that_do_not_prove_their_byte_order_are_reported_once_for_a_table() -> None:
+def test_masks_that_both_byte_orders_allow_need_the_setting_or_before_data() -> None:
+    data = {f"c{i}": i for i in range(1, 16)}
+    unsure = altered(body(data=data, beforeData=None, table="usr"), changeMask="0001", columnMask=None)
+    with pytest.raises(WrongMaskOrder, match=r"t.jsonl:1: changeMask 0001 .* set mask-order"):
+        read_messages([unsure])
+    for order, changed in (("big", "c1"), ("little", "c9")):
+        assert [f.column for f in only(unsure, mask_order=order).fields if f.before is ABSENT] == [changed]
+        proven = altered(
+            body(data=data, beforeData={**data, changed: 0}, table="usr"), changeMask="0001", columnMask=None
+        )
+        assert [f.column for f in only(proven).fields if f.before != f.after] == [changed]
+
+
+def test_masks_that_contradict_the_setting_end_the_reading() -> None:
     data = {f"c{i}": i for i in range(1, 17)}
-    message = altered(body(data=data, beforeData=None, table="usr"), changeMask="0101", columnMask="0102")
-    proved = altered(body(data=data, beforeData=None, table="grp"), changeMask="010000", columnMask="FFFF00")
-    found = [one for one in read_messages([message, message, proved]) if isinstance(one, Refused)]
-    assert [(one.where, one.fault) for one in found] == [("usr", False)]
-    assert "no columnMask proves the byte order" in found[0].reason
-    assert "message of 16 columns has them (columnMask 00FFFF)" in found[0].reason
-    settled = read_messages([message], mask_order="big")
-    assert not any(isinstance(one, Refused) for one in settled)
+    message = altered(body(data=data, beforeData=None), changeMask="010000", columnMask="FFFF00")
+    with pytest.raises(WrongMaskOrder, match=r"FFFF00 is possible in little .* mask-order is big"):
+        read_messages([message], mask_order="big")
 
 
 def test_insert_and_delete_masks() -> None:

@@ -12,7 +12,8 @@ from eventlog.core import tablesfile
 from eventlog.core.change import ABSENT, Change, Field, Op
 from eventlog.core.errors import Misuse, Refused
 from eventlog.core.formats import Row, SheetRow, Source
-from eventlog.qlik import headers, row_pairs
+from eventlog.qlik import headers
+from eventlog.qlik.mask import WrongMaskOrder
 from tests.qlik.helpers import as_sources, change, ct, read_rows, reason, row, seq, source, write_rows
 
 pytestmark = pytest.mark.quick
@@ -318,40 +319,43 @@ LITTLE = [row(1, "I", ALL, "1", "x", "7"), row(2, "B", "", "1", "x", "7"), row(2
 
 @pytest.mark.parametrize("rows", [BIG, LITTLE])
 @pytest.mark.parametrize("order", [None, "auto"])
-def test_auto_finds_the_byte_order(rows: list[Any], order: str | None) -> None:
+def test_a_mask_proves_its_byte_order(rows: list[Any], order: str | None) -> None:
     settings = {} if order is None else {"mask_order": order}
     found = read_rows(source(COLUMNS, *rows), tables=TABLES, **settings)
     assert [len(change(c).fields) for c in found] == [3, 3]
     assert change(found[1]).fields == (Field("id", 1, 1), Field("name", "x", "y"), Field("age", 7, 7))
 
 
-def test_auto_holds_rows_back_until_one_proves_the_order() -> None:
-    columns = ct(*(f"c{i}" for i in range(17)))
+UNSURE = ct(*(f"c{i}" for i in range(17)))  # masks that are possible in both orders
+
+
+@pytest.mark.parametrize(("order", "changed"), [("big", "c8"), ("little", "c0")])
+def test_a_mask_that_both_orders_allow_needs_the_setting_or_a_before_image(order: str, changed: str) -> None:
     data = [str(i) for i in range(17)]
-    unclear = row(1, "U", "80FF80", *data)
-    proof = row(2, "U", "010000", *data)  # byte 0 first: bit 0, a header
-    found = read_rows(source(columns, unclear, proof))
-    assert [f.column for f in change(found[1]).fields if f.before is ABSENT] == ["c9"]
+    unclear = row(2, "U", "8000", *data)
+    with pytest.raises(WrongMaskOrder, match=r"usr__ct.csv:3: mask 8000 .* set mask-order to big or little"):
+        read_rows(source(UNSURE, row(1, "U", "010000", *data), unclear))
+    (stated,) = read_rows(source(UNSURE, unclear), mask_order=order)
+    image = row(2, "B", "", *("old" if f"c{i}" == changed else value for i, value in enumerate(data)))
+    (proven,) = read_rows(source(UNSURE, image, unclear))
+    for found in (stated, proven):
+        fields = change(found).fields
+        assert [f.column for f in fields if f.before != f.after] == [changed]
 
 
-def test_rows_that_contradict_each_other_are_named() -> None:
-    found = read_rows(source(COLUMNS, *BIG, row(3, "U", NAME, "1", "z", "7")), tables=TABLES)
-    assert [type(c) for c in found] == [Change, Change, Refused]
-    assert "usr__ct.csv:5: mask 0001 is in little byte order, but row 2 gives big" in reason(found[2])
+def test_a_mask_that_means_the_same_in_both_orders_needs_no_setting() -> None:
+    data = [str(i) for i in range(17)]
+    known = tablesfile.read('[tables.usr]\nkey = ["c0"]\n')
+    rows = row(1, "D", "8000", *data), row(2, "U", "808080", *data)
+    found = read_rows(source(UNSURE, *rows), tables=known)
+    assert [change(item).op for item in found] == [Op.DELETE, Op.UPDATE]
 
 
-def test_a_byte_order_that_was_given_is_kept() -> None:
-    found = read_rows(source(COLUMNS, *BIG), tables=TABLES, mask_order="little")
-    assert all("but the setting gives little" in reason(c) for c in found)
-
-
-def test_without_evidence_the_documented_order_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(row_pairs, "MAX_WAITING", 2)
-    columns = ct(*(f"c{i}" for i in range(17)))
-    data = [None] * 17
-    rows = [row(i, "I", "8001FF", *data) for i in range(1, 5)]
-    found = read_rows(source(columns, *rows))
-    assert [len(change(c).fields) for c in found] == [10] * 4
+@pytest.mark.parametrize(("order", "rows"), [("little", BIG), ("big", LITTLE)])
+def test_a_mask_that_contradicts_the_setting_ends_the_reading(order: str, rows: list[Any]) -> None:
+    reason = f"usr__ct.csv:2: mask {rows[0][2]} is possible in .* alone, but mask-order is {order}"
+    with pytest.raises(WrongMaskOrder, match=reason):
+        read_rows(source(COLUMNS, *rows), tables=TABLES, mask_order=order)
 
 
 @pytest.mark.parametrize(

@@ -14,10 +14,12 @@ import eventlog_spark
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from pyspark.errors import PythonException
 from pyspark.sql import functions as f
 
 from eventlog.core.errors import Misuse, Refused
 from eventlog.core.tables import Tables
+from eventlog.qlik.mask import WrongMaskOrder
 from eventlog.transfer.convert import convert
 from eventlog.transfer.job import Job
 from eventlog.transfer.report import Report
@@ -138,7 +140,6 @@ def changes_in(frame: Any) -> tuple[list[str], Counter[str]]:
 @settings(SLOW, max_examples=drawn(3))
 @given(lines, st.sampled_from(("little", "big")), st.integers(1, 9))
 @example([Line("usr", 0, 3, letter, "unsure", "new") for letter in "UB"], "big", 2)
-@example([Line("usr", 1, 3, "U", "unsure", "new"), Line("usr", 2, 9, "U", "proof", "new")], "big", 2)
 def test_data_frames_of_change_tables(
     spark: Any, tmp_path: Path, rows: list[Line], order: Order, partitions: int
 ) -> None:
@@ -147,14 +148,40 @@ def test_data_frames_of_change_tables(
     inputs = write_tables(folder, sorted(rows, key=lambda row: row.number > 0), order)
     if not inputs:
         return
-    expected = converted(job_of(folder, "qlik-table", inputs))
-    reported = eventlog_spark.changes(frames_of(spark, inputs), "qlik-table", partitions=partitions)
+    expected = converted(job_of(folder, "qlik-table", inputs, mask_order=order))
+    frames = frames_of(spark, inputs)
+    reported = eventlog_spark.changes(frames, "qlik-table", partitions=partitions, mask_order=order)
     changes, reasons = changes_in(reported)
     assert [one for one in changes if '"position"' in one] == [
         one for one in expected.records if '"position"' in one
     ]
     assert Counter(changes) == Counter(expected.records)
     assert sum(reasons.values()) == sum(expected.refused.values())
+
+
+def test_a_mask_that_nothing_proves_ends_the_action(spark: Any, tmp_path: Path) -> None:
+    """Prove a mask by its B row alone, as `convert` does, and never by other rows."""
+    proof, unsure = Line("usr", 0, 3, "U", "proof", "new"), Line("usr", 0, 9, "U", "also unsure", "new")
+    image = unsure._replace(letter="B")
+    proved = write_tables(tmp_path / "proved", [proof, unsure, image], "big")
+    changes, reasons = changes_in(
+        eventlog_spark.changes(frames_of(spark, proved), "qlik-table", partitions=2)
+    )
+    assert changes == converted(job_of(tmp_path, "qlik-table", proved)).records
+    assert not reasons
+    unproved = write_tables(tmp_path / "unproved", [proof, unsure], "big")
+    with pytest.raises(WrongMaskOrder, match="set mask-order to big or little"):
+        converted(job_of(tmp_path, "qlik-table", unproved))
+    with pytest.raises(PythonException, match="WrongMaskOrder"):
+        changes_in(eventlog_spark.changes(frames_of(spark, unproved), "qlik-table", partitions=2))
+
+
+def test_nothing_of_change_tables_is_read_before_an_action(spark: Any) -> None:
+    names = ("header__change_seq", "header__change_oper", "header__change_mask", "id")
+    unreadable = spark.range(1).select(*(f.raise_error(f.lit("it was read")).alias(name) for name in names))
+    reported = eventlog_spark.changes({"usr__ct": unreadable}, "qlik-table", partitions=2)
+    with pytest.raises(Exception, match="it was read"):
+        reported.collect()
 
 
 def test_no_range_cuts_a_transaction(spark: Any, tmp_path: Path) -> None:

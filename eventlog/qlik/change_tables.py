@@ -26,7 +26,8 @@ from eventlog.qlik import headers, row_plans, sequence
 from eventlog.qlik.headers import header_time_setting, read_heading
 from eventlog.qlik.mask import MaskOrder, WrongMaskOrder
 from eventlog.qlik.numbering import SequenceMemory, load_memory, memory_of, number, without_no_ops
-from eventlog.qlik.rows import Cells, ChangeRow, ChangeRowWriter, RowReader, pair
+from eventlog.qlik.rows import Cells, ChangeRow, ChangeRowWriter, RowReader
+from eventlog.qlik.sequenced import pair
 from eventlog.qlik.structure import (
     DataColumn,
     Structure,
@@ -139,18 +140,14 @@ def _describe_column(structure: Structure, name: str) -> DataColumn:
 def changes_of(rows: Iterable[ChangeRow | Refused]) -> Iterator[Change | Refused]:
     """Yield the changes in the rows of one table."""
     for item in pair(rows):
-        yield item if isinstance(item, Refused) else _change(*item)
-
-
-def _change(row: ChangeRow, image: ChangeRow | None) -> Change | Refused:
-    try:
+        if isinstance(item, Refused):
+            yield item
+            continue
+        row, image = item
         if row.letter == "B":
-            raise NotExpressible(f"B row of change_seq {row.seq} without its U row")
-        return row.table.change(row, image)
-    except WrongMaskOrder:
-        raise
-    except EventlogError as fault:
-        return Refused(row.table.source.at(row.where), str(fault), row.raw)
+            yield row.refused(f"B row of change_seq {row.seq} without its U row")
+        else:
+            yield row.change(image)
 
 
 def _parse(

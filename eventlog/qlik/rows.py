@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import datetime as dt
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from itertools import compress, repeat
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 from eventlog.core.change import ABSENT, Change, Facts, Field, Key, Op, Side, Value
-from eventlog.core.errors import NotExpressible, WrongRow
-from eventlog.core.formats import Row, Source
+from eventlog.core.errors import EventlogError, NotExpressible, Refused, WrongRow
+from eventlog.core.formats import Placed, Row, Source
 from eventlog.core.plurals import quantity
 from eventlog.qlik import sequence, sides
 from eventlog.qlik.headers import HEADERS, ISO, NAMES, OPERATIONS, Heading, letter_of, read_header_time, utc
@@ -35,12 +35,10 @@ _STREAM_WIDTH = next(header.width for header in HEADERS if header.name == "strea
 # change_seq, stream_position, id, timestamp, partition_name
 HeaderCells = tuple[str, str, str, str | None, object]
 _MAX_CACHED = 10_000
-MAX_IMAGES = 10_000  # B rows that wait; in a table ordered by change_seq there is one
 _NO_TIME = "1970-01-01"
 _NO_MASK = Masks()
 _ZONE = re.compile(r" (?:UTC|([+-][0-9]{2}(?::?[0-9]{2})?))\Z", re.ASCII)  # as warehouses write them
 _new = tuple.__new__
-X = TypeVar("X")
 
 
 class ChangeRow(NamedTuple):
@@ -54,6 +52,61 @@ class ChangeRow(NamedTuple):
     cells: Sequence[Any]
     raw: bytes | None
     table: RowReader
+
+    @property
+    def table_name(self) -> str:
+        return str(self.table.structure)
+
+    @property
+    def at(self) -> str:
+        """Return the place that reports name."""
+        return self.table.source.at(self.where)
+
+    def has_same_values(self, record: ChangeRow) -> bool:
+        """Return whether two rows are equal, whatever their containers."""
+        try:
+            return self.table.has_same_values(self, record)
+        except WrongMaskOrder:
+            raise
+        except EventlogError:  # of a value or a mask that cannot be read
+            return False
+
+    def placed(self, image: ChangeRow | None = None) -> Placed | Refused:
+        """Return the change of the row with its place."""
+        change = self.change(image)
+        if isinstance(change, Refused):
+            return change
+        image_at = "" if image is None else image.at
+        return Placed(change, self.at, self._raw(image), self.table.source.name, self.where, image_at)
+
+    def change(self, image: ChangeRow | None) -> Change | Refused:
+        """Return the change of the row, with its B row if there is one."""
+        try:
+            return self.table.change(self, None if image is None else self.table.align_image(image))
+        except WrongMaskOrder:
+            raise
+        except EventlogError as fault:
+            refused = self.refused(str(fault))
+            return refused._replace(raw=self._raw(image) or refused.raw)
+
+    def _raw(self, image: ChangeRow | None) -> bytes | None:
+        return self.raw if image is None or image.raw is None else image.raw + (self.raw or b"")
+
+    def image_fault(self, image: ChangeRow) -> str | None:
+        """Return why a B row cannot be that of this row."""
+        try:
+            column = self.table.contradicted_column(self, self.table.align_image(image))
+        except WrongMaskOrder:
+            raise
+        except EventlogError:  # what is wrong with the row is reported with it
+            return None
+        where = f"B row of change_seq {self.seq}"
+        return column and f"{where}: {column} is another in the U row, but not in its mask"
+
+    def refused(self, reason: str, *, with_transaction: bool = False) -> Refused:
+        """Return the row left out, as it came."""
+        refused = self.table.source.refuse(Row(self.where, tuple(self.cells), self.raw), reason)
+        return refused._replace(spoils=self.table.transaction(self)) if with_transaction else refused
 
 
 class RowReader:
@@ -329,53 +382,6 @@ def _time(cell: object, form: str) -> str | None:
         return None
     time = read_header_time(text, form)
     return None if form != ISO and time.startswith(_NO_TIME) else time
-
-
-def pair(rows: Iterable[ChangeRow | X]) -> Iterator[tuple[ChangeRow, ChangeRow | None] | X]:
-    """Yield the rows, each U row with its B row; a B row that is yielded alone has no U row.
-
-    A B row may be anywhere before its U row, or directly after it. Rows that were delivered twice are paired
-    twice.
-    """
-    waiting: dict[str | None, list[ChangeRow]] = {}
-    count = 0
-    update_row: ChangeRow | None = None
-    for row in rows:
-        if not isinstance(row, ChangeRow):
-            yield row
-            continue
-        if update_row is not None:
-            image_follows = row.letter == "B" and update_row.seq is not None and row.seq == update_row.seq
-            yield update_row, row if image_follows else None
-            update_row = None
-            if image_follows:
-                continue
-        if row.letter == "B":
-            waiting.setdefault(row.seq, []).append(row)
-            count += 1
-            if count > MAX_IMAGES:
-                yield _pop_image(waiting, next(iter(waiting))), None
-                count -= 1
-        elif row.letter != "U":
-            yield row, None
-        elif row.seq in waiting:
-            yield row, _pop_image(waiting, row.seq)
-            count -= 1
-        else:
-            update_row = row
-    if update_row is not None:
-        yield update_row, None
-    for images in waiting.values():
-        for image in images:
-            yield image, None
-
-
-def _pop_image(waiting: dict[str | None, list[ChangeRow]], seq: str | None) -> ChangeRow:
-    images = waiting[seq]
-    image = images.pop(0)
-    if not images:
-        del waiting[seq]
-    return image
 
 
 class ChangeRowWriter:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from itertools import groupby
-from typing import Any, NamedTuple
+from collections.abc import Iterator
+from typing import NamedTuple
 
 from eventlog.core.change import Change, Op
 from eventlog.core.errors import Refused
@@ -13,10 +12,13 @@ from eventlog.core.tables import Tables
 from eventlog.qlik.message_reader import MessageReader
 from eventlog.qlik.message_settings import MessageSettings
 from eventlog.qlik.numbering import transaction_of
-from eventlog.qlik.sequenced import SequenceMark, SequencePlace, SourcePlaces, check_limits, repeats
+from eventlog.qlik.sequenced import SequenceMark, SequencePlace, Sequencer, SourcePlaces
 
 MAX_EARLY = 100_000  # messages that wait for metadata; those beyond are read without it
 _MESSAGE = 1000  # bytes that a message takes at least
+
+
+_LETTERS = {Op.INSERT: "I", Op.UPDATE: "U", Op.DELETE: "D", Op.SNAPSHOT: "I"}
 
 
 class SequencedMessage(NamedTuple):
@@ -24,10 +26,40 @@ class SequencedMessage(NamedTuple):
 
     place: SequencePlace
     change: Change
-    where: str
+    at: str
     raw: bytes | None
     source: str
     number: int  # in the source; for a topic the offset
+
+    @property
+    def letter(self) -> str:
+        return _LETTERS[self.change.op]
+
+    @property
+    def seq(self) -> str | None:
+        return self.change.position
+
+    @property
+    def table_name(self) -> str:
+        change = self.change
+        return f"{change.schema}.{change.table}" if change.schema else change.table
+
+    def has_same_values(self, record: SequencedMessage) -> bool:
+        """Return whether two messages have the same content."""
+        return same_values(self.change, record.change)
+
+    def placed(self, image: SequencedMessage | None = None) -> Placed:
+        """Return the change; a message contains its values before itself."""
+        return Placed(*self[1:])
+
+    def image_fault(self, image: SequencedMessage) -> str | None:
+        """Return None, because no message is the image of another."""
+        return None
+
+    def refused(self, reason: str, *, with_transaction: bool = False) -> Refused:
+        """Return the message left out, as it came."""
+        spoils = transaction_of(self.change) if with_transaction else None
+        return Refused(self.at, reason, self.raw, spoils=spoils)
 
 
 class _Early(NamedTuple):
@@ -39,18 +71,16 @@ class _Early(NamedTuple):
     mark: SequenceMark
 
 
-class MessageSequencer:
-    """Reads messages in two steps, between which they are sorted by their places."""
+class MessageSequencer(Sequencer):
+    """The sequencer of messages; its items are their changes."""
 
     def __init__(self, tables: Tables, settings: MessageSettings, since: str = "") -> None:
-        check_limits(since, settings.until)
+        super().__init__(since, settings.until)
         self.reader = MessageReader(tables, settings)
         self._settings = settings
         self._since = since
         self._places: dict[str, SourcePlaces] = {}
-        self._tables: dict[tuple[str | None, str], int] = {}  # their numbers
         self._early: list[_Early] = []
-        self._repeats = repeats()
 
     def parse(self, source: Source[Object]) -> Iterator[SequencedMessage | Refused]:
         """Yield the changes of a source with their places; those of unknown metadata wait for `flush`."""
@@ -85,49 +115,19 @@ class MessageSequencer:
         if change is None or isinstance(change, Refused):
             yield from () if change is None else (change,)
             return
-        table = self._tables.setdefault((change.schema, change.table), len(self._tables))
+        table = self.table_number(change.schema, change.table)
         seq = sequence_of(change)
         place = places.place(seq, table) if mark is None else places.place_late(mark, seq, table)
         if place is not None:
             yield with_place(place, change, source, record)
 
-    @staticmethod
-    def size(message: SequencedMessage) -> int:
+    def size(self, message: SequencedMessage) -> int:
         """Return roughly how many bytes a message takes."""
         return _MESSAGE + 3 * len(message.raw or b"") + 200 * len(message.change.fields)
 
-    def join(self, messages: Iterable[SequencedMessage]) -> Iterator[Placed | Refused]:
-        """Yield the changes of sorted messages, each once; then what was repeated."""
-        yield from self.join_sorted(messages)
-        yield from self._repeats.warnings()
-
-    def join_sorted(self, messages: Iterable[SequencedMessage]) -> Iterator[Placed | Refused]:
-        """Yield the changes of sorted messages, each once, without reports."""
-        for place, group in groupby(messages, key=_table_and_sequence):
-            place_messages = list(group)
-            if place[1] or len(place_messages) == 1:  # place[1]: without a sequence
-                yield from map(_placed_change, place_messages)
-            else:
-                yield from self._of_sequence(place_messages)
-
-    def _of_sequence(self, messages: list[SequencedMessage]) -> Iterator[Placed | Refused]:
-        """Yield the messages of one table under one changeSequence: one change, or refused together."""
-        by_op: dict[Op, SequencedMessage] = {}
-        for message in messages:
-            first = by_op.setdefault(message.change.op, message)
-            if first is message:
-                continue
-            if not same_values(first.change, message.change):
-                yield from _contradiction(messages, f"with different values as {message.change.op}")
-                return
-            yield self._repeats.add(_table(message.change), message.where, message.raw)
-        deleted, inserted = by_op.get(Op.DELETE), by_op.get(Op.INSERT)
-        if len(by_op) == 1:
-            yield from map(_placed_change, by_op.values())
-        elif len(by_op) == 2 and deleted and inserted and deleted.change.key != inserted.change.key:
-            yield from map(_placed_change, (deleted, inserted))
-        else:
-            yield from _contradiction(messages, f"as {', '.join(sorted(by_op))}, which are no one change")
+    def record(self, message: SequencedMessage) -> SequencedMessage:
+        """Return the message itself."""
+        return message
 
 
 def sequence_of(change: Change) -> str | None:
@@ -149,24 +149,3 @@ def same_values(first: Change, second: Change) -> bool:
 
 def _content(change: Change) -> str:
     return repr((change.op, change.schema, change.table, change.key, change.fields))
-
-
-def _placed_change(message: SequencedMessage) -> Placed:
-    return Placed(*message[1:])
-
-
-def _table_and_sequence(message: SequencedMessage) -> tuple[Any, ...]:
-    """Return what messages share that are handled together; those without a sequence are alone."""
-    place = message.place
-    return place if place.without_sequence else place[:3]
-
-
-def _table(change: Change) -> str:
-    return f"{change.schema}.{change.table}" if change.schema else change.table
-
-
-def _contradiction(messages: Iterable[SequencedMessage], difference: str) -> Iterator[Refused]:
-    for message in messages:
-        change = message.change
-        reason = f"changeSequence {change.position} of {_table(change)} is there {difference}"
-        yield Refused(message.where, reason, message.raw, spoils=transaction_of(change))

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from operator import itemgetter
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from eventlog.core.change import Change
 from eventlog.core.errors import Misuse, Refused
 from eventlog.core.formats import Format, Placed, Source
 from eventlog.core.tables import Tables
 from eventlog.files.stores import SortedRuns
+from eventlog.qlik.sequenced import Group, Sequencer
 from eventlog.qlik.sequenced_messages import MessageSequencer
 from eventlog.qlik.sequenced_rows import RowSequencer
 from eventlog.sequence.stream_settings import StreamSettings
@@ -24,17 +25,6 @@ MEMORY: Final = 256 << 20
 COMMITS: Final = {"gbase": "commit", "linter": "commit_syslog_addr"}
 
 
-class Sequencer(Protocol):
-    """Reads sources in two steps: `parse` yields items whose first part is their place in the sequence, and
-    `join` makes changes of the sorted items.
-    """
-
-    def parse(self, source: Any, /) -> Iterator[Any]: ...
-    def flush(self) -> Iterator[Any]: ...
-    def size(self, item: Any, /) -> int: ...
-    def join(self, items: Iterable[Any], /) -> Iterator[Placed | Refused]: ...
-
-
 SEQUENCERS: Final[dict[str, Callable[[Tables, Any, str], Sequencer]]] = {
     "qlik-table": RowSequencer,
     "qlik-message": MessageSequencer,
@@ -42,14 +32,22 @@ SEQUENCERS: Final[dict[str, Callable[[Tables, Any, str], Sequencer]]] = {
 
 
 def ordered(
-    sequencer: Sequencer, sources: Iterable[Source[Any]], memory: int = MEMORY
+    sequencer: Sequencer,
+    sources: Iterable[Source[Any]],
+    memory: int = MEMORY,
+    new: Callable[[Iterator[Group]], Iterator[Group]] = iter,
 ) -> Iterator[Placed | Refused]:
-    """Yield the changes of all sources by their sequence; what was refused comes at once."""
+    """Yield the changes of all sources by their sequence, then reports; what was refused comes at once.
+
+    `new` leaves out groups that are not read.
+    """
     with SortedRuns[Any](itemgetter(0), sequencer.size, memory) as sorter:
         for source in sources:
             yield from _sort(sequencer.parse(source), sorter)
         yield from _sort(sequencer.flush(), sorter)
-        yield from sequencer.join(sorter.in_order())
+        for group in new(sequencer.groups(sorter.in_order())):
+            yield from sequencer.changes(group)
+        yield from sequencer.reports()
 
 
 def _sort(items: Iterable[Any], sorter: SortedRuns[Any]) -> Iterator[Refused]:
@@ -88,7 +86,7 @@ def read_changes(
         if isinstance(item, Refused):
             yield item
         else:
-            yield from (placed.change for placed in item)
+            yield from (placed.change for placed in item.changes)
 
 
 def commit_of(change: Change, fact: str) -> int:

@@ -55,7 +55,7 @@ def place_of(format_name: str, place: str) -> Place:
 
 
 def _read_topics(opening: Opening) -> ChangeSource:
-    from eventlog.sources.topics_feed import TopicsFeed
+    from eventlog.sources.sequenced_feed import SequencedFeed, TopicReading
 
     job = opening.job
     with extra("kafka", "--kafka"):
@@ -63,9 +63,8 @@ def _read_topics(opening: Opening) -> ChangeSource:
 
     reading = job.settings(job.source.settings)
     topics = Topics(job.settings(KafkaSettings), reading.encoding)
-    return TopicsFeed(
-        topics, job.tables, topics.reading(reading), job.settings(StreamSettings), opening.state
-    )
+    stream = job.settings(StreamSettings)
+    return SequencedFeed(TopicReading(topics, job.tables, topics.reading(reading), stream, opening.state))
 
 
 def _write_topics(changes: Iterable[Change], job: Job) -> Iterator[Refused]:
@@ -79,7 +78,7 @@ def _write_topics(changes: Iterable[Change], job: Job) -> Iterator[Refused]:
 
 def _read_change_tables(opening: Opening) -> ChangeSource:
     from eventlog.sources import change_tables
-    from eventlog.sources.rows_feed import RowsFeed
+    from eventlog.sources.sequenced_feed import SequencedFeed, TableReading
     from eventlog.sql.connect import connect_any
 
     job = opening.job
@@ -88,7 +87,7 @@ def _read_change_tables(opening: Opening) -> ChangeSource:
     names = _table_names(job, reading.suffix)
     inputs = change_tables.StoredTables(engine, names, job.tables, reading)
     stream = job.settings(StreamSettings)
-    return RowsFeed(inputs, job.tables, reading, stream, opening.state, opening.once)
+    return SequencedFeed(TableReading(inputs, job.tables, reading, stream, opening.state, opening.once))
 
 
 def _table_names(job: Job, suffix: str) -> list[str]:
@@ -135,12 +134,12 @@ def _capture(opening: Opening) -> ChangeSource:
 
 
 def _read_files(opening: Opening) -> ChangeSource:
-    from eventlog.sources.rows_feed import FileTables, RowsFeed
+    from eventlog.sources.sequenced_feed import FileTables, SequencedFeed, TableReading
 
     job = opening.job
     reading, stream = job.settings(job.source.settings), job.settings(StreamSettings)
     files = FileTables(job.inputs, job.source.shape, job.container, job.limits, opening.advance)
-    return RowsFeed(files, job.tables, reading, stream, opening.state)
+    return SequencedFeed(TableReading(files, job.tables, reading, stream, opening.state))
 
 
 def _read_stream(opening: Opening) -> ChangeSource:

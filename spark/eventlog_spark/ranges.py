@@ -14,8 +14,7 @@ from eventlog.core.change import Change
 from eventlog.core.errors import Refused
 from eventlog.core.tables import Tables
 from eventlog.qlik import sequence
-from eventlog.qlik.sequenced_messages import MessageSequencer
-from eventlog.qlik.sequenced_rows import RowSequencer
+from eventlog.qlik.sequenced import Sequencer
 from eventlog.sequence.stream_settings import StreamSettings
 from eventlog.sequence.transactions import assemble
 from eventlog.transfer.report import publish
@@ -51,7 +50,7 @@ def in_ranges(records: Any, partitions: int, *contents: str) -> Any:
 class RangeJoin:
     """A task that joins the sorted records of a range to the rows of a DataFrame."""
 
-    sequencer: RowSequencer | MessageSequencer
+    sequencer: Sequencer
     records: RecordsOf
     tables: Tables
     form: Changes
@@ -68,11 +67,11 @@ class RangeJoin:
 
     def _changes(self, batches: Iterable[pa.RecordBatch], good: Good) -> Iterator[Change]:
         """Yield the changes of a range, in their order."""
-        joined = self.sequencer.join_sorted(good(self.records(batches)))
+        joined = self.sequencer.join(good(self.records(batches)))
         return good(publish(self._of_transactions(joined, good), self.tables))
 
     def _of_transactions(self, joined: Iterable[Any], good: Good) -> Iterator[Change]:
         if not self.whole_transactions:
             return (placed.change for placed in good(joined))
         transactions = good(assemble(joined, StreamSettings().open_transactions))
-        return (placed.change for transaction in transactions for placed in transaction)
+        return (placed.change for transaction in transactions for placed in transaction.changes)

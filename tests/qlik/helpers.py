@@ -20,8 +20,7 @@ from eventlog.sequence.stream_settings import StreamSettings
 from eventlog.sources.change_tables import StoredTables
 from eventlog.sources.kafka import Topics
 from eventlog.sources.place_settings import KafkaSettings
-from eventlog.sources.rows_feed import RowsFeed
-from eventlog.sources.topics_feed import TopicsFeed
+from eventlog.sources.sequenced_feed import SequencedFeed, TableReading, TopicReading
 from eventlog.transfer.loop import ChangeSource
 
 NONE = Tables()
@@ -121,7 +120,8 @@ def read_store(
 ) -> list[Change | Refused]:
     """Return the changes of change tables in a database, which are read once."""
     inputs = StoredTables(engine, names, tables, reading)
-    return handed_out(RowsFeed(inputs, tables, reading, StreamSettings(), None, once=True))
+    table_reading = TableReading(inputs, tables, reading, StreamSettings(), None, once=True)
+    return handed_out(SequencedFeed(table_reading))
 
 
 def read_topics(
@@ -129,7 +129,8 @@ def read_topics(
 ) -> list[Change | Refused]:
     """Return the changes of topics, read once without a state."""
     topics = Topics(kafka, encoding)
-    feed = TopicsFeed(topics, NONE, topics.reading(MessageSettings(**settings)), StreamSettings(), None)
+    reading = topics.reading(MessageSettings(**settings))
+    feed = SequencedFeed(TopicReading(topics, NONE, reading, StreamSettings(), None))
     with closing(feed):
         answers = handed_out(feed)
         if commit:

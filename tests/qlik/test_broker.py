@@ -20,7 +20,7 @@ from eventlog.sequence.progress import GroupAstray
 from eventlog.sequence.stream_settings import StreamSettings
 from eventlog.sources.kafka import KafkaFault, Topics
 from eventlog.sources.place_settings import KafkaSettings
-from eventlog.sources.topics_feed import TopicsFeed
+from eventlog.sources.sequenced_feed import SequencedFeed, TopicReading
 from eventlog.targets.topics import publish
 from tests.brokers import ADDRESS, own_name, settle
 from tests.qlik.helpers import NONE, read_topics, seq, write_messages
@@ -133,7 +133,7 @@ def test_a_group_whose_messages_are_gone_is_an_error(admin: AdminClient, committ
     topics = Topics(kafka)
     said = rf"\[0\] holds the offsets 4 to 10, but its group continues at {committed}: messages are missing"
     try:
-        feed = TopicsFeed(topics, NONE, MessageSettings(), StreamSettings(), None)
+        feed = SequencedFeed(TopicReading(topics, NONE, MessageSettings(), StreamSettings(), None))
         with pytest.raises(GroupAstray, match=said):
             list(feed.round())
     finally:

@@ -101,6 +101,15 @@ def images(lines: list[Line]) -> list[Line]:
     return [Line(n, line.second, f"{line.second % 3:X}", line.table, "B") for n, line in updates]
 
 
+def test_rows_of_a_full_load_between_changes_are_delivered_once(tmp_path: Path) -> None:
+    lines = [Line(n, 5 * n, f"{n:X}", "usr").text for n in (1, 2, 3)]
+    load = tmp_path / "usr__ct.csv"
+    load.write_text("\n".join([HEADING, lines[0], ",I,30,,7,a", lines[1], ",I,30,,8,a", lines[2], ""]))
+    for _ in range(2):
+        assert read(tmp_path, [str(load)]) == []
+        assert len(changes(tmp_path)) == 5
+
+
 def test_half_a_record_that_a_kill_left_in_a_growing_file_stands_alone(tmp_path: Path) -> None:
     """Begin a line of its own after it, so that later records stay readable."""
     inputs = [written(tmp_path, "in", task([1, 2]), 300)]

@@ -20,7 +20,7 @@ from eventlog.sequence.delivery import Delivery, Stale
 from eventlog.sequence.progress import Partition, PartitionOffsets, TopicChanged
 from eventlog.sequence.stream_settings import StreamSettings
 from eventlog.sequence.transactions import Incomplete
-from eventlog.sources.topics_feed import TopicsFeed
+from eventlog.sources.sequenced_feed import SequencedFeed, TopicReading
 from tests.sequence.test_transactions import event, refresh
 from tests.tiers import drawn
 
@@ -68,15 +68,17 @@ class Brokers:
         pass
 
 
-def feed(brokers: Brokers, state: str | None = None, **settings: Any) -> TopicsFeed:
-    return TopicsFeed(brokers, Tables(), MessageSettings(), StreamSettings(**settings), state)
+def feed(brokers: Brokers, state: str | None = None, **settings: Any) -> SequencedFeed:
+    return SequencedFeed(
+        TopicReading(brokers, Tables(), MessageSettings(), StreamSettings(**settings), state)
+    )
 
 
 def ids(delivery: Delivery) -> list[int]:
     return [int(str(change.fields[0].after)) for change in delivery.changes]
 
 
-def read(topics_feed: TopicsFeed, follow: bool = False) -> tuple[list[list[int]], list[str]]:
+def read(topics_feed: SequencedFeed, follow: bool = False) -> tuple[list[list[int]], list[str]]:
     answers = list(topics_feed.round(follow))
     reasons = [item.reason for item in answers if isinstance(item, Refused)]
     return [ids(item) for item in answers if isinstance(item, Delivery)], reasons
@@ -203,13 +205,15 @@ def test_one_that_is_open_too_long_is_as_open_transactions_says() -> None:
     brokers = Brokers()
     brokers.send(0, event("A", 1, False, 1))
     moments = iter(range(0, 100_000, 700))
+
+    def timed(stream: StreamSettings) -> SequencedFeed:
+        clock = lambda: float(next(moments))  # noqa: E731
+        return SequencedFeed(TopicReading(brokers, Tables(), MessageSettings(), stream, None, clock))
+
     for policy, expected in (("refuse", []), ("deliver", [[1]])):
         stream = StreamSettings(open_transactions=policy, open_time=600.0)
-        one = TopicsFeed(brokers, Tables(), MessageSettings(), stream, None, lambda: float(next(moments)))
-        assert read(one, follow=True)[0] == expected
-    stopping = TopicsFeed(
-        brokers, Tables(), MessageSettings(), StreamSettings(), None, lambda: float(next(moments))
-    )
+        assert read(timed(stream), follow=True)[0] == expected
+    stopping = timed(StreamSettings())
     with pytest.raises(Incomplete, match="waits for its last change beyond the limits"):
         read(stopping, follow=True)
 

@@ -127,7 +127,9 @@ def test_what_memory_does_not_hold_waits_on_disk() -> None:
 def _assembled(source: Source[Object], memory: int) -> list[list[int]]:
     placed = ordered(MessageSequencer(Tables(), MessageSettings()), [source])
     answers = transactions.assemble(placed, "stop", memory=memory)
-    return [[int(str(p.change.fields[0].after)) for p in w] for w in answers if not isinstance(w, Refused)]
+    return [
+        [int(str(p.change.fields[0].after)) for p in w.changes] for w in answers if not isinstance(w, Refused)
+    ]
 
 
 @given(st.lists(st.integers(0, 40)), st.integers(0, 40))

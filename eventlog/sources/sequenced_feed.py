@@ -1,0 +1,385 @@
+"""The feed of change tables and of topics: whole transactions, each once, and the state after each."""
+
+from __future__ import annotations
+
+import datetime as dt
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from itertools import groupby
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+from eventlog.core.errors import Refused
+from eventlog.core.formats import Object, Placed, Shape, Source
+from eventlog.core.grouped_warnings import GroupedWarnings
+from eventlog.core.plurals import quantity
+from eventlog.core.tables import Tables
+from eventlog.files.inputs import Advance, check_inputs, open_sources, readable, stem_of
+from eventlog.files.limits import Limits
+from eventlog.qlik import sequence
+from eventlog.qlik.change_tables import TableSettings
+from eventlog.qlik.message_settings import MessageSettings
+from eventlog.qlik.sequenced import Group, repeats
+from eventlog.qlik.sequenced_messages import MessageSequencer, SequencedMessage
+from eventlog.qlik.sequenced_rows import RowSequencer
+from eventlog.sequence.delivery import Delivery, DeliveryStates
+from eventlog.sequence.ordered import ordered
+from eventlog.sequence.progress import (
+    SKIPPED,
+    Partition,
+    PartitionOffsets,
+    PartitionRead,
+    Row,
+    RowFate,
+    TableProgress,
+    TopicProgress,
+    VisibleLate,
+    load_table_progress,
+    load_topic_progress,
+)
+from eventlog.sequence.stream_settings import StreamSettings
+from eventlog.sequence.transactions import Incomplete, OpenTransactions, Transaction, assemble
+
+_LAST: Final = "9" * sequence.LENGTH
+_NAME: Final = "change tables"  # what reports name
+_COMPACT: Final = (
+    "a topic with cleanup.policy=compact lacks messages: --open-transactions deliver reads it so"
+)
+
+
+# --- change tables
+
+
+class Inputs(Protocol):
+    """The change tables that are read."""
+
+    def clock(self) -> str:
+        """Return the time part of now, by the clock of the source."""
+
+    def open(self, low: Callable[[str], str]) -> Iterable[Source[Any] | Refused]:
+        """Return the sources; a database may leave out rows up to the time that is low for their table."""
+
+
+class TableReading:
+    """The change tables of one task; each round reads their windows again."""
+
+    def __init__(
+        self,
+        inputs: Inputs,
+        tables: Tables,
+        reading: TableSettings,
+        stream: StreamSettings,
+        state: str | None,
+        once: bool = False,
+    ) -> None:
+        """Set up the reading. If it is done `once`, rows of any age are delivered."""
+        self._once = once
+        self._inputs = inputs
+        self._tables = tables
+        self._reading = reading
+        self._stream = stream
+        self.progress = TableProgress() if state is None else load_table_progress(state)
+
+    def commit(self) -> None:
+        """Do nothing, because no one else keeps a copy of the state."""
+
+    def close(self) -> None:
+        """Do nothing, because nothing is open between rounds."""
+
+    def transactions(self, follow: bool) -> Iterator[Transaction | Refused]:
+        """Yield whole transactions up to the safe point, in their order."""
+        progress, stream = self.progress, self._stream
+        progress.start(stream.since)
+        until = self._reading.until or _LAST
+        limit = min(until, self._safe() + _LAST[sequence.TIME :])
+        sequencer = RowSequencer(self._tables, self._reading, progress.since, limit)
+        noticed: dict[RowFate, list[Row]] = {fate: [] for fate in RowFate}
+        refused: list[Refused] = []
+        sources = readable(self._inputs.open(lambda table: progress.window(table).low), refused)
+        items = ordered(sequencer, sources, new=partial(self._new, noticed))
+        for item in assemble(self._not_loaded(items), stream.open_transactions):
+            yield from refused
+            refused.clear()
+            yield item
+        yield from refused
+        newest = progress.newest
+        progress.end(stream.settle)
+        if sequencer.later_rows and limit < until:
+            rows = quantity(sequencer.later_rows, "row is", "rows are")
+            yield _notice(f"{rows} younger than --settle and left to the next run")
+        yield from _notices(noticed, newest)
+
+    def _safe(self) -> str:
+        """Return the time up to which all rows are visible."""
+        if self._once:
+            return _LAST[: sequence.TIME]
+        return sequence.before(self._inputs.clock(), self._stream.settle)
+
+    def _new(self, noticed: dict[RowFate, list[Row]], groups: Iterator[Group]) -> Iterator[Group]:
+        """Yield the groups that were not delivered before, and note those to be reported."""
+        for group in groups:
+            if not group.seq:
+                yield group
+                continue
+            table, seq = group.table, group.seq
+            fate = self.progress.add(table, seq, group.letters)
+            if fate is RowFate.LATE and not self._stream.accept_late:
+                raise VisibleLate(table, seq, self.progress.window(table).last)
+            if fate not in (RowFate.SKIP, RowFate.DELIVER):
+                noticed[fate].append((table, seq))
+            if fate not in SKIPPED:
+                yield group._replace(late=fate is RowFate.LATE)
+
+    def _not_loaded(self, items: Iterable[Placed | Refused]) -> Iterator[Placed | Refused]:
+        """Yield the changes without the rows of full loads that were delivered."""
+        for item in items:
+            without_seq = not isinstance(item, Refused) and not item.change.position and item
+            if not without_seq or not self.progress.is_loaded(without_seq.source, repr(without_seq.change)):
+                yield item
+
+    def note(self, transaction: Transaction) -> None:
+        """Note a transaction as delivered, with all rows of times before its own."""
+        rows: list[Row] = []
+        for placed in transaction.changes:
+            change = placed.change
+            if change.position:
+                table = f"{change.schema}.{change.table}" if change.schema else change.table
+                rows.append((table, change.position))
+            else:
+                self.progress.deliver_loaded(placed.source, repr(change))
+        if rows:
+            self.progress.deliver(rows, rows[0][1][: sequence.TIME])
+
+
+def _notice(message: str) -> Refused:
+    return Refused(_NAME, message, fault=False)
+
+
+def _notices(noticed: Mapping[RowFate, Sequence[Row]], newest: str) -> Iterator[Refused]:
+    """Report what became visible late."""
+    for table, rows in groupby(sorted(noticed[RowFate.LAGGING]), key=lambda row: row[0]):
+        seqs = [seq for _, seq in rows]
+        seconds = sequence.seconds_between(seqs[0], newest)
+        yield _notice(
+            f"{table} lags: {quantity(len(seqs), 'change')} of it became visible after changes of other"
+            f" tables that are up to {seconds:g} s newer were delivered (a greater --settle keeps them in"
+            " one order)"
+        )
+    if late := noticed[RowFate.LATE]:
+        changes = quantity(len(late), "change")
+        message = "became visible late, delivered now and marked late: in tables they may set rows back"
+        yield _notice(f"{changes} {message}")
+    for table, seq in noticed[RowFate.LATE_IMAGE]:
+        message = "its B row became visible after its U row was delivered, and is left out"
+        yield Refused(f"{table}:{seq}", message, fault=False)
+
+
+class FileTables:
+    """The change tables in files."""
+
+    def __init__(
+        self, names: Sequence[str], shape: Shape, container: str | None, limits: Limits, advance: Advance
+    ) -> None:
+        check_inputs(names)
+        self._names = names
+        self._open = partial(open_sources, names, shape, container, advance, limits)
+
+    def clock(self) -> str:
+        """Return when the files were written, as the time part of a change_seq.
+
+        The time of a table is that of its last file; the first of these times counts.
+        """
+        written: dict[str, float] = {}
+        for name in self._names:
+            stem = stem_of(name)
+            at = dt.datetime.now().timestamp() if name == "-" else Path(name).stat().st_mtime
+            written[stem] = max(at, written.get(stem, 0))
+        moment = dt.datetime.fromtimestamp(min(written.values(), default=0), dt.UTC)
+        return f"{moment:%Y%m%d%H%M%S}{moment.microsecond // 10_000:02}"
+
+    def open(self, low: Callable[[str], str]) -> Iterator[Source[Any] | Refused]:
+        """Return the files; each is read as a whole."""
+        return self._open()
+
+
+# --- topics
+
+
+class TopicReader(Protocol):
+    """The brokers."""
+
+    def spots(self) -> Mapping[Partition, PartitionOffsets]:
+        """Return the partitions that are to be read, as they are now."""
+
+    def identity(self, topic: str) -> tuple[str | None, str | None]:
+        """Return the id and the cleanup policy of a topic; None for what the brokers do not report."""
+
+    def between(self, at: Partition, start: int, end: int) -> Source[Object]:
+        """Return the messages of a partition from an offset up to another."""
+
+    def commit_offsets(self, offsets: Mapping[Partition, int]) -> None:
+        """Commit the offsets for the group."""
+
+    def close(self) -> None: ...
+
+
+class TopicReading:
+    """All partitions of topics; each round reads up to the ends that they had when it began."""
+
+    def __init__(
+        self,
+        reader: TopicReader,
+        tables: Tables,
+        reading: MessageSettings,
+        stream: StreamSettings,
+        state: str | None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._reader = reader
+        self._stream = stream
+        self._clock = clock
+        self.progress = TopicProgress() if state is None else load_topic_progress(state)
+        self._sequencer = MessageSequencer(tables, reading, stream.since)
+        self._transactions = OpenTransactions(stream.open_transactions, recent=self.progress.recent)
+        self._round = 0
+        self._named: dict[str, Partition] = {}  # by the name of its source
+
+    def commit(self) -> None:
+        """Copy the state to the brokers, now that it is kept."""
+        partitions = self.progress.partitions.items()
+        self._reader.commit_offsets({at: partition_read.start for at, partition_read in partitions})
+
+    def close(self) -> None:
+        self._transactions.store.close()
+        self._reader.close()
+
+    def transactions(self, follow: bool) -> Iterator[Transaction | Refused]:
+        """Read the new messages, and yield the transactions that are complete or can never be.
+
+        With `follow` a transaction that became complete in this round waits for the next one, because then
+        every partition was read past its last message.
+        """
+        self._round += 1
+        repeated = repeats()
+        spots = self._reader.spots()
+        self._check(spots)
+        for at, spot in spots.items():
+            messages, partition_read = self._read(at, spot)
+            yield from self._add(
+                (m for m in messages if isinstance(m, Refused) or partition_read.is_new(m.number)), repeated
+            )
+        yield from self._add(self._sequencer.flush(), repeated)
+        yield from self._transactions.release(self._due(self._round - 1 if follow else self._round), repeated)
+        yield from repeated.warnings()
+        for transaction in () if follow else self._transactions.open.values():
+            changes = quantity(transaction.count, "change is", "changes are")
+            reason = f"transaction {transaction.key[0]} is open: its {changes} left to the next run"
+            yield Refused(transaction.source_names, reason, fault=False)
+
+    def _check(self, spots: Mapping[Partition, PartitionOffsets]) -> None:
+        """Check, at first and whenever a partition grew, that the topics are those that were read before."""
+        for topic, of_topic in groupby(sorted(spots), key=lambda at: at[0]):
+            partitions = list(of_topic)
+            if self._round > 1 and not any(self._moved(at, spots[at]) for at in partitions):
+                continue
+            topic_id, policy = self._reader.identity(topic)
+            if "compact" in (policy or "") and self._stream.open_transactions != "deliver":
+                raise Incomplete(f"{topic}: {_COMPACT}")
+            for at in partitions:
+                self.progress.check(at, spots[at], topic_id, open_in_memory=self._round > 1)
+            if topic_id:
+                self.progress.ids[topic] = topic_id
+
+    def _moved(self, at: Partition, spot: PartitionOffsets) -> bool:
+        partition_read = self.progress.partitions.get(at)
+        return partition_read is None or partition_read.end != spot.high
+
+    def _read(
+        self, at: Partition, spot: PartitionOffsets
+    ) -> tuple[Iterator[SequencedMessage | Refused], PartitionRead]:
+        """Return the messages of a partition up to its end, and what was read of it before."""
+        partition_read = self.progress.partitions.get(at) or PartitionRead(spot.start(at))
+        first = self._round == 1
+        source = self._reader.between(at, partition_read.start if first else partition_read.end, spot.high)
+        self._named[source.name] = at
+        grown_read = PartitionRead(spot.high) if first else PartitionRead(spot.high, partition_read.open)
+        self.progress.partitions[at] = grown_read
+        return self._sequencer.parse(source), partition_read
+
+    def _add(
+        self, messages: Iterable[SequencedMessage | Refused], repeated: GroupedWarnings
+    ) -> Iterator[Refused]:
+        for message in messages:
+            if isinstance(message, Refused):
+                yield message
+                continue
+            placed = message.placed()
+            if self._transactions.add(placed, message.place.seq, self._clock(), self._round):
+                self.progress.partitions[self._named[placed.source]].open.add(placed.number)
+            else:
+                yield repeated.add(placed.change.table, placed.where, placed.raw)
+
+    def _due(self, until: int) -> dict[tuple[str, ...], str]:
+        """Return the transactions that are complete since a round, and those that must not wait any longer.
+
+        Those are too old, the memory is full, or a change in their middle did not come in a whole round after
+        their last change.
+        """
+        is_full = self._transactions.store.size > self._stream.open_bytes
+        oldest = self._clock() - self._stream.open_time
+        due: dict[tuple[str, ...], str] = {}
+        for key, waiting in self._transactions.open.items():
+            is_settled = waiting.last_round <= until and not waiting.is_open
+            if waiting.is_complete and is_settled:
+                due[key] = ""
+            elif not waiting.is_complete and (is_full or waiting.since < oldest or is_settled):
+                name = " at ".join(key)
+                limits = f"waits for its last change beyond the limits ({waiting.source_names})"
+                due[key] = f"transaction {name} {limits}" if waiting.is_open else waiting.missing
+        return due
+
+    def note(self, transaction: Transaction) -> None:
+        """Note that no message of a transaction is open any longer."""
+        for placed in transaction.stored:
+            self.progress.partitions[self._named[placed.source]].open.remove(placed.number)
+
+
+# --- both
+
+
+class SequencedFeed:
+    """A source of change tables or topics."""
+
+    ended, blocks, tables = False, False, None  # more may always come; a round does not wait for it
+
+    def __init__(self, reading: TableReading | TopicReading) -> None:
+        self._reading = reading
+        self._states = DeliveryStates(lambda: self.state)
+
+    @property
+    def state(self) -> str | None:
+        """Return the state after everything that was handed out."""
+        return self._reading.progress.dump()
+
+    def commit(self) -> None:
+        """Copy the state to those who also keep it, now that it is kept."""
+        self._reading.commit()
+
+    def close(self) -> None:
+        self._reading.close()
+
+    def round(self, follow: bool = False) -> Iterator[Delivery | Refused]:
+        """Read what is new, and hand out what is complete."""
+        for item in self._reading.transactions(follow):
+            if isinstance(item, Refused):
+                yield item
+                continue
+            self._reading.note(item)
+            if item.fault:
+                yield from item.refusals()
+                continue
+            if item.is_late:
+                reason = f"transaction {item.progress.key[0]} came late: later ones were delivered before"
+                yield Refused(item.progress.source_names, reason, fault=False)
+            yield Delivery((placed.change for placed in item.changes), self._states.next(), item.is_late)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from itertools import repeat
 from math import isnan
 from typing import Any, NamedTuple
 
@@ -27,7 +26,7 @@ from eventlog.qlik.message_settings import MessageSettings
 from eventlog.qlik.metadata import Metadata
 from eventlog.qlik.numbering import Numbered, stream_position
 from eventlog.qlik.row_plans import differing, row_sides, written_equal
-from eventlog.qlik.rows import make_change, make_fields
+from eventlog.qlik.rows import make_change
 from eventlog.qlik.sides import Masks
 from eventlog.qlik.structure import Structure, observe
 
@@ -79,7 +78,6 @@ class RecordReader:
         self.structure = structure  # of the table, whose ordinals are the bits
         self.names = message_structure.names  # of the messages
         self._message_structure = message_structure
-        self._key_of = message_structure.key_of
         self._load = row_plans.loading(message_structure.columns)
         self.kind: object = self.names  # of the messages, as their reader is chosen
         self._order = order
@@ -124,49 +122,39 @@ class RecordReader:
     def _check_absent(self, body: Body, masks: Masks) -> None:
         """Raise InvalidMask if a column that was not captured has a value."""
         data = body.data or body.before or {}
-        for name, is_captured in zip(self.names, masks.captured or (), strict=False):
-            if not is_captured and data.get(name) is not None:
+        for name in (self.names[i] for i in masks.absent):
+            if data.get(name) is not None:
                 raise InvalidMask(f"columnMask leaves out {name}, which has a value")
 
     def _change(self, op: Op, body: Body, masks: Masks) -> Change:
         headers, data = body.headers, body.data
         if op is Op.DELETE:
-            key, fields = self._delete(self._values(data or body.before), masks)
+            parts = sides.delete(
+                self._message_structure, self._values(data or body.before), masks, masks.absent
+            )
         elif not data:
             raise InvalidMessage(f"{headers['operation']} without data")
         elif len(data) < len(self.names):
-            key, fields = self._shorter_update(data, masks, body.before)
+            parts = self._shorter_update(data, masks, body.before)
         elif op is Op.UPDATE:
             cells = tuple(data.values())
-            key, fields = self._update(cells, self._load(cells), masks, body.before)
+            parts = self._update(cells, self._load(cells), masks, body.before)
         else:
-            key, fields = self._insert(self._load(tuple(data.values())), masks)
-        return self._make_change(op, key, fields, headers)
+            parts = sides.insert(self._message_structure, self._load(tuple(data.values())), masks.absent)
+        return self._make_change(op, *parts, headers)
 
     def _values(self, row: Mapping[str, Any] | None) -> Sequence[Value]:
         if row is None:
             raise InvalidMessage("neither data nor beforeData holds the row")
         return self._load(tuple(row.values()))
 
-    def _insert(self, values: Sequence[Value], masks: Masks) -> tuple[Key, tuple[Field, ...]]:
-        after = sides.captured(values, masks)
-        return self._key_of(after), make_fields(self.names, repeat(ABSENT), after, after is not values)
-
-    def _delete(self, values: Sequence[Value], masks: Masks) -> tuple[Key, tuple[Field, ...]]:
-        before = sides.captured(values, masks)
-        key = self._key_of(before)
-        if not self._message_structure.key and masks.changed is not None:  # the mask names the key
-            key = tuple((n, v) for n, v, bit in zip(self.names, values, masks.changed, strict=True) if bit)
-        return key, make_fields(self.names, before, repeat(ABSENT), before is not values)
-
     def _update(
         self, cells: Sequence[Any], values: Sequence[Value], masks: Masks, image: Mapping[str, Any] | None
-    ) -> tuple[Key, tuple[Field, ...]]:
+    ) -> sides.Parts:
+        structure = self._message_structure
         in_image: Sequence[bool] = ()
-        lobs = self._message_structure.lobs
-        before: list[Side]
         if image is None:
-            before = sides.unchanged(values, masks, lobs)
+            before = sides.unchanged(values, masks, structure.lobs)
         elif tuple(image) == self.names:
             old_cells = tuple(image.values())
             before = list(self._load.convert_similar(old_cells, cells, values))
@@ -176,11 +164,11 @@ class RecordReader:
             old_cells = tuple(image.get(name) for name in self.names)
             before = list(self._load(old_cells))
             self._check_mask(masks, old_cells, cells, in_image)
-        old_row, new_row = sides.updated_message(values, masks, before, in_image, image is not None, lobs)
-        key_side, has_absent = new_row, new_row is not values
-        if has_absent:
-            key_side = [b if a is ABSENT else a for b, a in zip(old_row, new_row, strict=True)]
-        return self._key_of(key_side), make_fields(self.names, old_row, new_row, has_absent)
+        if in_image:
+            by_mask = sides.unchanged(values, masks, structure.lobs)
+            for i in (i for i, is_there in enumerate(in_image) if not is_there):
+                before[i] = ABSENT if i in masks.absent else by_mask[i]
+        return sides.update(structure, values, masks.places, masks.absent, before, image is not None)
 
     def _check_mask(
         self, masks: Masks, old_cells: Sequence[Any], cells: Sequence[Any], in_image: Sequence[bool]
@@ -193,8 +181,7 @@ class RecordReader:
         if places == masks.places:  # nearly always
             return
         for i in sorted({*places} ^ {*masks.places}):
-            is_captured = masks.captured is None or masks.captured[i]
-            if is_captured and (not in_image or in_image[i]):
+            if i not in masks.absent and (not in_image or in_image[i]):
                 self._check_bit(i, masks.changed[i], old_cells[i], cells[i])
 
     def _check_bit(self, place: int, bit: bool, old_cell: Any, cell: Any) -> None:
@@ -216,12 +203,11 @@ class RecordReader:
 
     def _shorter_update(
         self, data: Mapping[str, Any], masks: Masks, image: Mapping[str, Any] | None
-    ) -> tuple[Key, tuple[Field, ...]]:
+    ) -> sides.Parts:
         """Return an update without the new values of some columns, which only beforeData has."""
-        bits = masks.captured or (True,) * len(self.names)
-        captured = tuple(name in data and bit for name, bit in zip(self.names, bits, strict=True))
+        absent = {*masks.absent, *(i for i, name in enumerate(self.names) if name not in data)}
         cells = tuple(data.get(name) for name in self.names)
-        return self._update(cells, self._load(cells), masks._replace(captured=captured), image)
+        return self._update(cells, self._load(cells), masks._replace(absent=sorted(absent)), image)
 
     def _masks_of(self, change_mask: Any, column_mask: Any) -> tuple[Masks, ...]:
         masks = self._masks_read.get((change_mask, column_mask))
@@ -256,7 +242,7 @@ class RecordReader:
         if self._by_keys:
             self._doubt(BY_KEYS, any(len({*flags}) > 1 for flags in (changed, captured) if flags))
         changed_places = tuple(i for i, bit in enumerate(changed or ()) if bit)
-        return Masks(changed, changed_places, None if captured is None or all(captured) else captured)
+        return Masks(changed, changed_places, tuple(i for i, bit in enumerate(captured or ()) if not bit))
 
     def _doubt(self, sentence: str, applies: bool) -> None:
         if applies and sentence not in self.doubts:

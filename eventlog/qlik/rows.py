@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import re
 from collections.abc import Sequence
-from itertools import compress, repeat
+from itertools import compress
 from typing import Any, NamedTuple
 
 from eventlog.core.change import ABSENT, Change, Facts, Field, Key, Op, Side, Value
@@ -129,6 +129,7 @@ class RowReader:
         self.places = heading.places
         self._order = order
         self._time_form = time_form
+        self._no_lobs = (False,) * len(structure.columns)  # a clear bit of theirs is as good as others
         self._plan = plan
         self.data_cells = heading.row()
         self._kind = heading.header("change_oper", "operation")
@@ -245,11 +246,33 @@ class RowReader:
 
     def _change(self, row: ChangeRow, image: ChangeRow | None, masks: Masks) -> Change:
         values = self._plan(row.data)
-        if row.letter == "I":
-            return self._insert(row, values, masks)
         if row.letter == "D":
-            return self._delete(row, values, masks)
-        return self._update(row, image, values, masks)
+            absent = sides.absent_in_deletion(values, masks)
+            key, fields = sides.delete(self.structure, values, masks, absent)
+            return self._make_change(Op.DELETE, row, key, fields)
+        absent = sides.absent_in_row(values, masks)
+        if row.letter == "I":
+            key, fields = sides.insert(self.structure, values, absent)
+            return self._make_change(Op.SNAPSHOT if row.seq == "" else Op.INSERT, row, key, fields)
+        if image is None:
+            before = sides.unchanged(values, masks, self._no_lobs)
+        else:
+            key_places = self.structure.key  # a null in both rows is one that was captured
+            absent = [i for i in absent if image.data[i] is not None or i not in key_places]
+            before = self._before(values, masks, absent, image.data)
+        has_image = image is not None
+        key, fields = sides.update(self.structure, values, masks.places, absent, before, has_image)
+        return self._make_change(Op.UPDATE, row, key, fields)
+
+    def _before(
+        self, values: Sequence[Value], masks: Masks, absent: Sequence[int], image: Sequence[Any]
+    ) -> list[Side]:
+        """Return the row before; only cells of the image that may differ are converted."""
+        before: list[Side] = list(values)
+        for i in range(len(before)) if masks.changed is None else (*masks.places, *absent):
+            cell = image[i]
+            before[i] = cell if cell is None or cell is ABSENT else self._plan.convert_value(i, cell)
+        return before
 
     def _letter(self, kind: tuple[object, object]) -> str:
         letter = self._letters[kind] = letter_of(*kind)
@@ -291,42 +314,6 @@ class RowReader:
         changed = tuple(bits >> place & 1 == 1 for place in self.places)
         return Masks(changed, tuple(i for i, bit in enumerate(changed) if bit))
 
-    def _insert(self, row: ChangeRow, values: Sequence[Value], masks: Masks) -> Change:
-        op = Op.SNAPSHOT if row.seq == "" else Op.INSERT
-        after = sides.inserted(values, masks)
-        fields = make_fields(self.structure.names, repeat(ABSENT), after, ABSENT in after)
-        return self._make_change(op, row, self.structure.key_of(after), fields)
-
-    def _delete(self, row: ChangeRow, values: Sequence[Value], masks: Masks) -> Change:
-        before = sides.deleted(values, masks)
-        key = self.structure.key_of(before)
-        if not self.structure.key and masks.changed is not None:  # the mask of a D row names the key
-            key = tuple((self.structure.names[i], values[i]) for i in masks.places)
-        fields = make_fields(self.structure.names, before, repeat(ABSENT), ABSENT in before)
-        return self._make_change(Op.DELETE, row, key, fields)
-
-    def _update(
-        self, row: ChangeRow, image: ChangeRow | None, values: Sequence[Value], masks: Masks
-    ) -> Change:
-        before: Sequence[Side]
-        after: Sequence[Side] = values
-        if masks.changed is None:
-            before = [ABSENT] * len(values) if image is None else self._before(image)
-        elif image is None:
-            before, after = sides.updated(values, masks)
-        else:
-            key, convert = self.structure.key, self._plan.convert_value
-            before, after = sides.updated_with_image(values, masks, image.data, key, convert)
-        has_absent, key_side = ABSENT in after, after
-        if has_absent:
-            key_side = [b if a is ABSENT else a for b, a in zip(before, after, strict=True)]
-        fields = make_fields(self.structure.names, before, after, has_absent)
-        return self._make_change(Op.UPDATE, row, self.structure.key_of(key_side), fields)
-
-    def _before(self, image: ChangeRow) -> Sequence[Side]:
-        cells = zip(image.data, self._plan(image.data), strict=True)
-        return [ABSENT if cell is ABSENT else value for cell, value in cells]
-
     def _make_change(self, op: Op, row: ChangeRow, key: Key, fields: tuple[Field, ...]) -> Change:
         cells = row.cells
         transaction, time = self._circumstance(cells)
@@ -347,14 +334,6 @@ def _limit(cache: dict[Any, Any]) -> None:
     """Drop the oldest entry of a cache that is full."""
     if len(cache) > _MAX_CACHED:
         cache.pop(next(iter(cache)))
-
-
-def make_fields(names: Sequence[str], before: Any, after: Any, has_absent: bool) -> tuple[Field, ...]:
-    """Return the fields of columns; one that was captured on neither side is none."""
-    fields = [_new(Field, cells) for cells in zip(names, before, after, strict=False)]
-    if has_absent:
-        fields = [f for f in fields if f[1] is not ABSENT or f[2] is not ABSENT]
-    return tuple(fields)
 
 
 def make_change(

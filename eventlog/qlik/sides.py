@@ -24,17 +24,22 @@ In a message columnMask shows which columns of the new row were captured, so a n
     clear        set         lacks it     the value                      the value
 
 Without a mask every bit is set. Rows without a B row, and updates without changeMask, have no row before.
+
+So a row of a change table is a message whose columnMask follows from its nulls, and whose B row is beforeData
+for the columns that changed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Sequence
 from itertools import repeat
 from typing import Any, NamedTuple
 
-from eventlog.core.change import ABSENT, Side, Value
+from eventlog.core.change import ABSENT, Field, Key, Side, Value
+from eventlog.qlik.structure import Structure
 
-Sides = tuple[Sequence[Side], Sequence[Side]]  # before and after
+Parts = tuple[Key, tuple[Field, ...]]  # of a change
+_new = tuple.__new__
 
 
 class Masks(NamedTuple):
@@ -42,104 +47,81 @@ class Masks(NamedTuple):
 
     changed: tuple[bool, ...] | None = None  # None: there is no mask
     places: tuple[int, ...] = ()  # of the changed columns
-    captured: tuple[bool, ...] | None = None  # None: all columns
+    absent: Sequence[int] = ()  # the places of the columns that were not captured
 
 
-# --- change tables
+def absent_in_row(values: Sequence[Value], masks: Masks) -> Sequence[int]:
+    """Return the places of an I or U row that were not captured: nulls under clear bits."""
+    changed = masks.changed
+    if changed is None or len(masks.places) == len(values) or None not in values:
+        return ()
+    return [i for i, value in enumerate(values) if value is None and not changed[i]]
 
 
-def inserted(values: Sequence[Value], masks: Masks) -> Sequence[Side]:
-    """Return the row after an I row, and after a U row without a B row."""
-    if masks.changed is None or len(masks.places) == len(values) or None not in values:
-        return values
-    return [v if bit or v is not None else ABSENT for v, bit in zip(values, masks.changed, strict=True)]
-
-
-def deleted(values: Sequence[Value], masks: Masks) -> Sequence[Side]:
-    """Return the row before a D row."""
+def absent_in_deletion(values: Sequence[Value], masks: Masks) -> Sequence[int]:
+    """Return the places of a D row that were not captured: those with a clear bit, if none has a value."""
     if masks.changed is None or not masks.places:
-        return values
-    if any(v is not None for v, bit in zip(values, masks.changed, strict=True) if not bit):
-        return values
-    return [v if bit else ABSENT for v, bit in zip(values, masks.changed, strict=True)]
+        return ()
+    clear = [i for i, bit in enumerate(masks.changed) if not bit]
+    return () if any(values[i] is not None for i in clear) else clear
 
 
-def updated(values: Sequence[Value], masks: Masks) -> Sides:
-    """Return both sides of a U row with a mask and without a B row."""
-    assert masks.changed is not None
-    before = [ABSENT if bit or v is None else v for v, bit in zip(values, masks.changed, strict=True)]
-    return before, inserted(values, masks)
+def insert(structure: Structure, values: Sequence[Value], absent: Sequence[int]) -> Parts:
+    """Return the parts of an insert."""
+    after = _without(values, absent)
+    return structure.key_of(after), _fields(structure, repeat(ABSENT), after, absent)
 
 
-def updated_with_image(
+def delete(structure: Structure, values: Sequence[Value], masks: Masks, absent: Sequence[int]) -> Parts:
+    """Return the parts of a deletion, whose mask names the key if nothing else does."""
+    before = _without(values, absent)
+    key = structure.key_of(before)
+    if not structure.key and masks.changed is not None:
+        key = tuple([(structure.names[i], values[i]) for i in masks.places])
+    return key, _fields(structure, before, repeat(ABSENT), absent)
+
+
+def update(
+    structure: Structure,
     values: Sequence[Value],
-    masks: Masks,
-    image: Sequence[Any],
-    key: Container[int],
-    convert: Callable[[int, Any], Value],
-) -> Sides:
-    """Return both sides of a U row with a mask and a B row; only its cells that may differ are converted."""
-    assert masks.changed is not None
-    before: list[Side] = list(values)
-    after: Sequence[Side] = values
-    for i in masks.places:
-        old_value = ABSENT if image[i] is ABSENT else convert(i, image[i])
-        before[i] = ABSENT if old_value is None and values[i] is None else old_value
-    if None in values:
-        after = list(values)
-        for i, value in enumerate(values):
-            if value is not None or masks.changed[i]:
-                continue
-            if image[i] is not None and image[i] is not ABSENT:
-                before[i], after[i] = convert(i, image[i]), ABSENT
-            elif i not in key:
-                before[i] = after[i] = ABSENT
-    return before, after
-
-
-# --- messages
-
-
-def captured(values: Sequence[Value], masks: Masks) -> Sequence[Side]:
-    """Return the captured part of a row."""
-    if masks.captured is None:
-        return values
-    return [v if bit else ABSENT for v, bit in zip(values, masks.captured, strict=True)]
+    changed: Sequence[int],
+    absent: Sequence[int],
+    before: list[Side],
+    has_image: bool,
+) -> Parts:
+    """Return the parts of an update; `before` is the row in the image, else `unchanged`."""
+    for i in changed:
+        if before[i] is None and values[i] is None:
+            before[i] = ABSENT
+    if not absent:
+        return structure.key_of(values), _fields(structure, before, values, absent)
+    for i in absent:
+        if before[i] is None or not has_image:
+            before[i] = ABSENT
+    after = _without(values, absent)
+    key_side = _without(values, absent)
+    for i in absent:
+        key_side[i] = before[i]
+    return structure.key_of(key_side), _fields(structure, before, after, absent)
 
 
 def unchanged(values: Sequence[Value], masks: Masks, lobs: Sequence[bool]) -> list[Side]:
-    """Return the row before an update without beforeData."""
+    """Return the row before an update without an image."""
     if masks.changed is None:
         return [ABSENT] * len(values)
     return [ABSENT if bit or lob else v for v, bit, lob in zip(values, masks.changed, lobs, strict=True)]
 
 
-def updated_message(
-    values: Sequence[Value],
-    masks: Masks,
-    before: list[Side],
-    in_image: Sequence[bool],
-    has_image: bool,
-    lobs: Sequence[bool],
-) -> Sides:
-    """Return both sides of an update.
+def _without(values: Sequence[Value], absent: Sequence[int]) -> list[Side]:
+    row: list[Side] = list(values)
+    for i in absent:
+        row[i] = ABSENT
+    return row
 
-    `before` is the row in beforeData, else `unchanged`; `in_image` shows which columns beforeData has, if
-    not all.
-    """
-    if masks.captured is None and not in_image:
-        for i in masks.places:
-            if before[i] is None and values[i] is None:
-                before[i] = ABSENT
-        return before, values
-    after: list[Side] = list(values)
-    by_mask = unchanged(values, masks, lobs)
-    for i, is_captured in enumerate(masks.captured or repeat(True, len(values))):
-        if not is_captured:
-            after[i] = ABSENT
-            before[i] = ABSENT if before[i] is None or not has_image else before[i]
-        elif in_image and not in_image[i]:
-            before[i] = by_mask[i]
-        elif before[i] is None and values[i] is None and masks.changed is not None and masks.changed[i]:
-            before[i] = ABSENT
-    return before, after
+
+def _fields(structure: Structure, before: Any, after: Any, absent: Sequence[int]) -> tuple[Field, ...]:
+    """Return the fields of columns; one that was captured on neither side is none."""
+    fields = [_new(Field, cells) for cells in zip(structure.names, before, after, strict=False)]
+    if absent:
+        fields = [f for f in fields if f[1] is not ABSENT or f[2] is not ABSENT]
+    return tuple(fields)

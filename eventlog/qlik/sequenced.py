@@ -89,7 +89,7 @@ def repeats() -> GroupedWarnings:
     return GroupedWarnings("{count} repeated records are left out, at {places}", fault=False)
 
 
-class Record(Protocol):
+class SequencedRecord(Protocol):
     """A row of a change table, or a message; its letter is I, U, D, B or T."""
 
     @property
@@ -108,10 +108,10 @@ class Record(Protocol):
     def refused(self, reason: str, *, with_transaction: bool = False) -> Refused: ...
 
 
-R = TypeVar("R", bound=Record)
+R = TypeVar("R", bound=SequencedRecord)
 
 
-class Group(NamedTuple):
+class SequenceGroup(NamedTuple):
     """The records of one table under one change_seq, or consecutive ones of a source without one."""
 
     seq: str  # empty: without one
@@ -162,13 +162,13 @@ class Sequencer:
         """Return the number of a table, as places have it."""
         return self._table_numbers.setdefault((schema, table), len(self._table_numbers))
 
-    def groups(self, items: Iterable[Any]) -> Iterator[Group]:
+    def groups(self, items: Iterable[Any]) -> Iterator[SequenceGroup]:
         """Yield sorted items in groups."""
         for (seq, without_sequence, _), group in groupby(items, key=_table_and_sequence):
             records = map(self.record, group)
-            yield Group("", records) if without_sequence else Group(seq, list(records))
+            yield SequenceGroup("", records) if without_sequence else SequenceGroup(seq, list(records))
 
-    def changes(self, group: Group) -> Iterator[Placed | Refused]:
+    def changes(self, group: SequenceGroup) -> Iterator[Placed | Refused]:
         """Yield the changes of a group; of each repeated record only the first."""
         if not group.seq:
             return self._without_sequence(group.records)

@@ -14,7 +14,7 @@ from eventlog.core.errors import Misuse, Refused
 from eventlog.core.formats import Format, Placed, Source
 from eventlog.core.tables import Tables
 from eventlog.files.stores import SortedRuns
-from eventlog.qlik.sequenced import Group, Sequencer
+from eventlog.qlik.sequenced import SequenceGroup, Sequencer
 from eventlog.qlik.sequenced_messages import MessageSequencer
 from eventlog.qlik.sequenced_rows import RowSequencer
 from eventlog.sequence.stream_settings import StreamSettings
@@ -35,7 +35,7 @@ def ordered(
     sequencer: Sequencer,
     sources: Iterable[Source[Any]],
     memory: int = MEMORY,
-    new: Callable[[Iterator[Group]], Iterator[Group]] = iter,
+    new: Callable[[Iterator[SequenceGroup]], Iterator[SequenceGroup]] = iter,
 ) -> Iterator[Placed | Refused]:
     """Yield the changes of all sources by their sequence, then reports; what was refused comes at once.
 

@@ -1,7 +1,7 @@
 """Transactions of a sequence: complete by their counters, each once, in the order of their ends.
 
-`OpenTransactions` decides, also for a stream without an order. `assemble` asks it after each time of a sorted
-sequence.
+`WaitingTransactions` decides, also for a stream without an order. `assemble` asks it after each time of a
+sorted sequence.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ def size_of(placed: Placed) -> int:
     return _CHANGE_BYTES + 3 * len(placed.raw or b"") + 100 * len(placed.change.fields)
 
 
-class Transaction(NamedTuple):
+class DueTransaction(NamedTuple):
     """A transaction that is handed out."""
 
     progress: TransactionProgress
@@ -130,7 +130,7 @@ class Transaction(NamedTuple):
             yield Refused(placed.where, self.fault, placed.raw)
 
 
-class OpenTransactions:
+class WaitingTransactions:
     """The transactions that are not handed out yet, with their changes."""
 
     def __init__(self, policy: str, memory: int = MEMORY, recent: dict[Key, None] | None = None) -> None:
@@ -162,7 +162,7 @@ class OpenTransactions:
 
     def release(
         self, due: Mapping[Key, str], repeats: GroupedWarnings | None = None
-    ) -> Iterator[Transaction]:
+    ) -> Iterator[DueTransaction]:
         """Yield these transactions in the order of their ends; each has its changes until the next.
 
         With them is what they lack. A row of a full load is left as long as an earlier change is.
@@ -180,7 +180,7 @@ class OpenTransactions:
             changes, fault = (stored, "") if repeats is None else without_repeats(stored, repeats)
             fault = self.faults.pop(key, fault) or ("" if self._delivers else due[key])
             is_late = self._recent is not None and progress.last < self._released
-            transaction = Transaction(progress, changes, stored, fault, is_late)
+            transaction = DueTransaction(progress, changes, stored, fault, is_late)
             if not fault:
                 self._record_delivered(progress)
             yield transaction
@@ -200,14 +200,14 @@ def assemble(
     memory: int = MEMORY,
     *,
     ended: bool = False,
-) -> Iterator[Transaction | Refused]:
+) -> Iterator[DueTransaction | Refused]:
     """Yield the transactions of a sorted sequence; a change that belongs to none is alone.
 
     All changes of a transaction share the time part of their sequences, so a transaction is complete after
     the last change of its time. If changes in the middle are missing, `policy` decides, also of the last
     change if `ended`, which means that nothing more comes; else a transaction without its last is refused.
     """
-    transactions = OpenTransactions(policy, memory)
+    transactions = WaitingTransactions(policy, memory)
     at = ""
     try:
         for item in items:
@@ -228,7 +228,7 @@ def assemble(
         transactions.store.close()
 
 
-def _release_all(transactions: OpenTransactions, *, ended: bool) -> Iterator[Transaction | Refused]:
+def _release_all(transactions: WaitingTransactions, *, ended: bool) -> Iterator[DueTransaction | Refused]:
     for key, progress in transactions.open.items():
         if progress.is_open and not ended:
             reason = f"transaction {key[0]}: its transaction is not complete: its last message is missing"

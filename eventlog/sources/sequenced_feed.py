@@ -20,7 +20,7 @@ from eventlog.files.limits import Limits
 from eventlog.qlik import sequence
 from eventlog.qlik.change_tables import TableSettings
 from eventlog.qlik.message_settings import MessageSettings
-from eventlog.qlik.sequenced import Group, repeats
+from eventlog.qlik.sequenced import SequenceGroup, repeats
 from eventlog.qlik.sequenced_messages import MessageSequencer, SequencedMessage
 from eventlog.qlik.sequenced_rows import RowSequencer
 from eventlog.sequence.delivery import Delivery, DeliveryStates
@@ -39,7 +39,7 @@ from eventlog.sequence.progress import (
     load_topic_progress,
 )
 from eventlog.sequence.stream_settings import StreamSettings
-from eventlog.sequence.transactions import Incomplete, OpenTransactions, Transaction, assemble
+from eventlog.sequence.transactions import DueTransaction, Incomplete, WaitingTransactions, assemble
 
 _LAST: Final = "9" * sequence.LENGTH
 _NAME: Final = "change tables"  # what reports name
@@ -61,7 +61,7 @@ class Inputs(Protocol):
         """Return the sources; a database may leave out rows up to the time that is low for their table."""
 
 
-class TableReading:
+class ChangeTableReading:
     """The change tables of one task; each round reads their windows again."""
 
     def __init__(
@@ -87,7 +87,7 @@ class TableReading:
     def close(self) -> None:
         """Do nothing, because nothing is open between rounds."""
 
-    def transactions(self, follow: bool) -> Iterator[Transaction | Refused]:
+    def transactions(self, follow: bool) -> Iterator[DueTransaction | Refused]:
         """Yield whole transactions up to the safe point, in their order."""
         progress, stream = self.progress, self._stream
         progress.start(stream.since)
@@ -116,7 +116,9 @@ class TableReading:
             return _LAST[: sequence.TIME]
         return sequence.before(self._inputs.clock(), self._stream.settle)
 
-    def _new(self, noticed: dict[RowFate, list[Row]], groups: Iterator[Group]) -> Iterator[Group]:
+    def _new(
+        self, noticed: dict[RowFate, list[Row]], groups: Iterator[SequenceGroup]
+    ) -> Iterator[SequenceGroup]:
         """Yield the groups that were not delivered before, and note those to be reported."""
         for group in groups:
             if not group.seq:
@@ -138,7 +140,7 @@ class TableReading:
             if not without_seq or not self.progress.is_loaded(without_seq.source, repr(without_seq.change)):
                 yield item
 
-    def note(self, transaction: Transaction) -> None:
+    def note(self, transaction: DueTransaction) -> None:
         """Note a transaction as delivered, with all rows of times before its own."""
         rows: list[Row] = []
         for placed in transaction.changes:
@@ -241,7 +243,7 @@ class TopicReading:
         self._clock = clock
         self.progress = TopicProgress() if state is None else load_topic_progress(state)
         self._sequencer = MessageSequencer(tables, reading, stream.since)
-        self._transactions = OpenTransactions(stream.open_transactions, recent=self.progress.recent)
+        self._transactions = WaitingTransactions(stream.open_transactions, recent=self.progress.recent)
         self._round = 0
         self._named: dict[str, Partition] = {}  # by the name of its source
 
@@ -254,7 +256,7 @@ class TopicReading:
         self._transactions.store.close()
         self._reader.close()
 
-    def transactions(self, follow: bool) -> Iterator[Transaction | Refused]:
+    def transactions(self, follow: bool) -> Iterator[DueTransaction | Refused]:
         """Read the new messages, and yield the transactions that are complete or can never be.
 
         With `follow` a transaction that became complete in this round waits for the next one, because then
@@ -339,7 +341,7 @@ class TopicReading:
                 due[key] = f"transaction {name} {limits}" if waiting.is_open else waiting.missing
         return due
 
-    def note(self, transaction: Transaction) -> None:
+    def note(self, transaction: DueTransaction) -> None:
         """Note that no message of a transaction is open any longer."""
         for placed in transaction.stored:
             self.progress.partitions[self._named[placed.source]].open.remove(placed.number)
@@ -353,7 +355,7 @@ class SequencedFeed:
 
     ended, blocks, tables = False, False, None  # more may always come; a round does not wait for it
 
-    def __init__(self, reading: TableReading | TopicReading) -> None:
+    def __init__(self, reading: ChangeTableReading | TopicReading) -> None:
         self._reading = reading
         self._states = DeliveryStates(lambda: self.state)
 

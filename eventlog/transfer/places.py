@@ -78,7 +78,7 @@ def _write_topics(changes: Iterable[Change], job: Job) -> Iterator[Refused]:
 
 def _read_change_tables(opening: Opening) -> ChangeSource:
     from eventlog.sources import change_tables
-    from eventlog.sources.sequenced_feed import SequencedFeed, TableReading
+    from eventlog.sources.sequenced_feed import ChangeTableReading, SequencedFeed
     from eventlog.sql.connect import connect_any
 
     job = opening.job
@@ -87,7 +87,7 @@ def _read_change_tables(opening: Opening) -> ChangeSource:
     names = _table_names(job, reading.suffix)
     inputs = change_tables.StoredTables(engine, names, job.tables, reading)
     stream = job.settings(StreamSettings)
-    return SequencedFeed(TableReading(inputs, job.tables, reading, stream, opening.state, opening.once))
+    return SequencedFeed(ChangeTableReading(inputs, job.tables, reading, stream, opening.state, opening.once))
 
 
 def _table_names(job: Job, suffix: str) -> list[str]:
@@ -134,12 +134,12 @@ def _capture(opening: Opening) -> ChangeSource:
 
 
 def _read_files(opening: Opening) -> ChangeSource:
-    from eventlog.sources.sequenced_feed import FileTables, SequencedFeed, TableReading
+    from eventlog.sources.sequenced_feed import ChangeTableReading, FileTables, SequencedFeed
 
     job = opening.job
     reading, stream = job.settings(job.source.settings), job.settings(StreamSettings)
     files = FileTables(job.inputs, job.source.shape, job.container, job.limits, opening.advance)
-    return SequencedFeed(TableReading(files, job.tables, reading, stream, opening.state))
+    return SequencedFeed(ChangeTableReading(files, job.tables, reading, stream, opening.state))
 
 
 def _read_stream(opening: Opening) -> ChangeSource:

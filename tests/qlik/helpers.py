@@ -20,7 +20,7 @@ from eventlog.sequence.stream_settings import StreamSettings
 from eventlog.sources.change_tables import StoredTables
 from eventlog.sources.kafka import Topics
 from eventlog.sources.place_settings import KafkaSettings
-from eventlog.sources.sequenced_feed import SequencedFeed, TableReading, TopicReading
+from eventlog.sources.sequenced_feed import ChangeTableReading, SequencedFeed, TopicReading
 from eventlog.transfer.loop import ChangeSource
 
 NONE = Tables()
@@ -120,7 +120,7 @@ def read_store(
 ) -> list[Change | Refused]:
     """Return the changes of change tables in a database, which are read once."""
     inputs = StoredTables(engine, names, tables, reading)
-    table_reading = TableReading(inputs, tables, reading, StreamSettings(), None, once=True)
+    table_reading = ChangeTableReading(inputs, tables, reading, StreamSettings(), None, once=True)
     return handed_out(SequencedFeed(table_reading))
 
 

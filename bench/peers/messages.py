@@ -20,9 +20,10 @@ from bench.formats import changes as made_changes
 from eventlog.core import tablesfile
 from eventlog.core.extras import extra
 from eventlog.qlik import avro
-from eventlog.transfer.convert import convert, write_changes
+from eventlog.transfer.convert import convert
 from eventlog.transfer.job import Job
 from eventlog.transfer.report import Report
+from eventlog.transfer.targets import write_output
 
 CLOCK = "2025-03-23 10:57:19"
 FILES = {  # the file of each kind, and with what settings ours writes and reads it
@@ -37,7 +38,7 @@ def prepare(folder: Path, count: int) -> None:
     """The files, made of the same changes."""
     for name, kind, container, options in FILES.values():
         job = Job("changes", kind, (), str(folder / name), None, container, TABLES, options=options)
-        write_changes(job, iter(made_changes(count)), Report(_fail))
+        write_output(job, Report(_fail), made_changes(count))
 
 
 def _fail(refused: Any) -> None:

@@ -27,9 +27,9 @@ from eventlog.files.limits import Limits
 from eventlog.files.outputs import Output
 from eventlog.formats import FORMATS
 from eventlog.neutral import load
-from eventlog.transfer.convert import write_changes
 from eventlog.transfer.job import Job
 from eventlog.transfer.report import Report
+from eventlog.transfer.targets import write_output
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +116,7 @@ def _write(options: JobOptions, target: str, model: Tables, lines: Iterator[str]
                 out.write(line.encode() + b"\n")
         return
     job = Job("changes", target, (), output, None, options.output_container, model, options=options.settings)
-    write_changes(job, (load(json.loads(line)) for line in lines), report)
+    write_output(job, report, (load(json.loads(line)) for line in lines))
 
 
 class NotKept(EventlogError):

@@ -22,7 +22,7 @@ from eventlog.core.tables import Table, Tables
 from eventlog.files import parquet
 from eventlog.files.inputs import CONTAINERS, Advance, container_of, open_input, open_source, stem_of
 from eventlog.files.limits import LIMITS, Limits
-from eventlog.files.output_files import place_at
+from eventlog.files.output_files import OutputFile
 from eventlog.log_files.current_files import cell_text, cell_texts
 
 _AS_OURS = (pa.types.is_string, pa.types.is_integer, pa.types.is_boolean)
@@ -171,7 +171,7 @@ class StateFile:
         self._table = table
         columns = (*table.key, *(column.name for column in table.data))
         self._form = pa.schema([(column, pa.string()) for column in columns])
-        self._target = place_at(name)
+        self._target = OutputFile(str(Path(name).absolute()))
         self._writer = pq.ParquetWriter(self._target.stream, self._form)
 
     def __enter__(self) -> Self:

@@ -6,12 +6,11 @@ import errno
 import io
 import json
 import os
-import secrets
 import stat
 import tempfile
 import weakref
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar
 
@@ -79,19 +78,57 @@ class NamedFile(io.FileIO):
             return super().write(data)
 
 
+class Overtaken(EventlogError):
+    """{0}: another run writes this file too; let one run write it at a time"""
+
+
+class WholeFile:
+    """A regular file that appears when it is complete, with the mode of the file that it replaces.
+
+    Until then it is `.NAME.part`, which readers of folders pass over. The next file of that name removes the
+    one of a killed process.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._part = path.with_name(f".{path.name}.part")
+        self._part.unlink(missing_ok=True)  # it may be a link that someone prepared
+        self.raw = open_to_write(self._part, "x", path)
+        with suppress(FileNotFoundError):
+            os.fchmod(self.raw.fileno(), stat.S_IMODE(path.stat().st_mode))
+
+    def complete(self) -> None:
+        """Bring the file to disk, and give it its name; raise Overtaken if another run removed it."""
+        self.raw.flush()
+        with naming(self._path):
+            os.fsync(self.raw.fileno())
+        if not self._has_part():
+            raise Overtaken(self._path)
+        self._part.replace(self._path)
+        self.raw.close()
+        sync_names(self._path.parent)
+
+    def discard(self) -> None:
+        """Remove what is not complete."""
+        if not self.raw.closed and self._has_part():
+            self._part.unlink()
+        with suppress(OSError):
+            self.raw.close()
+
+    def _has_part(self) -> bool:
+        with suppress(FileNotFoundError):
+            return os.path.samestat(self._part.lstat(), os.fstat(self.raw.fileno()))
+        return False
+
+
 def write_whole(path: Path, text: str) -> None:
-    """Replace a small file, whole or not at all. The new one gets a name that no one can prepare."""
-    part = path.with_name(f".eventlog-{secrets.token_hex(8)}.part")
+    """Replace a small file, whole or not at all."""
+    file = WholeFile(path)
     try:
-        with naming(path), part.open("x", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        part.replace(path)
-    except OSError:
-        part.unlink(missing_ok=True)
-        raise
-    sync(path.parent)
+        file.raw.write(text.encode())
+        file.complete()
+    finally:
+        file.discard()
 
 
 def write_all(file: int, data: bytes) -> None:

@@ -6,19 +6,18 @@ import codecs
 import gzip
 import io
 import os
-import secrets
-import shutil
 import stat
 import sys
 from contextlib import suppress
 from io import BufferedWriter
 from pathlib import Path
-from typing import IO, Any, Final, Protocol, cast
+from typing import IO, Any, Final, cast
 
 from eventlog.core.errors import Misuse
 from eventlog.core.redaction import visible
 from eventlog.files.durable import (
     NamedFile,
+    WholeFile,
     ends_within_line,
     naming,
     need_folder,
@@ -73,33 +72,9 @@ class _ForPeople(_Standard):
         return len(data)
 
 
-_OPENED: Final = Path("/proc/self/fd")
 _LONGEST = 240  # bytes of a file's name; file systems take 255, and an extension follows
 _NOT_OURS = ("/dev/", "/proc/")  # /dev/stdout may be a file that the shell has opened
 _MEMORY = "/dev/shm/"  # a folder for files of anyone  # noqa: S108
-
-
-class WritableFile(Protocol):
-    """A file that is written."""
-
-    stream: IO[bytes]
-
-    def complete(self) -> None:
-        """Complete the file."""
-
-    def discard(self) -> None:
-        """Remove what is not whole."""
-
-
-def place_at(name: str) -> WritableFile:
-    """Return the place of that name; raise Misuse if its folder is not there."""
-    target = Path(os.path.realpath(name))
-    absolute = os.path.abspath(name)
-    in_place = absolute.startswith(_NOT_OURS) and not absolute.startswith(_MEMORY)
-    if in_place or (target.exists() and not target.is_file()):
-        return _AsItComes(name)
-    need_folder(target, name)
-    return _WhenWhole(target)
 
 
 def is_file_name(name: str) -> bool:
@@ -122,81 +97,52 @@ def one_file(name: str | Path) -> tuple[object, ...] | None:
     return (status.st_dev, status.st_ino) if stat.S_ISREG(status.st_mode) else None
 
 
-class _AsItComes:
-    """A device or a pipe: writing cannot be undone, so the exit code shows whether the output is whole."""
+class OutputFile:
+    """A file that is written: a regular file appears when it is complete, in a folder that exists.
 
-    def __init__(self, name: str) -> None:
-        self._raw: IO[bytes] = open_to_write(name, "w")
-        self.stream = _packed(name, self._raw)
-
-    def complete(self) -> None:
-        self.stream.close()
-        self._raw.close()
-
-    def discard(self) -> None:
-        with suppress(OSError):
-            self._raw.close()
-
-
-class _WhenWhole:
-    """A regular file, with the mode of the file that it replaces.
-
-    It is written without a name, so that nothing of it remains when the process is killed. If the system has
-    no such files, it is written under a name next to its place.
+    Writing to standard output, a device or a pipe cannot be undone. There only the exit code shows whether
+    the output is whole.
     """
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        # by chance: containers share folders, and number their processes alike
-        self._part = path.with_name(f".eventlog-{secrets.token_hex(8)}.part")
-        unnamed = _unnamed(path)
-        self._has_name = unnamed is None
-        self._raw: IO[bytes] = unnamed or open_to_write(self._part, "x", path)
-        with suppress(FileNotFoundError):
-            os.fchmod(self._raw.fileno(), stat.S_IMODE(path.stat().st_mode))
-        self.stream = _packed(path.name, self._raw)
+    def __init__(self, name: str) -> None:
+        self._regular_file: WholeFile | None = None
+        if name == "-":
+            self._raw = standard_output()
+        elif _is_device(name):
+            self._raw = open_to_write(name, "w")
+        else:
+            target = Path(os.path.realpath(name))
+            need_folder(target, name)
+            self._regular_file = WholeFile(target)
+            self._raw = self._regular_file.raw
+        self.stream = _packed(name, self._raw)
+
+    def flush(self) -> None:
+        """Bring out what was written to standard output."""
+        self.stream.flush()
 
     def complete(self) -> None:
+        """Complete the file."""
         if self.stream is not self._raw:
             self.stream.close()
-        self._raw.flush()
-        with naming(self._path):
-            os.fsync(self._raw.fileno())
-        if not self._has_name:
-            self._give_name()
-        self._raw.close()
-        self._part.replace(self._path)
-        sync_names(self._path.parent)
+        if self._regular_file is None:
+            self._raw.close()
+        else:
+            self._regular_file.complete()
 
     def discard(self) -> None:
-        self._part.unlink(missing_ok=True)
+        """Remove what is not complete."""
+        if self._regular_file is not None:
+            self._regular_file.discard()
         with suppress(OSError):
             self._raw.close()
 
-    def _give_name(self) -> None:
-        file = self._raw.fileno()
-        try:  # with src_dir_fd, which an absolute name does not need, Python follows the link of /proc
-            os.link(_OPENED / str(file), self._part, src_dir_fd=file, follow_symlinks=True)
-        except OSError:  # some security profiles forbid links
-            with naming(self._path), (_OPENED / str(file)).open("rb") as complete_file:
-                self._copy(complete_file)
 
-    def _copy(self, complete_file: IO[bytes]) -> None:
-        with open_to_write(self._part, "x", self._path) as named:
-            os.fchmod(named.fileno(), stat.S_IMODE(os.fstat(complete_file.fileno()).st_mode))
-            shutil.copyfileobj(complete_file, named)
-            named.flush()
-            os.fsync(named.fileno())
-
-
-def _unnamed(path: Path) -> BufferedWriter | None:
-    """Return a file without a name on the file system of a path; None where there are none (NFS, macOS)."""
-    if not hasattr(os, "O_TMPFILE") or not _OPENED.is_dir():
-        return None
-    try:
-        return open_to_write(os.open(path.parent, os.O_TMPFILE | os.O_WRONLY, 0o666), "w", path)
-    except OSError:  # a fault of the folder is reported when the file gets its name
-        return None
+def _is_device(name: str) -> bool:
+    absolute = os.path.abspath(name)
+    if absolute.startswith(_NOT_OURS) and not absolute.startswith(_MEMORY):
+        return True
+    return os.path.exists(name) and not os.path.isfile(name)
 
 
 def _packed(name: str, raw: IO[bytes]) -> IO[bytes]:
@@ -253,7 +199,11 @@ class GrowingFile:
             self._has_lasting_name = True
         self._flushed_size = self._size()
 
-    def close(self) -> None:
+    def complete(self) -> None:
+        """Bring what was written safely out."""
+        self.flush()
+
+    def discard(self) -> None:
         """Close the file, which is as far as `flush` brought it; of a pipe or a device nothing comes back."""
         try:
             if self._is_regular() and self._size() > self._flushed_size:

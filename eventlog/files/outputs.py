@@ -17,14 +17,7 @@ from eventlog.core.formats import Shape, Sheet, SheetColumn, SheetRow
 from eventlog.files import csv, jsonlines, messages, parquet
 from eventlog.files.durable import need_folder, sync, sync_names
 from eventlog.files.inputs import container_of
-from eventlog.files.output_files import (
-    GrowingFile,
-    WritableFile,
-    is_file_name,
-    one_file,
-    place_at,
-    standard_output,
-)
+from eventlog.files.output_files import GrowingFile, OutputFile, is_file_name, one_file
 
 
 class Writer(Protocol):
@@ -64,9 +57,11 @@ WRITERS: dict[str, Callable[[IO[bytes]], Writer]] = {
 class Output:
     """An output: standard output, a file, or a folder with one file for each sheet.
 
-    A file appears when it is complete. A growing file is added to, and is as far as `flush` brought it. Files
-    that are read are not replaced.
+    A file appears when it is complete. A growing file is added to, and is as far as its last part brought it.
+    Files that are read are not replaced.
     """
+
+    last = None  # no part is recorded in a state: a part that a failure repeats is there twice
 
     def __init__(
         self,
@@ -80,7 +75,7 @@ class Output:
         self._grows = grows
         self._name = name
         self._shape = shape
-        self._folder = name != "-" and (name.endswith("/") or Path(name).is_dir())
+        self._folder = is_folder(name)
         if name != "-":
             need_folder(Path(os.path.realpath(name)), name)
         if self._folder and shape is Shape.ROWS:
@@ -91,16 +86,14 @@ class Output:
             raise Misuse(f"{name}: nothing is added to a file of Parquet: name a folder, -o DIR/, or CSV")
         self._sheets: dict[str, tuple[Sheet, Writer]] = {}
         self._writer: Writer | None = None
-        self._files: list[WritableFile] = []
+        self._files: list[OutputFile | GrowingFile] = []
         self._read = {one_file(file) for file in read} - {None}
-        self._growing: list[GrowingFile] = []
-        self._standard: IO[bytes] | None = None
 
     def __enter__(self) -> Self:
         if self._shape is not Shape.ROWS:
             if self._folder:
                 raise Misuse(f"{self._name} is a folder; this format writes one file")
-            self._writer = WRITERS[self._container](self._open(self._name))
+            self._writer = WRITERS[self._container](self._open(self._name).stream)
         return self
 
     def write(self, record: Any) -> None:
@@ -124,17 +117,17 @@ class Output:
             raise Misuse(f"the columns of {sheet.name} change on the way: write it in parts")
         return sheet_writer[1]
 
-    def _table_writer(self, file: IO[bytes], columns: Sequence[SheetColumn]) -> Writer:
-        if self._growing and self._container == "csv":
-            return csv.CsvWriter(file, _names(columns), self._growing[0].begin)
-        return ROW_WRITERS[self._container](file, columns)
+    def _table_writer(self, file: OutputFile | GrowingFile, columns: Sequence[SheetColumn]) -> Writer:
+        if isinstance(file, GrowingFile) and self._container == "csv":
+            return csv.CsvWriter(file.stream, _names(columns), file.begin)
+        return ROW_WRITERS[self._container](file.stream, columns)
 
-    def flush(self) -> None:
-        """Bring what was written safely out."""
-        for file in self._growing:
+    @contextmanager
+    def part(self) -> Iterator[Self]:
+        """Bring what the block writes safely out."""
+        yield self
+        for file in self._files:
             file.flush()
-        if self._standard is not None:
-            self._standard.flush()
 
     def __exit__(
         self, kind: type[BaseException] | None, fault: BaseException | None, trace: TracebackType | None
@@ -146,37 +139,30 @@ class Output:
                         writer.close()
                 for file in self._files:
                     file.complete()
-                self.flush()
         finally:
             for file in self._files:
                 file.discard()
-            for grown in self._growing:
-                grown.close()
 
     def _file_of(self, sheet: Sheet) -> str:
         if self._folder and not is_file_name(sheet.name):
             raise NotExpressible(f"{sheet.name!r} cannot name a file of the folder {self._name}")
         return str(Path(self._name) / f"{sheet.name}.{self._container}") if self._folder else self._name
 
-    def _open(self, name: str) -> IO[bytes]:
-        if name == "-":
-            self._standard = standard_output()
-            return self._standard
-        if self._grows:
-            self._growing = [GrowingFile(name, self._container)]
-            return self._growing[0].stream
-        return self._place(name).stream
-
-    def _place(self, name: str) -> WritableFile:
+    def _open(self, name: str) -> OutputFile | GrowingFile:
         if one_file(name) in self._read:
             raise Misuse(f"{name} is read, and would be replaced: write to another folder")
-        file = place_at(name)
+        file = GrowingFile(name, self._container) if self._grows and name != "-" else OutputFile(name)
         self._files.append(file)
         return file
 
 
+def is_folder(output: str) -> bool:
+    """Return whether an output is a folder."""
+    return output.endswith("/") or (output != "-" and Path(output).is_dir())
+
+
 _PART: Final = re.compile(r"part-([0-9]{8})(?:\..*)?")
-_UNFINISHED: Final = re.compile(r"\.eventlog-[0-9a-f-]+\.part")
+_UNFINISHED: Final = re.compile(rf"\.{_PART.pattern}\.part")
 _EXTENSIONS: Final = {"blob": "bin", "messages": "bin"}
 _PIECE: Final = 1 << 20
 
@@ -202,15 +188,14 @@ class Parts:
             self._folder.mkdir()
             sync_names(self._folder.parent)
         self.last: Part = last or {"number": 0, "files": {}}
-        self._number = int(self.last["number"])
         self._check()
         self._clear(new=last is None)
 
     @contextmanager
     def part(self) -> Iterator[Output]:
         """The output of the next part, which is on disk when the block ends."""
-        self._number += 1
-        name = self._folder / f"part-{self._number:08}"
+        number = int(self.last["number"]) + 1
+        name = self._folder / f"part-{number:08}"
         place = f"{name}/" if self._shape is Shape.ROWS else f"{name}.{self._extension}"
         with Output(place, self._shape, self._container) as output:
             yield output
@@ -218,7 +203,7 @@ class Parts:
         files = sorted(path.iterdir()) if path.is_dir() else [path]
         sync(self._folder)  # which contains the file, or the new folder of files
         facts = {str(file.relative_to(self._folder)): _facts(file) for file in files}
-        self.last = {"number": self._number, "files": facts}
+        self.last = {"number": number, "files": facts}
 
     def _check(self) -> None:
         for name, facts in self.last["files"].items():
@@ -229,13 +214,12 @@ class Parts:
     def _clear(self, new: bool) -> None:
         """Remove files that follow the last part."""
         for path in self._folder.iterdir():
-            match = _PART.fullmatch(path.name)
-            if match and new:
+            part = _PART.fullmatch(path.name)
+            if part and new:
                 raise Misuse(f"{path} exists, but no state records it: name another folder, or its state")
-            is_unfinished = not new and _UNFINISHED.fullmatch(
-                path.name
-            )  # a folder that is new to us may be shared
-            if is_unfinished or (match and int(match[1]) > self._number):
+            # a folder that is new to us may be shared
+            match = part or (None if new else _UNFINISHED.fullmatch(path.name))
+            if match and int(match[1]) > self.last["number"]:
                 shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 

@@ -9,8 +9,10 @@ import json
 import re
 import time
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from types import MappingProxyType
+from typing import Self
 
 from confluent_kafka import OFFSET_BEGINNING, KafkaError, Message, Producer, TopicPartition
 
@@ -48,6 +50,8 @@ _IN_ORDER = MappingProxyType({"enable.idempotence": True, "max.in.flight": 1})
 class Sender:
     """Sends messages to their topics; a failure of one is raised by the next call, at last by `flush`."""
 
+    last = None  # no part is recorded in a state
+
     def __init__(self, settings: KafkaSettings) -> None:
         self._settings = settings
         self._fault: KafkaError | None = None
@@ -80,6 +84,12 @@ class Sender:
             for partition in self._partitions(topic):  # before its data in every partition
                 self.produce(topic, value, None, partition)
         return None
+
+    @contextmanager
+    def part(self) -> Iterator[Self]:
+        """Wait after the block until the brokers have everything."""
+        yield self
+        self.flush()
 
     def flush(self) -> None:
         """Wait until the brokers have everything."""

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
-from eventlog.core.change import Change
 from eventlog.core.formats import Shape
 from eventlog.files.inputs import BY_COLUMN, Advance, check_inputs, container_of
 from eventlog.files.outputs import Output
 from eventlog.fold import Rules
 from eventlog.gbase.address import is_live
-from eventlog.sequence.delivery import Delivery
 from eventlog.transfer.job import Job, load_current
 from eventlog.transfer.loop import ONE_ROUND, RunLength, transfer
 from eventlog.transfer.opening import open_source
 from eventlog.transfer.places import Opening
 from eventlog.transfer.report import Report, before_writing
-from eventlog.transfer.targets import OneOutput, check_target, load_state, open_target
+from eventlog.transfer.targets import check_target, load_state, open_target
 from eventlog.xds.settings import XdsSettings
 
 _FEW = 64 << 10  # bytes of CSV files whose rows are converted before Arrow is loaded
@@ -63,11 +61,6 @@ def convert(
 def reads_on(job: Job, follow: bool) -> bool:
     """Return whether a job reads its source from a state, and writes it part after part."""
     return follow or job.state is not None or is_live(job.url)
-
-
-def write_changes(job: Job, changes: Iterable[Change], report: Report) -> None:
-    """Write changes to the output of a job."""
-    OneOutput(job, report).write(iter([Delivery(changes)]))
 
 
 # --- a log, by column

@@ -123,6 +123,14 @@ def test_every_container_says_the_same(tmp_path: Path) -> None:
     assert [json.loads(line)["op"] for line in reported[0].splitlines()] == ["delete", "insert", "update"]
 
 
+def test_the_part_of_a_killed_run_in_a_folder_is_passed_over(tmp_path: Path) -> None:
+    for name in ("before", "after"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "usr.csv").write_text(HEADER + "1,a,,\n")
+        (tmp_path / name / ".usr.csv.part").write_text(name)
+    assert _compare(tmp_path, "before/", "after/", tables="usr.toml") == ""
+
+
 _BASE64: dict[object, object] = {b"\xaa\xaa": "qqo=", b"\xbb": "uw=="}
 _KINDS = ("parquet", "csv.gz", "jsonl")
 

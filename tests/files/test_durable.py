@@ -33,4 +33,4 @@ def test_a_file_is_replaced_and_no_prepared_link_is_opened(tmp_path: Path) -> No
         write_whole(state, text)
         assert (state.read_text(), victim.read_text()) == (text, "mine")
     assert stat.S_ISREG(state.lstat().st_mode)
-    assert sorted(path.name for path in tmp_path.iterdir()) == [".state.json.part", "state.json", "victim"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["state.json", "victim"]

@@ -293,7 +293,7 @@ def test_a_folder_of_parts_without_its_state_is_left_alone(tmp_path: Path) -> No
 
 def test_files_of_others_in_a_folder_that_becomes_one_of_parts_are_left_alone(tmp_path: Path) -> None:
     """Remove only what a run of the same state left."""
-    of_another = tmp_path / "out" / ".eventlog-1-1.part"
+    of_another = tmp_path / "out" / ".part-00000009.jsonl.part"
     of_another.parent.mkdir()
     of_another.touch()
     inputs = [written(tmp_path, "a", [Line(1, 1, "A", "usr")], 500)]

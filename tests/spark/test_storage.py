@@ -225,7 +225,9 @@ def test_a_name_with_a_key_in_it_is_not_repeated(name: str) -> None:
 
 def test_files_of_this_machine_may_have_a_scheme(tmp_path: Path) -> None:
     (tmp_path / "a%20.csv").write_text("")
+    (tmp_path / ".a%20.csv.part").write_text("")
     (found,) = find_files(None, [f"file://{tmp_path}/a%20.csv"], Shape.ROWS, None)
     assert found.name == str(tmp_path / "a%20.csv")
+    assert find_files(None, [str(tmp_path)], Shape.ROWS, None) == [found]
     with pytest.raises(Misuse, match="three slashes"):
         plain("file://host/x")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import json
 import os
 import resource
@@ -20,7 +19,8 @@ from typing import IO
 
 import pytest
 
-from eventlog.files.output_files import place_at
+from eventlog.files.durable import Overtaken
+from eventlog.files.output_files import OutputFile
 from tests.commands import Shell, environment
 from tests.support import HEADER, USR
 
@@ -61,22 +61,16 @@ def test_a_link_leads_to_its_target_whose_mode_is_kept(shell: Shell) -> None:
     assert files(elsewhere) == {"real.xml"}
 
 
-def test_where_nothing_may_be_linked_a_file_appears_whole_all_the_same(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def forbidden(*_: object, **__: object) -> None:
-        raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
-
-    monkeypatch.setattr(os, "link", forbidden)
-    target = tmp_path / "out.bin"
-    target.write_bytes(b"old")
-    target.chmod(0o640)
-    place = place_at(str(target))
-    place.stream.write(b"new")
-    assert target.read_bytes() == b"old"
-    place.complete()
-    assert target.read_bytes() == b"new"
-    assert stat.S_IMODE(target.stat().st_mode) == 0o640
+def test_a_file_of_which_another_run_began_anew_is_not_completed(tmp_path: Path) -> None:
+    """Raise, because half of the file of the later run would get the name."""
+    first, second = (OutputFile(str(tmp_path / "out.bin")) for _ in range(2))
+    first.stream.write(b"first")
+    second.stream.write(b"second")
+    with pytest.raises(Overtaken, match=r"out\.bin: another run writes this file too"):
+        first.complete()
+    first.discard()
+    second.complete()
+    assert (tmp_path / "out.bin").read_bytes() == b"second"
     assert files(tmp_path) == {"out.bin"}
 
 
@@ -169,11 +163,8 @@ def test_a_file_that_cannot_grow_is_reported_by_name_also_a_temporary_one(shell:
 
 
 TO_CHANGES = ("convert", "--from", "changes", "--to", "changes", "--as", "jsonl")
-# Before a command: its PID is 1, as in a container, and without /proc every file that it writes has a name.
-CONTAINED = (
-    *("unshare", "--user", "--map-root-user", "--mount", "--pid", "--fork", "--kill-child"),
-    *("sh", "-c", 'mount -t tmpfs none /proc && exec "$@"', "sh"),
-)
+# Before a command: its PID is 1, as in a container.
+CONTAINED = ("unshare", "--user", "--map-root-user", "--mount", "--pid", "--fork", "--kill-child")
 
 
 @contextmanager
@@ -206,23 +197,21 @@ def test_a_signal_leaves_no_part(number: signal.Signals, shell: Shell) -> None:
 def test_a_file_in_memory_appears_when_it_is_whole() -> None:
     with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
         target = Path(folder) / "out"
-        place = place_at(str(target))
+        place = OutputFile(str(target))
         assert not target.exists()
         place.complete()
         assert target.exists()
 
 
-def test_a_killed_command_leaves_no_part_where_files_may_be_without_a_name(shell: Shell) -> None:
-    try:
-        os.close(os.open(shell.folder, os.O_TMPFILE | os.O_WRONLY))
-    except (AttributeError, OSError):
-        pytest.skip("this file system has no files without a name")
+def test_the_part_of_a_killed_command_is_hidden_and_removed_by_the_next(shell: Shell) -> None:
     before = files(shell.folder)
     with reading(shell.folder, "out") as (process, rows):
         process.kill()
         assert process.wait() == -signal.SIGKILL
         rows.close()
-    assert files(shell.folder) == {*before, "out.fifo"}
+    assert files(shell.folder) == {*before, "out.fifo", ".out.jsonl.part"}
+    done = shell.run(*TO_CHANGES, "-o", "out.jsonl", "-", stdin=inserts((None, "usr")))
+    assert (done.code, files(shell.folder)) == (0, {*before, "out.fifo", "out.jsonl"})
 
 
 @pytest.mark.long
@@ -235,7 +224,7 @@ def test_two_containers_write_into_one_folder(shell: Shell) -> None:
         reading(shell.folder, "other", *CONTAINED) as (other, to_other),
     ):
         named = files(shell.folder) - before - {"one.fifo", "other.fifo"}
-        assert [name.startswith(".eventlog-") for name in named] == [True, True]
+        assert named == {".one.jsonl.part", ".other.jsonl.part"}
         for process, rows, value in ((one, to_one, "Jack"), (other, to_other, "John")):
             rows.write(inserts((None, "usr"), value=value))
             rows.close()

@@ -30,7 +30,7 @@ from eventlog.core.change import ABSENT, Change, Field, Op
 from eventlog.core.entry import COLUMNS
 from eventlog.core.errors import Misuse, Refused
 from eventlog.core.formats import Shape
-from eventlog.files.inputs import open_sources
+from eventlog.files.inputs import Input, open_sources
 from eventlog.fold import Rules
 from eventlog.log_files.by_column import BulkPickup
 from eventlog.log_files.by_row import Pickup
@@ -105,7 +105,7 @@ def by_column(path: Path, container: str) -> int:
     """Return the bytes of its documents, by column."""
     with CurrentFiles() as current:
         pickup = BulkPickup(TABLES, Rules(), XdsSettings(), current, CLOCK, lambda refused: None)
-        return _size(pickup.documents([(str(path), container)], lambda size: None))
+        return _size(pickup.documents([Input(str(path), container)], lambda size: None))
 
 
 def _size(records: Iterable[bytes | Refused]) -> int:

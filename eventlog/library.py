@@ -35,9 +35,9 @@ from eventlog.log import LogSettings
 from eventlog.log_files.current_files import CurrentFiles, keyed
 from eventlog.neutral import refuse
 from eventlog.sequence.stream_settings import StreamSettings
-from eventlog.transfer.job import Job
-from eventlog.transfer.opening import pick_up, published_changes
-from eventlog.transfer.report import Report
+from eventlog.transfer.job import SettingsByName
+from eventlog.transfer.opening import pick_up, read_changes
+from eventlog.transfer.report import Report, publish_filter
 from eventlog.xds.documents import document, finish
 from eventlog.xds.settings import XdsSettings
 from eventlog.xds.write import EventWriter
@@ -149,8 +149,8 @@ def documents(
     tables = tables_of(tables)
     writer = EventWriter(tables, writing)
     with _current(current, tables) as loaded:
-        job = _log_job(tables, settings_by_name)
-        for event in pick_up(job, loaded, report).events(_sources(rows, "rows")):
+        rules = SettingsByName(settings_by_name, clock_of(settings_by_name))
+        for event in pick_up(tables, rules, loaded, report).events(_sources(rows, "rows")):
             yield from report.accepted(document_of(event, writer, writing))
 
 
@@ -277,8 +277,8 @@ def explain(
         explanations.append(Explained(row.where, row.entry.record_id, *outcome))
 
     with _current(current, tables) as loaded:
-        job = _log_job(tables, settings_by_name)
-        for _ in pick_up(job, loaded, Report(add_refused), add_outcome).events(_sources(rows, "rows")):
+        rules, report = SettingsByName(settings_by_name, clock_of(settings_by_name)), Report(add_refused)
+        for _ in pick_up(tables, rules, loaded, report, add_outcome).events(_sources(rows, "rows")):
             yield from explanations
             explanations.clear()
     yield from explanations
@@ -333,13 +333,9 @@ def _changes(
 ) -> Iterator[Change]:
     clock = clock_of(settings_by_name)
     with _current(current, tables) as loaded:
-        options = {"now": clock} | dict(settings_by_name)
-        job = Job(form.name, "changes", tables=tables, options=options, clock=clock)
-        yield from published_changes(job, form, sources, loaded, report)
-
-
-def _log_job(tables: Tables, settings_by_name: Mapping[str, Any]) -> Job:
-    return Job("log", "xds", tables=tables, options=settings_by_name, clock=clock_of(settings_by_name))
+        complete_settings = SettingsByName({"now": clock} | dict(settings_by_name), clock)
+        read_in_order = read_changes(form, sources, tables, complete_settings, loaded, report)
+        yield from publish_filter(form, tables, report)(read_in_order)
 
 
 def document_of(event: Event, writer: EventWriter, writing: XdsSettings) -> Iterator[Document | Refused]:

@@ -9,7 +9,7 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any, TypeVar
+from typing import IO, Any, NamedTuple, TypeVar
 
 from eventlog.core.errors import BadFile, InvalidDocument, Misuse, Refused
 from eventlog.core.formats import Shape, Source
@@ -66,10 +66,32 @@ def stem_of(name: str) -> str:
     return "" if name == "-" else Path(name).name.removesuffix(".gz").rpartition(".")[0] or Path(name).name
 
 
+class Input(NamedTuple):
+    """A file that is read, and its container."""
+
+    name: str
+    container: str
+
+
+def inputs_of(names: Iterable[str], shape: Shape, container: str | None = None) -> tuple[Input, ...]:
+    """Return the files of these names with their containers."""
+    return tuple(Input(name, container_of(name, shape, container)) for name in names)
+
+
 def open_sources(
     names: Sequence[str],
     shape: Shape,
-    container_name: str | None,
+    container: str | None,
+    advance: Advance = lambda size: None,
+    limits: Limits = LIMITS,
+) -> Iterator[Source[Any] | Refused]:
+    """Return the sources of files of these names."""
+    return open_inputs(inputs_of(names, shape, container), shape, advance, limits)
+
+
+def open_inputs(
+    inputs: Sequence[Input],
+    shape: Shape,
     advance: Advance = lambda size: None,
     limits: Limits = LIMITS,
     opened: Opened | None = None,
@@ -78,13 +100,12 @@ def open_sources(
 
     `opened` opens files in other places.
     """
-    containers = [container_of(name, shape, container_name) for name in names]
     if opened is None:
-        check_inputs(names)
-    for name, file_container in zip(names, containers, strict=True):
+        check_inputs([name for name, _ in inputs])
+    for name, container in inputs:
         with open_input(name, advance, opened) as file:
             try:
-                yield open_source(file, name, shape, file_container, limits)
+                yield open_source(file, name, shape, container, limits)
             except (InvalidDocument, OSError, EOFError, zlib.error) as fault:
                 yield BadFile(name, str(fault).removeprefix(f"{name}: "))
 

@@ -6,7 +6,8 @@ import datetime as dt
 import pickle
 import sqlite3
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
 from decimal import Decimal
 from pathlib import Path
 from types import TracebackType
@@ -39,19 +40,11 @@ class CurrentFiles:
     ) -> None:
         self._rows.close()
 
-    def load(
-        self,
-        tables: Tables,
-        table_name: str,
-        file_name: str,
-        container: str | None = None,
-        limits: Limits = LIMITS,
-    ) -> None:
+    def load(self, table: Table, file_name: str, limits: Limits) -> None:
         """Take the rows of a table from a file; the error names what the file lacks."""
-        table = keyed(tables, table_name)
         if not Path(file_name).is_file():
-            raise Misuse(f"--current {table_name}: no file {file_name}")
-        form = container_of(file_name, Shape.ROWS, container)
+            raise Misuse(f"--current {table}: no file {file_name}")
+        form = container_of(file_name, Shape.ROWS)
         try:
             with open_input(file_name) as file:
                 self.add(table, open_source(file, file_name, Shape.ROWS, form, limits))
@@ -84,6 +77,16 @@ class CurrentFiles:
         self._rows.execute("create index if not exists by_object on current (table_name, object)")
         self._rows.execute("commit")
         self.tables.add(table)
+
+
+def load_current(tables: Tables, files: Iterable[tuple[str, str]], limits: Limits = LIMITS) -> CurrentFiles:
+    """Return the current rows of files, each with the name of its table."""
+    with ExitStack() as stack:
+        current = stack.enter_context(CurrentFiles())
+        for table_name, file_name in files:
+            current.load(keyed(tables, table_name), file_name, limits)
+        stack.pop_all()
+    return current
 
 
 def keyed(tables: Tables, name: str) -> Table:

@@ -7,12 +7,13 @@ from dataclasses import replace
 
 from eventlog.core.errors import Misuse
 from eventlog.files.inputs import Advance
+from eventlog.log_files.current_files import load_current
 from eventlog.sql.connect import connect
 from eventlog.targets.tables.apply_settings import ApplySettings, SourceSchema
 from eventlog.targets.tables.database import Database
 from eventlog.targets.tables.outcomes import Tally
 from eventlog.targets.tables.writer import TableWriter
-from eventlog.transfer.job import Job, load_current
+from eventlog.transfer.job import Job
 from eventlog.transfer.loop import ONE_ROUND, RunLength, transfer
 from eventlog.transfer.opening import open_source, reader_from_state
 from eventlog.transfer.places import Opening
@@ -49,13 +50,13 @@ def apply_to_database(
         )
         shown: Advance = (lambda size: None) if run_length.follow else advance  # such a source has no end
         opening = Opening(job, writer.source_state, report, once=not has_states, advance=shown)
-        current = stack.enter_context(load_current(job))
+        current = stack.enter_context(load_current(job.tables, job.current, job.limits))
         source = open_source(opening, current, whole_transactions=True)
         stack.callback(source.close)
         transfer(
             source,
             writer,
-            publish_filter(job, job.tables, report),
+            publish_filter(job.source, job.tables, report),
             report,
             run_length,
             interval=job.poll_interval,

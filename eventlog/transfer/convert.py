@@ -8,11 +8,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from eventlog.core.formats import Shape
-from eventlog.files.inputs import BY_COLUMN, Advance, check_inputs, container_of
+from eventlog.files.inputs import BY_COLUMN, Advance, check_inputs
 from eventlog.files.outputs import Output
 from eventlog.fold import Rules
 from eventlog.gbase.address import is_live
-from eventlog.transfer.job import Job, load_current
+from eventlog.log_files.current_files import load_current
+from eventlog.transfer.job import Job
 from eventlog.transfer.loop import ONE_ROUND, RunLength, transfer
 from eventlog.transfer.opening import open_source
 from eventlog.transfer.places import Opening
@@ -35,15 +36,16 @@ def convert(
     Without a state the output appears only when it is complete.
     """
     job = replace(job, clock=clock)
-    if inputs := _log_by_column(job):
-        _write_log(job, inputs, report, advance)
+    if _is_read_by_column(job):
+        _write_log(job, report, advance)
         return
-    saved_state = load_state(job) if reads_on(job, run_length.follow) else None
+    reads_on = run_length.follow or job.state is not None or is_live(job.url)  # it is written part after part
+    saved_state = load_state(job.state, job.source_format) if reads_on else None
     position = None if saved_state is None else saved_state.position
     opening = Opening(job, position, report, run_length.follow, once=saved_state is None, advance=advance)
     check_target(job, saved_state is not None)
     with ExitStack() as stack:
-        current = stack.enter_context(load_current(job))
+        current = stack.enter_context(load_current(job.tables, job.current, job.limits))
         source = open_source(opening, current)
         stack.callback(source.close)
         target = stack.enter_context(open_target(job, source, saved_state, report))
@@ -58,26 +60,19 @@ def convert(
         )
 
 
-def reads_on(job: Job, follow: bool) -> bool:
-    """Return whether a job reads its source from a state, and writes it part after part."""
-    return follow or job.state is not None or is_live(job.url)
-
-
 # --- a log, by column
 
 
-def _log_by_column(job: Job) -> list[tuple[str, str]]:
-    """Return the files of a log and their containers, if they become documents and can be read by column."""
+def _is_read_by_column(job: Job) -> bool:
+    """Return whether a log becomes documents, and its files can be read by column."""
     if not job.source.folded or job.target_format != "xds":
-        return []
+        return False
     if job.cases or job.place or job.options.get("handle_future_events") or "-" in job.inputs:
-        return []
+        return False
     if any(map(job.limits.csv_layout, job.inputs)):
-        return []
-    inputs = [(name, container_of(name, Shape.ROWS, job.container)) for name in job.inputs]
-    if all(container == "csv" for _, container in inputs) and _are_small(job.inputs):
-        return []
-    return inputs if all(container in BY_COLUMN for _, container in inputs) else []
+        return False
+    containers = {container for _, container in job.files}
+    return containers <= {*BY_COLUMN} and not (containers == {"csv"} and _are_small(job.inputs))
 
 
 def _are_small(names: Sequence[str]) -> bool:
@@ -86,15 +81,15 @@ def _are_small(names: Sequence[str]) -> bool:
     return all(path.is_file() for path in paths) and sum(path.stat().st_size for path in paths) <= _FEW
 
 
-def _write_log(job: Job, inputs: Sequence[tuple[str, str]], report: Report, advance: Advance) -> None:
+def _write_log(job: Job, report: Report, advance: Advance) -> None:
     """Write the documents of a log, read by column."""
     from eventlog.log_files.by_column import BulkPickup  # Arrow takes a while to load
 
     check_inputs(job.inputs)
-    rules, writing, clock = job.settings(Rules), job.settings(XdsSettings), job.complete_options["now"]
-    with load_current(job) as current:
+    rules, writing, clock = job.settings(Rules), job.settings(XdsSettings), job.settings.complete["now"]
+    with load_current(job.tables, job.current, job.limits) as current:
         pickup = BulkPickup(job.tables, rules, writing, current, clock, report.refuse, job.limits)
         with Output(job.output, Shape.BYTES, job.output_container) as output:
-            for record in report.accepted(pickup.documents(inputs, advance)):
+            for record in report.accepted(pickup.documents(job.files, advance)):
                 output.write(record)
         report.changes = pickup.written

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from pathlib import Path
@@ -13,10 +12,10 @@ from eventlog.core import settings
 from eventlog.core.errors import Misuse
 from eventlog.core.formats import Format
 from eventlog.core.tables import Tables
+from eventlog.files.inputs import Input, inputs_of
 from eventlog.files.limits import Limits
 from eventlog.files.stores import KeyedStore
 from eventlog.formats import format_named
-from eventlog.log_files.current_files import CurrentFiles
 from eventlog.sources.place_settings import KafkaSettings
 
 POLL_INTERVAL = 5.0  # seconds
@@ -76,42 +75,50 @@ class Job:
         """The seconds between two rounds of a source that is followed."""
         return float(self.options.get("polling_interval") or POLL_INTERVAL)
 
+    @property
+    def files_read(self) -> list[str | Path]:
+        """The files that are read: inputs and current rows."""
+        current = [name for _, name in self.current]
+        return [*current] if self.place else [*self.inputs, *current]
+
     @cached_property
-    def complete_options(self) -> dict[str, Any]:
-        """The settings by name, with those that are no values."""
+    def files(self) -> tuple[Input, ...]:
+        """The inputs with their containers, where they are files."""
+        return inputs_of(self.inputs, self.source.shape, self.container)
+
+    @cached_property
+    def settings(self) -> SettingsByName:
+        """The settings, with the time of rows without one."""
+        return SettingsByName(self.options, self.clock)
+
+
+@dataclass(frozen=True)
+class SettingsByName:
+    """A set of settings by name, from which each part takes those that it declares."""
+
+    options: Mapping[str, Any]
+    clock: str = ""  # the time of rows without one
+
+    @cached_property
+    def complete(self) -> dict[str, Any]:
+        """The settings with those that are no values."""
         now = {"now": self.clock} if self.clock else {}
         options = now | {name: value for name, value in self.options.items() if value is not None}
         return options | service_options(options)
 
-    def settings(self, of: type) -> Any:
+    def __call__(self, of: type) -> Any:
         """Return the settings that a class declares."""
-        return settings.build(of, self.complete_options)
+        return settings.build(of, self.complete)
 
 
-def files_read(job: Job) -> list[str | Path]:
-    """Return the files that a job reads: inputs and current rows."""
-    current = [name for _, name in job.current]
-    return [*current] if job.place else [*job.inputs, *current]
-
-
-def only_stream(job: Job, names: Sequence[str]) -> str:
+def only_stream(source_format: str, names: Sequence[str]) -> str:
     """Return the only stream of a job; raise Misuse if there are several, because they share no order."""
     if len(names) > 1:
         raise Misuse(
-            f"{job.source_format}: a run reads one stream, and there are {len(names)}: run once for each, or"
+            f"{source_format}: a run reads one stream, and there are {len(names)}: run once for each, or"
             " convert files one after the other with --order as-is"
         )
     return names[0]
-
-
-def load_current(job: Job) -> CurrentFiles:
-    """Return the current rows of a job's files."""
-    with ExitStack() as stack:
-        current = stack.enter_context(CurrentFiles())
-        for table, file in job.current:
-            current.load(job.tables, table, file, limits=job.limits)
-        stack.pop_all()
-    return current
 
 
 def service_options(options: Mapping[str, Any]) -> dict[str, Any]:

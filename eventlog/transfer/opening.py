@@ -7,20 +7,20 @@ from typing import Any
 
 from eventlog.core.change import Change
 from eventlog.core.errors import Misuse, Refused
-from eventlog.core.formats import Format, Placed, Source
-from eventlog.files.inputs import UNREPORTED, Passes, open_sources, readable
+from eventlog.core.formats import Format, Placed, Shape, Source
+from eventlog.core.tables import Tables
+from eventlog.files.inputs import UNREPORTED, Passes, open_inputs, readable
 from eventlog.fold import Rules, assumed_present, present_of
-from eventlog.formats import format_named
 from eventlog.gbase.address import is_live
 from eventlog.log_files.by_row import OnOutcome, Pickup
-from eventlog.log_files.current_files import CurrentFiles
+from eventlog.log_files.current_files import CurrentFiles, load_current
 from eventlog.sequence import ordered
 from eventlog.sequence.delivery import Delivery, by_transaction
 from eventlog.sequence.stream_settings import StreamSettings
-from eventlog.transfer.job import Job, load_current, only_stream
+from eventlog.transfer.job import Job, SettingsByName, only_stream
 from eventlog.transfer.loop import ChangeSource
 from eventlog.transfer.places import Opening, Read, place_of
-from eventlog.transfer.report import Report, publish
+from eventlog.transfer.report import Report
 
 
 def open_source(opening: Opening, current: CurrentFiles, *, whole_transactions: bool = False) -> ChangeSource:
@@ -29,22 +29,24 @@ def open_source(opening: Opening, current: CurrentFiles, *, whole_transactions: 
     Files that are read once may be divided into whole transactions.
     """
     job, report = opening.job, opening.report
-    if not opening.once or is_at_source(job):
+    if not opening.once or is_at_source(job.source_format, job.place, job.url):
         read = reader_from_state(job)
         if read is None:
             raise Misuse(f"--follow and --state: {job.source_format} there has no positions to continue from")
         return read(opening)
+    if job.source_format in ordered.COMMITS and job.settings(StreamSettings).order == "sequence":
+        only_stream(job.source_format, job.inputs)
     passes = Passes(opening.advance)
-    files = open_sources(job.inputs, job.source.shape, job.container, passes.read, job.limits)
-    changes = read_changes(job, job.source, report.accepted(files), current, report, passes)
+    files = report.accepted(open_inputs(job.files, job.source.shape, passes.read, job.limits))
+    changes = read_changes(job.source, files, job.tables, job.settings, current, report, passes)
     return SingleReading(changes, whole_transactions)
 
 
-def is_at_source(job: Job) -> bool:
+def is_at_source(source_format: str, place: str, url: str | None) -> bool:
     """Return whether the place that a job names is that of its source."""
-    if job.source_format == "gbase":
-        return is_live(job.url)
-    return bool(job.place) and place_of(job.source_format, job.place).read is not None
+    if source_format == "gbase":
+        return is_live(url)
+    return bool(place) and place_of(source_format, place).read is not None
 
 
 def reader_from_state(job: Job) -> Read | None:
@@ -83,46 +85,37 @@ class SingleReading:
 
 
 def read_changes(
-    job: Job,
     source: Format,
     sources: Iterable[Source[Any]],
+    tables: Tables,
+    settings: SettingsByName,
     current: CurrentFiles,
     report: Report,
     passes: Passes = UNREPORTED,
 ) -> Iterator[Change]:
     """Yield the changes of the sources: folded where they are log rows, else as the format reads them."""
     if source.folded:
-        for event in pick_up(job, current, report, passes=passes).events(sources):
+        for event in pick_up(tables, settings, current, report, passes=passes).events(sources):
             yield event.change
     else:
-        stream = job.settings(StreamSettings)
-        if source.name in ordered.COMMITS and stream.order == "sequence":
-            only_stream(job, job.inputs)
-        reading = job.settings(source.settings)
-        yield from report.accepted(ordered.read_changes(source, job.tables, reading, stream, sources))
-
-
-def published_changes(
-    job: Job, source: Format, sources: Iterable[Source[Any]], current: CurrentFiles, report: Report
-) -> Iterator[Change]:
-    """Yield the changes of the sources without the columns that may not leave."""
-    changes = read_changes(job, source, sources, current, report)
-    return changes if source.folded else report.accepted(publish(changes, job.tables))
+        reading, stream = settings(source.settings), settings(StreamSettings)
+        yield from report.accepted(ordered.read_changes(source, tables, reading, stream, sources))
 
 
 def pick_up(
-    job: Job,
+    tables: Tables,
+    settings: SettingsByName,
     current: CurrentFiles,
     report: Report,
     on_outcome: OnOutcome = lambda entry, outcome: None,
     passes: Passes = UNREPORTED,
 ) -> Pickup:
-    """Return the pick-up of a job's log rows, and report the present if it is not set."""
-    rules, now, clock = job.settings(Rules), job.options.get("now"), job.complete_options["now"]
-    if sentence := assumed_present(rules, now, job.clock or clock):
+    """Return the pick-up of log rows, and report the present if it is not set."""
+    rules, now, clock = settings(Rules), settings.options.get("now"), settings.complete["now"]
+    if sentence := assumed_present(rules, now, settings.clock or clock):
         report.inform(sentence)
     present = present_of(rules, now, clock)
-    return Pickup(job.tables, rules, current, clock, present, report.refuse, on_outcome, passes=passes)
+    return Pickup(tables, rules, current, clock, present, report.refuse, on_outcome, passes=passes)
 
 
 # --- what becomes of each record
@@ -130,10 +123,9 @@ def pick_up(
 
 def explain(job: Job, report: Report, on_outcome: OnOutcome) -> None:
     """Report the outcome of every row of a log that can be understood; the others are refused."""
-    source = format_named("log")
-    with load_current(job) as current:
-        sources = report.accepted(open_sources(job.inputs, source.shape, job.container, limits=job.limits))
-        for _ in pick_up(job, current, report, on_outcome).events(sources):
+    with load_current(job.tables, job.current, job.limits) as current:
+        sources = report.accepted(open_inputs(job.files, Shape.ROWS, limits=job.limits))
+        for _ in pick_up(job.tables, job.settings, current, report, on_outcome).events(sources):
             pass
 
 
@@ -145,8 +137,7 @@ def placed_changes(job: Job) -> Iterator[Placed | Refused]:
     source = job.source
     reading = job.settings(source.settings)
     refused: list[Refused] = []
-    opened = open_sources(job.inputs, source.shape, job.container, limits=job.limits)
-    sources = readable(opened, refused)
+    sources = readable(open_inputs(job.files, source.shape, limits=job.limits), refused)
     items: Iterator[Placed | Refused]
     if job.settings(StreamSettings).order == "as-is":
         read = source.read(sources, job.tables, reading)

@@ -84,15 +84,15 @@ def _read_change_tables(opening: Opening) -> ChangeSource:
     job = opening.job
     reading = job.settings(job.source.settings)
     engine = connect_any(str(job.url))
-    names = _table_names(job, reading.suffix)
+    names = _table_names(job.names, reading.suffix)
     inputs = change_tables.StoredTables(engine, names, job.tables, reading)
     stream = job.settings(StreamSettings)
     return SequencedFeed(ChangeTableReading(inputs, job.tables, reading, stream, opening.state, opening.once))
 
 
-def _table_names(job: Job, suffix: str) -> list[str]:
-    """Return the change tables of a job; a name may lack its suffix."""
-    return [name if name.lower().endswith(suffix.lower()) else name + suffix for name in job.names]
+def _table_names(names: Iterable[str], suffix: str) -> list[str]:
+    """Return the change tables of these names, which may lack their suffix."""
+    return [name if name.lower().endswith(suffix.lower()) else name + suffix for name in names]
 
 
 def _write_change_tables(changes: Iterable[Change], job: Job) -> Iterator[Refused]:
@@ -113,7 +113,7 @@ def _read_queue(opening: Opening) -> ChangeSource:
     from eventlog.sql.connect import connect
 
     job = opening.job
-    name = only_stream(job, job.names or ("DISPATCH_QUEUE",))
+    name = only_stream(job.source_format, job.names or ("DISPATCH_QUEUE",))
 
     def opened(position: Any) -> StoredQueue:
         reading = job.settings(job.source.settings)
@@ -147,7 +147,7 @@ def _read_stream(opening: Opening) -> ChangeSource:
 
     job = opening.job
     return capture(
-        only_stream(job, job.inputs),
+        only_stream(job.source_format, job.inputs),
         job.tables,
         job.settings(GbaseSettings),
         job.settings(StreamSettings).since,

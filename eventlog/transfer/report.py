@@ -141,16 +141,16 @@ def _absent_from_key(change: Change, tables: Tables) -> list[str]:
 Prepare = Callable[[Iterable[Change]], Iterable[Change]]
 
 
-def publish_filter(job: Job, tables: Tables, report: Report) -> Prepare:
+def publish_filter(source: Format, tables: Tables, report: Report) -> Prepare:
     """Return the filter of columns that may not leave; a fold has left them out already."""
-    if job.source.folded or not tables.shut:
+    if source.folded or not tables.shut:
         return lambda changes: changes
     return lambda changes: report.accepted(publish(changes, tables))
 
 
 def before_writing(job: Job, tables: Tables, report: Report, current: CurrentFiles) -> Prepare:
     """Return the function that changes pass before they are written as records."""
-    target, filter_columns = job.target, publish_filter(job, tables, report)
+    target, filter_columns = job.target, publish_filter(job.source, tables, report)
 
     def prepare(changes: Iterable[Change]) -> Iterable[Change]:
         published = report.report_keyless(filter_columns(changes), target, tables)

@@ -21,7 +21,7 @@ from eventlog.files.outputs import Output, Part, Parts, is_folder
 from eventlog.qlik.message_writer import MessageWriter
 from eventlog.sequence.delivery import Delivery
 from eventlog.sources.place_settings import KafkaSettings
-from eventlog.transfer.job import Job, files_read
+from eventlog.transfer.job import Job
 from eventlog.transfer.loop import ChangeSource, ChangeTarget
 from eventlog.transfer.opening import is_at_source
 from eventlog.transfer.places import place_of
@@ -36,7 +36,7 @@ def target_place(job: Job) -> str:
     """Return the place where a job writes; empty for files."""
     if job.place == "kafka" and place_of(job.source_format, "kafka").read is None:
         return "kafka"
-    return "" if is_at_source(job) else job.place
+    return "" if is_at_source(job.source_format, job.place, job.url) else job.place
 
 
 def check_target(job: Job, has_state: bool) -> None:
@@ -122,7 +122,7 @@ def write_output(job: Job, report: Report, changes: Iterable[Change]) -> None:
     """Write a file, or a folder of tables, which appears when it is complete."""
     target = job.target
     records = target.write(changes, job.tables, job.settings(target.settings))
-    with Output(job.output, target.shape, job.output_container, read=files_read(job)) as output:
+    with Output(job.output, target.shape, job.output_container, read=job.files_read) as output:
         if target.sheet is not None:
             output.sheet(target.sheet)
         report.write(records, output)
@@ -140,18 +140,18 @@ class TransferState(NamedTuple):
     written: Any = None  # what the target's writer goes on from, as JSON holds it
 
 
-def load_state(job: Job) -> TransferState:
-    """Return the state that a job's file has, or an empty one."""
-    empty = TransferState(job.source_format)
-    if job.state is None:
+def load_state(state: Path | None, source_format: str) -> TransferState:
+    """Return the state that a file has, or an empty one."""
+    empty = TransferState(source_format)
+    if state is None:
         return empty
 
     def load(fields: Any) -> TransferState:
-        if fields["format"] != job.source_format:
+        if fields["format"] != source_format:
             raise ValueError
         return TransferState(*(fields[name] for name in TransferState._fields))
 
-    return read_state(job.state, load, empty)
+    return read_state(state, load, empty)
 
 
 class Outputs(Protocol):

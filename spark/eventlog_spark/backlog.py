@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 from typing import Any, Final
@@ -24,10 +24,11 @@ from eventlog.core.errors import Misuse
 from eventlog.core.formats import Shape
 from eventlog.core.plurals import quantity
 from eventlog.core.tables import Table
+from eventlog.files.limits import Limits
 from eventlog.fold import Rules, assumed_present
 from eventlog.log_files.current_files import keyed
 from eventlog.sequence.ordered import SEQUENCERS
-from eventlog.transfer.job import Job
+from eventlog.transfer.job import Job, SettingsByName
 from eventlog.xds.settings import XdsSettings
 from eventlog_spark import log_rows
 from eventlog_spark.current_rows import current_rows
@@ -70,7 +71,7 @@ class Backlog:
     @property
     def options(self) -> dict[str, Any]:
         """The settings of source and target."""
-        return replace(self.job, clock=self.clock).complete_options
+        return SettingsByName(self.job.options, self.clock).complete
 
     @property
     def xds(self) -> XdsSettings:
@@ -187,7 +188,7 @@ def read_log(spark: Any, backlog: Backlog, brief: bool) -> Any:
     read = log_rows.together(rows)
     if streams or _repeated(frames):
         read = log_rows.once(read)
-    answering = [_current(spark, table, named, job) for table, named in current.items()]
+    answering = [_current(spark, table, named, job.limits) for table, named in current.items()]
     return folded(read, answering, reading, backlog.form, backlog.partitions, brief=brief)
 
 
@@ -207,12 +208,12 @@ def _ids(frame: Any) -> Any:
     return frame.select(frame[f"`{frame.columns[at]}`"].cast("long").alias("record_id")).dropna()
 
 
-def _current(spark: Any, table: Table, files: Sequence[InputFile], job: Job) -> Any:
+def _current(spark: Any, table: Table, files: Sequence[InputFile], limits: Limits) -> Any:
     """Return the current rows of a table."""
     if len(files) == 1 and read_by_name(files[0]):
         (frame,) = parquet_frames(spark, files)
         return current_rows(frame, table)
-    return read_streams(spark, [files], Shape.ROWS, job.limits, partial(read_current_stream, table), ROWS)
+    return read_streams(spark, [files], Shape.ROWS, limits, partial(read_current_stream, table), ROWS)
 
 
 def _converted(spark: Any, backlog: Backlog, _: bool) -> Any:

@@ -26,7 +26,7 @@ from eventlog import log
 from eventlog.core.entry import COLUMNS
 from eventlog.core.errors import EventlogError, Misuse, Refused
 from eventlog.core.formats import Shape, Source
-from eventlog.files.inputs import container_of, open_sources
+from eventlog.files.inputs import Input, container_of, open_inputs
 from eventlog.files.limits import Limits
 
 _NAMED = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://([^/]*)/?(.*)", re.DOTALL)
@@ -240,9 +240,8 @@ class _ReadStreams:
             place, content = number.as_py(), data.as_buffer()
             for file in stream if place is None else [stream[place]]:
                 opened = _opener(file.path, content)
-                yield from open_sources(
-                    [file.name], self.shape, file.container, limits=self.limits, opened=opened
-                )
+                read = Input(file.name, file.container)
+                yield from open_inputs([read], self.shape, limits=self.limits, opened=opened)
 
 
 def _opener(path: str, content: Any) -> Callable[[str], IO[bytes]]:

@@ -14,11 +14,11 @@ from eventlog.core.errors import InvalidTables, Refused
 from eventlog.core.formats import Source
 from eventlog.core.tables import Table
 from eventlog.formats import format_named
-from eventlog.log_files.current_files import read_current
+from eventlog.log_files.current_files import load_current, read_current
 from eventlog.neutral import dumps
 from eventlog.sequence.ordered import read_changes
 from eventlog.sequence.stream_settings import StreamSettings
-from eventlog.transfer.job import Job, load_current
+from eventlog.transfer.job import Job
 from eventlog.transfer.report import expand_truncates, publish
 from eventlog_spark.batches import bounded, gather
 from eventlog_spark.current_rows import packed_rows
@@ -89,7 +89,7 @@ class Convert:
         if not job.expand_truncate:
             yield from changes
             return
-        with load_current(job) as current:
+        with load_current(job.tables, job.current, job.limits) as current:
             yield from good(expand_truncates(changes, job.tables, current))
 
     def _with_positions(self, number: int, changes: Iterator[Change]) -> Iterator[Change]:

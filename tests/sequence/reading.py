@@ -7,8 +7,9 @@ from contextlib import ExitStack
 from dataclasses import replace
 
 from eventlog.core.errors import Refused
+from eventlog.log_files.current_files import load_current
 from eventlog.sequence.delivery import Delivery
-from eventlog.transfer.job import Job, load_current
+from eventlog.transfer.job import Job
 from eventlog.transfer.opening import open_source, reader_from_state
 from eventlog.transfer.places import Opening
 from eventlog.transfer.report import Report
@@ -20,7 +21,11 @@ def deliveries(job: Job, state: str | None = None) -> Iterator[Delivery | Refuse
     refused: list[Refused] = []
     opening = Opening(job, state, Report(refused.append), once=reader_from_state(job) is None)
     with ExitStack() as stack:
-        source = open_source(opening, stack.enter_context(load_current(job)), whole_transactions=True)
+        source = open_source(
+            opening,
+            stack.enter_context(load_current(job.tables, job.current, job.limits)),
+            whole_transactions=True,
+        )
         stack.callback(source.close)
         for item in source.round():
             yield from refused

@@ -6,6 +6,7 @@ import itertools
 import re
 from collections.abc import Sequence
 from decimal import Decimal
+from itertools import starmap
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +19,13 @@ from hypothesis import strategies as st
 from eventlog.core import tablesfile
 from eventlog.core.errors import Refused
 from eventlog.core.formats import Shape
-from eventlog.files.inputs import open_sources
+from eventlog.files.inputs import Input, open_sources
 from eventlog.fold import Rules
 from eventlog.log import SHEET
 from eventlog.log_files.by_column import BulkPickup, row_batches
 from eventlog.log_files.by_column.object_spool import ObjectTooLarge
 from eventlog.log_files.by_row import Pickup
-from eventlog.log_files.current_files import CurrentFiles
+from eventlog.log_files.current_files import CurrentFiles, load_current
 from eventlog.xds.documents import write
 from eventlog.xds.settings import XdsSettings
 from tests.spark.helpers import TABLES, write_log
@@ -49,12 +50,10 @@ OF_TWO_SPELLINGS = [
 
 
 def current_rows(folder: Path) -> CurrentFiles:
-    rows = CurrentFiles()
-    for table, text in CURRENT.items():
-        path = folder / f"{table}.csv"
-        path.write_text(text, "utf-8")
-        rows.load(tablesfile.read(TABLES), table, str(path))
-    return rows
+    files = {table: folder / f"{table}.csv" for table in CURRENT}
+    for table, path in files.items():
+        path.write_text(CURRENT[table], "utf-8")
+    return load_current(tablesfile.read(TABLES), ((table, str(path)) for table, path in files.items()))
 
 
 def by_row(folder: Path, inputs: Inputs, rules: Rules, xds_settings: XdsSettings) -> Outcome:
@@ -77,7 +76,7 @@ def by_column(folder: Path, inputs: Inputs, rules: Rules, xds_settings: XdsSetti
     with current_rows(folder) as current:
         tables = tablesfile.read(TABLES)
         pickup = BulkPickup(tables, rules, xds_settings, current, CLOCK, refused.append, memory=memory)
-        records = list(pickup.documents(inputs, lambda size: None))
+        records = list(pickup.documents(list(starmap(Input, inputs)), lambda size: None))
     return outcome(records, refused)
 
 

@@ -21,7 +21,7 @@ from eventlog.core.formats import Row, Shape, Source
 from eventlog.core.tables import Tables
 from eventlog.event_table import WrittenEvent, document_sizes
 from eventlog.files.arrow_stores import SortedBatches
-from eventlog.files.inputs import Advance, Passes, open_input, open_sources, stem_of
+from eventlog.files.inputs import Advance, Input, Passes, open_input, open_inputs, stem_of
 from eventlog.files.limits import LIMITS, Limits
 from eventlog.fold import CurrentRow, Fate, Rules
 from eventlog.fold.understand import why_unknown
@@ -80,7 +80,7 @@ def _repeated(ids: Ints) -> tuple[Ints, Ints]:
 class Refusals:
     """The places of refused rows in these files, and the reasons."""
 
-    def __init__(self, inputs: Sequence[tuple[str, str]], limits: Limits) -> None:
+    def __init__(self, inputs: Sequence[Input], limits: Limits) -> None:
         self._inputs = inputs
         self._limits = limits
         self._reasons: dict[str, int] = {}  # most rows are refused for one of a few
@@ -98,22 +98,20 @@ class Refusals:
     def records(self) -> Iterator[Refused]:
         """Yield each with the record as it came, file by file."""
         reasons = list(self._reasons)
-        for (name, container), file_rows in zip(self._inputs, self._refused_rows, strict=True):
+        for file, file_rows in zip(self._inputs, self._refused_rows, strict=True):
             if file_rows:
                 where, codes = (np.concatenate(parts) for parts in zip(*file_rows, strict=True))
                 order = np.argsort(where)
                 reasons_by_place = zip(where[order].tolist(), codes[order].tolist(), strict=True)
                 yield from _records(
-                    name, container, self._limits, ((at, reasons[code]) for at, code in reasons_by_place)
+                    file, self._limits, ((at, reasons[code]) for at, code in reasons_by_place)
                 )
 
 
-def _records(
-    name: str, container: str, limits: Limits, reasons_by_place: Iterator[tuple[int, str]]
-) -> Iterator[Refused]:
+def _records(file: Input, limits: Limits, reasons_by_place: Iterator[tuple[int, str]]) -> Iterator[Refused]:
     """Yield the rows at these places, which ascend."""
     place, reason = next(reasons_by_place)
-    for source in open_sources([name], Shape.ROWS, container, limits=limits):
+    for source in open_inputs([file], Shape.ROWS, limits=limits):
         if isinstance(source, Refused):
             continue
         for row in source.records:
@@ -152,7 +150,7 @@ class BulkPickup:
         self.written = 0  # events that were written
         self._engine = Engine(tables, rules, Skeletons(tables, settings), answerable=current.tables)
 
-    def documents(self, inputs: Sequence[tuple[str, str]], advance: Advance) -> Iterator[bytes | Refused]:
+    def documents(self, inputs: Sequence[Input], advance: Advance) -> Iterator[bytes | Refused]:
         """Yield the documents of all rows of these files; each file has a named container.
 
         The bytes of the files are reported three times: rows are read, folded and written.
@@ -163,8 +161,8 @@ class BulkPickup:
             spool = stack.enter_context(closing(RowSpool(self._tables, self._memory)))
             refusals = Refusals(inputs, self._limits)
             passes, count = Passes(advance), 0
-            for number, (name, container) in enumerate(inputs):
-                for rows in self._rows(number, name, container, passes.read, refusals):
+            for number, file in enumerate(inputs):
+                for rows in self._rows(number, file, passes.read, refusals):
                     ids.add(rows.column("record_id").to_numpy())
                     spool.add(rows)
                     count += rows.num_rows
@@ -180,10 +178,9 @@ class BulkPickup:
                 self._refused(refused)
             yield from self._packed(passes.over(written_events.in_order(), self.written, len))
 
-    def _rows(
-        self, number: int, name: str, container: str, advance: Advance, refusals: Refusals
-    ) -> Iterator[pa.RecordBatch]:
+    def _rows(self, number: int, of: Input, advance: Advance, refusals: Refusals) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a file that can be understood; the others are refused."""
+        name, container = of
         with open_input(name, advance) as file:
             try:
                 columns, slabs = row_batches.read(file, name, container, self._limits)

@@ -25,7 +25,7 @@ _TAKEN, _REFUSED = _ANSWERS[:2], _ANSWERS[2:]
 _BOTH, _MODIFY = ("add", "modify"), ("modify",)
 # What rows of each type may become; an insert that was cut goes on as modify.
 OPERATIONS = dict(enumerate((_BOTH, _MODIFY, _MODIFY, ("delete",), _BOTH, _MODIFY, _BOTH, _MODIFY), 1))
-_MOST_UNCERTAIN = 8  # rows inside an event; more are not tried in all combinations
+_MOST_UNCERTAIN = 12  # rows inside an event; more are not tried in all combinations
 
 
 class Law(enum.StrEnum):

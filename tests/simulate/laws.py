@@ -55,7 +55,7 @@ def _is_excused(breach: Breach, rows: list[Row], row: Row, was_skipped: bool) ->
         case Law.IN_ORDER:
             return is_redriven or was_skipped or any(of_object.is_by_hand for of_object in rows)
         case Law.ACCOUNTED:
-            return is_redriven or OWN_USER in users or row.is_by_hand
+            return is_redriven or OWN_USER in users or any(of_object.is_by_hand for of_object in rows)
         case Law.SAME_STATE:  # a redriven insert may come before that of a later life, which begins anew
             return is_redriven
         case _:

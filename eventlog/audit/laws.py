@@ -293,17 +293,19 @@ def _why_wrong(row: AuditedRow, run: _Run, excuses: Sequence[AuditedRow]) -> str
     """Return why the letter of a row does not fit the last answers to its event; empty if it does.
 
     An event that waited, or failed, may find its object gone when it is to go again, or one of its rows
-    skipped: then it is a success. So is a value of an insert that a later row reads back, at once.
+    skipped: then it is a success, or has the warning that another part got. So is a value of an insert that a
+    later row reads back, at once.
     """
     is_open = any(last.level not in _ANSWERS for last in {d.event_id: d for d in run.deliveries}.values())
     in_order = sorted(run.deliveries, key=lambda d: d.level in _ANSWERS)  # no answer takes none back
     worst = min({d.event_id: d for d in in_order}.values(), key=lambda d: _WORST_FIRST.index(d.level))
     if row.letter == "N":
         fits = row.is_remembered or is_open or any(delivery.is_late for delivery in run.deliveries)
-    elif worst.level != "success" and row.letter == "S":
-        fits = any(run.first <= excuse.record_id <= run.last for excuse in excuses)
     else:
-        fits = _LEVEL_OF_LETTER[row.letter] == worst.level
+        levels = {worst.level}
+        if any(run.first <= excuse.record_id <= run.last for excuse in excuses):
+            levels |= {"success", *(d.level for d in run.deliveries if d.level in _TAKEN)}
+        fits = _LEVEL_OF_LETTER[row.letter] in levels
     answer = f"was answered {worst.level or 'nothing'} in {worst.where} ({worst.event_id})"
     return "" if fits else answer
 

@@ -134,6 +134,14 @@ RIGHT = {
         [row(1, 6), row(2, 6), row(3, 4)],
         [event(1, level=""), event(2, level="fatal"), event(3, operation="delete")],
     ),
+    "an object that is gone when a part goes again, after a warning to another part": (
+        [row(1, 6, "W"), row(3, 4)],
+        [
+            event(1, event_id="log:1", level="warning"),
+            event(1, event_id="log:1.2", level="error"),
+            event(3, operation="delete"),
+        ],
+    ),
     "rows of an event may have others between them": (
         [row(1, 8), row(2, 1, column="lname"), row(3, 8)],
         [event(2, operation="add"), event(1, 3)],

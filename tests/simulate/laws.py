@@ -43,6 +43,7 @@ def _is_excused(breach: Breach, rows: list[Row], row: Row, was_skipped: bool) ->
     A deleted row has no letter. What is redriven is read back under its old name, in other parts and later.
     A row that was logged by hand commits in any order. An event that waits or is asked for may have no effect
     any more when it is sent, because its object is gone. After a skip all that was on its way goes anew.
+    The rest of an insert that a limit cut is an add of its own.
     """
     users = {of_object.values["perpetrator"] for of_object in rows}
     is_redriven = any(of_object.was("EF") for of_object in rows)
@@ -57,9 +58,15 @@ def _is_excused(breach: Breach, rows: list[Row], row: Row, was_skipped: bool) ->
         case Law.ACCOUNTED:
             return is_redriven or OWN_USER in users or any(of_object.is_by_hand for of_object in rows)
         case Law.SAME_STATE:  # a redriven insert may come before that of a later life, which begins anew
-            return is_redriven
+            return is_redriven or _is_torn(rows)
         case _:
             return False
+
+
+def _is_torn(rows: list[Row]) -> bool:
+    """Return whether a row was logged by hand between the rows of an insert, where a limit may cut it."""
+    inserts = [at for at, row in enumerate(rows) if row.values["event_type"] == 1]
+    return any(row.is_by_hand and inserts[:1] < [at] < inserts[-1:] for at, row in enumerate(rows))
 
 
 def _check_letters(server: Server, ledger: Ledger) -> None:

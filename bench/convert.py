@@ -79,7 +79,7 @@ def log(rows: int) -> Iterator[pa.RecordBatch]:
 
 
 def make(folder: Path, rows: int) -> dict[str, Path]:
-    """Return the same log as CSV and as Parquet, in a folder that is made where it is missing."""
+    """Return a log as CSV and as Parquet, in a folder that is made where it is missing."""
     folder.mkdir(exist_ok=True)
     paths = {"csv": folder / "log.csv", "parquet": folder / "log.parquet"}
     schema = next(log(1)).schema

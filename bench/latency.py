@@ -303,7 +303,7 @@ class TimedStore(Store):
 
     @contextmanager
     def snapshot(self, locked: Sequence[Place] = ()) -> Iterator[Snapshot]:
-        """Do the same, and note that the snapshot is open, and what was done in it."""
+        """Open a snapshot; note that it is open, and what was done in it."""
         with super().snapshot(locked) as snapshot:
             self._timeline.mark("snapshot is open")
             yield snapshot
@@ -311,7 +311,7 @@ class TimedStore(Store):
 
     @contextmanager
     def work(self, epoch: int) -> Iterator[Work]:
-        """Do the same, and note that it is committed."""
+        """Open a working transaction, and note that it is committed."""
         with super().work(epoch) as work:
             yield work
         self._timeline.mark("finished" if "out" in self._timeline.moments else "remembered")

@@ -144,7 +144,7 @@ def made_world(server: tuple[str, URL]) -> Iterator[World]:
 
 @pytest.fixture
 def world(made_world: World) -> World:
-    """The same database, empty."""
+    """The database of `made_world`, empty."""
     made_world.clear()
     return made_world
 

@@ -34,6 +34,7 @@ DENIED: Final = {
     "but for": "except",
     "of which": "whose, or two sentences",
     "of whom": "whose, or two sentences",
+    "likewise": "the thing itself once more",
 }
 _FORMS = {
     "tell": "tell|tells|told|telling",
@@ -43,6 +44,7 @@ _FORMS = {
 }
 _DENIED = {word: re.compile(rf"\b(?:{_FORMS.get(word, word)})\b", re.IGNORECASE) for word in DENIED}
 _ARTICLES: Final = ("A", "An", "The", "One", "All", "Each", "Every", "Both", "No")
+_REPEATING = re.compile(r"(?:(?:Return|Yield|Do) t|T)he same\b")
 _CODE = re.compile(r"``.*?``|`[^`]*`|https?://\S+|\"[^\"]*\"|'[^']*'|\[([^\]]*)\]\([^)]*\)")
 _NO_PROSE = re.compile(r"\s*(>>>|\.\.\.|\S+ {2,}\S|\s{2,}|.* ::= |\[|\w+ = )")  # doctests, tables, grammars
 _NOTICE = re.compile(r"# (noqa|type:|ruff|pragma|fmt)|#!")  # for tools
@@ -107,7 +109,9 @@ def reasons(piece: Prose) -> Iterator[str]:
 
 
 def opening(text: str, verb: bool = False) -> str:
-    """Return what is wrong with the first word of a docstring."""
+    """Return what is wrong with the first words of a docstring."""
+    if match := _REPEATING.match(text):
+        return f"it starts with {match[0]!r}: write what it is, because a reader may see it alone"
     first = re.match(r"[`\"']?([\w'-]+)", text)
     if first is None or first[1] in verbs() or (first[1] in _ARTICLES and not verb) or text[0] in "`\"'{<":
         return ""

@@ -56,7 +56,7 @@ def captured(rows: int, rounds: int) -> None:
 
 
 def captured_on_mariadb(rows: int, rounds: int) -> None:
-    """The same on MariaDB, where a server is named."""
+    """Measure writers and readers on MariaDB, if a server is named."""
     named = [text.strip() for text in os.environ.get("EVENTLOG_TEST_URLS", "").split(",")]
     urls = [make_url(text) for text in named if text.startswith(("mariadb", "mysql"))]
     if not urls:

@@ -121,7 +121,7 @@ class AuditReader:
         return self._names[table_name]
 
     def table_of_event(self, schema: str | None, table: str) -> str:
-        """Return the same for an association."""
+        """Return the one name of the table that an association names."""
         name = table if schema is None else f"{schema}.{table}"
         if name not in self._names:
             described = self._tables.find(name) or self._tables.find(table)

@@ -34,7 +34,7 @@ class AuditedObject(NamedTuple):
     deliveries: Sequence[Arrival]
     arrivals: Sequence[str]  # when each delivery came, where the receiver keeps that
     texts: Sequence[bytes | None]  # of the deliveries, if states are compared
-    present: bytes | None  # the present row as a document has it, likewise
+    present: bytes | None  # the present row as a document has it, if states are compared
 
     @property
     def name(self) -> str:

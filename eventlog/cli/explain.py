@@ -110,7 +110,7 @@ _OF_A_DATABASE = ("url", "config_file", "log_table", "everything")
 @shared_options("--config")
 @click.option("--log-table", help="the log, optionally with its schema  [default: eventlog]")
 @click.option("--table", help="only rows of this table, however they spell its name")
-@click.option("--key", help="only rows of this table_key, likewise")
+@click.option("--key", help="only rows of this table_key, however they spell it")
 @click.option("--all", "everything", is_flag=True, help="of a live log every pending row, one by one")
 @click.option(
     "--order",

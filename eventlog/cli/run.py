@@ -30,7 +30,7 @@ _UNUSED = frozenset(("pretty",))
 
 @click.command(cls=SettingsCommand)
 @click.option("--once", is_flag=True, help="one cycle, then stop")
-@click.option("--mode", type=click.Choice(MODES), help="the same as --publication-mode")
+@click.option("--mode", type=click.Choice(MODES), help="a short name of --publication-mode")
 @live_options(RUNNING, without=_UNUSED)
 def run(once: bool, mode: str | None, config: Config) -> None:
     """Publish the rows of the log until SIGTERM or SIGINT.

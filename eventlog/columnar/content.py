@@ -49,7 +49,7 @@ class Content(NamedTuple):
 
     @property
     def columns(self) -> Ints:
-        """Return the column of each row as a number, the same however rows spell it."""
+        """Return the number of each row's column; a column has one number, however rows spell it."""
         numbers: dict[str, int] = {}
         by_part = [numbers.setdefault(part.column, len(numbers)) for part in self.parts]
         return np.array(by_part, np.int64)[self.codes]

@@ -150,7 +150,7 @@ class Templates:
         return self._columns[key]
 
     def column_texts(self, name: str, column: Column | None) -> ColumnTexts | None:
-        """Return the same for a column of the catalogue."""
+        """Return the texts of a column of the catalogue under this name of its table; None for plain text."""
         if self.form.treatment(column) is Treatment.TEXT or column is None:
             return None
         named = self.named(name)

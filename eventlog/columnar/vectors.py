@@ -60,7 +60,7 @@ def encode_texts(array: pa.Array) -> tuple[Ints, list[str | None]]:
 
 
 def codes_of(array: pa.Array) -> Ints:
-    """Return the code of each element, the same for equal ones; null has a code too."""
+    """Return the code of each element; equal elements have one code, and null has a code too."""
     return _indices(pc.dictionary_encode(array, null_encoding="encode"))
 
 

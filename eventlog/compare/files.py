@@ -188,7 +188,7 @@ class StateFile:
             self._target.discard()
 
     def write_through(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yield the same batches, each once it is written."""
+        """Yield these batches, each once it is written."""
         for passed in batches:
             pairs = [tablekey.read(key) for key in passed.column("key").to_pylist()]
             values = zip(*([text for _, text in key] for key in pairs), strict=True)

@@ -80,7 +80,7 @@ class JsonTexts:
         return pc.replace_with_mask(json, unmatched, self._one_by_one(texts.filter(unmatched)))
 
     def _one_by_one(self, texts: pa.Array) -> pa.Array:
-        """Return the same, each text once."""
+        """Return the JSON of each text, made once for each distinct text."""
         distinct = pc.dictionary_encode(texts, null_encoding="encode")
         json = pa.array(map(self._json_of, distinct.dictionary.to_pylist()), pa.string())
         return json.take(distinct.indices)

@@ -15,7 +15,7 @@ from eventlog.core.portions import portions
 from eventlog.core.tables import Table
 
 _ROWS = 16_384  # of a batch
-_LETTERS = 32 << 20  # likewise: Arrow's texts end at two GiB
+_LETTERS = 32 << 20  # of a batch, because Arrow's texts end at two GiB
 _SPECIAL = r"""[,;'+"=\\<>]"""
 
 Cells = tuple[str | None, ...]

@@ -132,7 +132,7 @@ class _SumReader(NamedTuple):
         return self._sum(self._segments(self._bounds()))
 
     def read_same(self, table_sums: _TableSums) -> _TableSums | None:
-        """Return the sums of the same segments; None if they do not suit the table any more."""
+        """Return the present sums of earlier segments; None if these do not suit the table any more."""
         if (self.table.source.table, self._names) != (table_sums.table, table_sums.names):
             return None
         bounds, segments = self._bounds(), table_sums.segments

@@ -236,7 +236,7 @@ class Tables:
         return Tables(tables, self.dialect, shut=self.shut, warnings=self.warnings)
 
     def halting(self, tables: Container[Table], reason: str) -> Tables:
-        """Return the same with these tables halted, for this reason."""
+        """Return all tables, with these halted for this reason."""
         halted = (replace(table, halted=reason) if table in tables else table for table in self._all)
         return Tables(halted, self.dialect, shut=self.shut, warnings=self.warnings)
 

@@ -62,7 +62,7 @@ def ends_within_line(descriptor: int, path: str | Path) -> bool:
 
 
 class NamedFile(io.FileIO):
-    """The same without a buffer."""
+    """An unbuffered file whose errors name it, or the given name."""
 
     def __init__(self, path: str | Path | int, mode: str, name: str | Path | None = None) -> None:
         self._shown_name = str(path) if name is None else name

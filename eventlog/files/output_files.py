@@ -58,7 +58,7 @@ class _Standard(io.RawIOBase):
 
 
 class _ForPeople(_Standard):
-    """The same on a terminal, with control characters visible."""
+    """The file of standard output on a terminal, with control characters visible."""
 
     def __init__(self, out: IO[bytes]) -> None:
         super().__init__(out)

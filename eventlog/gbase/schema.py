@@ -84,7 +84,7 @@ class Schema:
             return self.read_plainly(record, sizes_at, start, stop)
 
     def read_plainly(self, record: bytes, sizes_at: int, start: int, stop: int) -> tuple[Value, ...]:
-        """Return the same values, column by column: slower, but errors name the place of the fault."""
+        """Return the values that `read` returns: slower, but errors name the place of the fault."""
         at = start + self._fixed.size
         sizes = self._sizes(record, sizes_at, start, stop - at)
         values = list(self._fixed.unpack_from(record, start))

@@ -123,7 +123,7 @@ class Transactions:
         return None
 
     def add(self, record: Truncate | Discard) -> Complaint | None:
-        """Add a record that is no row; return a complaint in the same case."""
+        """Add a record that is no row; return a complaint as `add_row` does."""
         transaction = self._open.get(record.transaction) or self._begin_unseen(record)
         if transaction is None:
             return self._complain(record)

@@ -1,6 +1,6 @@
 """A log in files as one pick-up without limit: rows become events, every row accounted for.
 
 by_row       row by row
-by_column/   the same by column, for logs of any size
+by_column/   by column, for logs of any size
 current      current rows from files
 """

@@ -164,7 +164,7 @@ def published(catalogue: Catalogue, log: Log, choice: TableChoice, *, compared: 
 
 
 def published_elsewhere(catalogue: Catalogue, choice: TableChoice) -> list[Table]:
-    """Return the same of a database in which no log is."""
+    """Return the chosen tables of a database in which no log is, each once."""
     return _each_once(catalogue, TrackRecord(), _requested(catalogue, (), choice))
 
 

@@ -1,4 +1,4 @@
-"""Many rows of one snapshot as events: the same as row by row, in columns."""
+"""Folds many rows of one snapshot by column. The events equal those of the fold row by row."""
 
 from __future__ import annotations
 
@@ -220,7 +220,7 @@ def _understood(snapshot: Snapshot, picked: PickedColumns, bound: int) -> tuple[
 
 
 def _without_duplicates(picked: PickedColumns, right: Flags, refused: list[tuple[int, str]]) -> Flags:
-    """Return the same without rows that share a record_id: none of them can be believed."""
+    """Return the right rows without those that share a record_id: none of these can be believed."""
     ids, counts = np.unique(picked.ids[right], return_counts=True)
     for record_id, count in zip(ids[counts > 1].tolist(), counts[counts > 1].tolist(), strict=True):
         refused += [(record_id, f"{count} rows have record_id {record_id}")]

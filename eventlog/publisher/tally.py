@@ -48,8 +48,8 @@ class Cycle:
     wait: float | None = None  # seconds that the receiver asked for
     unread: dict[str, str] = field(default_factory=dict)  # tables that are not published, and why
     seconds: float = 0.0
-    query_back: float = 0.0  # seconds of it
-    delivery: float = 0.0  # likewise
+    query_back: float = 0.0  # of these seconds
+    delivery: float = 0.0  # of these seconds
     answers: Counter[tuple[str, str]] = field(default_factory=Counter)  # by element and level
 
 

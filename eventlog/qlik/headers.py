@@ -181,6 +181,6 @@ def utc(time: str, digits: int = 0) -> str:
 
 
 def utc_millis(time: str) -> str:
-    """Return the same with three digits after the second, no more and no fewer."""
+    """Return a time of the model as Replicate writes it, with exactly three digits after the second."""
     seconds, _, fraction = utc(time, 3).partition(".")
     return f"{seconds}.{fraction[:3]}"

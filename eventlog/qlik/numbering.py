@@ -30,7 +30,7 @@ class SequenceMemory:
         self.published = {(m.structure.schema, m.structure.table): m for m in published}
 
     def dump(self) -> dict[str, Any]:
-        """Return the same as JSON holds it."""
+        """Return the memory as JSON holds it."""
         messages = [[metadata.payload(m), m.message_schema] for m in self.published.values()]
         return {"last_sequence": self.last, "published": messages}
 

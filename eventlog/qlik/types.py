@@ -39,7 +39,7 @@ class DataType(NamedTuple):
 
     name: str
     loads: Mapping[type, Load | None]  # by the type of what is read; None: unchanged
-    json: Mapping[type, Dump | None]  # by the type of the model's value, likewise
+    json: Mapping[type, Dump | None]  # by the type of the model's value; None: unchanged
     avro: str  # the plain Avro type
     plain: Mapping[type, Dump | None]  # to the plain type
     logical: Callable[[Spec], Schema]  # the Avro type with a logical one

@@ -113,7 +113,7 @@ class _RowShape:
         return self._frames[op]
 
     def _make_frame(self, op: str) -> Frame:
-        """Return the same; NotExpressible if the table has a column that no present row shows."""
+        """Return a new frame; raise NotExpressible if the table has a column that no present row shows."""
         is_delete = op == "d"
         if self._table is not None and not is_delete:
             _check_readable(self._table)

@@ -101,8 +101,10 @@ class FilesSink(Sink):
         os.close(self._record)
 
     def _write_each(self, documents: Sequence[OutgoingDocument]) -> tuple[list[Reply], list[Names]]:
-        """Write documents aside, each into a file of its own, up to one that is not taken: the replies, and
-        the documents of each file."""
+        """Write documents aside, each into a file of its own, up to the first that is not taken.
+
+        Return the replies, and the documents of each file.
+        """
         replies: list[Reply] = []
         files: list[Names] = []
         for document in documents:
@@ -116,7 +118,10 @@ class FilesSink(Sink):
         return replies, files
 
     def _write_batch(self, documents: Sequence[OutgoingDocument]) -> tuple[list[Reply], list[Names]]:
-        """Return the same into one file; if the file system has no room for that, each into its own."""
+        """Write documents aside into one file; if the file system has no room for that, each into its own.
+
+        Return the replies, and the documents of each file.
+        """
         try:
             self._write_aside(documents)
         except (OSError, FileInTheWay) as fault:

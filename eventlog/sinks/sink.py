@@ -70,7 +70,7 @@ class OutgoingDocument:
 
     @cached_property
     def data(self) -> bytes:
-        """The same in UTF-8."""
+        """The document in UTF-8."""
         return self.text.encode()
 
     def begin(self) -> dict[str, str]:

@@ -112,9 +112,9 @@ def current_rows(
 def current_columns(
     connection: Connection, queries: Queries, lookups: Sequence[TableKeys], bound: int = NO_BOUND
 ) -> tuple[Ints, list[pa.Array]]:
-    """Return the same by column: of each row its key among all keys, and the texts of each column.
+    """Return the current rows by column: of each row its key's number, and the texts of each column.
 
-    The keys come by column, too. The tables have the same number of columns, and are in the same database.
+    The keys are numbered across `lookups`. The tables are in one database, and have as many columns each.
     """
     import numpy as np
 

@@ -147,7 +147,7 @@ def each_side_once(connection: Connection, dialect: Dialect) -> AbstractContextM
 
 
 def each_row_looked_up(connection: Connection, dialect: Dialect) -> AbstractContextManager[None]:
-    """Make a join of few rows look for each of them inside the block, likewise."""
+    """Make a join look for each row of one side inside the block, whatever the statistics are."""
     return _joining(connection, dialect.joins_by_row, dialect.joins_freely)
 
 

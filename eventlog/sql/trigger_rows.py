@@ -218,7 +218,10 @@ _TO_FILL_IN = "eventlog current schema"
 
 
 def printed_routines(log: Log, file: str = "routines") -> Iterator[str]:
-    """Return the same for a script; of a log without a schema they are in the current one of its reader."""
+    """Yield the statements that make the routines, for a script.
+
+    If the log has no schema, they make them in the current schema of the user who runs the script.
+    """
     in_current_schema = log.dialect.in_current_schema
     if log.schema or not in_current_schema or file != "routines":
         yield from routines(log, file)

@@ -77,11 +77,11 @@ class _TableWriter:
     def __init__(
         self, change: Change, table: Table | None, tables: Tables, settings: XdsSettings, renders: Renders
     ) -> None:
-        association_end = tablekey.write_association("", change.table, change.schema)
         self._tables = tables
         self._table = table or Table(change.schema, change.table, {}, tuple(name for name, _ in change.key))
         self._opening = f' class-name="{attribute(change.table)}" event-id="'
-        self._association_end = content(association_end) + "</association>"
+        after_key = tablekey.write_association("", change.table, change.schema)
+        self._association_end = content(after_key) + "</association>"
         spell = spelling(tables, table, change.table)
         self._attributes = _Attributes(self._table, tables, settings.time_syntax, spell, renders)
 
@@ -239,11 +239,11 @@ def _time_renderer(kind: Kind, syntax: int) -> Render:
 
 
 def _reference_renderer(column: Column, target: Table, key: str, spell: Spell) -> Render:
-    end = tablekey.write_association("", spell(target.name), target.schema and spell(target.schema))
+    after_key = tablekey.write_association("", spell(target.name), target.schema and spell(target.schema))
 
     def render(value: Scalar) -> str:
         text = values.dump(column.kind, value)
-        association = attribute(tablekey.write([(spell(key), text)]) + end)
+        association = attribute(tablekey.write([(spell(key), text)]) + after_key)
         return f'<value type="dn" association-ref="{association}">{content(text)}</value>'
 
     return render

@@ -36,7 +36,7 @@ def narrowed(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def bounded(rows: Iterable[Sequence[Any]], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """Yield the same, of rows that may hold long texts."""
+    """Yield rows that may hold long texts as batches of this schema, so many bytes at a time."""
     for chunk in portions(rows, SIZE, _size_of, BYTES):
         yield from gather(chunk, schema)
 

@@ -219,7 +219,7 @@ def find_column(frame: Any, name: str) -> Any:
 
 
 def column_or_null(frame: Any, name: str, required: bool) -> Any:
-    """Return the same; without one Misuse where it is required, else null."""
+    """Return the column of that name in any case, or null; raise Misuse if a required one is missing."""
     column = find_column(frame, name)
     if column is None and required:
         raise Misuse(f"there is no column {name}; there are {', '.join(frame.columns)}")

@@ -253,7 +253,7 @@ def scratch() -> Path:
 
 
 def _wrapped(home: Path) -> Path:
-    """Return the same home with a `java` that leaves that module out."""
+    """Return a copy of this home, in links, whose `java` leaves out the module of _WRAPPER."""
     wrapper = scratch()
     for part in home.iterdir():
         if part.name != "bin":

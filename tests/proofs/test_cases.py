@@ -42,7 +42,7 @@ def installed(server: tuple[str, URL]) -> Iterator[Tracked | None]:
 
 @pytest.fixture
 def pg(installed: Tracked | None) -> Tracked:
-    """The same log with nothing tracked, and an empty schema for the case."""
+    """The installed log with nothing tracked, and an empty schema for the case."""
     if installed is None:
         pytest.skip("MariaDB and MySQL have cases of their own: a cascade fires no trigger there")
     installed.run(

@@ -74,7 +74,7 @@ def test_a_parents_row_brings_the_values_of_all_its_children(family: World) -> N
 
 @pytest.fixture
 def named(world: World) -> Iterator[World]:
-    """The same tables and a membership in groups, none of them tracked; named in sync-tables alone."""
+    """A user's phones and a membership in groups, none of them tracked; named in sync-tables alone."""
     world.change("create table grp (gid integer primary key)")
     world.change(
         "create table usr_phone (owner integer, phoneno varchar(20), grp integer, boss integer,"

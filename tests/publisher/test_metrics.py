@@ -80,7 +80,7 @@ def test_names_labels_and_help_stay_as_operators_have_them(monitor: Monitor) -> 
 
 
 def test_a_scraper_gets_open_metrics_if_it_names_them(monitor: Monitor) -> None:
-    """Return the same samples in both forms. Only OpenMetrics has the times at which counters began."""
+    """Both forms have the same samples. Only OpenMetrics has the times at which counters began."""
     encoded, type_of_open = monitor.exposition("application/openmetrics-text;version=1.0.0;q=0.5,text/plain")
     text, type_of_text = monitor.exposition("text/plain;version=0.0.4;q=0.5,*/*;q=0.1")
     assert type_of_open == "application/openmetrics-text; version=1.0.0; charset=utf-8"

@@ -99,7 +99,7 @@ def _order(path: Path) -> list[int]:
 
 
 class Comparing(Publishing):
-    """The same without triggers: it compares a table with the state that it keeps."""
+    """A publisher without triggers: it compares a table with the state that it keeps."""
 
     def add(self, stage: int) -> None:
         world = self._world

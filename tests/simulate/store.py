@@ -83,7 +83,7 @@ class Store:
         self.numbered: dict[Transaction, None] = {}  # open ones that write, oldest first
         self._snapshots: dict[Transaction, int] = {}
         self.sequence = 0  # the last record_id that was given
-        self.notices = 0  # likewise of notices
+        self.notices = 0  # the last id of a notice
         self.nap: Callable[[], None] = lambda: None  # a tenth of a second
         self.on_commit: Callable[[Transaction], None] = lambda transaction: None
 

@@ -38,7 +38,7 @@ def tracking(database: Database) -> Iterator[Tracked]:
 
 @pytest.fixture
 def store(tracking: Tracked) -> Store:
-    """The same log as a store."""
+    """The log of `tracking`, as a store."""
     return Store(tracking.engine, tracking.log)
 
 
@@ -51,7 +51,7 @@ def postgres_template(embedded: Server) -> Iterator[str]:
 
 @pytest.fixture
 def postgres(embedded: Server, request: pytest.FixtureRequest) -> Iterator[Database]:
-    """The same on the embedded PostgreSQL alone; its log is there for `pg`."""
+    """A new database on the embedded PostgreSQL alone; it has a log for `pg`."""
     copied = "pg" in request.fixturenames
     template = request.getfixturevalue("postgres_template") if copied else "template0"
     with (

@@ -33,7 +33,7 @@ class Replication:
         self.caught_up()
 
     def both(self, *statements: str) -> None:
-        """The same tables on either side."""
+        """Run each statement on either side."""
         for engine in (self.source, self.copy.engine):
             with engine.begin() as connection:
                 for statement in statements:

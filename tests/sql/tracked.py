@@ -114,7 +114,7 @@ def replay(rows: Iterable[Logged], columns: Iterable[str]) -> dict[str, Texts]:
 
 
 def replay_events(rows: Iterable[Logged], table: Table) -> dict[str, dict[str, Side]]:
-    """Return the same, from what the publisher makes of the rows: the changes of fold."""
+    """Return the objects after the changes that the fold makes of the rows."""
     entries = [
         Entry(number, "N", row.type, "2025-01-01T00:00:00", None, table.name, *row[1:])
         for number, row in enumerate(rows, 1)

@@ -21,7 +21,7 @@ from eventlog.log_files.by_column.checked_rows import SCHEMA
 _SHARES = 32  # of each level
 _DEEPEST = 2  # level of shares that are divided no further
 _ROWS = 32_000  # that are folded together, where objects allow
-_BYTES = 64 << 20  # likewise
+_BYTES = 64 << 20  # of the rows that are folded together
 MAX_SHARE_BYTES = 1 << 30  # bytes of a share: Arrow's texts end at two of these
 
 
@@ -118,7 +118,7 @@ def _by_id(rows: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def object_numbers(rows: pa.RecordBatch, tables: Tables) -> Ints:
-    """Return a number for each row, the same for all rows of one object, however they spell it."""
+    """Return a number for each row; all rows of one object have one number, however they spell it."""
     if not rows.num_rows:
         return np.empty(0, np.int64)
     table, names = encode_texts(rows.column("table_name"))

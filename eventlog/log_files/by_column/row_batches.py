@@ -130,7 +130,7 @@ class RowBatch(NamedTuple):
 
     columns: dict[str, pa.Array]
     where: Ints
-    rows: Callable[[], Iterable[Row]]  # the same one by one
+    rows: Callable[[], Iterable[Row]]  # these rows, one by one
 
 
 Slabs = Iterator["RowBatch | list[Row] | Refused"]

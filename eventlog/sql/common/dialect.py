@@ -108,7 +108,7 @@ class Dialect:
     long_text: str = "text"  # of a column for texts that are long
     table_options: str = ""  # of tables whose texts compare exactly
     utc_now: str = ""  # the transaction's clock, in UTC
-    local_now: str = ""  # the same in the server's own zone
+    local_now: str = ""  # the transaction's clock, in the server's own zone
     local_as_utc: str = ""  # {column}, which is in the server's own zone, in UTC
     integer: str = "bigint"  # of 64 bits, to cast to
     text: str = "cast({column} as text)"  # of any {column}, compared by case and by blanks
@@ -139,7 +139,9 @@ class Dialect:
     copies: bool = False  # takes rows by `copy ... from stdin`
     refusals: frozenset[str] = frozenset()  # numbers of further errors for which a row is to blame
     conflicts: frozenset[str] = frozenset()  # numbers of errors after which a transaction is to be done again
-    table_changes: frozenset[str] = frozenset()  # likewise where DDL changed a table under a snapshot
+    table_changes: frozenset[str] = (
+        frozenset()
+    )  # numbers of errors where DDL changed a table under a snapshot
     cancel: Callable[[Engine, Any], None] | None = (
         None  # ends what a driver's session runs, if no interrupt does
     )

@@ -71,7 +71,7 @@ class Expressions(NamedTuple):
         return f"({expression.text.format(x=value)})" if expression.by_text else value
 
     def queried(self, column: Column, alias: str, quote: Quote) -> str:
-        """Return the same in the result of a query."""
+        """Return the text of a column's value in the result of a query."""
         expression = self.of(column.type)
         return (expression.queried or expression.text).format(x=f"{alias}.{quote(column.name)}")
 
@@ -128,5 +128,5 @@ def split_type(type_name: str) -> tuple[str, str]:
 
 
 def each(names: str, value: T) -> dict[str, T]:
-    """Return the same value for several types."""
+    """Return a table that gives each of these types one value."""
     return {name.strip(): value for name in names.split(",")}

@@ -17,8 +17,8 @@ from eventlog.core.identity import hash_of_key
 FORMAT = 2  # that of the digests: with the columns' names
 _CHECKSUM = 16  # digits
 DOUBT = "?"  # the digest of an object whose values at the receiver are unknown
-_UNSURE = "??"  # that of one that the receiver may lack, and which is changed
-_MISSING = "???"  # likewise, after the receiver refused the change: it is added
+_UNSURE = "??"  # the digest of an object that the receiver may lack; it is sent as a change
+_MISSING = "???"  # the digest of an object whose change the receiver refused; it is sent as a new one
 TABLE_ROW = "base"  # replaces a key's digest in the row that counts the objects of a table
 
 

@@ -72,7 +72,7 @@ class PickUp(NamedTuple):
         return [int(str(row[0])) for row in self.cells]
 
     def without(self, objects: Set[ObjectName], choice: PickUpFilter) -> PickUp:
-        """Return the same without the rows of some objects."""
+        """Return the pick-up without the rows of some objects."""
         if self.columns is None:
             cells = [row for row in self.cells if choice.object_of(*row[OBJECT]) not in objects]
             return self._replace(cells=cells)

@@ -38,7 +38,7 @@ class IdPosition(NamedTuple):
     measures: bool = True  # whether rows get their ids from the sequence
 
     def with_highest(self, highest: int | None) -> IdPosition:
-        """Return the same with the highest record_id that a sink has on record."""
+        """Return the position with the highest record_id that a sink has on record."""
         return self._replace(highest=max(self.highest, highest or 0))
 
     @property

@@ -303,9 +303,10 @@ class Snapshot(Pending):
     def current_columns(
         self, table_keys: Sequence[TableKeys], bound: int = NO_BOUND
     ) -> tuple[Ints, list[pa.Array]]:
-        """Return the same by column: of each row its key among all keys, and the texts of each column.
+        """Return the current rows by column: of each row its key's number, and the texts of each column.
 
-        The tables are of one database and have the same number of columns. All or none of them are views.
+        The keys are numbered across `table_keys`. The tables are of one database with as many columns each.
+        All or none of them are views.
         """
         if all(self._reads(keys.table) for keys in table_keys):
             self._queries.together(self._connection, self._before(view=table_keys[0].table.view))

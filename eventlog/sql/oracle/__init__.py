@@ -60,7 +60,9 @@ def _prepare(
 
 
 class _Condition(NamedTuple):
-    """The beginning of a statement with a condition, the same without it, and the error that is forgiven."""
+    """A condition that Oracle does not have: how a statement with it begins, how it begins without, and the
+    error that is forgiven instead.
+    """
 
     pattern: str
     plain: str

@@ -56,7 +56,7 @@ class PreparedStatements:
         was_sent, name = bound.key in self._names, self._names.pop(bound.key, None)
         prepares = was_sent and name is None
         if prepares:
-            # the same for all whom a pooler gives this session in turn
+            # all users to whom a pooler gives this session in turn make one name of one statement
             digest = blake2b(command + repr(types).encode(), digest_size=16).hexdigest()
             name = f"eventlog_{digest}_{self._round}".encode()
             pgconn.send_prepare(name, command, types)

@@ -63,14 +63,14 @@ class Bodies:
         return "\n".join((templates.statement(self.dialect, "sees_all_rows"), logged))
 
     def of_child_statements(self, child: Child) -> Iterator[tuple[str, str]]:
-        """Yield the same as of_statements, for a child table."""
+        """Yield what each event of a statement on a child table logs, from its transition tables."""
         yield "insert", self.child_given(child, _INSERTED)
         columns = (*child.link.columns, *(column.name for column in child.columns))
         yield "update", self.child_changed(child, self.pairs(columns))
         yield "delete", self.child_taken(child, _DELETED)
 
     def of_child_row(self, child: Child) -> str:
-        """Return the same as of_row, for a child table."""
+        """Return what one row of a child table logs that replication writes."""
         return _by_operation(
             self.child_given(child, _NEW_ROW),
             self.child_changed(child, _ROW_PAIR),

@@ -183,7 +183,7 @@ class BlockReading:
         self._layout = target.layout_of(block.names)
         self._fields = list(zip(*[change.fields for change in block.changes], strict=True))
         self._keys: dict[int, Cells] = {}  # the columns of the key, by their places
-        self._keys_before: dict[int, Cells] = {}  # the same before the changes, if the key of any changes
+        self._keys_before: dict[int, Cells] = {}  # before the changes, if any changes the key
         self._columns: Sequence[Cells] = ()  # of the rows
         if block.op is not Op.TRUNCATE:
             self._read()

@@ -238,12 +238,12 @@ class Engine:
 def _columns_of(batch: Batch, folded: Folded) -> EventColumns:
     """Return the columns of folded events."""
     runs, rows = folded.runs, folded.event_rows
-    events = runs.events
+    events = runs.event_of_run
     return EventColumns(
         batch.ids[rows.rows],
         rows.begins[events],
         rows.sizes[events],
-        runs.parts,
+        runs.part_numbers,
         runs.part_counts,
         _operations(batch, folded),
         runs.ops,
@@ -259,6 +259,6 @@ def _operations(batch: Batch, folded: Folded) -> Ints:
     if not len(runs.rows):
         return runs.ops
     kinds = batch.kinds[runs.rows]
-    inserts = np.logical_and.reduceat((kinds == 5) | (kinds == 7), runs.first)
+    inserts = np.logical_and.reduceat((kinds == 5) | (kinds == 7), runs.starts)
     operations: Ints = np.where(inserts, OPERATIONS.index(Op.INSERT), runs.ops)
     return operations

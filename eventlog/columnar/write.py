@@ -104,7 +104,7 @@ def _atoms(batch: Batch, templates: Templates, content: Content, runs: Runs) -> 
     asking = np.flatnonzero(batch.kinds[rows] > 4)
     if len(asking):
         objects = batch.objects[rows[asking]]
-        ops = runs.ops[runs.of_row[source[asking]]]
+        ops = runs.ops[runs.run_of_row[source[asking]]]
         columns = _columns_read(batch, templates, content, rows[asking], place[asking])
         _fill_cells(batch, templates, content, atoms, _Cells(asking, objects, ops, columns))
     return atoms
@@ -165,8 +165,8 @@ def _fill_cells(batch: Batch, templates: Templates, content: Content, atoms: Ato
 def _pieces(atoms: Atoms, runs: Runs, frames: Ints, first_id: int, first_constant: int) -> tuple[Ints, Ints]:
     """Return the numbers of the pieces of each run's event, in order, and how many each has."""
     body, sizes = _bodies(atoms, first_constant)
-    of_atom = np.repeat(runs.of_row, atoms.sizes)
-    totals = len(Slot) + np.bincount(of_atom, sizes, len(runs.first)).astype(np.int64)
+    of_atom = np.repeat(runs.run_of_row, atoms.sizes)
+    totals = len(Slot) + np.bincount(of_atom, sizes, len(runs.starts)).astype(np.int64)
     starts = np.cumsum(totals) - totals
     pieces = np.empty(int(totals.sum()), np.int64)
     pieces[starts + Slot.BEFORE_ID] = frames[:, 0]
@@ -199,11 +199,11 @@ def _bodies(atoms: Atoms, first_constant: int) -> tuple[Ints, Ints]:
 def _event_ids(ids: pa.Array, event_rows: RowsOfEvents, runs: Runs) -> pa.Array:
     """Return the event-id of each run, without the log's name; the later parts of an event are numbered."""
     of_event = _ids_of_rows(ids, event_rows)
-    if len(of_event) == len(runs.parts):
+    if len(of_event) == len(runs.part_numbers):
         return of_event
-    of_run = of_event.take(pa.array(runs.events))
-    numbered = pc.binary_join_element_wise(of_run, pa.array(runs.parts).cast(pa.string()), ".")
-    return pc.if_else(pa.array(runs.parts > 1), numbered, of_run)
+    of_run = of_event.take(pa.array(runs.event_of_run))
+    numbered = pc.binary_join_element_wise(of_run, pa.array(runs.part_numbers).cast(pa.string()), ".")
+    return pc.if_else(pa.array(runs.part_numbers > 1), numbered, of_run)
 
 
 def _ids_of_rows(ids: pa.Array, event_rows: RowsOfEvents) -> pa.Array:

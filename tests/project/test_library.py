@@ -216,7 +216,7 @@ def test_what_is_offered_is_what_types_say() -> None:
         _ = eventlog.document  # type: ignore[attr-defined]
 
 
-@pytest.mark.parametrize("module", ["eventlog", "eventlog.library"])
+@pytest.mark.parametrize("module", ["eventlog", "eventlog.library", "eventlog.columnar.fold"])
 def test_the_examples_of_functions_say_what_they_give(module: str) -> None:
     __import__(module)
     found = doctest.testmod(sys.modules[module])

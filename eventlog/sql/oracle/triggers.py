@@ -1,5 +1,28 @@
-"""Oracle: a compound trigger a table, which hands each row to a package of the log's owner. Rows are logged
-as they change; what begins under a new key is logged at the end of the statement, after all deletes.
+"""Oracle: a compound trigger a table, which hands each row to a package of the log's owner.
+
+A row is logged as it changes. If an update moves it to another key, its new values wait for the end of the
+statement, so that they come after all deletes. Of a table with the key ID, and a column NAME that is logged
+when it changes (type 2), this module writes what the trigger does after each row:
+
+    if moved or new_key is null then
+      "PACKAGE".note(arrived, false, 4, old_key, null, null, null);
+    end if;
+    if moved or old_key is null then
+      …
+    elsif new_key is not null then
+      "PACKAGE".change1(arrived, false, said, 2, new_key, 'NAME', :old."NAME", :new."NAME");
+    end if;
+
+`capture_body` of capture.sql is the trigger around these lines, and declares their variables:
+
+old_key   the table_key before; null if the row is inserted
+new_key   the table_key after; null if the row is deleted
+moved     whether an update changed the key
+said      how many columns of the row have been logged
+arrived   the rows that wait for the end of the statement
+
+`package` and `package_type` of capture.sql declare the procedures: `note` logs one row of the log, `change1`
+does so if both values differ, and `differ1` is that condition. Each type of columns has its number.
 """
 
 from __future__ import annotations
@@ -24,10 +47,10 @@ END = "\n"
 class ColumnLines(NamedTuple):
     """The lines of a trigger for one column, each with a line end."""
 
-    inserted: str = ""  # when a row comes, or comes by another key
-    changed: str = ""  # when it changes
-    deleted: str = ""  # when it goes, or goes to another key
-    differs: str = ""  # whether it changed, as a condition
+    inserted: str = ""  # when a row is inserted, or moved to this key
+    changed: str = ""  # when a row changes and keeps its key
+    deleted: str = ""  # when a row is deleted, or moved to another key
+    differs: str = ""  # the condition that the column changed
 
 
 class TriggerShape(NamedTuple):
@@ -65,23 +88,30 @@ class _Writer:
             (":o", ":n") if shape.table.name in ("OLD", "NEW") else (":old", ":new")
         )
 
-    def rows(self, package: Package, parts: Sequence[ColumnLines]) -> str:
-        """Return what is done with a row."""
+    def row_lines(self, package: Package, columns: Sequence[ColumnLines]) -> str:
+        """Return what the trigger does after each row."""
         raise NotImplementedError
 
-    def part(self, package: Package, column: Column) -> ColumnLines:
-        """Return what is done with a column."""
+    def column_lines(self, package: Package, column: Column) -> ColumnLines:
+        """Return what the trigger does with a column of a row."""
         raise NotImplementedError
 
-    def call(
-        self, package: Package, kind: int, key: str, name: str, old_value: str, new_value: str, moved: str
+    def log_column(
+        self,
+        package: Package,
+        kind: int,
+        key: str,
+        column: Column,
+        old_value: str,
+        new_value: str,
+        waits: str = "false",
     ) -> str:
-        """Return a line that notes a column, where its texts differ."""
-        column = self.shape.table.columns[name]
-        logged_name = name if self.shape.parent is None else f"{self.shape.table.name}.{name}"
+        """Return a line that logs a column if its values differ; `waits` is the condition that it waits."""
+        table, name = self.shape.table, column.name
+        logged_name = name if self.shape.parent is None else f"{table.name}.{name}"
         return (
             f"{package.quoted}.change{package.number(column)}"
-            f"(arrived, {moved}, said, {kind}, {key}, {literal(logged_name)}, {old_value}, {new_value});\n"
+            f"(arrived, {waits}, said, {kind}, {key}, {literal(logged_name)}, {old_value}, {new_value});\n"
         )
 
     def value(self, alias: str, name: str) -> str:
@@ -92,8 +122,8 @@ class _Writer:
         return Package(self.log, package, self.subject.logged_as, self.shape.key)
 
     def _body(self, package: Package) -> str:
-        parts = [self.part(package, column) for column in self.shape.columns]
-        rows = self.rows(package, parts)
+        columns = [self.column_lines(package, column) for column in self.shape.columns]
+        rows = self.row_lines(package, columns)
         statements = "".join(package.statements())
         mark = self.subject.choice.mark()
         keys = {
@@ -140,7 +170,7 @@ class _Writer:
 class _Parent(_Writer):
     """The trigger of the table itself."""
 
-    def part(self, package: Package, column: Column) -> ColumnLines:
+    def column_lines(self, package: Package, column: Column) -> ColumnLines:
         choice, name = self.subject.choice, column.name
         old_value, new_value = self.value(self.old_alias, name), self.value(self.new_alias, name)
         if self.expressions.of(column.type).unreadable:
@@ -148,33 +178,41 @@ class _Parent(_Writer):
             return ColumnLines(differs=differs)
         inserted = changed = differs = ""
         if choice.insert in PER_FIELD:
-            inserted = self.call(package, choice.insert, "new_key", name, "null", new_value, "moved")
+            inserted = self.log_column(
+                package, choice.insert, "new_key", column, "null", new_value, waits="moved"
+            )
         if choice.update in PER_FIELD:
-            changed = self.call(package, choice.update, "new_key", name, old_value, new_value, "false")
+            changed = self.log_column(package, choice.update, "new_key", column, old_value, new_value)
         else:
             differs = f"{package.quoted}.differ{package.number(column)}({old_value}, {new_value})"
         return ColumnLines(inserted, changed, differs=differs)
 
-    def rows(self, package: Package, parts: Sequence[ColumnLines]) -> str:
-        note, choice = f"{package.quoted}.note", self.subject.choice
-        deletion = f"{note}(arrived, false, {choice.delete}, old_key, null, null, null);\n"
-        insertion = "".join(part.inserted for part in parts) + self._new_row(package)
-        changed = "".join(part.changed for part in parts)
-        if differing := "\nor ".join(part.differs for part in parts if part.differs):
-            noted = f"{note}(arrived, false, {choice.update}, new_key, null, null, null);\n"
-            changed += branches((differing, noted))
-        return (branches(("moved or new_key is null", deletion)) if self.deletes else "") + branches(
-            ("moved or old_key is null", insertion), ("new_key is not null", changed or "null;\n")
+    def row_lines(self, package: Package, columns: Sequence[ColumnLines]) -> str:
+        deletion = _log_row(package, self.subject.choice.delete, "old_key")
+        deleted = branches(("moved or new_key is null", deletion)) if self.deletes else ""
+        inserted = "".join(column.inserted for column in columns) + self._inserted_row(package)
+        changed = "".join(column.changed for column in columns) + self._changed_row(package, columns)
+        return deleted + branches(
+            ("moved or old_key is null", inserted), ("new_key is not null", changed or "null;\n")
         )
 
-    def _new_row(self, package: Package) -> str:
-        """Return what is logged of a new row as a whole: the row, or that none of its columns has a value."""
+    def _inserted_row(self, package: Package) -> str:
+        """Return what logs a new row as a whole.
+
+        If its columns are logged one by one, only a row without any value is logged, by its first column.
+        """
         kind = self.subject.choice.insert
         if kind not in PER_FIELD:
-            return f"{package.quoted}.note(arrived, moved, {kind}, new_key, null, null, null);\n"
+            return _log_row(package, kind, "new_key", waits="moved")
         name = literal(self.subject.per_field[0].name)
-        noted = f"{package.quoted}.note(arrived, moved, {kind}, new_key, {name}, null, null);\n"
-        return branches(("said = 0", noted))
+        return branches(("said = 0", _log_row(package, kind, "new_key", name, waits="moved")))
+
+    def _changed_row(self, package: Package, columns: Sequence[ColumnLines]) -> str:
+        """Return what logs a changed row as a whole, if any column changed that is not logged by itself."""
+        differs = "\nor ".join(column.differs for column in columns if column.differs)
+        return (
+            branches((differs, _log_row(package, self.subject.choice.update, "new_key"))) if differs else ""
+        )
 
 
 class _Child(_Writer):
@@ -186,29 +224,39 @@ class _Child(_Writer):
         super().__init__(subject, shape)
         self.link = child.link
 
-    def part(self, package: Package, column: Column) -> ColumnLines:
-        kind, name = CHILD_TYPES[self.subject.choice.update], column.name
-        old_value, new_value = self.value(self.old_alias, name), self.value(self.new_alias, name)
+    def column_lines(self, package: Package, column: Column) -> ColumnLines:
+        kind = CHILD_TYPES[self.subject.choice.update]
+        old_value, new_value = (self.value(alias, column.name) for alias in (self.old_alias, self.new_alias))
         return ColumnLines(
-            inserted=self.call(package, kind, "new_key", name, "null", new_value, "false"),
-            changed=self.call(package, kind, "new_key", name, old_value, new_value, "false"),
-            deleted=self.call(package, kind, "old_key", name, old_value, "null", "false"),
+            inserted=self.log_column(package, kind, "new_key", column, "null", new_value),
+            changed=self.log_column(package, kind, "new_key", column, old_value, new_value),
+            deleted=self.log_column(package, kind, "old_key", column, old_value, "null"),
         )
 
-    def rows(self, package: Package, parts: Sequence[ColumnLines]) -> str:
+    def row_lines(self, package: Package, columns: Sequence[ColumnLines]) -> str:
         inserted, changed, deleted = (
-            "".join(texts) or "null;\n"
-            for texts in ([p.inserted for p in parts], [p.changed for p in parts], [p.deleted for p in parts])
+            "".join(lines) or "null;\n"
+            for lines in (
+                [column.inserted for column in columns],
+                [column.changed for column in columns],
+                [column.deleted for column in columns],
+            )
         )
+        had_parent, has_parent = self._linked(self.old_alias), self._linked(self.new_alias)
         return (
-            branches((f"(moved or new_key is null) and {self._linked(self.old_alias)}", deleted))
-            + branches((f"(moved or old_key is null) and {self._linked(self.new_alias)}", inserted))
-            + branches((f"not moved and old_key is not null and {self._linked(self.new_alias)}", changed))
+            branches((f"(moved or new_key is null) and {had_parent}", deleted))
+            + branches((f"(moved or old_key is null) and {has_parent}", inserted))
+            + branches((f"not moved and old_key is not null and {has_parent}", changed))
         )
 
     def _linked(self, alias: str) -> str:
-        """Return whether a child row names a parent."""
+        """Return the condition that a child row names a parent."""
         return "\nand ".join(f"{self.value(alias, name)} is not null" for name in self.link.columns)
+
+
+def _log_row(package: Package, kind: int | None, key: str, column: str = "null", waits: str = "false") -> str:
+    """Return a line that logs a row without values; `waits` is the condition that it waits."""
+    return f"{package.quoted}.note(arrived, {waits}, {kind}, {key}, {column}, null, null);\n"
 
 
 def _grant(package: Package, schema: str) -> str:
@@ -217,7 +265,7 @@ def _grant(package: Package, schema: str) -> str:
 
 
 def branches(*cases: tuple[str, str]) -> str:
-    """Return the branches for these cases; the first one that holds is taken."""
+    """Return an if statement of conditions and lines; the lines of the first true condition run."""
     texts = (f"if {when} then\n{indent(then.removesuffix(END), 2)}\n" for when, then in cases)
     return "els".join(texts) + "end if;\n"
 

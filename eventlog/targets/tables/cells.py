@@ -4,8 +4,11 @@ A cell is null, a boolean, an integer, a float, a text or bytes; dates, times an
 every database of ours reads. Databases round, cut and pad without a word, so what a column cannot hold as
 it is must be seen here.
 
-`to_cell` makes one cell. `to_column` makes the cells of many values at once, if all are plain: `to_cell`
-would certainly make the same.
+For example, a column of type decimal(5,2) takes the value 1.5 as the text "1.5". It refuses 1.505, which
+databases would round.
+
+`to_cell` makes one cell. `to_column` makes the cells of many values at once, if all are plain. Of a plain
+value it is certain without a closer look that `to_cell` would make this very cell.
 """
 
 from __future__ import annotations
@@ -80,7 +83,7 @@ def _integer(value: Value) -> Cell:
     if type(value) is int or value is None:
         return value
     scalar = _scalar(value)
-    if isinstance(scalar, bool | float) and scalar == int(scalar):
+    if isinstance(scalar, bool) or (isinstance(scalar, float) and scalar.is_integer()):
         return int(scalar)
     if isinstance(scalar, str) and _INTEGER.fullmatch(scalar):
         if _ZEROS.match(scalar):
@@ -108,9 +111,8 @@ def _octets(value: Value) -> Cell:
 
 def _decimal(column: Column) -> ToCell:
     """Write decimals as texts; refuse digits after the column's last one, which would be rounded away."""
-    sizes = SIZES.search(column.type)
-    scale = int(sizes[2] or 0) if sizes else None
-    unit = decimal.Decimal(1).scaleb(-(scale or 0))
+    scale = _scale(column)
+    unit = None if scale is None else decimal.Decimal(1).scaleb(-scale)
 
     def read(value: Value) -> Cell:
         if type(value) is str and _PLAIN.fullmatch(value):
@@ -130,11 +132,20 @@ def _decimal(column: Column) -> ToCell:
             )
         except decimal.InvalidOperation:
             raise _refuse(value, "is no number") from None
-        if scale is not None and number.is_finite() and number != _EXACT.quantize(number, unit):
+        if unit is not None and number.is_finite() and number != _EXACT.quantize(number, unit):
             raise _refuse(value, f"has more digits after the point than {column.type} holds")
         return f"{number:f}" if number.is_finite() else str(number)
 
     return read
+
+
+def _scale(column: Column) -> int | None:
+    """Return how many digits after the point a column of decimals holds; None if its type has no sizes.
+
+    It is 2 for decimal(5,2) and 0 for decimal(5). It may be negative: -3 for thousands.
+    """
+    sizes = SIZES.search(column.type)
+    return None if sizes is None else int(sizes[2] or 0)
 
 
 def _float(number: Precision) -> ToCell:
@@ -153,7 +164,7 @@ def _float(number: Precision) -> ToCell:
         rounded = (
             int(double) != scalar if isinstance(scalar, int) else isinstance(scalar, str) and _rounds(scalar)
         )
-        if rounded or (number is Precision.SINGLE and _loses(double)):
+        if rounded or (number is Precision.SINGLE and not _is_single(double)):
             raise _refuse(value, "has more digits than the column holds")
         return double
 
@@ -174,13 +185,18 @@ def _rounds(text: str) -> bool:
     return as_many.create_decimal(decimal.Decimal(nearest)) != number
 
 
-def _loses(number: float) -> bool:
-    """Return whether a float of 4 bytes has no text of up to 9 digits for this number."""
+def _is_single(number: float) -> bool:
+    """Return whether the nearest float of 4 bytes, printed with 6 to 9 digits, is this number.
+
+    So 0.1 is one, although the nearest float of 4 bytes is 0.100000001490116.
+    """
+    if math.isnan(number):
+        return True
     try:
         single = float(struct.unpack("<f", struct.pack("<f", number))[0])
     except OverflowError:
-        return True
-    return number == number and all(float(f"{single:.{digits}g}") != number for digits in range(6, 10))
+        return False
+    return any(float(f"{single:.{digits}g}") == number for digits in range(6, 10))
 
 
 def _moment(column: Column, dialect: Dialect) -> ToCell:
@@ -275,7 +291,7 @@ def _not_null(value: Cell) -> Scalar:
 ToColumn = Callable[[Sequence[Any]], Cells | None]
 _Make = Callable[[Sequence[Any]], Sequence[Cell] | None]  # of values that are neither null nor absent
 
-_MOST_SCALE = 100
+_MOST_SCALE = 100  # digits after the point of a plain decimal
 
 
 def to_column(column: Column, dialect: Dialect) -> ToColumn:
@@ -334,11 +350,11 @@ def _lines(pattern: str) -> Callable[[Sequence[str]], str | None]:
 
 
 def _decimals(column: Column) -> _Make:
-    sizes = SIZES.search(column.type)
-    scale = int(sizes[2] or 0) if sizes else _MOST_SCALE
-    if scale < 0:
+    scale = _scale(column)
+    if scale is not None and scale < 0:
         return _never
-    fraction = rf"(?:\.[0-9]{{1,{min(scale, _MOST_SCALE)}}})?" if scale else ""
+    fraction_digits = _MOST_SCALE if scale is None else min(scale, _MOST_SCALE)
+    fraction = rf"(?:\.[0-9]{{1,{fraction_digits}}})?" if fraction_digits else ""
     lines = _lines(rf"-?[0-9]{{1,100}}{fraction}")
     return lambda texts: texts if lines(texts) is not None else None
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from eventlog.compare.files import StateFile, files_of, read_file
-from eventlog.compare.lines import DifferenceLine, differences, in_order
+from eventlog.compare.lines import DifferenceLines, differences, in_order
 from eventlog.compare.segments import TableSide, differing_rows
 from eventlog.compare.tables import TableSnapshot, at_hand, snapshot
 from eventlog.core.errors import InvalidTables, Misuse, Refused
@@ -163,7 +163,7 @@ def _pairs(tables: Tables | None, before_side: Side, after_side: Side) -> list[t
 
 def _differences(
     model: Tables, pairs: Iterable[tuple[Table, ReadSides]], states: Sequence[Side], memory: int
-) -> Iterator[tuple[Table, DifferenceLine]]:
+) -> Iterator[tuple[Table, DifferenceLines]]:
     for table, sides in pairs:
         published_table = model.get(str(table))
         for line in differences(model, published_table, *sides(), memory):

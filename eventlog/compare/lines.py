@@ -1,8 +1,12 @@
 """Differences as lines of the format `changes`, many at once, each up to its position.
 
-The form of a line is learned from the plain writer. A value whose text shows its JSON form is copied; others
-are loaded one by one. An object with an illegal value, or with quotes in its key, goes the plain way as a
-whole.
+The form of a line is learned from the plain writer: the texts around its values are its frame. For a new
+object of a table with the key ID and the column NAME these are the values 1, 1 and "Ann" in the frame
+
+    {"op":"insert",…,"key":{"ID":1},"fields":[{"column":"ID","after":1},{"column":"NAME","after":"Ann"}],…
+
+A value whose text shows its JSON form is copied; others are loaded one by one. An object with an illegal
+value, or with quotes in its key, goes the plain way as a whole.
 """
 
 from __future__ import annotations
@@ -37,26 +41,26 @@ Batches = Iterable[pa.RecordBatch]
 Columns = Sequence[pa.Array]
 
 
-class DifferenceLine(NamedTuple):
-    """The differences of one phase: the keys of the objects, and the line of each, or why it has none."""
+class DifferenceLines(NamedTuple):
+    """The differences of one phase. Each object has its key, and either a line or why it is refused."""
 
     phase: Phase
     keys: pa.Array
-    heads: pa.Array  # the lines, up to their positions
-    refused: pa.Array
+    heads: pa.Array  # the lines, up to their positions; null where refused
+    refused: pa.Array  # why an object has no line; null where it has one
 
 
 def differences(
     tables: Tables, table: Table, old_batches: Batches, new_batches: Batches, memory: int = MEMORY
-) -> Iterator[DifferenceLine]:
+) -> Iterator[DifferenceLines]:
     """Yield the objects of one of these tables that differ, in no order."""
     form = schema(table)
-    lines = DifferenceLines(ranks(tables), table)
-    yield from join_sides(form, old_batches, form, new_batches, lines.differences, memory)
+    writer = LineWriter(ranks(tables), table)
+    yield from join_sides(form, old_batches, form, new_batches, writer.write, memory)
 
 
 def in_order(
-    tables: Tables, differences: Iterable[tuple[Table, DifferenceLine]], memory: int = MEMORY
+    tables: Tables, differences: Iterable[tuple[Table, DifferenceLines]], memory: int = MEMORY
 ) -> Iterator[str | Refused]:
     """Yield the lines of differences in the order in which they leave, numbered."""
     order: Order[str | Refused] = Order(tables, memory)
@@ -73,8 +77,8 @@ def in_order(
             yield item
 
 
-class DifferenceLines:
-    """The form of the differences of one table."""
+class LineWriter:
+    """Writes the differences of one table as lines."""
 
     def __init__(self, ranks: Ranks, table: Table) -> None:
         self._table = table
@@ -87,30 +91,30 @@ class DifferenceLines:
             sides: _frame(table, *sides) for sides in ((True, False), (False, True), (True, True))
         }
 
-    def differences(self, old_rows: pa.RecordBatch, new_rows: pa.RecordBatch) -> Iterator[DifferenceLine]:
-        """Yield the differences between all rows of some keys."""
+    def write(self, old_rows: pa.RecordBatch, new_rows: pa.RecordBatch) -> Iterator[DifferenceLines]:
+        """Yield the differences between all rows of some keys on both sides."""
         joined = join_tables(self._table, old_rows, new_rows)
         for (deleted,) in _pieces(joined.deleted):
-            yield self._lines(Phase.DELETED, deleted.column("key"), _cells(deleted), None)
+            yield self._lines_of(Phase.DELETED, deleted.column("key"), _cells(deleted), None)
         for (added,) in _pieces(joined.added):
             yield from self._added(added.column("key"), _cells(added))
         for before, after in _pieces(joined.before, joined.after):
-            yield self._lines(Phase.CHANGED, after.column("key"), _cells(before), _cells(after))
+            yield self._lines_of(Phase.CHANGED, after.column("key"), _cells(before), _cells(after))
 
-    def _added(self, keys: pa.Array, cells: Columns) -> Iterator[DifferenceLine]:
+    def _added(self, keys: pa.Array, cells: Columns) -> Iterator[DifferenceLines]:
         """Yield new objects; those in a circle of references come first without these, then with them."""
         pairs = list(zip(cells, self._circular, strict=True))
         first = [pa.nulls(len(keys), pa.string()) if is_circular else column for column, is_circular in pairs]
-        yield self._lines(Phase.NEW, keys, None, first)
+        yield self._lines_of(Phase.NEW, keys, None, first)
         late_columns = [flags(column.is_valid()) for column, is_circular in pairs if is_circular]
         if late_columns and (has_late := np.logical_or.reduce(late_columns)).any():
             at = pa.array(has_late)
             before, after = ([column.filter(at) for column in side] for side in (first, cells))
-            yield self._lines(Phase.CHANGED, keys.filter(at), before, after)
+            yield self._lines_of(Phase.CHANGED, keys.filter(at), before, after)
 
-    def _lines(
+    def _lines_of(
         self, phase: Phase, keys: pa.Array, before: Columns | None, after: Columns | None
-    ) -> DifferenceLine:
+    ) -> DifferenceLines:
         """Return the lines of differences; objects with equal values have none."""
         sides, differ = self._sides(before, after, len(keys))
         heads = self._filled(keys, *sides)
@@ -124,7 +128,7 @@ class DifferenceLines:
             refused = pc.replace_with_mask(refused, at, pa.array([why for _, why in plain], pa.string()))
             differ[doubtful] = [head_and_reason != _NO_LINE for head_and_reason in plain]
         differing = pa.array(differ)
-        return DifferenceLine(
+        return DifferenceLines(
             phase, keys.filter(differing), heads.filter(differing), refused.filter(differing)
         )
 
@@ -133,12 +137,16 @@ class DifferenceLines:
     ) -> tuple[tuple[Columns | None, Columns | None], Flags]:
         """Return the JSON of so many objects before and after, and which of them have a difference."""
         if before is not None and after is not None:
-            old_json, new_json, has_difference = self._changed(before, after, count)
+            old_json, new_json, has_difference = self._changed_sides(before, after, count)
             return (old_json, new_json), has_difference
         before_json, after_json = (None if side is None else self._json(side) for side in (before, after))
         return (before_json, after_json), np.ones(count, np.bool_)
 
-    def _changed(self, before: Columns, after: Columns, count: int) -> tuple[Columns, Columns, Flags]:
+    def _changed_sides(self, before: Columns, after: Columns, count: int) -> tuple[Columns, Columns, Flags]:
+        """Return the JSON of so many objects before and after, and which of them have a difference.
+
+        Where both sides mean one value, as 1 and 1.0 do, the JSON before is that after.
+        """
         old_json, new_json = [], self._json(after)
         has_difference = np.zeros(count, np.bool_)
         columns = zip(self._table.data, self._data, before, after, new_json, strict=True)
@@ -207,7 +215,7 @@ def _frame(table: Table, had: bool, has: bool) -> list[str]:
 
 
 def _same(column: Column, before: pa.Array, after: pa.Array) -> pa.Array:
-    """Return whether texts of numbers mean the same."""
+    """Return whether the texts before and after mean one number."""
     sides = before, after
     trimmed = [pc.replace_substring_regex(texts, _DIGITS, r"\1\2") for texts in sides]
     is_plain = np.full(len(before), column.number is Precision.EXACT)

@@ -1,4 +1,13 @@
-"""Rows and messages in one sequence: their places, and the change of those under one change_seq."""
+"""Rows and messages in one sequence: their places, and the change of those under one change_seq.
+
+Sorted by their places, these records of two sources are read in the order 1, 4, 2, 3:
+
+   source  number  change_seq  its place: seq, without_sequence, table, source, number
+1  0       1       none        "", True, 0, 0, 1
+2  0       2       05          "05", False, 0, 0, 2
+3  0       3       none        "05", True, 0, 0, 3
+4  1       1       04          "04", False, 1, 1, 1
+"""
 
 from __future__ import annotations
 
@@ -28,52 +37,60 @@ class SequencePlace(NamedTuple):
     """The place of a record in the sequence; records sort by it.
 
     Records of one table under one change_seq are together. A record without a change_seq follows the greatest
-    that its own source had before it, in the order of that source.
+    change_seq of the records before it in its source. Such records keep the order of their source.
     """
 
-    seq: str
+    seq: str  # its change_seq, or that greatest one
     without_sequence: bool  # it has no change_seq of its own
-    table: int  # the source, where it has none
+    table: int  # the number of its table; that of the source if it has no change_seq
     source: int
-    number: int
+    number: int  # in the source, from 1
 
 
 class SequenceMark(NamedTuple):
-    """The place of a record in its source, and the greatest change_seq before it."""
+    """A part of the place of a record whose change_seq is not known yet."""
 
-    number: int
-    greatest: str
+    number: int  # in its source
+    greatest: str  # the greatest change_seq of the records before it
 
 
 class SourcePlaces:
-    """The places of the records of one source, within the limits of what is read."""
+    """The places of the records of one source, which is read after `since` and up to `until`."""
 
     def __init__(self, source: int, since: str, until: str) -> None:
         self._source = source
         self._since = since
         self._until = until
-        self._greatest = ""
-        self._greatest_late = ""  # of the records that are placed after all others
-        self._number = 0
-        self.later_records = 0  # after the end of what is read
+        self._greatest = ""  # change_seq so far
+        self._greatest_late = ""  # change_seq of the records that were placed late
+        self._number = 0  # of the last record
+        self.later_records = 0  # how many are after `until`
 
     def mark(self) -> SequenceMark:
-        """Return the mark of the next record."""
+        """Count the next record, and return its mark."""
         self._number += 1
         return SequenceMark(self._number, self._greatest)
 
     def place(self, seq: str | None, table: int) -> SequencePlace | None:
-        """Return the place of the next record, or None if it lies outside what is read."""
+        """Count the next record, and return its place; None if it is not read."""
         mark = self.mark()
         self._greatest = max(self._greatest, seq or "")
         return self._place_of(mark, seq, table)
 
     def place_late(self, mark: SequenceMark, seq: str | None, table: int) -> SequencePlace | None:
-        """Return the place of a record that was marked before; such records are placed in their order."""
+        """Return the place of a record that was marked before, or None if it is not read.
+
+        Such records come in the order of their marks, after those that needed no mark.
+        """
         self._greatest_late = max(self._greatest_late, seq or "")
         return self._place_of(SequenceMark(mark.number, max(mark.greatest, self._greatest_late)), seq, table)
 
     def _place_of(self, mark: SequenceMark, seq: str | None, table: int) -> SequencePlace | None:
+        """Return the place of a record, or None if it is not read.
+
+        A record without a change_seq is always read, because it cannot be compared with a limit. It is of a
+        full load, or of a table without that column.
+        """
         if not seq:
             return SequencePlace(mark.greatest, True, self._source, self._source, mark.number)
         if seq <= self._since:
@@ -90,22 +107,36 @@ def repeats() -> GroupedWarnings:
 
 
 class SequencedRecord(Protocol):
-    """A row of a change table, or a message; its letter is I, U, D, B or T."""
+    """A row of a change table, or a message."""
 
     @property
-    def letter(self) -> str: ...
+    def letter(self) -> str:
+        """The kind: I (insert), U (update), D (delete), B (the row before an update) or T (truncate)."""
+
     @property
-    def seq(self) -> str | None: ...
+    def seq(self) -> str | None:
+        """The change_seq, if it has one."""
+
     @property
     def table_name(self) -> str: ...
     @property
-    def at(self) -> str: ...
+    def at(self) -> str:
+        """The position in its source, for people."""
+
     @property
     def raw(self) -> bytes | None: ...
-    def has_same_values(self, record: Self, /) -> bool: ...
-    def placed(self, image: Self | None = None, /) -> Placed | Refused: ...
-    def image_fault(self, image: Self, /) -> str | None: ...
-    def refused(self, reason: str, *, with_transaction: bool = False) -> Refused: ...
+
+    def has_same_values(self, record: Self, /) -> bool:
+        """Return whether a record of this table, letter and change_seq is a repeat of this one."""
+
+    def image_fault(self, image: Self, /) -> str | None:
+        """Return why a B row cannot be the row before this U row; None if it can."""
+
+    def placed(self, image: Self | None = None, /) -> Placed | Refused:
+        """Return the change, with the B row of an update, and where it is in its source."""
+
+    def refused(self, reason: str, *, with_transaction: bool = False) -> Refused:
+        """Return the record as refused; `with_transaction` refuses its transaction, too."""
 
 
 R = TypeVar("R", bound=SequencedRecord)

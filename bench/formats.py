@@ -244,7 +244,7 @@ def _cut(stream: bytes) -> Source[bytes]:
 def _unpacked(stream: bytes, variable: int) -> None:
     """Unpack every header and slice every payload."""
     at = 0
-    heads = {int(number): layout.struct for number, layout in LAYOUTS.items()}
+    heads = {int(number): layout.packing for number, layout in LAYOUTS.items()}
     sizes = struct.Struct(f">{variable}I")
     while at < len(stream):
         header, payload, _, number = COMMON.unpack_from(stream, at)

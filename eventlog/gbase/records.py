@@ -1,5 +1,11 @@
 """The records of a stream: each a table of header fields, from which both directions are made.
 
+A record has a common header, the fields of its kind, the sizes of variable columns if it is a row, and a
+payload. So this is the rollback (record number 3) of transaction 7, with the sequence 5:
+
+0000001c 00000000 00000042 00000003  common header: 28 bytes of header, none of payload, scheme, record number
+00000000 00000005 00000007           fields of RbTx: sequence, transaction
+
 Change Data Capture API Programmer's Guide, "Data record formats": all integers of the headers are
 in network order. The one exception, the sizes of variable columns, is in `schema`.
 """
@@ -10,11 +16,16 @@ import datetime as dt
 import enum
 import struct
 from collections.abc import Callable
-from typing import Any, Final, NamedTuple
+from typing import Annotated, Any, Final, NamedTuple, get_type_hints
 
 SCHEME: Final = 66  # CDC_PKTSCHEME_LRECBINARY, "the packetization scheme is always 66"
 COMMON: Final = struct.Struct(">iiii")  # header size, payload size, scheme, record number
 COMMON_SIZE: Final = COMMON.size
+
+I32 = Annotated[int, "i"]  # the integers of the headers, each with its code in `struct`
+U32 = Annotated[int, "I"]
+I64 = Annotated[int, "q"]
+U64 = Annotated[int, "Q"]
 
 
 class Number(enum.IntEnum):
@@ -35,121 +46,112 @@ class Number(enum.IntEnum):
 
 
 class BeginTx(NamedTuple):
-    sequence: int
-    transaction: int  # a slot that is used again, never a key of its own
-    time: int
-    user: int
+    sequence: U64
+    transaction: U32  # a slot that is used again, never a key of its own
+    time: I64
+    user: U32
 
 
 class CommTx(NamedTuple):
-    sequence: int
-    transaction: int
-    time: int
+    sequence: U64
+    transaction: U32
+    time: I64
 
 
 class RbTx(NamedTuple):
-    sequence: int
-    transaction: int
+    sequence: U64
+    transaction: U32
 
 
 class Discard(NamedTuple):
-    sequence: int  # this record and all later ones of the transaction are void
-    transaction: int
+    sequence: U64  # this record and all later ones of the transaction are void
+    transaction: U32
 
 
 class RowHead(NamedTuple):
-    sequence: int
-    transaction: int
-    table: int  # the "user data" that the client gave to cdc_startcapture
-    flags: int
+    sequence: U64
+    transaction: U32
+    table: I32  # the "user data" that the client gave to cdc_startcapture
+    flags: U32
 
 
 class Truncate(NamedTuple):
-    sequence: int
-    transaction: int
-    table: int
+    sequence: U64
+    transaction: U32
+    table: I32
 
 
 class TabSchem(NamedTuple):
-    table: int
-    flags: int
-    fixed_bytes: int
-    fixed_columns: int
-    variable_columns: int
+    table: I32
+    flags: U32
+    fixed_bytes: I32
+    fixed_columns: I32
+    variable_columns: I32
 
 
 class Timeout(NamedTuple):
-    sequence: int
+    sequence: U64
 
 
 class Error(NamedTuple):
-    flags: int  # 1: the session is no longer valid, only cdc_closesess may follow
-    code: int
+    flags: U32  # 1: the session is no longer valid, only cdc_closesess may follow
+    code: I32
 
 
 Head = BeginTx | CommTx | RbTx | Discard | RowHead | Truncate | TabSchem | Timeout | Error
 
 
 class RecordLayout(NamedTuple):
-    """The fields that follow the common header of one kind of record."""
+    """The fields that follow the common header of one kind of record, as its class declares them."""
 
     number: Number
     make: Callable[[Any], Head]
     fields: tuple[str, ...]
-    struct: struct.Struct
-    payload: bool  # whether bytes may follow the header
+    packing: struct.Struct
+    has_payload: bool  # bytes may follow the header
 
     @property
     def size(self) -> int:
-        return COMMON_SIZE + self.struct.size
+        return COMMON_SIZE + self.packing.size
 
     def offset(self, field: str) -> int:
         """Return the position of a field from the start of the record."""
-        codes = self.struct.format[1 : 1 + self.fields.index(field)]
+        codes = self.packing.format[1 : 1 + self.fields.index(field)]
         return COMMON_SIZE + struct.calcsize(">" + codes)
 
     def pack(self, head: Head, extra_header: bytes = b"", payload: bytes = b"") -> bytes:
         """Return the record of these header fields, further header bytes and payload."""
         common = COMMON.pack(self.size + len(extra_header), len(payload), SCHEME, self.number)
-        return b"".join((common, self.struct.pack(*head), extra_header, payload))
+        return b"".join((common, self.packing.pack(*head), extra_header, payload))
 
 
-def _layout(number: Number, head: Any, payload: bool = False, **codes: str) -> tuple[Number, RecordLayout]:
-    packing = struct.Struct(">" + "".join(codes.values()))
-    return number, RecordLayout(number, head._make, tuple(codes), packing, payload)
+def _layout(number: Number, head: Any, has_payload: bool = False) -> tuple[Number, RecordLayout]:
+    """Return the number of a kind of record, and its layout."""
+    types = get_type_hints(head, include_extras=True)
+    packing = struct.Struct(">" + "".join(types[name].__metadata__[0] for name in head._fields))
+    return number, RecordLayout(number, head._make, head._fields, packing, has_payload)
 
-
-_ROW = {"sequence": "Q", "transaction": "I", "table": "i", "flags": "I"}
 
 LAYOUTS: Final = dict(
     (
-        _layout(Number.BEGINTX, BeginTx, sequence="Q", transaction="I", time="q", user="I"),
-        _layout(Number.COMMTX, CommTx, sequence="Q", transaction="I", time="q"),
-        _layout(Number.RBTX, RbTx, sequence="Q", transaction="I"),
-        _layout(Number.INSERT, RowHead, payload=True, **_ROW),
-        _layout(Number.DELETE, RowHead, payload=True, **_ROW),
-        _layout(Number.UPDBEF, RowHead, payload=True, **_ROW),
-        _layout(Number.UPDAFT, RowHead, payload=True, **_ROW),
-        _layout(Number.DISCARD, Discard, sequence="Q", transaction="I"),
-        _layout(Number.TRUNCATE, Truncate, sequence="Q", transaction="I", table="i"),
-        _layout(
-            Number.TABSCHEM,
-            TabSchem,
-            payload=True,
-            table="i",
-            flags="I",
-            fixed_bytes="i",
-            fixed_columns="i",
-            variable_columns="i",
-        ),
-        _layout(Number.TIMEOUT, Timeout, sequence="Q"),
-        _layout(Number.ERROR, Error, payload=True, flags="I", code="i"),
+        _layout(Number.BEGINTX, BeginTx),
+        _layout(Number.COMMTX, CommTx),
+        _layout(Number.RBTX, RbTx),
+        _layout(Number.INSERT, RowHead, has_payload=True),
+        _layout(Number.DELETE, RowHead, has_payload=True),
+        _layout(Number.UPDBEF, RowHead, has_payload=True),
+        _layout(Number.UPDAFT, RowHead, has_payload=True),
+        _layout(Number.DISCARD, Discard),
+        _layout(Number.TRUNCATE, Truncate),
+        _layout(Number.TABSCHEM, TabSchem, has_payload=True),
+        _layout(Number.TIMEOUT, Timeout),
+        _layout(Number.ERROR, Error, has_payload=True),
     )
 )
 
 ROWS: Final = frozenset((Number.INSERT, Number.DELETE, Number.UPDBEF, Number.UPDAFT))
 ROW_SIZE: Final = LAYOUTS[Number.INSERT].size
-ROW_HEAD: Final = LAYOUTS[Number.INSERT].struct
+ROW_HEAD: Final = LAYOUTS[Number.INSERT].packing
 
 _EPOCH: Final = dt.datetime(1970, 1, 1)
 _FIRST: Final = int((dt.datetime.min - _EPOCH).total_seconds())

@@ -223,7 +223,7 @@ class Stream:
             assert fault is not None
             yield Fault(fault, record)
             return
-        head: Head = layout.make(layout.struct.unpack_from(record, COMMON_SIZE))
+        head: Head = layout.make(layout.packing.unpack_from(record, COMMON_SIZE))
         if isinstance(head, TabSchem):
             yield from self._read_schema_record(head, record, header)
         elif isinstance(head, Error):
@@ -245,7 +245,7 @@ class Stream:
             return Corrupt(self.offset + 12, "record number", number, "no such record type")
         if header < layout.size:
             return Corrupt(self.offset, "header size", header, f"{layout.number.name} has {layout.size}")
-        if len(record) > header and not layout.payload:
+        if len(record) > header and not layout.has_payload:
             size = len(record) - header
             return Corrupt(self.offset + 4, "payload size", size, f"{layout.number.name} has no payload")
         return None

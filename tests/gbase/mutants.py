@@ -46,7 +46,7 @@ def committed(data: bytes) -> set[str]:
             break
         layout = LAYOUTS.get(number)
         if layout is not None and number in ENDS and scheme == 66 and header >= layout.size and not payload:
-            head = layout.make(layout.struct.unpack_from(data, at + 16))
+            head = layout.make(layout.packing.unpack_from(data, at + 16))
             if isinstance(head, BeginTx):
                 opened[head.transaction] = head.sequence
             elif isinstance(head, CommTx | RbTx):

@@ -1,4 +1,7 @@
-"""How far a command is: a line on standard error, if that is a terminal, after two seconds of silence."""
+"""How far a command is: a line on standard error, if that is a terminal, after two seconds of silence.
+
+`progress` draws a bar of the bytes read from files, `counter` words of what was done.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ from eventlog.cli.terminal import as_cell, draws
 from eventlog.files.inputs import Advance
 
 if TYPE_CHECKING:
-    from rich.progress import Progress
+    import rich.progress
 
 _SILENT_SECONDS = 2.0  # before a line is drawn
 _REDRAW_SECONDS = 0.1
@@ -21,8 +24,9 @@ _REDRAW_SECONDS = 0.1
 
 @contextmanager
 def progress(names: Sequence[str], passes: int = 1, output: str = "") -> Iterator[Advance]:
-    """Return a function that is called with the bytes of these files, once for each pass over them.
+    """Return a function that is called with the number of bytes that were read from these files.
 
+    If a command reads the files twice, in two passes, their one bar is half full after the first pass.
     Nothing is drawn if the output is written to a terminal, because it would be mixed with the output.
     """
     total = passes * sum(Path(name).stat().st_size for name in names if name != "-" and Path(name).is_file())
@@ -35,20 +39,23 @@ def progress(names: Sequence[str], passes: int = 1, output: str = "") -> Iterato
 
 @contextmanager
 def counter(total: int | None = None) -> Iterator[Callable[[str, int], None]]:
-    """Return a function that draws what is done, in words, and the bytes that were added to those done."""
-    due = time.monotonic() + _SILENT_SECONDS
+    """Return a function that is called with words, and with the bytes that were done since its last call.
+
+    It draws the words, and a bar of the bytes if their total is known.
+    """
+    next_draw = time.monotonic() + _SILENT_SECONDS  # calls before that draw nothing
     done = 0
-    line: Progress | None = None
+    line: rich.progress.Progress | None = None
 
     def count(words: str, size: int) -> None:
-        nonlocal due, done, line
+        nonlocal next_draw, done, line
         done += size
-        if time.monotonic() < due:
+        if time.monotonic() < next_draw:
             return
         with suppress(OSError):  # the terminal is gone
             line = line or _line(words, total)
             line.update(line.task_ids[0], description=as_cell(words), completed=done, refresh=True)
-        due = time.monotonic() + _REDRAW_SECONDS
+        next_draw = time.monotonic() + _REDRAW_SECONDS
 
     try:
         yield count if draws(sys.stderr) else lambda words, size: None
@@ -58,15 +65,16 @@ def counter(total: int | None = None) -> Iterator[Callable[[str, int], None]]:
                 line.stop()
 
 
-def _line(words: str, total: int | None) -> Progress:
+def _line(words: str, total: int | None) -> rich.progress.Progress:
     """Return words, with a bar if the total is known. No thread redraws them, because commands may fork."""
-    from rich import progress, table
+    from rich.progress import Progress, TextColumn
+    from rich.table import Column
 
     from eventlog.cli.console import console_of
 
-    _, *bar = progress.Progress.get_default_columns()
-    line = progress.Progress(
-        progress.TextColumn("{task.description}", markup=False, table_column=table.Column(overflow="fold")),
+    _, *bar = Progress.get_default_columns()
+    line = Progress(
+        TextColumn("{task.description}", markup=False, table_column=Column(overflow="fold")),
         *(bar if total else ()),
         console=console_of(sys.stderr),
         auto_refresh=False,

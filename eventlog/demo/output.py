@@ -14,32 +14,36 @@ from rich.table import Table
 from rich.text import Text
 
 from eventlog.core.redaction import visible
-from eventlog.xds.documents import indent
+from eventlog.xds import documents
 
 _WIDEST = 100  # characters of a line
 _STATUS = {"N": "yellow", "S": "green", "W": "yellow", "E": "red", "F": "red"}
 
 
 class Narrator:
-    """A narrator of sections; with pauses, the next section waits for a key."""
+    """A narrator of sections; between them it waits for a key on a terminal, unless the demo is fast."""
 
     def __init__(self, *, fast: bool) -> None:
         self.pauses = not fast and sys.stdin.isatty() and sys.stdout.isatty()
-        self._begun = False
+        self._has_begun = False
 
     def section(self, title: str, text: str) -> None:
-        if self._begun:
+        """Wait for a key, but not before the first section; then begin a section."""
+        if self._has_begun:
             self.pause("Press any key to continue")
-        self.title(title, text)
+        self.section_at_once(title, text)
 
-    def title(self, title: str, text: str) -> None:
-        """Write how a section begins, without a pause."""
-        self._begun = True
+    def section_at_once(self, title: str, text: str) -> None:
+        """Begin a section without waiting, because the caller has waited, or has asked for a key."""
+        self._has_begun = True
         _print(Text(f"\n== {title}", "bold magenta"))
         paragraph(text)
 
     def pause(self, words: str) -> str:
-        """Wait for a key and return it. Ctrl-C or the end of the input ends the demo."""
+        """Wait for a key and return it; without pauses, return no key at once.
+
+        Ctrl-C or the end of the input ends the demo.
+        """
         if not self.pauses:
             return ""
         click.echo(f"\n  {words} …", nl=False)
@@ -69,7 +73,7 @@ def command(words: str) -> None:
 
 def note(text: str) -> None:
     """Write a remark."""
-    _print(Text(text, "dim"), indent=2)
+    _print(Text(text, "dim"), margin=2)
 
 
 def rows(headings: Sequence[str], records: Iterable[Sequence[object]]) -> None:
@@ -78,19 +82,22 @@ def rows(headings: Sequence[str], records: Iterable[Sequence[object]]) -> None:
     for record in records:
         number, status, *cells = ("" if value is None else visible(str(value)) for value in record)
         table.add_row(number, Text(status, f"bold {_STATUS.get(status, '')}"), *cells)
-    _print(table, indent=2)
+    _print(table, margin=2)
 
 
 def event(text: str) -> None:
-    """Write an event of a document, indented."""
-    _print(Text(textwrap.indent(visible(indent(text)), "  "), "blue"), is_whole=True)
+    """Write an event of a document, each element in a line."""
+    _print(Text(textwrap.indent(visible(documents.indent(text)), "  "), "blue"), is_whole=True)
 
 
-def _print(renderable: RenderableType, indent: int = 0, is_whole: bool = False) -> None:
-    """Print on standard output; no line ends with spaces."""
+def _print(renderable: RenderableType, margin: int = 0, is_whole: bool = False) -> None:
+    """Print on standard output, so many columns from the left; no line ends with spaces.
+
+    What is whole may have lines that are longer than the terminal's, because none is divided.
+    """
     console = _console()
     with console.capture() as capture:
-        console.print(Padding(renderable, (0, 0, 0, indent)) if indent else renderable, soft_wrap=is_whole)
+        console.print(Padding(renderable, (0, 0, 0, margin)) if margin else renderable, soft_wrap=is_whole)
     for line in capture.get().removesuffix("\n").split("\n"):
         click.echo(line.rstrip())
 

@@ -130,7 +130,7 @@ class Play:
             return
         if self._narrator.pause(story.ASK).lower() == "s":
             return
-        self._narrator.title(
+        self._narrator.section_at_once(
             "A backlog on Spark",
             f"The publisher is stopped, and {story.MERGED_PEOPLE:,} people come at once. Spark makes their "
             "documents on all processors. This takes about a minute; --without-spark leaves it out.",

@@ -1,7 +1,12 @@
 """The query-back: the current rows of a pick-up's objects, a statement for each table and chunk of keys.
 
-table_name and table_key come from whoever can write to the log. So only tables of the catalogue are
-read, under the catalogue's own names; and a key that the database refuses costs only its own rows.
+Any user who can write to the log chooses table_name and table_key. So only tables of the catalogue are read,
+under the catalogue's own names, and a key that the database refuses costs only its own rows.
+
+If the database refuses a statement, either the table has changed since its catalogue was read, or a key is
+bad. This is not known at first, and of a changed table each key would fail. So all keys of the
+statement are refused at first, and the caller reads the catalogue again. Then it reads the rows again,
+thoroughly: the keys of a statement are halved until the bad one is alone.
 """
 
 from __future__ import annotations
@@ -35,11 +40,13 @@ class Allowance:
         return max(1, self._max_bytes - self.used)
 
     def use(self, rows: Sequence[Sequence[str | None]]) -> None:
-        """The texts of these rows are held from now on."""
+        """Count the texts of these rows as held from now on."""
         self.used += sum(len(text) for row in rows for text in row if text is not None)
 
 
 class _KeyTexts(NamedTuple):
+    """A key and the texts of its values, as a statement has them."""
+
     key: QueryKey
     texts: tuple[str, ...]
 
@@ -55,53 +62,54 @@ class CurrentRows:
         self.allowance = allowance
         self.tables = tables
         self._answers: dict[Table, dict[QueryKey, Answer]] = {table: {} for table in tables}
-        self.refused = False  # the database refused a statement
+        self.refused = False  # whether the database refused a statement
 
     def read(self, needs: Iterable[Need]) -> None:
-        """Read what is needed."""
-        tables: dict[Table, list[_KeyTexts]] = {}
+        """Read the current rows that are needed."""
+        waiting = [
+            (table, queries[start : start + CHUNK])
+            for table, queries in self._queries(needs).items()
+            for start in range(0, len(queries), CHUNK)
+        ]
+        while waiting:
+            table, queries = waiting.pop()
+            try:
+                self._read_rows(table, queries)
+            except DatabaseFailed as fault:
+                self.refused = True
+                if self._thorough and len(queries) > 1:
+                    middle = len(queries) // 2
+                    waiting += [(table, queries[:middle]), (table, queries[middle:])]
+                else:
+                    wrong = WrongRow(f"key of {table}: {fault}")
+                    self._answers[table].update({query.key: wrong for query in queries})
+
+    def lookup(self, table: Table, key: QueryKey) -> Answer:
+        """Return the current rows of one object."""
+        return self._answers[table].get(key, ())
+
+    def _queries(self, needs: Iterable[Need]) -> dict[Table, list[_KeyTexts]]:
+        """Return the keys of each table; the answer to a key that is no value of its column is an error."""
+        queries: dict[Table, list[_KeyTexts]] = {}
         for need in needs:
             try:
                 texts = self.tables[need.table].load_values(list(map(_text, need.key)))
             except WrongRow as fault:
                 self._answers[need.table][need.key] = fault
             else:
-                tables.setdefault(need.table, []).append(_KeyTexts(need.key, texts))
-        waiting: list[tuple[Table, Sequence[_KeyTexts]]] = [
-            (table, queries[start : start + CHUNK])
-            for table, queries in tables.items()
-            for start in range(0, len(queries), CHUNK)
-        ]
-        while waiting:
-            table, queries = waiting.pop()
-            source, keys = self.tables[table], [query.texts for query in queries]
-            try:
-                with self.snapshot.attempt():
-                    rows = list(self.snapshot.current_rows(source, keys, self.allowance.remaining))
-            except DatabaseFailed as fault:
-                self.refused = True
-                waiting += self._halves(table, queries, fault)
-            else:
-                self.allowance.use([row.texts for row in rows])
-                rows_of: dict[QueryKey, list[CurrentRow]] = {}
-                for row in rows:
-                    rows_of.setdefault(queries[row.place].key, []).append(row.texts)
-                self._answers[table].update(rows_of)
+                queries.setdefault(need.table, []).append(_KeyTexts(need.key, texts))
+        return queries
 
-    def lookup(self, table: Table, key: QueryKey) -> Answer:
-        """Return the current rows of one object."""
-        return self._answers[table].get(key, ())
-
-    def _halves(
-        self, table: Table, queries: Sequence[_KeyTexts], fault: DatabaseFailed
-    ) -> list[tuple[Table, Sequence[_KeyTexts]]]:
-        """Return both halves of queries that the database refuses, down to the key that it refuses."""
-        if len(queries) > 1 and self._thorough:
-            middle = len(queries) // 2
-            return [(table, queries[:middle]), (table, queries[middle:])]
-        wrong = WrongRow(f"key of {table}: {fault}")
-        self._answers[table].update({query.key: wrong for query in queries})
-        return []
+    def _read_rows(self, table: Table, queries: Sequence[_KeyTexts]) -> None:
+        """Read the rows of these keys in one statement."""
+        source, keys = self.tables[table], [query.texts for query in queries]
+        with self.snapshot.attempt():
+            rows = list(self.snapshot.current_rows(source, keys, self.allowance.remaining))
+        self.allowance.use([row.texts for row in rows])
+        rows_of: dict[QueryKey, list[CurrentRow]] = {}
+        for row in rows:
+            rows_of.setdefault(queries[row.place].key, []).append(row.texts)
+        self._answers[table].update(rows_of)
 
 
 def _text(value: Value) -> str:

@@ -2,6 +2,14 @@
 
 Entra creates, changes, enables or disables the user of an externalId, and deletes none. So a deleted row
 leaves as a user that is not active. A null leaves out its attribute, which Entra reads in the same way.
+
+The settings name a column for each path of a user:
+
+path in [tables.NAME.scim]                  its text in the user
+externalId                                  {"externalId": "7"}
+name.familyName                             {"name": {"familyName": "Frost"}}
+emails[type eq "work"].value                {"emails": [{"type": "work", "value": "jack@example.com"}]}
+urn:ietf:…:enterprise:2.0:User:department   {"urn:ietf:…:enterprise:2.0:User": {"department": "Sales"}}
 """
 
 from __future__ import annotations
@@ -23,7 +31,7 @@ _BULK_REQUEST = "urn:ietf:params:scim:api:messages:2.0:BulkRequest"
 _USER = "urn:ietf:params:scim:schemas:core:2.0:User"
 _ENTERPRISE_USER = "urn:ietf:params:scim:schemas:extension:enterprise:2.0:User"
 _PATH = re.compile(r'(?:(urn:[^\s"\[\]]+):)?([A-Za-z][\w-]*)(?:\[type eq "([^"\\]+)"\](?=\.))?(?:\.(\w+))?')
-_PARTS = {
+_PARTS = {  # of each attribute that has parts; [] marks one with several entries
     "name": "formatted familyName givenName middleName honorificPrefix honorificSuffix",
     "addresses[]": "formatted streetAddress locality region postalCode country",
     "emails[] phoneNumbers[] ims[] photos[] roles[] entitlements[]": "value display",
@@ -45,15 +53,15 @@ class InvalidMapping(Misuse):
 
 
 class ScimPath(NamedTuple):
-    """The place of a value in a user: a schema besides the core one, attribute, type, and part."""
+    """The place of a value in a user; `emails[type eq "work"].value` is ("", "emails", "work", "value")."""
 
-    schema: str
-    name: str
-    type: str
-    part: str
+    schema: str  # empty: the core schema
+    name: str  # of the attribute
+    type: str  # of the entry, if the attribute has several; else empty
+    part: str  # of the attribute or entry, if it has parts; else empty
 
     def put(self, user: dict[str, Any], text: str) -> None:
-        """Write the text there."""
+        """Write the text at this place of the user."""
         place = user.setdefault(self.schema, {}) if self.schema else user
         if self.type:
             entries = place.setdefault(self.name, [])
@@ -165,6 +173,7 @@ def read_mapping(section: str, entries: Mapping[str, Any]) -> UserMapping:
 
 
 def _read_path(section: str, name: str) -> ScimPath:
+    """Return the path of this name; raise InvalidMapping if users of Entra have no such attribute."""
     core_name = name.removeprefix(f"{_USER}:")
     parts = _PATH.fullmatch(core_name)
     path = ScimPath(*(part or "" for part in parts.groups())) if parts else None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from eventlog.cli.log_options import DATABASE, live_options
@@ -9,18 +11,20 @@ from eventlog.cli.options import SettingsCommand
 from eventlog.cli.terminal import Listing, print_sentence, show_json
 from eventlog.core.plurals import quantity
 from eventlog.opening.config import Config
-from eventlog.sql.log.record import Notice, NoticeKind
 
-SENTENCES = {
-    NoticeKind.CAPTURE_OFF: "in session {session_id}: {words}",
-    NoticeKind.COMPARE: "the state of this table begins",
-    NoticeKind.PASSED: "{row_count} {words}",
-    NoticeKind.PAUSE: "{words}",
-    NoticeKind.PURGE: "{rows} of {answer} {words}",
-    NoticeKind.REDRIVE: "{rows}",
-    NoticeKind.RESUME: "",
-    NoticeKind.RESYNC: "{rows} {words}",
-    NoticeKind.SKIP: "{rows}: {words}",
+if TYPE_CHECKING:
+    from eventlog.sql.log.record import Notice
+
+SENTENCES = {  # by the kinds of notices
+    "capture off": "in session {session_id}: {words}",
+    "compare": "the state of this table begins",
+    "pass": "{row_count} {words}",
+    "pause": "{words}",
+    "purge": "{rows} of {answer} {words}",
+    "redrive": "{rows}",
+    "resume": "",
+    "resync": "{rows} {words}",
+    "skip": "{rows}: {words}",
 }
 
 
@@ -53,7 +57,7 @@ def history(limit: int, as_json: bool, config: Config) -> None:
 def _what(notice: Notice) -> str:
     """Return what happened, after the table or the object that it is about."""
     object_name = " ".join(name for name in (notice.table_name, notice.table_key) if name)
-    sentence = SENTENCES[NoticeKind(notice.kind)].format(**notice._asdict(), rows=_rows(notice))
+    sentence = SENTENCES[notice.kind].format(**notice._asdict(), rows=_rows(notice))
     return ": ".join(part for part in (object_name, sentence) if part)
 
 

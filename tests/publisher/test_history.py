@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 import pytest
 
+from eventlog.cli.history import SENTENCES
 from eventlog.fold import Rules
 from eventlog.sql.capture.resync import Resync, resync
 from eventlog.sql.log.record import Notice, NoticeKind
@@ -82,6 +83,10 @@ def test_everything_that_operators_did_is_listed(world: World) -> None:
     assert [*notices[-1]][:9] == ["redrive", "usr", "idu=2", 2, 2, 1, [2], "eventlog:2", "E"]
     (line,) = call(world, "history", "--limit", "1").stdout.splitlines()
     assert line.endswith("purge    1 row of W from before 2099-01-01 00:00:00")
+
+
+def test_every_kind_has_its_sentence() -> None:
+    assert SENTENCES.keys() == set(NoticeKind)
 
 
 def test_a_resync_that_goes_on_is_one_in_the_history(world: World) -> None:

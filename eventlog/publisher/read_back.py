@@ -20,6 +20,7 @@ from eventlog.core.errors import WrongRow
 from eventlog.core.tables import Table
 from eventlog.fold import Answer, CurrentRow, Need, QueryKey
 from eventlog.sql.connect import DatabaseFailed
+from eventlog.sql.current_rows import Current
 from eventlog.sql.log.snapshot import Snapshot
 from eventlog.sql.readable import ReadableTable
 
@@ -73,8 +74,10 @@ class CurrentRows:
         ]
         while waiting:
             table, queries = waiting.pop()
+            source, keys = self.tables[table], [query.texts for query in queries]
             try:
-                self._read_rows(table, queries)
+                with self.snapshot.attempt():
+                    rows = list(self.snapshot.current_rows(source, keys, self.allowance.remaining))
             except DatabaseFailed as fault:
                 self.refused = True
                 if self._thorough and len(queries) > 1:
@@ -83,6 +86,8 @@ class CurrentRows:
                 else:
                     wrong = WrongRow(f"key of {table}: {fault}")
                     self._answers[table].update({query.key: wrong for query in queries})
+            else:
+                self._keep(table, queries, rows)
 
     def lookup(self, table: Table, key: QueryKey) -> Answer:
         """Return the current rows of one object."""
@@ -100,11 +105,8 @@ class CurrentRows:
                 queries.setdefault(need.table, []).append(_KeyTexts(need.key, texts))
         return queries
 
-    def _read_rows(self, table: Table, queries: Sequence[_KeyTexts]) -> None:
-        """Read the rows of these keys in one statement."""
-        source, keys = self.tables[table], [query.texts for query in queries]
-        with self.snapshot.attempt():
-            rows = list(self.snapshot.current_rows(source, keys, self.allowance.remaining))
+    def _keep(self, table: Table, queries: Sequence[_KeyTexts], rows: Sequence[Current]) -> None:
+        """Keep the rows of these keys."""
         self.allowance.use([row.texts for row in rows])
         rows_of: dict[QueryKey, list[CurrentRow]] = {}
         for row in rows:

@@ -200,7 +200,7 @@ class Comparison:
         """
         try:
             with self._store.work(self._epoch) as work:
-                self._redriven = work.latest_redrive
+                self._redriven = work.latest_redrive()
                 return work.receiver_state().settle_events()
         except DatabaseFailed as fault:
             with self._store.engine.connect() as connection:
@@ -266,7 +266,7 @@ class Comparison:
         last: list[list[StateStep]] = [[]] if self._brake.passing else []
         for chunk in chain(in_chunks(complete_steps), last):
             with self._store.work(self._epoch) as work:
-                if work.latest_redrive != self._redriven:
+                if work.latest_redrive() != self._redriven:
                     return objects, True  # what differs from the states of before is not known any more
                 work.receiver_state().log_steps(chunk, bases)
                 self._brake.record(work, chunk, read)

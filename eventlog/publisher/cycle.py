@@ -20,7 +20,7 @@ from eventlog.opening.waits import DatabaseClock
 from eventlog.publisher import batches
 from eventlog.publisher.batches import EventDocument
 from eventlog.publisher.deliver import CycleControl, DocumentDelivery
-from eventlog.publisher.finish import BatchJournal, PickedUpBefore
+from eventlog.publisher.finish import BatchJournal
 from eventlog.publisher.fold import PickUpFolder
 from eventlog.publisher.pick_up import LogReader
 from eventlog.publisher.reading import FoldedPickUp
@@ -28,6 +28,7 @@ from eventlog.publisher.tally import AnswerTally, Cycle
 from eventlog.sinks.sink import Recording, Sink
 from eventlog.sql.log.record import RecordedEvent, still_to_go
 from eventlog.sql.log.store import Store
+from eventlog.sql.log.work import PickedUpBefore
 
 logger = logging.getLogger("eventlog.publisher")
 

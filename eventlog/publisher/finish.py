@@ -11,8 +11,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from eventlog.core.entry import Letter
-from eventlog.core.errors import EventlogError
 from eventlog.core.identity import object_of
 from eventlog.core.tables import Tables
 from eventlog.publisher.batches import EventDocument, record_batch
@@ -20,11 +18,7 @@ from eventlog.publisher.tally import AnswerTally
 from eventlog.sinks.sink import Recording
 from eventlog.sql.log.record import RecordedBatch, write_rows
 from eventlog.sql.log.store import Store
-from eventlog.sql.log.work import Work
-
-
-class PickedUpBefore(EventlogError):
-    """rows were redriven since this pick-up: the rest of it is picked up again, after them"""
+from eventlog.sql.log.work import PickedUpBefore
 
 
 class BatchJournal:
@@ -73,36 +67,36 @@ class BatchJournal:
         """
         if not (tally or self._unsettled or next_batch):
             return
-        content, number = record_batch(next_batch, tally.worst), self._number
-        with self._store.work(self._epoch) as work:
-            is_outdated = redriven not in (None, work.latest_redrive)
-            if is_outdated:
-                tally.rows_without_event.clear()
-            keeps = bool(tally.letters) and not self._delete
-            for unsettled in self._unsettled or ():
-                (work.settle_batch if keeps else work.forget_batch)(unsettled)
-            if tally.rows_without_event and not self._delete:
-                number += 1
-                work.remember(number, *write_rows(tally.without_event()))
-                work.settle_batch(number)
-            tally.note_letter(Letter.SUCCESS, tally.rows_without_event)
-            work.fail(tally.failures)
-            work.finish(tally.letters, delete=self._delete)
-            work.release_events(tally.released)
-            work.hold_events(tally.waiting)
-            work.hold_spellings(tally.spellings)
-            if next_batch and not is_outdated:
-                number += 1
-                highest = max(document.highest for document in next_batch)
-                lowest = min(document.lowest for document in next_batch)
-                work.remember(number, content, (lowest, highest))
-                self._note_highest(work, highest)
+        number, keeps = self._number, bool(tally.letters) and not self._delete
+        first = min((document.lowest for document in next_batch), default=0)
+        last = max((document.highest for document in next_batch), default=0)
+        try:
+            with self._store.work(self._epoch, redriven) as work:
+                for unsettled in self._unsettled or ():
+                    (work.settle_batch if keeps else work.forget_batch)(unsettled)
+                if tally.rows_without_event and not self._delete:
+                    number += 1
+                    work.remember(number, *write_rows(tally.without_event()))
+                    work.settle_batch(number)
+                work.fail(tally.failures)
+                work.finish(tally.every_letter(), delete=self._delete)
+                work.release_events(tally.released)
+                work.hold_events(tally.waiting)
+                work.hold_spellings(tally.spellings)
+                if next_batch:
+                    number += 1
+                    work.remember(number, record_batch(next_batch, tally.worst), (first, last))
+                    if last > self._highest:
+                        work.note_highest(last, self._highest)
+        except PickedUpBefore:
+            tally.rows_without_event.clear()
+            self.advance(tally)
+            if next_batch:
+                raise
+            return
         tally.clear()
-        self._number, self._unsettled = number, []
-        if next_batch:
-            if is_outdated:
-                raise PickedUpBefore
-            self._unsettled = [number]
+        self._number, self._unsettled = number, [number] if next_batch else []
+        self._highest = max(self._highest, last)
 
     def check_picked(self, record_ids: Sequence[int]) -> None:
         """Raise IdsComeAgain if picked rows have the record_ids of others that went out."""
@@ -120,8 +114,3 @@ class BatchJournal:
         """Give waiting objects the names that they have with these tables."""
         with self._store.work(self._epoch) as work:
             work.rename(partial(object_of, tables))
-
-    def _note_highest(self, work: Work, record_id: int) -> None:
-        if record_id > self._highest:
-            work.note_highest(record_id, self._highest)
-            self._highest = record_id

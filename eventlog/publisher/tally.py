@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import NamedTuple
@@ -196,6 +196,13 @@ class AnswerTally:
         ids = list(rows)
         if ids:
             self.letters.setdefault(letter, []).extend(ids)
+
+    def every_letter(self) -> Mapping[Letter, Sequence[int]]:
+        """Return the rows by their letters; those without an event are a success."""
+        if not self.rows_without_event:
+            return self.letters
+        success = [*self.letters.get(Letter.SUCCESS, ()), *self.rows_without_event]
+        return self.letters | {Letter.SUCCESS: success}
 
     def record_delivered(self, events: Iterable[RecordedEvent]) -> None:
         """Note recorded events as delivered."""

@@ -235,6 +235,9 @@ class Statements:
     def do_highest(self, holes: object) -> Rows:
         return [(max((row["record_id"] for row in self._rows("sent")), default=None),)]
 
+    def do_demand_redrive(self, holes: object, redriven: int) -> Rows:
+        return self.do_latest_redrive(holes)
+
     def do_latest_redrive(self, holes: object) -> Rows:
         redrives = (row["notice_id"] for row in self._rows("notice") if row["kind"] == "redrive")
         return [(max(redrives, default=0),)]
@@ -270,6 +273,9 @@ class Statements:
         return []
 
     # --- what the leader writes
+
+    def do_demand_epoch(self, holes: object, epoch: int) -> Rows:
+        return self.do_epoch(holes)
 
     def do_epoch(self, holes: object) -> Rows:
         return [(row["epoch"],) for row in self._store.lock(self._transaction, "state", "share")]

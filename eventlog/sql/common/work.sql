@@ -6,6 +6,14 @@ set transaction isolation level read committed
 -- The epoch of the leader, kept from changing until our transaction ends.
 select epoch from {state} where one = 1 {share_lock}
 
+-- demand_epoch --
+-- The epoch of the leader, kept from changing until our transaction ends. Fails, if it can, unless it is ours.
+select epoch from {state} where one = 1 {share_lock}
+
+-- demand_redrive --
+-- The notice of the last redrive. Fails, if it can, if it is another one.
+select coalesce(max(notice_id), 0) from {notice} where kind = 'redrive'
+
 -- finish --
 -- Gives new rows their letter.
 update {log} r set {raw_status} = :letter

@@ -10,12 +10,13 @@ from typing import Any, TypeVar
 
 from sqlalchemy.engine import Connection, Engine
 
+from eventlog.sql.connect import DatabaseFailed
 from eventlog.sql.log.leader import Holder, Leader, holder_of
 from eventlog.sql.log.position import IdPosition, read_position
 from eventlog.sql.log.record import LogRecord, RecordedBatch
 from eventlog.sql.log.snapshot import Snapshot
 from eventlog.sql.log.upkeep import Upkeep
-from eventlog.sql.log.work import LeadershipLost, WaitingEvent, Work
+from eventlog.sql.log.work import WaitingEvent, Work
 from eventlog.sql.names import Log
 from eventlog.sql.queries import Queries
 from eventlog.sql.relation import Place
@@ -116,16 +117,18 @@ class Store:
             changed += fault.places
 
     @contextmanager
-    def work(self, epoch: int) -> Iterator[Work]:
-        """One transaction of the leader of that epoch; LeadershipLost if another leads by now."""
-        begin = [self.queries.call(name) for name in ("work", "epoch", "latest_redrive")]
+    def work(self, epoch: int, redriven: int | None = None) -> Iterator[Work]:
+        """One transaction of the leader of that epoch. Raise LeadershipLost if another leads by now, and
+        PickedUpBefore if rows were redriven after that notice; then nothing of it is written.
+        """
         with self._connected() as connection:
-            _, ((current_epoch,),), ((redriven,),) = self.queries.together(connection, begin)
-            if current_epoch != epoch:
-                raise LeadershipLost(current_epoch, epoch)
-            work = Work(connection, self.queries, epoch, int(redriven))  # no other redrive comes meanwhile
-            yield work
-            work.count(self.queries.together(connection, work.calls, commit=True))
+            work = Work(connection, self.queries, epoch, redriven)
+            try:
+                yield work
+                work.count(self.queries.together(connection, work.last_calls(), commit=True))
+            except DatabaseFailed:
+                work.explain_failure()
+                raise
 
     @contextmanager
     def upkeep(self) -> Iterator[Upkeep]:

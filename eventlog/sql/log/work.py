@@ -16,7 +16,7 @@ from eventlog.sql.common.dialect import Call
 from eventlog.sql.connect import keepable
 from eventlog.sql.log.receiver_state import ReceiverState
 from eventlog.sql.log.record import LogRecord, Notice, Range, ranges_of
-from eventlog.sql.queries import Queries
+from eventlog.sql.queries import Queries, pipeline_of
 
 LONG = 100  # ids from which on a range is worth a statement of its own
 Spelling = tuple[ObjectName, tuple[str, str]]  # an object, and a table_name and table_key of its rows
@@ -53,26 +53,69 @@ class Failure(NamedTuple):
     tries: int = 1
 
 
-class Work:
-    """One transaction of the leader; nothing of it is visible before the block ends."""
+class PickedUpBefore(EventlogError):
+    """rows were redriven since this pick-up: the rest of it is picked up again, after them"""
 
-    def __init__(self, connection: Connection, queries: Queries, epoch: int, latest_redrive: int) -> None:
-        self._connection = connection
+
+class Work:
+    """One transaction of the leader; nothing of it is visible before it is committed.
+
+    It begins with the first statement whose answer is needed, else all goes to the database together at the
+    end. Nothing of it is written if another publisher leads by now, or rows were redriven after a notice.
+    """
+
+    def __init__(self, connection: Connection, queries: Queries, epoch: int, redriven: int | None) -> None:
+        self._unbegun = connection
         self._queries = queries
         self.epoch = epoch
-        self.latest_redrive = latest_redrive  # the notice of the last one, 0 without any
+        self._redriven = redriven  # the notice of the last redrive that may be, None for any
+        self._opening = self._first_calls()  # none once it is begun
         self.finished = 0  # rows that were still new, once it is committed
         self._finishing: list[Call] = []  # what gives rows their letters, at the end
         self._last_calls: list[Call] = []  # what is written after that, in this order
 
-    @property
-    def calls(self) -> list[Call]:
+    def _first_calls(self) -> list[Call]:
+        """Return the statements with which the transaction begins."""
+        call = self._queries.call
+        calls = [call("work"), call("demand_epoch", epoch=self.epoch)]
+        return calls if self._redriven is None else [*calls, call("demand_redrive", redriven=self._redriven)]
+
+    def _begun(self) -> Connection:
+        """Return the connection, after beginning the transaction on it."""
+        if self._opening:
+            _, *answers = self._queries.together(self._unbegun, self._opening)
+            self._opening = []
+            self._check(*answers)
+        return self._unbegun
+
+    def last_calls(self) -> list[Call]:
         """Return the statements that are left to the end."""
-        return [*self._finishing, *self._last_calls]
+        if pipeline_of(self._queries.log.dialect, self._unbegun) is None:
+            self._begun()  # the first statements do not fail there
+        return [*self._opening, *self._finishing, *self._last_calls]
 
     def count(self, results: Sequence[Any]) -> None:
         """Count the rows that were finished, by the results of these statements."""
-        self.finished += sum(results[: len(self._finishing)])
+        first = len(self._opening)
+        self.finished += sum(results[first : first + len(self._finishing)])
+
+    def explain_failure(self) -> None:
+        """After a statement that failed: raise LeadershipLost or PickedUpBefore if that is why."""
+        connection, run = self._unbegun, self._queries.run
+        connection.rollback()
+        self._check(*(run(connection, name).all() for name in ("epoch", "latest_redrive")))
+
+    def _check(self, epochs: Sequence[Sequence[Any]], redrives: Sequence[Sequence[Any]] = ()) -> None:
+        """Raise LeadershipLost if another epoch is on record, and PickedUpBefore if another redrive is."""
+        ((epoch,),) = epochs
+        if epoch != self.epoch:
+            raise LeadershipLost(epoch, self.epoch)
+        if self._redriven is not None and any(latest != self._redriven for (latest,) in redrives):
+            raise PickedUpBefore
+
+    def latest_redrive(self) -> int:
+        """Return the notice of the last redrive, 0 without any; no other one comes before the end."""
+        return int(self._queries.run(self._begun(), "latest_redrive").scalar())
 
     def _write_later(self, name: str, **values: Any) -> None:
         """Run a statement at the end of the transaction, because nothing in it depends on the result."""
@@ -80,7 +123,7 @@ class Work:
 
     def receiver_state(self) -> ReceiverState:
         """Return the state of the receiver, if the log is filled by comparing."""
-        return ReceiverState(self._connection, self._queries)
+        return ReceiverState(self._begun(), self._queries)
 
     def finish(self, letters: Mapping[Letter, Iterable[int]], *, delete: bool = False) -> None:
         """Give rows their letters. With `delete`, delete those that did not fail."""
@@ -104,16 +147,16 @@ class Work:
         pending = {
             int(row)
             for chunk in self._queries.chunks(failure.record_id for failure in failures)
-            for (row,) in self._queries.run(self._connection, "pending_among", ids=chunk)
+            for (row,) in self._queries.run(self._begun(), "pending_among", ids=chunk)
         }
         failed = [failure for failure in failures if failure.record_id in pending]
-        self._queries.run_by_ids(self._connection, "forget_failure", (f.record_id for f in failed))
-        self._queries.run_all(self._connection, "fail", [self._storable(failure) for failure in failed])
+        self._queries.run_by_ids(self._begun(), "forget_failure", (f.record_id for f in failed))
+        self._queries.run_all(self._begun(), "fail", [self._storable(failure) for failure in failed])
 
     def _storable(self, failure: Failure) -> dict[str, Any]:
         """Return a failure in characters that the database can store."""
-        document = failure.document and keepable(self._connection, failure.document)
-        reason = keepable(self._connection, failure.reason)
+        document = failure.document and keepable(self._begun(), failure.document)
+        reason = keepable(self._begun(), failure.reason)
         return failure._replace(reason=reason, document=document)._asdict()
 
     def remember(self, number: int, content: str, rows: Range) -> None:
@@ -130,16 +173,16 @@ class Work:
 
     def note(self, notice: Notice) -> None:
         """Leave a notice."""
-        LogRecord(self._connection, self._queries).note(notice)
+        LogRecord(self._begun(), self._queries).note(notice)
 
     def passing_tables(self) -> set[str]:
         """Return the tables whose next poll may delete any number of objects."""
-        last_kinds = dict(self._queries.run(self._connection, "brake_noted").all())
+        last_kinds = dict(self._queries.run(self._begun(), "brake_noted").all())
         return {str(name) for name, kind in last_kinds.items() if kind == "resume"}
 
     def adopt(self) -> None:
         """Make what a former leader remembered our own."""
-        self._queries.run(self._connection, "adopt", epoch=self.epoch)
+        self._queries.run(self._begun(), "adopt", epoch=self.epoch)
 
     def settle_batch(self, number: int) -> None:
         """Keep a batch, after its rows were finished, as the record of what became of them."""
@@ -160,12 +203,12 @@ class Work:
                 "record_ids": json.dumps(event.record_ids),
                 "object_hash": object_hash(*event.object),
                 "first_id": min(event.record_ids),
-                "reason": keepable(self._connection, event.reason),
+                "reason": keepable(self._begun(), event.reason),
             }
             for event in waiting
         ]
-        self._queries.run_all(self._connection, "forget_event", [_of_event(row) for row in rows])
-        self._queries.run_all(self._connection, "hold", rows)
+        self._queries.run_all(self._begun(), "forget_event", [_of_event(row) for row in rows])
+        self._queries.run_all(self._begun(), "hold", rows)
         self.hold_spellings(self._spellings(waiting))
 
     def hold_spellings(self, spellings: Iterable[Spelling]) -> None:
@@ -180,8 +223,8 @@ class Work:
             for name, (table_name, table_key) in dict.fromkeys(spellings)
         ]
         hashes = [{name: row[name] for name in ("object_hash", "spelling_hash")} for row in rows]
-        self._queries.run_all(self._connection, "forget_spelling", hashes)
-        self._queries.run_all(self._connection, "hold_spelling", rows)
+        self._queries.run_all(self._begun(), "forget_spelling", hashes)
+        self._queries.run_all(self._begun(), "hold_spelling", rows)
 
     def _spellings(self, waiting: Sequence[WaitingEvent]) -> Iterator[Spelling]:
         """Return how the rows of events spell their objects."""
@@ -189,22 +232,22 @@ class Work:
         for event in waiting:
             yield event.object, event.object
         for chunk in self._queries.chunks(objects):
-            for row, *names in self._queries.run(self._connection, "spelled_by_id", ids=chunk):
+            for row, *names in self._queries.run(self._begun(), "spelled_by_id", ids=chunk):
                 yield objects[row], (str(names[0]), str(names[1]))
 
     def release_events(self, events: Iterable[tuple[ObjectName, str]]) -> None:
         """Forget events; an object goes on where it has no other that waits."""
         rows = [{"object_hash": object_hash(*name), "event_id": event_id} for name, event_id in events]
-        self._queries.run_all(self._connection, "forget_event", rows)
+        self._queries.run_all(self._begun(), "forget_event", rows)
         objects = [{"object_hash": row["object_hash"]} for row in rows]
-        self._queries.run_all(self._connection, "forget_spellings", objects)
+        self._queries.run_all(self._begun(), "forget_spellings", objects)
 
     def rename(self, object_of: Callable[[str, str], ObjectName]) -> None:
         """Give every hold the name that its object has by now; holds that become one keep their events."""
         moved: dict[str, ObjectName] = {}
         changes = []
         for former_hash, first, _, *names, record_ids in self._queries.run(
-            self._connection, "every_retry"
+            self._begun(), "every_retry"
         ).all():
             name = object_of(*names)
             new_hash, new_first = object_hash(*name), min(json.loads(record_ids))
@@ -218,11 +261,11 @@ class Work:
                 changes.append(columns | {"object_hash": former_hash, "first_id": first})
             if new_hash != former_hash:
                 moved[former_hash] = name
-        self._queries.run_all(self._connection, "rename_retry", changes)
+        self._queries.run_all(self._begun(), "rename_retry", changes)
         for former_hash, name in moved.items():
-            rows = self._queries.run(self._connection, "spellings_of", object_hash=former_hash).all()
+            rows = self._queries.run(self._begun(), "spellings_of", object_hash=former_hash).all()
             self.hold_spellings([(name, name), *((name, (row[0], row[1])) for row in rows)])
-            self._queries.run(self._connection, "forget_spellings", object_hash=former_hash)
+            self._queries.run(self._begun(), "forget_spellings", object_hash=former_hash)
 
     def record_cycle(self, facts: str) -> None:
         """Keep the facts of the last cycle for `status`."""

@@ -41,6 +41,7 @@ from eventlog.sinks.sink import ACCEPTED, OutgoingDocument, Reply
 from eventlog.sql.catalogue import Catalogue
 from eventlog.sql.common.dialect import Call
 from eventlog.sql.connect import connect
+from eventlog.sql.log.pending import PickUpFilter
 from eventlog.sql.log.snapshot import Snapshot
 from eventlog.sql.log.store import Store
 from eventlog.sql.log.work import Work
@@ -302,17 +303,19 @@ class TimedStore(Store):
         self._timeline = timeline
 
     @contextmanager
-    def snapshot(self, locked: Sequence[Place] = ()) -> Iterator[Snapshot]:
+    def snapshot(
+        self, locked: Sequence[Place] = (), choice: PickUpFilter | None = None
+    ) -> Iterator[Snapshot]:
         """Open a snapshot; note that it is open, and what was done in it."""
-        with super().snapshot(locked) as snapshot:
+        with super().snapshot(locked, choice) as snapshot:
             self._timeline.mark("snapshot is open")
             yield snapshot
             self._timeline.mark("picked up, read back, folded")
 
     @contextmanager
-    def work(self, epoch: int) -> Iterator[Work]:
+    def work(self, epoch: int, redriven: int | None = None) -> Iterator[Work]:
         """Open a working transaction, and note that it is committed."""
-        with super().work(epoch) as work:
+        with super().work(epoch, redriven) as work:
             yield work
         self._timeline.mark("finished" if "out" in self._timeline.moments else "remembered")
 

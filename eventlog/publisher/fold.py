@@ -126,10 +126,11 @@ class PickUpFolder:
         *,
         thorough: bool,
         about: ObjectFilter | None = None,
+        last: bool = False,
     ) -> FoldedPickUp:
         """Return the events of rows. PickUpTooLarge if several rows were wanted and their current rows cannot
         be held. Rows of objects that `about` does not name are left out; `thorough` looks for the key that
-        the database refuses, instead of doubting the tables.
+        the database refuses, instead of doubting the tables; with `last` the snapshot is not read after it.
         """
         now = read_event_time(snapshot.now()) if self._rules.handle_future_events else None
         reading = FoldedPickUp(self.no_events, rows.ids, full=rows.full)
@@ -140,7 +141,10 @@ class PickUpFolder:
                 self._by_column.read(snapshot, rows.columns, allowance, self._bound, thorough, reading)
             else:
                 cells = rows.cells if about is None else _of_objects(rows.cells, about)
-                self._fold_rows(reading, snapshot, cells, now, allowance, thorough)
+                current = CurrentRows(
+                    snapshot, self._readable, thorough, allowance, last=last and now is None
+                )
+                self._fold_rows(reading, snapshot, cells, now, current)
         except TooMuch:
             raise PickUpTooLarge(len(reading.picked)) from None
         reading.may_double_limit = 2 * allowance.used < MAX_BYTES
@@ -161,15 +165,14 @@ class PickUpFolder:
         snapshot: Snapshot,
         cells: Sequence[Cells],
         now: str | None,
-        allowance: Allowance,
-        thorough: bool,
+        current: CurrentRows,
     ) -> None:
         """Add the events of rows that were read one by one."""
         entries, held_objects = list(_entries(cells, reading, self._bound)), snapshot.held_objects()
         planned = plan(
             entries, self.tables, self._rules, now=now, held_objects=held_objects, answerable=self._readable
         )
-        self._fill(reading, entries, planned, CurrentRows(snapshot, self._readable, thorough, allowance))
+        self._fill(reading, entries, planned, current)
         reading.spellings = [
             (self.object_of(*entry[5:7]), entry[5:7])
             for entry in (entries if held_objects.hashes else ())

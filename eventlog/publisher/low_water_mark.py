@@ -43,9 +43,14 @@ class LowWaterMark:
         self._transaction: int | None = None  # ours, after it
         self._full_look_at = self._clock() + FULL_LOOK_INTERVAL
 
+    @property
+    def above(self) -> int:
+        """The record_id above which rows are read. Once in a while it is the lowest one, because a row can be
+        made new by hand."""
+        return LOWEST if self._clock() >= self._full_look_at else self.record_id
+
     def begin(self, snapshot: Snapshot) -> int:
-        """Return the record_id above which this snapshot is read. It is the lowest one once in a while,
-        because a row can be made new by hand."""
+        """Return the record_id above which this snapshot is read."""
         moment = snapshot.moment
         if moment.latest_notice != self._notice:  # rows were redriven
             self.forget(ascends=self._ascends)
@@ -55,7 +60,7 @@ class LowWaterMark:
             self.record_id = max(self.record_id, min(self._next, first - 1))
             self._transaction = None
             self._next = LOWEST
-        return LOWEST if self._clock() >= self._full_look_at else self.record_id
+        return self.above
 
     def end(self, snapshot: Snapshot, ids: Sequence[int]) -> None:
         """Note the rows that this snapshot showed."""

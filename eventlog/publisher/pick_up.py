@@ -80,19 +80,22 @@ class LogReader:
             self.refresh()
         thorough = False  # true: the tables were read again, so what they do not explain is refused
         while True:
-            limit = self._limit
+            limit, reader = self._limit, self._reader
+            choice = reader.selection(self._settings.choice(limit), by_column=True)
+            choice = replace(choice, above=self._mark.above)
             try:
-                for attempt in self._store.readings():
+                for attempt in self._store.readings(choice):
                     with attempt as snapshot:
                         self._clock.set(snapshot.moment.now)
                         if unless_due and self._is_due(snapshot):
                             reading = FoldedPickUp(self._reader.no_events, due=True)
                             continue
-                        reader, above = self._reader, self._mark.begin(snapshot)
-                        choice = reader.selection(self._settings.choice(limit), by_column=True)
-                        rows = snapshot.read_pending(replace(choice, above=above))
+                        above = self._mark.begin(snapshot)
+                        rows = snapshot.read_pending(
+                            choice if above >= choice.above else replace(choice, above=above)
+                        )
                         self._mark.end(snapshot, rows.ids)
-                        reading = reader.fold(snapshot, rows, limit, thorough=thorough)
+                        reading = reader.fold(snapshot, rows, limit, thorough=thorough, last=True)
                         reading.redriven = snapshot.moment.latest_redrive
             except PickUpTooLarge as fault:
                 self._limit, thorough = max(1, min(limit, fault.rows) // 2), False

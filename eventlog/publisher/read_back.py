@@ -56,9 +56,16 @@ class CurrentRows:
     """The answers to what a plan needs, all read in one snapshot; TooMuch where there is no room for them."""
 
     def __init__(
-        self, snapshot: Snapshot, tables: Mapping[Table, ReadableTable], thorough: bool, allowance: Allowance
+        self,
+        snapshot: Snapshot,
+        tables: Mapping[Table, ReadableTable],
+        thorough: bool,
+        allowance: Allowance,
+        *,
+        last: bool = False,
     ) -> None:
         self.snapshot = snapshot
+        self._last = last  # nothing is read in the snapshot after them
         self._thorough = thorough
         self.allowance = allowance
         self.tables = tables
@@ -75,9 +82,10 @@ class CurrentRows:
         while waiting:
             table, queries = waiting.pop()
             source, keys = self.tables[table], [query.texts for query in queries]
+            room, last = self.allowance.remaining, self._last and not waiting
             try:
                 with self.snapshot.attempt():
-                    rows = list(self.snapshot.current_rows(source, keys, self.allowance.remaining))
+                    rows = list(self.snapshot.current_rows(source, keys, room, last=last))
             except DatabaseFailed as fault:
                 self.refused = True
                 if self._thorough and len(queries) > 1:

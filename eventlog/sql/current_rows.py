@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import closing
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 NO_BOUND = 1 << 62
 _FETCHED = 100  # rows at once; any of them may be long
-_FEW = 100  # keys that are looked for one by one, however small the table is
+FEW = 100  # keys that are looked for one by one, however small the table is
 _COUNTED = 1_000  # keys of a statement whose rows are counted as they come, for all of them must be taken
 
 
@@ -183,16 +183,35 @@ def _measured(
     before: Sequence[Call],
 ) -> Iterator[Current]:
     """Yield the rows of a database that measures them."""
+    if len(keys) <= FEW:
+        call = call_of_few(queries, table, keys, bound)
+        yield from measured(queries.together(connection, [*before, call])[-1], bound, bound)
+        return
     holes, room = _measuring_holes(queries, len(table.expressions)), bound
-    few = len(keys) <= _FEW
-    holes["rows"] = _rows_of_keys(queries, table, few=few)
+    holes["rows"] = _rows_of_keys(queries, table)
     for start, bound_keys in _bound_keys(tuple(zip(*keys, strict=True)), queries.log.dialect):
         values: dict[str, object] = {"most": room, "first": start, **bound_keys}
-        call = queries.call("current_measured", holes, **values, **({"many": len(keys)} if few else {}))
+        call = queries.call("current_measured", holes, **values)
         rows, before = queries.together(connection, [*before, call])[-1], ()
-        for place, size, *texts in rows:
-            room = _room_left(bound, room, size)
-            yield Current(place, tuple(texts))
+        yield from measured(rows, bound, room)
+        room -= sum(size for _, size, *_ in rows)
+
+
+def call_of_few(queries: Queries, table: Readable, keys: Sequence[Sequence[str]], bound: int) -> Call:
+    """Return the statement that reads and measures the rows of a few keys; `measured` reads its answer."""
+    holes = _measuring_holes(queries, len(table.expressions))
+    holes["rows"] = _rows_of_keys(queries, table, few=True)
+    values: dict[str, object] = {"most": bound, "first": 0, "many": len(keys)}
+    for _, bound_keys in _bound_keys(tuple(zip(*keys, strict=True)), queries.log.dialect):
+        values |= bound_keys
+    return queries.call("current_measured", holes, **values)
+
+
+def measured(rows: Iterable[Sequence[Any]], bound: int, room: int) -> Iterator[Current]:
+    """Yield rows that were measured; TooMuch if they come to more bytes than there is room for."""
+    for place, size, *texts in rows:
+        room = _room_left(bound, room, size)
+        yield Current(place, tuple(texts))
 
 
 def _room_left(bound: int, room: int, size: int) -> int:

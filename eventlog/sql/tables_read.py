@@ -63,11 +63,16 @@ class TablesRead:
 
     def end(self, connection: Connection) -> None:
         """End the transaction. Raise TablesChanged if DDL changed a table that it read."""
-        calls = _forms(self._dialect, self._places, every=False)
+        self.check(connection, together(self._dialect, connection, self.last_calls(), commit=True))
+
+    def last_calls(self) -> list[Call]:
+        """Return the statements to be run right before the transaction is committed."""
+        return _forms(self._dialect, self._places, every=False)
+
+    def check(self, connection: Connection, answers: Sequence[Any]) -> None:
+        """After the commit: raise TablesChanged if DDL changed a table that the transaction read."""
         self._places = {}
-        answers = together(self._dialect, connection, calls, commit=True)
-        doubtful = _by_place(answers) if calls else {}
-        if doubtful:
+        if answers and (doubtful := _by_place(answers)):
             forms_now = _by_place(
                 together(self._dialect, connection, _forms(self._dialect, doubtful, every=True))
             )

@@ -180,6 +180,11 @@ class Statements:
     def do_pick_up(self, holes: Mapping[str, str], **values: Any) -> Rows:
         return [_cells(row) for row in self._limited(holes, values)]
 
+    def do_pick_few(self, holes: Mapping[str, str], few: int, most_bytes: int, **values: Any) -> Rows:
+        rows = self._limited(holes, values)
+        fits = len(rows) < few and sum(map(_size, rows)) <= most_bytes
+        return [_cells(row) for row in rows] if fits else []
+
     def do_columns_picked(self, holes: Mapping[str, str], **values: Any) -> Rows:
         return [_by_column(row) for row in self._limited(holes, values)]
 

@@ -42,6 +42,25 @@ where {conditions}
 order by {order}
 {next_rows}
 
+-- pick_few --
+-- The rows that may go, if they are fewer than some and not too large together; else none.
+select
+{row}
+from {rows}
+where {conditions}
+  and (
+    select case when count(*) < :few and coalesce(sum(octets), 0) <= :most_bytes then 1 else 0 end
+    from (
+      select {size} as octets
+      from {rows}
+      where {conditions}
+      order by {order}
+      {next_rows}
+    ) few
+  ) = 1
+order by {order}
+{next_rows}
+
 -- pending_sizes --
 -- The record_ids and sizes of rows that may go.
 select {id}, {size}

@@ -81,6 +81,21 @@ class PickUp(NamedTuple):
         return self._replace(columns=columns)
 
 
+class FirstLook(NamedTuple):
+    """What the first look at the pending rows shows."""
+
+    choice: PickUpFilter
+    octets: int  # of the rows that may go, up to the limit
+    row_count: int
+    few_rows: list[Cells]  # these rows, if they are few and small together
+    own_rows: list[int]  # the pending rows of our own user
+
+    @property
+    def has_rows(self) -> bool:
+        """Whether the look shows the rows themselves."""
+        return self.row_count < BY_COLUMN_FROM and self.octets <= self.choice.most_bytes
+
+
 class Pending:
     """Reads the pending rows that may go, of a log that does not change meanwhile."""
 
@@ -94,14 +109,13 @@ class Pending:
         plain = all(stored[name].storage is Storage.INTEGER for name in ("record_id", "event_type"))
         return plain and choice.objects is not None and not choice.future
 
-    def fit(self, choice: PickUpFilter) -> PickUpFilter:
+    def fit(self, choice: PickUpFilter, look: FirstLook) -> PickUpFilter:
         """Return the choice with no more rows than its bytes allow, but at least one; few rows come one by
         one.
         """
-        ((octets, rows),) = self.pending("pending_bytes", choice)
-        if int(rows) < BY_COLUMN_FROM:
+        if look.row_count < BY_COLUMN_FROM:
             choice = replace(choice, by_column=False)
-        if int(octets) <= choice.most_bytes:
+        if look.octets <= choice.most_bytes:
             return choice
         sizes = [int(row[1]) for row in self.pending("pending_sizes", choice)]
         return replace(choice, limit=max(1, bisect_right(list(accumulate(sizes)), choice.most_bytes)))
@@ -176,6 +190,40 @@ class Pending:
         answers = (self._queries.run(self._connection, "sizes_by_id", ids=chunk).all() for chunk in chunks)
         of = {int(row[0]): int(row[1]) for rows in answers for row in rows}
         return [of.get(number, 0) for number in ids]
+
+
+def first_look(queries: Queries, choice: PickUpFilter) -> list[Call]:
+    """Return what looks at the pending rows first; `looked` reads the answers."""
+    few = replace(choice, limit=min(choice.limit, BY_COLUMN_FROM))
+    few_clause, values = pending_statement(queries, "pick_few", few)
+    values = {**values, "few": BY_COLUMN_FROM, "most_bytes": choice.most_bytes}
+    calls = [pending_statement(queries, "pending_bytes", choice), Call(few_clause, values)]
+    if choice.driver_user is None:
+        return calls
+    own = ids_statement(queries, choice.limit, "loopback", choice.above, driver_user=choice.driver_user)
+    return [*calls, own]
+
+
+def looked(choice: PickUpFilter, answers: Sequence[Any]) -> FirstLook:
+    """Return what the answers to a first look show."""
+    ((octets, row_count),), few_rows, *own_rows = answers
+    return FirstLook(
+        choice, int(octets), int(row_count), few_rows, [row[0] for rows in own_rows for row in rows]
+    )
+
+
+def ids_statement(queries: Queries, limit: int, condition: str, above: int = LOWEST, **values: Any) -> Call:
+    """Return a statement for the first pending rows above a record_id, under a condition."""
+    conditions = [condition]
+    if above > LOWEST:
+        conditions.insert(0, "after_row")
+        values["after"] = above
+    holes = {
+        "rows": queries.relation(),
+        "conditions": queries.pieces("pending", *conditions),
+        "order": queries.piece("by_record_id"),
+    }
+    return queries.call("ids", holes, **values, most=limit)
 
 
 def pending_statement(

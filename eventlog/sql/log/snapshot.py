@@ -18,7 +18,19 @@ from eventlog.sql.common.dialect import Call
 from eventlog.sql.common.expression import literal
 from eventlog.sql.connect import DatabaseFailed
 from eventlog.sql.current_rows import NO_BOUND, Current, Readable, TableKeys
-from eventlog.sql.log.pending import HIGHEST, LOWEST, OBJECT, Cells, Pending, PickUp, PickUpFilter
+from eventlog.sql.log.pending import (
+    HIGHEST,
+    LOWEST,
+    OBJECT,
+    Cells,
+    FirstLook,
+    Pending,
+    PickUp,
+    PickUpFilter,
+    first_look,
+    ids_statement,
+    looked,
+)
 from eventlog.sql.log.position import position_of, read_sequence
 from eventlog.sql.log.record import LogRecord
 from eventlog.sql.queries import Queries, containing, pipeline_of
@@ -83,11 +95,20 @@ class Snapshot(Pending):
     """Reads the log; nothing that happens meanwhile shows."""
 
     _has_savepoint = False
+    _look: FirstLook | None = None
+    _last_answers: list[Any] | None = None  # to what was asked right before the commit
     _views: bool | None = None  # whether the server lets us read views, where it can refuse them
 
     @classmethod
-    def begin(cls, connection: Connection, queries: Queries, locked: Sequence[Place] = ()) -> Self:
-        """Begin a transaction that reads one moment of the log, and read the facts about that moment.
+    def begin(
+        cls,
+        connection: Connection,
+        queries: Queries,
+        locked: Sequence[Place] = (),
+        choice: PickUpFilter | None = None,
+    ) -> Self:
+        """Begin a transaction that reads one moment of the log, and read the facts about that moment, with a
+        first look at the rows of a choice.
 
         TablesChanged if tables that are to be locked before are busy.
         """
@@ -99,12 +120,15 @@ class Snapshot(Pending):
                 queries.together(connection, [begin, *locks(dialect, locked)])
             except DatabaseFailed as fault:
                 raise tables_changed(locked) from fault
-        answers = queries.together(connection, [*(() if locked else (begin,)), moment_call, *position])
-        (moment,), *further_answers = answers if locked else answers[1:]
+        look = first_look(queries, choice) if choice is not None else []
+        first = [] if locked else [begin]
+        answers = queries.together(connection, [*first, moment_call, *position, *look])[len(first) :]
         snapshot = cls(connection, queries)
-        snapshot.moment = LogMoment.of(*moment)
-        if further_answers:
-            snapshot.bound = position_of(further_answers[-1], snapshot.is_attached).bound
+        snapshot.moment = LogMoment.of(*answers[0][0])
+        if position:
+            snapshot.bound = position_of(answers[len(position)], snapshot.is_attached).bound
+        if choice is not None:
+            snapshot._look = looked(choice, answers[1 + len(position) :])
         return snapshot
 
     @cached_property
@@ -118,7 +142,10 @@ class Snapshot(Pending):
 
     def end(self) -> None:
         """End the transaction. Raise TablesChanged if DDL changed a table that was read."""
-        self._tables_read.end(self._connection)
+        if self._last_answers is None:
+            self._tables_read.end(self._connection)
+        else:
+            self._tables_read.check(self._connection, self._last_answers)
 
     def is_attached(self) -> bool:
         """Return whether the log is one that we did not create."""
@@ -126,26 +153,35 @@ class Snapshot(Pending):
 
     def read_pending(self, choice: PickUpFilter) -> PickUp:
         """Return the rows that may go now, and those of our own user."""
-        choice, rows = self.fit(choice), None
+        look = self._look
+        if look is None or look.choice is not choice:
+            look = looked(choice, self._queries.together(self._connection, first_look(self._queries, choice)))
+        if look.has_rows:
+            rows = self._with_rest(look.few_rows, choice)
+        else:
+            rows = self._read_many(self.fit(choice, look))
+        full = rows.full or len(look.own_rows) >= choice.limit
+        return rows._replace(full=full, loopback=look.own_rows)
+
+    def _read_many(self, choice: PickUpFilter) -> PickUp:
+        """Return rows that are many or large."""
         if choice.by_column and self.comes_by_column(choice):
             from eventlog.sql.columns import OddBytes  # Arrow takes a while to load
             from eventlog.sql.log import by_column
 
             with suppress(OddBytes):
-                rows = by_column.pick_up(self, choice)
-        if rows is None:
-            rows = self.pick_up(choice)
-        if choice.driver_user is None:
-            return rows
-        own_rows = self.loopback(choice.driver_user, choice.limit, choice.above)
-        return rows._replace(full=rows.full or len(own_rows) >= choice.limit, loopback=own_rows)
+                return by_column.pick_up(self, choice)
+        return self.pick_up(choice)
 
     def pick_up(self, choice: PickUpFilter) -> PickUp:
         """Read the pending rows that may go now, up to the limit, then the rest of the inserts that it cut.
 
         They come one by one. Waiting objects, loopback and future rows do not count.
         """
-        picked = self.pending("pick_up", choice)
+        return self._with_rest(self.pending("pick_up", choice), choice)
+
+    def _with_rest(self, picked: list[Cells], choice: PickUpFilter) -> PickUp:
+        """Return rows that were read one by one, with the rest of the inserts that the limit cut."""
         if len(picked) < choice.limit:
             return PickUp(picked)
         return PickUp([*picked, *self.rows(self._rest_of_inserts(picked, choice))], True)
@@ -277,12 +313,8 @@ class Snapshot(Pending):
         return self._ids(limit, "timeless")
 
     def _ids(self, limit: int, condition: str, above: int = LOWEST, **values: Any) -> list[int]:
-        if above > LOWEST:
-            values["after"] = above
-        holes = self._holes(*(["after_row"] if above > LOWEST else ()), condition)
-        holes["order"] = self._queries.piece("by_record_id")
-        rows = self._queries.run(self._connection, "ids", holes, **values, most=limit)
-        return [row[0] for row in rows]
+        call = ids_statement(self._queries, limit, condition, above, **values)
+        return [row[0] for row in self._queries.together(self._connection, [call])[0]]
 
     def _holes(self, *conditions: str) -> dict[str, str]:
         """Return the texts for a statement on the pending rows, in the order of their ids."""
@@ -292,13 +324,22 @@ class Snapshot(Pending):
         }
 
     def current_rows(
-        self, table: Readable, keys: Sequence[Sequence[str]], bound: int = NO_BOUND
+        self, table: Readable, keys: Sequence[Sequence[str]], bound: int = NO_BOUND, *, last: bool = False
     ) -> Iterator[Current]:
         """Yield the rows of the keys as they are in this snapshot, TooMuch if they come to so many bytes;
-        values of a key are of its columns' types.
+        values of a key are of its columns' types. With `last`, nothing is read after them, so the transaction
+        may end in the same round trip.
         """
-        before = self._before(view=table.view) if keys and self._reads(table) else []
-        return current_rows.current_rows(self._connection, self._queries, table, keys, bound, before)
+        is_near = bool(keys) and self._reads(table)  # in the database of the log
+        before = self._before(view=table.view) if is_near else []
+        measures = is_near and self._queries.log.dialect.measures_rows
+        if not (last and measures and len(keys) <= current_rows.FEW):
+            return current_rows.current_rows(self._connection, self._queries, table, keys, bound, before)
+        call = current_rows.call_of_few(self._queries, table, keys, bound)
+        calls = [*before, call, *self._tables_read.last_calls()]
+        answers = self._queries.together(self._connection, calls, commit=True)
+        self._last_answers = answers[len(before) + 1 :]
+        return current_rows.measured(answers[len(before)], bound, bound)
 
     def current_columns(
         self, table_keys: Sequence[TableKeys], bound: int = NO_BOUND

@@ -12,6 +12,7 @@ from sqlalchemy.engine import Connection, Engine
 
 from eventlog.sql.connect import DatabaseFailed
 from eventlog.sql.log.leader import Holder, Leader, holder_of
+from eventlog.sql.log.pending import PickUpFilter
 from eventlog.sql.log.position import IdPosition, read_position
 from eventlog.sql.log.record import LogRecord, RecordedBatch
 from eventlog.sql.log.snapshot import Snapshot
@@ -67,13 +68,16 @@ class Store:
             connection.close()
 
     @contextmanager
-    def snapshot(self, locked: Sequence[Place] = ()) -> Iterator[Snapshot]:
-        """One consistent view, read only, in which tables are read that DDL may not change before.
+    def snapshot(
+        self, locked: Sequence[Place] = (), choice: PickUpFilter | None = None
+    ) -> Iterator[Snapshot]:
+        """One consistent view, read only, in which tables are read that DDL may not change before; it begins
+        with a first look at the rows of a choice.
 
         Raise TablesChanged at its end if DDL changed a table that was read: nothing of it counts.
         """
         with self._connected() as connection:
-            snapshot = Snapshot.begin(connection, self.queries, locked)
+            snapshot = Snapshot.begin(connection, self.queries, locked, choice)
             yield snapshot
             snapshot.end()
 
@@ -84,7 +88,7 @@ class Store:
                 answer = query(snapshot)
         return answer
 
-    def readings(self) -> Iterator[AbstractContextManager[Snapshot]]:
+    def readings(self, choice: PickUpFilter | None = None) -> Iterator[AbstractContextManager[Snapshot]]:
         """Yield a snapshot, and another one as long as DDL changed a table that was read in it.
 
         The second one keeps DDL away from such tables. Raise TablesChanged after the third one.
@@ -94,7 +98,7 @@ class Store:
             changed: list[Place] = []
             with ExitStack() as stack:
                 try:
-                    snapshot = stack.enter_context(self.snapshot(locked))
+                    snapshot = stack.enter_context(self.snapshot(locked, choice))
                 except TablesChanged:  # the tables are busy
                     locked = ()
                     continue

@@ -144,6 +144,8 @@ class Work:
     def fail(self, failures: Iterable[Failure]) -> None:
         """Keep why pending rows fail, in place of what was kept before."""
         failures = list(failures)
+        if not failures:
+            return
         pending = {
             int(row)
             for chunk in self._queries.chunks(failure.record_id for failure in failures)
@@ -207,9 +209,10 @@ class Work:
             }
             for event in waiting
         ]
-        self._queries.run_all(self._begun(), "forget_event", [_of_event(row) for row in rows])
-        self._queries.run_all(self._begun(), "hold", rows)
-        self.hold_spellings(self._spellings(waiting))
+        if rows:
+            self._queries.run_all(self._begun(), "forget_event", [_of_event(row) for row in rows])
+            self._queries.run_all(self._begun(), "hold", rows)
+            self.hold_spellings(self._spellings(waiting))
 
     def hold_spellings(self, spellings: Iterable[Spelling]) -> None:
         """Hold objects under these spellings too, so that no pick-up reads their rows."""
@@ -223,8 +226,9 @@ class Work:
             for name, (table_name, table_key) in dict.fromkeys(spellings)
         ]
         hashes = [{name: row[name] for name in ("object_hash", "spelling_hash")} for row in rows]
-        self._queries.run_all(self._begun(), "forget_spelling", hashes)
-        self._queries.run_all(self._begun(), "hold_spelling", rows)
+        if rows:
+            self._queries.run_all(self._begun(), "forget_spelling", hashes)
+            self._queries.run_all(self._begun(), "hold_spelling", rows)
 
     def _spellings(self, waiting: Sequence[WaitingEvent]) -> Iterator[Spelling]:
         """Return how the rows of events spell their objects."""
@@ -238,9 +242,10 @@ class Work:
     def release_events(self, events: Iterable[tuple[ObjectName, str]]) -> None:
         """Forget events; an object goes on where it has no other that waits."""
         rows = [{"object_hash": object_hash(*name), "event_id": event_id} for name, event_id in events]
-        self._queries.run_all(self._begun(), "forget_event", rows)
         objects = [{"object_hash": row["object_hash"]} for row in rows]
-        self._queries.run_all(self._begun(), "forget_spellings", objects)
+        if rows:
+            self._queries.run_all(self._begun(), "forget_event", rows)
+            self._queries.run_all(self._begun(), "forget_spellings", objects)
 
     def rename(self, object_of: Callable[[str, str], ObjectName]) -> None:
         """Give every hold the name that its object has by now; holds that become one keep their events."""

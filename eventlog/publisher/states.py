@@ -23,6 +23,16 @@ A batch is what is on record in `<log>_batch` before its documents leave, by the
     E F  settled            redriven by people                  N         settled: a new pick-up
     any  recorded           a leader of a later epoch           as it is  LeadershipLost: nothing written
 
+A cycle of a few rows takes four round trips to a server that takes several statements at once:
+
+    round trip                                        what is durable after it
+    ────────────────────────────────────────────────  ───────────────────────────────────────────────────
+    begin, facts about the moment, pick up            nothing
+    read back, look for DDL, commit                   nothing: it only reads
+    begin, demand our epoch, record a batch, commit   which rows leave under which event-ids
+    (the documents leave, the receiver answers)       a crash sends the batch again, under the same ids
+    begin, demand our epoch, letters, settle, commit  the answers, and with more documents the next batch
+
 A row changes in the transaction that settles its batch and records the next one (`finish`), or in that of
 the people who redrive, skip or purge it. So a row is never handled twice, and an event that may be out keeps
 its id. An object has one event under way: later rows of it wait for the answer, in a batch or held.

@@ -21,7 +21,7 @@ from eventlog.sql.connect import connect
 from eventlog.sql.postgresql import pipeline
 from eventlog.transfer.signals import Signals
 from tests.databases import EMBEDDED, server_url, temporary_database
-from tests.logs import World, key
+from tests.logs import Receiver, World, key
 
 pytestmark = pytest.mark.quick
 
@@ -37,6 +37,30 @@ def our_frames() -> list[str]:
         if Path(frame.f_code.co_filename).is_relative_to(ROOT / "eventlog"):
             names.append(frame.f_code.co_qualname)
     return names[::-1]
+
+
+@contextmanager
+def round_trips() -> Iterator[list[int]]:
+    """Yield how many statements each round trip of a cycle has."""
+    trips: list[int] = []
+
+    def run_together(connection: Connection, calls: Sequence[Call], *, commit: bool = False) -> Any:
+        if "Publisher.cycle" in our_frames():
+            trips.append(len(calls) + commit)
+        return together(connection, calls, commit=commit)
+
+    def alone(*unused: Any) -> None:
+        if "Publisher.cycle" in our_frames():
+            trips.append(1)
+
+    together = pipeline.run_together
+    event.listen(Engine, "before_cursor_execute", alone)
+    try:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(pipeline, "run_together", run_together)
+            yield trips
+    finally:
+        event.remove(Engine, "before_cursor_execute", alone)
 
 
 @contextmanager
@@ -88,6 +112,22 @@ def test_a_statement_of_a_cycle_has_a_short_stack(
     for _, stack in stacks:
         assert len(stack) <= MAX_FRAMES, " ".join(stack)
         assert len(set(stack)) == len(stack)
+
+
+def test_a_cycle_of_one_row_takes_four_round_trips(embedded: Server, tmp_path: Path) -> None:
+    with server_url(EMBEDDED, embedded) as url, temporary_database(EMBEDDED, url) as database:
+        world = World(connect(database.url), database.dialect)
+        world.make()
+        world.user(1)
+        with world.publisher(Receiver()) as publisher:
+            world.write(key(1, event_type=6))
+            publisher.cycle()
+            world.write(key(1, event_type=6))
+            with round_trips() as trips:
+                publisher.cycle()
+        assert world.counts() == {"S": 2}
+        world.engine.dispose()
+    assert len(trips) == 4, trips
 
 
 def test_one_function_of_the_publisher_picks_up() -> None:

@@ -293,7 +293,7 @@ def _why_wrong(row: AuditedRow, run: _Run, excuses: Sequence[AuditedRow]) -> str
     """Return why the letter of a row does not fit the last answers to its event; empty if it does.
 
     An event that waited, or failed, may find its object gone when it is to go again, or one of its rows
-    skipped: then it is a success, or has the warning that another part got. So is a value of an insert that a
+    skipped. Then it is a success, or has the warning that another part got. So is a value of an insert that a
     later row reads back, at once.
     """
     is_open = any(last.level not in _ANSWERS for last in {d.event_id: d for d in run.deliveries}.values())

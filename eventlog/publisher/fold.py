@@ -130,7 +130,7 @@ class PickUpFolder:
     ) -> FoldedPickUp:
         """Return the events of rows. PickUpTooLarge if several rows were wanted and their current rows cannot
         be held. Rows of objects that `about` does not name are left out; `thorough` looks for the key that
-        the database refuses, instead of doubting the tables; with `last` the snapshot is not read after it.
+        the database refuses, instead of doubting the tables. With `last` the snapshot is not read after it.
         """
         now = read_event_time(snapshot.now()) if self._rules.handle_future_events else None
         reading = FoldedPickUp(self.no_events, rows.ids, full=rows.full)

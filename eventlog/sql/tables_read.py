@@ -70,7 +70,7 @@ class TablesRead:
         return _forms(self._dialect, self._places, every=False)
 
     def check(self, connection: Connection, answers: Sequence[Any]) -> None:
-        """After the commit: raise TablesChanged if DDL changed a table that the transaction read."""
+        """Raise TablesChanged if DDL changed a table that the transaction read; it is committed."""
         self._places = {}
         if answers and (doubtful := _by_place(answers)):
             forms_now = _by_place(

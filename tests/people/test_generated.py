@@ -38,7 +38,7 @@ def test_the_site_has_the_help_of_every_command_and_every_message() -> None:
         filled_in((ROOT / "docs" / f"{name}.md").read_text("utf-8")) for name in ("commands", "errors")
     )
     assert re.findall(r"^## (.*)$", commands, re.MULTILINE) == list(COMMANDS)
-    assert "`eventlog.publisher.finish.PickedUpBefore`" in errors
+    assert "`eventlog.sql.log.work.PickedUpBefore`" in errors
 
 
 def test_the_message_of_an_error_has_no_line_break() -> None:

@@ -11,6 +11,7 @@ from sqlalchemy import text
 
 from eventlog.sql.catalogue import Catalogue
 from eventlog.sql.connect import DatabaseFailed
+from eventlog.sql.log.pending import PickUpFilter
 from eventlog.sql.log.snapshot import Snapshot
 from eventlog.sql.log.store import Store
 from eventlog.sql.readable import ReadableTable, readable
@@ -107,8 +108,10 @@ class AlteringStore(Store):
         self.refused = 0
 
     @contextmanager
-    def snapshot(self, locked: Sequence[Place] = ()) -> Iterator[Snapshot]:
-        with super().snapshot(locked) as snapshot:
+    def snapshot(
+        self, locked: Sequence[Place] = (), choice: PickUpFilter | None = None
+    ) -> Iterator[Snapshot]:
+        with super().snapshot(locked, choice) as snapshot:
             try:
                 with self.engine.begin() as connection:
                     if transactional(self._world):

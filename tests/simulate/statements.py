@@ -241,7 +241,7 @@ class Statements:
         return [(max((row["record_id"] for row in self._rows("sent")), default=None),)]
 
     def do_demand_redrive(self, holes: object, redriven: int) -> Rows:
-        return self.do_latest_redrive(holes)
+        return [row for row in self.do_latest_redrive(holes) if row == (redriven,)]
 
     def do_latest_redrive(self, holes: object) -> Rows:
         redrives = (row["notice_id"] for row in self._rows("notice") if row["kind"] == "redrive")
@@ -280,7 +280,7 @@ class Statements:
     # --- what the leader writes
 
     def do_demand_epoch(self, holes: object, epoch: int) -> Rows:
-        return self.do_epoch(holes)
+        return [row for row in self.do_epoch(holes) if row == (epoch,)]
 
     def do_epoch(self, holes: object) -> Rows:
         return [(row["epoch"],) for row in self._store.lock(self._transaction, "state", "share")]

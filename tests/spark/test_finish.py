@@ -49,8 +49,8 @@ class Dying(Store):
     works = 0
 
     @contextmanager
-    def work(self, epoch):
-        with super().work(epoch) as work:
+    def work(self, epoch, redriven=None):
+        with super().work(epoch, redriven) as work:
             yield work
             self.works += 1
             if self.works == 5:
@@ -72,8 +72,8 @@ class Dying(Store):
     committed = False
 
     @contextmanager
-    def work(self, epoch: int) -> Iterator[Work]:
-        with super().work(epoch) as work:
+    def work(self, epoch: int, redriven: int | None = None) -> Iterator[Work]:
+        with super().work(epoch, redriven) as work:
             yield work
             self.works += 1
             if self.works == self.last and not self.committed:

@@ -7,12 +7,14 @@ set transaction isolation level read committed
 select epoch from {state} where one = 1 {share_lock}
 
 -- demand_epoch --
--- The epoch of the leader, kept from changing until our transaction ends. Fails, if it can, unless it is ours.
-select epoch from {state} where one = 1 {share_lock}
+-- The epoch of the leader, kept from changing until our transaction ends; nothing unless it is ours.
+select epoch from {state} where one = 1 and epoch = :epoch {share_lock}
 
 -- demand_redrive --
--- The notice of the last redrive. Fails, if it can, if it is another one.
-select coalesce(max(notice_id), 0) from {notice} where kind = 'redrive'
+-- The notice of the last redrive; nothing if it is another one.
+select notice_id
+from (select coalesce(max(notice_id), 0) as notice_id from {notice} where kind = 'redrive') redrive
+where notice_id = :redriven
 
 -- finish --
 -- Gives new rows their letter.

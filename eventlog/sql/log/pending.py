@@ -82,7 +82,7 @@ class PickUp(NamedTuple):
 
 
 class FirstLook(NamedTuple):
-    """What the first look at the pending rows shows."""
+    """A first look at the pending rows: how many, how large, and the rows themselves if both are little."""
 
     choice: PickUpFilter
     octets: int  # of the rows that may go, up to the limit
@@ -92,7 +92,7 @@ class FirstLook(NamedTuple):
 
     @property
     def has_rows(self) -> bool:
-        """Whether the look shows the rows themselves."""
+        """The look shows the rows themselves."""
         return self.row_count < BY_COLUMN_FROM and self.octets <= self.choice.most_bytes
 
 
@@ -200,8 +200,8 @@ def first_look(queries: Queries, choice: PickUpFilter) -> list[Call]:
     calls = [pending_statement(queries, "pending_bytes", choice), Call(few_clause, values)]
     if choice.driver_user is None:
         return calls
-    own = ids_statement(queries, choice.limit, "loopback", choice.above, driver_user=choice.driver_user)
-    return [*calls, own]
+    loopback = ids_statement(queries, choice.limit, "loopback", choice.above, driver_user=choice.driver_user)
+    return [*calls, loopback]
 
 
 def looked(choice: PickUpFilter, answers: Sequence[Any]) -> FirstLook:

@@ -83,9 +83,10 @@ class Work:
     def _begun(self) -> Connection:
         """Return the connection, after beginning the transaction on it."""
         if self._opening:
-            _, *answers = self._queries.together(self._unbegun, self._opening)
+            _, *demanded = self._queries.together(self._unbegun, self._opening)
             self._opening = []
-            self._check(*answers)
+            if not all(demanded):
+                self.explain_failure()
         return self._unbegun
 
     def last_calls(self) -> list[Call]:
@@ -100,17 +101,14 @@ class Work:
         self.finished += sum(results[first : first + len(self._finishing)])
 
     def explain_failure(self) -> None:
-        """After a statement that failed: raise LeadershipLost or PickedUpBefore if that is why."""
-        connection, run = self._unbegun, self._queries.run
-        connection.rollback()
-        self._check(*(run(connection, name).all() for name in ("epoch", "latest_redrive")))
-
-    def _check(self, epochs: Sequence[Sequence[Any]], redrives: Sequence[Sequence[Any]] = ()) -> None:
-        """Raise LeadershipLost if another epoch is on record, and PickedUpBefore if another redrive is."""
-        ((epoch,),) = epochs
+        """Raise LeadershipLost or PickedUpBefore if that is why a statement failed."""
+        self._unbegun.rollback()
+        epoch, latest = (
+            self._queries.run(self._unbegun, name).scalar() for name in ("epoch", "latest_redrive")
+        )
         if epoch != self.epoch:
             raise LeadershipLost(epoch, self.epoch)
-        if self._redriven is not None and any(latest != self._redriven for (latest,) in redrives):
+        if self._redriven not in (None, latest):
             raise PickedUpBefore
 
     def latest_redrive(self) -> int:

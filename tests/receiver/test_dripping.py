@@ -24,7 +24,7 @@ from starlette.types import ASGIApp
 
 from eventlog.web import app, server
 from eventlog.web.app import Answer, Runner, make_app, page
-from eventlog.web.monitor.turns import WAITING, Turns
+from eventlog.web.monitor.desk import WAITING, Turns
 from eventlog.web.receiver.receiver import LARGEST
 from eventlog.web.server import CLIENTS, PausingConnection, VisitorConnection, serve
 from tests.receiver.conftest import HOST, Client, nds, receiving, served

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from http import HTTPStatus
 from itertools import islice
+from weakref import WeakValueDictionary
 
+from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
@@ -19,16 +24,18 @@ from eventlog.fold import Fate, Outcome
 from eventlog.opening.log_status import LogStatus
 from eventlog.publisher.monitor import Monitor
 from eventlog.sql.log.upkeep import FailedRow, FailureFilter
-from eventlog.web.app import make_app, page, read_fields
+from eventlog.web.app import Answer, busy, make_app, page, read_fields
 from eventlog.web.monitor import MonitorSettings
 from eventlog.web.monitor.board import LOOKED_AT, PAGE, Board, NoDatabase, NoToken, WrongToken
-from eventlog.web.monitor.turns import Turns
 from eventlog.web.rendering import are, render
 
 MISSING = "there are /, /errors, /waiting, /next, /recent, /object, /settings, /metrics, /healthz and /readyz"
 ACTS = ("redrive", "skip")
 NOTHING = "No row is pending. Change a row of a tracked table to follow it here."
 MOST_AT_ONCE = 10_000  # rows that one button redrives or skips
+TOGETHER = 4  # pages that are made at a time
+WAITING = 3  # requests of one visitor that wait for their turn
+PATIENCE = 10.0  # seconds
 
 Rows = Sequence[tuple[PlacedEntry, Outcome]]
 
@@ -291,3 +298,42 @@ def _title(ids: Sequence[int]) -> str:
 
 def _number(text: str) -> int:
     return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else 0
+
+
+# --- the turns of visitors whose pages are made
+
+
+class Turns:
+    """The order in which pages are made: one at a time for each visitor, and a few for all of them."""
+
+    def __init__(self) -> None:
+        self._pages = asyncio.Semaphore(TOGETHER)
+        self._visitors = WeakValueDictionary[str, asyncio.Lock]()
+        self._asking: Counter[str] = Counter()
+
+    async def run(self, answer: Answer, request: Request) -> Response:
+        """Return the page in its turn, or a refusal if its visitor asks for too many at once."""
+        visitor = request.client.host if request.client else ""
+        async with self._turn(visitor) as is_free:
+            return await run_in_threadpool(answer, request) if is_free else busy()
+
+    @asynccontextmanager
+    async def _turn(self, visitor: str) -> AsyncIterator[bool]:
+        """Wait for the turn of a visitor. Yield False if too many wait, or for too long."""
+        if self._asking[visitor] > WAITING:
+            yield False
+            return
+        self._asking[visitor] += 1
+        lock = self._visitors.setdefault(visitor, asyncio.Lock())
+        try:
+            async with AsyncExitStack() as turn:
+                try:
+                    async with asyncio.timeout(PATIENCE):
+                        await turn.enter_async_context(lock)
+                        await turn.enter_async_context(self._pages)
+                except TimeoutError:
+                    yield False
+                    return
+                yield True
+        finally:
+            self._asking -= Counter((visitor,))  # drops those that are zero

@@ -28,7 +28,6 @@ LAZY_MODULES = (  # what commands import when they need it
     "eventlog.publisher.comparison",
     "eventlog.publisher.daemon",
     "eventlog.web.monitor.board",
-    "eventlog.web.monitor.server",
     "sqlalchemy.dialects.postgresql.psycopg",
 )
 PARENT = """

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import logging
 import re
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from eventlog.cli.log_options import RUNNING, live_options
 from eventlog.cli.options import SettingsCommand
+from eventlog.core.errors import Misuse
 from eventlog.core.plurals import quantity
 from eventlog.core.settings import build, declared
 from eventlog.opening.comparing import MODES
@@ -18,7 +22,10 @@ from eventlog.opening.config import Config
 from eventlog.opening.settings import DatabaseSettings, SessionSettings
 from eventlog.sinks import check_sink, sink_kind
 from eventlog.transfer.signals import Signals
-from eventlog.web.monitor import MonitorSettings
+from eventlog.web.monitor import CLOSING, MonitorSettings
+
+if TYPE_CHECKING:
+    from eventlog.publisher.monitor import Monitor
 
 logger = logging.getLogger("eventlog.run")
 
@@ -40,8 +47,6 @@ def run(once: bool, mode: str | None, config: Config) -> None:
     from eventlog.publisher.daemon import Daemon  # what publishes takes a while to load
     from eventlog.publisher.monitor import Monitor
     from eventlog.publisher.tracing import tracing
-    from eventlog.web.monitor.board import Board
-    from eventlog.web.monitor.server import serving
 
     if mode is not None:
         config = replace(config, values={**config.values, "publication_mode": mode})
@@ -49,12 +54,10 @@ def run(once: bool, mode: str | None, config: Config) -> None:
     check_sink(config.build(SessionSettings).sink, config.values)
     signals = Signals()
     monitor = Monitor()
-    board = Board(monitor, config)
 
     daemon = Daemon(config, signals, once=once, monitor=monitor)
     spans = tracing(config.build(DatabaseSettings).log_table, config.build(SessionSettings).sink)
-    serve = serving(config.build(MonitorSettings), monitor, board)
-    with signals.caught(), spans as monitor.tracing, serve as port:
+    with signals.caught(), spans as monitor.tracing, serving(config, monitor) as port:
         logger.info(announcement(config, port))
         logger.info(
             "settings: %s", ", ".join(f"{name} = {value}" for name, value in config.shown()) or "none"
@@ -68,6 +71,35 @@ def run(once: bool, mode: str | None, config: Config) -> None:
                 quantity(monitor.events, "event"),
             )
             logger.info("ended after %s", ", ".join(counts))
+
+
+@contextmanager
+def serving(config: Config, monitor: Monitor) -> Iterator[int | None]:
+    """The port of /metrics, /healthz, /readyz and the status page is open while the block runs.
+
+    Yield its number, None where none is wanted.
+    """
+    settings = config.build(MonitorSettings)
+    host, port = settings.monitor_host, settings.monitor_port
+    if not port:
+        yield None
+        return
+    from eventlog.web.monitor.board import Board
+    from eventlog.web.monitor.desk import monitor_app  # imports Starlette and Jinja2
+    from eventlog.web.server import PausingConnection, serve  # imports uvicorn
+
+    board, ended = Board(monitor, config), threading.Event()
+    with ExitStack() as stack:
+        try:
+            app = monitor_app(monitor, board, host)
+            address = stack.enter_context(serve(app, host, port, PausingConnection))
+        except OSError as fault:
+            raise Misuse(f"{host}, port {port} (the setting monitor-port): {fault.strerror}") from fault
+        stack.callback(ended.set)
+        if settings.readers:
+            logging.getLogger("eventlog.monitor").warning("%s: %s", settings.readers, CLOSING)
+        threading.Thread(target=board.sample_often, args=(ended,), daemon=True).start()
+        yield address.port
 
 
 def without_unused(config: Config) -> Config:

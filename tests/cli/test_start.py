@@ -118,7 +118,7 @@ def test_a_table_of_a_log_imports_no_publisher(words: list[str], postgres: Datab
 
 
 def test_a_publisher_without_a_port_imports_no_part_of_a_page() -> None:
-    doors = "eventlog.publisher.daemon, eventlog.web.monitor.board, eventlog.web.monitor.server"
+    doors = "eventlog.cli.run, eventlog.publisher.daemon, eventlog.web.monitor.board"
     code = f"import {doors}, json, sys; print(json.dumps(sorted(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert set(json.loads(done.stdout)) & {"anyio", "h11", "jinja2", "starlette", "uvicorn"} == set()

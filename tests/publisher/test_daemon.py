@@ -17,6 +17,7 @@ from urllib.request import Request, urlopen
 import pytest
 from sqlalchemy import text
 
+from eventlog.cli.run import serving
 from eventlog.core.errors import EventlogError
 from eventlog.opening.config import Config
 from eventlog.opening.log_status import read_log_status
@@ -30,8 +31,6 @@ from eventlog.sql.capture.track import track, untrack
 from eventlog.sql.connect import connect
 from eventlog.sql.relation import Choice
 from eventlog.transfer.signals import Signals
-from eventlog.web.monitor import MonitorSettings
-from eventlog.web.monitor.server import serving
 from tests.commands import environment
 from tests.killable import KILLABLE
 from tests.logs import World, call, key, metrics_text
@@ -454,7 +453,8 @@ def test_who_waits_for_a_time_of_day_keeps_the_lock(
 def test_a_port_that_others_reach_is_announced_as_open(
     host: str, is_open: bool, free_port: int, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with serving(MonitorSettings(free_port, host, "secret"), Monitor()):
+    values = {"monitor_port": free_port, "monitor_host": host, "monitor_token": "secret"}
+    with serving(Config(values), Monitor()):
         pass
     words = f"anyone who reaches {host}, port {free_port} may read the status page, without a token: "
     assert (words in caplog.text) == is_open == ("WARNING" in caplog.text)
@@ -462,7 +462,8 @@ def test_a_port_that_others_reach_is_announced_as_open(
 
 def test_the_port_tells_metrics_and_health(world: World, arrivals: Arrivals, free_port: int) -> None:
     world.write(key(1, event_type=4), key(2, event_type=9))
-    with running(world, arrivals) as run, serving(MonitorSettings(free_port), run.monitor) as port:
+    config = Config({"monitor_port": free_port})
+    with running(world, arrivals) as run, serving(config, run.monitor) as port:
         until(lambda: arrivals.documents)
         until(lambda: "eventlog_cycles_total" in _get(port, "/metrics"))
         until(lambda: "eventlog_pending_rows 0" in _get(port, "/metrics"))  # it is counted now and then

@@ -128,6 +128,11 @@ class Board:
             raise NoDatabase
         return store
 
+    def sample_often(self, ended: threading.Event) -> None:
+        """Note the state every few seconds, until an event is set."""
+        while not ended.wait(EVERY):
+            self.sample(time.monotonic())
+
     def sample(self, now: float) -> None:
         """Note the state; if the database is away, there is a gap."""
         try:

@@ -133,8 +133,8 @@ def _gather_log(config: Config, gathered: Gathered) -> tuple[AuditReader, LogRec
     """Read the rows of the configured log, and what it keeps next to them, in one snapshot."""
     from eventlog.audit.log_side import AuditReader, read_records, rows_of_snapshot
     from eventlog.audit.state import present_rows
+    from eventlog.opening.recorded_settings import opened_as_published
     from eventlog.opening.tables import readable_of
-    from eventlog.publisher.recorded_settings import opened_as_published
     from eventlog.publisher.session import make_reader, read_rules
 
     with opened_as_published(config) as (config, store):

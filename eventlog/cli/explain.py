@@ -195,9 +195,9 @@ def _explain_log(
 
     With a key print every row of that object, with `everything` every pending row, with ids these rows.
     """
+    from eventlog.opening.recorded_settings import opened_as_published
     from eventlog.operate.explaining import explain_store, summarise  # SQLAlchemy takes a while to load
     from eventlog.operate.upkeep import check_table
-    from eventlog.publisher.recorded_settings import opened_as_published
 
     with opened_as_published(config) as (config, store):
         explained = explain_store(config, store, table, key, ids=ids, everything=everything)

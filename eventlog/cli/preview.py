@@ -21,8 +21,8 @@ def preview(config: Config) -> None:
     """Print the documents of the pending rows that may go now, on a terminal indented. Nothing is sent and
     nothing changed.
     """
+    from eventlog.opening.recorded_settings import opened_as_published
     from eventlog.publisher import batches  # what publishes takes a while to load
-    from eventlog.publisher.recorded_settings import opened_as_published
     from eventlog.publisher.session import chosen_kind, make_reader
 
     with opened_as_published(config) as (config, store):

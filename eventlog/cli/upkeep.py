@@ -19,6 +19,7 @@ from eventlog.core.plurals import quantity
 from eventlog.opening.config import Config
 from eventlog.opening.log_status import read_log_status
 from eventlog.opening.open_log import opened
+from eventlog.opening.recorded_settings import opened_as_published
 from eventlog.operate.redriving import has_several_rows, redrive_by
 from eventlog.operate.upkeep import (
     Purge,
@@ -31,7 +32,6 @@ from eventlog.operate.upkeep import (
 )
 from eventlog.operate.upkeep import purge as run_purge
 from eventlog.operate.upkeep import skip as run_skip
-from eventlog.publisher.recorded_settings import opened_as_published
 from eventlog.sql.log.store import Store
 from eventlog.sql.log.upkeep import FailedRow, FailureFilter
 

@@ -19,13 +19,13 @@ from eventlog.opening.config import Config, statements
 from eventlog.opening.open_log import driver_user
 from eventlog.opening.post_poll import naming_log, run_statements, why_warned
 from eventlog.opening.published import describe_children
+from eventlog.opening.recorded_settings import write_settings
 from eventlog.opening.settings import PublisherSettings, SessionSettings
 from eventlog.opening.tables import former_tables, read_bases, read_tables, readable_of
 from eventlog.publisher.cycle import Publisher
 from eventlog.publisher.deliver import CycleControl
 from eventlog.publisher.fold import PickUpFolder
 from eventlog.publisher.monitor import Monitor
-from eventlog.publisher.recorded_settings import write_settings
 from eventlog.publisher.sleep import Sleeper, make_sleeper
 from eventlog.publisher.tally import AnswerTally, Cycle
 from eventlog.sinks import check_sink, open_sink, sink_kind

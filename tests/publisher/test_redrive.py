@@ -12,7 +12,7 @@ from lxml import etree
 
 from eventlog.cli import cli
 from eventlog.opening.config import Config
-from eventlog.publisher.recorded_settings import with_recorded, write_settings
+from eventlog.opening.recorded_settings import with_recorded, write_settings
 from eventlog.sinks.sink import ACCEPTED, OutgoingDocument, Reply
 from eventlog.xds.answers import Level, Status
 from tests.logs import Receiver, World, busy, call, fail, key, leading

@@ -35,9 +35,9 @@ from eventlog.log import LogSettings
 from eventlog.log_files.current_files import CurrentFiles, keyed
 from eventlog.neutral import refuse
 from eventlog.sequence.stream_settings import StreamSettings
-from eventlog.transfer.job import SettingsByName
 from eventlog.transfer.opening import pick_up, read_changes
 from eventlog.transfer.report import Report, publish_filter
+from eventlog.transfer.settings_by_name import SettingsByName
 from eventlog.xds.documents import document, finish
 from eventlog.xds.settings import XdsSettings
 from eventlog.xds.write import EventWriter

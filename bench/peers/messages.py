@@ -38,7 +38,7 @@ def prepare(folder: Path, count: int) -> None:
     """The files, made of the same changes."""
     for name, kind, container, options in FILES.values():
         job = Job("changes", kind, (), str(folder / name), None, container, TABLES, options=options)
-        write_output(job, Report(_fail), made_changes(count))
+        write_output(job.target, Report(_fail), made_changes(count))
 
 
 def _fail(refused: Any) -> None:

@@ -27,8 +27,9 @@ from eventlog.files.limits import Limits
 from eventlog.files.outputs import Output
 from eventlog.formats import FORMATS
 from eventlog.neutral import load
-from eventlog.transfer.job import Job
+from eventlog.transfer.places import End
 from eventlog.transfer.report import Report
+from eventlog.transfer.settings_by_name import SettingsByName
 from eventlog.transfer.targets import write_output
 
 
@@ -115,8 +116,9 @@ def _write(options: JobOptions, target: str, model: Tables, lines: Iterator[str]
             for line in lines:
                 out.write(line.encode() + b"\n")
         return
-    job = Job("changes", target, (), output, None, options.output_container, model, options=options.settings)
-    write_output(job, report, (load(json.loads(line)) for line in lines))
+    settings = SettingsByName(options.settings)
+    end = End(FORMATS[target], (output,), model, settings, options.output_container)
+    write_output(end, report, (load(json.loads(line)) for line in lines))
 
 
 class NotKept(EventlogError):

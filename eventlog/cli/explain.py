@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -25,13 +24,15 @@ from eventlog.core.settings import declared
 from eventlog.files.limits import Limits
 from eventlog.files.stores import SortedRuns
 from eventlog.fold import Fate, Outcome, Rules
+from eventlog.formats import format_named
 from eventlog.log import LogSettings
 from eventlog.opening.config import Config
 from eventlog.sequence.ordered import SEQUENCERS
-from eventlog.transfer.job import Job
 from eventlog.transfer.opening import explain as run_explain
 from eventlog.transfer.opening import placed_changes
+from eventlog.transfer.places import End
 from eventlog.transfer.report import Report
+from eventlog.transfer.settings_by_name import SettingsByName
 
 R = TypeVar("R")
 _RECORDS = Listing(
@@ -149,20 +150,11 @@ def explain(
     """
     if key is not None:
         tablekey.read(key)
-    of_files = Job(
-        source_format,
-        "xds",
-        inputs or ("-",),
-        container=container,
-        tables=read_tables(tables_file),
-        current=current,
-        options=values,
-        clock=clock(),
-    )
+    settings = SettingsByName(values | {"order": order}, clock())
+    source = End(format_named(source_format), inputs or ("-",), read_tables(tables_file), settings, container)
     if source_format != "log":
         refuse_flags((*_OF_A_DATABASE, *_OF_A_LOG), f"is of a log, and what is explained is {source_format}")
-        job = replace(of_files, target_format="changes", options=values | {"order": order})
-        _explain_changes(job, ChangeFilter(table, key), as_json)
+        _explain_changes(source, ChangeFilter(table, key), as_json)
         return
     refuse_flags(("order",), "is of change tables and messages, and what is explained is a log")
     ids = tuple(int(name) for name in inputs if name.isascii() and name.isdigit())
@@ -179,7 +171,7 @@ def explain(
         _explain_log(config, table, key, everything, ids, as_json)
         return
     refuse_flags(_OF_A_DATABASE, "is for the log of a database, and what is explained are files")
-    _explain_files(of_files, table, key, as_json)
+    _explain_files(source, current, table, key, as_json)
 
 
 def _read_settings(flags: Mapping[str, Any], config_file: Path | None) -> Config:
@@ -212,14 +204,14 @@ def _explain_log(
                 print_sentence(f"{sentence} (row by row with --all)")
 
 
-def _explain_changes(job: Job, change_filter: ChangeFilter, as_json: bool) -> None:
+def _explain_changes(source: End, change_filter: ChangeFilter, as_json: bool) -> None:
     """Print what becomes of the records of change tables or messages, in the order of the changes; exit as
     `convert` does if some are refused.
     """
     report = Report(lambda record: None)  # each is in the listing
 
     def records() -> Iterator[Placed | Refused]:
-        for record in placed_changes(job):
+        for record in placed_changes(source):
             if isinstance(record, Placed):
                 if change_filter.matches(record.change):
                     yield record
@@ -236,7 +228,9 @@ def _explain_changes(job: Job, change_filter: ChangeFilter, as_json: bool) -> No
         _report_nothing(change_filter.table, change_filter.key)
 
 
-def _explain_files(job: Job, table: str | None, key: str | None, as_json: bool) -> None:
+def _explain_files(
+    source: End, current: Iterable[tuple[str, str]], table: str | None, key: str | None, as_json: bool
+) -> None:
     """Print what becomes of the rows of log files, by record_id; exit as `convert` does if one is refused."""
     refused: dict[str, Refused] = {}
     report = Report(lambda row: refused.update({row.where: row}), inform=print_sentence)
@@ -245,10 +239,10 @@ def _explain_files(job: Job, table: str | None, key: str | None, as_json: bool) 
         def add_outcome(placed_entry: PlacedEntry, outcome: Outcome) -> None:
             refused.pop(placed_entry.where, None)
             entry = placed_entry.entry
-            if names_object(job.tables, entry.table_name, entry.table_key, table, key):
+            if names_object(source.tables, entry.table_name, entry.table_key, table, key):
                 explained.add((placed_entry._replace(raw=b""), outcome))
 
-        run_explain(job, report, add_outcome)
+        run_explain(source, current, report, add_outcome)
         is_any = _print_outcomes(explained.in_order(), as_json)
     printer = RefusalPrinter()
     for row in refused.values():

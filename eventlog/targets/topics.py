@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from types import MappingProxyType
@@ -24,22 +24,13 @@ from eventlog.core.tables import Tables
 from eventlog.qlik import message_writer
 from eventlog.qlik.message_reader import MessageReader
 from eventlog.qlik.message_settings import MessageSettings
-from eventlog.qlik.message_writer import MessageWriter, WrittenMessage
+from eventlog.qlik.message_writer import WrittenMessage
 from eventlog.qlik.numbering import SequenceMemory
 from eventlog.qlik.structure import Structure
 from eventlog.sources.kafka import KafkaFault, Topics, call_brokers, kafka_fault, open_client
 from eventlog.sources.place_settings import KafkaSettings
 
 _TOPIC = re.compile(r"[a-zA-Z0-9._-]{1,249}")
-
-
-def publish(
-    changes: Iterable[Change], tables: Tables, settings: MessageSettings, kafka: KafkaSettings
-) -> Iterator[Refused]:
-    """Write the messages of the changes; end when the brokers have all of them."""
-    sender = Sender(kafka)
-    yield from sender.write(MessageWriter(tables, settings).write(changes))
-    sender.flush()
 
 
 # A new or moved partition may refuse a producer's first messages and accept later ones. The first ones then
@@ -57,13 +48,6 @@ class Sender:
         self._fault: KafkaError | None = None
         client = settings.client(**_IN_ORDER, partitioner="murmur2_random")
         self.producer = open_client(Producer, client)
-
-    def write(self, messages: Iterable[WrittenMessage | Refused]) -> Iterator[Refused]:
-        """Hand messages to the client; return those that it refuses."""
-        for written in messages:
-            refused = written if isinstance(written, Refused) else self.send(written)
-            if refused is not None:
-                yield refused
 
     def send(self, written: WrittenMessage) -> Refused | None:
         """Hand a message to the client; return it as refused if it has no legal topic or no key."""

@@ -8,6 +8,7 @@ from dataclasses import replace
 from eventlog.core.errors import Misuse
 from eventlog.files.inputs import Advance
 from eventlog.log_files.current_files import load_current
+from eventlog.sequence.stream_settings import StreamSettings
 from eventlog.sql.connect import connect
 from eventlog.targets.tables.apply_settings import ApplySettings, SourceSchema
 from eventlog.targets.tables.database import Database
@@ -30,16 +31,17 @@ def apply_to_database(
     run_length: RunLength = ONE_ROUND,
 ) -> Tally:
     """Apply the changes of a job to the tables of a database, as long as the run goes on."""
-    has_states = reader_from_state(job) is not None
+    schema = SourceSchema()
+    # the source describes its tables in the schema, and hands out whole transactions
+    options = {"whole_transactions": True, "on_structure": schema.add_description}
+    options["ended"] = not job.source.place
+    source = replace(job, options={**job.options, **options}, clock=clock).source
+    has_states = reader_from_state(source) is not None
     if run_length.follow and not has_states:
         raise Misuse(f"--follow: {job.source_format} there has no positions to continue from")
-    if job.place and not has_states:
-        raise Misuse(f"--{job.place} is no place for {job.source_format}")
+    if job.target.place:
+        raise Misuse(f"--{job.target.place} is no place for {job.source_format}")
     name = apply_settings.source or job.source_format
-    schema = SourceSchema()
-    # the job's source describes its tables in the schema, and hands out whole transactions
-    options = {"whole_transactions": True, "ended": not job.place, "on_structure": schema.add_description}
-    job = replace(job, options={**job.options, **options}, clock=clock)
     with ExitStack() as stack:
         database = Database(
             connect(url), name, job.tables, apply_settings, report.refuse, schema, report.flush, report.inform
@@ -49,17 +51,17 @@ def apply_to_database(
             database, name, job.source_format, apply_settings, report.refuse, has_states=has_states
         )
         shown: Advance = (lambda size: None) if run_length.follow else advance  # such a source has no end
-        opening = Opening(job, writer.source_state, report, once=not has_states, advance=shown)
-        current = stack.enter_context(load_current(job.tables, job.current, job.limits))
-        source = open_source(opening, current, whole_transactions=True)
-        stack.callback(source.close)
+        opening = Opening(source, writer.source_state, report, once=not has_states, advance=shown)
+        current = stack.enter_context(load_current(job.tables, job.current, source.limits))
+        changes = open_source(opening, current, whole_transactions=True)
+        stack.callback(changes.close)
         transfer(
-            source,
+            changes,
             writer,
-            publish_filter(job.source, job.tables, report),
+            publish_filter(source.format, job.tables, report),
             report,
             run_length,
-            interval=job.poll_interval,
-            copy=job.place,
+            interval=source.settings(StreamSettings).polling_interval,
+            copy=source.place,
         )
     return writer.tally

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
+from eventlog.core.errors import Misuse
 from eventlog.core.formats import Shape
 from eventlog.files.inputs import BY_COLUMN, Advance, check_inputs
 from eventlog.files.outputs import Output
 from eventlog.fold import Rules
 from eventlog.gbase.address import is_live
 from eventlog.log_files.current_files import load_current
+from eventlog.sequence.stream_settings import StreamSettings
 from eventlog.transfer.job import Job
-from eventlog.transfer.loop import ONE_ROUND, RunLength, transfer
+from eventlog.transfer.loop import ONE_ROUND, ChangeTarget, RunLength, transfer
 from eventlog.transfer.opening import open_source
-from eventlog.transfer.places import Opening
+from eventlog.transfer.places import End, Opening
 from eventlog.transfer.report import Report, before_writing
-from eventlog.transfer.targets import check_target, load_state, open_target
+from eventlog.transfer.targets import AtOnce, load_state, open_parts
 from eventlog.xds.settings import XdsSettings
 
 _FEW = 64 << 10  # bytes of CSV files whose rows are converted before Arrow is loaded
@@ -36,43 +38,63 @@ def convert(
     Without a state the output appears only when it is complete.
     """
     job = replace(job, clock=clock)
-    if _is_read_by_column(job):
-        _write_log(job, report, advance)
+    source, target = job.source, job.target
+    if _is_read_by_column(source, target):
+        _write_log(source, target, job.current, report, advance)
         return
     reads_on = run_length.follow or job.state is not None or is_live(job.url)  # it is written part after part
-    saved_state = load_state(job.state, job.source_format) if reads_on else None
-    position = None if saved_state is None else saved_state.position
-    opening = Opening(job, position, report, run_length.follow, once=saved_state is None, advance=advance)
-    check_target(job, saved_state is not None)
+    _check_target(job, target, reads_on)
+    saved_state = load_state(job.state, job.source_format)
+    opening = Opening(source, saved_state.position, report, run_length.follow, not reads_on, advance)
     with ExitStack() as stack:
-        current = stack.enter_context(load_current(job.tables, job.current, job.limits))
-        source = open_source(opening, current)
-        stack.callback(source.close)
-        target = stack.enter_context(open_target(job, source, saved_state, report))
+        current = stack.enter_context(load_current(job.tables, job.current, source.limits))
+        changes = open_source(opening, current)
+        stack.callback(changes.close)
+        tables = changes.tables or job.tables
+        written: ChangeTarget
+        if reads_on or target.entry.parts is not None:
+            written = stack.enter_context(open_parts(target, tables, job.state, saved_state, report))
+        else:
+            written = AtOnce(target, report)
+        truncated = current if job.expand_truncate else None
         transfer(
-            source,
-            target,
-            before_writing(job, source.tables or job.tables, report, current),
+            changes,
+            written,
+            before_writing(source.format, target.format, tables, report, truncated),
             report,
             run_length,
-            interval=job.poll_interval,
-            copy=job.place if job.state is not None else "",
+            interval=source.settings(StreamSettings).polling_interval,
+            copy=source.place if job.state is not None else "",
         )
+
+
+def _check_target(job: Job, target: End, has_state: bool) -> None:
+    """Raise Misuse if a job cannot write where it is to write."""
+    if job.cases is not None:
+        if job.target_format != "xds" or job.output != "-" or has_state:
+            raise Misuse("--cases is for --to xds, and goes with none of -o, --state and --follow")
+        if job.cases.exists() and any(job.cases.iterdir()):
+            raise Misuse(f"{job.cases} is not empty: name a new folder for the cases")
+    if target.place and target.entry.parts is None:
+        if target.entry.write is None:
+            raise Misuse(f"--{target.place} is no place for {job.source_format} or {job.target_format}")
+        if has_state:
+            raise Misuse("--state: write to files or to --kafka, not to --url")
 
 
 # --- a log, by column
 
 
-def _is_read_by_column(job: Job) -> bool:
+def _is_read_by_column(source: End, target: End) -> bool:
     """Return whether a log becomes documents, and its files can be read by column."""
-    if not job.source.folded or job.target_format != "xds":
+    if not source.format.folded or target.format.name != "xds" or target.place:
         return False
-    if job.cases or job.place or job.options.get("handle_future_events") or "-" in job.inputs:
+    if source.settings.options.get("handle_future_events") or "-" in source.names:
         return False
-    if any(map(job.limits.csv_layout, job.inputs)):
+    if any(map(source.limits.csv_layout, source.names)):
         return False
-    containers = {container for _, container in job.files}
-    return containers <= {*BY_COLUMN} and not (containers == {"csv"} and _are_small(job.inputs))
+    containers = {container for _, container in source.files}
+    return containers <= {*BY_COLUMN} and not (containers == {"csv"} and _are_small(source.names))
 
 
 def _are_small(names: Sequence[str]) -> bool:
@@ -81,15 +103,18 @@ def _are_small(names: Sequence[str]) -> bool:
     return all(path.is_file() for path in paths) and sum(path.stat().st_size for path in paths) <= _FEW
 
 
-def _write_log(job: Job, report: Report, advance: Advance) -> None:
+def _write_log(
+    source: End, target: End, current_files: Iterable[tuple[str, str]], report: Report, advance: Advance
+) -> None:
     """Write the documents of a log, read by column."""
     from eventlog.log_files.by_column import BulkPickup  # Arrow takes a while to load
 
-    check_inputs(job.inputs)
-    rules, writing, clock = job.settings(Rules), job.settings(XdsSettings), job.settings.complete["now"]
-    with load_current(job.tables, job.current, job.limits) as current:
-        pickup = BulkPickup(job.tables, rules, writing, current, clock, report.refuse, job.limits)
-        with Output(job.output, Shape.BYTES, job.output_container) as output:
-            for record in report.accepted(pickup.documents(job.files, advance)):
+    check_inputs(source.names)
+    settings, tables, limits = source.settings, source.tables, source.limits
+    rules, writing, clock = settings(Rules), settings(XdsSettings), settings.complete["now"]
+    with load_current(tables, current_files, limits) as current:
+        pickup = BulkPickup(tables, rules, writing, current, clock, report.refuse, limits)
+        with Output(target.only_name(), Shape.BYTES, target.container) as output:
+            for record in report.accepted(pickup.documents(source.files, advance)):
                 output.write(record)
         report.changes = pickup.written

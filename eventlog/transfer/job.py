@@ -2,28 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from eventlog.core import settings
-from eventlog.core.errors import Misuse
-from eventlog.core.formats import Format
 from eventlog.core.tables import Tables
-from eventlog.files.inputs import Input, inputs_of
-from eventlog.files.limits import Limits
-from eventlog.files.stores import KeyedStore
 from eventlog.formats import format_named
-from eventlog.sources.place_settings import KafkaSettings
-
-POLL_INTERVAL = 5.0  # seconds
+from eventlog.transfer.places import End, place_of
+from eventlog.transfer.settings_by_name import SettingsByName
 
 
 @dataclass(frozen=True)
 class Job:
-    """A job: what is read and written, and how."""
+    """A job: what is read and written, and how. `source` and `target` are its two ends."""
 
     source_format: str
     target_format: str
@@ -41,94 +34,38 @@ class Job:
     clock: str = ""  # the time of rows without one
 
     @property
-    def source(self) -> Format:
-        """The format that is read."""
-        return format_named(self.source_format)
+    def source(self) -> End:
+        """The end that is read."""
+        form = format_named(self.source_format)
+        addresses = {"kafka": self.options.get("kafka"), "url": self.url}
+        reading = (name for name, address in addresses.items() if place_of(form.name, name).reads(address))
+        place = next(reading, "")
+        names = () if place and self.inputs == ("-",) else self.inputs
+        return End(form, names, self.tables, self.settings, self.container, place, self.url)
 
     @property
-    def target(self) -> Format:
-        """The format that is written."""
-        return format_named(self.target_format)
+    def target(self) -> End:
+        """The end that is written: it is at the place that is named, unless the source is there."""
+        source_place = self.source.place
+        named = "kafka" if self.options.get("kafka") else "url" if self.url else ""
+        place = named if named != source_place else "cases" if self.cases else ""
+        return End(
+            format_named(self.target_format),
+            (str(self.cases) if place == "cases" else self.output,),
+            self.tables,
+            self.settings,
+            self.output_container,
+            place,
+            self.url,
+            read=(*(() if source_place else self.inputs), *(name for _, name in self.current)),
+        )
 
     @property
     def passes(self) -> int:
         """The number of times that the bytes of inputs are reported: a log is read, folded, written."""
-        return 3 if self.source.folded else 1
-
-    @property
-    def place(self) -> str:
-        """The kind of place, other than files, where one side is."""
-        return "kafka" if self.options.get("kafka") else "url" if self.url else ""
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The tables that the inputs name, where they are in a database."""
-        return () if self.inputs == ("-",) else self.inputs
-
-    @property
-    def limits(self) -> Limits:
-        """Return the limits on what an input may contain."""
-        return settings.build(Limits, self.options)
-
-    @property
-    def poll_interval(self) -> float:
-        """The seconds between two rounds of a source that is followed."""
-        return float(self.options.get("polling_interval") or POLL_INTERVAL)
-
-    @property
-    def files_read(self) -> list[str | Path]:
-        """The files that are read: inputs and current rows."""
-        current = [name for _, name in self.current]
-        return [*current] if self.place else [*self.inputs, *current]
-
-    @cached_property
-    def files(self) -> tuple[Input, ...]:
-        """The inputs with their containers, where they are files."""
-        return inputs_of(self.inputs, self.source.shape, self.container)
+        return 3 if format_named(self.source_format).folded else 1
 
     @cached_property
     def settings(self) -> SettingsByName:
         """The settings, with the time of rows without one."""
         return SettingsByName(self.options, self.clock)
-
-
-@dataclass(frozen=True)
-class SettingsByName:
-    """A set of settings by name, from which each part takes those that it declares."""
-
-    options: Mapping[str, Any]
-    clock: str = ""  # the time of rows without one
-
-    @cached_property
-    def complete(self) -> dict[str, Any]:
-        """The settings with those that are no values."""
-        now = {"now": self.clock} if self.clock else {}
-        options = now | {name: value for name, value in self.options.items() if value is not None}
-        return options | service_options(options)
-
-    def __call__(self, of: type) -> Any:
-        """Return the settings that a class declares."""
-        return settings.build(of, self.complete)
-
-
-def only_stream(source_format: str, names: Sequence[str]) -> str:
-    """Return the only stream of a job; raise Misuse if there are several, because they share no order."""
-    if len(names) > 1:
-        raise Misuse(
-            f"{source_format}: a run reads one stream, and there are {len(names)}: run once for each, or"
-            " convert files one after the other with --order as-is"
-        )
-    return names[0]
-
-
-def service_options(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings that are no values: a place on disk and, where one is named, a schema registry."""
-    if not options.get("schema_registry"):
-        return {"store": partial(KeyedStore, 0)}
-    from eventlog.http_client import authorization
-    from eventlog.sources.schema_registry import Registry, RegistryAccess
-
-    kafka = settings.build(KafkaSettings, options)
-    access = RegistryAccess(authorization(*kafka.registry_identity), kafka.registry_ca, kafka.registry_cert)
-    registry = Registry(kafka.schema_registry, access=access)
-    return {"store": partial(KeyedStore, 0), "schema_of": registry.schema_of, "register": registry.register}

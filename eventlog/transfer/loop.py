@@ -9,7 +9,6 @@ from typing import NamedTuple, Protocol
 from eventlog.core.errors import Refused
 from eventlog.core.tables import Tables
 from eventlog.sequence.delivery import Delivery, NotCopied
-from eventlog.transfer.job import POLL_INTERVAL
 from eventlog.transfer.report import Prepare, Report
 
 
@@ -78,7 +77,7 @@ def transfer(
     report: Report,
     run_length: RunLength = ONE_ROUND,
     *,
-    interval: float = POLL_INTERVAL,
+    interval: float,
     copy: str = "",
 ) -> None:
     """Write what a source holds to a target, round after round.

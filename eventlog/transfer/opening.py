@@ -11,54 +11,45 @@ from eventlog.core.formats import Format, Placed, Shape, Source
 from eventlog.core.tables import Tables
 from eventlog.files.inputs import UNREPORTED, Passes, open_inputs, readable
 from eventlog.fold import Rules, assumed_present, present_of
-from eventlog.gbase.address import is_live
 from eventlog.log_files.by_row import OnOutcome, Pickup
 from eventlog.log_files.current_files import CurrentFiles, load_current
 from eventlog.sequence import ordered
 from eventlog.sequence.delivery import Delivery, by_transaction
 from eventlog.sequence.stream_settings import StreamSettings
-from eventlog.transfer.job import Job, SettingsByName, only_stream
 from eventlog.transfer.loop import ChangeSource
-from eventlog.transfer.places import Opening, Read, place_of
+from eventlog.transfer.places import End, Opening, Read
 from eventlog.transfer.report import Report
+from eventlog.transfer.settings_by_name import SettingsByName
 
 
 def open_source(opening: Opening, current: CurrentFiles, *, whole_transactions: bool = False) -> ChangeSource:
-    """Return the source of a job, to be read on from a state, or once.
+    """Return the changes of a source, to be read on from a state, or once.
 
     Files that are read once may be divided into whole transactions.
     """
-    job, report = opening.job, opening.report
-    if not opening.once or is_at_source(job.source_format, job.place, job.url):
-        read = reader_from_state(job)
+    source, report = opening.source, opening.report
+    if not opening.once or source.place:
+        read = reader_from_state(source)
         if read is None:
-            raise Misuse(f"--follow and --state: {job.source_format} there has no positions to continue from")
+            raise Misuse(
+                f"--follow and --state: {source.format.name} there has no positions to continue from"
+            )
         return read(opening)
-    if job.source_format in ordered.COMMITS and job.settings(StreamSettings).order == "sequence":
-        only_stream(job.source_format, job.inputs)
+    if source.format.name in ordered.COMMITS and source.settings(StreamSettings).order == "sequence":
+        source.only_name()
     passes = Passes(opening.advance)
-    files = report.accepted(open_inputs(job.files, job.source.shape, passes.read, job.limits))
-    changes = read_changes(job.source, files, job.tables, job.settings, current, report, passes)
+    files = report.accepted(open_inputs(source.files, source.format.shape, passes.read, source.limits))
+    changes = read_changes(source.format, files, source.tables, source.settings, current, report, passes)
     return SingleReading(changes, whole_transactions)
 
 
-def is_at_source(source_format: str, place: str, url: str | None) -> bool:
-    """Return whether the place that a job names is that of its source."""
-    if source_format == "gbase":
-        return is_live(url)
-    return bool(place) and place_of(source_format, place).read is not None
-
-
-def reader_from_state(job: Job) -> Read | None:
-    """Return what reads the source of a job on from a state; None for one without positions."""
-    if job.settings(StreamSettings).order == "as-is":
+def reader_from_state(source: End) -> Read | None:
+    """Return what reads a source on from a state; None for one without positions."""
+    if source.settings(StreamSettings).order == "as-is":
         raise Misuse(
             "--order as-is is for files that are read once: states, topics and databases have a sequence"
         )
-    read = place_of(job.source_format, job.place).read
-    if read is None and job.place == "kafka":  # the target is there, and the source elsewhere
-        read = place_of(job.source_format, "url" if job.url else "").read
-    return read
+    return source.entry.read
 
 
 class SingleReading:
@@ -121,29 +112,30 @@ def pick_up(
 # --- what becomes of each record
 
 
-def explain(job: Job, report: Report, on_outcome: OnOutcome) -> None:
+def explain(
+    source: End, current_files: Iterable[tuple[str, str]], report: Report, on_outcome: OnOutcome
+) -> None:
     """Report the outcome of every row of a log that can be understood; the others are refused."""
-    with load_current(job.tables, job.current, job.limits) as current:
-        sources = report.accepted(open_inputs(job.files, Shape.ROWS, limits=job.limits))
-        for _ in pick_up(job.tables, job.settings, current, report, on_outcome).events(sources):
+    with load_current(source.tables, current_files, source.limits) as current:
+        sources = report.accepted(open_inputs(source.files, Shape.ROWS, limits=source.limits))
+        for _ in pick_up(source.tables, source.settings, current, report, on_outcome).events(sources):
             pass
 
 
-def placed_changes(job: Job) -> Iterator[Placed | Refused]:
-    """Yield the changes of a job's source in their order, each with its place and the place of its B row.
+def placed_changes(source: End) -> Iterator[Placed | Refused]:
+    """Yield the changes of a source in their order, each with its place and the place of its B row.
 
     Yield Refused for each record that is left out, and for each warning.
     """
-    source = job.source
-    reading = job.settings(source.settings)
+    form, tables, reading = source.format, source.tables, source.of_format
     refused: list[Refused] = []
-    sources = readable(open_inputs(job.files, source.shape, limits=job.limits), refused)
+    sources = readable(open_inputs(source.files, form.shape, limits=source.limits), refused)
     items: Iterator[Placed | Refused]
-    if job.settings(StreamSettings).order == "as-is":
-        read = source.read(sources, job.tables, reading)
+    if source.settings(StreamSettings).order == "as-is":
+        read = form.read(sources, tables, reading)
         items = (item if isinstance(item, Refused) else Placed(item, "") for item in read)
     else:
-        items = ordered.ordered(ordered.SEQUENCERS[source.name](job.tables, reading, ""), sources)
+        items = ordered.ordered(ordered.SEQUENCERS[form.name](tables, reading, ""), sources)
     for item in items:
         yield from refused
         refused.clear()

@@ -1,35 +1,88 @@
 """The registry of places: who reads and writes the records of a format, and where.
 
-A place is asked for by a flag of its own name: `kafka`, or `url` for a server; files have no name.
+A place is asked for by a flag of its own name: `kafka`, `cases`, or `url` for a server; files have no name.
 What has no entry is read from files once, and written to them; so are files that are read without a state.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import cached_property
+from itertools import count
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
 
 from eventlog.core import settings
 from eventlog.core.change import Change
 from eventlog.core.errors import Misuse, Refused
 from eventlog.core.extras import extra
-from eventlog.files.inputs import Advance
+from eventlog.core.formats import Format, Memory
+from eventlog.core.tables import Tables
+from eventlog.files.inputs import Advance, Input, inputs_of
+from eventlog.files.limits import Limits
+from eventlog.files.outputs import Part
 from eventlog.gbase.address import is_live
-from eventlog.gbase.gbase_settings import GbaseSettings
+from eventlog.qlik.message_writer import MessageWriter
+from eventlog.qlik.numbering import SequenceMemory
 from eventlog.sequence.ordered import COMMITS
 from eventlog.sequence.stream_settings import StreamSettings
 from eventlog.sources.place_settings import KafkaSettings
-from eventlog.transfer.job import Job, only_stream
 from eventlog.transfer.loop import ChangeSource
 from eventlog.transfer.report import Report
+from eventlog.transfer.settings_by_name import SettingsByName
+from eventlog.xds.settings import XdsFileSettings
+
+
+@dataclass(frozen=True)
+class End:
+    """One end of a job, which is read or written: records of a format, and where they are."""
+
+    format: Format
+    names: tuple[str, ...]  # of files, or of tables in a database
+    tables: Tables
+    settings: SettingsByName
+    container: str | None = None  # of files whose names do not show it
+    place: str = ""
+    url: str | None = None
+    read: tuple[str, ...] = ()  # files that a target does not replace
+
+    def only_name(self) -> str:
+        """Return the only name; raise Misuse if there are several, because streams share no order."""
+        if len(self.names) > 1:
+            raise Misuse(
+                f"{self.format.name}: a run reads one stream, and there are {len(self.names)}: run once for"
+                " each, or convert files one after the other with --order as-is"
+            )
+        return self.names[0]
+
+    @cached_property
+    def files(self) -> tuple[Input, ...]:
+        """The names with their containers, where they are files."""
+        return inputs_of(self.names, self.format.shape, self.container)
+
+    @property
+    def limits(self) -> Limits:
+        """The limits on what files may contain."""
+        return settings.build(Limits, self.settings.options)
+
+    @property
+    def entry(self) -> Place:
+        """The functions that read and write these records."""
+        return place_of(self.format.name, self.place)
+
+    @cached_property
+    def of_format(self) -> Any:
+        """The settings of the format."""
+        return self.settings(self.format.settings)
 
 
 @dataclass(frozen=True)
 class Opening:
-    """The job and the state from which a source is opened; the settings of the job are complete."""
+    """The state from which a source is opened, and what is done with it."""
 
-    job: Job
+    source: End
     state: str | None
     report: Report
     follow: bool = False  # it is read round after round
@@ -37,8 +90,27 @@ class Opening:
     advance: Advance = lambda size: None  # called as files are read
 
 
+class Outputs(Protocol):
+    """A place for parts; each part is durable when its block ends."""
+
+    @property
+    def last(self) -> Part | None: ...
+
+    def part(self) -> AbstractContextManager[Any]: ...
+
+
+class PartWriter(NamedTuple):
+    """A writer of parts: of a folder, of a file that grows, or of topics."""
+
+    outputs: Outputs
+    write: Callable[[Iterable[Change], Any], object]  # to the output of a part
+    memory: Memory | None  # the state of the format's writer
+    seconds: float = 0.0  # that a part may wait for more where the source pauses
+
+
 Read = Callable[[Opening], ChangeSource]
-WriteAll = Callable[[Iterable[Change], Job], Iterator[Refused]]
+WriteAll = Callable[[Iterable[Change], End], Iterator[Refused]]
+OpenParts = Callable[[End, Any, Report], PartWriter]
 
 
 @dataclass(frozen=True)
@@ -46,7 +118,13 @@ class Place:
     """The functions that read and write the records of a format at a place."""
 
     read: Read | None = None  # from a state, once or round after round
-    write: WriteAll | None = None
+    write: WriteAll | None = None  # all changes at once
+    parts: OpenParts | None = None  # part after part, on from what a state keeps of its writer
+    is_here: Callable[[str | None], bool] = bool  # whether what is named for the place names one for reading
+
+    def reads(self, name: str | None) -> bool:
+        """Return whether a source of that name is read here."""
+        return self.read is not None and self.is_here(name)
 
 
 def place_of(format_name: str, place: str) -> Place:
@@ -57,23 +135,49 @@ def place_of(format_name: str, place: str) -> Place:
 def _read_topics(opening: Opening) -> ChangeSource:
     from eventlog.sources.sequenced_feed import SequencedFeed, TopicReading
 
-    job = opening.job
+    source = opening.source
     with extra("kafka", "--kafka"):
         from eventlog.sources.kafka import Topics
 
-    reading = job.settings(job.source.settings)
-    topics = Topics(job.settings(KafkaSettings), reading.encoding)
-    stream = job.settings(StreamSettings)
-    return SequencedFeed(TopicReading(topics, job.tables, topics.reading(reading), stream, opening.state))
+    topics = Topics(source.settings(KafkaSettings), source.of_format.encoding)
+    reading, stream = topics.reading(source.of_format), source.settings(StreamSettings)
+    return SequencedFeed(TopicReading(topics, source.tables, reading, stream, opening.state))
 
 
-def _write_topics(changes: Iterable[Change], job: Job) -> Iterator[Refused]:
+def _topic_parts(target: End, dumped: Any, report: Report) -> PartWriter:
+    """Write to topics; a part that a failure repeats has the same change sequences as before."""
     with extra("kafka", "--kafka"):
-        from eventlog.targets.topics import publish, read_topic_state
+        from eventlog.targets.topics import Sender, read_topic_state
 
-    writing, kafka = job.settings(job.target.settings), job.settings(KafkaSettings)
-    settings_with_memory = replace(writing, memory=read_topic_state(job.tables, writing, kafka))
-    return publish(changes, job.tables, settings_with_memory, kafka)
+    kafka, writing = target.settings(KafkaSettings), target.of_format
+    memory = (
+        read_topic_state(target.tables, writing, kafka) if dumped is None else SequenceMemory.load(dumped)
+    )
+    writer = MessageWriter(target.tables, replace(writing, memory=memory))
+
+    def write(changes: Iterable[Change], sender: Sender) -> None:
+        for written in writer.write(changes):
+            if isinstance(written, Refused):
+                report.refuse_change(written)
+            elif (refused := sender.send(written)) is not None:
+                (report.refuse if written.change is None else report.refuse_change)(refused)
+
+    return PartWriter(Sender(kafka), write, memory, 1.0)
+
+
+def _write_cases(changes: Iterable[Change], target: End) -> Iterator[Refused]:
+    """Write a folder for each event; the last folders may be missing if the run ends before."""
+    from eventlog.xds.cases import write_cases  # loads a parser that no other output needs
+
+    numbers = count(1)
+    for case in write_cases(changes, target.tables, target.settings(XdsFileSettings)):
+        if isinstance(case, Refused):
+            yield case
+            continue
+        folder = Path(target.only_name()) / f"{next(numbers):06}"
+        folder.mkdir(parents=True)
+        (folder / "input.xds").write_text(case.input, encoding="utf-8")
+        (folder / "directory.xds").write_text(case.directory, encoding="utf-8")
 
 
 def _read_change_tables(opening: Opening) -> ChangeSource:
@@ -81,13 +185,13 @@ def _read_change_tables(opening: Opening) -> ChangeSource:
     from eventlog.sources.sequenced_feed import ChangeTableReading, SequencedFeed
     from eventlog.sql.connect import connect_any
 
-    job = opening.job
-    reading = job.settings(job.source.settings)
-    engine = connect_any(str(job.url))
-    names = _table_names(job.names, reading.suffix)
-    inputs = change_tables.StoredTables(engine, names, job.tables, reading)
-    stream = job.settings(StreamSettings)
-    return SequencedFeed(ChangeTableReading(inputs, job.tables, reading, stream, opening.state, opening.once))
+    source = opening.source
+    reading, stream = source.of_format, source.settings(StreamSettings)
+    names = _table_names(source.names, reading.suffix)
+    inputs = change_tables.StoredTables(connect_any(str(source.url)), names, source.tables, reading)
+    return SequencedFeed(
+        ChangeTableReading(inputs, source.tables, reading, stream, opening.state, opening.once)
+    )
 
 
 def _table_names(names: Iterable[str], suffix: str) -> list[str]:
@@ -95,16 +199,16 @@ def _table_names(names: Iterable[str], suffix: str) -> list[str]:
     return [name if name.lower().endswith(suffix.lower()) else name + suffix for name in names]
 
 
-def _write_change_tables(changes: Iterable[Change], job: Job) -> Iterator[Refused]:
+def _write_change_tables(changes: Iterable[Change], target: End) -> Iterator[Refused]:
     from eventlog.sources import change_tables
     from eventlog.sql.connect import connect_any
 
-    engine = connect_any(str(job.url))
-    writing = job.settings(job.target.settings)
-    names = [change_tables.name_of(table.schema, table.name, writing) for table in job.tables]
+    engine = connect_any(str(target.url))
+    writing = target.of_format
+    names = [change_tables.name_of(table.schema, table.name, writing) for table in target.tables]
     last = change_tables.last_sequence(engine, names, writing.header_prefix)
-    options = {"last_sequence": last} | dict(job.options)
-    return change_tables.write(changes, job.tables, settings.build(job.target.settings, options), engine)
+    options = {"last_sequence": last} | dict(target.settings.options)
+    return change_tables.write(changes, target.tables, settings.build(type(writing), options), engine)
 
 
 def _read_queue(opening: Opening) -> ChangeSource:
@@ -112,57 +216,57 @@ def _read_queue(opening: Opening) -> ChangeSource:
     from eventlog.sources.stream_feed import StreamFeed
     from eventlog.sql.connect import connect
 
-    job = opening.job
-    name = only_stream(job.source_format, job.names or ("DISPATCH_QUEUE",))
+    source = opening.source
+    name = source.only_name() if source.names else "DISPATCH_QUEUE"
 
     def opened(position: Any) -> StoredQueue:
-        reading = job.settings(job.source.settings)
-        return StoredQueue(lambda: connect(str(job.url)), job.tables, reading, name, position)
+        url = str(source.url)
+        return StoredQueue(lambda: connect(url), source.tables, source.of_format, name, position)
 
-    return StreamFeed(name, opened, COMMITS["linter"], job.settings(StreamSettings).since, opening.state)
+    return StreamFeed(name, opened, COMMITS["linter"], source.settings(StreamSettings).since, opening.state)
 
 
 def _capture(opening: Opening) -> ChangeSource:
     from eventlog.sources.capture_feed import CaptureFeed
 
-    job = opening.job
-    url = str(job.url)
-    if not is_live(url):
-        raise Misuse(f"{url.partition('://')[0]} is no server whose changes are captured")
-    report = opening.report
-    return CaptureFeed(url, job.names, job.tables, job.options, opening.state, report.refuse, report.inform)
+    source, report = opening.source, opening.report
+    options = source.settings.options
+    return CaptureFeed(
+        str(source.url), source.names, source.tables, options, opening.state, report.refuse, report.inform
+    )
 
 
 def _read_files(opening: Opening) -> ChangeSource:
     from eventlog.sources.sequenced_feed import ChangeTableReading, FileTables, SequencedFeed
 
-    job = opening.job
-    reading, stream = job.settings(job.source.settings), job.settings(StreamSettings)
-    files = FileTables(job.inputs, job.source.shape, job.container, job.limits, opening.advance)
-    return SequencedFeed(ChangeTableReading(files, job.tables, reading, stream, opening.state))
+    source = opening.source
+    files = FileTables(source.names, source.format.shape, source.container, source.limits, opening.advance)
+    stream = source.settings(StreamSettings)
+    return SequencedFeed(ChangeTableReading(files, source.tables, source.of_format, stream, opening.state))
 
 
 def _read_stream(opening: Opening) -> ChangeSource:
     from eventlog.sources.captured_files import capture
 
-    job = opening.job
+    source = opening.source
     return capture(
-        only_stream(job.source_format, job.inputs),
-        job.tables,
-        job.settings(GbaseSettings),
-        job.settings(StreamSettings).since,
+        source.only_name(),
+        source.tables,
+        source.of_format,
+        source.settings(StreamSettings).since,
         opening.state,
         follow=opening.follow,
-        limits=job.limits,
+        limits=source.limits,
         advance=opening.advance,
     )
 
 
 PLACES: dict[tuple[str, str], Place] = {
-    ("qlik-message", "kafka"): Place(_read_topics, _write_topics),
+    ("qlik-message", "kafka"): Place(_read_topics, parts=_topic_parts),
     ("qlik-table", "url"): Place(_read_change_tables, _write_change_tables),
     ("qlik-table", ""): Place(_read_files),
     ("linter", "url"): Place(_read_queue),
-    ("gbase", "url"): Place(_capture),
+    ("xds", "cases"): Place(write=_write_cases),
+    ("gbase", "url"): Place(_capture, is_here=is_live),
     ("gbase", ""): Place(_read_stream),
 }

@@ -16,7 +16,6 @@ from eventlog.core.tables import Table, Tables
 from eventlog.files.outputs import Output
 from eventlog.log_files.current_files import CurrentFiles
 from eventlog.neutral import refuse
-from eventlog.transfer.job import Job
 
 LOGGER = logging.getLogger(__name__)
 # formats that take changes without a key; the others refuse each of them
@@ -148,14 +147,19 @@ def publish_filter(source: Format, tables: Tables, report: Report) -> Prepare:
     return lambda changes: report.accepted(publish(changes, tables))
 
 
-def before_writing(job: Job, tables: Tables, report: Report, current: CurrentFiles) -> Prepare:
-    """Return the function that changes pass before they are written as records."""
-    target, filter_columns = job.target, publish_filter(job.source, tables, report)
+def before_writing(
+    source: Format, target: Format, tables: Tables, report: Report, truncated: CurrentFiles | None
+) -> Prepare:
+    """Return the function that changes pass before they are written as records.
+
+    With current rows of truncated tables, it turns each truncate into deletes of these rows.
+    """
+    filter_columns = publish_filter(source, tables, report)
 
     def prepare(changes: Iterable[Change]) -> Iterable[Change]:
         published = report.report_keyless(filter_columns(changes), target, tables)
-        if job.expand_truncate:
-            published = report.accepted(expand_truncates(published, tables, current))
+        if truncated is not None:
+            published = report.accepted(expand_truncates(published, tables, truncated))
         return report.count(published)
 
     return prepare

@@ -3,128 +3,54 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
-from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple
 
 from eventlog.core.change import Change
 from eventlog.core.errors import EventlogError, Misuse
-from eventlog.core.extras import extra
-from eventlog.core.formats import Memory
 from eventlog.core.tables import Tables
 from eventlog.files.durable import read_state, write_state
 from eventlog.files.outputs import Output, Part, Parts, is_folder
-from eventlog.qlik.message_writer import MessageWriter
 from eventlog.sequence.delivery import Delivery
-from eventlog.sources.place_settings import KafkaSettings
-from eventlog.transfer.job import Job
-from eventlog.transfer.loop import ChangeSource, ChangeTarget
-from eventlog.transfer.opening import is_at_source
-from eventlog.transfer.places import place_of
+from eventlog.sequence.stream_settings import StreamSettings
+from eventlog.transfer.places import End, PartWriter
 from eventlog.transfer.report import Report
-from eventlog.xds.settings import XdsFileSettings
 
 CHANGES: Final = 50_000  # after which a part ends, with its transaction
-Write = Callable[[Iterable[Change]], None]
-
-
-def target_place(job: Job) -> str:
-    """Return the place where a job writes; empty for files."""
-    if job.place == "kafka" and place_of(job.source_format, "kafka").read is None:
-        return "kafka"
-    return "" if is_at_source(job.source_format, job.place, job.url) else job.place
-
-
-def check_target(job: Job, has_state: bool) -> None:
-    """Raise Misuse if a job cannot write where it is to write."""
-    if job.cases is not None:
-        _check_cases(job, has_state)
-    place = target_place(job)
-    if place and place_of(job.target_format, place).write is None:
-        raise Misuse(f"--{place} is no place for {job.source_format} or {job.target_format}")
-    if has_state and place == "url":
-        raise Misuse("--state: write to files or to --kafka, not to --url")
-
-
-@contextmanager
-def open_target(
-    job: Job, source: ChangeSource, saved_state: TransferState | None, report: Report
-) -> Iterator[ChangeTarget]:
-    """Return where a job writes: at once, or part after part from a saved state on."""
-    if saved_state is None:
-        yield AtOnce(_whole_writer(job, report))
-        return
-    with ExitStack() as stack:
-        if target_place(job):
-            parts = _topic_parts(job, saved_state, report)
-        else:
-            files = _file_parts(job, source.tables or job.tables, saved_state, report)
-            parts = stack.enter_context(files)
-        target = InParts(parts, job.state, saved_state, report)
-        if target_place(job) or is_folder(job.output):
-            target.save_state()  # the folder is ours, and a message that is sent again has the same sequence
-        yield target
-
-
-def _check_cases(job: Job, has_state: bool) -> None:
-    if job.target_format != "xds" or job.output != "-" or has_state:
-        raise Misuse("--cases is for --to xds, and goes with none of -o, --state and --follow")
-    if job.cases is not None and job.cases.exists() and any(job.cases.iterdir()):
-        raise Misuse(f"{job.cases} is not empty: name a new folder for the cases")
 
 
 # --- at once
 
 
 class AtOnce:
-    """Writes all changes by one call of a function."""
+    """Writes all changes at once, to files or to the place of a target."""
 
-    def __init__(self, write: Write) -> None:
-        self._write = write
+    def __init__(self, target: End, report: Report) -> None:
+        self._target = target
+        self._report = report
 
     def write(self, deliveries: Iterator[Delivery]) -> None:
         """Write all changes."""
-        self._write(chain.from_iterable(delivery.changes for delivery in deliveries))
+        changes = chain.from_iterable(delivery.changes for delivery in deliveries)
+        write = self._target.entry.write
+        if write is None:
+            write_output(self._target, self._report, changes)
+            return
+        for refused in write(changes, self._target):
+            self._report.refuse_change(refused)
 
 
-def _whole_writer(job: Job, report: Report) -> Write:
-    """Return the function that writes all changes of a job."""
-    write = place_of(job.target_format, target_place(job)).write
-    if job.cases is not None:
-        return partial(_write_cases, job.cases, job, report)
-    if write is None:
-        return partial(write_output, job, report)
-
-    def write_at_place(changes: Iterable[Change]) -> None:
-        for refused in write(changes, job):
-            report.refuse_change(refused)
-
-    return write_at_place
-
-
-def _write_cases(folder: Path, job: Job, report: Report, changes: Iterable[Change]) -> None:
-    """Write a folder for each event; the last folders may be missing if the run ends before."""
-    from eventlog.xds.cases import write_cases  # loads a parser that no other output needs
-
-    cases = write_cases(changes, job.tables, job.settings(XdsFileSettings))
-    for number, case in enumerate(report.accepted(cases), 1):
-        case_folder = folder / f"{number:06}"
-        case_folder.mkdir(parents=True)
-        (case_folder / "input.xds").write_text(case.input, encoding="utf-8")
-        (case_folder / "directory.xds").write_text(case.directory, encoding="utf-8")
-
-
-def write_output(job: Job, report: Report, changes: Iterable[Change]) -> None:
+def write_output(target: End, report: Report, changes: Iterable[Change]) -> None:
     """Write a file, or a folder of tables, which appears when it is complete."""
-    target = job.target
-    records = target.write(changes, job.tables, job.settings(target.settings))
-    with Output(job.output, target.shape, job.output_container, read=job.files_read) as output:
-        if target.sheet is not None:
-            output.sheet(target.sheet)
+    form = target.format
+    records = form.write(changes, target.tables, target.of_format)
+    with Output(target.only_name(), form.shape, target.container, read=target.read) as output:
+        if form.sheet is not None:
+            output.sheet(form.sheet)
         report.write(records, output)
 
 
@@ -154,66 +80,44 @@ def load_state(state: Path | None, source_format: str) -> TransferState:
     return read_state(state, load, empty)
 
 
-class Outputs(Protocol):
-    """A place for parts; each part is durable when its block ends."""
-
-    @property
-    def last(self) -> Part | None: ...
-
-    def part(self) -> AbstractContextManager[Any]: ...
-
-
-class PartWriter(NamedTuple):
-    """A writer of parts: of a folder, of a file that grows, or of topics."""
-
-    outputs: Outputs
-    write: Callable[[Iterable[Change], Any], object]  # to the output of a part
-    memory: Memory | None  # the state of the format's writer
-    seconds: float = 0.0  # that a part may wait for more where the source pauses
+@contextmanager
+def open_parts(
+    target: End, tables: Tables, state: Path | None, saved_state: TransferState, report: Report
+) -> Iterator[InParts]:
+    """Return what writes part after part from a saved state on; files are written with these tables."""
+    with ExitStack() as stack:
+        if target.entry.parts is not None:
+            parts = target.entry.parts(target, saved_state.written, report)
+        else:
+            parts = stack.enter_context(_file_parts(target, tables, state, saved_state, report))
+        in_parts = InParts(parts, state, saved_state, report)
+        if target.place or is_folder(target.only_name()):
+            in_parts.save_state()  # the folder is ours, and a message sent again has the same sequence
+        yield in_parts
 
 
 @contextmanager
-def _file_parts(job: Job, tables: Tables, saved_state: TransferState, report: Report) -> Iterator[PartWriter]:
+def _file_parts(
+    target: End, tables: Tables, state: Path | None, saved_state: TransferState, report: Report
+) -> Iterator[PartWriter]:
     """Write files of a folder, or additions to one file, which a failure may repeat."""
-    target = job.target
-    writing: Any = job.settings(target.settings)
-    memory = None if target.remember is None else target.remember(writing, saved_state.written)
+    form, name, writing = target.format, target.only_name(), target.of_format
+    memory = None if form.remember is None else form.remember(writing, saved_state.written)
     if memory is not None:
         writing = replace(writing, memory=memory)
 
     def write(changes: Iterable[Change], output: Output) -> None:
-        report.write(target.write(changes, tables, writing), output)
+        report.write(form.write(changes, tables, writing), output)
 
-    if not is_folder(job.output):
-        with Output(job.output, target.shape, job.output_container, grows=True) as output:
+    if not is_folder(name):
+        with Output(name, form.shape, target.container, grows=True) as output:
             yield PartWriter(output, write, memory)
         return
-    if job.state is None:
+    if state is None:
         raise Misuse("-o with a folder of parts needs --state, which records the whole ones")
-    extension = "xml" if target.name == "xds" else ""
-    parts = Parts(job.output, target.shape, job.output_container, extension, saved_state.part)
-    yield PartWriter(parts, write, memory, job.poll_interval)
-
-
-def _topic_parts(job: Job, saved_state: TransferState, report: Report) -> PartWriter:
-    """Write to topics; a part that a failure repeats has the same change sequences as before."""
-    with extra("kafka", "--kafka"):
-        from eventlog.targets.topics import Sender, read_topic_state
-
-    kafka, writing = job.settings(KafkaSettings), job.settings(job.target.settings)
-    assert job.target.remember is not None
-    memory: Any = (
-        read_topic_state(job.tables, writing, kafka)
-        if saved_state.written is None
-        else job.target.remember(writing, saved_state.written)
-    )
-    writer = MessageWriter(job.tables, replace(writing, memory=memory))
-
-    def write(changes: Iterable[Change], sender: Sender) -> None:
-        for refused in sender.write(writer.write(changes)):
-            report.refuse(refused)
-
-    return PartWriter(Sender(kafka), write, memory, 1.0)
+    extension = "xml" if form.name == "xds" else ""
+    parts = Parts(name, form.shape, target.container, extension, saved_state.part)
+    yield PartWriter(parts, write, memory, target.settings(StreamSettings).polling_interval)
 
 
 class InParts:

@@ -28,7 +28,8 @@ from eventlog.files.limits import Limits
 from eventlog.fold import Rules, assumed_present
 from eventlog.log_files.current_files import keyed
 from eventlog.sequence.ordered import SEQUENCERS
-from eventlog.transfer.job import Job, SettingsByName
+from eventlog.transfer.job import Job
+from eventlog.transfer.settings_by_name import SettingsByName
 from eventlog.xds.settings import XdsSettings
 from eventlog_spark import log_rows
 from eventlog_spark.current_rows import current_rows
@@ -88,7 +89,7 @@ class Backlog:
     @property
     def orders(self) -> Sequence[str]:
         """The orders that the source has."""
-        if self.job.source.folded:
+        if self.job.source.format.folded:
             return ("object", "log")
         return ("as-is", "sequence") if self.job.source_format in SEQUENCERS else ("as-is",)
 
@@ -154,10 +155,10 @@ def run(spark: Any, backlog: Backlog, say: Say = lambda sentence: None) -> Resul
     output = OutputFolder(spark, backlog)
     if output.done() is not None:
         raise Misuse(f"{backlog.job.output} holds a backlog that is done: name another folder, or remove it")
-    say("fold" if backlog.job.source.folded else "convert")
-    if backlog.job.source.folded and (sentence := backlog.assumed_present()):
+    say("fold" if backlog.job.source.format.folded else "convert")
+    if backlog.job.source.format.folded and (sentence := backlog.assumed_present()):
         say(sentence)
-    read = read_log if backlog.job.source.folded else _converted
+    read = read_log if backlog.job.source.format.folded else _converted
     result = output.write(partial(read, spark, backlog))
     output.finish("")
     for sentence in result.sentences():
@@ -170,7 +171,7 @@ def run(spark: Any, backlog: Backlog, say: Say = lambda sentence: None) -> Resul
 
 def read_log(spark: Any, backlog: Backlog, brief: bool) -> Any:
     """Return what the files of a log become; with `brief` without the records of what is refused."""
-    job = backlog.job
+    job, limits = backlog.job, backlog.job.source.limits
     files = find_files(spark, job.inputs, Shape.ROWS, job.container)
     current: dict[Table, list[InputFile]] = {}
     for table, name in job.current:
@@ -182,13 +183,11 @@ def read_log(spark: Any, backlog: Backlog, brief: bool) -> Any:
     frames = parquet_frames(spark, native)
     rows = [log_rows.log_rows(frame, reading, twice=True) for frame in frames]
     if streams:
-        rows.append(
-            read_streams(spark, streams, Shape.ROWS, job.limits, partial(read_log_stream, reading), ROWS)
-        )
+        rows.append(read_streams(spark, streams, Shape.ROWS, limits, partial(read_log_stream, reading), ROWS))
     read = log_rows.together(rows)
     if streams or _repeated(frames):
         read = log_rows.once(read)
-    answering = [_current(spark, table, named, job.limits) for table, named in current.items()]
+    answering = [_current(spark, table, named, limits) for table, named in current.items()]
     return folded(read, answering, reading, backlog.form, backlog.partitions, brief=brief)
 
 
@@ -218,7 +217,7 @@ def _current(spark: Any, table: Table, files: Sequence[InputFile], limits: Limit
 
 def _converted(spark: Any, backlog: Backlog, _: bool) -> Any:
     """Return what the files of other sources become: every change is an event of its own."""
-    job, source = backlog.job, backlog.job.source
+    job, source = backlog.job, backlog.job.source.format
     if job.expand_truncate and any(is_remote(name) for _, name in job.current):
         raise Misuse("--expand-truncate: every machine must reach its --current files")
     streams = [find_files(spark, [name], source.shape, job.container) for name in job.inputs]
@@ -228,7 +227,7 @@ def _converted(spark: Any, backlog: Backlog, _: bool) -> Any:
     if source.name in SELF_CONTAINED:
         streams = [[file] for file in files]
     convert = Convert(job, backlog.options, backlog.order == "sequence")
-    return read_streams(spark, streams, source.shape, job.limits, convert, LINES)
+    return read_streams(spark, streams, source.shape, job.source.limits, convert, LINES)
 
 
 # --- what is written

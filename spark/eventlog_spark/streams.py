@@ -78,7 +78,7 @@ class Convert:
         if self.job.target_format == "changes":
             yield from map(dumps, changes)
             return
-        target = self.job.target
+        target = self.job.target.format
         writing: Any = settings.build(target.settings, self.options)
         for record in target.write(changes, self.job.tables, writing):
             yield record if isinstance(record, Refused) else record.decode().rstrip("\n")
@@ -89,7 +89,7 @@ class Convert:
         if not job.expand_truncate:
             yield from changes
             return
-        with load_current(job.tables, job.current, job.limits) as current:
+        with load_current(job.tables, job.current, job.source.limits) as current:
             yield from good(expand_truncates(changes, job.tables, current))
 
     def _with_positions(self, number: int, changes: Iterator[Change]) -> Iterator[Change]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from typing import Any
 
@@ -14,6 +14,7 @@ from eventlog.core.formats import Object, Row, Sheet, SheetRow, Source
 from eventlog.core.tables import Tables
 from eventlog.qlik import change_tables, messages
 from eventlog.qlik.message_settings import MessageSettings
+from eventlog.qlik.message_writer import MessageWriter
 from eventlog.qlik.records import BY_KEYS
 from eventlog.sequence.ordered import read_changes
 from eventlog.sequence.stream_settings import StreamSettings
@@ -21,6 +22,7 @@ from eventlog.sources.change_tables import StoredTables
 from eventlog.sources.kafka import Topics
 from eventlog.sources.place_settings import KafkaSettings
 from eventlog.sources.sequenced_feed import ChangeTableReading, SequencedFeed, TopicReading
+from eventlog.targets.topics import Sender
 from eventlog.transfer.loop import ChangeSource
 
 NONE = Tables()
@@ -122,6 +124,17 @@ def read_store(
     inputs = StoredTables(engine, names, tables, reading)
     table_reading = ChangeTableReading(inputs, tables, reading, StreamSettings(), None, once=True)
     return handed_out(SequencedFeed(table_reading))
+
+
+def publish(
+    changes: Iterable[Change], tables: Tables, settings: MessageSettings, kafka: KafkaSettings
+) -> Iterator[Refused]:
+    """Write the messages of the changes; end when the brokers have all of them."""
+    with Sender(kafka).part() as sender:
+        for written in MessageWriter(tables, settings).write(changes):
+            refused = written if isinstance(written, Refused) else sender.send(written)
+            if refused is not None:
+                yield refused
 
 
 def read_topics(

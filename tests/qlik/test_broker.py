@@ -21,9 +21,8 @@ from eventlog.sequence.stream_settings import StreamSettings
 from eventlog.sources.kafka import KafkaFault, Topics
 from eventlog.sources.place_settings import KafkaSettings
 from eventlog.sources.sequenced_feed import SequencedFeed, TopicReading
-from eventlog.targets.topics import publish
 from tests.brokers import ADDRESS, own_name, settle
-from tests.qlik.helpers import NONE, read_topics, seq, write_messages
+from tests.qlik.helpers import NONE, publish, read_topics, seq, write_messages
 
 pytestmark = [
     pytest.mark.servers,

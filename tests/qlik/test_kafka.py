@@ -17,13 +17,12 @@ from eventlog.core.errors import Refused
 from eventlog.qlik.message_settings import MessageSettings
 from eventlog.sources.kafka import KafkaFault, Topics
 from eventlog.sources.place_settings import KafkaSettings
-from eventlog.targets.topics import publish
 from eventlog.transfer.convert import convert
 from eventlog.transfer.job import Job
 from eventlog.transfer.loop import RunLength
 from eventlog.transfer.report import Report
 from tests.brokers import own_name
-from tests.qlik.helpers import NONE, as_text, read_topics, seq
+from tests.qlik.helpers import NONE, as_text, publish, read_topics, seq
 
 pytestmark = pytest.mark.quick
 

@@ -28,7 +28,7 @@ from eventlog.qlik.structure import DataColumn, Structure
 from eventlog.qlik.types import Spec
 from eventlog.sources.place_settings import KafkaSettings
 from eventlog.sources.schema_registry import RegistryFault
-from eventlog.transfer.job import service_options
+from eventlog.transfer.settings_by_name import service_options
 from tests.certificates import certificate
 from tests.commands import Shell
 from tests.qlik.helpers import NONE, read_messages, seq

@@ -19,9 +19,9 @@ from eventlog.sources import kafka as topics_read
 from eventlog.sources.kafka import Topics
 from eventlog.sources.place_settings import KafkaSettings
 from eventlog.targets import topics as topics_written
-from eventlog.targets.topics import publish
 from eventlog.transfer import targets
 from tests.brokers import own_name
+from tests.qlik.helpers import publish
 from tests.resume.inputs import TABLES, message_changes
 from tests.resume.samples import Sample, samples
 from tests.resume.stops import How, Meter, metered_files

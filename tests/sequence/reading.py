@@ -19,11 +19,11 @@ def deliveries(job: Job, state: str | None = None) -> Iterator[Delivery | Refuse
     """Yield what the source of a job holds after a state, in order."""
     job = replace(job, clock="2025-06-01 12:00:00")
     refused: list[Refused] = []
-    opening = Opening(job, state, Report(refused.append), once=reader_from_state(job) is None)
+    opening = Opening(job.source, state, Report(refused.append), once=reader_from_state(job.source) is None)
     with ExitStack() as stack:
         source = open_source(
             opening,
-            stack.enter_context(load_current(job.tables, job.current, job.limits)),
+            stack.enter_context(load_current(job.tables, job.current, job.source.limits)),
             whole_transactions=True,
         )
         stack.callback(source.close)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from eventlog.transfer.job import Job
 from eventlog.transfer.report import Report
 from tests.brokers import own_name
 from tests.gbase.world import World
-from tests.sequence.test_states import Line, task, written
+from tests.sequence.test_states import USR, Line, task, written
 from tests.support import CLOCK
 
 pytestmark = pytest.mark.quick
@@ -92,6 +93,29 @@ def test_a_live_capture_goes_on_in_a_topic_over_runs(
     changes = [(body["headers"]["operation"], body["data"]["k"]) for body in bodies]
     assert changes == [("REFRESH", 1), ("INSERT", 2), ("INSERT", 3), ("INSERT", 3)]
     assert bodies[2] == bodies[3]
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_a_message_that_is_refused_is_not_counted(
+    tmp_path: Path, options: dict[str, Any], kept: bool
+) -> None:
+    lines = written(tmp_path, "a", [Line(1, 0, "A", "ü")], 9_000)
+    one, refused = job(tmp_path, options | {"kafka_topics": "table"}, [lines]), list[Refused]()
+    report = Report(refused.append)
+    convert(one if kept else replace(one, state=None), report, CLOCK)
+    assert ["is no name of a topic" in one.reason for one in refused] == [True, True]  # and its metadata
+    assert (report.changes, report.refused) == (0, 2)
+
+
+def test_change_tables_of_a_database_are_written_to_a_topic_once(
+    tmp_path: Path, options: dict[str, Any]
+) -> None:
+    url, lines = f"sqlite:///{tmp_path / 'one.db'}", [Line(n, n, "A", "usr") for n in (1, 2)]
+    stored = Job("qlik-table", "changes", (written(tmp_path, "a", lines, 9_000),), str(tmp_path / "b.jsonl"))
+    assert not run(replace(stored, tables=USR))
+    assert not run(Job("changes", "qlik-table", (stored.output,), url=url, tables=USR))
+    assert not run(Job("qlik-table", "qlik-message", ("usr",), url=url, tables=USR, options=options))
+    assert sorted(body["data"]["id"] for body in messages(options)) == [1, 2]
 
 
 def test_misuse(tmp_path: Path, options: dict[str, Any]) -> None:

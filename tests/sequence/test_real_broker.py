@@ -20,13 +20,12 @@ from eventlog.sequence.delivery import NotCopied
 from eventlog.sequence.progress import TopicChanged
 from eventlog.sequence.transactions import Incomplete
 from eventlog.sources.place_settings import KafkaSettings
-from eventlog.targets.topics import publish
 from eventlog.transfer.convert import convert
 from eventlog.transfer.job import Job
 from eventlog.transfer.loop import RunLength
 from eventlog.transfer.report import Report
 from tests.brokers import ADDRESS, JARS, OwnBroker, own_name, settle
-from tests.qlik.helpers import NONE, read_topics
+from tests.qlik.helpers import NONE, publish, read_topics
 from tests.qlik.test_broker import insert
 from tests.sequence.test_transactions import event
 from tests.support import CLOCK, until

@@ -473,9 +473,8 @@ def outcomes(tmp_path: Path, log: str, **options: object) -> list[tuple[int, str
     (tmp_path / "log.csv").write_text(log)
     fates: list[tuple[int, str]] = []
     job = Job("log", "xds", (str(tmp_path / "log.csv"),), tables=TABLES, options=options, clock=CLOCK)
-    explain(
-        job, Report(lambda bad: None), lambda row, outcome: fates.append((row.entry.record_id, outcome.fate))
-    )
+    report = Report(lambda bad: None)
+    explain(job.source, (), report, lambda row, outcome: fates.append((row.entry.record_id, outcome.fate)))
     return sorted(fates)
 
 

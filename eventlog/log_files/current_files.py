@@ -47,7 +47,8 @@ class CurrentFiles:
         form = container_of(file_name, Shape.ROWS)
         try:
             with open_input(file_name) as file:
-                self.add(table, open_source(file, file_name, Shape.ROWS, form, limits))
+                source = open_source(file, file_name, Shape.ROWS, form, limits)
+                self.add(table, source)
         except (OSError, EOFError, zlib.error) as fault:
             why = fault.strerror if isinstance(fault, OSError) and fault.strerror else fault
             raise InvalidDocument(f"{file_name}: {why}") from None

@@ -56,11 +56,12 @@ def convert(
             written = stack.enter_context(open_parts(target, tables, job.state, saved_state, report))
         else:
             written = AtOnce(target, report)
-        truncated = current if job.expand_truncate else None
         transfer(
             changes,
             written,
-            before_writing(source.format, target.format, tables, report, truncated),
+            before_writing(
+                source.format, target.format, tables, report, current if job.expand_truncate else None
+            ),
             report,
             run_length,
             interval=source.settings(StreamSettings).polling_interval,

@@ -148,7 +148,7 @@ def publish_filter(source: Format, tables: Tables, report: Report) -> Prepare:
 
 
 def before_writing(
-    source: Format, target: Format, tables: Tables, report: Report, truncated: CurrentFiles | None
+    source: Format, target: Format, tables: Tables, report: Report, current: CurrentFiles | None
 ) -> Prepare:
     """Return the function that changes pass before they are written as records.
 
@@ -158,8 +158,8 @@ def before_writing(
 
     def prepare(changes: Iterable[Change]) -> Iterable[Change]:
         published = report.report_keyless(filter_columns(changes), target, tables)
-        if truncated is not None:
-            published = report.accepted(expand_truncates(published, tables, truncated))
+        if current is not None:
+            published = report.accepted(expand_truncates(published, tables, current))
         return report.count(published)
 
     return prepare

@@ -169,10 +169,8 @@ class _LimitedConnection(HTTPConnection):
         head, *body = self._unsent
         pieces = [head, *body] if sum(map(len, body)) > _PIECE else [b"".join(self._unsent)]
         for piece in pieces:
-            view, sent = memoryview(piece), 0
-            while sent < len(view):
-                self.sock.settimeout(self.seconds_left())
-                sent += self.sock.send(view[sent:])
+            self.sock.settimeout(self.seconds_left())
+            self.sock.sendall(piece)  # its timeout is that of all bytes
 
     def response_class(self, *args: Any, **settings: Any) -> HTTPResponse:  # type: ignore[override]
         self._incoming = _Incoming(self)
@@ -206,7 +204,7 @@ class _Incoming(io.RawIOBase):
     """The socket of a connection for HTTPResponse, with reads that end with the limit."""
 
     has_rest = False  # whether bytes after the end of the answer were read with it
-    _is_over = False
+    is_over = False  # whether no more is read
 
     def __init__(self, connection: _LimitedConnection) -> None:
         self._connection, self._socket = connection, connection.sock
@@ -215,16 +213,11 @@ class _Incoming(io.RawIOBase):
     def makefile(self, mode: str) -> io.BufferedReader:
         return _Buffer(self)
 
-    def end(self, buffer: io.BufferedReader) -> None:
-        """Note whether the buffer has bytes that are not read."""
-        self._is_over = True
-        self.has_rest = bool(buffer.peek())
-
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: Any) -> int | None:
-        if self._is_over:
+        if self.is_over:
             return None
         self._socket.settimeout(self._connection.seconds_left())
         return self._file.readinto(buffer)
@@ -235,13 +228,14 @@ class _Incoming(io.RawIOBase):
 
 
 class _Buffer(io.BufferedReader):
-    """The buffer of one answer."""
+    """The buffer of one answer. Its end notes whether bytes are left in it."""
 
     raw: _Incoming
 
     def close(self) -> None:
         if not (self.closed or self.raw.closed):
-            self.raw.end(self)
+            self.raw.is_over = True
+            self.raw.has_rest = bool(self.peek())
         super().close()
 
 

@@ -79,17 +79,20 @@ def test_a_packed_answer_is_not_unpacked(content: bytes) -> None:
     assert "no XML" in str(reply.fault)
 
 
-def test_a_receiver_that_reads_slowly_gains_no_time() -> None:
+@pytest.mark.parametrize("encrypted", [False, True])
+def test_a_receiver_that_reads_slowly_gains_no_time(encrypted: bool, tmp_path: Path) -> None:
+    server_files, public = certificate(tmp_path, "receiver")
+
     def serve(server: socket.socket) -> None:
         connection, _ = server.accept()
-        with connection, suppress(OSError):
+        with suppress(OSError), secured(connection, encrypted, server_files) as connection:
             while connection.recv(1 << 18):
                 threading.Event().wait(0.05)
 
     large = OutgoingDocument("large", (Item("large", "x" * (64 << 20)),))
     with served(serve) as port:
         begun = time.monotonic()
-        (reply,) = post(f"http://127.0.0.1:{port}/", large, http_timeout=0.5)
+        (reply,) = post(url_at(port, encrypted), large, http_ca=public, http_timeout=0.5)
         assert time.monotonic() - begun < 7
     assert "no complete answer within 0.5 seconds" in str(reply.fault)
 
@@ -290,7 +293,7 @@ def test_a_connection_with_bytes_that_nobody_asked_for_is_left(
 
     def serve(server: socket.socket) -> None:
         for pieces in (STRAY_BYTES[what], [answer_to(2)]):
-            with secured(server.accept()[0]) as connection:
+            with secured(server.accept()[0], encrypted, server_files) as connection:
                 connection.recv(1 << 16)
                 for piece in pieces:
                     connection.sendall(piece)
@@ -298,16 +301,8 @@ def test_a_connection_with_bytes_that_nobody_asked_for_is_left(
                 with suppress(OSError):
                     connection.recv(1 << 16)  # until the client ends the connection
 
-    def secured(connection: socket.socket) -> socket.socket:
-        if not encrypted:
-            return connection
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.load_cert_chain(server_files)
-        return context.wrap_socket(connection, server_side=True)
-
     with served(serve) as port:
-        url = f"http{'s' if encrypted else ''}://127.0.0.1:{port}/"
-        sink = open_sink("http", {"http_url": url, "http_ca": public, "http_timeout": 5})
+        sink = open_sink("http", {"http_url": url_at(port, encrypted), "http_ca": public, "http_timeout": 5})
         (first,) = sink.deliver([make(1)])
         sent.wait()
         (second,) = sink.deliver([make(2)])
@@ -324,3 +319,17 @@ def served(serve: Callable[[socket.socket], None]) -> Iterator[int]:
         thread.start()
         yield server.getsockname()[1]
         thread.join()
+
+
+def url_at(port: int, encrypted: bool) -> str:
+    """Return the address of a server on this machine."""
+    return f"http{'s' if encrypted else ''}://127.0.0.1:{port}/"
+
+
+def secured(connection: socket.socket, encrypted: bool, server_files: str) -> socket.socket:
+    """Return the server's end of a connection, by TLS if it is encrypted."""
+    if not encrypted:
+        return connection
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(server_files)
+    return context.wrap_socket(connection, server_side=True)

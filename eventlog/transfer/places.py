@@ -207,7 +207,7 @@ def _write_change_tables(changes: Iterable[Change], target: End) -> Iterator[Ref
     writing = target.of_format
     names = [change_tables.name_of(table.schema, table.name, writing) for table in target.tables]
     last = change_tables.last_sequence(engine, names, writing.header_prefix)
-    options = {"last_sequence": last} | dict(target.settings.options)
+    options = {"last_sequence": last} | target.settings.complete
     return change_tables.write(changes, target.tables, settings.build(type(writing), options), engine)
 
 

@@ -14,6 +14,7 @@ from eventlog.transfer.convert import convert
 from eventlog.transfer.job import Job
 from eventlog.transfer.report import Report
 from tests.brokers import own_name
+from tests.commands import Shell
 from tests.databases import Database
 from tests.linter.helpers import LAYOUT, ROW_1, ROW_2, end, operation
 from tests.support import CLOCK, TABLES
@@ -72,6 +73,22 @@ def test_change_tables_of_a_database_take_changes_and_give_them(tmp_path: Path, 
     assert run("changes", "qlik-table", (str(tmp_path / "in.jsonl"),), tmp_path / "none", url=url) == []
     assert run("qlik-table", "changes", ("usr",), tmp_path / "out.jsonl", url=url) == []
     assert facts(tmp_path / "out.jsonl") == EXPECTED
+
+
+def test_a_change_table_of_a_database_is_continued_by_another_run(tmp_path: Path, postgres: Database) -> None:
+    """Write a change of a later time first: the command's next sequence is greater than that of its row."""
+    for name, facts_of_time in (("1", {"position": "20990323105719000000000000000000001"}), ("2", {})):
+        line = {"op": "insert", "table": "usr", "key": {"idu": name}, "fields": [], **facts_of_time}
+        (tmp_path / f"{name}.jsonl").write_text(json.dumps(line) + "\n")
+        words = ("convert", "--from", "changes", "--to", "qlik-table", "--url", postgres.address)
+        (tmp_path / "t.toml").write_text('[tables.usr]\nkey = ["idu"]\ncolumns = { idu = "varchar(9)" }\n')
+        done = Shell(tmp_path).run(
+            *words, "--tables", str(tmp_path / "t.toml"), str(tmp_path / f"{name}.jsonl")
+        )
+        assert done.code == 0, done
+    with postgres.engine().connect() as connection:
+        rows = connection.exec_driver_sql("select idu from usr__ct order by header__change_seq").all()
+    assert [idu for (idu,) in rows] == ["1", "2"]
 
 
 def test_a_queue_in_a_database_goes_on_where_its_state_file_left_it(

@@ -7,8 +7,8 @@ sorted sequence.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from itertools import accumulate, groupby
 from operator import attrgetter
 from typing import Any, Final, NamedTuple
@@ -119,7 +119,7 @@ class DueTransaction(NamedTuple):
     """A transaction that is handed out."""
 
     progress: TransactionProgress
-    changes: Sequence[Placed]  # in order, each once
+    changes: StoredItems[Placed]  # in order, each once
     stored: StoredItems[Placed]  # repeats, too
     fault: str = ""  # why its changes are refused
     is_late: bool = False  # a later one was handed out before
@@ -289,9 +289,11 @@ def without_repeats(
                 name = f"changeSequence {change.position} of {change.table}"
                 return changes, f"{name} has two different values"
             repeats.add(change.table, placed.where, placed.raw)
-    if count == len(changes):
+    if count == changes.count:
         return changes, ""
-    return StoredItems(count, lambda: (next(group) for _, group in groupby(changes, key=_identity))), ""
+    return replace(
+        changes, count=count, read=lambda: (next(group) for _, group in groupby(changes, key=_identity))
+    ), ""
 
 
 def _identity(placed: Placed) -> tuple[Any, ...]:

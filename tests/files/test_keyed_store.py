@@ -16,7 +16,7 @@ from eventlog.files.stores import Key, KeyedStore
 
 pytestmark = pytest.mark.quick
 
-KEYS = st.one_of(st.integers(0, 9), st.integers(-(1 << 63), (1 << 63) - 1))
+KEYS = st.one_of(st.integers(0, 2), st.integers(-(1 << 63), (1 << 63) - 1))
 STEPS = st.lists(st.tuples(st.integers(0, 3), KEYS, st.integers(0, 80), st.booleans()), max_size=40)
 
 
@@ -35,17 +35,15 @@ def test_items_come_back_by_key_then_by_arrival(steps: list[tuple[int, int, int,
             store.add(part, number, size, key)
             parts[part].append((key, number))
             sizes[part] += size
-            assert store.get(part, key) == [item for of, item in parts[part] if of == key]
             expected = [item for _, item in sorted(parts[part])]
             if take:
                 items = store.pop(part)
                 assert list(items) == list(items) == expected
-                assert (len(items), items[0], items[-1]) == (len(expected), expected[0], expected[-1])
+                assert items.count == len(expected)
                 del parts[part], sizes[part]
                 items.close()
             assert store.size == sum(sizes.values())
         assert list(store.pop("none")) == []
-        assert store.get("none", 1) == []
 
 
 def test_a_part_on_disk_is_read_while_others_grow() -> None:
@@ -72,5 +70,5 @@ def test_a_disk_without_room_names_its_folder(tmp_path: Path, monkeypatch: pytes
         assert isinstance(store._disk, sqlite3.Connection)
         store._disk.execute("pragma max_page_count = 10")
         with pytest.raises(OSError, match="No space left") as raised:
-            store.add(0, b"x" * 100_000, 1)
+            store.add(0, b"x" * 1_000_000, 1)
         assert raised.value.filename == str(tmp_path)

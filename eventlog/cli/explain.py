@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -22,7 +23,7 @@ from eventlog.core.formats import Placed
 from eventlog.core.identity import names_object
 from eventlog.core.settings import declared
 from eventlog.files.limits import Limits
-from eventlog.files.stores import SortedRuns
+from eventlog.files.stores import SortedItems
 from eventlog.fold import Fate, Outcome, Rules
 from eventlog.formats import format_named
 from eventlog.log import LogSettings
@@ -234,7 +235,7 @@ def _explain_files(
     """Print what becomes of the rows of log files, by record_id; exit as `convert` does if one is refused."""
     refused: dict[str, Refused] = {}
     report = Report(lambda row: refused.update({row.where: row}), inform=print_sentence)
-    with SortedRuns(_record_id, lambda pair: 800) as explained:
+    with closing(SortedItems(_record_id, lambda pair: 800)) as explained:
 
         def add_outcome(placed_entry: PlacedEntry, outcome: Outcome) -> None:
             refused.pop(placed_entry.where, None)

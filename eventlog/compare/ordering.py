@@ -8,11 +8,12 @@ reference, which a later change adds.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
 from enum import IntEnum
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from eventlog.core.tables import Column, Table, Tables
-from eventlog.files.stores import SortedRuns
+from eventlog.files.stores import SortedItems
 
 T = TypeVar("T")
 
@@ -83,7 +84,7 @@ class Order(Generic[T]):
 
     def __init__(self, tables: Tables | Sequence[Table], memory: int) -> None:
         self.ranks = ranks(tables)
-        self._sorter: SortedRuns[Ordered[T]] = SortedRuns(lambda ordered: ordered[:4], _size, memory)
+        self._sorter: SortedItems[Ordered[T]] = SortedItems(lambda ordered: ordered[:4], _size, memory)
 
     def add(self, phase: Phase, table: Table, key: str, item: T, depth: int = 0) -> None:
         """Add an item of a table, by the key of its object."""
@@ -91,7 +92,7 @@ class Order(Generic[T]):
 
     def __iter__(self) -> Iterator[tuple[Phase, str, T]]:
         """Yield the phase, key and item of each, once."""
-        with self._sorter:
+        with closing(self._sorter):
             for ordered in self._sorter.in_order():
                 yield ordered.phase, ordered.key.decode(), ordered.item
 

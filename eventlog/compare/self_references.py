@@ -6,13 +6,14 @@ Only where objects refer to each other in a circle does one of them leave withou
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
+from contextlib import closing
 from typing import NamedTuple
 
 from eventlog.compare.ordering import weight
 from eventlog.compare.polling import PolledChange
 from eventlog.core import tablekey
 from eventlog.core.tables import Column, Table
-from eventlog.files.stores import SortedRuns
+from eventlog.files.stores import SortedItems
 
 
 class HeldObject(NamedTuple):
@@ -29,7 +30,7 @@ class SelfReferences:
     def __init__(self, table: Table, memory: int) -> None:
         self._table = table
         self._columns = own_references(table)
-        self._waiting: SortedRuns[PolledChange] = SortedRuns(
+        self._waiting: SortedItems[PolledChange] = SortedItems(
             lambda change: change.key.encode(), weight, memory
         )
         self._targets: dict[str, frozenset[str]] = {}
@@ -47,7 +48,7 @@ class SelfReferences:
     def placed(self) -> Iterator[HeldObject]:
         """Return the objects that were held back, once."""
         depth, cut = depths(self._targets)
-        with self._waiting:
+        with closing(self._waiting):
             for difference in self._waiting.in_order():
                 set_later = [
                     column.name

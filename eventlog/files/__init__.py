@@ -6,5 +6,5 @@ outputs        written records become files, which appear only when they are com
 output_files   one file: whole at once, growing, or standard output
 durable        what stays when the machine stops
 small_files    settings, tables, secrets
-stores         items beyond what memory holds; `arrow_stores` record batches
+stores         items beyond what memory holds, by part or sorted; `arrow_stores` record batches
 """

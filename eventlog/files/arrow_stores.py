@@ -1,4 +1,7 @@
-"""Record batches of Arrow in stores on disk: by keys, and as one sorted sequence."""
+"""Stores on disk for record batches of Arrow: by part, or sorted, as `stores` has them for single items.
+
+Rows that are sorted as single items take twice the CPU, 1.3 µs instead of 0.65 µs for each.
+"""
 
 from __future__ import annotations
 

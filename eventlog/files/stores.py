@@ -15,9 +15,9 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import count
 from operator import itemgetter
-from types import TracebackType
-from typing import Any, Final, Generic, Self, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
+from eventlog.core.portions import portions
 from eventlog.files.durable import Extent, NamelessFile
 
 T = TypeVar("T")
@@ -44,7 +44,7 @@ class _Part(Generic[T]):
     on_disk: bool = False
 
 
-class KeyedStore(Generic[T]):
+class KeyedItems(Generic[T]):
     """A store of items that belong to parts (a transaction is one); a part's items are sorted by key, then by
     arrival.
 
@@ -83,18 +83,18 @@ class KeyedStore(Generic[T]):
         if self._in_memory > self._memory:
             self._write(list(self._unwritten.values()))
 
-    def pop(self, part: Hashable) -> StoredItems[T]:
+    def pop(self, part: Hashable) -> PartItems[T]:
         """Take a part out of the store and return its items; close() of them deletes those on disk."""
         stored_part = self._parts.pop(part, None) or _Part[T](-1)
         self.size -= stored_part.size
         if stored_part.on_disk:
             self._write((stored_part,))
             read, close = partial(self._read, stored_part.number), partial(self._delete, stored_part.number)
-            return StoredItems(stored_part.count, read, close)
+            return PartItems(stored_part.count, read, close)
         self._in_memory -= stored_part.in_memory
         self._unwritten.pop(stored_part.number, None)
         items = [item for _, item in sorted(stored_part.items, key=itemgetter(0))]
-        return StoredItems(stored_part.count, items.__iter__)
+        return PartItems(stored_part.count, items.__iter__)
 
     def _write(self, parts: Iterable[_Part[T]]) -> None:
         """Move the items of these parts from memory to disk."""
@@ -146,7 +146,7 @@ def _nameless(folder: str) -> sqlite3.Connection:
 
 
 @dataclass(frozen=True, slots=True)
-class StoredItems(Generic[T]):
+class PartItems(Generic[T]):
     """The items of a part, which are read anew each time they are iterated."""
 
     count: int
@@ -161,7 +161,7 @@ SORT_MEMORY: Final = 256 << 20
 _BLOCK: Final = 1 << 16  # bytes of items that go to disk, and come back, together
 
 
-class SortedRuns(Generic[T]):
+class SortedItems(Generic[T]):
     """A sorter that takes items in any order and returns them in the order of their keys.
 
     `size` estimates the bytes of an item; over `memory` bytes a sorted run moves to disk.
@@ -175,14 +175,6 @@ class SortedRuns(Generic[T]):
         self._in_memory = 0
         self._file: NamelessFile | None = None
         self._runs: list[list[Extent]] = []
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, fault: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def close(self) -> None:
         """Drop all items and the file."""
@@ -206,24 +198,14 @@ class SortedRuns(Generic[T]):
 
     def _spill(self) -> None:
         """Move the items in memory to a run on disk."""
-        self._items.sort(key=self._key)
-        run: list[Extent] = []
-        start = size = 0
-        for end, item in enumerate(self._items, 1):
-            size += self._size(item)
-            if size >= _BLOCK or end == len(self._items):
-                run.append(self._write(self._items[start:end]))
-                start, size = end, 0
-        self._runs.append(run)
-        self._items, self._in_memory = [], 0
-
-    def _write(self, items: Sequence[T]) -> Extent:
-        """Append a block to the file."""
         if self._file is None:
             self._file = NamelessFile()
-        return self._file.append(pickle.dumps(items, pickle.HIGHEST_PROTOCOL))
+        self._items.sort(key=self._key)
+        blocks = portions(self._items, len(self._items), self._size, _BLOCK)
+        self._runs.append([self._file.append(pickle.dumps(b, pickle.HIGHEST_PROTOCOL)) for b in blocks])
+        self._items, self._in_memory = [], 0
 
     def _read(self, run: Sequence[Extent]) -> Iterator[T]:
         assert self._file is not None
         for place in run:
-            yield from pickle.loads(self._file.read(place))  # noqa: S301 - of _write
+            yield from pickle.loads(self._file.read(place))  # noqa: S301 - of _spill

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing
 from itertools import groupby
 from operator import attrgetter
 
@@ -13,7 +14,7 @@ from eventlog.core.formats import Row, Source
 from eventlog.core.identity import object_of
 from eventlog.core.tables import Tables
 from eventlog.files.inputs import UNREPORTED, Passes
-from eventlog.files.stores import SortedRuns
+from eventlog.files.stores import SortedItems
 from eventlog.fold import Event, Fate, ObjectName, Outcome, Rules, plan, whole_objects
 from eventlog.fold.understand import UnknownName, why_unknown
 from eventlog.log_files.current_files import CurrentFiles
@@ -57,8 +58,8 @@ class Pickup:
         """
         over, entries, events = self._passes.over, 0, 0
         order = _object_order if not self._rules.handle_future_events else _future_order
-        with SortedRuns(_event_order, _event_size, self._memory) as by_place:
-            with SortedRuns(order, _entry_size, self._memory) as by_object:
+        with closing(SortedItems(_event_order, _event_size, self._memory)) as by_place:
+            with closing(SortedItems(order, _entry_size, self._memory)) as by_object:
                 for entry in self._unique(self._entries(sources)):
                     by_object.add(entry)
                     entries += 1
@@ -73,7 +74,7 @@ class Pickup:
 
     def _entries(self, sources: Iterable[Source[Row]]) -> Iterator[PlacedEntry]:
         """Return the entries of all sources in the order of their record_ids."""
-        with SortedRuns(_record_id, _entry_size, self._memory) as by_id:
+        with closing(SortedItems(_record_id, _entry_size, self._memory)) as by_id:
             for source in sources:
                 for read in _entries_of(source, self._clock):
                     if isinstance(read, Refused):

@@ -6,6 +6,7 @@ Captures and queues have whole transactions already, in the order of their commi
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing
 from operator import itemgetter
 from typing import Any, Final
 
@@ -13,7 +14,7 @@ from eventlog.core.change import Change
 from eventlog.core.errors import Misuse, Refused
 from eventlog.core.formats import Format, Placed, Source
 from eventlog.core.tables import Tables
-from eventlog.files.stores import SortedRuns
+from eventlog.files.stores import SortedItems
 from eventlog.qlik.sequenced import SequenceGroup, Sequencer
 from eventlog.qlik.sequenced_messages import MessageSequencer
 from eventlog.qlik.sequenced_rows import RowSequencer
@@ -41,7 +42,7 @@ def ordered(
 
     `new` leaves out groups that are not read.
     """
-    with SortedRuns[Any](itemgetter(0), sequencer.size, memory) as sorter:
+    with closing(SortedItems[Any](itemgetter(0), sequencer.size, memory)) as sorter:
         for source in sources:
             yield from _sort(sequencer.parse(source), sorter)
         yield from _sort(sequencer.flush(), sorter)
@@ -50,7 +51,7 @@ def ordered(
         yield from sequencer.reports()
 
 
-def _sort(items: Iterable[Any], sorter: SortedRuns[Any]) -> Iterator[Refused]:
+def _sort(items: Iterable[Any], sorter: SortedItems[Any]) -> Iterator[Refused]:
     """Add the items to the sorter, and yield what was refused."""
     for item in items:
         if isinstance(item, Refused):

@@ -17,7 +17,7 @@ from eventlog.core.change import Change
 from eventlog.core.errors import EventlogError, Refused
 from eventlog.core.formats import Placed
 from eventlog.core.grouped_warnings import GroupedWarnings
-from eventlog.files.stores import MEMORY, KeyedStore, StoredItems
+from eventlog.files.stores import MEMORY, KeyedItems, PartItems
 from eventlog.qlik import sequence
 from eventlog.qlik.numbering import transaction_of
 from eventlog.qlik.sequenced_messages import same_values
@@ -119,8 +119,8 @@ class DueTransaction(NamedTuple):
     """A transaction that is handed out."""
 
     progress: TransactionProgress
-    changes: StoredItems[Placed]  # in order, each once
-    stored: StoredItems[Placed]  # repeats, too
+    changes: PartItems[Placed]  # in order, each once
+    stored: PartItems[Placed]  # repeats, too
     fault: str = ""  # why its changes are refused
     is_late: bool = False  # a later one was handed out before
 
@@ -140,7 +140,7 @@ class WaitingTransactions:
         """
         self.open: dict[Key, TransactionProgress] = {}
         self.faults: dict[Key, str] = {}  # of transactions that are refused whatever the policy
-        self.store: KeyedStore[Placed] = KeyedStore(memory)
+        self.store: KeyedItems[Placed] = KeyedItems(memory)
         self._stops, self._delivers = policy == "stop", policy == "deliver"
         self._recent = recent
         self._released = ""  # the last delivered sequence
@@ -272,9 +272,7 @@ def is_final(progress: TransactionProgress) -> bool:
     return progress.is_complete and not is_row(key) and (progress.has_counters or not key[0])
 
 
-def without_repeats(
-    changes: StoredItems[Placed], repeats: GroupedWarnings
-) -> tuple[StoredItems[Placed], str]:
+def without_repeats(changes: PartItems[Placed], repeats: GroupedWarnings) -> tuple[PartItems[Placed], str]:
     """Return the changes of a transaction without those that were sent twice.
 
     Where two that should be the same differ, return all, and the reason to refuse them.

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from eventlog.core.change import Change
 from eventlog.core.errors import EventlogError, InvalidValue, Refused
 from eventlog.core.formats import Placed
-from eventlog.files.stores import KeyedStore
+from eventlog.files.stores import KeyedItems
 from eventlog.sequence.delivery import Delivery, DeliveryStates
 from eventlog.sequence.ordered import commit_number, commit_of
 from eventlog.sequence.transactions import size_of
@@ -65,7 +65,7 @@ class StreamFeed:
         self._new_after = None if since or stream in (None, name) else self._last
         self._position: Callable[[], Any] = lambda: position if stream == name else None
         self._reading: StreamReading | None = None
-        self._open_changes: KeyedStore[Placed] = KeyedStore()
+        self._open_changes: KeyedItems[Placed] = KeyedItems()
         self._states = DeliveryStates(lambda: self.state)
 
     @property

@@ -8,7 +8,7 @@ from functools import cached_property, partial
 from typing import Any
 
 from eventlog.core import settings
-from eventlog.files.stores import KeyedStore
+from eventlog.files.stores import KeyedItems
 from eventlog.sources.place_settings import KafkaSettings
 
 
@@ -34,11 +34,11 @@ class SettingsByName:
 def service_options(options: Mapping[str, Any]) -> dict[str, Any]:
     """Return the settings that are no values: a place on disk and, where one is named, a schema registry."""
     if not options.get("schema_registry"):
-        return {"store": partial(KeyedStore, 0)}
+        return {"store": partial(KeyedItems, 0)}
     from eventlog.http_client import authorization
     from eventlog.sources.schema_registry import Registry, RegistryAccess
 
     kafka = settings.build(KafkaSettings, options)
     access = RegistryAccess(authorization(*kafka.registry_identity), kafka.registry_ca, kafka.registry_cert)
     registry = Registry(kafka.schema_registry, access=access)
-    return {"store": partial(KeyedStore, 0), "schema_of": registry.schema_of, "register": registry.register}
+    return {"store": partial(KeyedItems, 0), "schema_of": registry.schema_of, "register": registry.register}

@@ -10,7 +10,7 @@ import pytest
 
 from eventlog.core.change import Change
 from eventlog.core.tables import Tables
-from eventlog.files.stores import KeyedStore
+from eventlog.files.stores import KeyedItems
 from eventlog.gbase import open_records
 from eventlog.gbase.changes import StreamReader
 from eventlog.gbase.gbase_settings import GbaseSettings
@@ -52,7 +52,7 @@ def random_stream(seed: int) -> bytes:
 
 
 def answers(
-    data: bytes, limit: int, store: KeyedStore[bytes] | None = None, stored: int = 1 << 20
+    data: bytes, limit: int, store: KeyedItems[bytes] | None = None, stored: int = 1 << 20
 ) -> list[Any]:
     place = None if store is None else lambda: store
     reader = StreamReader(Tables(), GbaseSettings(max_open=limit, open_bytes=stored, store=place))
@@ -66,7 +66,7 @@ def test_what_waits_on_disk_comes_out_as_from_memory(
 ) -> None:
     monkeypatch.setattr(open_records, "BLOCK", block)
     data = random_stream(seed)
-    store = KeyedStore[bytes](0)
+    store = KeyedItems[bytes](0)
     kept = answers(data, 1 << 30)
     assert answers(data, 60_000, store) == kept
     assert store.size == 0
@@ -78,7 +78,7 @@ def test_a_transaction_over_the_limit_comes_out_whole_and_the_others_do() -> Non
     for sequence in range(2, 50):
         built.row(Number.INSERT, sequence, 1, 7, (sequence, "a" * 200))
     built.begin(50, 2).row(Number.INSERT, 51, 2, 7, (51, "b")).commit(52, 2).commit(53, 1)
-    found = answers(built.data, 10_000, KeyedStore[bytes](0))
+    found = answers(built.data, 10_000, KeyedItems[bytes](0))
     assert [change.after["c1"] for change in changes_of(found)] == [51, *range(2, 50)]
     assert not refusals_of(found)
 
@@ -90,7 +90,7 @@ def test_without_room_the_reading_ends_and_nothing_is_dropped_in_silence() -> No
     with pytest.raises(TooMuchOpen, match=r"over 10000 bytes.*max-open"):
         answers(built.data, 10_000)
     with pytest.raises(TooMuchStored, match="open-bytes"):
-        answers(built.data, 10_000, KeyedStore[bytes](0), 1000)
+        answers(built.data, 10_000, KeyedItems[bytes](0), 1000)
 
 
 def test_a_flood_of_beginnings_ends_too() -> None:
@@ -98,7 +98,7 @@ def test_a_flood_of_beginnings_ends_too() -> None:
     for transaction in range(100):
         built.begin(transaction, transaction)
     with pytest.raises(TooMuchOpen):
-        answers(built.data, 10_000, KeyedStore[bytes](0))
+        answers(built.data, 10_000, KeyedItems[bytes](0))
 
 
 def test_convert_spills(tmp_path: Path) -> None:
@@ -120,7 +120,7 @@ def test_convert_spills(tmp_path: Path) -> None:
 def test_a_change_of_a_spilled_row_is_a_change() -> None:
     built = StreamBuilder().table(8, T2).begin(1, 1).row(Number.INSERT, 2, 1, 8, (1, True, "1.50"))
     built.row(Number.INSERT, 3, 1, 8, (2, None, None))
-    found = answers(built.commit(4, 1).data, 1000, KeyedStore[bytes](0))
+    found = answers(built.commit(4, 1).data, 1000, KeyedItems[bytes](0))
     assert [change.after for change in found if isinstance(change, Change)] == [
         {"k": 1, "b": True, "d": "1.50"},
         {"k": 2, "b": None, "d": None},

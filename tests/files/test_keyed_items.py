@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventlog.files.stores import Key, KeyedStore
+from eventlog.files.stores import Key, KeyedItems
 
 pytestmark = pytest.mark.quick
 
@@ -29,7 +29,7 @@ def same_kind(key: int, kind: int) -> Key:
 def test_items_come_back_by_key_then_by_arrival(steps: list[tuple[int, int, int, bool]], kind: int) -> None:
     parts: dict[int, list[tuple[Key, int]]] = defaultdict(list)
     sizes: dict[int, int] = defaultdict(int)
-    with closing(KeyedStore[int](100)) as store:
+    with closing(KeyedItems[int](100)) as store:
         for number, (part, drawn, size, take) in enumerate(steps):
             key = same_kind(drawn, kind)
             store.add(part, number, size, key)
@@ -47,7 +47,7 @@ def test_items_come_back_by_key_then_by_arrival(steps: list[tuple[int, int, int,
 
 
 def test_a_part_on_disk_is_read_while_others_grow() -> None:
-    with closing(KeyedStore[str](0)) as store:
+    with closing(KeyedItems[str](0)) as store:
         for number in range(100):
             store.add("read", str(number), 1)
         for item in store.pop("read"):
@@ -57,7 +57,7 @@ def test_a_part_on_disk_is_read_while_others_grow() -> None:
 
 def test_the_file_has_no_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    with closing(KeyedStore[bytes](0)) as store:
+    with closing(KeyedItems[bytes](0)) as store:
         store.add(0, b"x" * 100_000, 1)
         assert list(tmp_path.iterdir()) == []
         assert list(store.pop(0)) == [b"x" * 100_000]
@@ -65,7 +65,7 @@ def test_the_file_has_no_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 def test_a_disk_without_room_names_its_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    with closing(KeyedStore[bytes](0)) as store:
+    with closing(KeyedItems[bytes](0)) as store:
         store.add(0, b"", 1)
         assert isinstance(store._disk, sqlite3.Connection)
         store._disk.execute("pragma max_page_count = 10")

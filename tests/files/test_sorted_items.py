@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import closing
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventlog.files.stores import SortedRuns
+from eventlog.files.stores import SortedItems
 
 pytestmark = pytest.mark.quick
 
@@ -19,7 +21,9 @@ pytestmark = pytest.mark.quick
 def test_what_memory_does_not_hold_comes_back_sorted(
     items: list[tuple[int, int]], size: int, memory: int
 ) -> None:
-    with SortedRuns[tuple[int, int]](lambda item: item[0], lambda item: size, memory * size) as runs:
+    with closing(
+        SortedItems[tuple[int, int]](lambda item: item[0], lambda item: size, memory * size)
+    ) as runs:
         for item in items:
             runs.add(item)
         expected = sorted(items, key=lambda item: item[0])

@@ -111,9 +111,11 @@ def breaches(
     present: Present | None = None,
     is_purged: bool = False,
     is_compared: bool = False,
+    recorded: Mapping[str, Sequence[int]] | None = None,
 ) -> Iterator[Breach]:
     """Yield where the laws do not hold for an object, whose rows are in the order of their ids.
 
+    `recorded` are the rows of events, where a record has them; those of others follow from their names.
     With `is_purged` finished rows and older documents may be gone. With `is_compared` an object may have
     been gone for a while without a row, before its last rows.
     """
@@ -125,7 +127,7 @@ def breaches(
     run_by_row: dict[int, _Run] = {}  # the last one, because a redrive may make other events of rows
     refused_rows, redriven = set[int](), set[str]()  # events of refused rows come when they are redriven
     for run in sorted(runs.values(), key=lambda run: run.deliveries[-1].place):
-        run_rows = _rows_of(run, rows, runs)
+        run_rows = _rows_of(run, rows, runs, (recorded or {}).get(run.name))
         ids = [row.record_id for row in run_rows or ()]
         run_by_row.update(dict.fromkeys(ids, run))
         if any(delivery.level in _REFUSED for delivery in run.deliveries):
@@ -196,8 +198,13 @@ def event_name(log: str, record_ids: Sequence[int]) -> str:
     return f"{log}:{record_ids[0]}-{record_ids[-1]}:{digest}"
 
 
-def _rows_of(run: _Run, rows: Sequence[AuditedRow], runs: Container[str]) -> list[AuditedRow] | None:
+def _rows_of(
+    run: _Run, rows: Sequence[AuditedRow], runs: Container[str], recorded: Sequence[int] | None = None
+) -> list[AuditedRow] | None:
     """Return the rows that an event's id names; None if the log has no such rows."""
+    if recorded is not None:
+        found = [row for row in rows if row.record_id in recorded]
+        return found if len(found) == len(recorded) else None
     by_id = attrgetter("record_id")
     between = list(rows[bisect_left(rows, run.first, key=by_id) : bisect_right(rows, run.last, key=by_id)])
     if len(between) < 2:

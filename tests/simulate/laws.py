@@ -32,7 +32,7 @@ def check(server: Server, receiver: Receiver, ledger: Ledger) -> None:
         present = None if is_own else Present(_state(server, name))
         deliveries = [_delivery(place, arrival, receiver) for place, arrival in enumerate(arrivals)]
         of_object, was_skipped = [ledger.rows[n] for n in rows], not ledger.skipped.isdisjoint(rows)
-        for breach in breaches(name, audited, deliveries, present=present):
+        for breach in breaches(name, audited, deliveries, present=present, recorded=ledger.runs_rows):
             if not _is_excused(breach, of_object, ledger.rows[breach.record_id or rows[0]], was_skipped):
                 raise LawBroken(f"{breach.law.name}, row {breach.record_id} of {name}: {breach.words}")
 

@@ -20,7 +20,7 @@ from eventlog.core.plurals import quantity
 from eventlog.core.tables import Tables
 from eventlog.opening.comparing import ComparingSettings
 from eventlog.opening.config import Config, statements
-from eventlog.opening.open_log import opened, place_of
+from eventlog.opening.open_log import naming_rights, opened, place_of
 from eventlog.opening.post_poll import naming_log, why_warned
 from eventlog.opening.published import NOT_READ, among
 from eventlog.opening.published import logger as publishing
@@ -62,6 +62,7 @@ from eventlog.web.monitor import CLOSING, MonitorSettings
     help="write the tables file of the published tables there instead of checking",
 )
 @database_options
+@naming_rights()
 def check(
     driver_user: str | None,
     patience: float,

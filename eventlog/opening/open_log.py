@@ -74,15 +74,21 @@ def open_store(config: Config, *, keep_open: int = 4) -> Store:
 @contextmanager
 def opened(config: Config) -> Iterator[Store]:
     """The log while the block runs; raise Denied if its user lacks a right."""
-    with ExitStack() as stack:
-        try:
-            store = open_store(config)
-            stack.callback(store.engine.dispose)
-            yield store
-        except DatabaseFailed as fault:
-            if blames_rights(fault):
-                raise Denied(*fault.args) from fault.__cause__
-            raise
+    with ExitStack() as stack, naming_rights():
+        store = open_store(config)
+        stack.callback(store.engine.dispose)
+        yield store
+
+
+@contextmanager
+def naming_rights() -> Iterator[None]:
+    """Raise Denied if the user lacks a right for what the block does."""
+    try:
+        yield
+    except DatabaseFailed as fault:
+        if blames_rights(fault):
+            raise Denied(*fault.args) from fault.__cause__
+        raise
 
 
 def driver_user(engine: Engine, log: Log) -> str:

@@ -37,6 +37,8 @@ class ConnectionLost(EventlogError):
     """no connection to the database: {0}"""
 
 
+# A right that the user lacks: in PostgreSQL, in MariaDB and MySQL, and in Oracle.
+DENIALS = frozenset(("42501", "1044", "1142", "1143", "1370", "1031"))
 _ENCODING = "encoding"  # of a connection, kept with it
 
 
@@ -197,9 +199,16 @@ def translated(connection: Connection, fault: Exception) -> EventlogError:
     return DatabaseFailed(" ".join((words, *_advice(connection.dialect.name, fault))))
 
 
+def error_numbers(fault: Any) -> set[str]:
+    """Return the numbers by which a database names the error of a driver."""
+    first = fault.args[0] if fault is not None and fault.args else None
+    return set(map(str, (getattr(fault, "sqlstate", None), getattr(first, "code", None), first)))
+
+
 def _translate(context: Any) -> EventlogError | None:
     running = context.execution_context
-    if running is not None and running.execution_options.get("skip_user_error_events"):
+    is_question = running is not None and running.execution_options.get("skip_user_error_events")
+    if is_question and DENIALS.isdisjoint(error_numbers(context.original_exception)):
         return None  # SQLAlchemy itself asks this way whether a table exists
     if not isinstance(context.original_exception, Exception):  # a signal: the connection is not used again
         _cancel(context)

@@ -7,11 +7,7 @@ from typing import Any
 from sqlalchemy.engine import Connection
 
 from eventlog.sql.common.dialect import Dialect
-from eventlog.sql.connect import DatabaseFailed
-
-_DENIALS = frozenset(
-    ("42501", "1044", "1142", "1143", "1370", "1031")
-)  # of PostgreSQL, MariaDB and MySQL, and Oracle
+from eventlog.sql.connect import DENIALS, DatabaseFailed, error_numbers
 
 
 def blames_row(fault: DatabaseFailed, connection: Connection, dialect: Dialect) -> bool:
@@ -19,31 +15,24 @@ def blames_row(fault: DatabaseFailed, connection: Connection, dialect: Dialect) 
     driver: Any = connection.dialect.loaded_dbapi
     if isinstance(fault.__cause__, driver.DataError | driver.IntegrityError):
         return True
-    return not dialect.refusals.isdisjoint(_numbers(fault))
+    return not dialect.refusals.isdisjoint(error_numbers(fault.__cause__))
 
 
 def blames_other_transaction(fault: DatabaseFailed, dialect: Dialect) -> bool:
     """Return whether another transaction was in the way, and ours may succeed when it is done again."""
-    return not dialect.conflicts.isdisjoint(_numbers(fault))
+    return not dialect.conflicts.isdisjoint(error_numbers(fault.__cause__))
 
 
 def blames_ddl(fault: DatabaseFailed, dialect: Dialect) -> bool:
     """Return whether DDL changed a table since the snapshot that was to be read."""
-    return not dialect.table_changes.isdisjoint(_numbers(fault))
+    return not dialect.table_changes.isdisjoint(error_numbers(fault.__cause__))
 
 
 def blames_rights(fault: DatabaseFailed) -> bool:
     """Return whether the user lacks a right."""
-    return not _DENIALS.isdisjoint(_numbers(fault))
+    return not DENIALS.isdisjoint(error_numbers(fault.__cause__))
 
 
 def blames_definition(fault: DatabaseFailed, dialect: Dialect) -> bool:
     """Return whether the definition of a table or column is to blame, as changes need it."""
-    return not dialect.capacity.unmade.isdisjoint(_numbers(fault))
-
-
-def _numbers(fault: DatabaseFailed) -> set[str]:
-    """Return the numbers by which the database names the error."""
-    cause: Any = fault.__cause__
-    first = cause.args[0] if cause is not None and cause.args else None
-    return set(map(str, (getattr(cause, "sqlstate", None), getattr(first, "code", None), first)))
+    return not dialect.capacity.unmade.isdisjoint(error_numbers(fault.__cause__))

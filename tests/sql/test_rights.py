@@ -16,6 +16,7 @@ from sqlalchemy import text
 from sqlalchemy.engine import URL
 
 from eventlog.cli import cli
+from eventlog.opening.open_log import Denied
 from eventlog.sql.capture.readers import check_readers, plan_reader
 from eventlog.sql.common.dialect import Dialect
 from eventlog.sql.connect import DatabaseFailed, connect, execute_plain
@@ -334,6 +335,17 @@ def test_a_reader_reads_and_changes_nothing(house: House, app: URL, reader: URL)
     assert done.output.count("this user may not see") == (not house.schemas)
     for statement in ("delete from {}", "update {} set status = 'S'", "delete from {}_tracked"):
         house.refused(reader, statement.format(house.log))
+
+
+def test_a_user_without_a_right_on_the_log_is_referred_to_the_grants(house: House, owner: URL) -> None:
+    grant = "usage on schema app" if house.schemas else "select on app.*"
+    stranger = house.user("reader", f"grant {grant} to eventlog_reader")
+    environment = {"EVENTLOG_URL": stranger.render_as_string(False), "EVENTLOG_LOG_TABLE": house.log}
+    for words in (["check"], ["check", "--write-tables", "-"]):
+        done = CliRunner().invoke(cli, words, env=environment)
+        assert isinstance(done.exception, Denied), (words, done.exception)
+        assert "denied" in str(done.exception)
+        assert "`eventlog install --sql --grants ROLE` prints the rights" in str(done.exception)
 
 
 def test_a_reader_s_table_whose_triggers_a_user_may_not_see_is_a_note(house: House) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import replace
+from shlex import quote
 from typing import NamedTuple
 
 from eventlog.core.errors import EventlogError
@@ -209,11 +210,12 @@ def _tracked(catalogue: Catalogue, record: TrackRecord) -> Iterator[Relation]:
 
 
 def _change(entry: Recorded, relation: Relation | None) -> str:
+    word = quote(str(entry))
     if relation is None:
-        return f"this table no longer exists; `eventlog untrack {entry}` removes it from the record"
+        return f"this table no longer exists; `eventlog untrack {word}` removes it from the record"
     if not relation.identity.is_table:
-        return f"it is a {relation.kind} now; `eventlog untrack {entry}` removes it from the record"
-    return f"it was created again or has another owner; `eventlog track {entry}` records it again"
+        return f"it is a {relation.kind} now; `eventlog untrack {word}` removes it from the record"
+    return f"it was created again or has another owner; `eventlog track {word}` records it again"
 
 
 def _readable_whole(

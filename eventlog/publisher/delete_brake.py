@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
+from shlex import quote
 
 from eventlog.core.delete_limit import DeleteLimit
 from eventlog.core.errors import EventlogError
@@ -26,7 +27,7 @@ let one poll pass with `{3}`"""
 
 def is_stopped(table: str, reason: str) -> bool:
     """Return whether that reason, for which a table is not published, is the brake."""
-    return f"`{_RESUME.format(table)}`" in reason
+    return f"`{_RESUME.format(quote(table))}`" in reason
 
 
 class DeleteBrake:
@@ -64,7 +65,8 @@ class DeleteBrake:
         return 0 if table in self._stopped else self._limit.max_deletes(objects)
 
     def _fault(self, table: str) -> TableStopped:
-        return TableStopped(self._deletes[table], self._size(table), self._limit, _RESUME.format(table))
+        remedy = _RESUME.format(quote(table))
+        return TableStopped(self._deletes[table], self._size(table), self._limit, remedy)
 
     def _size(self, table: str) -> str:
         return quantity(self._objects.get(table, 0), "object")

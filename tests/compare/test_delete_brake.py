@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,12 +12,14 @@ import pytest
 from sqlalchemy import text
 
 from eventlog.compare import events
+from eventlog.core.delete_limit import DeleteLimit
 from eventlog.core.errors import InvalidValue
 from eventlog.opening.config import Config
 from eventlog.publisher.daemon import Daemon, TablesUnread
-from eventlog.publisher.delete_brake import is_stopped
+from eventlog.publisher.delete_brake import DeleteBrake, is_stopped
 from eventlog.publisher.monitor import Monitor
 from eventlog.sql.connect import DatabaseFailed
+from eventlog.sql.log.object_states import LogRow, StateStep, TableState
 from eventlog.transfer.signals import Signals
 from tests.commands import Shell
 from tests.compare.rig import Life, Replica, life, rows_of
@@ -255,6 +258,15 @@ def test_other_words_are_no_limit(world: World, words: str) -> None:
         life(world, Replica(), max_deletes=words),
     ):
         pass
+
+
+def test_the_remedy_takes_a_hostile_name_as_one_word() -> None:
+    table = "public.usr; echo 'x'"
+    brake = DeleteBrake(DeleteLimit.read("0"))
+    brake.begin({table: TableState(objects=1)}, ())
+    brake.add(StateStep(table, "", "", None, None, rows=(LogRow(4),)))
+    remedy = brake.stop([table])[table].split("`")[1]
+    assert shlex.split(remedy) == ["eventlog", "resume", "--table", table]
 
 
 def test_a_daemon_counts_the_stopped_tables(world: World, tmp_path: Path) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import re
+import shlex
 from typing import Any
 
 import pytest
@@ -196,6 +198,21 @@ def test_a_resync_reads_no_table_that_becomes_a_view(turned: Tracked) -> None:
     turn(turned)
     with pytest.raises(DatabaseFailed, match=RESTRICTED):
         list(resync(Store(turned.engine, turned.log), Resync(next(iter(tables))), lambda rows: None))
+
+
+def test_the_remedy_takes_a_hostile_name_as_one_word(
+    tracking: Tracked, caplog: pytest.LogCaptureFixture
+) -> None:
+    name = "usr; echo 'x'"
+    quoted = tracking.log.dialect.quote(name)
+    tracking.run(f"create table {quoted} (id integer primary key)")
+    tracking.track(name)
+    (entry,) = record(tracking)
+    tracking.run(f"drop table {quoted}")
+    with caplog.at_level(logging.WARNING):
+        assert published(tracking) == {}
+    (remedy,) = re.findall("`(.*)`", caplog.text)
+    assert shlex.split(remedy) == ["eventlog", "untrack", str(entry)]
 
 
 # PostgreSQL alone

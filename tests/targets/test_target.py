@@ -258,7 +258,7 @@ def test_what_is_no_row_of_a_table_is_refused_with_the_reason(engine: Engine) ->
         changed(Op.INSERT, 4, **FULL | {"fname": "\ud800"}),
         changed(Op.INSERT, 5, **FULL | {"n": "five"}),
         Change(Op.INSERT, None, "eventlog_applied", (("source", "x"),)),
-        Change(Op.INSERT, None, "keyless", (), (Field("a", ABSENT, 1),)),
+        Change(Op.INSERT, None, "key less", (), (Field("a", ABSENT, 1),)),
     ]
     _, refused = apply(engine, changes)
     reported = " ".join(one.reason for one in refused)
@@ -269,7 +269,7 @@ def test_what_is_no_row_of_a_table_is_refused_with_the_reason(engine: Engine) ->
         "is no text in UTF-8",
         "n: 'five' is no integer",
         "eventlog_applied is a table of ours",
-        "keyless has no known key",
+        "key less has no known key: name it (--key 'key less'=COLUMN,...)",
     ):
         assert words in reported
     assert len(refused) == len(changes)

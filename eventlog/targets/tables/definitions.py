@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from shlex import quote
 from typing import NamedTuple
 
 from sqlalchemy.engine import Dialect as SqlDialect
@@ -76,7 +77,7 @@ class Definitions:
         specs = self._specs(source_table)
         key = self._key(source_table, changes)
         if not key:
-            raise NoKnownKey(source_table[1])
+            raise NoKnownKey(source_table[1], quote(source_table[1]))
         names = self._distinct([*specs, *key, *(name for block in blocks for name in needed_columns(block))])
         types = {name: self._type(name, specs, changes, keyed=name in key) for name in names}
         columns = [

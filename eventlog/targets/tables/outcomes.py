@@ -33,7 +33,7 @@ class NotMade(EventlogError):
 
 
 class NoKnownKey(EventlogError):
-    """{0} has no known key: name it (--key {0}=COLUMN,...), state it in a tables file, or give the \
+    """{0} has no known key: name it (--key {1}=COLUMN,...), state it in a tables file, or give the \
 table a primary key"""
 
 

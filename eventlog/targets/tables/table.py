@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import repeat
 from operator import itemgetter
+from shlex import quote
 from types import NoneType
 from typing import Any, NamedTuple
 
@@ -241,7 +242,7 @@ class BlockReading:
             if change.raw is not None:
                 self._refuse(number, "its row images could not be decoded")
         if not target.key:
-            self._refuse_all(NoKnownKey(str(target)))
+            self._refuse_all(NoKnownKey(target, quote(str(target))))
             return
         self._keys = {place: self._key_column(place) for place in target.key}
         if block.op is Op.DELETE:

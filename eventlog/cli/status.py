@@ -71,10 +71,8 @@ def _facts(state: LogStatus) -> Iterator[tuple[str, str]]:
         )
     for table, why in state.cycle.get("unread", {}).items():
         yield "not published", f"{table}: {why}"
-    yield (
-        "leader",
-        f"{state.leader or 'none yet'}, since {state.leader_since}, epoch {state.epoch}",
-    )
+    since = f", since {state.leader_since}, epoch {state.epoch}"
+    yield "leader", "none yet" if state.leader is None else f"{state.leader}{since}"
     if state.holder is None:
         yield "publisher", "no publisher is running, as far as the database shows"
     else:

@@ -11,9 +11,11 @@ from typing import Any
 
 import pytest
 import sqlfluff
+from click.testing import CliRunner
 from sqlalchemy import inspect, text
 from sqlalchemy.engine import Engine
 
+from eventlog.cli import cli
 from eventlog.core.entry import COLUMNS
 from eventlog.sql.capture import track
 from eventlog.sql.catalogue import Catalogue
@@ -87,6 +89,13 @@ def test_a_log_that_triggers_write_to_stays(engine: Engine, database: Database) 
         migrate.uninstall(engine, log, discard=True)
     track.untrack(engine, log, "usr")
     assert migrate.uninstall(engine, log)
+
+
+def test_the_status_of_a_log_that_had_none_names_no_leader(engine: Engine, database: Database) -> None:
+    migrate.install(engine, log := Log(database.dialect))
+    environment = {"EVENTLOG_URL": database.address, "EVENTLOG_LOG_TABLE": log.table}
+    shown = CliRunner().invoke(cli, ["status"], env=environment).output
+    assert re.findall("^leader +(.*)", shown, re.MULTILINE) == ["none yet"]
 
 
 def test_names_of_the_users_own(engine: Engine, database: Database) -> None:

@@ -132,13 +132,12 @@ class UserMapping(NamedTuple):
         if self.active is None:
             return True
         text = self._text(row, self.active)
-        if text is not None and self.active_texts is not None:
+        if text is None:
+            raise NotExpressible(f"column {self.active} is null, and must show whether the user is active")
+        if self.active_texts is not None:
             return text in self.active_texts
         if text not in _STATES:
-            shown = "null" if text is None else f"{text[:60]!r}"
-            raise NotExpressible(
-                f"column {self.active} is {shown}, which is neither true nor false for a user"
-            )
+            raise NotExpressible(f"column {self.active} is {text[:60]!r}, which is neither true nor false")
         return _STATES[text]
 
     def _text(self, row: Mapping[str, Value], column: str) -> str | None:

@@ -320,7 +320,7 @@ def test_what_cannot_be_a_user_is_refused_by_name(staff: World, entra: Entra, se
     sending.once()
     assert entra.users.keys() == {"2"}
     assert {failure.record_id: failure.reason for failure in staff.failures()} == {
-        1: "column employed is null, which is neither true nor false for a user",
+        1: "column employed is null, and must show whether the user is active",
         3: "no [tables.usr.scim] has the columns that fill a user of Entra",
     }
 
@@ -353,6 +353,18 @@ def test_texts_of_a_column_say_who_is_active(
     staff.write(row(1))
     sending.once()
     assert entra.users["1"]["active"] is active
+
+
+def test_a_null_among_texts_is_refused_as_a_null(staff: World, entra: Entra, sending: Sending) -> None:
+    mapping = 'active = { column = "DEPT", values = ["IT", "HR"] }'
+    sending.write(SETTINGS.replace('active = "employed"', mapping))
+    hire(staff, 1)
+    staff.change("update employee set dept = null where emp_no = '1'")
+    staff.write(row(1))
+    sending.once()
+    assert [failure.reason for failure in staff.failures()] == [
+        "column dept is null, and must show whether the user is active"
+    ]
 
 
 def test_parts_of_one_address_are_together(staff: World, entra: Entra, sending: Sending) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import socket
 import time
 from pathlib import Path
@@ -151,6 +152,16 @@ def test_what_was_not_taken_leaves_nothing(client: Client) -> None:
     client.ask("POST", "/answer", b"level=success")
     client.post(DELETE)
     assert "It is deleted." in client.get("/object?association=idg%3D7%2Ctable%3Dgrp")
+
+
+def test_an_object_that_was_deleted_is_begun_again_by_an_add_or_a_modify_alone(client: Client) -> None:
+    page = "/object?association=idg%3D7%2Ctable%3Dgrp"
+    status = '<status type="sync" level="success"><association>idg=7,table=grp</association></status>'
+    for begin in (ADD, MODIFY):
+        client.post(DELETE, status)
+        assert "It is deleted." in client.get(page)
+        client.post(re.sub("<association.*association>", "<association>idg=7,table=grp</association>", begin))
+        assert "It is deleted." not in client.get(page)
 
 
 def test_the_oldest_make_room(tmp_path: Path) -> None:

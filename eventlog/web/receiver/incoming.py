@@ -110,15 +110,19 @@ def _text(element: etree._Element | None) -> str:
 
 
 def replay(history: list[ReceivedEvent]) -> dict[str, list[str]] | None:
-    """Return the object after these events, as far as they describe it; None once it is deleted."""
+    """Return the object after these events, as far as they describe it; None once it is deleted.
+
+    After a delete an add or a modify begins the object again.
+    """
     state: dict[str, dict[str, None]] | None = {}
     for event in history:
         if event.operation == "delete":
             state = None
-            continue
-        state = {} if state is None or event.operation == "add" else state
-        for attribute in event.attributes:
-            _apply(state.setdefault(attribute.name, {}), attribute)
+        elif event.operation == "add" or (event.operation == "modify" and state is None):
+            state = {}
+        if state is not None:
+            for attribute in event.attributes:
+                _apply(state.setdefault(attribute.name, {}), attribute)
     return None if state is None else {name: list(values) for name, values in state.items()}
 
 

@@ -20,7 +20,7 @@ from eventlog.core.errors import WrongRow
 from eventlog.core.tables import Table
 from eventlog.fold import Answer, CurrentRow, Need, QueryKey
 from eventlog.sql.connect import DatabaseFailed
-from eventlog.sql.current_rows import Current
+from eventlog.sql.current_rows import Current, byte_count
 from eventlog.sql.log.snapshot import Snapshot
 from eventlog.sql.readable import ReadableTable
 
@@ -41,8 +41,8 @@ class Allowance:
         return max(1, self._max_bytes - self.used)
 
     def use(self, rows: Sequence[Sequence[str | None]]) -> None:
-        """Count the texts of these rows as held from now on."""
-        self.used += sum(len(text) for row in rows for text in row if text is not None)
+        """Add the bytes of rows that are in memory from now on."""
+        self.used += sum(map(byte_count, rows))
 
 
 class _KeyTexts(NamedTuple):

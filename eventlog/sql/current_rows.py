@@ -233,14 +233,18 @@ def _streamed(
                 yield Current(start + place, tuple(texts))
 
 
+def byte_count(texts: Iterable[str | None]) -> int:
+    """Return how many bytes texts have in UTF-8."""
+    filled = (text for text in texts if text)
+    return sum(len(text if text.isascii() else text.encode("utf-8", "surrogatepass")) for text in filled)
+
+
 def _counted(rows: Generator[Current, None, None], bound: int) -> Iterator[Current]:
-    """Yield the rows, until their texts come to so many bytes: counted by characters, of four bytes
-    at most.
-    """
+    """Yield the rows, until their texts come to so many bytes."""
     room = bound
     with closing(rows):  # so that no statement stays open that is not read to its end
         for row in rows:
-            room = _room_left(bound, room, sum(map(len, filter(None, row.texts))))
+            room = _room_left(bound, room, byte_count(row.texts))
             yield row
 
 

@@ -10,6 +10,7 @@ import pytest
 from sqlalchemy import event, text
 
 from eventlog.core.entry import Letter, read_entry
+from eventlog.publisher.read_back import Allowance
 from eventlog.sql import connect
 from eventlog.sql.connect import DatabaseFailed
 from eventlog.sql.current_rows import KeyColumn, TableKeys, TooMuch
@@ -283,6 +284,21 @@ def test_current_rows_are_too_much_when_they_come_to_so_many_bytes(store: Store,
             with pytest.raises(TooMuch):
                 snapshot.current_columns(by_column, bound)
         assert len(list(snapshot.current_rows(usr(), wanted))) == 3  # the connection can go on
+
+
+def test_letters_of_two_bytes_count_twice(store: Store, usr: type[Usr]) -> None:
+    with store.engine.begin() as connection:
+        connection.execute(text("update usr set fname = 'ää' where idu = 1"))
+    key, allowance = ("1", "p'1"), Allowance(5)
+    with store.snapshot() as snapshot:
+        (current,) = snapshot.current_rows(usr(), [key], allowance.remaining)
+        for bound in (3, 4):
+            with pytest.raises(TooMuch):
+                list(snapshot.current_rows(usr(), [key], bound))
+            with pytest.raises(TooMuch):
+                snapshot.current_columns([TableKeys(usr(), [[part] for part in key])], bound)
+    allowance.use([current.texts])
+    assert allowance.remaining == 1
 
 
 def test_tables_share_the_bound_of_bytes(store: Store, usr: type[Usr]) -> None:

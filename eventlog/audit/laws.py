@@ -203,8 +203,8 @@ def _rows_of(
 ) -> list[AuditedRow] | None:
     """Return the rows that an event's id names; None if the log has no such rows."""
     if recorded is not None:
-        found = [row for row in rows if row.record_id in recorded]
-        return found if len(found) == len(recorded) else None
+        named_rows = [row for row in rows if row.record_id in recorded]
+        return named_rows if len(named_rows) == len(recorded) else None
     by_id = attrgetter("record_id")
     between = list(rows[bisect_left(rows, run.first, key=by_id) : bisect_right(rows, run.last, key=by_id)])
     if len(between) < 2:

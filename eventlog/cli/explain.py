@@ -201,7 +201,7 @@ def _explain_log(
                 raise NothingMeant("the log", _of(table, key))
             print_sentence(f"no row{_of(table, key)} is {'pending' if everything else 'in the next cycle'}")
         if key is None and not everything and not ids:
-            for sentence in summarise(config, store):
+            for sentence in summarise(config, store).values():
                 print_sentence(f"{sentence} (row by row with --all)")
 
 

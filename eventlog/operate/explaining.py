@@ -99,8 +99,8 @@ def explain_store(
                 yield _placed(entry), outcome
 
 
-def summarise(config: Config, store: Store, limit: int | None = None) -> list[str]:
-    """Return a sentence for each reason for which pending rows are not in the next cycle."""
+def summarise(config: Config, store: Store, limit: int | None = None) -> dict[str, str]:
+    """Return a sentence for each fate for which pending rows are not in the next cycle."""
     rules = publishing_rules(config, store)
     user = None if rules.allow_loopback else rules.driver_user
     choice = config.build(PublisherSettings).choice(limit)
@@ -112,11 +112,11 @@ def summarise(config: Config, store: Store, limit: int | None = None) -> list[st
         "loopback": lambda of: _loopback_sentence(of, rules),
         "future": lambda of: f"{_rows_are(of.rows)} future: the first is due at {of.first}",
     }
-    lines = [sentence(fates[fate]) for fate, sentence in sentences.items() if fate in fates]
+    sentence_of = {fate: sentence(fates[fate]) for fate, sentence in sentences.items() if fate in fates}
     if "free" in fates and (excess := fates["free"].rows - choice.limit) > 0:
         rows = quantity(excess, "row is", "rows or fewer are")
-        lines.append(f"{rows} beyond the next cycle: query-limit is {choice.limit}")
-    return lines
+        sentence_of["free"] = f"{rows} beyond the next cycle: query-limit is {choice.limit}"
+    return sentence_of
 
 
 def _held_sentence(fates: Fates, waiting: Iterable[WaitingEvent]) -> str:

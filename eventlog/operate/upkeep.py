@@ -18,7 +18,6 @@ from eventlog.opening.config import Config
 from eventlog.opening.log_status import read_log_status
 from eventlog.opening.tables import read_tables, table_named
 from eventlog.operate.redriving import StayReport
-from eventlog.publisher.delete_brake import is_stopped
 from eventlog.sql.log.record import Notice, NoticeKind
 from eventlog.sql.log.store import Store
 from eventlog.sql.log.upkeep import FailedRow, FailureFilter
@@ -133,11 +132,12 @@ def resume_tables(store: Store, names: Sequence[str], who: str) -> list[str]:
 
     Return the names of the tables.
     """
-    reasons = read_log_status(store, counted=False).cycle.get("unread", {})
+    cycle = read_log_status(store, counted=False).cycle
+    reasons, stopped_tables = cycle.get("unread", {}), cycle.get("stopped_tables", ())
     tables = Tables(map(table_named, reasons))
     resumed = [(name, str(tables.find(name) or name)) for name in names]
     for name, table in resumed:
-        if not is_stopped(table, reasons.get(table, "")):
+        if table not in stopped_tables:
             reason = f". It is not published for another reason: {reasons[table]}" if table in reasons else ""
             raise NotStopped(name, reason)
     with store.upkeep() as upkeep:

@@ -27,7 +27,7 @@ from eventlog.opening.comparing import ComparingSettings
 from eventlog.opening.config import Config
 from eventlog.opening.table_source import SourceView
 from eventlog.opening.tables import gone_tables, read_readable, read_tables, source_of, table_named
-from eventlog.publisher.delete_brake import DeleteBrake, is_stopped
+from eventlog.publisher.delete_brake import DeleteBrake
 from eventlog.sql.catalogue import NoSuchTable
 from eventlog.sql.connect import ConnectionLost, DatabaseFailed
 from eventlog.sql.log.object_states import StateGone, StateLost, StateStep, TableState
@@ -111,6 +111,7 @@ class Comparison:
         self.changed = False  # whether the last poll found other tables than the one before
         self._awaited: set[str] = set()  # tables that are to be taken as they are when they are first read
         self.unread: dict[str, str] = {}  # tables that are not published, and why
+        self.stopped_tables: frozenset[str] = frozenset()  # those among them that the brake stopped
         self._brake = DeleteBrake(DeleteLimit.read(settings.max_deletes))
         self._unchanged = UnchangedRows()
         self._due = 0.0
@@ -185,13 +186,13 @@ class Comparison:
 
     def _log_unread(self, unread: dict[str, str]) -> None:
         """Log once which tables are not published, and once which are again."""
+        stopped_tables = frozenset(self._brake.reasons)
         for table, why in unread.items():
-            before = self.unread.get(table, "")
-            if before != why and not (is_stopped(table, before) and is_stopped(table, why)):
+            if self.unread.get(table) != why and table not in self.stopped_tables & stopped_tables:
                 logger.warning("%s is not published: %s", table, why, extra={"table": table})
         for table in sorted(self.unread.keys() - unread.keys()):
             logger.info("%s is published again", table, extra={"table": table})
-        self.unread = unread
+        self.unread, self.stopped_tables = unread, stopped_tables
 
     def _settle_state(self) -> dict[str, TableState] | None:
         """Update the state from what was settled.

@@ -17,17 +17,10 @@ from eventlog.sql.log.object_states import StateStep, TableState
 from eventlog.sql.log.record import Notice, NoticeKind
 from eventlog.sql.log.work import Work
 
-_RESUME = "eventlog resume --table {}"
-
 
 class TableStopped(EventlogError):
     """{0} of {1} would be deleted at the receiver, which max-deletes = {2} stops: bring the rows back, or \
-let one poll pass with `{3}`"""
-
-
-def is_stopped(table: str, reason: str) -> bool:
-    """Return whether that reason, for which a table is not published, is the brake."""
-    return f"`{_RESUME.format(quote(table))}`" in reason
+let one poll pass with `eventlog resume --table {3}`"""
 
 
 class DeleteBrake:
@@ -36,6 +29,7 @@ class DeleteBrake:
     def __init__(self, limit: DeleteLimit) -> None:
         self._limit = limit
         self._stopped: set[str] = set()
+        self.reasons: dict[str, str] = {}  # of the tables that the last poll stopped
 
     def begin(self, bases: Mapping[str, TableState], passing: Iterable[str]) -> None:
         """Begin a poll, which some tables may pass with any number of deletes."""
@@ -56,7 +50,8 @@ class DeleteBrake:
         self._pending = self._deletes.copy()
         stopped = {table for table in read if self._deletes[table] > self._max_deletes(table)}
         self._stopped = (self._stopped - {*read}) | stopped
-        return {table: str(self._fault(table)) for table in sorted(stopped)}
+        self.reasons = {table: str(self._fault(table)) for table in sorted(stopped)}
+        return self.reasons
 
     def _max_deletes(self, table: str) -> int:
         objects = self._objects.get(table, 0)
@@ -65,8 +60,7 @@ class DeleteBrake:
         return 0 if table in self._stopped else self._limit.max_deletes(objects)
 
     def _fault(self, table: str) -> TableStopped:
-        remedy = _RESUME.format(quote(table))
-        return TableStopped(self._deletes[table], self._size(table), self._limit, remedy)
+        return TableStopped(self._deletes[table], self._size(table), self._limit, quote(table))
 
     def _size(self, table: str) -> str:
         return quantity(self._objects.get(table, 0), "object")

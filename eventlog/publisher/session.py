@@ -6,7 +6,7 @@ import json
 import logging
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import asdict, replace
 from datetime import datetime
@@ -164,6 +164,7 @@ class CycleWatch(CycleControl):
         self._rested: datetime | None = None  # the pause in which the rest is on record
         self._is_partial = False  # whether a cycle was noted before its end
         self.unread: Mapping[str, str] = {}  # tables that publish nothing, and why
+        self.stopped_tables: Iterable[str] = ()  # those among them that max-deletes stopped
 
     def stop_requested(self) -> bool:
         """Return whether a signal came; the publisher is alive."""
@@ -201,7 +202,7 @@ class CycleWatch(CycleControl):
 
     def complete(self, cycle: Cycle) -> Cycle:
         """Return the cycle with the tables that are unread."""
-        return replace(cycle, unread=dict(self.unread))
+        return replace(cycle, unread=dict(self.unread), stopped_tables=sorted(self.stopped_tables))
 
     def _is_due(self, down: str | None) -> bool:
         """Return whether the receiver's state changed, or some time passed."""
@@ -270,7 +271,9 @@ class PublishingSession:
 
     def _show_unread(self) -> None:
         """Show the tables that publish nothing for now, and why."""
-        compared = {} if self._comparing is None else self._comparing.unread
+        compared: dict[str, str] = {}
+        if self._comparing is not None:
+            compared, self._watch.stopped_tables = self._comparing.unread, self._comparing.stopped_tables
         self._watch.unread = self.publisher.tables.halted() | compared
 
     def conclude(self, cycle: Cycle) -> Cycle:

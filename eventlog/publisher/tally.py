@@ -47,6 +47,7 @@ class Cycle:
     down: str | None = None  # why the sink takes nothing at the moment
     wait: float | None = None  # seconds that the receiver asked for
     unread: dict[str, str] = field(default_factory=dict)  # tables that are not published, and why
+    stopped_tables: list[str] = field(default_factory=list)  # those among them that max-deletes stopped
     seconds: float = 0.0
     query_back: float = 0.0  # of these seconds
     delivery: float = 0.0  # of these seconds

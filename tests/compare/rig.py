@@ -37,6 +37,10 @@ class Life:
     def unread(self) -> dict[str, str]:
         return self._comparing.unread
 
+    @property
+    def stopped_tables(self) -> frozenset[str]:
+        return self._comparing.stopped_tables
+
     def poll(self) -> int:
         """Look for what differs; how many objects did."""
         return self._comparing.poll()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import logging
 import shlex
 from collections.abc import Iterator
@@ -15,8 +16,9 @@ from eventlog.compare import events
 from eventlog.core.delete_limit import DeleteLimit
 from eventlog.core.errors import InvalidValue
 from eventlog.opening.config import Config
+from eventlog.operate.upkeep import NotStopped, resume_tables
 from eventlog.publisher.daemon import Daemon, TablesUnread
-from eventlog.publisher.delete_brake import DeleteBrake, is_stopped
+from eventlog.publisher.delete_brake import DeleteBrake
 from eventlog.publisher.monitor import Monitor
 from eventlog.sql.connect import DatabaseFailed
 from eventlog.sql.log.object_states import LogRow, StateStep, TableState
@@ -54,8 +56,8 @@ def state(world: World) -> list[tuple[object, ...]]:
 
 def stopped(publisher: Life) -> str:
     """Return the one table that is not published, which the brake stopped."""
-    ((table, reason),) = publisher.unread.items()
-    assert is_stopped(table, reason)
+    (table,) = publisher.unread
+    assert publisher.stopped_tables == {table}
     return table
 
 
@@ -267,6 +269,14 @@ def test_the_remedy_takes_a_hostile_name_as_one_word() -> None:
     brake.add(StateStep(table, "", "", None, None, rows=(LogRow(4),)))
     remedy = brake.stop([table])[table].split("`")[1]
     assert shlex.split(remedy) == ["eventlog", "resume", "--table", table]
+
+
+def test_only_a_table_that_the_brake_stopped_may_pass_whatever_its_reason_reads(world: World) -> None:
+    with world.elect() as leader, world.store.work(leader.epoch) as work:
+        reason = "is there a table `eventlog resume --table usr`?"
+        work.record_cycle(json.dumps({"unread": {"usr": reason}, "stopped_tables": []}))
+    with pytest.raises(NotStopped, match="for another reason"):
+        resume_tables(world.store, ["usr"], "Jane")
 
 
 def test_a_daemon_counts_the_stopped_tables(world: World, tmp_path: Path) -> None:

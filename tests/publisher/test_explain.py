@@ -51,6 +51,16 @@ def test_the_others_are_summed_up(world: World) -> None:
     page = ask(board_app(Board(Process(world.store), config), HOST), "GET", "/next")[1]
     assert "2 rows are held" in str(page)
     assert "1 row of idm is loopback" in str(page)
+    assert str(page).count('<a href="/waiting">waiting</a>') == 1
+
+
+def test_the_name_of_a_user_holds_no_row(world: World) -> None:
+    user = "hr held by idm"
+    world.write(key(1, event_type=4, perpetrator=user))
+    config = Config({"sync_tables": "usr", "driver_user": user})
+    page = ask(board_app(Board(Process(world.store), config), HOST), "GET", "/next")[1]
+    assert f"1 row of {user} is loopback" in str(page)
+    assert '<a href="/waiting">waiting</a>' not in str(page)
 
 
 def test_every_row_is_reported_where_asked(world: World) -> None:

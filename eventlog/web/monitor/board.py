@@ -249,8 +249,8 @@ class Board:
             explained = explain_store(self.config, self.store, table, key, None if key else LOOKED_AT)
             return list(islice(explained, LOOKED_AT + 1))
 
-    def left_out(self) -> list[str]:
-        """Return why pending rows are not among the next ones."""
+    def left_out(self) -> dict[str, str]:
+        """Return why pending rows are not among the next ones: a sentence for each fate."""
         return summarise(self.config, self.store)
 
     def redrive(self, selection: FailureFilter, token: str) -> Redriven:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from http import HTTPStatus
@@ -224,7 +224,7 @@ def _next(board: Board, request: Request) -> Response:
         "Next",
         "What the next cycle does",
         board.explain(),
-        left_out=left_out,
+        left_out=left_out.items(),
         nothing="No other row is pending." if left_out else NOTHING,
     )
 
@@ -254,7 +254,7 @@ def _outcomes(
     rows: Rows,
     *,
     messages: Sequence[str] = (),
-    left_out: Sequence[str] = (),
+    left_out: Iterable[tuple[str, str]] = (),  # fates, each with its sentence
     nothing: str = NOTHING,
 ) -> Response:
     return render(

@@ -131,8 +131,7 @@ def read_current(table: Table, source: Source[Row]) -> Iterator[KeyedRow]:
     """Yield the current rows of a source; one that cannot be read spoils it, for its object would
     seem gone.
     """
-    key_cells = [_column(source, table, name) for name in table.key]
-    data_cells = [_column(source, table, column.name) for column in table.data]
+    key_cells, data_cells = places_of(table, source)
     for row in source.records:
         if isinstance(row, Refused):
             raise InvalidTables(f"{row.where}: {row.reason}: the current rows cannot be read")
@@ -143,6 +142,13 @@ def read_current(table: Table, source: Source[Row]) -> Iterator[KeyedRow]:
         except EventlogError as fault:
             raise InvalidTables(f"{source.at(row.where)}: {fault}") from fault
         yield KeyedRow(key, tablekey.write(pairs), cell_texts(source, row, data_cells))
+
+
+def places_of(table: Table, source: Source[Row]) -> tuple[Sequence[int], Sequence[int]]:
+    """Return where a source has the columns of the key, and the columns whose values are read."""
+    names = table.key, [column.name for column in table.data]
+    key, data = ([_column(source, table, name) for name in some] for some in names)
+    return key, data
 
 
 def _column(source: Source[Row], table: Table, name: str) -> int:

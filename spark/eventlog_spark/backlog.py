@@ -12,14 +12,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from pyspark.sql import Observation
 from pyspark.sql import functions as f
 
-from eventlog import log
 from eventlog.core import settings
-from eventlog.core.entry import COLUMNS
 from eventlog.core.errors import Misuse
 from eventlog.core.formats import Shape
 from eventlog.core.plurals import quantity
@@ -32,7 +30,7 @@ from eventlog.transfer.job import Job
 from eventlog.transfer.settings_by_name import SettingsByName
 from eventlog.xds.settings import XdsSettings
 from eventlog_spark import log_rows
-from eventlog_spark.current_rows import current_rows
+from eventlog_spark.current_rows import plain_current_rows
 from eventlog_spark.inputs import (
     InputFile,
     exists,
@@ -45,9 +43,9 @@ from eventlog_spark.inputs import (
     read_streams,
 )
 from eventlog_spark.library import folded
-from eventlog_spark.log_rows import LogReading
+from eventlog_spark.log_rows import LogReading, PlainRows
 from eventlog_spark.result_rows import Changes, Documents, FrameForm
-from eventlog_spark.shuffle import ROWS
+from eventlog_spark.shuffle import ROWS, few_tasks, shuffling
 from eventlog_spark.streams import LINES, Convert, read_current_stream, read_log_stream
 
 SELF_CONTAINED: Final = frozenset(("changes", "xds"))  # formats whose files do not depend on each other
@@ -181,37 +179,46 @@ def read_log(spark: Any, backlog: Backlog, brief: bool) -> Any:
     native = [file for file in files if read_by_spark(file)]
     streams = [[file] for file in files if file not in native]
     frames = parquet_frames(spark, native)
-    rows = [log_rows.log_rows(frame, reading, twice=True) for frame in frames]
+    log_frames = [PlainRows(frame, reading) for frame in frames]
+    look = _look_at(spark, log_frames)
+    rows = [log_frame.all(others=look.has_others) for log_frame in log_frames]
     if streams:
         rows.append(read_streams(spark, streams, Shape.ROWS, limits, partial(read_log_stream, reading), ROWS))
     read = log_rows.together(rows)
-    if streams or _repeated(frames):
+    if streams or look.repeats:
         read = log_rows.once(read)
     answering = [_current(spark, table, named, limits) for table, named in current.items()]
     return folded(read, answering, reading, backlog.form, backlog.partitions, brief=brief)
 
 
-def _repeated(frames: Sequence[Any]) -> bool:
-    """Return whether a record_id is in these DataFrames more than once: 64 ids share a word of bits."""
-    ids = log_rows.together([_ids(frame) for frame in frames])
+class _Look(NamedTuple):
+    """What a first look at the rows of DataFrames shows."""
+
+    repeats: bool = False  # a record_id is there more than once
+    has_others: bool = False  # than plain rows
+
+
+def _look_at(spark: Any, log_frames: Sequence[PlainRows]) -> _Look:
+    """Return what a look at these DataFrames shows, without their values; 64 ids share a word of bits."""
+    if not log_frames:
+        return _Look()
+    facts = log_rows.together([log_frame.facts() for log_frame in log_frames])
     bit = f.expr("shiftleft(1L, cast(record_id & 63 as int))")
-    words = ids.groupBy(f.shiftright("record_id", 6)).agg(
-        f.count(f.lit(1)).alias("rows"), f.bit_count(f.bit_or(bit)).alias("ids")
-    )
-    return bool(words.where("rows > ids").limit(1).collect())
-
-
-def _ids(frame: Any) -> Any:
-    at = log.places(frame.columns, "the log")[COLUMNS.index("record_id")]
-    assert at is not None
-    return frame.select(frame[f"`{frame.columns[at]}`"].cast("long").alias("record_id")).dropna()
+    with shuffling(spark, few_tasks(facts)):
+        words = facts.groupBy(f.shiftright("record_id", 6)).agg(
+            f.count("record_id").alias("rows"),
+            f.bit_count(f.bit_or(bit)).alias("ids"),
+            f.max("other").alias("other"),
+        )
+        (shown,) = words.agg(f.max(f.expr("rows > ids")), f.max("other")).collect()
+    return _Look(*map(bool, shown))
 
 
 def _current(spark: Any, table: Table, files: Sequence[InputFile], limits: Limits) -> Any:
     """Return the current rows of a table."""
     if len(files) == 1 and read_by_name(files[0]):
         (frame,) = parquet_frames(spark, files)
-        return current_rows(frame, table)
+        return plain_current_rows(frame, table)
     return read_streams(spark, [files], Shape.ROWS, limits, partial(read_current_stream, table), ROWS)
 
 

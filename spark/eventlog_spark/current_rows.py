@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from functools import partial
+from functools import partial, reduce
 from typing import Any, Final
 
 import pyarrow as pa
 from pyspark import TaskContext
+from pyspark.sql import functions as f
+from pyspark.sql import types as t
 
 from eventlog.columnar.texts import key_form
 from eventlog.core.formats import Source
 from eventlog.core.tables import Table
 from eventlog.files.parquet import PlacedBatch, rows_of
 from eventlog.fold import CurrentRow, QueryKey
-from eventlog.log_files.current_files import KeyedRow, read_current
+from eventlog.log_files.current_files import KeyedRow, places_of, read_current
 from eventlog_spark.batches import gather
 from eventlog_spark.shuffle import ROWS, SCHEMA, RowKind, pack_cells
 
@@ -59,9 +61,47 @@ def by_number(frame: Any) -> Any:
 
 
 def current_rows(frame: Any, table: Table) -> Any:
-    """Return the rows of a table as those of the log meet them."""
+    """Return the rows of a table as those of the log meet them; Python packs them."""
     check_columns(table, frame)
     return by_number(frame).mapInArrow(partial(_pack_rows, table, tuple(frame.columns)), SCHEMA)
+
+
+def plain_current_rows(frame: Any, table: Table) -> Any:
+    """Return such rows of a DataFrame that can be read again, of which Spark packs those with plain keys."""
+    key, data = places_of(table, Source(f"current {table}", table.name, tuple(frame.columns), []))
+    kinds = [field.dataType for field in frame.schema.fields]
+    form = plain_form(table)
+    if form is None or not all(_is_plain_type(kinds[at]) for at in (*key, *data)):
+        return current_rows(frame, table)
+    rows = by_number(frame)
+    texts = [f.col(f"c{at}").cast("string") for at in data]
+    named = zip(table.key, key, strict=True)
+    pairs = [f.concat(f.lit(f"{name}="), f.col(f"c{at}").cast("string")) for name, at in named]
+    key_text = reduce(lambda before, pair: f.concat(before, f.lit("+"), pair), pairs)
+    is_plain = f.coalesce(key_text.rlike(form), f.lit(False))
+    sizes = [f.coalesce(f.octet_length(text), f.lit(-1)).cast("string") for text in texts]
+    nothing = f.lit(None).cast("string")
+    cells = {
+        "record_id": f.lit(FIRST) + f.monotonically_increasing_id(),
+        "kind": f.lit(RowKind.CURRENT).cast("byte"),
+        "event_type": f.lit(None).cast("byte"),
+        "table_name": f.lit(str(table)),
+        "table_key": (name := f.concat(f.lit(f"{table} "), key_text)),
+        "old_value": f.concat_ws(",", *sizes),
+        "new_value": f.concat_ws("", *texts),
+        "meets": name,
+    }
+    packed_by_spark = rows.where(is_plain).select(
+        *(cells.get(column, nothing).alias(column) for column in ROWS.names)
+    )
+    others = rows.where(~is_plain).mapInArrow(partial(_pack_rows, table, tuple(frame.columns)), SCHEMA)
+    return packed_by_spark.unionByName(others)
+
+
+def _is_plain_type(kind: t.DataType) -> bool:
+    """Return whether Spark writes values of a type as `convert` writes them."""
+    integers = t.ByteType, t.ShortType, t.IntegerType, t.LongType
+    return isinstance(kind, (*integers, t.BooleanType)) or kind == t.StringType()
 
 
 def packed(table: Table, number: int, name: str, cells: CurrentRow) -> tuple[Any, ...]:

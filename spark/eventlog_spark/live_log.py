@@ -164,7 +164,7 @@ class _Run:
             batches = self._live.store.remembered()
         self._say("fold")
         rows = self._spark.read.parquet(self._output.place("copy/rows"))
-        read = log_rows.log_rows(rows, self._reading, twice=True)
+        read = log_rows.PlainRows(rows, self._reading).all()
         read = read if len(set(chosen.ids)) == len(chosen.ids) else log_rows.once(read)
         current = self._spark.read.schema(SCHEMA).parquet(self._output.place("copy/current"))
         form = self._backlog.form

@@ -139,33 +139,55 @@ def _half_character(entry: Entry) -> str | None:
     return None
 
 
-def log_rows(frame: Any, reading: LogReading, *, twice: bool = False) -> Any:
-    """Return the rows of a DataFrame; an unreadable row has the reason in old_value, its cells in new_value.
+def log_rows(frame: Any, reading: LogReading) -> Any:
+    """Return the rows of a DataFrame, which is read once, so that all of them pass through Python.
 
-    With `twice` the DataFrame is read once for the rows that Spark reads, and again for all others.
+    An unreadable row has the reason in old_value, its cells in new_value.
     """
+    has_object_name = names_are_certain(reading.tables)
+    rows = _read_by_spark(frame, reading).withColumn("needs_python", ~has_object_name)
+    return rows.mapInArrow(_Read(reading, frame.columns), SCHEMA)
+
+
+class PlainRows:
+    """The rows of a DataFrame that can be read again: Spark reads what is plain, and Python the others."""
+
+    def __init__(self, frame: Any, reading: LogReading) -> None:
+        self._rows = _read_by_spark(frame, reading)
+        self._task = _Read(reading, frame.columns)
+        self._meets, meets_certainly = _plain_meeting(reading)
+        is_plain = names_are_certain(reading.tables) & f.col("original").isNull() & meets_certainly
+        self._is_plain = f.coalesce(is_plain, f.lit(False))
+
+    def facts(self) -> Any:
+        """Return the record_id of each row, and whether it is another than plain."""
+        return self._rows.select("record_id", (~self._is_plain).alias("other"))
+
+    def all(self, *, others: bool = True) -> Any:
+        """Return the rows, without `others` only those that are plain."""
+        constants = {"logged": f.lit(None).cast("string"), "meets": self._meets}
+        plain = self._rows.where(self._is_plain).withColumns(constants).select(ROWS.names)
+        if not others:
+            return plain
+        rows = self._rows.where(~self._is_plain).withColumn("needs_python", f.lit(True))
+        return plain.unionByName(rows.mapInArrow(self._task, SCHEMA))
+
+
+def _read_by_spark(frame: Any, reading: LogReading) -> Any:
+    """Return the rows as Spark reads them, with their own cells where they may be no entry."""
     where = log.places(frame.columns, "the log")
     kinds = [field.dataType for field in frame.schema.fields]
     places = {name: at for name, at in zip(COLUMNS, where, strict=True) if at is not None}
     typed_columns = {name: (f.col(f"c{at}"), kinds[at]) for name, at in places.items()}
     cell = log_cells(typed_columns, reading.clock)
     original_cells = f.struct(*(f.col(f"c{at}").alias(name) for name, at in places.items()))
-    rows = by_number(frame).select(
+    return by_number(frame).select(
         cell["record_id"].alias("record_id"),
         _kind(cell, reading).cast("byte").alias("kind"),
         cell["event_type"].cast("byte").alias("event_type"),
         *(cell[name].alias(name) for name in _TEXTS),
         f.when(~cell["is_entry"], original_cells).alias("original"),
     )
-    has_object_name = names_are_certain(reading.tables)
-    task = _Read(reading, tuple(places))
-    if not twice:
-        return rows.withColumn("needs_python", ~has_object_name).mapInArrow(task, SCHEMA)
-    meets, meets_certainly = _plain_meeting(reading)
-    plain = f.coalesce(has_object_name & f.col("original").isNull() & meets_certainly, f.lit(False))
-    read = rows.where(plain).withColumns({"logged": f.lit(None).cast("string"), "meets": meets})
-    python_rows = rows.where(~plain).withColumn("needs_python", f.lit(True)).mapInArrow(task, SCHEMA)
-    return read.select(python_rows.columns).unionByName(python_rows)
 
 
 def _plain_meeting(reading: LogReading) -> tuple[Any, Any]:
@@ -291,9 +313,10 @@ def _is_time(time: Any) -> Any:
 class _Read:
     """A task for rows that Spark has read, and for those that it left to us."""
 
-    def __init__(self, reading: LogReading, columns: tuple[str, ...]) -> None:
+    def __init__(self, reading: LogReading, columns: Sequence[str]) -> None:
         self._reading = reading
-        self._columns = columns
+        where = log.places(columns, "the log")
+        self._columns = tuple(name for name, at in zip(COLUMNS, where, strict=True) if at is not None)
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import lru_cache, reduce
 from itertools import repeat
 from operator import or_
@@ -72,6 +73,18 @@ def few_tasks(rows: Any) -> int | None:
     spark = rows.sparkSession
     tasks = max(spark.sparkContext.defaultParallelism, -(-size // _WORTH))
     return tasks if tasks < int(spark.conf.get("spark.sql.shuffle.partitions")) else None
+
+
+@contextmanager
+def shuffling(spark: Any, partitions: int | None) -> Iterator[None]:
+    """Let Spark shuffle into so many partitions inside the block; None leaves it to Spark."""
+    name = "spark.sql.shuffle.partitions"
+    before = spark.conf.get(name)
+    spark.conf.set(name, partitions or before)
+    try:
+        yield
+    finally:
+        spark.conf.set(name, before)
 
 
 def _group_hash() -> Any:

@@ -115,6 +115,7 @@ def start(master: str, conf: Mapping[str, str]) -> Any:
             "spark.driver.memory": "2g",
             "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={logging.as_uri()}",
             "spark.executorEnv.PYTHONPATH": os.pathsep.join(_sources()),
+            "spark.python.daemon.module": "eventlog_spark.worker_daemon",
         }
     return _configured(sql.SparkSession.builder.master(master), settings | dict(conf)).getOrCreate()
 

@@ -144,11 +144,10 @@ def read_current(table: Table, source: Source[Row]) -> Iterator[KeyedRow]:
         yield KeyedRow(key, tablekey.write(pairs), cell_texts(source, row, data_cells))
 
 
-def places_of(table: Table, source: Source[Row]) -> tuple[Sequence[int], Sequence[int]]:
+def places_of(table: Table, source: Source[Row]) -> tuple[Sequence[int], ...]:
     """Return where a source has the columns of the key, and the columns whose values are read."""
-    names = table.key, [column.name for column in table.data]
-    key, data = ([_column(source, table, name) for name in some] for some in names)
-    return key, data
+    data_names = [column.name for column in table.data]
+    return tuple([_column(source, table, name) for name in names] for names in (table.key, data_names))
 
 
 def _column(source: Source[Row], table: Table, name: str) -> int:

@@ -181,7 +181,7 @@ def read_log(spark: Any, backlog: Backlog, brief: bool) -> Any:
     frames = parquet_frames(spark, native)
     log_frames = [PlainRows(frame, reading) for frame in frames]
     look = _look_at(spark, log_frames)
-    rows = [log_frame.all(others=look.has_others) for log_frame in log_frames]
+    rows = [log_frame.all(python_too=look.has_others) for log_frame in log_frames]
     if streams:
         rows.append(read_streams(spark, streams, Shape.ROWS, limits, partial(read_log_stream, reading), ROWS))
     read = log_rows.together(rows)
@@ -192,7 +192,7 @@ def read_log(spark: Any, backlog: Backlog, brief: bool) -> Any:
 
 
 class _Look(NamedTuple):
-    """What a first look at the rows of DataFrames shows."""
+    """A first look at the rows of DataFrames, without their values."""
 
     repeats: bool = False  # a record_id is there more than once
     has_others: bool = False  # than plain rows

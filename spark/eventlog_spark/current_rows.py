@@ -67,7 +67,7 @@ def current_rows(frame: Any, table: Table) -> Any:
 
 
 def plain_current_rows(frame: Any, table: Table) -> Any:
-    """Return such rows of a DataFrame that can be read again, of which Spark packs those with plain keys."""
+    """Return these rows of a DataFrame that can be read again; Spark packs those with plain keys."""
     key, data = places_of(table, Source(f"current {table}", table.name, tuple(frame.columns), []))
     kinds = [field.dataType for field in frame.schema.fields]
     form = plain_form(table)
@@ -94,8 +94,8 @@ def plain_current_rows(frame: Any, table: Table) -> Any:
     packed_by_spark = rows.where(is_plain).select(
         *(cells.get(column, nothing).alias(column) for column in ROWS.names)
     )
-    others = rows.where(~is_plain).mapInArrow(partial(_pack_rows, table, tuple(frame.columns)), SCHEMA)
-    return packed_by_spark.unionByName(others)
+    python_rows = rows.where(~is_plain).mapInArrow(partial(_pack_rows, table, tuple(frame.columns)), SCHEMA)
+    return packed_by_spark.unionByName(python_rows)
 
 
 def _is_plain_type(kind: t.DataType) -> bool:

@@ -163,14 +163,14 @@ class PlainRows:
         """Return the record_id of each row, and whether it is another than plain."""
         return self._rows.select("record_id", (~self._is_plain).alias("other"))
 
-    def all(self, *, others: bool = True) -> Any:
-        """Return the rows, without `others` only those that are plain."""
+    def all(self, *, python_too: bool = True) -> Any:
+        """Return the rows, without `python_too` only those that are plain."""
         constants = {"logged": f.lit(None).cast("string"), "meets": self._meets}
         plain = self._rows.where(self._is_plain).withColumns(constants).select(ROWS.names)
-        if not others:
+        if not python_too:
             return plain
-        rows = self._rows.where(~self._is_plain).withColumn("needs_python", f.lit(True))
-        return plain.unionByName(rows.mapInArrow(self._task, SCHEMA))
+        python_rows = self._rows.where(~self._is_plain).withColumn("needs_python", f.lit(True))
+        return plain.unionByName(python_rows.mapInArrow(self._task, SCHEMA))
 
 
 def _read_by_spark(frame: Any, reading: LogReading) -> Any:

@@ -157,6 +157,15 @@ def payload(metadata: Metadata) -> dict[str, Any]:
     }
 
 
+def dump(metadata: Metadata) -> str:
+    """Return the payload of a metadata message as a text, in which an unknown type stays unknown."""
+    message = payload(metadata)
+    for column in metadata.structure.columns:
+        if column.spec is None:
+            message["tableStructure"]["tableColumns"][column.name]["type"] = ""
+    return json.dumps(message)
+
+
 def _column(ordinal: int, column: DataColumn) -> dict[str, Any]:
     spec = column.spec or _NO_SPEC
     return {

@@ -10,6 +10,7 @@ from eventlog.qlik.metadata import Metadata
 _MAX_METADATA = 10_000
 TableName = tuple[str | None, str]
 K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
 
 
 class MetadataIndex:
@@ -25,8 +26,8 @@ class MetadataIndex:
         """Add metadata as the newest of their table; return whether that changes an answer."""
         table, schema_id = _table_of(table_metadata), table_metadata.schema_id
         answers = self.by_id.get(schema_id), self._newest.get(table)
-        _put(self.by_id, schema_id, table_metadata)
-        _put(self._newest, table, table_metadata)
+        put_newest(self.by_id, schema_id, table_metadata)
+        put_newest(self._newest, table, table_metadata)
         return answers != (table_metadata, table_metadata)
 
     def set_newest(self, published: Iterable[Metadata]) -> bool:
@@ -63,7 +64,7 @@ def _is_of(table_metadata: Metadata, table: TableName) -> bool:
     return all(not first or not second or first == second for first, second in pairs)
 
 
-def _put(metadata_by_key: dict[K, Metadata], key: K, table_metadata: Metadata) -> None:
+def put_newest(metadata_by_key: dict[K, V], key: K, table_metadata: V) -> None:
     """Put metadata at the end; drop the first if there are too many."""
     metadata_by_key.pop(key, None)
     if len(metadata_by_key) >= _MAX_METADATA:

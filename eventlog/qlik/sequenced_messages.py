@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from eventlog.core.change import Change, Op
@@ -11,6 +11,7 @@ from eventlog.core.formats import Object, Placed, Source
 from eventlog.core.tables import Tables
 from eventlog.qlik.message_reader import MessageReader
 from eventlog.qlik.message_settings import MessageSettings
+from eventlog.qlik.metadata import Metadata
 from eventlog.qlik.numbering import transaction_of
 from eventlog.qlik.sequenced import SequenceMark, SequencePlace, Sequencer, SourcePlaces
 
@@ -74,8 +75,16 @@ class _Early(NamedTuple):
 class MessageSequencer(Sequencer):
     """The sequencer of messages; its items are their changes."""
 
-    def __init__(self, tables: Tables, settings: MessageSettings, since: str = "") -> None:
+    def __init__(
+        self,
+        tables: Tables,
+        settings: MessageSettings,
+        since: str = "",
+        on_metadata: Callable[[str, int, Metadata], object] = lambda source, number, message: None,
+    ) -> None:
+        """Call `on_metadata` with each metadata message that is read, its source and its place there."""
         super().__init__(since, settings.until)
+        self._on_metadata = on_metadata
         self.reader = MessageReader(tables, settings)
         self._settings = settings
         self._since = since
@@ -112,8 +121,11 @@ class MessageSequencer(Sequencer):
         mark: SequenceMark | None = None,
     ) -> Iterator[SequencedMessage | Refused]:
         change = self.reader.read_record(source, record)
-        if change is None or isinstance(change, Refused):
-            yield from () if change is None else (change,)
+        if change is None:
+            self._on_metadata(source.name, record.where, self.reader.last_metadata)
+            return
+        if isinstance(change, Refused):
+            yield change
             return
         table = self.table_number(change.schema, change.table)
         seq = sequence_of(change)

@@ -12,6 +12,7 @@ from __future__ import annotations
 import enum
 import hashlib
 import json
+from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import takewhile
@@ -19,7 +20,9 @@ from typing import Any, Final, NamedTuple
 
 from eventlog.core.errors import EventlogError, InvalidValue
 from eventlog.core.plurals import quantity
-from eventlog.qlik import sequence
+from eventlog.qlik import metadata, sequence
+from eventlog.qlik.metadata import InvalidMetadata, Metadata
+from eventlog.qlik.metadata_index import put_newest
 from eventlog.sequence.ranges import Ranges
 
 Row = tuple[str, str]  # a table, and a change_seq
@@ -277,13 +280,25 @@ class PartitionRead:
         return offset >= self.end or offset in self.open
 
 
+class PlacedMetadata(NamedTuple):
+    """A metadata message, and its place in a topic."""
+
+    partition: Partition
+    offset: int
+    metadata: Metadata
+
+
 @dataclass(slots=True)
 class TopicProgress:
-    """The state of topics: each partition's end and open messages, and the last transactions handed out."""
+    """The state of topics: each partition's end and open messages, the last transactions handed out, and the
+    metadata that later messages need.
+    """
 
     partitions: dict[Partition, PartitionRead] = field(default_factory=dict)
     ids: dict[str, str] = field(default_factory=dict)  # of the topics
     recent: dict[Key, None] = field(default_factory=dict)  # in the order in which they were handed out
+    metadata: dict[str, str] = field(default_factory=dict)  # texts by id, of messages that are read no more
+    newer_metadata: deque[PlacedMetadata] = field(default_factory=lambda: deque(maxlen=MAX_CHANGES))
 
     def check(
         self,
@@ -314,13 +329,25 @@ class TopicProgress:
                 f"{topic}[{number}] begins at offset {offsets.low}: what is wanted from {needed} on is gone"
             )
 
+    def _settle_metadata(self) -> None:
+        """Keep the metadata messages before the open messages; the next run reads later ones again."""
+        newer = [*self.newer_metadata]
+        self.newer_metadata.clear()
+        for placed in newer:
+            if placed.offset < self.partitions[placed.partition].start:
+                put_newest(self.metadata, placed.metadata.schema_id, metadata.dump(placed.metadata))
+            else:
+                self.newer_metadata.append(placed)
+
     def dump(self) -> str:
         """Return the state as a text."""
+        self._settle_metadata()
         topics: dict[str, Any] = {}
         for (topic, number), read in self.partitions.items():
             dumped = topics.setdefault(topic, {"id": self.ids.get(topic), "partitions": {}})
             dumped["partitions"][str(number)] = [read.end, list(read.open)]
-        return json.dumps({"topics": topics, "recent": list(self.recent)})
+        texts = list(self.metadata.values())
+        return json.dumps({"topics": topics, "recent": list(self.recent), "metadata": texts})
 
 
 def load_topic_progress(state: str) -> TopicProgress:
@@ -329,11 +356,12 @@ def load_topic_progress(state: str) -> TopicProgress:
         dumped: Mapping[str, Any] = json.loads(state)
         progress = TopicProgress()
         progress.recent = {tuple(map(str, key)): None for key in dumped["recent"]}
+        progress.metadata = {metadata.read(json.loads(text)).schema_id: text for text in dumped["metadata"]}
         for topic, read in dumped["topics"].items():
             if read["id"] is not None:
                 progress.ids[topic] = str(read["id"])
             for number, (end, open_ranges) in read["partitions"].items():
                 progress.partitions[topic, int(number)] = PartitionRead(int(end), Ranges(open_ranges))
-    except (KeyError, TypeError, ValueError, AttributeError):
+    except (KeyError, TypeError, ValueError, AttributeError, InvalidMetadata):
         raise InvalidValue(state[:40], "the state of topics") from None
     return progress

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
@@ -20,6 +21,7 @@ from eventlog.files.limits import Limits
 from eventlog.qlik import sequence
 from eventlog.qlik.change_tables import TableSettings
 from eventlog.qlik.message_settings import MessageSettings
+from eventlog.qlik.metadata import Metadata
 from eventlog.qlik.sequenced import SequenceGroup, repeats
 from eventlog.qlik.sequenced_messages import MessageSequencer, SequencedMessage
 from eventlog.qlik.sequenced_rows import RowSequencer
@@ -30,6 +32,7 @@ from eventlog.sequence.progress import (
     Partition,
     PartitionOffsets,
     PartitionRead,
+    PlacedMetadata,
     Row,
     RowFate,
     TableProgress,
@@ -242,7 +245,9 @@ class TopicReading:
         self._stream = stream
         self._clock = clock
         self.progress = TopicProgress() if state is None else load_topic_progress(state)
-        self._sequencer = MessageSequencer(tables, reading, stream.since)
+        self._sequencer = MessageSequencer(tables, reading, stream.since, self._note_metadata)
+        for text in self.progress.metadata.values():
+            self._sequencer.reader.read(json.loads(text))
         self._transactions = WaitingTransactions(stream.open_transactions, recent=self.progress.recent)
         self._round = 0
         self._named: dict[str, Partition] = {}  # by the name of its source
@@ -308,6 +313,9 @@ class TopicReading:
         grown_read = PartitionRead(spot.high) if first else PartitionRead(spot.high, partition_read.open)
         self.progress.partitions[at] = grown_read
         return self._sequencer.parse(source), partition_read
+
+    def _note_metadata(self, source: str, offset: int, metadata: Metadata) -> None:
+        self.progress.newer_metadata.append(PlacedMetadata(self._named[source], offset, metadata))
 
     def _add(
         self, messages: Iterable[SequencedMessage | Refused], repeated: GroupedWarnings

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from eventlog.core.change import Change, Field, Op
 from eventlog.core.errors import EventlogError, Refused
 from eventlog.core.formats import Object, Source
 from eventlog.core.tables import Tables
@@ -21,7 +22,8 @@ from eventlog.sequence.progress import Partition, PartitionOffsets, TopicChanged
 from eventlog.sequence.stream_settings import StreamSettings
 from eventlog.sequence.transactions import Incomplete
 from eventlog.sources.sequenced_feed import SequencedFeed, TopicReading
-from tests.sequence.test_transactions import event, refresh
+from tests.qlik.helpers import write_messages
+from tests.sequence.test_transactions import TIMES, event, refresh
 from tests.tiers import drawn
 
 pytestmark = pytest.mark.quick
@@ -127,6 +129,49 @@ def test_what_is_sent_again_after_a_failure_is_not_handed_out_again() -> None:
     brokers.send(1, *events)
     found, said = read(feed(brokers, one.state))
     assert (found, said[-1].split(",")[0]) == ([], "2 repeated records are left out")
+
+
+def described(*, named: bool) -> list[Any]:
+    """Return metadata and messages of two structures, whose columns are not in the order of their bits."""
+
+    def update(seq: int, *added: str) -> Change:
+        names = (*added, "a", "b")
+        fields = (Field("id", 1, 1), *(Field(name, f"{name}0", f"{name}{seq}") for name in names))
+        extra = (("event_counter", seq % 2 + 1), ("last_event", seq % 2 == 1))
+        position, transaction = f"{TIMES[0]}{seq:019}", f"{seq // 2}"
+        return Change(Op.UPDATE, "app", "usr", (("id", 1),), fields, position, transaction, extra=extra)
+
+    messages = [*write_messages([update(2)]), *write_messages([update(seq, "c") for seq in (3, 4, 5, 6)])]
+    for message in messages:
+        if message["type"] == "DT":
+            body = message["message"]
+            body["data"] = dict(reversed(body["data"].items()))
+            body["beforeData"] = None
+            message["messageSchemaId"] = message["messageSchemaId"] if named else None
+    assert [message["type"] for message in messages] == ["MD", "DT", "MD", "DT", "DT", "DT", "DT"]
+    return messages
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_metadata_of_earlier_runs_are_in_force_in_the_next(named: bool) -> None:
+    messages = described(named=named)
+
+    def changes(of: SequencedFeed) -> list[Change]:
+        items = [*of.round()]
+        assert not [item for item in items if isinstance(item, Refused) and "is open" not in item.reason]
+        return [change for item in items if isinstance(item, Delivery) for change in item.changes]
+
+    whole = Brokers(1)
+    whole.send(0, *messages)
+    at_once = changes(feed(whole))
+    assert [change.position[-1:] for change in at_once if change.position] == ["2", "3", "4", "5"]
+    for cut in range(len(messages) + 1):
+        parts = Brokers(1)
+        parts.send(0, *messages[:cut])
+        first = feed(parts)
+        before = changes(first)
+        parts.send(0, *messages[cut:])
+        assert before + changes(feed(parts, first.state)) == at_once, cut
 
 
 def without_counters(*arguments: Any) -> Any:
@@ -254,7 +299,14 @@ def test_a_compacted_topic_is_read_only_where_that_is_said() -> None:
 
 
 @pytest.mark.parametrize(
-    "state", ["", "{}", '{"topics": [], "recent": []}', '{"topics": {"t": 1}, "recent": []}']
+    "state",
+    [
+        "",
+        "{}",
+        '{"topics": [], "recent": [], "metadata": []}',
+        '{"topics": {"t": 1}, "recent": [], "metadata": []}',
+        '{"topics": {}, "recent": [], "metadata": ["{}"]}',
+    ],
 )
 def test_a_state_that_is_none(state: str) -> None:
     with pytest.raises(EventlogError, match="is not the state of topics"):
@@ -330,4 +382,5 @@ def test_states_are_json() -> None:
     assert json.loads(one.state or "") == {
         "topics": {"t": {"id": "one", "partitions": {"0": [2, [[0, 1]]], "1": [0, []]}}},
         "recent": [["B", "2024010112000000"]],
+        "metadata": [],
     }

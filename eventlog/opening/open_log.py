@@ -14,7 +14,7 @@ from eventlog.opening.settings import DatabaseSettings
 from eventlog.sql.catalogue import Catalogue
 from eventlog.sql.common import templates
 from eventlog.sql.common.dialect import Dialect
-from eventlog.sql.connect import DatabaseFailed, connect_to_log, read_url
+from eventlog.sql.connect import ConnectionLost, DatabaseFailed, connect_to_log, read_url
 from eventlog.sql.dialects import dialect_of
 from eventlog.sql.error_causes import blames_rights
 from eventlog.sql.log.binding import bind
@@ -85,7 +85,7 @@ def naming_rights() -> Iterator[None]:
     """Raise Denied if the user lacks a right for what the block does."""
     try:
         yield
-    except DatabaseFailed as fault:
+    except (DatabaseFailed, ConnectionLost) as fault:  # MariaDB refuses a connection to such a database
         if blames_rights(fault):
             raise Denied(*fault.args) from fault.__cause__
         raise

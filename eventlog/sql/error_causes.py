@@ -7,7 +7,7 @@ from typing import Any
 from sqlalchemy.engine import Connection
 
 from eventlog.sql.common.dialect import Dialect
-from eventlog.sql.connect import DENIALS, DatabaseFailed, error_numbers
+from eventlog.sql.connect import DENIALS, ConnectionLost, DatabaseFailed, error_numbers
 
 
 def blames_row(fault: DatabaseFailed, connection: Connection, dialect: Dialect) -> bool:
@@ -28,7 +28,7 @@ def blames_ddl(fault: DatabaseFailed, dialect: Dialect) -> bool:
     return not dialect.table_changes.isdisjoint(error_numbers(fault.__cause__))
 
 
-def blames_rights(fault: DatabaseFailed) -> bool:
+def blames_rights(fault: DatabaseFailed | ConnectionLost) -> bool:
     """Return whether the user lacks a right."""
     return not DENIALS.isdisjoint(error_numbers(fault.__cause__))
 

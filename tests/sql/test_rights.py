@@ -337,9 +337,13 @@ def test_a_reader_reads_and_changes_nothing(house: House, app: URL, reader: URL)
         house.refused(reader, statement.format(house.log))
 
 
-def test_a_user_without_a_right_on_the_log_is_referred_to_the_grants(house: House, owner: URL) -> None:
+@pytest.mark.parametrize("sees_tables", [False, True])
+def test_a_user_without_a_right_on_the_log_is_referred_to_the_grants(
+    house: House, owner: URL, sees_tables: bool
+) -> None:
     grant = "usage on schema app" if house.schemas else "select on app.*"
-    stranger = house.user("reader", f"grant {grant} to eventlog_reader")
+    grants = [f"grant {grant} to eventlog_reader"] if sees_tables else []
+    stranger = house.user("reader", *grants)
     environment = {"EVENTLOG_URL": stranger.render_as_string(False), "EVENTLOG_LOG_TABLE": house.log}
     for words in (["check"], ["check", "--write-tables", "-"]):
         done = CliRunner().invoke(cli, words, env=environment)

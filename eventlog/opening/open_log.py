@@ -17,7 +17,7 @@ from eventlog.sql.common.dialect import Dialect
 from eventlog.sql.connect import ConnectionLost, DatabaseFailed, connect_to_log, read_url
 from eventlog.sql.dialects import dialect_of
 from eventlog.sql.error_causes import blames_rights
-from eventlog.sql.log.binding import bind
+from eventlog.sql.log.binding import NoLog, bind
 from eventlog.sql.log.store import Store
 from eventlog.sql.names import Log, log_named
 from eventlog.sql.schema.migrate import exists
@@ -65,7 +65,11 @@ def open_store(config: Config, *, keep_open: int = 4) -> Store:
     try:
         with engine.connect() as connection:
             log = Catalogue(connection).located(place.log(dialect_of(connection)))
-            return Store(engine, bind(connection, log, place.settings.layout))
+            try:
+                return Store(engine, bind(connection, log, place.settings.layout))
+            except NoLog:
+                exists(connection, log)  # MariaDB shows no table without a right on it, and refuses this
+                raise
     except BaseException:
         engine.dispose()
         raise

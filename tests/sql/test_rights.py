@@ -345,7 +345,7 @@ def test_a_user_without_a_right_on_the_log_is_referred_to_the_grants(
     grants = [f"grant {grant} to eventlog_reader"] if sees_tables else []
     stranger = house.user("reader", *grants)
     environment = {"EVENTLOG_URL": stranger.render_as_string(False), "EVENTLOG_LOG_TABLE": house.log}
-    for words in (["check"], ["check", "--write-tables", "-"]):
+    for words in (["check"], ["check", "--write-tables", "-"], ["status"]):
         done = CliRunner().invoke(cli, words, env=environment)
         assert isinstance(done.exception, Denied), (words, done.exception)
         assert "denied" in str(done.exception)

@@ -6,6 +6,7 @@ import logging
 import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
+from shlex import quote
 from typing import IO, Any
 
 from eventlog.core.change import ABSENT, Change, Op
@@ -188,9 +189,8 @@ def expand_truncates(
             continue
         table = tables.of(change.schema, change.table)
         if table is None or table not in current.tables:
-            yield refuse(
-                change, NotExpressible(f"--current {change.table}=FILE must give the rows that it held")
-            )
+            remedy = f"--current {quote(change.table)}=FILE must give the rows that it held"
+            yield refuse(change, NotExpressible(remedy))
             continue
         yield from _deletes(change, table, current)
 

@@ -62,6 +62,13 @@ def test_a_change_that_could_not_be_written_is_not_counted(tmp_path: Path) -> No
     ]
 
 
+def test_a_truncate_names_the_option_for_its_rows_as_a_shell_takes_it(tmp_path: Path) -> None:
+    line = '{"op":"truncate","table":"usr; echo x"}\n'
+    words = ("convert", "--from", "changes", "--to", "xds", "--expand-truncate", "--tables", "t.toml")
+    (tmp_path / "t.toml").write_text('[tables."usr; echo x"]\nkey = ["idu"]\ncolumns = { idu = "integer" }\n')
+    assert "--current 'usr; echo x'=FILE" in run(tmp_path, *words, stdin=line).stderr
+
+
 def test_bad_records_are_kept_as_they_came(tmp_path: Path) -> None:
     run(tmp_path, *CONVERT, "--refused", "bad.csv", stdin=HEADER + GOOD + BAD)
     assert (tmp_path / "bad.csv").read_text() == BAD

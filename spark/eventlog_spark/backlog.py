@@ -30,7 +30,7 @@ from eventlog.transfer.job import Job
 from eventlog.transfer.settings_by_name import SettingsByName
 from eventlog.xds.settings import XdsSettings
 from eventlog_spark import log_rows
-from eventlog_spark.current_rows import plain_current_rows
+from eventlog_spark.current_rows import current_rows
 from eventlog_spark.inputs import (
     InputFile,
     exists,
@@ -218,7 +218,7 @@ def _current(spark: Any, table: Table, files: Sequence[InputFile], limits: Limit
     """Return the current rows of a table."""
     if len(files) == 1 and read_by_name(files[0]):
         (frame,) = parquet_frames(spark, files)
-        return plain_current_rows(frame, table)
+        return current_rows(frame, table)
     return read_streams(spark, [files], Shape.ROWS, limits, partial(read_current_stream, table), ROWS)
 
 

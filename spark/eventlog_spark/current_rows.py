@@ -18,7 +18,7 @@ from eventlog.files.parquet import PlacedBatch, rows_of
 from eventlog.fold import CurrentRow, QueryKey
 from eventlog.log_files.current_files import KeyedRow, places_of, read_current
 from eventlog_spark.batches import gather
-from eventlog_spark.shuffle import ROWS, SCHEMA, RowKind, pack_cells
+from eventlog_spark.shuffle import ROWS, SCHEMA, RowKind, is_of_files, pack_cells
 
 FIRST: Final = -(1 << 62)  # current rows precede the rows of their object, in their order
 
@@ -61,19 +61,15 @@ def by_number(frame: Any) -> Any:
 
 
 def current_rows(frame: Any, table: Table) -> Any:
-    """Return the rows of a table as those of the log meet them; Python packs them."""
-    check_columns(table, frame)
-    return by_number(frame).mapInArrow(partial(_pack_rows, table, tuple(frame.columns)), SCHEMA)
-
-
-def plain_current_rows(frame: Any, table: Table) -> Any:
-    """Return these rows of a DataFrame that can be read again; Spark packs those with plain keys."""
+    """Return the rows of a table as those of the log meet them. Python packs them; of files that Spark reads
+    again, Spark packs those with plain keys.
+    """
     key, data = places_of(table, Source(f"current {table}", table.name, tuple(frame.columns), []))
     kinds = [field.dataType for field in frame.schema.fields]
-    form = plain_form(table)
-    if form is None or not all(_is_plain_type(kinds[at]) for at in (*key, *data)):
-        return current_rows(frame, table)
-    rows = by_number(frame)
+    form, rows = plain_form(table), by_number(frame)
+    task = partial(_pack_rows, table, tuple(frame.columns))
+    if form is None or not (is_of_files(frame) and all(_is_plain_type(kinds[at]) for at in (*key, *data))):
+        return rows.mapInArrow(task, SCHEMA)
     texts = [f.col(f"c{at}").cast("string") for at in data]
     named = zip(table.key, key, strict=True)
     pairs = [f.concat(f.lit(f"{name}="), f.col(f"c{at}").cast("string")) for name, at in named]
@@ -94,7 +90,7 @@ def plain_current_rows(frame: Any, table: Table) -> Any:
     packed_by_spark = rows.where(is_plain).select(
         *(cells.get(column, nothing).alias(column) for column in ROWS.names)
     )
-    python_rows = rows.where(~is_plain).mapInArrow(partial(_pack_rows, table, tuple(frame.columns)), SCHEMA)
+    python_rows = rows.where(~is_plain).mapInArrow(task, SCHEMA)
     return packed_by_spark.unionByName(python_rows)
 
 

@@ -75,6 +75,25 @@ def few_tasks(rows: Any) -> int | None:
     return tasks if tasks < int(spark.conf.get("spark.sql.shuffle.partitions")) else None
 
 
+def is_of_files(frame: Any) -> bool:
+    """Return whether a DataFrame is of files alone, whose rows Spark reads again at little cost."""
+    plan = getattr(frame, "_jdf", None)  # Spark Connect has none
+    if plan is None:
+        return False
+    nodes = [plan.queryExecution().optimizedPlan()]
+    if not nodes[0].deterministic():
+        return False
+    for node in nodes:
+        children = node.children()
+        nodes += [children.apply(at) for at in range(children.size())]
+        name = node.getClass().getSimpleName()
+        if name == "LogicalRelation":
+            name = node.relation().getClass().getSimpleName()
+        if name not in ("Project", "Filter", "HadoopFsRelation"):
+            return False
+    return True
+
+
 @contextmanager
 def shuffling(spark: Any, partitions: int | None) -> Iterator[None]:
     """Let Spark shuffle into so many partitions inside the block; None leaves it to Spark."""

@@ -280,7 +280,7 @@ class PartitionRead:
         return offset >= self.end or offset in self.open
 
 
-class PlacedMetadata(NamedTuple):
+class TopicMetadata(NamedTuple):
     """A metadata message, and its place in a topic."""
 
     partition: Partition
@@ -298,7 +298,7 @@ class TopicProgress:
     ids: dict[str, str] = field(default_factory=dict)  # of the topics
     recent: dict[Key, None] = field(default_factory=dict)  # in the order in which they were handed out
     metadata: dict[str, str] = field(default_factory=dict)  # texts by id, of messages that are read no more
-    newer_metadata: deque[PlacedMetadata] = field(default_factory=lambda: deque(maxlen=MAX_CHANGES))
+    newer_metadata: deque[TopicMetadata] = field(default_factory=lambda: deque(maxlen=MAX_CHANGES))
 
     def check(
         self,

@@ -32,10 +32,10 @@ from eventlog.sequence.progress import (
     Partition,
     PartitionOffsets,
     PartitionRead,
-    PlacedMetadata,
     Row,
     RowFate,
     TableProgress,
+    TopicMetadata,
     TopicProgress,
     VisibleLate,
     load_table_progress,
@@ -315,7 +315,7 @@ class TopicReading:
         return self._sequencer.parse(source), partition_read
 
     def _note_metadata(self, source: str, offset: int, metadata: Metadata) -> None:
-        self.progress.newer_metadata.append(PlacedMetadata(self._named[source], offset, metadata))
+        self.progress.newer_metadata.append(TopicMetadata(self._named[source], offset, metadata))
 
     def _add(
         self, messages: Iterable[SequencedMessage | Refused], repeated: GroupedWarnings

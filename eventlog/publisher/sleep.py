@@ -6,13 +6,13 @@ notify only while that lock is held.
 
 from __future__ import annotations
 
-import select
 import time
 from typing import Any
 
 import psycopg
 from sqlalchemy.engine import Engine
 
+from eventlog.files.ready import ready
 from eventlog.sql.common import templates
 from eventlog.sql.connect import ConnectionLost, connect_at
 from eventlog.sql.names import Log
@@ -67,7 +67,7 @@ class ListeningSleeper(Sleeper):
         """Sleep until a writer of this log notifies, or for that many seconds."""
         until = time.monotonic() + seconds
         while not self._signals.stop and (remaining := until - time.monotonic()) > 0:
-            select.select([self._signals.pipe, self._driver.fileno()], [], [], remaining)
+            ready([self._signals.pipe, self._driver], seconds=remaining)
             self._signals.drain()
             if self._log.dialect.fold(self._log.table) in self._notified_logs():
                 return True

@@ -7,7 +7,6 @@ of the environment that programs need, and those that a setting names: ours hold
 from __future__ import annotations
 
 import os
-import select
 import shlex
 import shutil
 import subprocess
@@ -17,6 +16,7 @@ from dataclasses import dataclass
 
 from eventlog.core.errors import EventlogError, Misuse
 from eventlog.core.settings import setting
+from eventlog.files.ready import ready
 from eventlog.sinks.sink import OutgoingDocument, Reply, Sink, SinkKind, answered, unanswered, unreachable
 
 LONGEST_ANSWER = 16 << 20  # bytes
@@ -122,7 +122,7 @@ class CommandSink(Sink):
 
     def _started(self) -> subprocess.Popen[bytes]:
         """Return the program; a new one if it ended, or writes without a document."""
-        if self._process is not None and any(select.select([self._process.stdout or 0], [], [], 0)):
+        if self._process is not None and any(ready([self._process.stdout or 0])):
             self._abandon()
         if self._process is None or self._process.poll() is not None:
             self.close()
@@ -151,12 +151,13 @@ class CommandSink(Sink):
         unwritten, answer = memoryview(line), bytearray()
         while not answer.rstrip().endswith(_END) or not answer.endswith(b"\n"):
             writing = [process.stdin] if unwritten else []
-            ready = select.select([process.stdout], writing, [], max(0.0, until - time.monotonic()))
-            if not any(ready):
+            seconds = max(0.0, until - time.monotonic())
+            can_read, can_write = ready([process.stdout], writing, seconds)
+            if not (can_read or can_write):
                 raise NoAnswer(f"gave no complete answer within {self._timeout:g} seconds")
-            if ready[1]:
+            if can_write:
                 unwritten = unwritten[os.write(process.stdin.fileno(), unwritten) :]
-            if ready[0]:
+            if can_read:
                 piece = os.read(process.stdout.fileno(), 1 << 16)
                 if not piece:
                     raise NoAnswer("ended before it had answered")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import os
-import select
 import stat
 import sys
 from collections.abc import Callable, Iterator
@@ -16,6 +15,7 @@ from eventlog.core.formats import Shape, Source
 from eventlog.core.tables import Tables
 from eventlog.files.inputs import Advance, open_sources
 from eventlog.files.limits import Limits
+from eventlog.files.ready import ready
 from eventlog.gbase.changes import Answer, StreamReader, read_source
 from eventlog.gbase.gbase_settings import GbaseSettings
 from eventlog.gbase.transactions import START, Position
@@ -84,7 +84,7 @@ class Growing:
 
     def _ready(self) -> bool:
         """Return whether a read returns at once; a read of a file always does."""
-        return self._grows or bool(select.select([self._stream], [], [], 0)[0])
+        return self._grows or any(ready([self._stream]))
 
 
 def _open(name: str) -> io.RawIOBase:

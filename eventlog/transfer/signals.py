@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-import select
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
+
+from eventlog.files.ready import ready
 
 
 class StopRequested(KeyboardInterrupt):
@@ -59,7 +60,7 @@ class Signals:
     def sleep(self, seconds: float) -> bool:
         """Sleep until a signal comes, or so long. Return whether a signal came."""
         if not self.stop:
-            select.select([self.pipe], [], [], seconds)
+            ready([self.pipe], seconds=seconds)
             self.drain()
         return self.stop
 

@@ -11,6 +11,7 @@ Sorted by their places, these records of two sources are read in the order 1, 4,
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import Any, NamedTuple, Protocol, Self, TypeVar
@@ -161,7 +162,7 @@ class SequenceGroup(NamedTuple):
         return "".join(sorted({record.letter for record in self.records}))
 
 
-class Sequencer:
+class Sequencer(ABC):
     """A reader in two steps, between which the records are sorted by their places.
 
     Items begin with their place. Only `parse`, `flush`, `size` and `record` know what else is in them.
@@ -173,21 +174,21 @@ class Sequencer:
         self._lone = GroupedWarnings("{count} B rows without their U row, at {places}", fault=True)
         self._repeats = repeats()
 
+    @abstractmethod
     def parse(self, source: Any, /) -> Iterator[Any]:
         """Yield the items of a source, and Refused for bad records."""
-        raise NotImplementedError
 
     def flush(self) -> Iterator[Any]:
         """Yield what waited for the end of all sources."""
         return iter(())
 
+    @abstractmethod
     def size(self, item: Any, /) -> int:
         """Return roughly how many bytes an item takes."""
-        raise NotImplementedError
 
+    @abstractmethod
     def record(self, item: Any, /) -> Any:
         """Return the record of an item."""
-        raise NotImplementedError
 
     def table_number(self, schema: str | None, table: str) -> int:
         """Return the number of a table, as places have it."""

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 from sqlalchemy import event
@@ -39,21 +39,31 @@ def our_frames() -> list[str]:
     return names[::-1]
 
 
+class Sent(NamedTuple):
+    """The statements of one round trip of a cycle, with the stack from Publisher.cycle on."""
+
+    statements: list[str]
+    stack: list[str]
+
+
 @contextmanager
-def round_trips() -> Iterator[list[int]]:
-    """Yield how many statements each round trip of a cycle has."""
-    trips: list[int] = []
+def round_trips() -> Iterator[list[Sent]]:
+    """Yield what cycles send inside the block."""
+    trips: list[Sent] = []
+
+    def note(statements: list[str]) -> None:
+        frames = our_frames()
+        if "Publisher.cycle" in frames:
+            trips.append(Sent(statements, frames[frames.index("Publisher.cycle") :]))
+
+    def alone(connection: Any, cursor: Any, statement: str, *unused: Any) -> None:
+        note([statement])
 
     def run_together(connection: Connection, calls: Sequence[Call], *, commit: bool = False) -> Any:
-        if "Publisher.cycle" in our_frames():
-            trips.append(len(calls) + commit)
+        note([call.clause.text for call in calls])
         return together(connection, calls, commit=commit)
 
-    def alone(*unused: Any) -> None:
-        if "Publisher.cycle" in our_frames():
-            trips.append(1)
-
-    together = pipeline.run_together
+    together = pipeline.run_together  # without SQLAlchemy's events
     event.listen(Engine, "before_cursor_execute", alone)
     try:
         with pytest.MonkeyPatch.context() as patch:
@@ -61,31 +71,6 @@ def round_trips() -> Iterator[list[int]]:
             yield trips
     finally:
         event.remove(Engine, "before_cursor_execute", alone)
-
-
-@contextmanager
-def stacks_of_statements() -> Iterator[list[tuple[str, list[str]]]]:
-    """Yield the statements that run, each with its stack from Publisher.cycle on."""
-    stacks: list[tuple[str, list[str]]] = []
-
-    def note(connection: Any, cursor: Any, statement: str, *unused: Any) -> None:
-        frames = our_frames()
-        if "Publisher.cycle" in frames:
-            stacks.append((statement, frames[frames.index("Publisher.cycle") :]))
-
-    def run_together(connection: Connection, calls: Sequence[Call], *, commit: bool = False) -> Any:
-        for call in calls:
-            note(connection, None, call.clause.text)
-        return together(connection, calls, commit=commit)
-
-    together = pipeline.run_together  # without SQLAlchemy's events
-    event.listen(Engine, "before_cursor_execute", note)
-    try:
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(pipeline, "run_together", run_together)
-            yield stacks
-    finally:
-        event.remove(Engine, "before_cursor_execute", note)
 
 
 @pytest.mark.parametrize("many", [0, 300], ids=["by column", "row by row"])
@@ -102,14 +87,14 @@ def test_a_statement_of_a_cycle_has_a_short_stack(
         address = database.url.render_as_string(hide_password=False)
         settings = {"url": address, "sync_tables": "usr", "allow_loopback": True}
         config = Config(settings | {"sink": "files", "files_folder": str(tmp_path)})
-        with stacks_of_statements() as stacks:
+        with round_trips() as trips:
             Daemon(config, Signals(), once=True).run()
         assert world.counts() == {"S": 2}
         engine.dispose()
     assert {"old_value", "epoch", "batch", "fname"} <= {
-        word for statement, _ in stacks for word in re.findall(r"\w+", statement)
+        word for trip in trips for statement in trip.statements for word in re.findall(r"\w+", statement)
     }
-    for _, stack in stacks:
+    for _, stack in trips:
         assert len(stack) <= MAX_FRAMES, " ".join(stack)
         assert len(set(stack)) == len(stack)
 

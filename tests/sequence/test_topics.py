@@ -251,8 +251,10 @@ def test_one_that_is_open_too_long_is_as_open_transactions_says() -> None:
     brokers.send(0, event("A", 1, False, 1))
     moments = iter(range(0, 100_000, 700))
 
+    def clock() -> float:
+        return float(next(moments))
+
     def timed(stream: StreamSettings) -> SequencedFeed:
-        clock = lambda: float(next(moments))  # noqa: E731
         return SequencedFeed(TopicReading(brokers, Tables(), MessageSettings(), stream, None, clock))
 
     for policy, expected in (("refuse", []), ("deliver", [[1]])):

@@ -87,6 +87,7 @@ class Work:
             self._opening = []
             if not all(demanded):
                 self.explain_failure()
+                raise PickedUpBefore  # the redrive was taken back meanwhile
         return self._unbegun
 
     def last_calls(self) -> list[Call]:

@@ -74,7 +74,7 @@ def apply(options: JobOptions, to_url: str, keys: tuple[str, ...], follow: bool)
     live = is_live(options.url)
     source = options.source_format or ("gbase" if live else None)
     conversion = guess(source, "changes", options.inputs, "-")
-    parts = {"the target", "a stream", *used_headings(conversion.source, conversion.source)}
+    parts = {"the target", "a stream", *used_headings(conversion.source, "changes", conversion.inputs)}
     refuse_unused_settings(DECLARING, parts | ({_SESSION} if live else set()))
     job = options.job(conversion.source, "changes", conversion.inputs)
     apply_settings = settings.build(ApplySettings, {**options.settings, "keys": tuple(map(read_key, keys))})

@@ -107,7 +107,7 @@ def _check(options: JobOptions) -> None:
     """Raise Misuse for a setting that the source does not have."""
     source = str(options.source_format)
     refuse_flags({"kafka"}, "is for apply and convert; Spark's Kafka source feeds eventlog_spark.changes")
-    refuse_unused_settings(DECLARING, used_headings(source, str(options.target_format)))
+    refuse_unused_settings(DECLARING, used_headings(source, str(options.target_format), options.inputs))
 
 
 def _live_log(

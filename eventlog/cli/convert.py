@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Sequence
 from pathlib import Path
 from typing import BinaryIO
 
@@ -30,11 +31,12 @@ FORMAT_NAMES = click.Choice(tuple(FORMATS))
 from_option = click.option(
     "--from", "source_format", type=FORMAT_NAMES, help="what the inputs hold  [default: by name]"
 )
+_TOPICS = "topics of Kafka"
 DECLARING = [
     ("the input", Limits),
     ("the log", Rules),
     *((name, change_format.settings) for name, change_format in FORMATS.items()),
-    ("qlik-message in Kafka", KafkaSettings),
+    (_TOPICS, KafkaSettings),
 ]
 _SESSION = "a live capture"
 _DECLARING = [*DECLARING, ("a stream", StreamSettings), (_SESSION, CaptureSettings)]
@@ -69,7 +71,8 @@ def convert(options: JobOptions, follow: bool) -> None:
     live = is_live(options.url)
     source = options.source_format or ("gbase" if live else None)
     conversion = guess(source, options.target_format, options.inputs, options.output)
-    parts = used_headings(conversion.source, conversion.target) | ({_SESSION} if live else set())
+    parts = used_headings(conversion.source, conversion.target, conversion.inputs)
+    parts |= {_SESSION} if live else set()
     refuse_unused_settings(_DECLARING, parts)
     job = options.job(conversion.source, conversion.target, conversion.inputs, conversion.output)
     with reporting(_refused_file(options, conversion.source), options.strict) as report:
@@ -91,14 +94,15 @@ def _refused_file(options: JobOptions, source: str) -> BinaryIO | None:
     return open_to_write(options.refused, "w" if options.state is None else "a")
 
 
-def used_headings(source: str, target: str) -> set[str]:
-    """Return the headings of the settings that a conversion uses."""
+def used_headings(source: str, target: str, inputs: Sequence[str]) -> set[str]:
+    """Return the headings of the settings that a conversion uses; topics are read where no input is named."""
     parts = {"the input", source, target}
+    may_read_topics = source in ("qlik-message", "debezium") and tuple(inputs) == ("-",)
     if source == "log":
         parts.add("the log")
-    if "qlik-message" in parts:
-        parts.add("qlik-message in Kafka")
-    if source in SEQUENCERS or source in COMMITS:
+    if may_read_topics or target == "qlik-message":
+        parts.add(_TOPICS)
+    if may_read_topics or source in SEQUENCERS or source in COMMITS:
         parts.add("a stream")
     return parts
 

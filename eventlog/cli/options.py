@@ -118,11 +118,12 @@ def _sections_only_named(
     headings = {*_EXPLAINED, *named, *(f"sink {name}" for name in named)}
     if "log" in named:
         headings.add("the log")
+    if named & {"qlik-message", "debezium"}:
+        headings.add("topics of Kafka")
     return {
         heading: params
         for heading, params in settings.items()
-        if (name := heading.removeprefix(_SETTINGS)) not in headings
-        and name.partition(" in ")[0] not in named  # such as "qlik-message in Kafka"
+        if heading.removeprefix(_SETTINGS) not in headings
     }
 
 

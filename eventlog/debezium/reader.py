@@ -14,6 +14,7 @@ from eventlog.core.grouped_warnings import GroupedWarnings
 from eventlog.core.tables import Table, Tables
 from eventlog.core.values import dump_base64
 from eventlog.debezium.debezium_settings import DebeziumSettings
+from eventlog.debezium.transactions import is_boundary
 from eventlog.debezium.types import UNTYPED, TypeChoices, ValueType, type_of_column, types_of_fields
 
 _OPS = {"c": Op.INSERT, "r": Op.SNAPSHOT, "u": Op.UPDATE, "d": Op.DELETE, "t": Op.TRUNCATE}
@@ -71,20 +72,25 @@ class DebeziumReader:
         """Yield the changes, and what was refused, in the order of the messages."""
         for source in sources:
             for record in source.records:
-                if isinstance(record, Refused):
-                    yield record
-                    continue
-                try:
-                    change = self._change_of(source, record)
-                except (EventlogError, RecursionError) as fault:
-                    yield source.refuse(record, str(fault))
-                    continue
-                if change is not None:
-                    yield change
+                read = record if isinstance(record, Refused) else self.read_record(source, record)
+                if read is not None:
+                    yield read
+        yield from self.warnings()
+
+    def read_record(self, source: Source[Object], record: Object) -> Change | Refused | None:
+        """Return the change of the next message of a source; None for one that describes no row."""
+        try:
+            return self._change_of(source, record)
+        except (EventlogError, RecursionError) as fault:
+            return source.refuse(record, str(fault))
+
+    def warnings(self) -> Iterator[Refused]:
+        """Yield a warning about the messages that described no row since the last time."""
         yield from self._rowless_messages.warnings()
+        self._rowless_messages = GroupedWarnings(_ROWLESS, fault=False)
 
     def _change_of(self, source: Source[Object], record: Object) -> Change | None:
-        key, value = _parts(record)
+        key, value = message_parts(record)
         deleted = self._deleted.pop(source.name, ABSENT)
         if value.payload is None:
             return None if deleted in (key.payload, None) else self._of_tombstone(source, key)
@@ -99,10 +105,8 @@ class DebeziumReader:
         return change
 
     def _skip(self, source: Source[Object], record: Object, payload: Json) -> None:
-        is_transaction = "status" in payload and "id" in payload
-        if not (
-            is_transaction or "ddl" in payload or "tableChanges" in payload or payload.keys() <= _HEARTBEAT
-        ):
+        is_ddl = "ddl" in payload or "tableChanges" in payload
+        if not (is_boundary(payload) or is_ddl or payload.keys() <= _HEARTBEAT):
             raise WrongRow(_FLATTENED)
         self._rowless_messages.add("messages", source.at(record.where), None)
 
@@ -208,7 +212,7 @@ class DebeziumReader:
 _HEARTBEAT = frozenset(("ts_ms", "ts_us", "ts_ns"))
 
 
-def _parts(record: Object) -> tuple[MessagePart, MessagePart]:
+def message_parts(record: Object) -> tuple[MessagePart, MessagePart]:
     """Return the key and the value of a message, whichever way a file has both."""
     value, key = record.value, None if record.key is None else _decoded(record.key)
     if isinstance(value, dict) and "op" not in value:

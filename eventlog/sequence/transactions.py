@@ -189,9 +189,14 @@ class WaitingTransactions:
     def _record_delivered(self, progress: TransactionProgress) -> None:
         self._released = max(self._released, progress.last)
         if self._recent is not None and is_final(progress):
-            self._recent[progress.key] = None
-            if len(self._recent) > _RECENT:
-                del self._recent[next(iter(self._recent))]
+            remember(self._recent, progress.key)
+
+
+def remember(recent: dict[Key, None], key: Key) -> None:
+    """Add a transaction to the last that were delivered."""
+    recent[key] = None
+    if len(recent) > _RECENT:
+        del recent[next(iter(recent))]
 
 
 def assemble(

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final, Protocol
 
 from eventlog.core.errors import Refused
-from eventlog.core.formats import Object, Placed, Shape, Source
+from eventlog.core.formats import Placed, Shape, Source
 from eventlog.core.grouped_warnings import GroupedWarnings
 from eventlog.core.plurals import quantity
 from eventlog.core.tables import Tables
@@ -39,16 +39,14 @@ from eventlog.sequence.progress import (
     TopicProgress,
     VisibleLate,
     load_table_progress,
-    load_topic_progress,
 )
+from eventlog.sequence.ranges import Ranges
 from eventlog.sequence.stream_settings import StreamSettings
-from eventlog.sequence.transactions import DueTransaction, Incomplete, WaitingTransactions, assemble
+from eventlog.sequence.transactions import DueTransaction, WaitingTransactions, assemble
+from eventlog.sources.partitions import PartitionReading, TopicReader
 
 _LAST: Final = "9" * sequence.LENGTH
 _NAME: Final = "change tables"  # what reports name
-_COMPACT: Final = (
-    "a topic with cleanup.policy=compact lacks messages: --open-transactions deliver reads it so"
-)
 
 
 # --- change tables
@@ -211,26 +209,8 @@ class FileTables:
 # --- topics
 
 
-class TopicReader(Protocol):
-    """The brokers."""
-
-    def spots(self) -> Mapping[Partition, PartitionOffsets]:
-        """Return the partitions that are to be read, as they are now."""
-
-    def identity(self, topic: str) -> tuple[str | None, str | None]:
-        """Return the id and the cleanup policy of a topic; None for what the brokers do not report."""
-
-    def between(self, at: Partition, start: int, end: int) -> Source[Object]:
-        """Return the messages of a partition from an offset up to another."""
-
-    def commit_offsets(self, offsets: Mapping[Partition, int]) -> None:
-        """Commit the offsets for the group."""
-
-    def close(self) -> None: ...
-
-
-class TopicReading:
-    """All partitions of topics; each round reads up to the ends that they had when it began."""
+class TopicReading(PartitionReading):
+    """The messages of Qlik Replicate in all partitions of topics."""
 
     def __init__(
         self,
@@ -241,25 +221,15 @@ class TopicReading:
         state: str | None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._reader = reader
-        self._stream = stream
-        self._clock = clock
-        self.progress = TopicProgress() if state is None else load_topic_progress(state)
+        super().__init__(reader, stream, state, clock)
         self._sequencer = MessageSequencer(tables, reading, stream.since, self._note_metadata)
         for text in self.progress.metadata.values():
             self._sequencer.reader.read(json.loads(text))
         self._transactions = WaitingTransactions(stream.open_transactions, recent=self.progress.recent)
-        self._round = 0
-        self._named: dict[str, Partition] = {}  # by the name of its source
-
-    def commit(self) -> None:
-        """Copy the state to the brokers, now that it is kept."""
-        partitions = self.progress.partitions.items()
-        self._reader.commit_offsets({at: partition_read.start for at, partition_read in partitions})
 
     def close(self) -> None:
         self._transactions.store.close()
-        self._reader.close()
+        super().close()
 
     def transactions(self, follow: bool) -> Iterator[DueTransaction | Refused]:
         """Read the new messages, and yield the transactions that are complete or can never be.
@@ -267,11 +237,8 @@ class TopicReading:
         With `follow` a transaction that became complete in this round waits for the next one, because then
         every partition was read past its last message.
         """
-        self._round += 1
         repeated = repeats()
-        spots = self._reader.spots()
-        self._check(spots)
-        for at, spot in spots.items():
+        for at, spot in self._begin_round().items():
             messages, partition_read = self._read(at, spot)
             yield from self._add(
                 (m for m in messages if isinstance(m, Refused) or partition_read.is_new(m.number)), repeated
@@ -284,33 +251,12 @@ class TopicReading:
             reason = f"transaction {transaction.key[0]} is open: its {changes} left to the next run"
             yield Refused(transaction.source_names, reason, fault=False)
 
-    def _check(self, spots: Mapping[Partition, PartitionOffsets]) -> None:
-        """Check, at first and whenever a partition grew, that the topics are those that were read before."""
-        for topic, of_topic in groupby(sorted(spots), key=lambda at: at[0]):
-            partitions = list(of_topic)
-            if self._round > 1 and not any(self._moved(at, spots[at]) for at in partitions):
-                continue
-            topic_id, policy = self._reader.identity(topic)
-            if "compact" in (policy or "") and self._stream.open_transactions != "deliver":
-                raise Incomplete(f"{topic}: {_COMPACT}")
-            for at in partitions:
-                self.progress.check(at, spots[at], topic_id, open_in_memory=self._round > 1)
-            if topic_id:
-                self.progress.ids[topic] = topic_id
-
-    def _moved(self, at: Partition, spot: PartitionOffsets) -> bool:
-        partition_read = self.progress.partitions.get(at)
-        return partition_read is None or partition_read.end != spot.high
-
     def _read(
         self, at: Partition, spot: PartitionOffsets
     ) -> tuple[Iterator[SequencedMessage | Refused], PartitionRead]:
         """Return the messages of a partition up to its end, and what was read of it before."""
-        partition_read = self.progress.partitions.get(at) or PartitionRead(spot.start(at))
-        first = self._round == 1
-        source = self._reader.between(at, partition_read.start if first else partition_read.end, spot.high)
-        self._named[source.name] = at
-        grown_read = PartitionRead(spot.high) if first else PartitionRead(spot.high, partition_read.open)
+        source, partition_read = self._unread(at, spot)
+        grown_read = PartitionRead(spot.high, Ranges() if self._round == 1 else partition_read.open)
         self.progress.partitions[at] = grown_read
         return self._sequencer.parse(source), partition_read
 
@@ -349,13 +295,27 @@ class TopicReading:
                 due[key] = f"transaction {name} {limits}" if waiting.is_open else waiting.missing
         return due
 
-    def note(self, transaction: DueTransaction) -> None:
-        """Note that no message of a transaction is open any longer."""
-        for placed in transaction.stored:
-            self.progress.partitions[self._named[placed.source]].open.remove(placed.number)
-
 
 # --- both
+
+
+class Reading(Protocol):
+    """The reading of a feed, round after round."""
+
+    @property
+    def progress(self) -> TableProgress | TopicProgress:
+        """Return what was delivered."""
+
+    def transactions(self, follow: bool, /) -> Iterator[DueTransaction | Refused]:
+        """Yield what is new and complete, in order."""
+
+    def note(self, transaction: DueTransaction, /) -> None:
+        """Note a transaction as delivered."""
+
+    def commit(self) -> None:
+        """Copy the progress to those who also keep it."""
+
+    def close(self) -> None: ...
 
 
 class SequencedFeed:
@@ -363,7 +323,7 @@ class SequencedFeed:
 
     ended, blocks, tables = False, False, None  # more may always come; a round does not wait for it
 
-    def __init__(self, reading: ChangeTableReading | TopicReading) -> None:
+    def __init__(self, reading: Reading) -> None:
         self._reading = reading
         self._states = DeliveryStates(lambda: self.state)
 

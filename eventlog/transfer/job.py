@@ -37,7 +37,8 @@ class Job:
     def source(self) -> End:
         """The end that is read."""
         form = format_named(self.source_format)
-        addresses = {"kafka": self.options.get("kafka"), "url": self.url}
+        topics = self.options.get("kafka") if self.inputs == ("-",) else None
+        addresses = {"kafka": topics, "url": self.url}
         reading = (name for name, address in addresses.items() if place_of(form.name, name).reads(address))
         place = next(reading, "")
         names = () if place and self.inputs == ("-",) else self.inputs

@@ -144,6 +144,19 @@ def _read_topics(opening: Opening) -> ChangeSource:
     return SequencedFeed(TopicReading(topics, source.tables, reading, stream, opening.state))
 
 
+def _read_debezium_topics(opening: Opening) -> ChangeSource:
+    from eventlog.sources.debezium_topics import DebeziumReading
+    from eventlog.sources.sequenced_feed import SequencedFeed
+
+    source, stream = opening.source, opening.source.settings(StreamSettings)
+    with extra("kafka", "--kafka"):
+        from eventlog.sources.kafka import Topics
+    if stream.since:
+        raise Misuse("--since takes no part: messages of Debezium have no sequence over all topics")
+    topics = Topics(source.settings(KafkaSettings))
+    return SequencedFeed(DebeziumReading(topics, source.tables, source.of_format, stream, opening.state))
+
+
 def _topic_parts(target: End, dumped: Any, report: Report) -> PartWriter:
     """Write to topics; a part that a failure repeats has the same change sequences as before."""
     with extra("kafka", "--kafka"):
@@ -263,6 +276,7 @@ def _read_stream(opening: Opening) -> ChangeSource:
 
 PLACES: dict[tuple[str, str], Place] = {
     ("qlik-message", "kafka"): Place(_read_topics, parts=_topic_parts),
+    ("debezium", "kafka"): Place(_read_debezium_topics),
     ("qlik-table", "url"): Place(_read_change_tables, _write_change_tables),
     ("qlik-table", ""): Place(_read_files),
     ("linter", "url"): Place(_read_queue),

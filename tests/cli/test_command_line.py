@@ -97,7 +97,11 @@ def test_the_last_of_several_names_never_overwrites(shell: Shell) -> None:
         ("convert --to xds usr.toml", "the format of usr.toml cannot be seen from its name: give --from"),
         ("convert --to log in.csv usr__ct.csv", "several formats: in.csv (log), usr__ct.csv (qlik-table)"),
         ("convert --to xds in.csv --header-prefix x", "--header-prefix is a setting of qlik-table"),
-        ("convert --to xds in.csv --kafka topic", "--kafka is a setting of qlik-message in Kafka"),
+        ("convert --to xds in.csv --kafka topic", "--kafka is a setting of topics of Kafka"),
+        (
+            "convert --from debezium --to changes x.jsonl --kafka topic",
+            "--kafka is a setting of topics of Kafka",
+        ),
         ("convert --from xds --to changes x.xml --driver-user me", "--driver-user is a setting of the log"),
         ("run --pretty", "No such option '--pretty'"),
     ],

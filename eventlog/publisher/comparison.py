@@ -28,6 +28,7 @@ from eventlog.opening.config import Config
 from eventlog.opening.table_source import SourceView
 from eventlog.opening.tables import gone_tables, read_readable, read_tables, source_of, table_named
 from eventlog.publisher.delete_brake import DeleteBrake
+from eventlog.publisher.filling import Filler, TableReader, keyed_tables
 from eventlog.sql.catalogue import NoSuchTable
 from eventlog.sql.connect import ConnectionLost, DatabaseFailed
 from eventlog.sql.log.object_states import StateGone, StateLost, StateStep, TableState
@@ -38,10 +39,6 @@ from eventlog.sql.tables_read import TablesChanged
 
 logger = logging.getLogger("eventlog.comparing")
 
-_KEYLESS = (
-    "it has no key that identifies its rows: give it one, remove it from sync-tables, or exclude it from "
-    "sync-schema with exclude-table-filter"
-)
 _DROPPED = (
     'there is no such table any more, and the receiver keeps {}: on-dropped-table = "delete" deletes them,'
     " a start with --startup-option future forgets them"
@@ -96,10 +93,11 @@ class PollSteps:
         self.order.add(Phase.NEW, table, difference.key, step)
 
 
-class Comparison:
+class Comparison(Filler):
     """A poller of the published tables, as the leader of one epoch."""
 
     def __init__(self, config: Config, store: Store, epoch: int, settings: ComparingSettings) -> None:
+        super().__init__()
         self._config = config
         self._store = store
         self._epoch = epoch
@@ -108,19 +106,23 @@ class Comparison:
         self._begun = False
         self._redriven = 0  # the notice of the last redrive that the state follows
         self._tables = self._catalogued = Tables()  # that were compared last, and that were found
-        self.changed = False  # whether the last poll found other tables than the one before
+        self._changed = False  # whether the last poll found other tables than the one before
         self._awaited: set[str] = set()  # tables that are to be taken as they are when they are first read
-        self.unread: dict[str, str] = {}  # tables that are not published, and why
-        self.stopped_tables: frozenset[str] = frozenset()  # those among them that the brake stopped
         self._brake = DeleteBrake(DeleteLimit.read(settings.max_deletes))
         self._unchanged = UnchangedRows()
         self._due = 0.0
         by_clock = config.values.get("time_of_day") is not None
         self._interval = 0.0 if by_clock else float(config.values.get("polling_interval", 10))
 
+    def prepare(self, cycle: TableReader) -> int:
+        objects = self.poll()
+        if self._changed:
+            cycle.refresh()
+        return objects
+
     def poll(self) -> int:
         """Log what differs, if it is time to look. Return how many objects did."""
-        self.changed = False
+        self._changed = False
         if time.monotonic() < self._due:
             return 0
         unread: dict[str, str] = {}
@@ -130,10 +132,9 @@ class Comparison:
         catalogued = read_tables(
             store.engine, store.log, self._config, lambda *reason: absent.append(reason), before or {}
         )
-        unread |= catalogued.halted()
-        self.changed = not self._begun or list(catalogued) != list(self._catalogued)
+        self._changed = not self._begun or list(catalogued) != list(self._catalogued)
         self._catalogued = catalogued
-        tables = self._tables = self._keyed(catalogued, unread)
+        tables = self._tables = keyed_tables(catalogued, unread)
         bases = self._begin(tables, before)
         dropped = self._dropped(absent, bases, unread)
         if not len(catalogued) and not unread and not dropped:
@@ -143,15 +144,10 @@ class Comparison:
             logger.info("%d objects differ from what the receiver has", objects, extra={"objects": objects})
         if not is_partial:
             self._mark_complete(bases, unread)
-        self._log_unread(unread)
+        self._unread.report(unread, self._brake.reasons)
         self._begun = True
         self._due = 0.0 if is_partial else time.monotonic() + self._interval
         return objects
-
-    def _keyed(self, catalogued: Tables, unread: dict[str, str]) -> Tables:
-        """Return the tables that can be compared, and name those without a key in `unread`."""
-        unread |= {str(table): _KEYLESS for table in catalogued if not table.key}
-        return Tables([table for table in catalogued if str(table) not in unread], catalogued.dialect)
 
     def _dropped(
         self, absent: Iterable[tuple[str, NoSuchTable]], bases: dict[str, TableState], unread: dict[str, str]
@@ -183,16 +179,6 @@ class Comparison:
         bases[name] = bases[name]._replace(objects=0)
         with self._store.work(self._epoch) as work:
             work.receiver_state().begin_table(name, bases[name])
-
-    def _log_unread(self, unread: dict[str, str]) -> None:
-        """Log once which tables are not published, and once which are again."""
-        stopped_tables = frozenset(self._brake.reasons)
-        for table, why in unread.items():
-            if self.unread.get(table) != why and table not in self.stopped_tables & stopped_tables:
-                logger.warning("%s is not published: %s", table, why, extra={"table": table})
-        for table in sorted(self.unread.keys() - unread.keys()):
-            logger.info("%s is published again", table, extra={"table": table})
-        self.unread, self.stopped_tables = unread, stopped_tables
 
     def _settle_state(self) -> dict[str, TableState] | None:
         """Update the state from what was settled.

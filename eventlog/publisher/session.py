@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import asdict, replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 from eventlog.core.tables import Tables
 from eventlog.fold import Rules
@@ -24,6 +24,7 @@ from eventlog.opening.settings import PublisherSettings, SessionSettings
 from eventlog.opening.tables import former_tables, read_bases, read_tables, readable_of
 from eventlog.publisher.cycle import Publisher
 from eventlog.publisher.deliver import CycleControl
+from eventlog.publisher.filling import Filler
 from eventlog.publisher.fold import PickUpFolder
 from eventlog.publisher.monitor import Monitor
 from eventlog.publisher.sleep import Sleeper, make_sleeper
@@ -35,9 +36,6 @@ from eventlog.sql.log.object_states import TableState
 from eventlog.sql.log.store import Store
 from eventlog.transfer.signals import Signals
 from eventlog.xds.settings import XdsSettings
-
-if TYPE_CHECKING:
-    from eventlog.publisher.comparison import Comparison
 
 logger = logging.getLogger("eventlog.publishing")
 
@@ -101,13 +99,13 @@ def read_former(config: Config, store: Store) -> dict[str, TableState]:
         return read_bases(connection, store.log)
 
 
-def comparison_of(config: Config, store: Store, epoch: int) -> Comparison | None:
-    """Return what fills the log by comparing states, None if triggers fill it."""
+def filler_of(config: Config, store: Store, epoch: int) -> Filler:
+    """Return what fills the log before each cycle."""
     settings = config.build(ComparingSettings)
     if settings.publication_mode != "compare":
         if config.values.get("source_url") is not None:
             raise SourceOfTriggers
-        return None
+        return Filler()
     from eventlog.publisher.comparison import Comparison  # Arrow takes a while to load
 
     return Comparison(config, store, epoch, settings)
@@ -116,7 +114,7 @@ def comparison_of(config: Config, store: Store, epoch: int) -> Comparison | None
 def check_session(config: Config, store: Store) -> None:
     """Raise why a session could not begin, or could not read the tables or open the sink; nothing is sent."""
     check_sink(config.build(SessionSettings).sink, config.values)
-    comparison_of(config, store, epoch=0)
+    filler_of(config, store, epoch=0).close()
     make_reader(config, store)
 
 
@@ -235,7 +233,11 @@ class PublishingSession:
                 logger.warning(why_warned(statement))
             sink = open_sink(settings.sink, config.values)
             stack.callback(sink.close)
-            self.sleeper: Sleeper = make_sleeper(signals, store.engine, store.log, settings.wake_up)
+            self._filler = filler_of(config, store, leader.epoch)
+            stack.callback(self._filler.close)
+            self.sleeper: Sleeper = self._filler.sleeper(signals) or make_sleeper(
+                signals, store.engine, store.log, settings.wake_up
+            )
             stack.callback(self.sleeper.close)
             self.publisher = Publisher(
                 store,
@@ -246,7 +248,6 @@ class PublishingSession:
                 config.build(PublisherSettings),
                 self._watch,
             )
-            self._comparing = comparison_of(config, store, leader.epoch)
             with store.work(leader.epoch) as work:
                 work.record_settings(write_settings(config))
             self._stack = stack.pop_all()
@@ -258,23 +259,18 @@ class PublishingSession:
         self._stack.close()
 
     def prepare(self) -> bool:
-        """Read the tables again if that is due, or compare them. Return False if the publisher is paused."""
+        """Fill the log before a cycle. Return False if the publisher is paused."""
         if self._rests():
+            self._filler.drain()
             return False
-        publisher, comparing = self.publisher, self._comparing
-        if comparing is not None:
-            comparing.poll()
-            if comparing.changed:
-                publisher.refresh()
+        self._filler.prepare(self.publisher)
         self._show_unread()
         return True
 
     def _show_unread(self) -> None:
         """Show the tables that publish nothing for now, and why."""
-        compared: dict[str, str] = {}
-        if self._comparing is not None:
-            compared, self._watch.stopped_tables = self._comparing.unread, self._comparing.stopped_tables
-        self._watch.unread = self.publisher.tables.halted() | compared
+        self._watch.unread = {**self.publisher.tables.halted(), **self._filler.unread}
+        self._watch.stopped_tables = self._filler.stopped_tables
 
     def conclude(self, cycle: Cycle) -> Cycle:
         """Run the operator's statements if documents went out, and note the cycle. Return it complete."""
@@ -287,6 +283,7 @@ class PublishingSession:
     def stay(self) -> None:
         """Keep the lock during a long sleep, because a server may end sessions without statements."""
         self._rests()
+        self._filler.drain()
 
     def _rests(self) -> bool:
         """Return whether the publisher is paused, and between two cycles."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -34,11 +34,11 @@ class Life:
         self._publisher = publisher
 
     @property
-    def unread(self) -> dict[str, str]:
+    def unread(self) -> Mapping[str, str]:
         return self._comparing.unread
 
     @property
-    def stopped_tables(self) -> frozenset[str]:
+    def stopped_tables(self) -> Collection[str]:
         return self._comparing.stopped_tables
 
     def poll(self) -> int:
@@ -51,9 +51,7 @@ class Life:
 
     def cycle(self) -> int:
         """Poll and publish; how many objects differed."""
-        difference_count = self._comparing.poll()
-        if self._comparing.changed:
-            self._publisher.refresh()
+        difference_count = self._comparing.prepare(self._publisher)
         self._publisher.cycle()
         return difference_count
 

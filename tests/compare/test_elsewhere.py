@@ -21,7 +21,7 @@ from eventlog.core.errors import Misuse
 from eventlog.opening.comparing import SourceOfTriggers
 from eventlog.opening.config import Config
 from eventlog.opening.table_source import source_at
-from eventlog.publisher.session import comparison_of
+from eventlog.publisher.session import filler_of
 from eventlog.sql.any_database import AnyCatalogue, AnyTable, NoSnapshot, one_view
 from eventlog.sql.connect import connect
 from tests.commands import Shell
@@ -201,7 +201,7 @@ def test_statements_are_those_of_the_product(lite: Lite, dialect: Any, words: st
 
 def test_triggers_and_tables_elsewhere_are_misuse(world: World, lite: Lite) -> None:
     with pytest.raises(SourceOfTriggers):
-        comparison_of(Config({"source_url": lite.url}), world.store, 1)
+        filler_of(Config({"source_url": lite.url}), world.store, 1)
 
 
 def test_a_url_that_is_wrong_is_misuse_and_tells_no_password() -> None:

@@ -20,6 +20,7 @@ SENTENCES = {  # by the kinds of notices
     "compare": "the state of this table begins",
     "pass": "{row_count} {words}",
     "pause": "{words}",
+    "publish": "the tables and columns that are published from now on",
     "purge": "{rows} of {answer} {words}",
     "redrive": "{rows}",
     "resume": "",

@@ -19,7 +19,7 @@ from eventlog.opening.config import Config, statements
 from eventlog.opening.open_log import driver_user
 from eventlog.opening.post_poll import naming_log, run_statements, why_warned
 from eventlog.opening.published import describe_children
-from eventlog.opening.recorded_settings import write_settings
+from eventlog.opening.recorded_settings import write_published, write_settings
 from eventlog.opening.settings import PublisherSettings, SessionSettings
 from eventlog.opening.tables import former_tables, read_bases, read_tables, readable_of
 from eventlog.publisher.cycle import Publisher
@@ -58,10 +58,15 @@ def read_rules(config: Config, store: Store) -> Rules:
     return rules
 
 
+def document_name(config: Config) -> str:
+    """Return the name of the kind of documents that the sink sends."""
+    settings: object = config.build(sink_kind(config.build(SessionSettings).sink).settings)
+    return str(getattr(settings, "document", "xds"))
+
+
 def chosen_kind(config: Config) -> DocumentKind | None:
     """Return the kind of documents that the sink sends, None for XDS."""
-    settings: object = config.build(sink_kind(config.build(SessionSettings).sink).settings)
-    return document_kind(getattr(settings, "document", "xds"))
+    return document_kind(document_name(config))
 
 
 def publishing_rules(config: Config, store: Store) -> Rules:
@@ -121,9 +126,11 @@ def check_session(config: Config, store: Store) -> None:
 class TableReading:
     """Reads the tables for one leader, and reports what changed of them."""
 
-    def __init__(self, config: Config, store: Store) -> None:
+    def __init__(self, config: Config, store: Store, epoch: int) -> None:
         self._config = config
         self._store = store
+        self._epoch = epoch
+        self._published = ""  # as it is on record
         self._halted: dict[str, str] = {}  # tables that send nothing for now, and why
         self._children: list[str] = []  # sentences about children that are read
 
@@ -131,12 +138,21 @@ class TableReading:
         """Return a reader with the tables as they are now."""
         reader = make_reader(self._config, self._store)
         self._report_halted(reader.tables)
+        self._note_published(reader.tables)
         children = list(describe_children(reader.tables))
         if children != self._children:
             self._children = children
             for sentence in children:
                 logger.info(sentence)
         return reader
+
+    def _note_published(self, tables: Tables) -> None:
+        """Leave on record which columns are published and how, if that is new."""
+        published = write_published(tables, self._config, document_name(self._config))
+        if published != self._published:
+            with self._store.work(self._epoch) as work:
+                work.note_published(published)
+            self._published = published
 
     def _report_halted(self, tables: Tables) -> None:
         before, self._halted = self._halted, tables.halted()
@@ -226,7 +242,7 @@ class PublishingSession:
         self._settings = settings = config.build(SessionSettings)
         self._after = statements(settings.post_poll_stmt)
         self._watch = CycleWatch(store, leader, signals, monitor, silence)
-        self._tables = TableReading(config, store)
+        self._tables = TableReading(config, store, leader.epoch)
         with ExitStack() as stack:
             stack.enter_context(store.keep_connection())
             for statement in naming_log(self._after, store.log):

@@ -21,6 +21,7 @@ from sqlalchemy.engine import Engine
 
 from eventlog.audit.log_side import read_records
 from eventlog.embedded import Server
+from eventlog.opening.recorded_settings import read_published
 from eventlog.sql.capture.track import track, untrack
 from eventlog.sql.log.store import Store
 from eventlog.sql.names import Log
@@ -147,6 +148,24 @@ def test_documents_and_tables_have_one_state(audited_log: AuditedLog) -> None:
     assert audited_log.broken("--state", "--sync-tables", "usr") == [("same_state", 8)]
     audited_log.change("delete from eventlog")
     assert audited_log.broken() == [("explained", 1)]
+
+
+def test_what_is_published_is_on_record_whenever_it_changes(audited_log: AuditedLog) -> None:
+    audited_log.change("alter table usr add column phone varchar(40)")
+    for _ in range(2):
+        audited_log.publish()
+    with Store(audited_log.engine, audited_log.log).snapshot() as snapshot:
+        notices = snapshot.record().published()
+    later, first = ([*read_published(str(notice.words))[0].get("usr").columns] for notice in notices)
+    assert (first, later) == (["idu", "fname", "lname"], ["idu", "fname", "lname", "phone"])
+    tables, facts = read_published(str(notices[0].words))
+    assert facts == {
+        "document": "xds",
+        "time_syntax": 1,
+        "insert_query_back": "modify",
+        "dialect": "postgresql",
+    }
+    assert [column.name for column in tables.get("usr").data] == ["fname", "lname", "phone"]
 
 
 def test_a_row_that_the_publisher_refused_comes_late(audited_log: AuditedLog) -> None:

@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 from eventlog.core.entry import COLUMNS
+from eventlog.sql.log.record import Notice
 from tests.simulate.store import Store, Transaction, Values
 
 EPOCH = datetime(2026, 1, 1)
@@ -372,6 +373,12 @@ class Statements:
 
     def do_record_heartbeat(self, holes: object) -> int:
         return self._change("state", lambda row: True, heartbeat_at=self.now)
+
+    def do_notices(self, holes: object, **values: Any) -> Rows:
+        """Return the latest notices of what is published."""
+        rows = [row for row in self._rows("notice") if row["kind"] == "publish"]
+        rows.sort(key=lambda row: -int(row["notice_id"]))
+        return [tuple(row.get(name) for name in Notice._fields) for row in rows[: values["most"]]]
 
     def do_note(self, holes: object, **values: Any) -> int:
         self._store.notices += 1

@@ -95,7 +95,7 @@ create table if not exists {notice} (
   notice_id {type_identity},
   noticed_at {type_written_at},
   username {type_written_by},
-  kind {type_text} not null, -- capture off, compare, pass, pause, purge, redrive, resume, resync, skip
+  kind {type_text} not null, -- capture off, compare, pass, pause, publish, purge, redrive, resume, resync, skip
   table_name {type_text}, -- of the only table
   table_key {type_key}, -- of the only object
   first_id {type_bigint}, -- no row of it is lower

@@ -173,6 +173,10 @@ order by notice_id desc
 -- The notices of skips that may have some of these rows.
 n.kind = 'skip' and exists (select null from {wanted_ids} where wanted.id between n.first_id and n.last_id)
 
+-- publishing --
+-- The notices of what is published.
+n.kind = 'publish'
+
 -- audited_rows --
 -- The rows of the log after a record_id; of type 2 whether both values are the same, and no values.
 select

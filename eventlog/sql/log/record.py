@@ -97,6 +97,7 @@ class NoticeKind(StrEnum):
     COMPARE = "compare"  # the state of a table begins
     PASSED = "pass"  # a poll passed the brake on deletes
     PAUSE = "pause"
+    PUBLISH = "publish"  # these tables and columns, from now on
     PURGE = "purge"
     REDRIVE = "redrive"
     RESUME = "resume"  # of the publisher, or of a table that the brake on deletes stopped
@@ -162,6 +163,10 @@ class LogRecord:
         """Return the latest notices, newest first."""
         return self._notices("1 = 1", most=limit)
 
+    def published(self, limit: int = MAX_RECORD_ID) -> list[Notice]:
+        """Return the latest notices of what is published, newest first."""
+        return self._notices(self._queries.piece("publishing"), most=limit)
+
     def skips_of(self, ids: Iterable[int]) -> dict[int, Notice]:
         """Return the notices of skips by the rows among these that were skipped; the last one counts."""
         wanted_ids, skipping = {*ids}, self._queries.piece("skipping")
@@ -185,10 +190,16 @@ class LogRecord:
 
     def _notices(self, condition: str, **values: Any) -> list[Notice]:
         rows = self._run("notices", {"conditions": condition}, **values)
-        return [Notice(*row)._replace(record_ids=tuple(json.loads(row.record_ids or "[]"))) for row in rows]
+        notices = (Notice(*row) for row in rows)
+        return [notice._replace(record_ids=_listed(notice.record_ids)) for notice in notices]
 
     def _run(self, name: str, holes: dict[str, str] | None = None, **values: Any) -> Any:
         return self._queries.run(self._connection, name, holes, **values)
+
+
+def _listed(ids: object) -> tuple[int, ...]:
+    """Return the rows of a notice, from the text that lists them."""
+    return tuple(json.loads(str(ids))) if ids else ()
 
 
 def record_events(events: EventTable, first: int, last: int, worst: WorstAnswer) -> list[Recorded]:

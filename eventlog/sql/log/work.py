@@ -15,7 +15,7 @@ from eventlog.core.identity import ObjectName, object_hash
 from eventlog.sql.common.dialect import Call
 from eventlog.sql.connect import keepable
 from eventlog.sql.log.receiver_state import ReceiverState
-from eventlog.sql.log.record import LogRecord, Notice, Range, ranges_of
+from eventlog.sql.log.record import LogRecord, Notice, NoticeKind, Range, ranges_of
 from eventlog.sql.queries import Queries, pipeline_of
 
 LONG = 100  # ids from which on a range is worth a statement of its own
@@ -175,6 +175,12 @@ class Work:
     def note(self, notice: Notice) -> None:
         """Leave a notice."""
         LogRecord(self._begun(), self._queries).note(notice)
+
+    def note_published(self, words: str) -> None:
+        """Leave a notice of what is published from now on, unless it is what the last one has."""
+        record = LogRecord(self._begun(), self._queries)
+        if [notice.words for notice in record.published(1)] != [words]:
+            record.note(Notice(NoticeKind.PUBLISH, words=words))
 
     def passing_tables(self) -> set[str]:
         """Return the tables whose next poll may delete any number of objects."""

@@ -78,10 +78,18 @@ class PartitionReading:
         self._check(spots)
         return spots
 
-    def _unread(self, at: Partition, spot: PartitionOffsets) -> tuple[Source[Object], PartitionRead]:
-        """Return the messages of a partition that this run did not read, and what was read of it before."""
+    def _unread(
+        self, at: Partition, spot: PartitionOffsets, earlier: int = 0
+    ) -> tuple[Source[Object], PartitionRead]:
+        """Return the messages of a partition that this run did not read, and what was read of it before.
+
+        So many earlier messages come first, which a reader needs to understand the others.
+        """
         read = self.progress.partitions.get(at) or PartitionRead(spot.start(at))
-        source = self._reader.between(at, read.start if self._round == 1 else read.end, spot.high)
+        start = read.start if self._round == 1 else read.end
+        if self._round == 1 and start < spot.high:
+            start = max(spot.low, start - earlier)
+        source = self._reader.between(at, start, spot.high)
         self._named[source.name] = at
         return source, read
 

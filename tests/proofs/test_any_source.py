@@ -39,14 +39,14 @@ def history(dice: random.Random) -> tuple[list[Change], dict[int, str]]:
     changes = []
     for number in range(TRANSACTIONS):
         for key in dice.sample(range(KEYS), dice.randint(1, 4)):
-            old, new = rows.pop(key, None), f"{key} in {number}"
-            op = Op.INSERT if old is None else dice.choice((Op.UPDATE, Op.UPDATE, Op.DELETE))
-            before, after = (ABSENT if old is None else old), (ABSENT if op is Op.DELETE else new)
+            is_new, name = key not in rows, f"{key} in {number}"
+            op = Op.INSERT if is_new else dice.choice((Op.UPDATE, Op.UPDATE, Op.DELETE))
+            before, after = rows.pop(key, ABSENT), (ABSENT if op is Op.DELETE else name)
             ends = (ABSENT if side is ABSENT else key for side in (before, after))
             fields = (Field("id", *ends), Field("name", before, after))
             changes.append(Change(op, None, "usr", (("id", key),), fields, transaction=str(number)))
             if op is not Op.DELETE:
-                rows[key] = new
+                rows[key] = name
     return changes, rows
 
 

@@ -156,6 +156,16 @@ def test_a_tombstone_after_its_delete_says_nothing() -> None:
     assert read(feed(topics)) == ([[-1]], [])
 
 
+def test_a_tombstone_that_a_later_run_reads_says_nothing_either() -> None:
+    topics = Topics(ends=False)
+    gone = change(USR, 2, 5, op="d")
+    topics.take(gone)
+    one = feed(topics)
+    assert read(one) == ([[-1]], [])
+    topics.take(gone._replace(value=None))
+    assert read(feed(topics, one.state)) == ([], [])
+
+
 def test_what_a_connector_sends_again_is_left_out() -> None:
     topics = Topics()
     sent = transaction("9:1", (USR, 1, 10), (USR, 1, 11))

@@ -23,14 +23,15 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "eventlog run --sink http --http-url https://engine.example/xds --monitor-port 9780",
         "eventlog run --once",
     ),
-    "pause": ("eventlog pause --reason 'the engine moves'",),
+    "pause": ("eventlog pause --because 'the engine moves'",),
     "resume": ("eventlog resume", "eventlog resume --table hr.employee"),
     "preview": ("eventlog preview --pretty",),
     "explain": (
         "eventlog explain",
         "eventlog explain 4711 4712",
         "eventlog explain --key idu=1",
-        "eventlog explain --from log --tables tables.toml log.csv",
+        "eventlog explain --tables tables.toml log.csv",
+        "eventlog explain --tables tables.toml - < log.csv",
     ),
     "audit": (
         "eventlog audit --delivered documents/",

@@ -138,10 +138,10 @@ def explain(
     as_json: bool,
     **values: Any,
 ) -> None:
-    """Report the fate of each row of INPUTS, which are files, or of the rows of the configured log.
+    """Report the fate of each row of INPUTS (files, or - for standard input), or of the configured log.
 
-    Of a log it reports the rows with these RECORD_IDs, handled ones too, or without any the rows that are
-    next. Every row has one outcome: sent (with its event), superseded (by which row), without
+    Of the configured log it reports the rows with these RECORD_IDs, handled ones too, or without any the
+    rows that are next. Every row has one outcome: sent (with its event), superseded (by which row), without
     effect, `says nothing`, loopback, future, held, beyond the pick-up, refused or not new; and the reason.
     Of handled rows it is what the log keeps: the event and when it was answered, why it failed, who skipped
     it and why. A number is a RECORD_ID; a file of such a name is ./17.
@@ -166,7 +166,7 @@ def explain(
     flags = {"url": url, "log_table": log_table} | {n: v for n, v in values.items() if n not in _OF_FILES}
     config = None if inputs and not ids else _read_settings(flags, config_file)
     if config is not None and (ids or config.values.get("url")):
-        refuse_flags(_OF_FILES, "is for files, and what is explained is the log of a database")
+        refuse_flags(_OF_FILES, "is for files: name them, or - for standard input")
         if ids:
             refuse_flags(_OF_AN_OBJECT, "chooses rows, and they are named by their record_ids")
         _explain_log(config, table, key, everything, ids, as_json)

@@ -28,7 +28,7 @@ _FLAG_VALUES = {"false": False, "no": False, "off": False, "true": True, "yes": 
 
 _SETTINGS = "Settings: "  # before the heading of what declares them
 _EXPLAINED = ("the database", "the loop", "the session", "the sink", "the target")  # in every short help
-_SHORT = 60  # lines of settings that are all explained
+_SHORT = 36  # lines of settings that are all explained
 _WORDS, _ALL = "eventlog.words", "eventlog.all"  # of the context: the command line, whether all is explained
 
 

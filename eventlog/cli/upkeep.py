@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from itertools import chain
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -17,23 +17,11 @@ from eventlog.core.entry import cell_as_text
 from eventlog.core.errors import Misuse
 from eventlog.core.plurals import quantity
 from eventlog.opening.config import Config
-from eventlog.opening.log_status import read_log_status
-from eventlog.opening.open_log import opened
-from eventlog.opening.recorded_settings import opened_as_published
-from eventlog.operate.redriving import has_several_rows, redrive_by
-from eventlog.operate.upkeep import (
-    Purge,
-    failures,
-    read_age,
-    read_letters,
-    resume_tables,
-    unmatched,
-    whole_events,
-)
-from eventlog.operate.upkeep import purge as run_purge
-from eventlog.operate.upkeep import skip as run_skip
-from eventlog.sql.log.store import Store
-from eventlog.sql.log.upkeep import FailedRow, FailureFilter
+
+# Each function imports what opens a log, because SQLAlchemy takes longer to load than a help to print.
+if TYPE_CHECKING:
+    from eventlog.sql.log.store import Store
+    from eventlog.sql.log.upkeep import FailedRow, FailureFilter
 
 F = TypeVar("F", bound=Callable[..., Any])
 _FAILED = Listing(
@@ -69,6 +57,10 @@ def errors(
     config: Config,
 ) -> None:
     """List the rows with E and F, each with its reason; RECORD_IDs name events by their rows."""
+    from eventlog.opening.recorded_settings import opened_as_published
+    from eventlog.operate.upkeep import failures, whole_events
+    from eventlog.sql.log.upkeep import FailureFilter
+
     with opened_as_published(config) as (config, store):
         rows = failures(store, FailureFilter(whole_events(store, ids), table, reason))
         first = next(rows, None)
@@ -81,11 +73,15 @@ def errors(
 
 
 def _report_none(config: Config, store: Store, selection: FailureFilter) -> None:
+    from eventlog.operate.upkeep import unmatched
+
     for sentence in unmatched(config, store, selection):
         print_sentence(sentence)
 
 
 def _cells(failed: FailedRow, with_document: bool) -> tuple[Cell, ...]:
+    from eventlog.operate.redriving import has_several_rows
+
     tries = f", after {failed.tries} tries" if (failed.tries or 1) > 1 else ""
     of = f", of {failed.event_id}" if has_several_rows(failed.event_id) else ""
     reason = f"{failed.reason or 'no reason is kept'}{tries}{of}"
@@ -121,6 +117,10 @@ def redrive(
     An event goes whole, with all its rows, and its values are read back as they are now. A delete stays if
     its object exists. Rows of a table that may not be queried back stay; skip them.
     """
+    from eventlog.opening.recorded_settings import opened_as_published
+    from eventlog.operate.redriving import redrive_by
+    from eventlog.sql.log.upkeep import FailureFilter
+
     if not (ids or table or reason or everything):
         raise Misuse("which rows? name record_ids, --table, --because or --all")
     with opened_as_published(config) as (config, store):
@@ -151,10 +151,14 @@ def skip(
 
     These are the rows of RECORD_IDs, or with --table those that failed.
     """
+    from eventlog.opening.open_log import opened
+    from eventlog.operate import upkeep
+    from eventlog.sql.log.upkeep import FailureFilter
+
     if not (ids or table):
         raise Misuse("which rows? name record_ids or --table")
     with opened(config) as store:
-        skipped = run_skip(store, ids, reason, who, table=table)
+        skipped = upkeep.skip(store, ids, reason, who, table=table)
         if not (skipped.rows or skipped.reports):
             _report_none(config, store, FailureFilter(ids, table))
     print_sentence(f"{quantity(skipped.rows, 'row is', 'rows are')} skipped")
@@ -187,21 +191,30 @@ def purge(
 
     The number of rows is kept as a notice.
     """
-    statuses = read_letters(letters)
+    from eventlog.opening.log_status import read_log_status
+    from eventlog.opening.open_log import opened
+    from eventlog.operate import upkeep
+
+    statuses = upkeep.read_letters(letters)
     with opened(config) as store:
-        before = read_age(older_than, read_log_status(store, counted=False).now)
-        selection = Purge(before, statuses, chunk, pause, who)
+        before = upkeep.read_age(older_than, read_log_status(store, counted=False).now)
+        selection = upkeep.Purge(before, statuses, chunk, pause, who)
         with counter() as count:
-            deleted = run_purge(store, selection, lambda rows: count(f"{quantity(rows, 'row')} deleted", 0))
+            deleted = upkeep.purge(
+                store, selection, lambda rows: count(f"{quantity(rows, 'row')} deleted", 0)
+            )
     print_sentence(f"{quantity(deleted, 'row')} from before {before} deleted")
 
 
 @click.command(cls=SettingsCommand)
-@click.option("--reason", default="no reason given", help="the reason; `status` shows it")
+@click.option("--because", "reason", default="no reason given", help="why; `status` shows it")
 @by_option
 @live_options(DATABASE)
 def pause(reason: str, who: str, config: Config) -> None:
     """Let the leading publisher rest after its cycle until `eventlog resume`. Rows pile up as new."""
+    from eventlog.opening.log_status import read_log_status
+    from eventlog.opening.open_log import opened
+
     with opened(config) as store:
         with store.upkeep() as upkeep:
             upkeep.pause(who, reason)
@@ -221,6 +234,9 @@ def pause(reason: str, who: str, config: Config) -> None:
 @live_options(DATABASE)
 def resume(tables: tuple[str, ...], who: str, config: Config) -> None:
     """Let a paused publisher go on, or only tables that max-deletes stopped."""
+    from eventlog.opening.open_log import opened
+    from eventlog.operate.upkeep import resume_tables
+
     with opened(config) as store:
         if not tables:
             with store.upkeep() as upkeep:

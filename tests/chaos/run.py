@@ -201,7 +201,7 @@ class Chaos:
         cut_connections(self._rig.engine)
 
     def _pause(self) -> None:
-        self._commands.run("pause", "--reason", "chaos")
+        self._commands.run("pause", "--because", "chaos")
         time.sleep(self._operators.random())
         while self._commands.run("resume"):
             time.sleep(0.5)  # the server is down

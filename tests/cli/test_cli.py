@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from eventlog.cli import COMMANDS
 from tests.commands import Done, Shell
 from tests.support import HEADER, USR
 
@@ -121,9 +122,9 @@ def test_help_all_explains_every_setting_with_its_default(tmp_path: Path) -> Non
         assert name in text
 
 
-@pytest.mark.parametrize("command", ["run", "convert", "apply", "backlog", "compare", "capture", "deliver"])
+@pytest.mark.parametrize("command", COMMANDS)
 def test_help_fits_on_two_screens(tmp_path: Path, command: str) -> None:
-    assert run(tmp_path, command, "--help").stdout.count("\n") <= 100
+    assert run(tmp_path, command, "--help").stdout.count("\n") <= 96
 
 
 def test_help_explains_the_settings_of_the_formats_on_the_command_line(tmp_path: Path) -> None:
@@ -145,6 +146,19 @@ def test_explain_tells_json_lines_and_filters(tmp_path: Path) -> None:
         "by": None,
         "reason": "",
     }
+
+
+def test_explain_reads_standard_input_whatever_database_is_configured(tmp_path: Path) -> None:
+    words = ("explain", "--tables", "usr.toml")
+    piped = run(tmp_path, *words, stdin=HEADER + GOOD)
+    assert (piped.code, piped.stdout) == (0, "       1  4  usr idu=1                    sent in eventlog:1\n")
+    configured = {"EVENTLOG_URL": "postgresql://nobody@127.0.0.1:1/none"}
+    assert run(tmp_path, *words, "-", stdin=HEADER + GOOD, **configured) == piped
+    unnamed = run(tmp_path, *words, stdin=HEADER + GOOD, **configured)
+    assert (unnamed.code, unnamed.stderr) == (
+        2,
+        "eventlog: --tables is for files: name them, or - for standard input\n",
+    )
 
 
 def test_a_folder_takes_a_file_for_each_sheet(tmp_path: Path) -> None:

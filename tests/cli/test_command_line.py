@@ -46,6 +46,7 @@ def shell(tmp_path: Path) -> Shell:
         ("convert --poll-interval 1", "Did you mean '--polling-interval'?"),
         ("run --kafka topic", "Did you mean '--kafka-topic'?"),
         ("errors --reason time-out", "Did you mean '--because'?"),
+        ("pause --reason upgrade", "Did you mean '--because'?"),
         ("convert --format xds in.csv", "Did you mean '--from' or '--to'?"),
     ],
 )

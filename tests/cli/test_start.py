@@ -105,7 +105,7 @@ def test_a_help_imports_no_publisher(name: str) -> None:
     assert imported_by(name, "--help") & (PUBLISHING | {"psycopg"}) == set()
 
 
-@pytest.mark.parametrize("name", ["status", "explain", "history", "run"])
+@pytest.mark.parametrize("name", ["status", "errors", "skip", "pause", "explain", "history", "run"])
 def test_a_help_of_settings_alone_imports_no_database(name: str) -> None:
     assert "sqlalchemy" not in imported_by(name, "--help")
 

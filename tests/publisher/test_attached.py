@@ -232,7 +232,7 @@ COMMANDS = [
     ["run", "--once"],
     ["skip", "1", "--because", "x"],
     ["purge", "--older-than", "0s"],
-    ["pause", "--reason", "x"],
+    ["pause", "--because", "x"],
     ["resume"],
     ["install"],
     ["uninstall", "--discard"],

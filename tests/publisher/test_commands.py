@@ -131,7 +131,7 @@ def test_a_skipped_event_that_waited_frees_its_object_at_once(world: World) -> N
 
 
 def test_pause_and_resume(world: World) -> None:
-    call(world, "pause", "--reason", "upgrade")
+    call(world, "pause", "--because", "upgrade")
     assert "upgrade" in call(world, "status").output
     call(world, "resume")
     assert "upgrade" not in call(world, "status").output

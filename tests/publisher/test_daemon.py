@@ -213,7 +213,7 @@ def test_it_is_pausing_until_its_cycle_is_over(world: World, arrivals: Arrivals)
     world.write(key(1, event_type=4))
     with running(world, arrivals, polling_interval=1):
         until(is_asked.is_set)
-        assert "pausing: `status` shows" in call(world, "pause", "--reason", "upgrade").stderr
+        assert "pausing: `status` shows" in call(world, "pause", "--because", "upgrade").stderr
         assert read_log_status(world.store).pausing
         may_answer.set()
         until(lambda: not read_log_status(world.store).pausing)

@@ -61,7 +61,7 @@ def test_everything_that_operators_did_is_listed(world: World) -> None:
     world.cycle(Receiver(fail))
     call(world, "redrive", "2")
     call(world, "skip", "1", "--because", "a test")
-    call(world, "pause", "--reason", "the engine moves")
+    call(world, "pause", "--because", "the engine moves")
     call(world, "resume")
     assert "was not paused" in call(world, "resume").stderr
     table = world.reader(("usr",), Rules(), XdsSettings()).tables.get("usr")
@@ -170,7 +170,7 @@ def test_a_skip_names_rows_or_a_table_that_has_some(world: World) -> None:
 
 
 def test_a_resume_of_the_publisher_lets_no_table_pass(world: World) -> None:
-    call(world, "pause", "--reason", "a test")
+    call(world, "pause", "--because", "a test")
     call(world, "resume")
     leader = world.elect()
     with leader, world.store.work(leader.epoch) as work:

@@ -315,7 +315,7 @@ def test_a_publisher_publishes_and_answers_for_its_rows(
     house.call(publisher, "redrive", "--all")
     house.call(publisher, "run", "--once", "--sink", "files", "--files-folder", str(tmp_path / "out"))
     house.call(publisher, "skip", "3", "--because", "nobody's")
-    house.call(publisher, "pause", "--reason", "rest")
+    house.call(publisher, "pause", "--because", "rest")
     house.call(publisher, "resume")
     house.call(publisher, "check")
     house.call(publisher, "purge", "--older-than", "0d", "--letters", "S,W")

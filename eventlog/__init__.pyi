@@ -1,4 +1,9 @@
-"""What the package offers, for those who check types; `__init__.py` loads it when it is asked for."""
+"""What `import eventlog` offers, with the types of its settings. This file is made by
+`python -m tests.people.generated`; `__init__.py` loads each name when it is first used.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Literal, TypedDict, Unpack
 
 from eventlog.core.change import ABSENT as ABSENT
 from eventlog.core.change import Change as Change
@@ -7,19 +12,241 @@ from eventlog.core.change import Op as Op
 from eventlog.core.errors import EventlogError as EventlogError
 from eventlog.core.errors import Refused as Refused
 from eventlog.core.tables import Tables as Tables
+from eventlog.library import Description, FileName, OnRefused, Rows
 from eventlog.library import Document as Document
 from eventlog.library import Explained as Explained
 from eventlog.library import Record as Record
 from eventlog.library import RecordRefused as RecordRefused
-from eventlog.library import changes as changes
-from eventlog.library import documents as documents
-from eventlog.library import explain as explain
-from eventlog.library import read as read
 from eventlog.library import read_table_key as read_table_key
-from eventlog.library import records as records
 from eventlog.library import settings_of as settings_of
 from eventlog.library import table_key as table_key
 from eventlog.library import tables as tables
-from eventlog.library import write as write
 
 __version__: str
+
+class _FoldSettings(TypedDict, total=False):
+    allow_loopback: bool | None
+    """publish loopback rows too"""
+    association: Literal["canonical", "as-logged"] | None
+    """the association: of the catalogue's names, or with the table_key of the event's first row"""
+    driver_user: str | None
+    """rows of this user are loopback"""
+    handle_future_events: bool | None
+    """order by event_time, and let rows wait whose time has not come"""
+    insert_query_back: Literal["modify", "add"] | None
+    """what event types 5 and 7 become"""
+    log_name: str | None
+    """the log's name in event-ids"""
+    max_changes: int | None
+    """values removed or added in one event; a longer one is cut"""
+    max_value: int | None
+    """bytes of one value; a row with more is refused"""
+    now: str | None
+    """the clock: event_time of written rows, and of read rows without one"""
+    status: str | None
+    """the letter of the rows that take part"""
+    unknown_columns: Literal["send", "refuse"] | None
+    """rows of columns that their table lacks: types 1-3 sent as strings, 7 and 8 without a value; or all
+    refused"""
+    unknown_tables: Literal["error", "string"] | None
+    """rows of undescribed tables: refused, or published as strings (types 1-4)"""
+
+class _DocumentSettings(_FoldSettings, total=False):
+    pretty: bool | None
+    """indent documents for people"""
+    time_syntax: Literal[1, 2, 3] | None
+    """times as seconds since 1970 (1), as digits (2) or as ISO text (3)"""
+
+class _FormatSettings(TypedDict, total=False):
+    batch_size: int | None
+    """events in one document"""
+    before_images: bool | None
+    """write B rows before U rows"""
+    change_table_schema: str | None
+    """the schema where a database's change tables are written; empty: the connection's, *: each table's"""
+    code_set: str | None
+    """Code set of the database (DB_LOCALE), as Python names it."""
+    decimals: Literal["precise", "string"] | None
+    """Debezium's decimal.handling.mode, where messages have no schema."""
+    encoding: Literal["json", "avro"] | None
+    """how messages are encoded"""
+    external_schema_id: bool | None
+    """write the header externalSchemaId"""
+    framed: bool | None
+    """The input is a hex dump: a read of the stream a line, lines of xxd, or typed out with notes."""
+    framing: Literal["envelope", "confluent"] | None
+    """the framing of Avro messages: Replicate's envelope, or Confluent's wire format"""
+    header_columns: list[str] | tuple[str, ...] | set[str] | str | None
+    """the header columns that are written; if none are named, also a partition_name that the source has"""
+    header_prefix: str | None
+    """what the names of header columns begin with"""
+    header_time_format: Literal["iso", "epoch", "epoch-millis", "epoch-micros"] | None
+    """the form of header timestamps: ISO 8601, or a number since 1970 in seconds, milli- or microseconds"""
+    insert_query_back: Literal["modify", "add"] | None
+    """what event types 5 and 7 become"""
+    keep_contradictions: bool | None
+    """Give an INSERT or DELETE that has a second part as raw bytes, instead of refusing it."""
+    last_sequence: str | None
+    """the change_seq to continue after"""
+    legacy_typ5: Literal["error", "commit", "rollback"] | None
+    """What TYP 5 of an older version means."""
+    lengths: Literal["auto", "row", "operation"] | None
+    """Whether LEN1 and LEN2 of an operation of several rows are those of the row or of the operation."""
+    logical_types: bool | None
+    """write dates, times and decimals as logical types of Avro"""
+    mask_order: Literal["auto", "little", "big"] | None
+    """byte order of change masks; auto reads the one that a mask or its B row proves, and writes little"""
+    max_open: int | None
+    """Bytes that unfinished transactions may take in memory together."""
+    max_record: int | None
+    """bytes of an event"""
+    max_value: int | None
+    """bytes of one value; a row with more is refused"""
+    message_keys: bool | None
+    """Write each message with its key, and a tombstone after each delete."""
+    metadata: bool | None
+    """write metadata messages, and their ids into data messages"""
+    no_op_updates: Literal["write", "drop"] | None
+    """updates that are known to change nothing: written or dropped"""
+    now: str | None
+    """the clock: event_time of written rows, and of read rows without one"""
+    open_bytes: int | None
+    """Bytes of unfinished transactions that may wait on disk."""
+    pretty: bool | None
+    """indent documents for people"""
+    schemas: bool | None
+    """Write each message with its schema."""
+    server: str | None
+    """the name of the server in metadata messages"""
+    size_order: Literal["big", "little"] | None
+    """Byte order in which the sizes of variable columns are written; without it as they were read, else
+    big."""
+    suffix: str | None
+    """what the names of change tables end with, after that of their table"""
+    table: str | None
+    """the table whose changes are read, if the file's name does not show it"""
+    table_names: Literal["message", "headers", "off"] | None
+    """where schema and table are written"""
+    task: str | None
+    """the name of the task in metadata messages"""
+    time_order: Literal["big", "little"] | None
+    """Byte order of OPER_DATE and REPL_DATE; big as the vendor states it."""
+    time_precision: Literal["auto", "adaptive", "adaptive_time_microseconds", "connect"] | None
+    """Debezium's time.precision.mode, where messages have no schema; auto is the connector's own default."""
+    time_syntax: Literal[1, 2, 3] | None
+    """times as seconds since 1970 (1), as digits (2) or as ISO text (3)"""
+    topic_prefix: str | None
+    """Debezium's topic.prefix: the name of the server in messages."""
+    trim_char: bool | None
+    """Take from CHAR values the blanks that pad them."""
+    unavailable: str | None
+    """Debezium's unavailable.value.placeholder: the text of a value that was not captured."""
+    until: str | None
+    """read to this change_seq, and no further"""
+    varchar_prefix: int | None
+    """Bytes of the length before a VARCHAR that is written: 1 Informix, 2 GBase 8s; without it as it was
+    read, else 1."""
+    whole_transactions: bool | None
+    """read only complete transactions, each change once"""
+
+class _ChangeSettings(_FormatSettings, total=False):
+    allow_loopback: bool | None
+    """publish loopback rows too"""
+    association: Literal["canonical", "as-logged"] | None
+    """the association: of the catalogue's names, or with the table_key of the event's first row"""
+    driver_user: str | None
+    """rows of this user are loopback"""
+    handle_future_events: bool | None
+    """order by event_time, and let rows wait whose time has not come"""
+    log_name: str | None
+    """the log's name in event-ids"""
+    max_changes: int | None
+    """values removed or added in one event; a longer one is cut"""
+    status: str | None
+    """the letter of the rows that take part"""
+    unknown_columns: Literal["send", "refuse"] | None
+    """rows of columns that their table lacks: types 1-3 sent as strings, 7 and 8 without a value; or all
+    refused"""
+    unknown_tables: Literal["error", "string"] | None
+    """rows of undescribed tables: refused, or published as strings (types 1-4)"""
+
+class _FileSettings(_ChangeSettings, total=False):
+    accept_late: bool | None
+    """deliver late rows of change tables: those that became visible after later ones were delivered"""
+    open_time: float | None
+    """seconds that a transaction of a topic may be open with --follow"""
+    open_transactions: Literal["stop", "refuse", "deliver"] | None
+    """a transaction with missing changes: stop the run, refuse its changes, or write those that exist"""
+    order: Literal["sequence", "as-is"] | None
+    """the order of changes: by their sequence over all inputs, or as the inputs have them"""
+    polling_interval: float | None
+    """seconds between two looks with --follow"""
+    settle: float | None
+    """seconds by the source's clock after which rows of change tables are taken as all there"""
+    since: str | None
+    """read only changes after this sequence"""
+
+def changes(
+    records: Rows,
+    source: str = "log",
+    *,
+    tables: Description | None = None,
+    current: Mapping[str, Rows] | None = None,
+    refused: OnRefused | None = None,
+    name: str = "records",
+    **options: Unpack[_ChangeSettings],
+) -> Iterator[Change]:
+    """Yield the changes in records of any format; the rows of a log are folded."""
+
+def documents(
+    rows: Rows,
+    tables: Description | None = None,
+    *,
+    current: Mapping[str, Rows] | None = None,
+    refused: OnRefused | None = None,
+    **options: Unpack[_DocumentSettings],
+) -> Iterator[Document]:
+    """Yield the documents of the rows of a log, which are one pick-up, in the order in which they leave."""
+
+def explain(
+    rows: Rows,
+    tables: Description | None = None,
+    *,
+    current: Mapping[str, Rows] | None = None,
+    **options: Unpack[_FoldSettings],
+) -> Iterator[Explained]:
+    """Yield the fate of each row of a log, including rows that cannot be understood."""
+
+def read(
+    inputs: FileName | Iterable[FileName],
+    source: str,
+    *,
+    tables: Description | None = None,
+    current: Mapping[str, Rows] | None = None,
+    refused: OnRefused | None = None,
+    container: str | None = None,
+    **options: Unpack[_FileSettings],
+) -> Iterator[Change]:
+    """Return the changes in files; all files of a log are one pick-up."""
+
+def records(
+    changes: Iterable[Change],
+    target: str,
+    *,
+    tables: Description | None = None,
+    refused: OnRefused | None = None,
+    **options: Unpack[_FormatSettings],
+) -> Iterator[Record]:
+    """Yield the records of a format for the changes."""
+
+def write(
+    changes: Iterable[Change],
+    output: FileName,
+    target: str,
+    *,
+    tables: Description | None = None,
+    refused: OnRefused | None = None,
+    container: str | None = None,
+    **options: Unpack[_FormatSettings],
+) -> int:
+    """Write the changes to a file of a format, which appears when it is complete. Return how many records."""

@@ -238,7 +238,7 @@ def write(
     container: str | None = None,
     **options: Any,
 ) -> int:
-    """Write the changes to a file of a format, which appears when it is complete; how many records it got."""
+    """Write the changes to a file of a format, which appears when it is complete. Return how many records."""
     form = format_named(target)
     writing: Any = settings.build(form.settings, parse_settings(options, form.settings))
     with Output(os.fspath(output), form.shape, container) as out:

@@ -19,6 +19,7 @@ from eventlog.cli import COMMANDS, cli
 from eventlog.cli.options import help_with_all_settings
 from eventlog.netiq.parameters import PARAMETERS, UNNEEDED, Parameter, Unneeded
 from eventlog.xds.documents import indent
+from tests.people.library_stub import library_stub
 
 ROOT = Path(__file__).parents[2]
 CASES = sorted((ROOT / "tests" / "golden" / "events").glob("[1-8]-*.txt"))
@@ -193,6 +194,7 @@ GENERATED: dict[Path, Callable[[], str]] = dict(
         _page("docs/moving.md", "parameters", parameters),
     )
 )
+GENERATED[ROOT / "eventlog" / "__init__.pyi"] = library_stub
 
 AT_THE_BUILD = {
     f"<!-- made by tests/people/generated.py when the site is built: {name} -->": make

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import doctest
 import io
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -17,6 +18,7 @@ import pytest
 import eventlog
 from eventlog.core.errors import Misuse
 from eventlog.files import csv
+from eventlog.formats import FORMATS
 from tests.fold.test_golden_events import CASES, sections
 from tests.fold.test_golden_events import settings as settings_of_case
 from tests.installed import ROOT
@@ -207,13 +209,63 @@ def test_bytes_and_objects_are_read_from_memory() -> None:
     assert list(eventlog.changes(objects, "changes")) == reported
 
 
+STUB = ast.parse((ROOT / "eventlog" / "__init__.pyi").read_text("utf-8"))
+
+
 def test_what_is_offered_is_what_types_say() -> None:
-    stub = ast.parse((ROOT / "eventlog" / "__init__.pyi").read_text("utf-8"))
-    typed = [alias.name for node in stub.body if isinstance(node, ast.ImportFrom) for alias in node.names]
+    imports = (node for node in STUB.body if isinstance(node, ast.ImportFrom))
+    typed = [alias.name for node in imports for alias in node.names if alias.asname]
+    typed += [node.name for node in STUB.body if isinstance(node, ast.FunctionDef)]
     assert sorted(["__version__", *typed]) == sorted(dir(eventlog))
     assert all(hasattr(eventlog, name) for name in typed)
     with pytest.raises(AttributeError, match="no attribute 'document'"):
         _ = eventlog.document  # type: ignore[attr-defined]
+
+
+def typed_settings(function: str) -> set[str]:
+    """Return the settings that a function of the stub takes, those of the bases of its type included."""
+    classes = {node.name: node for node in STUB.body if isinstance(node, ast.ClassDef)}
+    signatures = {node.name: node.args.kwarg for node in STUB.body if isinstance(node, ast.FunctionDef)}
+    (name,) = re.findall(r"Unpack\[(\w+)\]", ast.unparse(signatures[function] or ast.arg("")))
+    names: set[str] = set()
+    while kind := classes.get(name):
+        names |= {ast.unparse(node.target) for node in kind.body if isinstance(node, ast.AnnAssign)}
+        name = ast.unparse(kind.bases[0])
+    return names
+
+
+UNKNOWN: dict[str, Callable[[str], object]] = {
+    "documents": lambda form: list(eventlog.documents([JACK], TABLES, **WRONG)),
+    "explain": lambda form: list(eventlog.explain([JACK], TABLES, **WRONG)),
+    "changes": lambda form: list(eventlog.changes([JACK], form, **WRONG)),
+    "read": lambda form: list(eventlog.read("rows.csv", form, **WRONG)),
+    "records": lambda form: list(eventlog.records([], form, **WRONG)),
+    "write": lambda form: eventlog.write([], "rows.csv", form, **WRONG),
+}
+WRONG: dict[str, Any] = {"none_such": 1}
+
+
+@pytest.mark.parametrize("function", UNKNOWN)
+def test_the_settings_that_have_types_are_those_that_a_function_takes(function: str) -> None:
+    taken = set()
+    for form in FORMATS:
+        with pytest.raises(Misuse, match=r"unknown setting 'none_such'; known are (.*)") as refused:
+            UNKNOWN[function](form)
+        taken |= set(str(refused.value).partition("known are ")[2].split(", "))
+    assert typed_settings(function) == taken - ({"batch_size"} if function == "documents" else set()) - {""}
+
+
+def test_a_type_checker_refuses_what_no_function_takes() -> None:
+    """`make check` reports an `ignore` below without an error of that kind, so each line must be wrong."""
+    with pytest.raises(Misuse, match="unknown setting 'tiem_syntax'"):
+        list(eventlog.documents([JACK], TABLES, tiem_syntax=3))  # type: ignore[call-arg]
+    with pytest.raises(eventlog.EventlogError, match="one of 1, 2, 3"):
+        list(eventlog.documents([JACK], TABLES, time_syntax=4))  # type: ignore[arg-type]
+    with pytest.raises(Misuse, match="batch_size"):
+        list(eventlog.documents([JACK], TABLES, batch_size=2))  # type: ignore[call-arg]
+    with pytest.raises(eventlog.EventlogError, match="sequence"):
+        list(eventlog.read("rows.csv", "log", order="backwards"))  # type: ignore[arg-type]
+    assert list(eventlog.documents([JACK], TABLES, time_syntax=3, log_name="hr"))
 
 
 @pytest.mark.parametrize("module", ["eventlog", "eventlog.library", "eventlog.columnar.fold"])

@@ -16,7 +16,7 @@ PYTEST = $(BIN)/python -m pytest --numprocesses auto --dist loadfile --no-loadsc
 help: ## list what can be done
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-demo: $(VENV)/.demo ## see it work: a database, changes, their documents, a backlog on Spark
+demo: $(VENV)/.$(if $(findstring --without-spark,$(ARGS)),demo-without-spark,demo) ## see it work: a database, changes, their documents, a backlog on Spark; without it: ARGS=--without-spark
 	@$(BIN)/eventlog demo $(ARGS)
 
 test: $(VENV)/.test ## run the quick tests, or TESTS="tests/core tests/cli/test_cli.py"; in one process TESTS="-n 0"
@@ -65,9 +65,10 @@ clean: ## remove what was made here
 	rm -rf $(VENV) build dist *.egg-info
 
 $(VENV)/.demo: EXTRAS := $(DEMO)
+$(VENV)/.demo-without-spark: EXTRAS := embedded
 $(VENV)/.test: EXTRAS := $(TEST)
 $(VENV)/.check: EXTRAS := $(CHECK)
 $(VENV)/.%: pyproject.toml constraints.txt
-	@.ci/environment $* "$(EXTRAS)"
-	@[ $* = demo ] || git config core.hooksPath .githooks 2> /dev/null || true
+	@.ci/environment $(*:-without-spark=) "$(EXTRAS)"
+	@[ $(*:-without-spark=) = demo ] || git config core.hooksPath .githooks 2> /dev/null || true
 	@touch $@

@@ -12,8 +12,9 @@ import click
 def demo(fast: bool, keep: bool, without_spark: bool) -> None:
     """Start an embedded PostgreSQL, a publisher and a receiver, and show what is logged and what comes.
 
-    Rows change, the publisher is killed and started again, and at the end a backlog is folded on Spark, which
-    takes about a minute. On a terminal each section waits for a key.
+    Rows change, the publisher is killed and started again, and at the end a backlog is folded on Spark.
+    On an idle machine the story takes seconds, and Spark about a minute. On a terminal each section waits
+    for a key.
     """
     from eventlog.demo.play import play
 

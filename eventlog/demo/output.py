@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import textwrap
+import time
 from collections.abc import Iterable, Sequence
 
 import click
@@ -26,6 +27,12 @@ class Narrator:
     def __init__(self, *, fast: bool) -> None:
         self.pauses = not fast and sys.stdin.isatty() and sys.stdout.isatty()
         self._has_begun = False
+        self._begin = time.monotonic()
+        self._waited = 0.0  # seconds for keys
+
+    def seconds(self) -> int:
+        """Return how long the demo has run, without the time in which it waited for a key."""
+        return round(time.monotonic() - self._begin - self._waited)
 
     def section(self, title: str, text: str) -> None:
         """Wait for a key, but not before the first section; then begin a section."""
@@ -47,11 +54,13 @@ class Narrator:
         if not self.pauses:
             return ""
         click.echo(f"\n  {words} …", nl=False)
+        begin = time.monotonic()
         try:
             return click.getchar()
         except EOFError:
             raise KeyboardInterrupt from None
         finally:
+            self._waited += time.monotonic() - begin
             click.echo("\r\033[K", nl=False)
 
 

@@ -16,6 +16,7 @@ import click
 from lxml import etree
 
 from eventlog.core.extras import install_command
+from eventlog.core.plurals import quantity
 from eventlog.demo import output, story
 from eventlog.demo.commands import LOG, DemoLog, RunningCommand
 from eventlog.demo.output import Narrator
@@ -117,11 +118,12 @@ class Play:
         self._show(story.AUDIT)
 
     def what_next(self) -> None:
-        """Show commands for a visitor's own database."""
+        """Show commands for a visitor's own database, and how long the story took."""
         self._narrator.section("What next", "Each command explains more with --help.")
         width = max(len(command) for command, _ in story.NEXT)
         for command, purpose in story.NEXT:
             output.code(f"{command.ljust(width)}  # {purpose}")
+        output.paragraph(f"\nAll of this took {quantity(self._narrator.seconds(), 'second')}.")
 
     def backlog(self) -> None:
         """Fold many rows on Spark, unless the visitor skips them; without Spark, show how to get it."""
@@ -133,11 +135,13 @@ class Play:
         self._narrator.section_at_once(
             "A backlog on Spark",
             f"The publisher is stopped, and {story.MERGED_PEOPLE:,} people come at once. Spark makes their "
-            "documents on all processors. This takes about a minute; --without-spark leaves it out.",
+            f"documents on all processors. {story.SPARK_TIME}; --without-spark leaves it out.",
         )
+        begin = self._narrator.seconds()
         self._publisher.stop()
         self._change(story.MERGED, "hr")
         self._show(story.BACKLOG)
+        output.note(f"Spark took {quantity(self._narrator.seconds() - begin, 'second')}, its start included")
         self._publisher = self._start(self._publish)
 
     def _receive(self) -> str:

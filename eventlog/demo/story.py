@@ -86,8 +86,9 @@ CROWD = 1_000
 HIRED = "insert into indirect.usr\n  select n, 'F' || n, 'L' || n from generate_series(1001, 2000) n;"
 DEADLY = CROWD * 2 // 5  # documents that come before the publisher is killed
 
-MERGED_PEOPLE = 100_000
-MERGED = "insert into indirect.usr\n  select n, 'F' || n, 'L' || n from generate_series(10001, 110000) n;"
+MERGED_PEOPLE = 10_000
+MERGED = "insert into indirect.usr\n  select n, 'F' || n, 'L' || n from generate_series(10001, 20000) n;"
+SPARK_TIME = "This takes about a minute, most of it for the start of Spark"
 ASK = "The last section is on Spark and takes about a minute: press s to skip it, any other key to see it"
 
 NEXT = (

@@ -5,11 +5,12 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
-from tests.installed import source
+from tests.installed import ROOT, source
 
 pytestmark = pytest.mark.quick
 
@@ -45,6 +46,17 @@ def test_a_python_that_will_not_do(tmp_path: Path, does: str, reported: str) -> 
     assert code == 2
     assert said.startswith("make demo: " + reported.format(python))
     assert not (tmp_path / "tree" / ".venv").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "extras"), [((), "embedded,spark,java"), (("ARGS=--without-spark",), "embedded")]
+)
+def test_a_demo_without_spark_installs_none(words: Sequence[str], extras: str) -> None:
+    command = [shutil.which("make") or "make", "--dry-run", "VENV=none-such", "demo", *words]
+    steps = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    assert steps.splitlines()[0] == f'.ci/environment demo "{extras}"'
+    flags = [word.removeprefix("ARGS=") for word in words]
+    assert steps.splitlines()[-1].split() == ["none-such/bin/eventlog", "demo", *flags]
 
 
 def test_a_python_that_is_not_there(tmp_path: Path) -> None:

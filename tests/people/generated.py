@@ -1,7 +1,6 @@
 """Texts that follow from the program and the golden cases: `python -m tests.people.generated` writes them.
 
-test_generated.py compares the files of the repository with the texts from here. The site's build fills in
-the help of commands and the list of errors.
+test_generated.py compares the files of the repository with the texts from here.
 """
 
 from __future__ import annotations
@@ -192,23 +191,11 @@ GENERATED: dict[Path, Callable[[], str]] = dict(
     (
         _page("docs/event-types.md", "event types", event_types),
         _page("docs/moving.md", "parameters", parameters),
+        _page("docs/commands.md", "commands", commands),
+        _page("docs/errors.md", "errors", errors),
     )
 )
 GENERATED[ROOT / "eventlog" / "__init__.pyi"] = library_stub
-
-AT_THE_BUILD = {
-    f"<!-- made by tests/people/generated.py when the site is built: {name} -->": make
-    for name, make in (("commands", commands), ("errors", errors))
-}
-
-
-def filled_in(page: str) -> str:
-    """Return a page of the site with the texts that are made when it is built."""
-    for mark, make in AT_THE_BUILD.items():
-        if mark in page:
-            page = page.replace(mark, make())
-    return page
-
 
 if __name__ == "__main__":
     for path, make in GENERATED.items():

@@ -7,6 +7,7 @@ import configparser
 import json
 import re
 import shlex
+import tomllib
 from pathlib import Path
 
 import click
@@ -19,7 +20,7 @@ from eventlog.core.settings import declared
 from eventlog.netiq import export, translate
 from eventlog.netiq.parameters import PARAMETERS
 from eventlog.opening.config import read_config
-from tests.people.generated import GENERATED, ROOT, SOURCES, context_of, filled_in
+from tests.people.generated import GENERATED, ROOT, SOURCES, context_of
 
 pytestmark = pytest.mark.quick
 
@@ -33,10 +34,8 @@ def test_what_is_made_from_the_program_is_up_to_date(path: Path) -> None:
     assert path.read_text("utf-8") == GENERATED[path](), "run: python -m tests.people.generated"
 
 
-def test_the_site_has_the_help_of_every_command_and_every_message() -> None:
-    commands, errors = (
-        filled_in((ROOT / "docs" / f"{name}.md").read_text("utf-8")) for name in ("commands", "errors")
-    )
+def test_the_pages_have_the_help_of_every_command_and_every_message() -> None:
+    commands, errors = ((ROOT / "docs" / f"{name}.md").read_text("utf-8") for name in ("commands", "errors"))
     assert re.findall(r"^## (.*)$", commands, re.MULTILINE) == list(COMMANDS)
     assert "`eventlog.sql.log.work.PickedUpBefore`" in errors
 
@@ -110,6 +109,27 @@ def test_commands_on_pages_have_only_options_that_exist(page: Path) -> None:
             continue
         context = context_of(name)
         context.command.make_parser(context).parse_args(words)
+
+
+PIP_LINES = [
+    (page, line)
+    for page in (ROOT / "README.md", *PAGES)
+    for line in re.findall(
+        r"\b(?:pip|pipx) install ((?:'[^']*'|[^'`\n#,;)])+)", page.read_text("utf-8").replace("\n'", " '")
+    )
+]
+
+
+@pytest.mark.parametrize(("page", "line"), PIP_LINES, ids=lambda value: getattr(value, "name", value))
+def test_a_line_for_pip_installs_what_there_is(page: Path, line: str) -> None:
+    """The project is on no package index, so its lines install a clone with extras that it has."""
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["optional-dependencies"]
+    for word in shlex.split(line):
+        folder, bracket, names = word.rstrip("].").partition("[")
+        if bracket:
+            assert (folder, set(names.split(",")) - extras.keys()) == (".", set())
+        else:
+            assert word in (".", "mysqlclient", "venv-pack", "-e")
 
 
 def test_every_command_can_be_loaded() -> None:

@@ -111,7 +111,7 @@ class Commands(click.Group):
     help="Show the version and exit.",
 )
 def cli() -> None:
-    """Read, fold and write event logs, change tables and change streams, with nothing lost."""
+    """Publish what changes in a database, convert change records, and show what became of every row."""
 
 
 def print_version(ctx: click.Context) -> None:

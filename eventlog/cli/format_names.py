@@ -40,7 +40,7 @@ def guess(
     if target is None and output is None and len(inputs) > 1:
         *inputs, output = inputs
         if Path(output).exists():
-            raise Misuse(f"{output} is there already: -o {output} replaces it, --to FORMAT reads it too")
+            raise Misuse(f"{output} exists already: replace it with -o {output}, or read it with --to FORMAT")
     names = tuple(inputs) or ("-",)
     return MeantConversion(
         source or _format_of_all(names, "--from"),

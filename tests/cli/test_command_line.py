@@ -77,12 +77,52 @@ def test_names_tell_formats(words: str, shell: Shell) -> None:
     assert (shell.folder / "out.xml").read_text().startswith("<nds")
 
 
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+
+def as_windows_writes(text: str) -> bytes:
+    return BYTE_ORDER_MARK + text.replace("\n", "\r\n").encode()
+
+
+def test_files_of_windows_are_read_under_its_names(shell: Shell) -> None:
+    (shell.folder / "C:\\logs").mkdir()
+    for name, text in (
+        ("C:\\logs\\log.csv", LOG),
+        ("C:\\logs\\usr.toml", USR),
+    ):
+        (shell.folder / name).write_bytes(as_windows_writes(text))
+    words = ("--tables", "C:\\logs\\usr.toml", "C:\\logs\\log.csv")
+    explained = shell.run("explain", *words)
+    assert (explained.code, explained.stdout.split()[-1]) == (0, "eventlog:1")
+    done = shell.run("convert", *words, "C:\\logs\\out.xml")
+    assert (done.code, done.stderr) == (0, "eventlog: 1 change was converted\n")
+    assert b"\r" not in (shell.folder / "C:\\logs\\out.xml").read_bytes()
+
+
+def test_what_powershell_redirects_is_refused_with_its_encoding(shell: Shell) -> None:
+    (shell.folder / "in.csv").write_bytes(LOG.encode("utf-16"))
+    done = shell.run("explain", "--tables", "usr.toml", "in.csv")
+    assert (done.code, done.stderr.splitlines()[0]) == (
+        2,
+        "in.csv: this is UTF-16, or no text at all: write it as UTF-8",
+    )
+
+
+def test_windows_itself_is_refused_with_its_page() -> None:
+    code = "import runpy, sys; sys.platform = 'win32'; runpy.run_module('eventlog', run_name='__main__')"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment())
+    assert (done.returncode, done.stderr) == (
+        2,
+        "eventlog: the command runs on Unix; on Windows use WSL 2 (docs/windows.md)\n",
+    )
+
+
 def test_the_last_of_several_names_never_overwrites(shell: Shell) -> None:
     (shell.folder / "out.xml").write_text("mine")
     done = shell.run("convert", "--tables", "usr.toml", "in.csv", "out.xml")
     assert (done.code, done.stderr) == (
         2,
-        "eventlog: out.xml is there already: -o out.xml replaces it, --to FORMAT reads it too\n",
+        "eventlog: out.xml exists already: replace it with -o out.xml, or read it with --to FORMAT\n",
     )
     assert (shell.folder / "out.xml").read_text() == "mine"
 

@@ -95,6 +95,23 @@ def imported_by(*words: str, **variables: str) -> set[str]:
     return set(json.loads(done.stdout.splitlines()[-1]))
 
 
+# Our own modules, a tenth more than there were when it was counted.
+MOST_MODULES = {"--version": 36, "--help": 35, "status": 135, "errors": 146, "explain": 125}
+
+
+@pytest.mark.parametrize("name", MOST_MODULES)
+def test_what_is_asked_at_a_prompt_imports_few_modules(name: str, tmp_path: Path, postgres: Database) -> None:
+    (tmp_path / "tables.toml").write_text(TABLES)
+    (tmp_path / "in.csv").write_text(LOG)
+    files = ("--tables", str(tmp_path / "tables.toml"), str(tmp_path / "in.csv"))
+    url = postgres.url.render_as_string(hide_password=False)
+    if name in ("status", "errors"):
+        imported_by("install", EVENTLOG_URL=url)
+    imported = imported_by(name, *files if name == "explain" else (), EVENTLOG_URL=url)
+    assert len([module for module in imported if module.startswith("eventlog")]) <= MOST_MODULES[name]
+    assert imported & PUBLISHING == set()
+
+
 def test_the_list_of_commands_imports_none_of_them() -> None:
     """Import only what the version does, because the list is a table of names and summaries."""
     assert imported_by("--help") - imported_by("--version") <= {"difflib", "textwrap", "click._textwrap"}

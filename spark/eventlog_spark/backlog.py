@@ -10,8 +10,9 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import partial, reduce
 from itertools import chain
+from operator import add
 from typing import Any, Final, NamedTuple
 
 from pyspark.sql import Observation
@@ -21,7 +22,7 @@ from eventlog.core import settings
 from eventlog.core.errors import Misuse
 from eventlog.core.formats import Shape
 from eventlog.core.plurals import quantity
-from eventlog.core.tables import Table
+from eventlog.core.tables import Table, Tables
 from eventlog.files.limits import Limits
 from eventlog.fold import Rules, assumed_present
 from eventlog.log_files.current_files import keyed
@@ -31,6 +32,7 @@ from eventlog.transfer.settings_by_name import SettingsByName
 from eventlog.xds.settings import XdsSettings
 from eventlog_spark import log_rows
 from eventlog_spark.current_rows import current_rows
+from eventlog_spark.fold import BRIEF
 from eventlog_spark.inputs import (
     InputFile,
     exists,
@@ -93,8 +95,8 @@ class Backlog:
 
     @property
     def brief(self) -> bool:
-        """Return whether nothing but the texts of documents is written, in any order."""
-        return self.order != "log" and self.job.output_container is None
+        """Return whether nothing but the texts of documents is written, in any order and number to a file."""
+        return self.order != "log" and self.job.output_container is None and not self.per_file
 
     def reading(self, answerable: Sequence[Table]) -> LogReading:
         """Return the rules by which rows of a log are read."""
@@ -181,13 +183,13 @@ def read_log(spark: Any, backlog: Backlog, brief: bool) -> Any:
     frames = parquet_frames(spark, native)
     log_frames = [PlainRows(frame, reading) for frame in frames]
     look = _look_at(spark, log_frames)
-    rows = [log_frame.all(python_too=look.has_others) for log_frame in log_frames]
+    rows = [log_frame.all(are_plain=not look.has_others) for log_frame in log_frames]
     if streams:
         rows.append(read_streams(spark, streams, Shape.ROWS, limits, partial(read_log_stream, reading), ROWS))
     read = log_rows.together(rows)
     if streams or look.repeats:
         read = log_rows.once(read)
-    answering = [_current(spark, table, named, limits) for table, named in current.items()]
+    answering = [_current(spark, job.tables, table, named, limits) for table, named in current.items()]
     return folded(read, answering, reading, backlog.form, backlog.partitions, brief=brief)
 
 
@@ -214,12 +216,13 @@ def _look_at(spark: Any, log_frames: Sequence[PlainRows]) -> _Look:
     return _Look(*map(bool, shown))
 
 
-def _current(spark: Any, table: Table, files: Sequence[InputFile], limits: Limits) -> Any:
+def _current(spark: Any, tables: Tables, table: Table, files: Sequence[InputFile], limits: Limits) -> Any:
     """Return the current rows of a table."""
     if len(files) == 1 and read_by_name(files[0]):
         (frame,) = parquet_frames(spark, files)
-        return current_rows(frame, table)
-    return read_streams(spark, [files], Shape.ROWS, limits, partial(read_current_stream, table), ROWS)
+        return current_rows(frame, tables, table)
+    read = partial(read_current_stream, tables.name_of(table), table)
+    return read_streams(spark, [files], Shape.ROWS, limits, read, ROWS)
 
 
 def _converted(spark: Any, backlog: Backlog, _: bool) -> Any:
@@ -281,7 +284,7 @@ class OutputFolder:
             self._writer(good.select(column)).text(self.place("documents"))
         counts = observation.get
         operations = {name: counts[name] for name in _OPERATIONS if counts.get(name)}
-        documents = counts["records"] - counts["refused"]
+        documents = counts["documents"]
         if counts["refused"] or self._exists("refused"):  # of a run that died
             with_records = make_rows(False)
             ids = ["record_ids"] if "record_ids" in with_records.columns else []
@@ -328,9 +331,14 @@ class OutputFolder:
 
 def _counts(columns: Sequence[str]) -> list[Any]:
     """Return what is counted while documents are written."""
-    ops = [f.count_if(f.col("op") == name).alias(name) for name in _OPERATIONS if "op" in columns]
-    refused = f.count_if(f.col("refused").isNotNull()).alias("refused")
-    return [f.count(f.lit(1)).alias("records"), refused, *ops]
+    if columns == BRIEF.names:
+        ops = {name: f.coalesce(f.sum(name), f.lit(0)) for name in _OPERATIONS if name in columns}
+        documents = reduce(add, ops.values())
+    else:
+        ops = {name: f.count_if(f.col("op") == name) for name in _OPERATIONS if "op" in columns}
+        documents = f.count_if(f.col("refused").isNull())
+    counts = ops | {"documents": documents, "refused": f.count_if(f.col("refused").isNotNull())}
+    return [count.alias(name) for name, count in counts.items()]
 
 
 _ALGORITHM: Final = "spark.hadoop.mapreduce.fileoutputcommitter.algorithm.version"

@@ -11,31 +11,23 @@ from pyspark import TaskContext
 from pyspark.sql import functions as f
 from pyspark.sql import types as t
 
-from eventlog.columnar.texts import key_form
 from eventlog.core.formats import Source
-from eventlog.core.tables import Table
+from eventlog.core.tables import Table, Tables
 from eventlog.files.parquet import PlacedBatch, rows_of
-from eventlog.fold import CurrentRow, QueryKey
+from eventlog.fold import CurrentRow
 from eventlog.log_files.current_files import KeyedRow, places_of, read_current
 from eventlog_spark.batches import gather
-from eventlog_spark.shuffle import ROWS, SCHEMA, RowKind, is_of_files, pack_cells
+from eventlog_spark.shuffle import (
+    ROWS,
+    SCHEMA,
+    RowKind,
+    current_row_key,
+    is_of_files,
+    pack_cells,
+    plain_form,
+)
 
 FIRST: Final = -(1 << 62)  # current rows precede the rows of their object, in their order
-
-
-def current_row_key(table: Table, key: QueryKey) -> str:
-    """Return the name of a current row; that of a plain key is the key as a log has it."""
-    if all(type(value) is int or (type(value) is str and not {"+", "="} & {*value}) for value in key):
-        texts = map(str, key)
-        return f"{table} " + "+".join(f"{name}={text}" for name, text in zip(table.key, texts, strict=True))
-    return f"{table} {key!r}"
-
-
-def plain_form(table: Table) -> str | None:
-    """Return the pattern of keys that are named by `current_row_key` as they are; None if no pattern can."""
-    if any(column.number is not None for column in table.key_columns):
-        return None
-    return key_form(table, table.key)
 
 
 def keyed_rows(
@@ -60,19 +52,20 @@ def by_number(frame: Any) -> Any:
     return frame.toDF(*(f"c{at}" for at in range(len(frame.columns))))
 
 
-def current_rows(frame: Any, table: Table) -> Any:
+def current_rows(frame: Any, tables: Tables, table: Table) -> Any:
     """Return the rows of a table as those of the log meet them. Python packs them; of files that Spark reads
     again, Spark packs those with plain keys.
     """
+    name = tables.name_of(table)
     key, data = places_of(table, Source(f"current {table}", table.name, tuple(frame.columns), []))
     kinds = [field.dataType for field in frame.schema.fields]
     form, rows = plain_form(table), by_number(frame)
-    task = partial(_pack_rows, table, tuple(frame.columns))
+    task = partial(_pack_rows, name, table, tuple(frame.columns))
     if form is None or not (is_of_files(frame) and all(_is_plain_type(kinds[at]) for at in (*key, *data))):
         return rows.mapInArrow(task, SCHEMA)
     texts = [f.col(f"c{at}").cast("string") for at in data]
     named = zip(table.key, key, strict=True)
-    pairs = [f.concat(f.lit(f"{name}="), f.col(f"c{at}").cast("string")) for name, at in named]
+    pairs = [f.concat(f.lit(f"{column}="), f.col(f"c{at}").cast("string")) for column, at in named]
     key_text = reduce(lambda before, pair: f.concat(before, f.lit("+"), pair), pairs)
     is_plain = f.coalesce(key_text.rlike(form), f.lit(False))
     sizes = [f.coalesce(f.octet_length(text), f.lit(-1)).cast("string") for text in texts]
@@ -81,11 +74,10 @@ def current_rows(frame: Any, table: Table) -> Any:
         "record_id": f.lit(FIRST) + f.monotonically_increasing_id(),
         "kind": f.lit(RowKind.CURRENT).cast("byte"),
         "event_type": f.lit(None).cast("byte"),
-        "table_name": f.lit(str(table)),
-        "table_key": (name := f.concat(f.lit(f"{table} "), key_text)),
+        "table_name": f.lit(name),
+        "table_key": key_text,
         "old_value": f.concat_ws(",", *sizes),
         "new_value": f.concat_ws("", *texts),
-        "meets": name,
     }
     packed_by_spark = rows.where(is_plain).select(
         *(cells.get(column, nothing).alias(column) for column in ROWS.names)
@@ -100,24 +92,23 @@ def _is_plain_type(kind: t.DataType) -> bool:
     return isinstance(kind, (*integers, t.BooleanType)) or kind == t.StringType()
 
 
-def packed(table: Table, number: int, name: str, cells: CurrentRow) -> tuple[Any, ...]:
-    """Return a current row of this name as the shuffle takes it."""
-    packed_cells = pack_cells(cells)
-    return (number, RowKind.CURRENT, None, str(table), name, None, *packed_cells, None, None, None, name)
+def packed(name: str, key: str, number: int, cells: CurrentRow) -> tuple[Any, ...]:
+    """Return a current row of a table of this name as the shuffle takes it."""
+    return (number, RowKind.CURRENT, None, name, key, None, *pack_cells(cells), *[None] * 4)
 
 
-def packed_rows(table: Table, part: int, rows: Iterable[KeyedRow]) -> Iterator[pa.RecordBatch]:
+def packed_rows(name: str, table: Table, part: int, rows: Iterable[KeyedRow]) -> Iterator[pa.RecordBatch]:
     """Return a part of the current rows as the shuffle takes them; those of one object keep their order."""
     numbered = enumerate(rows, FIRST + (part << 40))
     return gather(
-        (packed(table, at, current_row_key(table, row.key), row.cells) for at, row in numbered), ROWS
+        (packed(name, current_row_key(table, row.key), at, row.cells) for at, row in numbered), ROWS
     )
 
 
 def _pack_rows(
-    table: Table, columns: tuple[str, ...], batches: Iterable[pa.RecordBatch]
+    name: str, table: Table, columns: tuple[str, ...], batches: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
     """Return the rows of batches as the shuffle takes them."""
     context = TaskContext.get()
     partition = context.partitionId() if context else 0
-    return packed_rows(table, partition, keyed_rows(table, columns, batches))
+    return packed_rows(name, table, partition, keyed_rows(table, columns, batches))

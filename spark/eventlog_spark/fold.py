@@ -17,29 +17,31 @@ import pyarrow.compute as pc
 
 from eventlog.columnar import BatchEvents, CurrentAnswer, CurrentColumns, Engine, Rows
 from eventlog.columnar.current import NONE, Keys
-from eventlog.columnar.vectors import Ints, codes_of, encode_texts, flags, spread
+from eventlog.columnar.vectors import Flags, Ints, codes_of, encode_texts, flags, offsets, spread
 from eventlog.core.entry import COLUMNS, Entry
 from eventlog.core.errors import Refused
 from eventlog.core.tables import Table, Tables
 from eventlog.event_table import OPERATIONS
-from eventlog.fold import Answer, CurrentRow, Fate, QueryKey, plan, whole_objects
+from eventlog.fold import Answer, CurrentRow, Fate, ObjectName, QueryKey, plan, whole_objects
 from eventlog.log_files.by_column.object_spool import MAX_SHARE_BYTES, ObjectTooLarge
 from eventlog.xds.documents import HEAD, TAIL
 from eventlog.xds.skeleton import Skeletons
 from eventlog_spark.batches import bounded, narrowed
-from eventlog_spark.current_rows import current_row_key
 from eventlog_spark.log_rows import LogReading
 from eventlog_spark.result_rows import Documents, FrameForm, FrameRow, document_columns, text_of
 from eventlog_spark.shuffle import (
     RowKind,
     ShuffledRow,
     answer_of,
+    current_row_key,
     shuffled_rows,
     unpack_all_cells,
     unpack_name,
 )
 
-BRIEF = ["document", "op", "refused"]
+_COUNTED = [(str(op), pa.int64()) for op in OPERATIONS]
+BRIEF = pa.schema([("document", pa.string()), ("refused", pa.string()), *_COUNTED])
+_LINES = 1 << 20  # bytes of documents that are one row
 
 
 class FoldToDocuments:
@@ -48,13 +50,12 @@ class FoldToDocuments:
     def __init__(self, reading: LogReading, form: Documents, *, brief: bool = False) -> None:
         self._reading = reading
         self._form = form
-        self._brief = brief  # only texts, operations and reasons are needed
+        self._brief = brief  # a row has the lines of many documents, and how many there are of each operation
 
     @property
     def schema(self) -> pa.Schema:
         """Return the columns that it gives."""
-        schema = self._form.schema
-        return pa.schema([schema.field(name) for name in BRIEF]) if self._brief else schema
+        return BRIEF if self._brief else self._form.schema
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         reading, by_row = self._reading, FoldToRows(self._reading, self._form)
@@ -63,7 +64,7 @@ class FoldToDocuments:
             reading.rules,
             Skeletons(reading.tables, self._form.settings),
             answerable=reading.answerable,
-            around=(HEAD, TAIL),
+            around=(HEAD, f"{TAIL}\n" if self._brief else TAIL),
         )
         for batch in whole_groups(map(narrowed, batches)):
             rows = SortedRows(batch, reading.tables)
@@ -71,15 +72,11 @@ class FoldToDocuments:
             if rows.log.num_rows:
                 needs = engine.needs(log_rows(rows.log))
                 result = engine.events(needs, rows.read_back(needs.keys))
-                yield self._brief_rows(result) if self._brief else self._rows(rows.log, result)
+                yield from brief_rows(result) if self._brief else [self._rows(rows.log, result)]
                 hashes = np.concatenate([hashes, rows.refused_hashes(result)])
             if len(hashes):
                 refused = by_row.refused(shuffled_rows([rows.of_hashes(hashes)]))
-                yield from (record.select(self.schema.names) for record in refused)
-
-    def _brief_rows(self, result: BatchEvents) -> pa.RecordBatch:
-        refused = pa.nulls(len(result.texts), pa.string())
-        return pa.record_batch([result.texts, _ops(result), refused], schema=self.schema)
+                yield from map(_briefly, refused) if self._brief else refused
 
     def _rows(self, log: pa.RecordBatch, result: BatchEvents) -> pa.RecordBatch:
         """Return the rows of the events of these log rows."""
@@ -101,6 +98,28 @@ class FoldToDocuments:
             ],
             schema=self.schema,
         )
+
+
+def brief_rows(result: BatchEvents) -> Iterator[pa.RecordBatch]:
+    """Yield the documents of a batch as rows of many lines. The text of each document ends with its line."""
+    edges, text = offsets(result.texts), result.texts.buffers()[2]
+    operations = np.asarray(result.events.operations)
+    first = 0
+    while first < len(operations):
+        end = max(first + 1, int(np.searchsorted(edges, edges[first] + _LINES, "right")) - 1)
+        begin, size = int(edges[first]), int(edges[end] - edges[first])
+        at = pa.py_buffer(np.array([0, size - 1], np.int32))  # the writer of lines ends the last one
+        lines = pa.Array.from_buffers(pa.string(), 1, [None, at, text.slice(begin, size)])
+        counts = np.bincount(operations[first:end], minlength=len(OPERATIONS))
+        cells = [lines, pa.nulls(1, pa.string()), *(pa.array([count], pa.int64()) for count in counts)]
+        yield pa.record_batch(cells, schema=BRIEF)
+        first = end
+
+
+def _briefly(refused: pa.RecordBatch) -> pa.RecordBatch:
+    """Return the reasons of refused records as brief rows."""
+    nulls = {field.name: pa.nulls(refused.num_rows, field.type) for field in BRIEF}
+    return pa.record_batch(list((nulls | {"refused": refused.column("refused")}).values()), schema=BRIEF)
 
 
 def whole_groups(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -171,31 +190,35 @@ class SortedRows:
     def _read_table(self, table: Table, keys: pa.Array, first_number: int) -> tuple[CurrentColumns, Ints]:
         """Return the current rows of these keys of a table, and the keys whose rows do not come by column."""
         rows = log_rows(self.log)
-        asking = np.flatnonzero((rows.kinds > 4) & flags(self.log.column("meets").is_valid()))
+        asking = np.flatnonzero((rows.kinds > 4) & self._is_of(table, self.log))
         asking_keys = rows.keys.take(pa.array(asking))
-        names, _ = unpack_names(self.log.column("name").take(pa.array(asking)))
-        of_table = flags(pc.equal(names, self._tables.name_of(table)))
-        asking, asking_keys = asking[of_table], asking_keys.filter(pa.array(of_table))
         first = pc.index_in(keys, value_set=asking_keys).to_numpy(zero_copy_only=False).astype(np.int64)
-        meets = self.log.column("meets").take(pa.array(asking[first]))
-        numbered = codes_of(pa.concat_arrays([meets, self._current.column("meets")]))
+        meets = meeting_keys(self.log).take(pa.array(asking[first]))
+        current_rows = self._current.filter(pa.array(self._is_of(table, self._current)))
+        numbered = codes_of(pa.concat_arrays([meets, current_rows.column("table_key")]))
         needed, current = numbered[: len(keys)], numbered[len(keys) :]
         order = np.argsort(current, kind="stable")
         begin, end = (np.searchsorted(current[order], needed, side) for side in ("left", "right"))
         objects, place = spread(end - begin)
-        current_rows = self._current.take(pa.array(order[begin[objects] + place]))
-        return unpack_current(table, objects + first_number, current_rows)
+        met_rows = current_rows.take(pa.array(order[begin[objects] + place]))
+        return unpack_current(table, objects + first_number, met_rows)
+
+    def _is_of(self, table: Table, rows: pa.RecordBatch) -> Flags:
+        """Return whether rows are of objects of this table."""
+        names, _ = unpack_names(rows.column("name"))
+        return flags(pc.equal(names, self._tables.name_of(table)))
 
     def lookup(self, table: Table, key: QueryKey) -> Answer:
         """Return the current rows of one object, for the plain fold."""
-        return answer_of(self._rows_by_key.get(current_row_key(table, key), ()))
+        name = self._tables.name_of(table), current_row_key(table, key)
+        return answer_of(self._rows_by_name.get(name, ()))
 
     @cached_property
-    def _rows_by_key(self) -> dict[str, list[CurrentRow]]:
-        rows_by_key: dict[str, list[CurrentRow]] = {}
+    def _rows_by_name(self) -> dict[ObjectName, list[CurrentRow]]:
+        rows_by_name: dict[ObjectName, list[CurrentRow]] = {}
         for row in shuffled_rows([self._current]):
-            rows_by_key.setdefault(row.table_key, []).append(row.current)
-        return rows_by_key
+            rows_by_name.setdefault((row.table_name, row.table_key), []).append(row.current)
+        return rows_by_name
 
 
 def unpack_current(table: Table, numbers: Ints, rows: pa.RecordBatch) -> tuple[CurrentColumns, Ints]:
@@ -208,6 +231,12 @@ def unpack_current(table: Table, numbers: Ints, rows: pa.RecordBatch) -> tuple[C
     fitting = order[counts[order] == len(table.data)]
     columns = [cells.take(pa.array(begins[fitting] + at)) for at in range(len(table.data))]
     return CurrentColumns(numbers[fitting], columns), np.unique(numbers[counts != len(table.data)])
+
+
+def meeting_keys(batch: pa.RecordBatch) -> pa.Array:
+    """Return the key of the current row that each log row meets."""
+    keys = batch.column("table_key")
+    return pc.coalesce(batch.column("meets"), keys) if "meets" in batch.schema.names else keys
 
 
 def log_rows(batch: pa.RecordBatch) -> Rows:
@@ -278,21 +307,22 @@ class FoldToRows:
         return bounded((row for row in self._fold(rows) if row[-2] is not None), self._form.schema)
 
     def _fold(self, rows: Iterable[ShuffledRow]) -> Iterator[FrameRow]:
-        current: dict[str, list[CurrentRow]] = {}
+        current: dict[ObjectName, list[CurrentRow]] = {}
         entries: dict[int, Entry] = {}
+        reading = self._reading
         for row in rows:
             if row.kind == RowKind.CURRENT:
-                current.setdefault(row.table_key, []).append(row.current)
+                current.setdefault((row.table_name, row.table_key), []).append(row.current)
             elif row.kind == RowKind.UNREADABLE:
                 ids = (row.record_id,) if row.record_id else ()
                 yield self._form.refused(row.old_value or "", row.new_value, ids)
             else:
-                entries[row.record_id] = entry_of(row, self._reading.rules.status)
+                entries[row.record_id] = entry_of(row, reading.rules.status)
 
         def lookup(table: Table, key: QueryKey) -> Answer:
-            return answer_of(current.get(current_row_key(table, key), ()))
+            name = reading.tables.name_of(table), current_row_key(table, key)
+            return answer_of(current.get(name, ()))
 
-        reading = self._reading
         planned = plan(
             entries.values(), reading.tables, reading.rules, now=reading.now, answerable=reading.answerable
         )

@@ -31,7 +31,7 @@ from eventlog_spark.fold import BRIEF, FoldToDocuments, FoldToRows
 from eventlog_spark.log_rows import LogReading
 from eventlog_spark.messages import changes_of_messages
 from eventlog_spark.result_rows import Changes, Documents, FrameForm, in_order
-from eventlog_spark.shuffle import FATES, RowKind, group_rows
+from eventlog_spark.shuffle import FATES, RowKind, group_rows, is_of_files
 
 _SOURCES = ("log", "qlik-table", "qlik-message", "debezium", "gbase", "linter")
 
@@ -166,8 +166,8 @@ def _folded(
     """Return the rows of a log, folded."""
     answers = {keyed(tables, name): frame for name, frame in current.items()}
     reading = LogReading.of(tables, parsed, clock_of(parsed), answers)
-    read = log_rows.log_rows(rows, reading)
-    answering = [current_rows(frame, table) for table, frame in answers.items()]
+    read = log_rows.PlainRows(rows, reading).all() if is_of_files(rows) else log_rows.log_rows(rows, reading)
+    answering = [current_rows(frame, tables, table) for table, frame in answers.items()]
     return folded(read if unique else log_rows.once(read), answering, reading, form, partitions)
 
 
@@ -184,7 +184,7 @@ def folded(
     task: FoldToRows | FoldToDocuments = FoldToRows(reading, form)
     if isinstance(form, Documents) and not (reading.rules.handle_future_events or form.settings.pretty):
         task = FoldToDocuments(reading, form, brief=brief)
-    unused = ("event_type", "event_time", "perpetrator") if task.schema.names == BRIEF else ("event_type",)
+    unused = ("event_type", "event_time", "perpetrator") if task.schema == BRIEF else ("event_type",)
     rows = log_rows.together([read.where(f.col("kind") <= 8), *answering]).drop(*unused)
     return group_rows(rows, partitions).mapInArrow(task, from_arrow_schema(task.schema))
 

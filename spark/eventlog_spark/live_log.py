@@ -50,9 +50,9 @@ from eventlog.sql.log.work import Failure, Work
 from eventlog_spark import log_rows
 from eventlog_spark.backlog import Backlog, OutputFolder, Say
 from eventlog_spark.batches import gather
-from eventlog_spark.current_rows import FIRST, current_row_key, packed
+from eventlog_spark.current_rows import FIRST, packed
 from eventlog_spark.library import folded
-from eventlog_spark.shuffle import ROWS, SCHEMA, unreadable_row
+from eventlog_spark.shuffle import ROWS, SCHEMA, current_row_key, unreadable_row
 
 _CHUNK = 10_000  # rows finished in one transaction
 _RECORDED = 100_000  # rows of one batch on record
@@ -256,10 +256,10 @@ class _Run:
             yield from self._current_of(snapshot, needs[middle:])
             return
         for need in needs:
-            reply, name = current.lookup(*need), current_row_key(*need)
+            reply, name = current.lookup(*need), self._tables.name_of(need.table)
             rows = [unreadable_row(str(reply))] if isinstance(reply, EventlogError) else reply
             for number, row in enumerate(rows, FIRST):
-                yield packed(need.table, number, name, row)
+                yield packed(name, current_row_key(*need), number, row)
 
     def _store(self, name: str, batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> None:
         """Write rows as Parquet in the folder of the output."""

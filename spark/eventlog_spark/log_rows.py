@@ -1,7 +1,7 @@
 """The rows of a log as the shuffle takes them: under the one name of their object, with their kind.
 
 Spark reads what it reads as `convert` does; Python reads the other rows, and names that are not those of
-their objects. Rows that ask for one current row meet it by `meets`.
+their objects. Rows meet the current row with the name of their object, or with the key in `meets`.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from eventlog.core.tables import Table, Tables
 from eventlog.files.parquet import cells
 from eventlog.fold import Rules, present_of, query_key
 from eventlog_spark.batches import gather
-from eventlog_spark.current_rows import by_number, current_row_key, plain_form
+from eventlog_spark.current_rows import by_number
 from eventlog_spark.result_rows import text_of
-from eventlog_spark.shuffle import ROWS, SCHEMA, RowKind, names_are_certain, spell
+from eventlog_spark.shuffle import ROWS, SCHEMA, RowKind, current_row_key, names_are_certain, spell
 
 _TEXTS = (*COLUMNS[5:], *COLUMNS[3:5])  # table_name to new_value, event_time, perpetrator
 _PLAIN = ("record_id", "kind", "event_type", *_TEXTS)
@@ -73,7 +73,7 @@ class LogReading:
         return {name: value for name, value in vars(self).items() if name != "_meeting"}
 
     def meeting(self, table_name: str | None, table_key: str | None) -> str | None:
-        """Return the name of the current row that an object asks for; None where it asks for none."""
+        """Return the key of the current row that an object asks for; None where it is that of the object."""
         if not self.answerable or table_name is None or table_key is None:
             return None
         return self._meeting(table_name, table_key)
@@ -83,7 +83,8 @@ class LogReading:
             identified = identify(self.tables, table_name, table_key)
             if identified.table not in self.answerable:
                 return None
-            return current_row_key(identified.table, query_key(identified.table, identified.pairs))
+            key = current_row_key(identified.table, query_key(identified.table, identified.pairs))
+            return None if key == table_key else key
         except EventlogError:
             return None
 
@@ -153,33 +154,34 @@ class PlainRows:
     """The rows of a DataFrame that can be read again: Spark reads what is plain, and Python the others."""
 
     def __init__(self, frame: Any, reading: LogReading) -> None:
+        self._frame = frame
+        self._reading = reading
         self._rows = _read_by_spark(frame, reading)
-        self._task = _Read(reading, frame.columns)
-        self._meets, meets_certainly = _plain_meeting(reading)
-        is_plain = names_are_certain(reading.tables) & f.col("original").isNull() & meets_certainly
+        is_plain = names_are_certain(reading.tables, reading.answerable) & f.col("original").isNull()
         self._is_plain = f.coalesce(is_plain, f.lit(False))
 
     def facts(self) -> Any:
         """Return the record_id of each row, and whether it is another than plain."""
         return self._rows.select("record_id", (~self._is_plain).alias("other"))
 
-    def all(self, *, python_too: bool = True) -> Any:
-        """Return the rows, without `python_too` only those that are plain."""
-        constants = {"logged": f.lit(None).cast("string"), "meets": self._meets}
-        plain = self._rows.where(self._is_plain).withColumns(constants).select(ROWS.names)
-        if not python_too:
-            return plain
+    def all(self, *, are_plain: bool = False) -> Any:
+        """Return the rows; with `are_plain` all of them are known to be plain."""
+        if are_plain:
+            return _read_by_spark(self._frame, self._reading, are_entries=True).select(*_PLAIN)
         python_rows = self._rows.where(~self._is_plain).withColumn("needs_python", f.lit(True))
-        return plain.unionByName(python_rows.mapInArrow(self._task, SCHEMA))
+        read = python_rows.mapInArrow(_Read(self._reading, self._frame.columns), SCHEMA)
+        return together([self._rows.where(self._is_plain).select(*_PLAIN), read])
 
 
-def _read_by_spark(frame: Any, reading: LogReading) -> Any:
+def _read_by_spark(frame: Any, reading: LogReading, *, are_entries: bool = False) -> Any:
     """Return the rows as Spark reads them, with their own cells where they may be no entry."""
     where = log.places(frame.columns, "the log")
     kinds = [field.dataType for field in frame.schema.fields]
     places = {name: at for name, at in zip(COLUMNS, where, strict=True) if at is not None}
     typed_columns = {name: (f.col(f"c{at}"), kinds[at]) for name, at in places.items()}
     cell = log_cells(typed_columns, reading.clock)
+    if are_entries:
+        cell["is_entry"] = f.lit(True)
     original_cells = f.struct(*(f.col(f"c{at}").alias(name) for name, at in places.items()))
     return by_number(frame).select(
         cell["record_id"].alias("record_id"),
@@ -188,18 +190,6 @@ def _read_by_spark(frame: Any, reading: LogReading) -> Any:
         *(cell[name].alias(name) for name in _TEXTS),
         f.when(~cell["is_entry"], original_cells).alias("original"),
     )
-
-
-def _plain_meeting(reading: LogReading) -> tuple[Any, Any]:
-    """Return what a row meets, as Spark can write it, and whether it surely meets that."""
-    name, key = f.col("table_name"), f.col("table_key")
-    meets, is_certain = f.lit(None).cast("string"), f.lit(True)
-    for table in reading.answerable:
-        form = plain_form(table)
-        is_table = name == reading.tables.name_of(table)
-        is_certain &= ~is_table | (f.lit(False) if form is None else key.rlike(form))
-        meets = f.when(is_table, f.concat(f.lit(f"{table} "), key)).otherwise(meets)
-    return meets, is_certain
 
 
 def _kind(cell: Mapping[str, Any], reading: LogReading) -> Any:
@@ -213,8 +203,8 @@ def _kind(cell: Mapping[str, Any], reading: LogReading) -> Any:
 
 
 def together(frames: Sequence[Any]) -> Any:
-    """Return the rows of several DataFrames."""
-    return reduce(lambda frame, addition: frame.unionByName(addition), frames)
+    """Return the rows of several DataFrames; a column that one of them lacks is null there."""
+    return reduce(lambda frame, addition: frame.unionByName(addition, allowMissingColumns=True), frames)
 
 
 def once(rows: Any) -> Any:

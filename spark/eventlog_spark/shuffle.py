@@ -9,7 +9,7 @@ lengths in bytes are another text: decimal numbers with commas between them; -1 
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache, reduce
 from itertools import repeat
@@ -21,13 +21,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import functions as f
 
-from eventlog.columnar.texts import named_form
+from eventlog.columnar.texts import key_form, named_form
 from eventlog.columnar.vectors import Ints, offsets
 from eventlog.core.entry import COLUMNS
 from eventlog.core.errors import EventlogError, WrongRow
 from eventlog.core.identity import child_column, identify
-from eventlog.core.tables import Tables
-from eventlog.fold import Answer, CurrentRow, Fate
+from eventlog.core.tables import Table, Tables
+from eventlog.fold import Answer, CurrentRow, Fate, QueryKey
 
 
 class RowKind(enum.IntEnum):
@@ -52,12 +52,12 @@ FATES: Final = {RowKind.NOT_NEW: Fate.NOT_NEW, RowKind.LOOPBACK: Fate.LOOPBACK, 
 # --- where rows meet
 
 _WORTH = 1 << 20  # bytes, by Spark's estimate, that are worth a task
-_ORDER = ("h", "table_name", "table_key", "record_id")
+_ORDER = ("h", "record_id")
 
 
 def group_rows(rows: Any, partitions: int | None = None) -> Any:
     """Return the rows of each object in one task, sorted. Without a number of tasks the size decides it."""
-    hashed = rows.withColumn("h", _group_hash())
+    hashed = rows.withColumn("h", _group_hash(rows.columns))
     tasks = partitions or few_tasks(rows)
     spread = hashed.repartition(tasks, "h") if tasks else hashed.repartition("h")
     ordered = spread.sortWithinPartitions(*_ORDER)
@@ -106,14 +106,13 @@ def shuffling(spark: Any, partitions: int | None) -> Iterator[None]:
         spark.conf.set(name, before)
 
 
-def _group_hash() -> Any:
+def _group_hash(columns: Sequence[str]) -> Any:
     """Return a hash, the same for the rows of an object and the current row that they need; rows without an
     object are spread.
     """
-    of_object = f.when(f.col("kind").between(0, 8), f.xxhash64("table_name", "table_key"))
-    return f.coalesce(
-        f.when(f.col("meets").isNotNull(), f.xxhash64("meets")), of_object, f.xxhash64("record_id")
-    )
+    key = f.coalesce("meets", "table_key") if "meets" in columns else f.col("table_key")
+    of_object = f.xxhash64("table_name", key)
+    return f.when(f.col("kind").between(0, 8), of_object).otherwise(f.xxhash64("record_id"))
 
 
 # --- names
@@ -162,19 +161,38 @@ def spell(
     return *identity.name, column_name, logged_name
 
 
-def names_are_certain(tables: Tables) -> Any:
-    """Return whether a row certainly names its object as we do, or no known object; null counts as such."""
-    forms: dict[str, list[str]] = {}
+def names_are_certain(tables: Tables, answerable: Container[Table] = ()) -> Any:
+    """Return whether a row certainly names its object as we do, and its current row as `current_row_key`; or
+    no known object. Null counts as such.
+    """
+    forms: dict[str | None, list[str]] = {}
     for table in tables:
         if table.key:
-            forms.setdefault(named_form(table.key), []).append(tables.name_of(table))
+            form = plain_form(table) if table in answerable else named_form(table.key)
+            forms.setdefault(form, []).append(tables.name_of(table))
     name = f.col("table_name")
-    is_plain = [name.isin(named) & f.col("table_key").rlike(form) for form, named in forms.items()]
+    is_plain = [name.isin(named) & f.col("table_key").rlike(form) for form, named in forms.items() if form]
     is_unknown = ~f.lower(name).isin(sorted(tables.spellings())) & name.rlike(r"^[\x00-\x7f]*\z")
-    return f.coalesce(reduce(or_, is_plain, is_unknown), f.lit(True))
+    return f.coalesce(reduce(or_, [*is_plain, is_unknown]), f.lit(True))
 
 
 # --- current rows
+
+
+def current_row_key(table: Table, key: QueryKey) -> str:
+    """Return the key by which a current row is met; that of a plain key is the key as a log has it."""
+    if all(type(value) is int or (type(value) is str and not {"+", "="} & {*value}) for value in key):
+        texts = map(str, key)
+        return "+".join(f"{name}={text}" for name, text in zip(table.key, texts, strict=True))
+    return repr(key)
+
+
+def plain_form(table: Table) -> str | None:
+    """Return the pattern of keys that are named by `current_row_key` as they are; None if no pattern can."""
+    if any(column.number is not None for column in table.key_columns):
+        return None
+    return key_form(table, table.key)
+
 
 _CELLS = 64  # more than are ever filled in, so that the object takes the plain way
 _MARK = "\0unread"  # NUL cannot be in a value, so no real row ends like this

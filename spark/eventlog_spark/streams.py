@@ -43,10 +43,10 @@ def read_log_stream(reading: LogReading, number: int, sources: Sources) -> Itera
     return gather(rows(), ROWS)
 
 
-def read_current_stream(table: Table, number: int, sources: Sources) -> Iterator[pa.RecordBatch]:
+def read_current_stream(name: str, table: Table, number: int, sources: Sources) -> Iterator[pa.RecordBatch]:
     """Return the current rows of a table; those of one object stay in the order of their files."""
     rows = (row for source in sources for row in read_current(table, _opened(source)))
-    return packed_rows(table, number, rows)
+    return packed_rows(name, table, number, rows)
 
 
 def _opened(source: Source[Any] | Refused) -> Source[Any]:

@@ -4,23 +4,24 @@ from __future__ import annotations
 
 import itertools
 import zlib
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
 import pytest
 from eventlog_spark import fold
-from eventlog_spark.current_rows import current_row_key
 from eventlog_spark.fold import FoldToDocuments, FoldToRows
 from eventlog_spark.log_rows import LogReading
 from eventlog_spark.result_rows import Documents
-from eventlog_spark.shuffle import pack_cells, pack_name, spell, unpack_name
+from eventlog_spark.shuffle import current_row_key, pack_cells, pack_name, spell
 from hypothesis import Phase, example, given, settings
 from hypothesis import strategies as st
 
 from eventlog.core import tablesfile
 from eventlog.core.errors import EventlogError
 from eventlog.core.identity import identify
+from eventlog.event_table import OPERATIONS
 from eventlog.fold import CurrentRow, QueryKey, Rules, query_key
 from eventlog.log_files.by_column.object_spool import ObjectTooLarge
 from eventlog.xds.settings import XdsSettings
@@ -65,16 +66,16 @@ INSERTED = [(1, "N", 5, TIME, None, "usr", "idu=1", None, None, None)]
 def shuffled(rows: Sequence[Cells]) -> list[Cells]:
     """Return rows of a log as they leave the shuffle, with the current rows of their objects among them."""
     unique = {row[0]: row for row in rows}
-    keyed_rows: list[tuple[str, Cells]] = []
-    asking: set[str] = set()
+    keyed_rows: list[tuple[object, Cells]] = []
+    asking: set[tuple[str, str]] = set()
     for row in unique.values():
         if row[2] not in range(1, 9) or (row[7] is None and row[2] not in (4, 5, 6)):
             cells = (row[0], -1, None, None, None, "it is unreadable", str(row), *[None] * 4)
             keyed_rows.append((f"{row[0]}", cells))
             continue
         name, key, column, logged = spell(CATALOGUE, *row[5:8])
-        meets = meeting(name, key)
-        asking |= set() if meets is None else {meets}
+        met_key = meeting(name, key)
+        asking.add((name, met_key))
         packed = pack_name(name, column)
         cells = (
             row[0],
@@ -86,30 +87,29 @@ def shuffled(rows: Sequence[Cells]) -> list[Cells]:
             row[3].replace(" ", "T"),
             row[4],
             logged,
-            meets,
+            None if met_key == key else met_key,
         )
-        keyed_rows.append((meets or f"{name}\0{key}", cells))
+        keyed_rows.append(((name, met_key), cells))
     number = itertools.count(-1000)
     for (name, query), answers in CURRENT.items():
-        meets = current_row_key(CATALOGUE.get(name), query)
-        for current in answers if meets in asking else ():
-            packed = pack_name(str(CATALOGUE.get(name)), None)
-            values = packed, meets, *pack_cells(current), None, None, None, meets
-            keyed_rows.append((meets, (next(number), 0, None, *values)))
-    hashed = [(zlib.crc32(together.encode(errors="replace")), *cells) for together, cells in keyed_rows]
-    return sorted(hashed, key=lambda row: (row[0], unpack_name(row[4])[0], row[5] or "", row[1]))
+        table = CATALOGUE.get(name)
+        together = CATALOGUE.name_of(table), current_row_key(table, query)
+        for current in answers if together in asking else ():
+            values = pack_name(together[0], None), together[1], *pack_cells(current), *[None] * 4
+            keyed_rows.append((together, (next(number), 0, None, *values)))
+    hashed = [(zlib.crc32(repr(together).encode()), *cells) for together, cells in keyed_rows]
+    return sorted(hashed, key=lambda row: (row[0], row[1]))
 
 
-def meeting(name: str, key: str) -> str | None:
+def meeting(name: str, key: str) -> str:
+    """Return the key of the current row that an object meets."""
     try:
         identity = identify(CATALOGUE, name, key)
-        return (
-            None
-            if identity.table is None
-            else current_row_key(identity.table, query_key(identity.table, identity.pairs))
-        )
+        if identity.table is not None:
+            return current_row_key(identity.table, query_key(identity.table, identity.pairs))
     except EventlogError:
-        return None
+        pass
+    return key
 
 
 def batches(rows: Sequence[Cells], size: int) -> Iterator[pa.RecordBatch]:
@@ -154,6 +154,31 @@ def test_the_rows_are_those_of_the_plain_fold(
     form = Documents(CATALOGUE, XdsSettings(insert_query_back=insert))
     expected = run_task(FoldToRows(reading, form), rows, size)
     assert run_task(FoldToDocuments(reading, form), rows, size) == expected
+    documents = [dict(row) for row in expected[0]]
+    brief = [
+        row
+        for batch in FoldToDocuments(reading, form, brief=True)(batches(rows, size))
+        for row in batch.to_pylist()
+    ]
+    lines = [line for row in brief if row["refused"] is None for line in row["document"].split("\n")]
+    assert sorted(lines) == sorted(row["document"] for row in documents)
+    counts = [{op: count for op, count in row.items() if op in OPERATIONS and count} for row in brief]
+    assert sum(map(Counter, counts), Counter()) == Counter(row["op"] for row in documents)
+    assert sum(row["refused"] is not None for row in brief) == len(expected[1])
+
+
+def test_rows_of_many_lines_are_cut_between_documents(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fold, "_LINES", 1000)
+    rows = shuffled([(n, "N", 2, TIME, None, "usr", f"idu={n}", "fname", "a", "é" * n) for n in range(1, 99)])
+    reading = LogReading(CATALOGUE, Rules(), TIME, None, frozenset())
+    form = Documents(CATALOGUE, XdsSettings())
+    documents, _ = run_task(FoldToDocuments(reading, form), rows, 99)
+    pieces = [
+        batch.column("document")[0].as_py()
+        for batch in FoldToDocuments(reading, form, brief=True)(batches(rows, 99))
+    ]
+    assert len(pieces) > 20
+    assert sorted("\n".join(pieces).split("\n")) == sorted(dict(row)["document"] for row in documents)
 
 
 def test_rows_that_memory_cannot_hold_together_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import Sequence
 from typing import Any
@@ -78,10 +79,34 @@ def test_a_message_without_a_schema_is_read_by_the_tables_file() -> None:
     assert (change.position, change.transaction, change.time) == ("7", "55", "2023-11-14T22:13:20.123")
 
 
+@pytest.mark.parametrize(
+    ("places", "position"),
+    [
+        ({"lsn": None, "commit_lsn": "27:9:4", "change_lsn": "27:9:2"}, "27:9:2"),
+        ({"lsn": None, "commit_scn": "9", "scn": "7"}, "7"),
+        ({"lsn": None, "file": "binlog.1", "pos": 4, "row": 2}, "binlog.1:4:2"),
+    ],
+)
+def test_the_position_is_the_place_of_the_change_in_its_log(places: dict[str, Any], position: str) -> None:
+    assert only(message("c", after=ANNE, **places)).position == position
+
+
+@pytest.mark.parametrize(
+    ("times", "time"),
+    [
+        ({"ts_us": 1700000000123456}, "2023-11-14T22:13:20.123456"),
+        ({"ts_us": 1700000000123456, "ts_ns": 1700000000123456789}, "2023-11-14T22:13:20.123456789"),
+    ],
+)
+def test_the_time_is_as_precise_as_the_message_states_it(times: dict[str, int], time: str) -> None:
+    assert only(message("c", after=ANNE, **times)).time == time
+
+
 SCHEMAS: dict[str, tuple[str, str | None, dict[str, str], Any, Any]] = {
     "days": ("int32", "io.debezium.time.Date", {}, -1, "1969-12-31"),
     "milliseconds of a day": ("int32", "io.debezium.time.Time", {}, 36_000_500, "10:00:00.5"),
     "microseconds of a day": ("int64", "io.debezium.time.MicroTime", {}, 1, "00:00:00.000001"),
+    "a negative time": ("int64", "io.debezium.time.MicroTime", {}, -1, "-00:00:00.000001"),
     "nanoseconds": ("int64", "io.debezium.time.NanoTimestamp", {}, 1, "1970-01-01T00:00:00.000000001"),
     "Kafka Connect's timestamp": (
         "int64",
@@ -105,6 +130,13 @@ SCHEMAS: dict[str, tuple[str, str | None, dict[str, str], Any, Any]] = {
         "AQAAAAAAAAAA",
         2**64,
     ),
+    "an integer of hundreds": (
+        "bytes",
+        "org.apache.kafka.connect.data.Decimal",
+        {"scale": "-2"},
+        "Bw==",
+        700,
+    ),
     "a decimal of any scale": (
         "struct",
         "io.debezium.data.VariableScaleDecimal",
@@ -113,6 +145,7 @@ SCHEMAS: dict[str, tuple[str, str | None, dict[str, str], Any, Any]] = {
         "0.001",
     ),
     "bits": ("bytes", "io.debezium.data.Bits", {"length": "5"}, "Eg==", "10010"),
+    "bits of two bytes": ("bytes", "io.debezium.data.Bits", {"length": "12"}, "Eg8=", "111100010010"),
     "an interval": ("int64", "io.debezium.time.MicroDuration", {}, -1_500_000, "-PT1.5S"),
     "bytes": ("bytes", None, {}, "AP8=", b"\x00\xff"),
     "JSON": ("string", "io.debezium.data.Json", {}, '{"a": 1}', '{"a": 1}'),
@@ -146,7 +179,14 @@ def test_an_array_is_several_values() -> None:
     schema = {"type": "array", "items": {"type": "int32", "name": "io.debezium.time.Date"}}
     assert only(with_schema(schema, [0, 1])).after == {"value": ("1970-01-01", "1970-01-02")}
     assert only(with_schema(schema, [])).after == {"value": None}
+    assert only(with_schema(schema, [1])).after == {"value": "1970-01-02"}
     assert only(with_schema(schema, [None, 1])).after == {"value": "[null,1]"}
+
+
+def test_each_message_is_read_by_its_own_schema() -> None:
+    number, day = with_schema({"type": "int32"}, 1), with_schema({"name": "io.debezium.time.Date"}, 1)
+    values = [change.after["value"] for change in changes(number, day, number) if isinstance(change, Change)]
+    assert values == [1, "1970-01-02", 1]
 
 
 def test_what_was_not_captured_is_absent_and_null_is_null() -> None:
@@ -159,6 +199,15 @@ def test_what_was_not_captured_is_absent_and_null_is_null() -> None:
     }
 
 
+@pytest.mark.parametrize(
+    "placeholder",
+    [["__debezium_unavailable_value"], base64.b64encode(b"__debezium_unavailable_value").decode()],
+    ids=["array", "bytes"],
+)
+def test_the_placeholder_may_be_an_array_or_bytes(placeholder: Any) -> None:
+    assert "name" not in only(message("u", after={**ANNE, "name": placeholder})).after
+
+
 def test_the_row_before_is_none_where_postgresql_has_only_the_key() -> None:
     nulls = dict.fromkeys(ANNE)
     assert only(message("d", before={**nulls, "id": 1})).fields == (Field("id", before=1),)
@@ -167,6 +216,7 @@ def test_the_row_before_is_none_where_postgresql_has_only_the_key() -> None:
 
 def test_a_snapshot_a_truncate_and_a_move_of_a_key() -> None:
     assert only(message("r", after=ANNE)).op is Op.SNAPSHOT
+    assert only(message("r", before={"id": 2}, after=ANNE)).fields == ANNE_FIELDS
     assert only(message("t")).op is Op.TRUNCATE
     moved = only(message("u", before=ANNE, after={**ANNE, "id": 2}))
     assert (moved.key_before, moved.key) == ((("id", 1),), (("id", 2),))
@@ -232,11 +282,21 @@ def test_times_and_decimals_without_schemas_follow_the_connector() -> None:
         "00:00:01.5",
     )
     assert mysql.after["d"] == "1.5"
+    mariadb = only(message("c", after=row, connector="mariadb", db="shop", table="t"), tables=tables)
+    assert (mariadb.schema, mariadb.fields) == ("shop", mysql.fields)
     postgresql = only(message("c", after={"b": 1_500_000}, table="t"), tables=tables)
     assert postgresql.after == {"b": "1970-01-01T00:00:01.5"}
     options = {"time_precision": "connect", "decimals": "string"}
     connect = only(message("c", after={"b": 1500, "d": "1.50"}, table="t"), tables=tables, **options)
     assert connect.after == {"b": "1970-01-01T00:00:01.5", "d": "1.50"}
+
+
+@pytest.mark.parametrize(("digits", "cell"), [(3, 1500), (4, 1_500_000), (6, 1_500_000), (7, 1_500_000_000)])
+def test_a_moment_without_a_schema_has_the_unit_of_its_digits(digits: int, cell: int) -> None:
+    tables = tablesfile.read(f'[tables.t]\nkey = ["a"]\ncolumns = {{ a = "timestamp({digits})" }}\n')
+    assert only(message("c", after={"a": cell}, table="t"), tables=tables).after == {
+        "a": "1970-01-01T00:00:01.5"
+    }
 
 
 WRONG = {
@@ -245,6 +305,7 @@ WRONG = {
     "another op": (message("x"), "op is 'x', not one of c, r, u, d, t"),
     "a message in the log": (message("m"), "op m is a message"),
     "no table": ({"op": "c", "after": {}, "source": {}}, "source names no table"),
+    "no row after an update": (message("u", before=ANNE), "op u without the row after it"),
     "no row": (message("c"), "op c without the row after it"),
     "a row that is none": (message("c", after=[1]), "after must be an object or null"),
     "a date that is none": (message("c", after={"born": "x"}), "column born: 'x' is not an integer"),

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import resource
 import stat
 from pathlib import Path
 
 import pytest
 
-from eventlog.files.durable import write_whole
+from eventlog.files.durable import NamelessFile, write_whole
 
 pytestmark = pytest.mark.quick
 
@@ -23,6 +24,33 @@ def test_a_small_file_that_cannot_be_written_leaves_nothing(tmp_path: Path) -> N
     with pytest.raises(OSError, match="state"):
         write_whole(tmp_path / "state", "text")
     assert [path.name for path in tmp_path.iterdir()] == ["state"]
+
+
+def test_a_small_file_is_whole_when_it_gets_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Read what a process that is killed at the rename leaves."""
+    texts: list[str] = []
+    replace = Path.replace
+
+    def read_and_replace(part: Path, target: Path) -> Path:
+        texts.append(part.read_text())
+        return replace(part, target)
+
+    monkeypatch.setattr(Path, "replace", read_and_replace)
+    write_whole(tmp_path / "state", "text")
+    assert texts == ["text"]
+
+
+def test_a_block_that_finds_room_for_a_part_is_an_error() -> None:
+    file = NamelessFile()
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 12, hard))
+    try:
+        assert file.read(file.append(b"x" * 4000)) == b"x" * 4000
+        with pytest.raises(OSError, match="File too large"):
+            file.append(b"y" * 4000)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        file.close()
 
 
 def test_a_file_is_replaced_and_no_prepared_link_is_opened(tmp_path: Path) -> None:

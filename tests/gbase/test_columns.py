@@ -86,6 +86,11 @@ def test_any_bytes_are_a_value_that_writes_again_or_our_error(data: st.DataObjec
     assert load(name, dump(name, value, Text(prefix=2 if len(noise) > 1 else 1))) == value
 
 
+@pytest.mark.parametrize("value", [0, 1, 255])
+def test_a_null_boolean_is_null_whatever_its_value_is(value: int) -> None:
+    assert load("boolean", bytes((1, value))) is None
+
+
 def test_the_largest_numbers_come_back() -> None:
     """One more pair of digits before the point, and a negative number would look like a null."""
     for bytes_of, value in (("ff01", "1" + "0" * 124), ("0163", "-1" + "0" * 122)):
@@ -111,6 +116,7 @@ def test_the_largest_numbers_come_back() -> None:
         ("datetime hour to minute", "c31800"),
         ("datetime hour to minute", "c40101"),
         ("datetime year to second", "c714ff030f0a141e"),
+        ("datetime year to second", "c71418021e0a141e"),
         ("datetime year to fraction(1)", "c71418030f0a141e47"),
         ("interval day(3) to second", "c40c18040500"),
         ("interval day(3) to second", "c50f0c030405"),

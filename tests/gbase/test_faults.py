@@ -69,6 +69,13 @@ def test_a_fault_says_offset_field_and_value(at: int, data: bytes, reason: str) 
     assert not changes_of(answers)
 
 
+def test_a_record_of_the_largest_size_is_read() -> None:
+    (change,) = read_all([one_row().data], settings=GbaseSettings(max_record=SCHEMA_END))
+    assert isinstance(change, Change)
+    (refused,) = refusals_of(read_all([one_row().data], settings=GbaseSettings(max_record=SCHEMA_END - 1)))
+    assert f"record size is {SCHEMA_END}: the limit is {SCHEMA_END - 1}" in refused.reason
+
+
 def test_words_that_must_be_0_are_reported_and_nothing_more() -> None:
     refused, change = read_all([patched(20, u32(9))])
     assert isinstance(refused, Refused)

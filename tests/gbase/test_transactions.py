@@ -309,6 +309,18 @@ def test_several_first_halves_of_a_table_pair_by_key() -> None:
     assert refusals_of(answers) == []
 
 
+def test_halves_of_one_key_pair_in_their_order() -> None:
+    answers = read_all([halves((B, 1, "a"), (B, 1, "b"), (A, 1, "A"), (A, 1, "B"))], KEYED)
+    assert updates(answers) == [("a", "A"), ("b", "B")]
+
+
+def test_halves_under_two_schemas_are_one_update_with_the_names_of_both() -> None:
+    stream = built().begin(1, 1).row(B, 2, 1, 7, (1, "a"))
+    stream.table(7, "d1 integer, d2 varchar(20,0)").row(A, 2, 1, 7, (2, "b")).commit(3, 1)
+    (change,) = changes_of(read_all([stream.data]))
+    assert (change.before, change.after) == ({"c1": 1, "c2": "a"}, {"d1": 2, "d2": "b"})
+
+
 def test_the_two_halves_left_are_one_update_of_the_key() -> None:
     answers = read_all([halves((B, 1, "a"), (B, 2, "b"), (A, 2, "B"), (A, 3, "A"))], KEYED)
     assert updates(answers) == [("b", "B"), ("a", "A")]

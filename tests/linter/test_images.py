@@ -38,6 +38,7 @@ GOLDEN: list[tuple[str, dict[str, str], str, Value]] = [
     ("varchar(9)", {}, "02006162", "ab"),
     ("varchar(9)", {"order": "big"}, "00026162", "ab"),
     ("varchar(2)", {}, "02006162", "ab"),
+    ("varchar(9)", {}, "040061622020", "ab  "),
     ("varchar(4)", {"varying": "padded"}, "61622020", "ab"),
     ("nchar(2)", {}, "2f042000", "Я"),
     ("nvarchar(9)", {"nchar": "utf-16-be"}, "0200042f", "Я"),

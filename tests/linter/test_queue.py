@@ -288,6 +288,13 @@ def test_a_gap_in_the_parts_leaves_the_operation_out() -> None:
     ]
 
 
+def test_a_part_that_comes_twice_leaves_the_operation_out() -> None:
+    one, two = long_update((2500, 2500), (2500, 2500))
+    assert reasons(read_queue([one, two, two, end()], NONE)) == [
+        "part 1 follows part 1: the operation is incomplete"
+    ]
+
+
 def test_lengths_that_disagree_are_no_operation() -> None:
     answers = read_queue([*long_update((2500, 2500), (2500, 2499)), end()], NONE)
     assert "LEN1 2500 and LEN2 2499 of part 1 are not those of the operation" in reasons(answers)[0]
@@ -369,6 +376,15 @@ def test_an_open_transaction_over_the_limit_is_left_out() -> None:
     )
     assert reasons(answers) == ["transaction DEMO/5 is left out: what is open is over 10000 bytes"]
     assert [answer.transaction for answer in answers if isinstance(answer, Change)] == ["DEMO/6"]
+
+
+def test_a_transaction_that_ended_takes_no_room() -> None:
+    rows = [
+        row
+        for number in range(5)
+        for row in (operation(2, b"x" * 3000, TRANSACT_ID=number), end(TRANSACT_ID=number))
+    ]
+    assert reasons(read_queue(rows, NONE, max_open=10_000)) == []
 
 
 def test_rows_of_wrong_width_are_reported() -> None:

@@ -96,6 +96,9 @@ def test_a_bit_past_the_last_column_and_one_of_a_header_prove_the_order() -> Non
     assert orders_of(bytes.fromhex("8008"), layout, None) == (MaskOrder.LITTLE,), (
         "as a number it would be bit 15 of 12"
     )
+    assert orders_of(bytes.fromhex("8010"), layout, None) == (MaskOrder.BIG,), (
+        "byte 0 first it would be bit 12 of 12"
+    )
     assert orders_of(b"\x80", layout, None) == tuple(MaskOrder)
 
 

@@ -9,6 +9,9 @@ import pytest
 
 from eventlog.core.change import ABSENT, Change, Field
 from eventlog.core.errors import Refused
+from eventlog.core.tables import Tables
+from eventlog.qlik.message_reader import MessageReader
+from eventlog.qlik.message_settings import MessageSettings
 from tests.qlik.helpers import noted_messages, read_messages, reason, seq
 
 pytestmark = pytest.mark.quick
@@ -118,6 +121,29 @@ def test_an_id_of_another_table_does_not_count() -> None:
     described = [metadata(FIRST, "name", "age"), metadata(SECOND, "age", "name", table="item")]
     (found,) = read_messages([*described, enveloped("DT", update(externalSchemaId=SECOND), SECOND)])
     assert changed(found) == ["age"]
+
+
+def test_metadata_that_lack_a_column_do_not_count() -> None:
+    notice, found = noted_messages([metadata(FIRST, "name"), update()])
+    assert (reason(notice), changed(found)) == (BY_KEYS, ["name"])
+
+
+def test_a_message_without_a_schema_is_of_the_only_table_of_its_name() -> None:
+    message = {**update(), "schema": None}
+    other = metadata(SECOND, "name", "age")
+    other["lineage"]["schema"] = "other"
+    (found,) = noted_messages([BARE, message])
+    assert changed(found) == ["age"]
+    notice, found = noted_messages([BARE, other, message])
+    assert (reason(notice), changed(found)) == (BY_KEYS.replace("app.", ""), ["name"])
+
+
+def test_a_message_waits_for_the_metadata_that_its_headers_name() -> None:
+    reader = MessageReader(Tables(), MessageSettings())
+    message = enveloped("DT", update(externalSchemaId=FIRST))
+    assert reader.awaits(message) == FIRST
+    reader.read(METADATA)
+    assert reader.awaits(message) is None
 
 
 def test_without_metadata_the_order_of_the_keys_counts_and_is_reported_once() -> None:

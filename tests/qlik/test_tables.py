@@ -14,7 +14,18 @@ from eventlog.core.errors import Misuse, Refused
 from eventlog.core.formats import Row, SheetRow, Source
 from eventlog.qlik import headers
 from eventlog.qlik.mask import WrongMaskOrder
-from tests.qlik.helpers import as_sources, change, ct, read_rows, reason, row, seq, source, write_rows
+from tests.qlik.helpers import (
+    HEADERS,
+    as_sources,
+    change,
+    ct,
+    read_rows,
+    reason,
+    row,
+    seq,
+    source,
+    write_rows,
+)
 
 pytestmark = pytest.mark.quick
 
@@ -58,6 +69,11 @@ def test_delete_sets_only_the_bits_of_the_primary_key() -> None:
     (written,) = write_rows([gone], TABLES)
     assert isinstance(written, SheetRow)
     assert written.cells[2].hex() == ID
+
+
+def test_a_delete_of_which_only_the_key_was_captured_has_no_nulls() -> None:
+    assert only(row(1, "D", ID, "1", None, None)).fields == (Field("id", 1, ABSENT),)
+    assert only(row(1, "D", ID, "1", None, "7")).before == {"id": 1, "name": None, "age": 7}
 
 
 def test_the_mask_of_a_delete_names_the_key_where_nothing_else_does() -> None:
@@ -298,6 +314,19 @@ def test_what_the_manual_calls_a_left_outer_join() -> None:
     ]
     found = [change(c) for c in read_rows(source(COLUMNS, *rows), tables=TABLES)]
     assert [c.fields[1] for c in found] == [Field("name", ABSENT, "y"), Field("name", "y", "z")]
+
+
+def test_rows_without_a_change_seq_pair_in_their_order() -> None:
+    name = "80"  # six headers, so `name` is bit 7
+    rows = [
+        row(1, "B", "", "1", "x", "7"),
+        row(1, "B", "", "1", "y", "7"),
+        row(1, "U", name, "1", "y", "7"),
+        row(1, "U", name, "1", "z", "7"),
+    ]
+    columns = ct("id", "name", "age", headers=HEADERS[1:])
+    found = [change(c) for c in read_rows(source(columns, *(r[1:] for r in rows)), tables=TABLES)]
+    assert [c.fields[1] for c in found] == [Field("name", "x", "y"), Field("name", "y", "z")]
 
 
 def test_an_image_directly_behind_its_update_is_found_too() -> None:

@@ -90,7 +90,9 @@ def test_hostile_values_are_text_everywhere(client: Client) -> None:
 
 def test_pages_may_load_nothing_from_elsewhere(client: Client) -> None:
     _, page, headers = client.ask("GET", "/")
-    assert headers["Content-Security-Policy"].startswith("default-src 'none'; style-src 'self'")
+    policy = headers["Content-Security-Policy"]
+    assert policy.startswith("default-src 'none'; style-src 'self'")
+    assert policy.endswith("form-action 'self'; base-uri 'none'; frame-ancestors 'none'")
     assert "http" not in page.replace("http-equiv", "")
     for path in ("/page.css", "/page.js"):
         assert client.ask("GET", path)[2]["X-Content-Type-Options"] == "nosniff"
@@ -101,6 +103,7 @@ def test_a_document_as_it_came_is_never_shown_by_the_browser(client: Client) -> 
     _, text, headers = client.ask("GET", "/document/1.xml")
     assert text.startswith("<nds")
     assert headers["Content-Disposition"].startswith("attachment")
+    assert headers["Content-Type"] == "application/octet-stream"
 
 
 @pytest.mark.parametrize(
@@ -109,6 +112,7 @@ def test_a_document_as_it_came_is_never_shown_by_the_browser(client: Client) -> 
         ({"Host": "evil.example"}, 421),
         ({"Host": "["}, 421),
         ({"Sec-Fetch-Site": "cross-site"}, 403),
+        ({"Sec-Fetch-Site": "same-site"}, 403),
         ({"Origin": "http://evil.example"}, 403),
         ({"Origin": "null"}, 403),
         ({"Host": "localhost:1"}, 200),

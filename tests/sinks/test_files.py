@@ -10,6 +10,7 @@ import pytest
 from eventlog.sinks import open_sink
 from eventlog.sinks.files import FilesSink, FolderFailed
 from eventlog.sinks.sink import ACCEPTED
+from tests.resume.power import Disk, unsynced
 from tests.sinks.documents import make
 from tests.smalldisk import NoSmallDisk, small_disk
 
@@ -59,6 +60,20 @@ def test_what_is_on_record_gets_its_place_and_what_is_not_never_was(tmp_path: Pa
     assert [sink.knows("1-1"), sink.knows("2-2")] == [True, False]
     assert sorted(path.name for path in aside.iterdir()) == ["record"]
     sink.close()
+
+
+def test_what_was_accepted_is_out_after_a_power_failure(tmp_path: Path) -> None:
+    for seed in range(10):
+        folder, disk = tmp_path / str(seed), Disk(seed)
+        FilesSink(folder).close()
+        with unsynced(disk), closing(FilesSink(folder)) as sink:
+            assert list(sink.deliver([make(1), make(2)])) == [ACCEPTED, ACCEPTED]
+        disk.fail()
+        with closing(FilesSink(folder)) as again:
+            assert [again.knows(name) for name in ("1-1", "2-2")] == [True, True]
+        assert [(folder / f"{name}.xml").read_text() for name in ("1-1", "2-2")] == [
+            f"{make(number).text}\n" for number in (1, 2)
+        ]
 
 
 def test_documents_of_a_batch_in_one_file_are_out_together_or_not_at_all(tmp_path: Path) -> None:

@@ -89,7 +89,7 @@ class DebeziumReading(PartitionReading):
         spots = self._begin_round()
         self._tables |= {table_of(topic) for topic, _ in spots}
         for at, spot in spots.items():
-            source, read = self._unread(at, spot, earlier=1)  # a delete, whose tombstone may be the next
+            source, read = self._unread(at, spot, overlap=1)  # a delete, whose tombstone may be the next
             self.progress.partitions[at] = read
             yield from self._take_all(source, at, read, repeated)
             read.end = max(read.end, spot.high)

@@ -79,7 +79,7 @@ class PartitionReading:
         return spots
 
     def _unread(
-        self, at: Partition, spot: PartitionOffsets, earlier: int = 0
+        self, at: Partition, spot: PartitionOffsets, overlap: int = 0
     ) -> tuple[Source[Object], PartitionRead]:
         """Return the messages of a partition that this run did not read, and what was read of it before.
 
@@ -88,7 +88,7 @@ class PartitionReading:
         read = self.progress.partitions.get(at) or PartitionRead(spot.start(at))
         start = read.start if self._round == 1 else read.end
         if self._round == 1 and start < spot.high:
-            start = max(spot.low, start - earlier)
+            start = max(spot.low, start - overlap)
         source = self._reader.between(at, start, spot.high)
         self._named[source.name] = at
         return source, read

@@ -27,6 +27,7 @@ from eventlog.sql.names import Log
 from eventlog.sql.schema import migrate
 
 EMBEDDED = "embedded PostgreSQL"
+LOGICAL = {"wal_level": "logical", "max_replication_slots": "40", "max_wal_senders": "40"}
 
 
 @dataclass(frozen=True)
@@ -103,7 +104,8 @@ def server_url(name: str, embedded: Server) -> contextlib.AbstractContextManager
 
 @contextlib.contextmanager
 def embedded_server() -> Iterator[Server]:
-    with embedded_postgres(settings=FAST | {"max_connections": "100", "shared_buffers": "256MB"}) as server:
+    settings = FAST | LOGICAL | {"max_connections": "100", "shared_buffers": "256MB"}
+    with embedded_postgres(settings=settings) as server:
         yield server
 
 

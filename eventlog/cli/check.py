@@ -27,6 +27,7 @@ from eventlog.opening.published import logger as publishing
 from eventlog.opening.settings import SessionSettings
 from eventlog.opening.tables import read_tables
 from eventlog.operate.comparing import comparing_findings
+from eventlog.operate.slots import slot_findings
 from eventlog.sql.capture.check import check as run_check
 from eventlog.sql.capture.findings import Finding
 from eventlog.sql.capture.readers import check_readers, has_readers
@@ -123,9 +124,10 @@ def _of_publishing(config: Config, tables: Tables) -> Iterator[Finding]:
         yield Finding("monitor-host", readers, CLOSING, fault=False, shown=True)
     with opened(config) as store:
         yield from _failed(store)
-        if config.build(ComparingSettings).publication_mode != "compare":
+        if config.build(ComparingSettings).publication_mode == "trigger":
             yield from _nothing_tracked(store)
         yield from comparing_findings(store, config, tables)
+        yield from slot_findings(store, config)
 
 
 def _failed(store: Store) -> Iterator[Finding]:

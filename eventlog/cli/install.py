@@ -8,23 +8,27 @@ import click
 from sqlalchemy.engine import Connection
 
 from eventlog.cli.format_names import refuse_flags
-from eventlog.cli.log_options import database_options
+from eventlog.cli.log_options import DATABASE, by_option, database_options, live_options
 from eventlog.cli.terminal import print_line, print_sentence, write_output
 from eventlog.core.errors import EventlogError, Misuse
 from eventlog.core.plurals import quantity
+from eventlog.core.settings import declared
 from eventlog.opening.comparing import MODES
 from eventlog.opening.config import Config
 from eventlog.opening.open_log import place_of
+from eventlog.opening.settings import TablePublishing
 from eventlog.opening.tables import read_tables
 from eventlog.sql.capture import track
 from eventlog.sql.catalogue import Catalogue
 from eventlog.sql.dialects import DIALECTS, dialect_named
+from eventlog.sql.log.store import Store
 from eventlog.sql.log.upkeep import Upkeep
 from eventlog.sql.names import Log
 from eventlog.sql.queries import Queries
 from eventlog.sql.schema import migrate
 
-_OF_SQL = ("dialect", "attach", "grants", "mode")
+_OF_SQL = ("dialect", "attach", "grants")
+_NOT_FLAGS = {"connection_init"} | {field.name for field in declared(TablePublishing)} - {"sync_tables"}
 _sql = click.option("--sql", is_flag=True, help="print the DDL instead; needs no connection")
 _dialect = click.option(
     "--dialect", type=click.Choice(tuple(DIALECTS)), help="the database that --sql writes for"
@@ -35,7 +39,7 @@ _attach = click.option(
 
 
 @click.command()
-@database_options
+@live_options((*DATABASE, ("the tables", TablePublishing)), without=_NOT_FLAGS, logs=False)
 @_sql
 @_dialect
 @_attach
@@ -46,8 +50,12 @@ _attach = click.option(
     help="with --sql: only the grants that a publisher of that name needs",
 )
 @click.option(
-    "--mode", type=click.Choice(MODES), help="with --grants: of a publisher with this publication-mode"
+    "--mode",
+    type=click.Choice(MODES),
+    help="what fills the log: slot makes one and drops the triggers, trigger makes them and drops the slot;"
+    " with --grants: of a publisher with this publication-mode",
 )
+@by_option
 def install(
     config: Config,
     sql: bool,
@@ -56,6 +64,7 @@ def install(
     future_events: bool,
     grants: str | None,
     mode: str | None,
+    who: str,
 ) -> None:
     """Make the event log and its further tables, or bring them up to date.
 
@@ -67,7 +76,9 @@ def install(
         if mode and not grants:
             raise Misuse("--mode goes with --grants")
         if grants:
-            write_output(migrate.grants_script(log, grants, comparing=mode == "compare"))
+            write_output(migrate.grants_script(log, grants, mode))
+            if mode == "slot":
+                _print_slot(config)
         else:
             write_output(migrate.install_script(log, attached=attach, future_events=future_events))
         return
@@ -94,6 +105,32 @@ def install(
             "its triggers run as a superuser, the owner of the log: fine for a test,"
             " else let a role of its own install it (docs/databases/postgresql.md)"
         )
+    if mode is not None:
+        _fill(config, Store(engine, log), mode, who)
+
+
+def _print_slot(config: Config) -> None:
+    """Print what makes the publication and the slot, if a database is named; its catalogue is only read."""
+    from eventlog.operate import changing  # Arrow takes a while to load
+
+    place = place_of(config)
+    if config.values.get("url") is None:
+        print_sentence("name the database with --url to get the publication and the slot, too")
+        return
+    engine = place.connect()
+    write_output(changing.slot_script(config, Store(engine, place.find(engine))))
+
+
+def _fill(config: Config, store: Store, mode: str, who: str) -> None:
+    """Let triggers, a comparison or a slot fill the log, and print what was done."""
+    from eventlog.operate import changing  # Arrow takes a while to load
+
+    if mode == "slot":
+        lines = changing.fill_by_slot(config, store, who)
+    else:
+        lines = changing.fill_by_triggers(config, store, with_triggers=mode == "trigger")
+    for line in lines:
+        print_line(line)
 
 
 @click.command()

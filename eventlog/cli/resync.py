@@ -91,10 +91,7 @@ def _compare(store: Store, config: Config, tables: Tables, who: str) -> None:
     from eventlog.operate.unexplained import log_unexplained  # Arrow takes a while to load
 
     for audited in log_unexplained(store, config, tables, who):
-        if audited.differences is None:
-            print_line(f"{audited.table}: its state is kept; the next --compare logs what triggers missed")
-        else:
-            print_line(f"{audited.table}: {quantity(audited.differences, 'object')} differed and were logged")
+        print_line(audited.words)
 
 
 def _published(tables: Tables, name: str) -> Table:

@@ -17,7 +17,7 @@ from eventlog.core.plurals import quantity
 from eventlog.opening.config import Config
 
 if TYPE_CHECKING:
-    from eventlog.opening.log_status import LogStatus
+    from eventlog.opening.log_status import LogStatus, SlotStatus
 
 
 @click.command(cls=SettingsCommand)
@@ -77,6 +77,8 @@ def _facts(state: LogStatus) -> Iterator[tuple[str, str]]:
         yield "publisher", "no publisher is running, as far as the database shows"
     else:
         yield "lock", str(state.holder)
+    if (slot := state.slot) is not None:
+        yield "slot", f"{slot.name}: {_slot(slot)}"
     if state.cycle_at is not None:
         yield "last cycle", f"{state.cycle_at}: {_cycle(state.cycle)}"
     if state.heartbeat_at is not None:
@@ -89,6 +91,16 @@ def _cycle(cycle: Any) -> str:
     down = f"; the sink takes nothing: {cycle['down']}" if cycle.get("down") else ""
     counts = ", ".join(f"{cycle.get(name, 0)} {name}" for name in ("rows", "documents", "events", "refused"))
     return f"{counts}, in {seconds:.3f} s{rate}{down}"
+
+
+def _slot(slot: SlotStatus) -> str:
+    if slot.wal_status in (None, "lost"):
+        return "it is lost; `eventlog check` has the remedy"
+    delay = "" if slot.delay is None else f"; the last change was logged {_span(slot.delay)} after its commit"
+    reading = "" if slot.is_read else ", read by no publisher"
+    return (
+        f"{slot.bytes_behind} bytes to read, {slot.held_bytes} bytes of the server's log held{reading}{delay}"
+    )
 
 
 def _span(seconds: float) -> str:

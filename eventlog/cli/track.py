@@ -16,9 +16,11 @@ from eventlog.cli.terminal import print_line, write_output
 from eventlog.core.errors import Misuse
 from eventlog.opening.config import Config
 from eventlog.opening.open_log import place_of
+from eventlog.opening.slots import refuse_slot
 from eventlog.sql.capture import readers
 from eventlog.sql.capture import track as tracking
 from eventlog.sql.dialects import DIALECTS, dialect_named, dialect_of
+from eventlog.sql.log.store import Store
 from eventlog.sql.names import Log
 from eventlog.sql.relation import DELETES, GRANULARITIES, INSERTS, UPDATES, Choice
 
@@ -144,6 +146,7 @@ def track(
         return
     engine = place.connect()
     log = place.find(engine)
+    refuse_slot(Store(engine, log))
     for table in tables:
         _track(engine, log, table, choice, sql)
 

@@ -9,7 +9,7 @@ from eventlog.core.delete_limit import DeleteLimit
 from eventlog.core.errors import Misuse
 from eventlog.core.settings import setting
 
-MODES = ("trigger", "compare")
+MODES = ("trigger", "compare", "slot")
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +18,7 @@ class ComparingSettings:
 
     publication_mode: str = setting(
         "trigger",
-        "who fills the log: triggers, or the publisher, which compares states",
+        "who fills the log: triggers, or the publisher, which compares states or reads a replication slot",
         choices=MODES,
     )
     startup_option: str = setting(
@@ -49,6 +49,11 @@ class ComparingSettings:
         check=DeleteLimit.read,
     )
     compare_memory: int = compare_memory()
+    slot_origin: str = setting(
+        "any",
+        "with slot, none: leave out what replication wrote, which has an origin (PostgreSQL 16)",
+        choices=("any", "none"),
+    )
 
 
 class SourceOfTriggers(Misuse):

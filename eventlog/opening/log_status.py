@@ -32,6 +32,19 @@ class LogStatus:
     cycle_at: datetime | None
     cycle: Mapping[str, Any]
     heartbeat_at: datetime | None
+    slot: SlotStatus | None  # that fills the log
+
+
+@dataclass(frozen=True)
+class SlotStatus:
+    """The slot that fills a log."""
+
+    name: str
+    is_read: bool
+    wal_status: str | None  # None: there is no such slot
+    held_bytes: int  # bytes of its log that the server keeps for the slot
+    bytes_behind: int  # bytes of the server's log since the position in ours
+    delay: float | None  # seconds from the last commit that was logged to the moment when it was
 
 
 def read_log_status(store: Store, *, counted: bool = True) -> LogStatus:
@@ -63,4 +76,26 @@ def read_log_status(store: Store, *, counted: bool = True) -> LogStatus:
         cycle_at=state.cycle_at,
         cycle=json.loads(state.cycle_facts) if state.cycle_facts else {},
         heartbeat_at=state.heartbeat_at,
+        slot=_slot_status(store),
+    )
+
+
+def _slot_status(store: Store) -> SlotStatus | None:
+    if not store.log.dialect.has_slots:
+        return None
+    with store.upkeep() as upkeep:
+        state = upkeep.slot()
+        if (facts := state.facts()) is None:
+            return None
+        position, now = state.position(), state.on_server(facts.slot)
+    delay = None
+    if position is not None and position.committed_at is not None:
+        delay = (position.noted_at - position.committed_at).total_seconds()
+    return SlotStatus(
+        facts.slot,
+        now.active_pid is not None,
+        now.wal_status,
+        now.end - (now.restart or now.end),
+        now.end - (position.lsn if position else now.end),
+        delay,
     )

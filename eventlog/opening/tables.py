@@ -33,6 +33,11 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("eventlog.publishing")
 
+_KEYLESS = (
+    "it has no key that identifies its rows: give it one, remove it from sync-tables, or exclude it from "
+    "sync-schema with exclude-table-filter"
+)
+
 
 def read_tables(
     engine: Engine,
@@ -45,7 +50,7 @@ def read_tables(
     without a table goes to `absent`, else to the log; `bases` name columns that tables had.
     """
     settings = config.build(TablePublishing)
-    compared = absent is not None or config.values.get("publication_mode") == "compare"
+    compared = absent is not None or config.values.get("publication_mode") in ("compare", "slot")
     if compared and absent is None:
         absent = _warn_of_absent
     absent_tables: list[Table] = []
@@ -70,6 +75,13 @@ def read_tables(
     described = source.published(choice)
     adapted = adapt(described, source.dialect)
     return _with_sections(adapted, config, source.existing, absent_tables)
+
+
+def keyed_tables(tables: Tables, unread: dict[str, str]) -> Tables:
+    """Return the tables that can be published, and name those without a key in `unread`."""
+    unread |= tables.halted()
+    unread |= {str(table): _KEYLESS for table in tables if not table.key}
+    return Tables([table for table in tables if str(table) not in unread], tables.dialect)
 
 
 def gone_tables(

@@ -6,7 +6,8 @@ so that the receiver gets each row as it is, whatever a trigger logs meanwhile.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
+from functools import partial
 from typing import NamedTuple
 
 from eventlog.compare.events import current_row_step, dump_nothing, in_chunks
@@ -14,13 +15,14 @@ from eventlog.compare.ordering import Order, Phase
 from eventlog.compare.polling import PolledChange, PolledTable, poll
 from eventlog.compare.tables import snapshot
 from eventlog.core.errors import EventlogError
-from eventlog.core.identity import object_of
+from eventlog.core.identity import hash_of_key, object_of
+from eventlog.core.plurals import quantity
 from eventlog.core.tables import Table, Tables
 from eventlog.opening.config import Config, statements
 from eventlog.opening.post_poll import naming_log
 from eventlog.opening.settings import PublisherSettings, SessionSettings
 from eventlog.opening.tables import read_readable
-from eventlog.sql.log.object_states import LogRow, Mark, StateStep, TableState
+from eventlog.sql.log.object_states import LogRow, StateStep, TableState
 from eventlog.sql.log.receiver_state import ReceiverState
 from eventlog.sql.log.record import Notice, NoticeKind
 from eventlog.sql.log.store import Store
@@ -49,6 +51,13 @@ class ComparedTable(NamedTuple):
     table: Table
     differences: int | None  # None: there was no state to compare with; it is kept from now on
 
+    @property
+    def words(self) -> str:
+        """Return a sentence about it."""
+        if self.differences is None:
+            return f"{self.table}: its state is kept; the next --compare logs what was missed since"
+        return f"{self.table}: {quantity(self.differences, 'object')} differed and were logged"
+
 
 def log_unexplained(store: Store, config: Config, tables: Tables, who: str) -> Iterator[ComparedTable]:
     """Compare tables with the kept states, log what differs, and keep the present states."""
@@ -66,7 +75,12 @@ def log_unexplained(store: Store, config: Config, tables: Tables, who: str) -> I
             if name in table_states and mark is None:
                 raise OthersState(name)
             is_first = mark is None or mark.purged != present_mark.purged
-            explained = set() if is_first or mark is None else _explained(receiver_state, tables, table, mark)
+            gap = _gap_of(store, name)
+            is_silent = is_first and gap is None
+            newest = 0 if is_first or mark is None else mark.newest
+            of_log = partial(_named, receiver_state, tables, table)
+            explained = set() if is_silent else of_log(max(newest, gap or 0))
+            vanished = set() if gap is None else of_log(newest) - explained
             logged, missed = (Order[StateStep]([table], _MEMORY // 2) for _ in range(2))
             table_state = TableState() if is_first else table_states[name]
             source = readable[table]
@@ -74,7 +88,12 @@ def log_unexplained(store: Store, config: Config, tables: Tables, who: str) -> I
             state_name = "" if is_first else name
             polled = PolledTable(connection, store.queries, state_name, source, table_state.objects)
             polled_changes = poll(polled)
-            missed_count = _separate(logged, missed, table, polled_changes, explained, is_silent=is_first)
+            missed_count = _separate(
+                logged, missed, table, polled_changes, explained, vanished, is_silent=is_silent
+            )
+            missed_count += _add_vanished(
+                missed, table, vanished, receiver_state.states_of(state_name, vanished)
+            )
         before = present_mark._replace(purged=_UNFINISHED) if is_first or mark is None else mark
         table_state = table_state._replace(mark=before)
         if is_first:
@@ -85,16 +104,27 @@ def log_unexplained(store: Store, config: Config, tables: Tables, who: str) -> I
         table_state = _log_steps(store, missed, name, table_state._replace(mark=present_mark))
         with store.upkeep() as upkeep:
             upkeep.receiver_state().put_table(name, table_state)
-            if missed_count and not is_first:
+            if missed_count and not is_silent:
                 words = "differed and were logged"
                 upkeep.note(Notice(NoticeKind.RESYNC, name, row_count=missed_count, who=who, words=words))
-        yield ComparedTable(table, None if is_first else missed_count)
+            if gap is not None:
+                upkeep.note(Notice(NoticeKind.GAP_CLOSED, name, who=who))
+        yield ComparedTable(table, None if is_silent else missed_count)
 
 
-def _explained(receiver_state: ReceiverState, tables: Tables, table: Table, mark: Mark) -> set[str]:
-    """Return the keys of the table's objects that rows of the log after the mark name."""
+def _gap_of(store: Store, name: str) -> int | None:
+    """Return the last row from before changes of a table were lost; None if none were."""
+    if not store.log.dialect.has_slots:
+        return None
+    with store.upkeep() as upkeep:
+        last, _ = upkeep.slot().gaps().get(name, (None, None))
+    return last
+
+
+def _named(receiver_state: ReceiverState, tables: Tables, table: Table, after: int) -> set[str]:
+    """Return the keys of the table's objects that rows of the log after a record_id name."""
     table_name = tables.name_of(table)
-    named = (object_of(tables, *row) for row in receiver_state.objects_after(mark))
+    named = (object_of(tables, *row) for row in receiver_state.objects_after(after))
     return {key for name, key in named if name == table_name}
 
 
@@ -104,14 +134,16 @@ def _separate(
     table: Table,
     polled_changes: Iterable[PolledChange],
     explained: set[str],
+    vanished: set[str],
     *,
     is_silent: bool,
 ) -> int:
-    """Divide differences into those that the log explains and those that were missed. Return the number of
-    the missed ones.
+    """Divide differences into those that the log explains and those that were missed. Take the objects that
+    the table has out of those that vanished. Return the number of the missed ones.
     """
     missed_count = 0
     for change in polled_changes:
+        vanished.discard(change.key)
         phase = Phase.DELETED if change.texts is None else Phase.CHANGED if change.is_known else Phase.NEW
         step = current_row_step(str(table), table, change, keep=dump_nothing)
         if is_silent or change.key in explained:
@@ -120,6 +152,21 @@ def _separate(
         missed_count += 1
         missed.add(phase, table, change.key, step._replace(rows=_ROWS[phase]))
     return missed_count
+
+
+def _add_vanished(missed: Order[StateStep], table: Table, vanished: set[str], states: Container[str]) -> int:
+    """Add the objects that the log names from before changes were lost, and that are neither in the table nor
+    in the state. Return how many there are.
+    """
+    count = 0
+    for key in vanished:
+        key_hash = hash_of_key(key)
+        if key_hash not in states:
+            rows = _ROWS[Phase.DELETED]
+            step = StateStep(str(table), key_hash, key, None, None, rows=rows, existed=False)
+            missed.add(Phase.DELETED, table, key, step)
+            count += 1
+    return count
 
 
 def _log_steps(store: Store, order: Order[StateStep], name: str, table_state: TableState) -> TableState:

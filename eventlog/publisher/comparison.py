@@ -26,9 +26,16 @@ from eventlog.core.tables import Table, Tables
 from eventlog.opening.comparing import ComparingSettings
 from eventlog.opening.config import Config
 from eventlog.opening.table_source import SourceView
-from eventlog.opening.tables import gone_tables, read_readable, read_tables, source_of, table_named
+from eventlog.opening.tables import (
+    gone_tables,
+    keyed_tables,
+    read_readable,
+    read_tables,
+    source_of,
+    table_named,
+)
 from eventlog.publisher.delete_brake import DeleteBrake
-from eventlog.publisher.filling import Filler, TableReader, keyed_tables
+from eventlog.publisher.filling import Filler, TableCycle
 from eventlog.sql.catalogue import NoSuchTable
 from eventlog.sql.connect import ConnectionLost, DatabaseFailed
 from eventlog.sql.log.object_states import StateGone, StateLost, StateStep, TableState
@@ -114,7 +121,7 @@ class Comparison(Filler):
         by_clock = config.values.get("time_of_day") is not None
         self._interval = 0.0 if by_clock else float(config.values.get("polling_interval", 10))
 
-    def prepare(self, cycle: TableReader) -> int:
+    def prepare(self, cycle: TableCycle) -> int:
         objects = self.poll()
         if self._changed:
             cycle.refresh()

@@ -91,6 +91,11 @@ class Publisher:
         """The tables as they were when they were last read."""
         return self._log.tables
 
+    @property
+    def is_down(self) -> bool:
+        """Return whether the receiver was down in the last cycle."""
+        return self._was_down
+
     def refresh(self) -> None:
         """Read the tables again, because they may have changed."""
         self._log.refresh()

@@ -6,20 +6,18 @@ import logging
 from collections.abc import Collection, Mapping
 from typing import Protocol
 
-from eventlog.core.tables import Tables
 from eventlog.publisher.sleep import Sleeper
 from eventlog.transfer.signals import Signals
 
 logger = logging.getLogger("eventlog.filling")
 
-_KEYLESS = (
-    "it has no key that identifies its rows: give it one, remove it from sync-tables, or exclude it from "
-    "sync-schema with exclude-table-filter"
-)
 
-
-class TableReader(Protocol):
+class TableCycle(Protocol):
     """A publisher, as far as a filler needs it."""
+
+    @property
+    def is_down(self) -> bool:
+        """Return whether the receiver was down in the last cycle."""
 
     def refresh(self) -> None:
         """Read the tables again, because they may have changed."""
@@ -58,7 +56,7 @@ class Filler:
         """The tables among them that `resume --table` lets go on."""
         return self._unread.stopped
 
-    def prepare(self, cycle: TableReader) -> int:
+    def prepare(self, cycle: TableCycle) -> int:
         """Fill the log before a cycle, which reads the tables again if they changed. Return how many objects
         were logged.
         """
@@ -73,10 +71,3 @@ class Filler:
 
     def close(self) -> None:
         """Close what the filler holds open."""
-
-
-def keyed_tables(tables: Tables, unread: dict[str, str]) -> Tables:
-    """Return the tables that can be published, and name those without a key in `unread`."""
-    unread |= tables.halted()
-    unread |= {str(table): _KEYLESS for table in tables if not table.key}
-    return Tables([table for table in tables if str(table) not in unread], tables.dialect)

@@ -63,6 +63,15 @@ class Metrics:
         self.held_objects = late_gauge("eventlog_held_objects", "Objects whose event waits for a retry.")
         self.errors_kept = late_gauge("eventlog_errors_kept", "Rows with E or F whose reason is kept.")
         self.heartbeat_age = late_gauge("eventlog_heartbeat_age_seconds", "Time since the last heartbeat.")
+        self.slot_held = late_gauge(
+            "eventlog_slot_held_bytes", "Bytes of its log that the server keeps for the slot."
+        )
+        self.slot_behind = late_gauge(
+            "eventlog_slot_behind_bytes", "Bytes of the server's log that the slot was not read to."
+        )
+        self.slot_delay = late_gauge(
+            "eventlog_slot_delay_seconds", "Time from the last commit that was logged to its rows."
+        )
         self.cycles = counter("eventlog_cycles_total", "Cycles.")
         self.rows = counter("eventlog_rows_total", "Rows that were picked up.")
         self.rows_refused = counter("eventlog_rows_refused_total", "Rows that could not be understood.")

@@ -125,6 +125,10 @@ class Monitor:
         self.metrics.oldest_pending.set(log_status.oldest_age or 0)
         self.metrics.held_objects.set(log_status.waiting)
         self.metrics.errors_kept.set(log_status.failed)
+        if (slot := log_status.slot) is not None:
+            self.metrics.slot_held.set(slot.held_bytes)
+            self.metrics.slot_behind.set(slot.bytes_behind)
+            self.metrics.slot_delay.set(slot.delay or 0)
         if log_status.heartbeat_at is not None:
             age = (log_status.now - log_status.heartbeat_at).total_seconds()
             self.metrics.heartbeat_age.set(age)

@@ -21,6 +21,7 @@ from eventlog.opening.post_poll import naming_log, run_statements, why_warned
 from eventlog.opening.published import describe_children
 from eventlog.opening.recorded_settings import write_published, write_settings
 from eventlog.opening.settings import PublisherSettings, SessionSettings
+from eventlog.opening.slots import demand_slots, refuse_slot
 from eventlog.opening.tables import former_tables, read_bases, read_tables, readable_of
 from eventlog.publisher.cycle import Publisher
 from eventlog.publisher.deliver import CycleControl
@@ -107,13 +108,20 @@ def read_former(config: Config, store: Store) -> dict[str, TableState]:
 def filler_of(config: Config, store: Store, epoch: int) -> Filler:
     """Return what fills the log before each cycle."""
     settings = config.build(ComparingSettings)
-    if settings.publication_mode != "compare":
-        if config.values.get("source_url") is not None:
-            raise SourceOfTriggers
-        return Filler()
-    from eventlog.publisher.comparison import Comparison  # Arrow takes a while to load
+    if settings.publication_mode != "slot":
+        refuse_slot(store)
+    if settings.publication_mode == "compare":
+        from eventlog.publisher.comparison import Comparison  # Arrow takes a while to load
 
-    return Comparison(config, store, epoch, settings)
+        return Comparison(config, store, epoch, settings)
+    if config.values.get("source_url") is not None:
+        raise SourceOfTriggers
+    if settings.publication_mode == "slot":
+        demand_slots(store.log.dialect)
+        from eventlog.publisher.slot import SlotFiller
+
+        return SlotFiller(config, store, epoch)
+    return Filler()
 
 
 def check_session(config: Config, store: Store) -> None:

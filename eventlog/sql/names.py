@@ -18,6 +18,7 @@ COMPANIONS = (
     *("state", "lock", "batch", "retry", "held", "failed", "resync", "notice", "tracked", "version"),
     "sent",  # the highest record_id that went out
     "known",  # what the receiver has, of logs that are filled by comparing
+    "slot",  # up to where a replication slot was read, of logs that one fills
 )
 
 _LEGAL = re.compile(

@@ -179,14 +179,14 @@ FORMATS = "gbase/*.py linter/*.py debezium/*.py qlik/*.py transfer/*.py core/*.p
 # Which tests show the others, by command.
 SHOWN = {
     "demo": "people/test_demo.py",
-    "install": "compare/*.py cli/test_cli_install.py sql/*.py",
+    "install": "compare/*.py cli/test_cli_install.py sql/*.py slot/*.py",
     "uninstall": "sql/test_install.py cli/test_cli_install.py",
     "track": "sql/*.py cli/test_cli_install.py publisher/*.py",
     "untrack": "sql/*.py cli/test_cli_install.py publisher/*.py",
     "resync": "sql/*.py cli/test_cli_install.py publisher/*.py compare/*.py",
     "check": "sql/*.py cli/test_cli_install.py publisher/*.py compare/*.py",
     "compare": "compare/*.py transfer/*.py core/*.py debezium/*.py qlik/*.py gbase/*.py linter/*.py xds/*.py",
-    "run": "publisher/*.py sinks/*.py compare/*.py people/*.py receiver/*.py sql/*.py"
+    "run": "publisher/*.py sinks/*.py compare/*.py people/*.py receiver/*.py sql/*.py slot/*.py"
     " cli/test_no_traceback.py",
     "pause": "publisher/*.py sql/*.py",
     "resume": "publisher/*.py sql/*.py",

@@ -457,6 +457,9 @@ class Statements:
         rows = [row for row in self._rows("retry") if row["object_hash"] in hashes]
         return [(row["object_hash"], row["event_id"], row["record_ids"]) for row in rows]
 
+    def do_slot_facts(self, holes: object) -> Rows:
+        return [(None,)]
+
     # --- the state of the receiver, of a log that is filled by comparing
 
     def do_compare_rows(self, holes: Mapping[str, str]) -> Rows:

@@ -28,14 +28,18 @@ class TrackPlan:
     statements: tuple[str, ...]
     warnings: tuple[str, ...] = ()
 
+    def run(self, connection: Connection) -> None:
+        """Run the statements; NotAllowed if the user lacks a right."""
+        with referring_to_script(self.table):
+            _run(connection, self.statements)
+
 
 def track(engine: Engine, log: Log, name: str, choice: Choice) -> TrackPlan:
     """Bring the triggers of a table to the choice; an empty plan means that they were so already."""
     with engine.begin() as connection:
         demand_defaults(connection, log)
         plan = plan_track(connection, log, name, choice)
-        with referring_to_script(plan.table):
-            _run(connection, plan.statements)
+        plan.run(connection)
     return plan
 
 
@@ -43,8 +47,7 @@ def untrack(engine: Engine, log: Log, name: str) -> TrackPlan:
     """Take the triggers of a table away."""
     with engine.begin() as connection:
         plan = plan_untrack(connection, log, name)
-        with referring_to_script(plan.table):
-            _run(connection, plan.statements)
+        plan.run(connection)
     return plan
 
 
@@ -61,15 +64,16 @@ def remove_routines(engine: Engine, log: Log) -> None:
         _run(connection, routines(Catalogue(connection).located(log), "drop_routines"))
 
 
-def tracked(connection: Connection, log: Log) -> list[str]:
-    """Return the tables that carry triggers of this log, which could not be written to without it."""
+def tracked(connection: Connection, log: Log, *, recorded: bool = True) -> list[str]:
+    """Return the tables that carry triggers of this log, which could not be written to without it; with
+    those on record, unless something else fills the log.
+    """
     catalogue = Catalogue(connection)
     log = catalogue.located(log)
     marked = {place for place, ours in catalogue.marked(log).items() if ours}
-    recorded = (
-        read_record(connection, log) if catalogue.at((log.place or "", log.companion_name("tracked"))) else ()
-    )
-    return sorted(".".join(place) for place in marked | {entry.place for entry in recorded})
+    has_record = recorded and catalogue.at((log.place or "", log.companion_name("tracked")))
+    entries = read_record(connection, log) if has_record else ()
+    return sorted(".".join(place) for place in marked | {entry.place for entry in entries})
 
 
 def plan_track(connection: Connection, log: Log, name: str, choice: Choice) -> TrackPlan:
@@ -123,6 +127,19 @@ def plan_untrack(connection: Connection, log: Log, name: str) -> TrackPlan:
     drops = _drops(log, installed_of(catalogue, record, log, relation, children))
     forgetting = forget(log, relation.place) if record.get(relation.place) else ()
     return TrackPlan(relation.table, (*drops, *forgetting))
+
+
+def plan_silence(connection: Connection, log: Log) -> list[TrackPlan]:
+    """Return what drops the triggers of all tables on record, which stay on record."""
+    catalogue = Catalogue(connection)
+    log = catalogue.located(log)
+    record = read_record(connection, log)
+    relations = [relation for entry in record if (relation := catalogue.at(entry.place)) is not None]
+    children = {r.place: [child.place for child in record.children(r.place)] for r in relations}
+    return [
+        TrackPlan(r.table, tuple(_drops(log, installed_of(catalogue, record, log, r, children[r.place]))))
+        for r in relations
+    ]
 
 
 def script(log: Log, plan: TrackPlan) -> str:

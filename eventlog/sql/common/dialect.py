@@ -155,6 +155,7 @@ class Dialect:
     packs_columns: bool = False  # puts a result together by column, where that is faster than rows are
     statement_triggers: bool = False  # with transition tables
     truncate_triggers: bool = False
+    has_slots: bool = False  # its own log can be read, change by change
     sequence_hidden: bool = False  # a reader of the log does not see its sequence's value
     usage_of_schema: bool = False  # a right of its own, without which nothing in the schema is reached
     replaces_routines: bool = True  # keeping who may execute them; else they are dropped and made anew

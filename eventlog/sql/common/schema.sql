@@ -29,6 +29,7 @@ create table if not exists {state} (
   cycle_facts {type_long},
   heartbeat_at {type_moment},
   published_as {type_long}, -- the settings of the last leader
+  slot_facts {type_long}, -- of the replication slot that fills the log, null: something else does
   constraint {state_key} primary key (one),
   constraint {state_one} check (one = 1)
 ){table_end}
@@ -95,7 +96,8 @@ create table if not exists {notice} (
   notice_id {type_identity},
   noticed_at {type_written_at},
   username {type_written_by},
-  kind {type_text} not null, -- capture off, compare, pass, pause, publish, purge, redrive, resume, resync, skip
+  -- capture off, compare, gap, gap closed, pass, pause, publish, purge, redrive, resume, resync, skip
+  kind {type_text} not null,
   table_name {type_text}, -- of the only table
   table_key {type_key}, -- of the only object
   first_id {type_bigint}, -- no row of it is lower
@@ -110,8 +112,13 @@ create table if not exists {notice} (
   constraint {notice_key} primary key (notice_id)
 ){table_end}
 /
+@create_slot
+/
 @create_tracked
 /
+
+-- create_slot --
+-- Makes the table of the position up to which the changes of a slot are in the log, where there are slots.
 
 -- create_tracked --
 -- Makes the record of what is tracked.
@@ -136,6 +143,8 @@ drop table if exists {log}
 -- drop_companions --
 -- Drops the tables next to the log.
 drop table if exists {known}
+/
+drop table if exists {slot}
 /
 drop table if exists {sent}
 /

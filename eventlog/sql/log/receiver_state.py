@@ -61,9 +61,9 @@ class ReceiverState:
         newest, purged = (self._run(name).scalar() for name in ("compare_newest", "compare_purged"))
         return Mark(int(newest or 0), int(purged or 0))
 
-    def objects_after(self, mark: Mark) -> Iterator[tuple[str, str]]:
-        """Return the table_name and table_key of every object in rows after a mark."""
-        for table, key in self._run("compare_named", after=mark.newest):
+    def objects_after(self, record_id: int) -> Iterator[tuple[str, str]]:
+        """Return the table_name and table_key of every object in rows after a record_id."""
+        for table, key in self._run("compare_named", after=record_id):
             yield str(table), str(key)
 
     def settle_events(self) -> dict[str, TableState]:
@@ -115,7 +115,7 @@ class ReceiverState:
             if table not in table_states:
                 continue
             rows = []
-            states = self._states_of(table, events)
+            states = self.states_of(table, events)
             for key, event in events.items():
                 state = states.get(hash_of_key(key), UNKNOWN_OBJECT)
                 if (row := redriven_row(table, key, state, event)) is not None:
@@ -142,7 +142,7 @@ class ReceiverState:
         """Return the first row of the latest event, not settled yet, of each object that these rows name."""
         latest = dict[tuple[str, str], int]()
         for table, events in self._events_of(ids).items():
-            states = self._states_of(table, events)
+            states = self.states_of(table, events)
             for key in events:
                 if first_id := states.get(hash_of_key(key), UNKNOWN_OBJECT).first_id:
                     latest[table, key] = first_id
@@ -171,7 +171,7 @@ class ReceiverState:
                     events[table][key] = EventRows(event.first_id, int(row), (*event.deletes, *deletes), adds)
         return events
 
-    def _states_of(self, table: str, keys: Iterable[str]) -> dict[str, ObjectState]:
+    def states_of(self, table: str, keys: Iterable[str]) -> dict[str, ObjectState]:
         """Return what is known of the objects with these keys, by their hashes."""
         hashes = [*map(hash_of_key, keys)]
         pages = (hashes[start : start + _LISTED] for start in range(0, len(hashes), _LISTED))

@@ -95,6 +95,8 @@ class NoticeKind(StrEnum):
 
     CAPTURE_OFF = "capture off"  # a session writes without being logged
     COMPARE = "compare"  # the state of a table begins
+    GAP = "gap"  # the log may lack changes of a table from before
+    GAP_CLOSED = "gap closed"  # what a table has was compared, and logged where it differed
     PASSED = "pass"  # a poll passed the brake on deletes
     PAUSE = "pause"
     PUBLISH = "publish"  # these tables and columns, from now on

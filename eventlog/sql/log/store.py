@@ -15,6 +15,7 @@ from eventlog.sql.log.leader import Holder, Leader, holder_of
 from eventlog.sql.log.pending import PickUpFilter
 from eventlog.sql.log.position import IdPosition, read_position
 from eventlog.sql.log.record import LogRecord, RecordedBatch
+from eventlog.sql.log.slot_state import SlotState
 from eventlog.sql.log.snapshot import Snapshot
 from eventlog.sql.log.upkeep import Upkeep
 from eventlog.sql.log.work import WaitingEvent, Work
@@ -141,6 +142,10 @@ class Store:
             self.queries.run(connection, "work")
             yield Upkeep(connection, self.queries)
             connection.commit()
+
+    def slot_state(self, connection: Connection) -> SlotState:
+        """Return the state of the log's slot, in the transaction of a connection."""
+        return SlotState(connection, self.queries)
 
     def lead(self, name: str) -> Leader | None:
         """Become the log's one active publisher; None while another one is."""

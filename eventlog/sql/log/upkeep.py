@@ -16,6 +16,7 @@ from eventlog.sql.common.expression import literal
 from eventlog.sql.connect import keepable
 from eventlog.sql.log.receiver_state import ReceiverState
 from eventlog.sql.log.record import LogRecord, Notice, NoticeKind
+from eventlog.sql.log.slot_state import SlotState
 from eventlog.sql.queries import containing
 
 
@@ -220,6 +221,10 @@ class Upkeep(LogRecord):
     def receiver_state(self) -> ReceiverState:
         """Return the state that was kept when tables were compared."""
         return ReceiverState(self._connection, self._queries)
+
+    def slot(self) -> SlotState:
+        """Return the state of the slot that fills the log."""
+        return SlotState(self._connection, self._queries)
 
     def state(self) -> LogState:
         """Return the state that the leader and `pause` recorded."""

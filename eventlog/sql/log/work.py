@@ -16,6 +16,7 @@ from eventlog.sql.common.dialect import Call
 from eventlog.sql.connect import keepable
 from eventlog.sql.log.receiver_state import ReceiverState
 from eventlog.sql.log.record import LogRecord, Notice, NoticeKind, Range, ranges_of
+from eventlog.sql.log.slot_state import SlotState
 from eventlog.sql.queries import Queries, pipeline_of
 
 LONG = 100  # ids from which on a range is worth a statement of its own
@@ -123,6 +124,14 @@ class Work:
     def receiver_state(self) -> ReceiverState:
         """Return the state of the receiver, if the log is filled by comparing."""
         return ReceiverState(self._begun(), self._queries)
+
+    def slot(self) -> SlotState:
+        """Return the state of the slot, if the log is filled by one."""
+        return SlotState(self._begun(), self._queries)
+
+    def write_last(self, calls: Iterable[Call]) -> None:
+        """Run statements at the end of the transaction."""
+        self._last_calls += calls
 
     def finish(self, letters: Mapping[Letter, Iterable[int]], *, delete: bool = False) -> None:
         """Give rows their letters. With `delete`, delete those that did not fail."""

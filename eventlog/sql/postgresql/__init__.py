@@ -135,6 +135,7 @@ POSTGRESQL = Dialect(
     transactional_ddl=True,
     statement_triggers=True,
     truncate_triggers=True,
+    has_slots=True,
     usage_of_schema=True,
     in_current_schema=(
         "do $here$\nbegin\n  execute replace($statement$\n{statement}\n$statement$,"

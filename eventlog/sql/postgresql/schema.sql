@@ -44,6 +44,26 @@ create table if not exists {known} (
 create index if not exists {known_way} on {known} (first_id) where first_id is not null
 /
 
+-- create_slot --
+-- Makes the table of the position up to which the changes of a slot are in the log.
+create table if not exists {slot} (
+  lsn bigint not null, -- the end of the last transaction
+  committed_at timestamp(6), -- when it was committed; null: nothing of it was logged
+  noted_at timestamp(6) not null default (clock_timestamp() at time zone 'UTC'),
+  constraint {slot_key} primary key (lsn)
+)
+
+-- grants_slot --
+-- What a publisher needs beside, that reads a replication slot.
+grant insert on {log} to {role}
+/
+grant select, insert, delete on {slot} to {role}
+/
+grant select, insert, update, delete on {known} to {role}
+/
+alter role {role} replication
+/
+
 -- future --
 -- Makes the index of future events.
 create index if not exists {log_future} on {log} ({event_time}, {record_id}) where {status} = 'N'

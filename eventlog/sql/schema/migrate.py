@@ -17,7 +17,9 @@ from eventlog.sql.capture.track import tracked
 from eventlog.sql.common import templates
 from eventlog.sql.common.expression import literal
 from eventlog.sql.connect import execute_plain
+from eventlog.sql.log.slot_state import SlotState
 from eventlog.sql.names import Log
+from eventlog.sql.queries import Queries
 from eventlog.sql.trigger_rows import printed_routines
 
 if TYPE_CHECKING:
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
 
 BASE = "base"
 HEAD = "heads"
+_GRANTS = {"compare": "grants_comparing", "slot": "grants_slot"}
 
 
 class LogWritten(EventlogError):
@@ -58,9 +61,14 @@ def uninstall(engine: Engine, log: Log, *, discard: bool = False) -> bool:
         if revision(connection, log) is None and not _exists(connection, log, log.companion_name("state")):
             return False
         is_ours = _is_ours(connection, log)
-        _refuse_tracked(connection, log)
+        slot = SlotState(connection, Queries(log)) if log.dialect.has_slots else None
+        facts = None if slot is None else slot.facts()
+        _refuse_tracked(connection, log, recorded=facts is None)
         if is_ours and not discard:
             _refuse_unpublished(connection, log)
+        if slot is not None and facts is not None:
+            slot.drop(facts.slot)
+            connection.commit()
         connection.rollback()
         _migrate(connection, log, BASE, is_ours)
         execute_plain(connection, f"drop table {log.names()['version']}")
@@ -98,15 +106,12 @@ def uninstall_script(log: Log, *, attached: bool = False) -> str:
     return log.dialect.script([*printed_routines(log, "drop_routines"), *statements, version])
 
 
-def grants_script(log: Log, role: str, *, comparing: bool = False) -> str:
-    """Return the grants of a publisher that does not own the log, as a script for a DBA.
-
-    With `comparing` they include those of a publisher that compares states.
-    """
+def grants_script(log: Log, role: str, mode: str | None = None) -> str:
+    """Return the grants of a publisher with this mode that does not own the log, as a script for a DBA."""
     names = log.names() | {"role": log.dialect.quote(log.dialect.fold(role))}
     statements = [*templates.statements(log.dialect, "grants", names)]
-    if comparing:
-        statements += templates.statements(log.dialect, "grants_comparing", names)
+    if mode in _GRANTS:
+        statements += templates.statements(log.dialect, _GRANTS[mode], names)
     if log.dialect.sequence_hidden:
         texts = {"log_name": names["log"], "record_id": log.column("record_id"), "role": names["role"]}
         holes = {f"{name}_text": literal(text) for name, text in texts.items()}
@@ -213,8 +218,8 @@ def _exists(connection: Connection, log: Log, table: str) -> bool:
     return inspect(connection).has_table(log.reflected(table), schema=log.place)
 
 
-def _refuse_tracked(connection: Connection, log: Log) -> None:
-    written = tracked(connection, log)
+def _refuse_tracked(connection: Connection, log: Log, *, recorded: bool) -> None:
+    written = tracked(connection, log, recorded=recorded)
     if written:
         raise LogWritten(", ".join(written), log.full_name)
 

@@ -14,6 +14,7 @@ create table if not exists `eventlog_state` (
   cycle_facts longtext,
   heartbeat_at datetime(6),
   published_as longtext, -- the settings of the last leader
+  slot_facts longtext, -- of the replication slot that fills the log, null: something else does
   constraint `eventlog_state_key` primary key (one),
   constraint `eventlog_state_one` check (one = 1)
 ) engine = InnoDB character set utf8mb4 collate utf8mb4_nopad_bin;
@@ -80,7 +81,8 @@ create table if not exists `eventlog_notice` (
   notice_id bigint not null auto_increment,
   noticed_at datetime(6) not null default (utc_timestamp(6)),
   username text not null default (left(user(), char_length(user()) - locate('@', reverse(user())))),
-  kind text not null, -- capture off, compare, pass, pause, purge, redrive, resume, resync, skip
+  -- capture off, compare, gap, gap closed, pass, pause, publish, purge, redrive, resume, resync, skip
+  kind text not null,
   table_name text, -- of the only table
   table_key longtext, -- of the only object
   first_id bigint, -- no row of it is lower

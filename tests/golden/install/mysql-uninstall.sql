@@ -10,6 +10,8 @@ drop table if exists `eventlog`;
 
 drop table if exists `eventlog_known`;
 
+drop table if exists `eventlog_slot`;
+
 drop table if exists `eventlog_sent`;
 
 drop table if exists `eventlog_held`;

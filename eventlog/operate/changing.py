@@ -1,0 +1,212 @@
+"""Change what fills the log: from triggers to a replication slot, and back; no event is lost or doubled.
+
+To a slot: publication, slot; then one transaction locks the tables, drops the triggers and notes the position
+that the server's log has by then. What was committed before is in the log already. Back: one transaction
+makes the triggers under locks and notes the position; what is before it is read from the slot, which is
+dropped then.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from sqlalchemy.engine import Connection
+
+from eventlog.core.errors import EventlogError
+from eventlog.core.tables import Tables
+from eventlog.opening.config import Config
+from eventlog.opening.slots import SlotTables, choose_tables, demand_slots
+from eventlog.operate.unexplained import OthersState, Unexplained, log_unexplained
+from eventlog.publisher.slot import SlotFiller
+from eventlog.sql.capture import track
+from eventlog.sql.capture.record import read_record
+from eventlog.sql.capture.slot import (
+    Published,
+    demand_decoding,
+    lock_tables,
+    make_publication,
+    publication_statements,
+    publishable,
+    slot_statement,
+    why_lost,
+)
+from eventlog.sql.catalogue import Catalogue
+from eventlog.sql.connect import execute_plain
+from eventlog.sql.log.slot_state import ServerSlot, SlotFacts
+from eventlog.sql.log.store import Store
+from eventlog.sql.relation import Choice, place_of
+
+_MOMENT = 0.1  # seconds between two looks
+_PATIENCE = 600.0  # seconds until what is before the change is in the log
+
+
+class StillPublishing(EventlogError):
+    """a publisher runs ({0}): stop it, and give the command again"""
+
+
+class NotDrained(EventlogError):
+    """the slot could not be read to its end: {0}; give the command again"""
+
+
+def fill_by_slot(config: Config, store: Store, who: str) -> Iterator[str]:
+    """Let a slot fill the log from now on. Yield a line about each step."""
+    demand_slots(store.log.dialect)
+    with store.upkeep() as upkeep:
+        state = upkeep.slot()
+        slot, facts = state.slot_name(), state.facts()
+        now, position = state.on_server(slot), state.position()
+    demand_decoding(now)
+    lost = None if facts is None else why_lost(facts, now, position)
+    if lost is not None and now.plugin is not None and now.here:
+        with store.upkeep() as upkeep:
+            upkeep.slot().drop(slot)
+            now = upkeep.slot().on_server(slot)
+    chosen = choose_tables(config, store, slot)
+    if facts is None or lost is not None:
+        _make(store, slot, now, chosen)
+        _begin(store, slot, chosen, lost)
+        yield f"slot {slot} fills the log" + (f" again: {lost}" if lost else "")
+    else:
+        with store.engine.begin() as connection:
+            make_publication(connection, store.queries, slot, now, chosen.published)
+            store.slot_state(connection).record(_facts(connection, store, slot, chosen))
+        yield f"slot {slot} fills the log already"
+    yield from (f"{table} is not published: {why}" for table, why in chosen.unread.items())
+    yield from _baseline(config, store, chosen, who)
+
+
+def slot_script(config: Config, store: Store) -> str:
+    """Return what makes the publication and the slot, for a DBA; the catalogue is only read."""
+    demand_slots(store.log.dialect)
+    with store.upkeep() as upkeep:
+        slot = upkeep.slot().slot_name()
+        now = upkeep.slot().on_server(slot)
+    chosen = choose_tables(config, store, slot)
+    statements = publication_statements(store.queries, slot, now, chosen.published)
+    return (
+        "\n".join(f"{statement};" for statement in (*statements, slot_statement(store.queries, slot, now)))
+        + "\n"
+    )
+
+
+def _make(store: Store, slot: str, now: ServerSlot, chosen: SlotTables) -> None:
+    """Make the publication, then the slot, which cannot be read where there was no publication."""
+    with store.engine.begin() as connection:
+        make_publication(connection, store.queries, slot, now, chosen.published)
+    if now.plugin is None:
+        with store.engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+            execute_plain(connection, slot_statement(store.queries, slot, now))
+
+
+def _begin(store: Store, slot: str, chosen: SlotTables, lost: str | None) -> None:
+    """Drop the triggers and note the position in one transaction."""
+    with store.engine.begin() as connection:
+        plans = [plan for plan in track.plan_silence(connection, store.log) if plan.statements]
+        if plans:
+            lock_tables(connection, store.queries, {p.place for p in chosen.published})
+        for plan in plans:
+            plan.run(connection)
+        state = store.slot_state(connection)
+        state.record(_facts(connection, store, slot, chosen))
+        state.note(state.on_server(slot).end)
+        if lost is not None:
+            for table in {feed.table for published in chosen.published for feed in published.feeds}:
+                state.note_gap(table, lost)
+
+
+def _facts(connection: Connection, store: Store, slot: str, chosen: SlotTables) -> SlotFacts:
+    """Return the facts about a slot, as this transaction sees its publication."""
+    now = store.slot_state(connection).on_server(slot)
+    feeds = {published.place: published.feeds for published in chosen.published}
+    published, _ = publishable(connection, store.queries, slot, feeds)
+    assert now.publication is not None
+    members = {each.name: each.member for each in published if each.member is not None}
+    return SlotFacts(slot, now.system, now.publication, members)
+
+
+def _baseline(config: Config, store: Store, chosen: SlotTables, who: str) -> Iterator[str]:
+    """Keep the state of each table, or log what differs from it where the log may lack changes."""
+    with store.upkeep() as upkeep:
+        states, gaps = upkeep.receiver_state().table_states(), upkeep.slot().gaps()
+    readable = {feed.table for published in chosen.published for feed in published.feeds}
+    tables = [
+        table
+        for table in chosen.tables
+        if str(table) in readable and (str(table) not in states or str(table) in gaps)
+    ]
+    try:
+        for audited in log_unexplained(store, config, Tables(tables, chosen.tables.dialect), who):
+            yield audited.words
+    except (Unexplained, OthersState) as fault:
+        yield f"no state is kept, so deletes of a gap could not be found: {fault}"
+
+
+def fill_by_triggers(config: Config, store: Store, *, with_triggers: bool = True) -> Iterator[str]:
+    """Let triggers fill the log again, or nothing but a comparison. Yield a line about each step."""
+    if not store.log.dialect.has_slots:
+        return
+    with store.upkeep() as upkeep:
+        facts = upkeep.slot().facts()
+    if facts is None:
+        return
+    leader = store.lead("eventlog install")
+    if leader is None:
+        raise StillPublishing(store.holder() or "by whom is not ours to see")
+    with leader:
+        if facts.until is None:
+            facts = _end(config, store, facts, with_triggers=with_triggers)
+        fault = _drain(config, store, leader.epoch, facts)
+        with store.upkeep() as upkeep:
+            state = upkeep.slot()
+            if fault is not None:
+                for table in {*facts.members}:
+                    state.note_gap(table, fault)
+            state.drop(facts.slot)
+            state.record(None)
+    yield f"slot {facts.slot} is dropped; what it had is in the log"
+    if fault is not None:
+        yield f"{fault}: `eventlog resync TABLE --compare` logs what was lost, for each table"
+
+
+def _end(config: Config, store: Store, facts: SlotFacts, *, with_triggers: bool) -> SlotFacts:
+    """Make the triggers and note the position in one transaction."""
+    chosen = choose_tables(config, store, facts.slot)
+    with store.engine.begin() as connection:
+        if with_triggers:
+            lock_tables(connection, store.queries, {p.place for p in chosen.published})
+            _track(connection, store, chosen.published)
+        state = store.slot_state(connection)
+        ending = replace(facts, until=state.on_server(facts.slot).end)
+        state.record(ending)
+    return ending
+
+
+def _track(connection: Connection, store: Store, published: Iterable[Published]) -> None:
+    """Track the tables as they are on record, or as `track` does by default."""
+    log = Catalogue(connection).located(store.log)
+    record = read_record(connection, log)
+    names = {feed.table for each in published for feed in each.feeds if not feed.is_child}
+    for name in sorted(names):
+        entry = record.get(place_of(Catalogue(connection).find(name).table))
+        choice = Choice() if entry is None else record.choice(entry)
+        track.plan_track(connection, log, name, choice).run(connection)
+
+
+def _drain(config: Config, store: Store, epoch: int, facts: SlotFacts) -> str | None:
+    """Read the slot up to the noted position. Return why that cannot be, if changes are lost."""
+    assert facts.until is not None
+    filler, ends = SlotFiller(config, store, epoch), time.monotonic() + _PATIENCE
+    try:
+        while True:
+            filler.drain()
+            if filler.lost is not None:
+                return filler.lost
+            if filler.position >= facts.until:
+                return None
+            if time.monotonic() > ends:
+                raise NotDrained("it took too long")
+            filler.wait(_MOMENT)
+    finally:
+        filler.close()

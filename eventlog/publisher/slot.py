@@ -1,0 +1,367 @@
+"""A replication slot fills the log: no triggers, and nothing of a table is read but what changed.
+
+Each transaction becomes rows of the types 4, 5 and 6, in the transaction that notes the position. From there
+on everything is as with triggers: values are read back.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import deque
+from itertools import chain
+from math import inf
+from shlex import quote
+from typing import Final
+
+from eventlog.core.errors import Misuse
+from eventlog.core.portions import portions
+from eventlog.files.ready import ready
+from eventlog.opening.comparing import ComparingSettings
+from eventlog.opening.config import Config
+from eventlog.opening.slots import SlotTables, read_slot_tables
+from eventlog.publisher.filling import Filler, TableCycle
+from eventlog.publisher.sleep import Sleeper
+from eventlog.publisher.slot_transactions import SlotFeeds, SlotReader, SlotTransaction
+from eventlog.sql.capture.slot import MAKE_AGAIN, why_lost
+from eventlog.sql.connect import DatabaseFailed
+from eventlog.sql.log.slot_state import Feed, SlotFacts
+from eventlog.sql.log.slot_stream import SlotStream, StreamRefused
+from eventlog.sql.log.store import Store
+from eventlog.sql.log.work import Work
+from eventlog.sql.postgresql import pgoutput
+from eventlog.transfer.signals import Signals
+
+logger = logging.getLogger("eventlog.slot")
+
+_ROWS: Final = 10_000  # that are logged together, except those of one transaction
+_IDLE: Final = 1 << 20  # bytes of the server's log after which a position is noted although nothing changed
+_AGE: Final = 60.0  # seconds until the tables are read again
+_RETRY: Final = 1.0  # seconds until a slot that is not streamed is tried again
+_UNSEEN: Final = 0.001  # seconds until a snapshot is taken again that does not see a transaction yet
+_TRIES: Final = 10
+_MESSAGES: Final = 14  # the first version whose plugin sends messages of applications
+
+
+class NoSlotYet(Misuse):
+    """no slot fills this log: `eventlog install --mode slot` makes one"""
+
+
+class SlotFiller(Filler):
+    """A reader of the log's slot, as the leader of one epoch."""
+
+    def __init__(self, config: Config, store: Store, epoch: int) -> None:
+        super().__init__()
+        self._config = config
+        self._store = store
+        self._epoch = epoch
+        self._settings = config.build(ComparingSettings)
+        self._stream: SlotStream | None = None
+        self._facts: SlotFacts
+        self._position = 0
+        self._target = 0  # up to where the server's log was when the stream began
+        self._queue: deque[SlotTransaction] = deque()
+        self._rows = 0  # in the queue
+        self._tables: SlotTables | None = None  # as they were last read
+        self._feeds: list[Feed] = []  # that were ever read; changes name them by their places
+        self._reader = self._new_reader()
+        self._read_at = self._tried_at = self._unseen_at = float("-inf")
+        self._fault: str | None = None  # why nothing is streamed
+        self._lost: str | None = None  # why that will stay so
+        self._gaps: dict[str, str] = {}  # tables of which changes are lost, and why
+        self._is_stale = False  # a table was described anew
+        self._facts = self._read_facts()
+
+    def _new_reader(self) -> SlotReader:
+        return SlotReader(SlotFeeds({}, self._feeds), self._settings.compare_memory << 20)
+
+    def _read_facts(self) -> SlotFacts:
+        """Return what is on record of the slot; NoSlotYet if none fills the log."""
+        with self._store.upkeep() as upkeep:
+            facts = upkeep.slot().facts()
+        if facts is None:
+            raise NoSlotYet
+        return facts
+
+    # --- the protocol of a filler
+
+    def prepare(self, cycle: TableCycle) -> int:
+        if self._is_stale or time.monotonic() > self._read_at + _AGE:
+            is_first, before = self._tables is None, self._tables
+            self._read_tables()
+            if self._is_stale or not (is_first or before == self._tables):
+                cycle.refresh()
+            self._is_stale = False
+        return self._fill(None if cycle.is_down else _ROWS)
+
+    def drain(self) -> None:
+        self._fill(None)
+
+    def sleeper(self, signals: Signals) -> Sleeper | None:
+        return SlotSleeper(signals, self)
+
+    def close(self) -> None:
+        if self._stream is not None:
+            self._stream.close()
+            self._stream = None
+        for transaction in self._queue:
+            transaction.close()
+        self._queue.clear()
+        self._rows = 0
+        self._reader.close()
+
+    # --- from the stream into the log
+
+    def _fill(self, limit: int | None) -> int:
+        """Log what has arrived, until nothing is at hand or so many rows are logged. Return how many."""
+        logged = 0
+        try:
+            while self._is_streaming():
+                self._receive()
+                count = self._log_queue()
+                logged += count
+                is_enough = limit is not None and logged >= limit
+                if is_enough or not (count or self._awaits_more()):
+                    break
+        except StreamRefused as fault:
+            self._refuse(str(fault))
+        self._report()
+        return logged
+
+    def _awaits_more(self) -> bool:
+        """Return whether something came that the server had when the stream began; wait for it."""
+        if self._stream is None or self._queue or max(self._position, self._stream.end) >= self._target:
+            return False
+        if not self.wait(_RETRY):
+            self._target = 0
+        return self._target > 0
+
+    def wait(self, seconds: float) -> bool:
+        """Wait until something arrives. Return whether it did in time."""
+        has_come, _ = ready(() if self._stream is None else (self._stream,), seconds=seconds)
+        return has_come
+
+    def receive(self) -> bool:
+        """Read what has arrived. Return whether something can be logged, or must be looked at."""
+        try:
+            if self._stream is None:
+                return time.monotonic() > self._tried_at + _RETRY
+            self._receive()
+        except StreamRefused as fault:
+            self._refuse(str(fault))
+        return bool(self._queue) and time.monotonic() > self._unseen_at + _RETRY / 10
+
+    @property
+    def stream(self) -> SlotStream | None:
+        """The stream, None while there is none."""
+        return self._stream
+
+    @property
+    def lost(self) -> str | None:
+        """Why changes may be lost, so that nothing is streamed."""
+        return self._lost
+
+    @property
+    def position(self) -> int:
+        """Up to where the changes are in the log."""
+        return self._position
+
+    @property
+    def patience(self) -> float:
+        """The seconds in which `receive` must be called again."""
+        return _RETRY / 10 if self._queue else _RETRY if self._stream is None else inf
+
+    def _receive(self) -> None:
+        """Read messages until nothing is at hand, or enough transactions are queued."""
+        assert self._stream is not None
+        if self._rows >= _ROWS:
+            return
+        for data in self._stream.messages():
+            message = pgoutput.read(data)
+            if isinstance(message, pgoutput.TableDescribed):
+                self._describe(message)
+            transaction = self._reader.take(message)
+            if transaction is None:
+                continue
+            is_logged = self._facts.until is not None and transaction.end > self._facts.until  # by triggers
+            if transaction.end <= self._position or is_logged or not (transaction.count or transaction.gaps):
+                self._stream.end = max(self._stream.end, transaction.end)
+                transaction.close()
+            else:
+                self._queue.append(transaction)
+                self._rows += transaction.count
+            if self._rows >= _ROWS:
+                break
+
+    def _describe(self, described: pgoutput.TableDescribed) -> None:
+        """Read the tables again if one has other columns than before."""
+        before = self._reader.described.get(described.table)
+        is_known = any(True for _ in self._reader.feeds.of(described.table))
+        if (before is not None and before != described) or (
+            is_known and self._reader.feeds.missing(described)
+        ):
+            self._read_tables()
+            self._is_stale = True
+
+    def _log_queue(self) -> int:
+        """Log the queued transactions that a new snapshot sees. Return how many rows."""
+        if not self._queue:
+            self._note_idle()
+            return 0
+        batch, visible_count = list(self._queue), 0
+        for _ in range(_TRIES):
+            try:
+                visible_count = self._log(batch, is_careful=False)
+            except DatabaseFailed:
+                visible_count = self._log(batch, is_careful=True)
+            if visible_count:
+                break
+            time.sleep(_UNSEEN)
+        else:
+            self._unseen_at = time.monotonic()
+        return self._finish(visible_count)
+
+    def _log(self, batch: list[SlotTransaction], *, is_careful: bool) -> int:
+        """Log transactions and the position in one transaction. Return how many of them a snapshot sees."""
+        with self._store.work(self._epoch) as work:
+            state = work.slot()
+            visible_count = state.visible([transaction.xid for transaction in batch])
+            if not visible_count:
+                return 0
+            visible = batch[:visible_count]
+            for table, why in chain.from_iterable(t.gaps.items() for t in visible):
+                if table not in self._gaps:
+                    state.note_gap(table, why)
+            last = visible[-1]
+            self._write(work, visible, last, is_careful=is_careful)
+        for transaction in visible:
+            self._gaps |= transaction.gaps
+        return visible_count
+
+    def _write(
+        self, work: Work, visible: list[SlotTransaction], last: SlotTransaction, *, is_careful: bool
+    ) -> None:
+        state, feeds = work.slot(), self._reader.feeds.list
+        chunks = portions(chain.from_iterable(t.logged() for t in visible), _ROWS)
+        rows = next(chunks, [])
+        for further in chunks:
+            state.run(state.calls(feeds, rows, None, None))
+            rows = further
+        if is_careful:
+            state.log_by_table(feeds, rows)
+            rows = []
+        work.write_last(state.calls(feeds, rows, last.end, last.time))
+
+    def _finish(self, visible_count: int) -> int:
+        """Take the first transactions out of the queue, and report the position. Return how many rows."""
+        rows = 0
+        for _ in range(visible_count):
+            transaction = self._queue.popleft()
+            rows += transaction.count
+            self._position = transaction.end
+            transaction.close()
+        self._rows -= rows
+        if visible_count and self._stream is not None:
+            self._stream.confirm(self._position)
+        return rows
+
+    def _note_idle(self) -> None:
+        """Note how far the server's log is, if it grew without a change for us."""
+        assert self._stream is not None
+        end = self._stream.end
+        step = _IDLE if self._facts.until is None else 1
+        if self._reader.open is None and end >= self._position + step:
+            with self._store.work(self._epoch) as work:
+                work.write_last(work.slot().calls((), (), end, None))
+            self._position = end
+            self._stream.confirm(end)
+
+    # --- the stream and the tables
+
+    def _is_streaming(self) -> bool:
+        """Return whether the slot is streamed; begin it if that is due."""
+        if self._stream is None and time.monotonic() > self._tried_at + _RETRY:
+            self._tried_at = time.monotonic()
+            self.close()
+            self._open()
+        return self._stream is not None
+
+    def _open(self) -> None:
+        """BeginRead to stream the slot from the position in the log, unless changes are lost."""
+        self._facts = facts = self._read_facts()
+        self._read_tables()
+        with self._store.work(self._epoch) as work:  # who leads no more ends no stream
+            state = work.slot()
+            now, position = state.on_server(facts.slot), state.position()
+            if now.active_pid is not None:
+                state.end_reader(facts.slot)
+        self._lost = why_lost(facts, now, position)
+        if self._lost is not None or position is None:
+            self._fault = f"{self._lost}: changes may be lost. {MAKE_AGAIN}"
+            return
+        options = {"publication_names": f'"{facts.slot}"'}
+        if now.version >= _MESSAGES:
+            options["messages"] = "true"
+        if self._settings.slot_origin == "none":
+            options["origin"] = "none"
+        self._reader = self._new_reader()
+        self._renew_feeds()
+        self._position, self._target = position.lsn, now.end
+        self._stream = SlotStream(self._store.engine, facts.slot, position.lsn, options)
+        self._stream.confirm(position.lsn)
+        self._fault = None
+
+    def _refuse(self, why: str) -> None:
+        """Note why nothing is streamed for now."""
+        self.close()
+        self._fault = why
+
+    def _read_tables(self) -> None:
+        """Read which tables the slot is read for, and how their changes name objects."""
+        self._tables = read_slot_tables(self._config, self._store, self._facts.slot)
+        self._gaps = dict(self._tables.gaps)
+        self._read_at = time.monotonic()
+        self._renew_feeds()
+
+    def _renew_feeds(self) -> None:
+        numbers: dict[int, list[int]] = {}
+        for published in self._tables.published if self._tables else ():
+            for feed in published.feeds:
+                if feed not in self._feeds:
+                    self._feeds.append(feed)
+                numbers.setdefault(published.number, []).append(self._feeds.index(feed))
+        self._reader.renew(SlotFeeds(numbers, self._feeds))
+
+    def _report(self) -> None:
+        """Report the tables that are not published."""
+        assert self._tables is not None
+        unread = dict(self._tables.unread)
+        unread |= {
+            table: f"changes of it may be lost: {why}. `eventlog resync {quote(table)} --compare` logs them"
+            for table, why in self._gaps.items()
+        }
+        if self._fault is not None:
+            unread |= dict.fromkeys(self._tables.names or (self._facts.slot,), self._fault)
+        self._unread.report(unread)
+
+
+class SlotSleeper(Sleeper):
+    """A sleeper whom the stream of a slot wakes."""
+
+    wakes = True
+
+    def __init__(self, signals: Signals, filler: SlotFiller) -> None:
+        super().__init__(signals)
+        self._filler = filler
+
+    def sleep(self, seconds: float) -> bool:
+        """Sleep until a transaction came that can be logged, or so long."""
+        until = time.monotonic() + seconds
+        while not self._signals.stop and (remaining := until - time.monotonic()) > 0:
+            if self._filler.receive():
+                return True
+            stream = self._filler.stream
+            streams = (self._signals.pipe, *(() if stream is None else (stream,)))
+            ready(streams, seconds=min(remaining, self._filler.patience))
+            self._signals.drain()
+        return self._signals.stop

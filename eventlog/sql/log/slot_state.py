@@ -1,0 +1,201 @@
+"""The position up to which a replication slot filled the log, and the rows that its changes become."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from sqlalchemy import text
+from sqlalchemy.engine import Connection
+
+from eventlog.core.tables import Column
+from eventlog.sql.common.dialect import Call
+from eventlog.sql.common.expression import literal
+from eventlog.sql.connect import DatabaseFailed, execute_plain
+from eventlog.sql.log.record import LogRecord, Notice, NoticeKind
+from eventlog.sql.queries import Queries, unbound
+
+_ENDINGS, _ENDING = 100, 0.05  # looks whether a session has ended, and seconds between two
+_NAMES = ("log", "raw_event_type", "raw_perpetrator", "raw_table_name", "raw_table_key")
+
+
+@dataclass(frozen=True, slots=True)
+class SlotFacts:
+    """What is on record of the slot that fills a log."""
+
+    slot: str
+    system: str  # the identifier of the server
+    publication: int  # its number, which is another one after it was made anew
+    members: Mapping[str, int] = field(default_factory=dict)  # the number of each table in it
+    until: int | None = None  # from this position on triggers fill the log again
+
+
+class SlotPosition(NamedTuple):
+    """Up to where the changes of a slot are in the log."""
+
+    lsn: int
+    committed_at: datetime | None  # of the last one that was logged
+    noted_at: datetime
+
+
+class ServerSlot(NamedTuple):
+    """The server, and what it has of a slot and its publication."""
+
+    wal_level: str
+    keeps: str  # the most of its log that it keeps for a slot; -1: any
+    version: int
+    system: str
+    end: int  # of its log
+    plugin: str | None  # None: there is no such slot
+    here: bool  # it is of this database
+    active_pid: int | None
+    wal_status: str | None
+    restart: int | None
+    confirmed: int | None
+    publication: int | None
+    fails_over: bool  # standbys keep the slot, too
+    free_slots: int
+
+
+class Feed(NamedTuple):
+    """How changes of a table name an object."""
+
+    table: str  # whose object it is
+    logged_as: str
+    names: tuple[str, ...]  # the columns of the changed table that have the key
+    key: tuple[tuple[str, Column], ...]
+    is_child: bool = False  # a change of it is an update of its parent
+
+
+class LoggedChange(NamedTuple):
+    """A row for the log."""
+
+    feed: int
+    kind: int
+    who: str | None
+    values: Sequence[str]
+
+
+class SlotState:
+    """The position and the rows of a slot, in a transaction that writes them."""
+
+    def __init__(self, connection: Connection, queries: Queries) -> None:
+        self._connection = connection
+        self._queries = queries
+
+    def facts(self) -> SlotFacts | None:
+        """Return what is on record of the slot, None if something else fills the log."""
+        facts = self._run("slot_facts").scalar()
+        return None if facts is None else SlotFacts(**json.loads(facts))
+
+    def record(self, facts: SlotFacts | None) -> None:
+        """Put on record which slot fills the log."""
+        self._run("slot_record", facts=None if facts is None else json.dumps(asdict(facts)))
+
+    def position(self) -> SlotPosition | None:
+        """Return the position, None if no slot ever filled the log."""
+        row = self._run("slot_position").one_or_none()
+        return None if row is None else SlotPosition(*row)
+
+    def note(self, lsn: int, time: int | None = None) -> None:
+        """Note the position in place of the former one, with the time of the last logged change."""
+        self._run("slot_note", lsn=lsn, time=time)
+        self._run("slot_forget", lsn=lsn)
+
+    def slot_name(self) -> str:
+        """Return the name of the log's slot and publication."""
+        return str(self._run("slot_name").scalar())
+
+    def on_server(self, slot: str) -> ServerSlot:
+        """Return what the server has of a slot."""
+        return ServerSlot(*self._run("slot_now", slot=slot).one())
+
+    def end_reader(self, slot: str) -> None:
+        """End the session that reads a slot."""
+        self._run("slot_end_reader", slot=slot)
+
+    def drop(self, slot: str) -> None:
+        """Drop a slot of this database, if there is one, and its publication."""
+        for _ in range(_ENDINGS):
+            if self.on_server(slot).active_pid is None:
+                break
+            self.end_reader(slot)
+            time.sleep(_ENDING)
+        self._run("slot_drop", slot=slot)
+        quoted = self._queries.log.dialect.quote(slot)
+        execute_plain(self._connection, self._queries.filled("publication_drop", publication=quoted))
+
+    def visible(self, xids: Sequence[int]) -> int:
+        """Return how many of these transactions, from the first on, a new snapshot sees."""
+        return int(self._run("slot_visible", xids=json.dumps(xids)).scalar())
+
+    def calls(
+        self, feeds: Sequence[Feed], rows: Sequence[LoggedChange], lsn: int | None, time: int | None
+    ) -> list[Call]:
+        """Return the statements that log changes and note the position, if there is one."""
+        logging = [self._logging(feeds, rows)] if rows else []
+        if lsn is None:
+            return logging
+        noting = self._queries.call("slot_note", lsn=lsn, time=time)
+        return [*logging, noting, self._queries.call("slot_forget", lsn=lsn)]
+
+    def run(self, calls: Iterable[Call]) -> None:
+        """Run statements now."""
+        for call in calls:
+            self._connection.execute(*call)
+
+    def log_by_table(self, feeds: Sequence[Feed], rows: Sequence[LoggedChange]) -> None:
+        """Log changes table by table. Those of a table whose keys cannot be read by now are a gap of it."""
+        for number in sorted({row.feed for row in rows}):
+            try:
+                with self._connection.begin_nested():
+                    call = self._logging(feeds, [row for row in rows if row.feed == number])
+                    self._connection.execute(*call)
+            except DatabaseFailed as fault:
+                self.note_gap(feeds[number].table, f"the keys of changes could not be read: {fault}")
+
+    def _logging(self, feeds: Sequence[Feed], rows: Sequence[LoggedChange]) -> Call:
+        used = sorted({row.feed for row in rows})
+        width = max(len(feeds[number].key) for number in used)
+        keys = "".join(f", k{number} text" for number in range(width))
+        branches = "\n  union all\n".join(self._branch(number, feeds[number]) for number in used)
+        names = {name: self._queries.name(name) for name in _NAMES}
+        statement = self._queries.filled("slot_rows", keys=keys, branches=branches, **names)
+        return Call(text(statement), {"rows": _as_json(rows)})
+
+    def _branch(self, number: int, feed: Feed) -> str:
+        """Return the query for the rows of one feed."""
+        expressions = self._queries.log.dialect.expressions
+        columns = [(name, replace(column, name=f"k{n}")) for n, (name, column) in enumerate(feed.key)]
+        casts = "".join(f", cast(g.{c.name} as {unbound(c.type)}) as {c.name}" for _, c in columns)
+        key = unbound(expressions.key(columns, "t", self._queries.log.dialect.quote))
+        holes = {"table_name": unbound(literal(feed.logged_as)), "key": key, "columns": casts}
+        return self._queries.filled("slot_branch", feed=str(number), **holes)
+
+    def note_gap(self, table: str, why: str) -> None:
+        """Note that the log may lack changes of a table from before."""
+        newest = self._run("compare_newest").scalar() or 0
+        LogRecord(self._connection, self._queries).note(
+            Notice(NoticeKind.GAP, table, last_id=int(newest), words=why)
+        )
+
+    def gaps(self) -> dict[str, tuple[int, str]]:
+        """Return the tables whose log may lack changes: up to which record_id, and why."""
+        return {str(table): (int(last), str(words)) for table, last, words in self._run("slot_gaps")}
+
+    def _run(self, name: str, holes: dict[str, str] | None = None, **values: Any) -> Any:
+        return self._queries.run(self._connection, name, holes, **values)
+
+
+def _as_json(rows: Iterable[LoggedChange]) -> str:
+    """Return rows in their order, as the statement reads them."""
+    listed = [
+        {"place": place, "feed": feed, "kind": kind, "who": who}
+        | {f"k{number}": value for number, value in enumerate(values)}
+        for place, (feed, kind, who, values) in enumerate(rows)
+    ]
+    return json.dumps(listed, ensure_ascii=False, separators=(",", ":"))

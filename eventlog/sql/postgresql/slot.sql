@@ -1,0 +1,174 @@
+-- slot_name --
+-- The name of the slot and the publication of a log: unique among all databases of the server, of letters that slots take.
+select pg_catalog.substr(pg_catalog.regexp_replace(n.name, '[^a-z0-9_]', '_', 'g'), 1, 50) || '_'
+  || pg_catalog.substr(pg_catalog.md5(n.name), 1, 8)
+from (
+  select pg_catalog.lower(pg_catalog.current_database() || '_' || {schema_text} || '_' || {log_text}) as name
+) n
+
+-- slot_now --
+-- The server, and what it has of the slot and its publication.
+select pg_catalog.current_setting('wal_level') as wal_level,
+  pg_catalog.current_setting('max_slot_wal_keep_size') as keeps,
+  cast(pg_catalog.current_setting('server_version_num') as integer) / 10000 as version,
+  cast((select system_identifier from pg_catalog.pg_control_system()) as text) as system,
+  cast(pg_catalog.pg_current_wal_insert_lsn() - '0/0' as bigint) as server_end,
+  s.plugin, coalesce(s.database = pg_catalog.current_database(), false) as here, s.active_pid, s.wal_status,
+  cast(s.restart_lsn - '0/0' as bigint) as restart, cast(s.confirmed_flush_lsn - '0/0' as bigint) as confirmed,
+  cast(p.oid as bigint) as publication,
+  coalesce(to_jsonb(s) ->> 'failover', 'true') = 'true' as fails_over,
+  cast(pg_catalog.current_setting('max_replication_slots') as integer)
+    - (select count(*) from pg_catalog.pg_replication_slots) as free_slots
+from (select 1) always
+left join pg_catalog.pg_replication_slots s on s.slot_name = :slot
+left join pg_catalog.pg_publication p on p.pubname = :slot
+
+-- slot_tables --
+-- The identity of tables, by which their old rows are named: one row for a table and for each of its partitions.
+with recursive named as (
+  select g.place, c.oid
+  from json_to_recordset(cast(:tables as json)) as g (place integer, schema_name text, table_name text)
+  join pg_catalog.pg_namespace n on n.nspname = g.schema_name
+  join pg_catalog.pg_class c on c.relnamespace = n.oid and c.relname = g.table_name
+), tree (place, root, oid) as (
+  select named.place, named.oid, named.oid from named
+  union all
+  select tree.place, tree.root, i.inhrelid
+  from tree
+  join pg_catalog.pg_class p on p.oid = tree.oid and p.relkind = 'p'
+  join pg_catalog.pg_inherits i on i.inhparent = tree.oid
+)
+select tree.place, cast(tree.root as bigint), c.relkind in ('r', 'p'), c.relpersistence = 'p',
+  exists (select from pg_catalog.pg_inherits i where c.relkind = 'r' and i.inhparent = c.oid), c.relreplident = 'f',
+  cast((select m.oid from pg_catalog.pg_publication_rel m
+    join pg_catalog.pg_publication p on p.oid = m.prpubid and p.pubname = :slot
+    where m.prrelid = tree.root) as bigint),
+  cast(array(
+    select a.attname
+    from pg_catalog.pg_attribute a
+    where a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped and (c.relreplident = 'f' or exists (
+      select from pg_catalog.pg_index i
+      where i.indrelid = c.oid and a.attnum = any (i.indkey) and i.indisvalid
+        and case c.relreplident when 'd' then i.indisprimary when 'i' then i.indisreplident else false end))
+  ) as text[])
+from tree
+join pg_catalog.pg_class c on c.oid = tree.oid
+order by tree.place
+
+-- slot_facts --
+-- What is on record of the slot that fills the log; null if another filler does.
+select slot_facts from {state} where one = 1
+
+-- slot_record --
+-- Puts on record that a slot fills the log, or that none does.
+update {state} set slot_facts = :facts where one = 1
+
+-- slot_position --
+-- Up to where the changes are in the log, and when the last of them was committed and logged.
+select lsn, committed_at, noted_at from {slot} order by lsn desc limit 1
+
+-- slot_note --
+-- Notes up to where the changes are in the log. A row is added, because the versions of one that is changed pile up while
+-- somebody keeps an old snapshot open.
+insert into {slot} (lsn, committed_at)
+values (:lsn, timestamp '2000-01-01' + cast(:time as bigint) * interval '1 microsecond')
+on conflict do nothing
+
+-- slot_forget --
+-- Forgets former positions.
+delete from {slot} where lsn <> :lsn
+
+-- slot_visible --
+-- How many of these transactions, from the first on, a new snapshot sees. Their numbers are widened by the epoch of the next
+-- number of all.
+with seen as materialized (
+  select s.snapshot, cast(cast(pg_catalog.pg_snapshot_xmax(s.snapshot) as text) as bigint) as last
+  from (select pg_catalog.pg_current_snapshot() as snapshot) s
+)
+select count(*)
+from (
+  select bool_and(pg_catalog.pg_visible_in_snapshot(
+    cast(cast(seen.last + (x.xid - seen.last % 4294967296 + 6442450944) % 4294967296 - 2147483648 as text) as xid8),
+    seen.snapshot)) over (order by x.place) as all_visible
+  from seen
+  cross join (
+    select cast(e.xid as bigint) as xid, e.place
+    from json_array_elements_text(cast(:xids as json)) with ordinality as e (xid, place)
+  ) x
+) v
+where v.all_visible
+
+-- slot_rows --
+-- Logs changes. Each key is written by the expression that triggers and query-backs have for its type.
+insert into {log} ({raw_event_type}, {raw_perpetrator}, {raw_table_name}, {raw_table_key})
+with g as materialized (
+  select * from json_to_recordset(cast(:rows as json)) as g (place bigint, feed integer, kind integer, who text{keys})
+)
+select u.kind, u.who, u.table_name, u.table_key
+from (
+{branches}
+) u
+order by u.place
+
+-- slot_branch --
+-- The rows of one table.
+  select t.place, t.kind, t.who, {table_name} as table_name, {key} as table_key
+  from (select g.place, g.kind, g.who{columns} from g where g.feed = {feed}) t
+
+-- slot_gaps --
+-- The tables whose log may lack changes, and since which record_id, as the last notices tell.
+select g.table_name, g.last_id, g.words
+from {notice} g
+where g.kind = 'gap' and not exists (
+  select from {notice} l
+  where l.table_name = g.table_name and l.kind in ('gap', 'gap closed') and l.notice_id > g.notice_id)
+
+-- slot_end_reader --
+-- Ends the session that reads the slot: of a publisher that leads no more.
+select pg_catalog.pg_terminate_backend(s.active_pid)
+from pg_catalog.pg_replication_slots s
+where s.slot_name = :slot and s.active_pid is not null
+
+-- slot_create --
+-- Makes a slot.
+select lsn from pg_catalog.pg_create_logical_replication_slot({slot_text}, 'pgoutput') as made (name, lsn)
+
+-- slot_create_failover --
+-- Makes a slot that standbys keep too, from PostgreSQL 17 on.
+select lsn from pg_catalog.pg_create_logical_replication_slot({slot_text}, 'pgoutput', failover => true) as made (name, lsn)
+
+-- slot_drop --
+-- Drops a slot of this database.
+select pg_catalog.pg_drop_replication_slot(s.slot_name)
+from pg_catalog.pg_replication_slots s
+where s.slot_name = :slot and s.database = pg_catalog.current_database()
+
+-- publication_create --
+-- Makes a publication without tables.
+create publication {publication} with (publish_via_partition_root = true)
+
+-- publication_tables --
+-- Gives a publication its tables.
+alter publication {publication} set table {members}
+
+-- publication_members --
+-- The tables of a publication, with the columns where it lists some. Before PostgreSQL 15 none does.
+select cast(m.prrelid as bigint),
+  case when pg_catalog.jsonb_typeof(m.listed) = 'array' then cast(array(
+    select a.attname
+    from pg_catalog.pg_attribute a
+    where a.attrelid = m.prrelid and m.listed @> to_jsonb(a.attnum)
+    order by a.attname
+  ) as text[]) end
+from (
+  select r.prrelid, r.prpubid, to_jsonb(r) -> 'prattrs' as listed from pg_catalog.pg_publication_rel r
+) m
+join pg_catalog.pg_publication p on p.oid = m.prpubid and p.pubname = :slot
+
+-- publication_drop --
+-- Drops a publication.
+drop publication if exists {publication}
+
+-- lock_writers_out --
+-- Keeps writers out until the transaction ends.
+lock table {tables} in share row exclusive mode

@@ -17,7 +17,7 @@ from typing import IO, NamedTuple
 
 from lxml import etree
 
-from eventlog.audit.laws import FieldChange
+from eventlog.audit.laws import Step
 from eventlog.core.errors import EventlogError, Misuse, Refused
 from eventlog.core.extras import extra
 from eventlog.core.tablekey import read_association
@@ -189,31 +189,67 @@ def receiver_at(name: str, kafka: KafkaSinkSettings, max_event: int = MAX_EVENT)
     return files
 
 
-def field_changes(event: bytes) -> list[FieldChange]:
-    """Return what an event does to the attributes of its object."""
+def read_event(event: bytes) -> tuple[str, str, list[Step]]:
+    """Return the class and the association of an event, and what it does to the attributes of its object."""
+    compact = _COMPACT_EVENT.match(event)
+    if compact is not None and not _ODD.search(event):
+        compact_steps = _compact_steps(event[compact.end() : event.rindex(b"</")].decode())
+        if compact_steps is not None:
+            return compact["class"].decode(), compact["association"].decode(), compact_steps
     (element,) = [part.element for part in split([_ALONE % event]) if not isinstance(part, Broken)]
-    changes: dict[str, FieldChange] = {}
-    for attribute in element.iterchildren("add-attr", "modify-attr"):
-        name = attribute.get("attr-name") or ""
-        before = changes.get(name, FieldChange(name, False, (), ()))
-        steps = [attribute] if attribute.tag == "add-attr" else list(attribute)
-        for step in steps:
-            values = tuple("".join(map(str, value.itertext())) for value in step.iterchildren("value"))
-            if step.tag == "remove-all-values":
-                before = FieldChange(name, True, (), ())
-            elif step.tag == "remove-value":
-                added = tuple(value for value in before.added if value not in values)
-                before = before._replace(removed=before.removed + values, added=added)
-            else:
-                before = before._replace(added=before.added + values)
-        changes[name] = before
-    return list(changes.values())
+    steps: list[Step] = []
+    for attribute in element.iterchildren():
+        if attribute.tag != "association":
+            steps += _steps(attribute)
+    return element.get("class-name") or "", element.findtext("association") or "", steps
 
 
+def _steps(attribute: etree._Element) -> Iterator[Step]:
+    """Yield what an event does to an attribute."""
+    name = attribute.get("attr-name") or ""
+    if attribute.tag not in ("add-attr", "modify-attr") or not len(attribute):
+        yield Step(name, str(attribute.tag))
+        return
+    for element in [attribute] if attribute.tag == "add-attr" else attribute:
+        kind = _STEPS.get(str(element.tag), str(element.tag))
+        if kind == "clear":
+            yield Step(name, kind)
+        for value in element:
+            text = value.text or "" if not len(value) else "".join(map(str, value.itertext()))
+            yield Step(name, kind, text, value.get("type") or "", value.get("association-ref") or "")
+
+
+def _compact_steps(body: str) -> list[Step] | None:
+    """Return the steps of an event in our form, in a fifth of a parser's time; None if it has another one."""
+    steps: list[Step] = []
+    attribute, kind, values = "", "", 0
+    tokens = _TOKENS.findall(body)
+    for value_type, reference, text, name, element in tokens:
+        if name:
+            attribute, kind = name, "add"
+        elif element == "remove-all-values/":
+            steps.append(Step(attribute, "clear"))
+        elif element:
+            kind = _STEPS.get(element, kind)
+        else:
+            values += 1
+            steps.append(Step(attribute, kind, text, value_type, reference))
+    is_plain = body.count("<") == len(tokens) + values and "></add-attr>" not in body.replace(
+        "</value></add-attr>", ""
+    )
+    return steps if is_plain else None
+
+
+_TOKENS = re.compile(
+    r'<(?:value type="([a-zA-Z]+)"(?: association-ref="([^"<>]*)")?>([^<>]*)</value>'
+    r'|(?:add|modify)-attr attr-name="([^"<>]+)">'
+    r"|(remove-value|add-value|remove-all-values/|/(?:add-attr|modify-attr|remove-value|add-value))>)"
+)
+_STEPS = {"add-attr": "add", "add-value": "add", "remove-value": "remove", "remove-all-values": "clear"}
 _HEAD, _TAIL = HEAD.encode(), TAIL.encode()
 _COMPACT_EVENT = re.compile(
-    rb"<(add|modify|delete) class-name=\"[^\"<>]*\" event-id=\"([^\"<>&]*)\">"
-    rb"<association>([ -%'-;=?-~]*)</association>"
+    rb"<(?P<operation>add|modify|delete) class-name=\"(?P<class>[^\"<>]*)\" event-id=\"(?P<id>[^\"<>&]*)\">"
+    rb"<association>(?P<association>[ -%'-;=?-~]*)</association>"
 )
 _SIMPLE_ASSOCIATION = re.compile(
     r"([^,;'+\"=\\<>]+=[^,;'+\"=\\<>]*),table=([^,;'+\"=\\<> ]*)(?:,schema=([^,;'+\"=\\<> ]*))?"
@@ -240,7 +276,9 @@ def _compact_events(document: bytes, plain: DeliveredEvent) -> list[DeliveredEve
         if event is None or (last := text.find(closing_tag, event.end(), end)) < 0:
             return None
         start, place = place, last + len(closing_tag)
-        operation, event_id, association = (part.decode() for part in event.groups())
+        operation, event_id, association = (
+            event[part].decode() for part in ("operation", "id", "association")
+        )
         events.append(_read_event(plain, operation, event_id, association, text[start:place]))
     return events
 

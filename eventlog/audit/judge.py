@@ -1,27 +1,35 @@
 """An audit: whether every row of a log is accounted for by what a receiver has.
 
-Rows and events meet by object in shares on disk, so that memory is bounded; `eventlog.audit.laws` judges each
-object. The digest is the same for the same rows, letters, documents and answers, in whatever order.
+Rows and events meet by object in shares on disk, so that memory is bounded. `breaches_of` judges one object,
+and processes judge the shares. The digest is the same for the same rows, letters, documents and answers, in
+whatever order.
 """
 
 from __future__ import annotations
 
 import hashlib
+import multiprocessing
+import signal
+import warnings
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from multiprocessing.connection import Connection
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eventlog.audit.delivered import DeliveredEvent, field_changes
-from eventlog.audit.laws import AuditedRow, Breach, Law, breaches
-from eventlog.audit.log_side import ROWS, AuditReader, LogRecords
-from eventlog.audit.share import Share
+from eventlog.audit.contents import LoggedRow, Published, is_silent, why_wrong
+from eventlog.audit.delivered import DeliveredEvent, read_event
+from eventlog.audit.laws import Arrival, AuditedRow, Breach, Law, Run, breaches
+from eventlog.audit.log_side import JOURNAL, ROWS, AuditReader, LogRecords
+from eventlog.audit.share import AuditedObject, Share
 from eventlog.audit.state import present_of
 from eventlog.columnar.vectors import Ints, hash_texts, shares
+from eventlog.core import tablekey
+from eventlog.core.errors import EventlogError
 from eventlog.core.portions import portions
 from eventlog.core.tables import Table
 from eventlog.files.arrow_stores import KeyedBatches
@@ -29,6 +37,7 @@ from eventlog.files.arrow_stores import KeyedBatches
 _SHARES = 128
 _EVENTS_AT_ONCE = 20_000
 _BYTES_AT_ONCE = 32 << 20
+_FEW = 50_000  # rows and events that one process judges
 EVENTS = pa.schema(
     [("place", pa.int64()), ("is_late", pa.bool_()), ("content", pa.int64())]
     + [(name, pa.string()) for name in ("where", "at", "level", "event_id", "operation")]
@@ -44,6 +53,8 @@ class AuditReport:
     events: int = 0
     objects: int = 0
     late: int = 0  # events that may have come after the log was read
+    not_judged: int = 0  # objects with an event, and nothing is known of what was published then
+    content_open: str = ""  # why contents are not judged
     state_open: str = ""  # why present states are not compared
     is_purged: bool = False
     is_whole: bool = True  # the receiver still has all its documents
@@ -58,30 +69,55 @@ class AuditReport:
         """Return the number of rows."""
         return sum(self.letters.values())
 
-    def count(self, share: Share) -> None:
-        """Count the rows, events and objects of a share."""
-        self.objects += share.size
-        self.events += share.events.num_rows
-        self.late += pc.sum(share.events["is_late"]).as_py() or 0
-        for letter in pc.value_counts(share.rows["letter"]).to_pylist():
-            self.letters[letter["values"] or ""] += letter["counts"]
+    def add(self, judged: JudgedShare) -> None:
+        """Add what was judged of a share; of each law the breach at the first row is kept."""
+        self.objects += judged.objects
+        self.events += judged.events
+        self.late += judged.late
+        self.not_judged += judged.not_judged
+        self.letters.update(judged.letters)
+        self.breach_counts.update(judged.breach_counts)
+        for law, breach in judged.first_breaches.items():
+            first = self.first_breaches.setdefault(law, breach)
+            if breach.record_id < first.record_id:
+                self.first_breaches[law] = breach
 
-    def add(self, breach: Breach) -> None:
-        """Count a breach; of each law the one at the first row is kept."""
-        self.breach_counts[breach.law] += 1
-        first = self.first_breaches.setdefault(breach.law, breach)
-        if breach.record_id < first.record_id:
-            self.first_breaches[breach.law] = breach
+
+class JudgedShare(NamedTuple):
+    """The result of one share."""
+
+    objects: int
+    events: int
+    late: int
+    letters: Mapping[str, int]
+    not_judged: int
+    breach_counts: Counter[Law]
+    first_breaches: Mapping[Law, Breach]
+    digest: bytes
+
+
+class Facts(NamedTuple):
+    """The facts that an audit has next to rows and documents."""
+
+    records: LogRecords
+    is_whole: bool = True  # the receiver still has all its documents
+    has_contents: bool = False
+    tables: Mapping[str, Table] | None = None  # whose present rows are compared
 
 
 class Gathered:
     """A gathering of rows and events in shares on disk, by their keys, or of those of one key."""
 
-    def __init__(self, key: str | None = None, *, has_state: bool = False) -> None:
+    def __init__(
+        self, key: str | None = None, *, has_texts: bool = False, advance: Advance = lambda words: None
+    ) -> None:
         self._key = key
-        self.has_state = has_state  # texts are taken too, and present rows
-        self._rows, self._events, self._present = (KeyedBatches(form) for form in (ROWS, EVENTS, EVENTS))
-        self._place = 0
+        self.has_texts = has_texts  # of documents
+        forms = (ROWS, EVENTS, EVENTS, JOURNAL)
+        self._rows, self._events, self._present, self._journal = map(KeyedBatches, forms)
+        self._owners: list[tuple[Ints, Any]] = []  # record_ids, and the share of each
+        self._advance = advance
+        self._place = self._row_count = 0
         self.faults: list[str] = []
         self.not_compared: list[str] = []
 
@@ -89,16 +125,34 @@ class Gathered:
         return self
 
     def __exit__(self, *fault: object) -> None:
-        self._rows.close()
-        self._events.close()
-        self._present.close()
+        for batches in (self._rows, self._events, self._present, self._journal):
+            batches.close()
 
     def add_rows(self, batches: Iterable[pa.RecordBatch]) -> None:
         """Take rows of the log, by ROWS."""
         for batch in batches:
             rows = batch if self._key is None else batch.filter(pc.equal(batch["table_key"], self._key))
-            for share, share_rows in shares(rows, _shares_of(rows)):
+            owners = _shares_of(rows)
+            self._owners.append((rows["record_id"].to_numpy(), owners.astype(np.uint8)))
+            for share, share_rows in shares(rows, owners):
                 self._rows.add(share, share_rows)
+            self._row_count += batch.num_rows
+            self._advance(f"{self._row_count:,} rows are read")
+
+    def add_journal(self, batches: Iterable[pa.RecordBatch]) -> None:
+        """Take the events that the log has on record, by JOURNAL, after all its rows."""
+        none = np.empty(0, np.int64)
+        ids, owners = (
+            np.concatenate([none, *column]) for column in zip(*self._owners, (none, none), strict=True)
+        )
+        for batch in batches:
+            entry_ids = batch["record_id"].to_numpy()
+            at = np.minimum(np.searchsorted(ids, entry_ids), len(ids) - 1)
+            is_there = ids[at] == entry_ids if len(ids) else np.zeros(len(entry_ids), np.bool_)
+            if is_there.any():
+                present = batch.filter(pa.array(is_there))
+                for share, entries in shares(present, owners[at][is_there]):
+                    self._journal.add(share, entries)
 
     def add_events(self, events: Iterable[DeliveredEvent], reader: AuditReader) -> None:
         """Take what a receiver has, in its order; the reader knows its tables."""
@@ -130,63 +184,208 @@ class Gathered:
             if event.fault:
                 self.faults.append(event.fault)
                 continue
-            if self._key not in (None, event.table_key):
-                continue
             table = reader.table_of_event(event.schema, event.table)
+            key = reader.key_of(table, event.table_key)
+            if self._key not in (None, key):
+                continue
+            if not self._place % _EVENTS_AT_ONCE:
+                self._advance(f"{self._place:,} events are read")
             yield (
                 *(self._place, event.is_late, event.content, event.where, event.at, event.level),
-                *(event.event_id, event.operation, table, event.table_key),
-                event.text if self.has_state else None,
+                *(event.event_id, event.operation, table, key),
+                event.text if self.has_texts else None,
             )
 
-    def shares(self) -> Iterator[Share]:
-        """Yield what was taken, share by share."""
-        for share in range(_SHARES):
-            rows = pa.Table.from_batches(self._rows.batches(share), ROWS)
-            events = pa.Table.from_batches(self._events.batches(share), EVENTS)
-            present = pa.Table.from_batches(self._present.batches(share), EVENTS)
-            if rows.num_rows or events.num_rows:
-                yield Share(rows, events, present)
+    def parts(self) -> list[int]:
+        """Return the numbers of the shares that have something."""
+        return [part for part in range(_SHARES) if self._rows.size(part) or self._events.size(part)]
+
+    @property
+    def is_small(self) -> bool:
+        """Return whether one process judges all of it at once."""
+        return self._row_count + self._place < _FEW
+
+    def share(self, part: int) -> Share:
+        """Return what was taken for a share."""
+        forms = (
+            (self._rows, ROWS),
+            (self._events, EVENTS),
+            (self._present, EVENTS),
+            (self._journal, JOURNAL),
+        )
+        return Share(*(pa.Table.from_batches(batches.batches(part), form) for batches, form in forms))
 
 
-def judge(
-    shares: Iterable[Share], records: LogRecords, report: AuditReport, tables: Iterable[Table] | None = None
-) -> None:
-    """Check the laws for every object; with tables that of states, too, for their objects."""
-    report.is_purged = records.is_purged
-    if tables is None:
-        report.state_open = "--state compares them"
-    elif records.holes_are_purged:
-        report.state_open = "rows that failed or were skipped are purged, so their objects are not known"
-    known_tables = tables if tables is not None and not report.state_open else None
-    table_by_name = {name: table for table in known_tables or () for name in (str(table), table.log_name)}
+Advance = Callable[[str], None]
+
+
+def judge(gathered: Gathered, facts: Facts, report: AuditReport, processes: int, advance: Advance) -> None:
+    """Check the laws for every object, by as many processes."""
     digest = hashlib.sha256()
-    recorded = np.fromiter({*(records.reasons or ()), *records.remembered}, np.int64)
-    for share in shares:
-        report.count(share)
-        judged = share.odd_objects(recorded) if known_tables is None else range(share.size)
-        for audited in share.objects(judged):
-            rows = [_with_record(row, records) for row in audited.rows]
-            deliveries, present = audited.deliveries, None
-            if known_tables is not None:
-                present = present_of(table_by_name.get(audited.table), audited.table_key, audited.present)
-                deliveries = [
-                    delivery._replace(changes=field_changes(text or b""))
-                    for delivery, text in zip(deliveries, audited.texts, strict=True)
-                ]
-            object_breaches = breaches(
-                *(audited.name, rows, deliveries),
-                present=present,
-                is_purged=records.is_purged or not report.is_whole,
-                is_compared=records.is_compared,
-            )
-            for breach in object_breaches:
-                report.add(breach)
-        digest.update(share.digest())
+    parts = gathered.parts()
+    judged = _judged_here(gathered, facts, parts)
+    if processes > 1 and not gathered.is_small:
+        judged = _judged_by_processes(gathered, facts, parts, processes)
+    for number, share in enumerate(judged, 1):
+        report.add(share)
+        digest.update(share.digest)
+        advance(f"{number} of {len(parts)} parts are judged")
     report.digest = digest.hexdigest()
 
 
-def _with_record(row: AuditedRow, records: LogRecords) -> AuditedRow:
+def _judged_here(gathered: Gathered, facts: Facts, parts: Sequence[int]) -> Iterator[JudgedShare]:
+    return (_judge_share(gathered.share(part), facts) for part in parts)
+
+
+def _judged_by_processes(
+    gathered: Gathered, facts: Facts, parts: Sequence[int], processes: int
+) -> Iterator[JudgedShare]:
+    """Yield what processes judge of the parts, in their order; they end with this one."""
+    context = multiprocessing.get_context("fork")  # so that they read the files that are open here
+    workers = []
+    try:
+        for first in range(processes):
+            receiving, sending = context.Pipe(duplex=False)
+            worker_parts = parts[first::processes]
+            worker = context.Process(target=_work, args=(sending, gathered, facts, worker_parts), daemon=True)
+            with warnings.catch_warnings():  # Arrow's threads are at rest, and it begins its own after a fork
+                warnings.simplefilter("ignore", DeprecationWarning)
+                worker.start()
+            sending.close()
+            workers.append((worker, receiving))
+        for number in range(len(parts)):
+            worker, receiving = workers[number % processes]
+            try:
+                judged = receiving.recv()
+            except EOFError:
+                worker.join()
+                raise EventlogError(f"a process that judges ended with {worker.exitcode}") from None
+            yield judged
+    finally:
+        for worker, receiving in workers:
+            worker.kill()
+            worker.join()
+            receiving.close()
+
+
+def _work(results: Connection, gathered: Gathered, facts: Facts, parts: Sequence[int]) -> None:
+    """Send the results of parts, in a process of its own, which its parent ends."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    for share in _judged_here(gathered, facts, parts):
+        results.send(share)
+
+
+def _judge_share(share: Share, facts: Facts) -> JudgedShare:
+    records, not_judged, counts = facts.records, 0, Counter[Law]()
+    first_breaches: dict[Law, Breach] = {}
+    reads_all = facts.has_contents or facts.tables is not None
+    recorded = np.fromiter({*(records.reasons or ()), *records.remembered, *records.redriven}, np.int64)
+    for audited in share.objects(range(share.size) if reads_all else share.odd_objects(recorded)):
+        judged = breaches_of(audited, facts)
+        not_judged += not judged.is_known
+        for breach in judged.breaches:
+            counts[breach.law] += 1
+            if breach.record_id < first_breaches.setdefault(breach.law, breach).record_id:
+                first_breaches[breach.law] = breach
+    letters = {
+        letter["values"] or "": letter["counts"]
+        for letter in pc.value_counts(share.rows["letter"]).to_pylist()
+    }
+    late = pc.sum(share.events["is_late"]).as_py() or 0
+    facts_of_share = (share.size, share.events.num_rows, late, letters)
+    return JudgedShare(*facts_of_share, not_judged, counts, first_breaches, share.digest())
+
+
+class JudgedObject(NamedTuple):
+    """The breaches of an object, and whether it is known what was published at its time."""
+
+    breaches: list[Breach]
+    is_known: bool = True
+
+
+def breaches_of(audited: AuditedObject, facts: Facts) -> JudgedObject:
+    """Return the breaches of one object, by all that is known of it."""
+    records, present, contents = facts.records, None, None
+    deliveries = audited.deliveries
+    if facts.has_contents or facts.tables is not None:
+        read = [read_event(text or b"") for text in audited.texts]
+        pairs = zip(deliveries, read, strict=True)
+        deliveries = [d._replace(steps=steps, class_name=name) for d, (name, _, steps) in pairs]
+    if facts.tables is not None:
+        present = present_of(facts.tables.get(audited.table), audited.table_key, audited.present)
+    if facts.has_contents:
+        contents = Contents(audited, records)
+    object_breaches = breaches(
+        *(audited.name, [_with_record(row, audited.table, records) for row in audited.rows], deliveries),
+        present=present,
+        is_purged=records.is_purged or not facts.is_whole,
+        is_compared=records.is_compared,
+        recorded=audited.recorded,
+        log=records.log_name,
+        why_wrong=None if contents is None else contents.why_wrong,
+    )
+    return JudgedObject([*object_breaches], contents is None or contents.is_known)
+
+
+class Contents:
+    """A reader of the events of an object, by the columns that were published at their time."""
+
+    def __init__(self, audited: AuditedObject, records: LogRecords) -> None:
+        self._table = audited.table
+        self._recorded = audited.recorded
+        self._records = records
+        self.is_known = True
+        try:
+            self._key = tuple(name for name, _ in tablekey.read(audited.table_key))
+        except EventlogError:
+            self._key = ()
+
+    def why_wrong(self, run: Run, rows: Sequence[AuditedRow]) -> str:
+        """Return what is wrong with an event, empty if nothing is, or if it is not known."""
+        record = self._recorded.get(run.name)
+        published = self._records.published_between(record)
+        if not published:
+            self.is_known = False
+            return ""
+        logged = [LoggedRow(r.event_type, r.column, r.old_value, r.new_value, r.is_redriven) for r in rows]
+        parts = {run.part_of(delivery): delivery for delivery in run.deliveries}
+        is_read = any(row.event_type > 4 for row in rows)
+        is_open = any(row.letter not in ("S", "W") or row.reason or row.is_redriven for row in rows)
+        if len(parts) == 1 and 1 in parts and not (record.has_more_parts if record else is_open):
+            choices = [[delivery] for delivery in {d.content: d for d in run.deliveries}.values()]
+            is_whole = True
+        else:
+            choices, is_whole = [[parts[number] for number in sorted(parts)]], not (is_read or is_open)
+        for choice in choices:
+            words = ""
+            for moment in published:
+                words = self._why_wrong(choice, logged, moment, is_whole=is_whole)
+                if not words:
+                    break
+            if words:
+                return f"{choice[0].where}: {choice[0].event_id}: {words}"
+        return ""
+
+    def _why_wrong(
+        self, parts: Sequence[Arrival], rows: Sequence[LoggedRow], published: Published, *, is_whole: bool
+    ) -> str:
+        table = published.tables.find(self._table)
+        name = self._table.rpartition(".")[2] if table is None else table.name
+        class_name = parts[0].class_name
+        if class_name.lower() != name.lower():
+            return f"its class is {class_name!r}, and its table {name}"
+        steps = [step for part in parts for step in part.steps]
+        operations = [part.operation for part in parts[1:]]
+        if any(operation != "modify" for operation in operations):
+            return f"a later part of it is {operations[0]}"
+        return why_wrong(rows, parts[0].operation, steps, table, published, key=self._key, is_whole=is_whole)
+
+
+def _with_record(row: AuditedRow, table: str, records: LogRecords) -> AuditedRow:
+    """Return the row with what the log has on record of it."""
+    if row.has_no_event and row.column is not None and not row.is_silent:
+        logged, times = LoggedRow(row.event_type, row.column), records.published
+        row = row._replace(is_silent=any(is_silent(logged, time.tables.find(table)) for time in times))
     reason = records.reason(row.record_id, row.letter)
     is_remembered, is_redriven = (row.record_id in ids for ids in (records.remembered, records.redriven))
     if not (reason or is_remembered or is_redriven):

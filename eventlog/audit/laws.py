@@ -11,13 +11,16 @@ import enum
 import hashlib
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, combinations
 from operator import attrgetter
+from types import MappingProxyType
 from typing import NamedTuple
 
 # The record_ids of an event's first and last row, with a digest of all; a later part has a number.
-_EVENT_ID = re.compile(r"(?P<run>.*?:(?P<first>\d{1,19})(?:-(?P<last>\d{1,19}):[0-9a-f]{8})?)(?:\.\d+)?")
+_EVENT_ID = re.compile(
+    r"(?P<run>(?P<log>.*?):(?P<first>\d{1,19})(?:-(?P<last>\d{1,19}):[0-9a-f]{8})?)(?:\.\d+)?"
+)
 _LEVEL_OF_LETTER = {"N": "", "S": "success", "W": "warning", "E": "error", "F": "fatal"}
 _ANSWERS = ("success", "warning", "error", "fatal")
 _WORST_FIRST = ("fatal", "error", "retry", "", "warning", "success")
@@ -33,6 +36,7 @@ class Law(enum.StrEnum):
 
     ACCOUNTED = "every row is accounted for"
     EXPLAINED = "nothing was delivered that no row explains"
+    CONTENT = "an event contains what its rows contain, and nothing else"
     ONE_CONTENT = "an event-id has one content"
     IN_ORDER = "the events of an object come in the order of their rows"
     ANSWERED = "a row has the letter of the answer to its document"
@@ -46,20 +50,24 @@ class AuditedRow(NamedTuple):
     letter: str
     event_type: int
     column: str | None = None
+    old_value: str | None = None
+    new_value: str | None = None
     is_silent: bool = False  # its column is of the key or withheld, or its two values are equal
     is_loopback: bool = False
     reason: str | None = None  # why it failed or was skipped, as the log has it
     is_redriven: bool = False  # it may have been sent again, after later rows
     is_remembered: bool = False  # the log has it on record as on its way, or as waiting
+    has_no_event: bool = False  # the log has it on record as a row without an event
 
 
-class FieldChange(NamedTuple):
-    """A step of an event on one attribute."""
+class Step(NamedTuple):
+    """A value of an event that comes or goes, or all values of an attribute that go."""
 
     attribute: str
-    removes_all: bool
-    removed: tuple[str, ...]
-    added: tuple[str, ...]
+    kind: str  # add, remove or clear; any other is an element that no event has
+    value: str = ""
+    type: str = ""
+    reference: str = ""  # the association of the object that the value names
 
 
 class Arrival(NamedTuple):
@@ -72,7 +80,8 @@ class Arrival(NamedTuple):
     content: object  # equal for equal events
     level: str = "success"  # of its answer; empty if there was none
     is_late: bool = False  # it may have come after the log was read
-    changes: Sequence[FieldChange] = ()
+    steps: Sequence[Step] = ()
+    class_name: str = ""
 
 
 class Breach(NamedTuple):
@@ -94,13 +103,30 @@ class Present(NamedTuple):
     attributes: frozenset[str] = frozenset()  # that are read, and may have no value
 
 
-class _Run(NamedTuple):
+class Recorded(NamedTuple):
+    """An event as the log has it on record."""
+
+    rows: Sequence[int]
+    since: int = 0  # when it was put on record first, in microseconds since 1970
+    until: int = 0  # when its rows were finished last
+    has_more_parts: bool = False  # it was cut
+
+
+class Run(NamedTuple):
     """The deliveries of one event, with its parts and repeats."""
 
     name: str
+    log: str
     first: int
     last: int
     deliveries: list[Arrival]
+
+    def part_of(self, delivery: Arrival) -> int:
+        """Return the number of a part of the event."""
+        return int(delivery.event_id[len(self.name) + 1 :] or 1)
+
+
+WhyWrong = Callable[[Run, Sequence[AuditedRow]], str]
 
 
 def breaches(
@@ -111,23 +137,29 @@ def breaches(
     present: Present | None = None,
     is_purged: bool = False,
     is_compared: bool = False,
-    recorded: Mapping[str, Sequence[int]] | None = None,
+    recorded: Mapping[str, Recorded] = MappingProxyType({}),
+    log: str = "",
+    why_wrong: WhyWrong | None = None,
 ) -> Iterator[Breach]:
     """Yield where the laws do not hold for an object, whose rows are in the order of their ids.
 
-    `recorded` are the rows of events, where a record has them; those of others follow from their names.
-    With `is_purged` finished rows and older documents may be gone. With `is_compared` an object may have
-    been gone for a while without a row, before its last rows.
+    `recorded` are the events that the log has on record; the rows of others follow from their names.
+    `why_wrong` returns what is wrong with the contents of an event. With `is_purged` finished rows and older
+    documents may be gone. With `is_compared` an object may have been gone for a while without a row, before
+    its last rows.
     """
     row_by_id = {row.record_id: row for row in rows}
     runs = _runs(deliveries)
     for delivery in deliveries:
         if not _EVENT_ID.fullmatch(delivery.event_id):
             yield Breach(Law.EXPLAINED, name, 0, f"{delivery.where}: {delivery.event_id!r} names no rows")
-    run_by_row: dict[int, _Run] = {}  # the last one, because a redrive may make other events of rows
+    run_by_row: dict[int, Run] = {}  # the last one, because a redrive may make other events of rows
     refused_rows, redriven = set[int](), set[str]()  # events of refused rows come when they are redriven
     for run in sorted(runs.values(), key=lambda run: run.deliveries[-1].place):
-        run_rows = _rows_of(run, rows, runs, (recorded or {}).get(run.name))
+        run_rows = _rows_of(run, rows, runs, recorded.get(run.name))
+        if log and run.log != log:
+            words = f"{run.deliveries[0].where}: event {run.name} is of another log than {log}"
+            yield Breach(Law.EXPLAINED, name, run.first, words)
         ids = [row.record_id for row in run_rows or ()]
         run_by_row.update(dict.fromkeys(ids, run))
         if any(delivery.level in _REFUSED for delivery in run.deliveries):
@@ -137,13 +169,17 @@ def breaches(
             redriven.add(run.name)
         if run_rows is not None:
             yield from _contents(name, run, run_rows)
+            words = why_wrong(run, run_rows) if why_wrong is not None else ""
+            if words:
+                yield Breach(Law.CONTENT, name, run.first, words)
             continue
         is_new = run.last not in row_by_id and all(delivery.is_late for delivery in run.deliveries)
         if not is_new and not is_purged:
             first = next((end for end in (run.first, run.last) if end not in row_by_id), run.first)
             words = f"event {run.name} names a row that the log does not have for {name}"
             yield Breach(Law.EXPLAINED, name, first, f"{run.deliveries[0].where}: {words}")
-    yield from _order(name, (run for run in runs.values() if run.name not in redriven), row_by_id)
+    in_place = (run for run in runs.values() if run.name not in redriven)
+    yield from _order(name, in_place, row_by_id, recorded)
     for row in rows:
         if row.letter not in _LEVEL_OF_LETTER:
             words = f"it is {row.letter!r}, which no publisher writes, so it is not judged"
@@ -162,8 +198,8 @@ def breaches(
             if words:
                 law = Law.ACCOUNTED if run_of_row is None else Law.ANSWERED
                 yield Breach(law, name, row.record_id, f"it is {row.letter}, and {words}")
-    is_settled = all(row.letter in ("S", "W") and row.reason is None for row in rows)
-    if present is not None and is_settled and not any(row.is_remembered for row in rows):
+    is_open = any(row.letter not in ("S", "W") or row.reason or row.is_remembered for row in rows)
+    if present is not None and not is_open and not any(row.is_loopback for row in rows):
         words = _difference(deliveries, present)
         if words:
             last = max((run.last for run in runs.values()), default=0)
@@ -180,13 +216,13 @@ def events_of_rows(rows: Sequence[AuditedRow], deliveries: Sequence[Arrival]) ->
     return names
 
 
-def _runs(deliveries: Iterable[Arrival]) -> dict[str, _Run]:
+def _runs(deliveries: Iterable[Arrival]) -> dict[str, Run]:
     """Return the events that were delivered, without those whose event-ids are none."""
-    runs: dict[str, _Run] = {}
+    runs: dict[str, Run] = {}
     for delivery in deliveries:
         if parsed := _EVENT_ID.fullmatch(delivery.event_id):
             run, first, last = parsed["run"], int(parsed["first"]), int(parsed["last"] or parsed["first"])
-            runs.setdefault(run, _Run(run, first, last, [])).deliveries.append(delivery)
+            runs.setdefault(run, Run(run, parsed["log"], first, last, [])).deliveries.append(delivery)
     return runs
 
 
@@ -199,19 +235,18 @@ def event_name(log: str, record_ids: Sequence[int]) -> str:
 
 
 def _rows_of(
-    run: _Run, rows: Sequence[AuditedRow], runs: Container[str], recorded: Sequence[int] | None = None
+    run: Run, rows: Sequence[AuditedRow], runs: Container[str], recorded: Recorded | None = None
 ) -> list[AuditedRow] | None:
     """Return the rows that an event's id names; None if the log has no such rows."""
     if recorded is not None:
-        named_rows = [row for row in rows if row.record_id in recorded]
-        return named_rows if len(named_rows) == len(recorded) else None
+        named_rows = [row for row in rows if row.record_id in recorded.rows]
+        return named_rows if len(named_rows) == len(recorded.rows) else None
     by_id = attrgetter("record_id")
     between = list(rows[bisect_left(rows, run.first, key=by_id) : bisect_right(rows, run.last, key=by_id)])
     if len(between) < 2:
         return between if between and run.first == run.last else None
-    log = run.name.rpartition(f":{run.first}-")[0]
     first, *inner, last = between
-    without_single_events = [row for row in inner if f"{log}:{row.record_id}" not in runs]
+    without_single_events = [row for row in inner if f"{run.log}:{row.record_id}" not in runs]
     without_reason = [row for row in inner if row.reason is None]  # none that was skipped before
     deletes = [at for at, row in enumerate(inner) if row.event_type == 4]
     last_life = inner[max(deletes, default=-1) + 1 :]  # the first row may have been logged late, by hand
@@ -223,12 +258,12 @@ def _rows_of(
         choices = chain(choices, *(combinations(inner, count) for count in range(len(inner))))
     for choice in choices:
         chosen = [first, *choice, last]
-        if event_name(log, [row.record_id for row in chosen]) == run.name:
+        if event_name(run.log, [row.record_id for row in chosen]) == run.name:
             return chosen
     return None
 
 
-def _contents(name: str, run: _Run, rows: Sequence[AuditedRow]) -> Iterator[Breach]:
+def _contents(name: str, run: Run, rows: Sequence[AuditedRow]) -> Iterator[Breach]:
     """Yield an operation that no row of the event has, and a second content of one event-id."""
     types = sorted({row.event_type for row in rows})
     operations = {operation for kind in types for operation in OPERATIONS.get(kind, ())}
@@ -243,29 +278,42 @@ def _contents(name: str, run: _Run, rows: Sequence[AuditedRow]) -> Iterator[Brea
             words = f"{delivery.where}: {delivery.operation} {delivery.event_id}, of rows of type {listed}"
             yield Breach(Law.EXPLAINED, name, run.first, words)
         first = first_by_id.setdefault(delivery.event_id, delivery)
-        if delivery.level in _REFUSED:  # if it is redriven, it is read back
-            del first_by_id[delivery.event_id]
         if first.operation != delivery.operation or (first.content != delivery.content and not is_read_back):
             words = f"{delivery.event_id} has another content in {delivery.where} than in {first.where}"
             yield Breach(Law.ONE_CONTENT, name, run.first, words)
+        if delivery.level in _REFUSED:  # if it is redriven, all of it is read back
+            first_by_id.clear()
 
 
-def _order(name: str, runs: Iterable[_Run], row_by_id: Mapping[int, AuditedRow]) -> Iterator[Breach]:
+def _order(
+    name: str,
+    runs: Iterable[Run],
+    row_by_id: Mapping[int, AuditedRow],
+    recorded: Mapping[str, Recorded],
+) -> Iterator[Breach]:
     """Yield an event all of whose rows are before those of an event that came before it.
 
-    A value of a child table may commit late.
+    Rows of a child table, or that somebody logged by hand, may commit late. What they read back is present,
+    so their event follows the one that was finished before the log had it on record.
     """
-    highest: _Run | None = None
+    before: Run | None = None  # the one with the highest rows
     for run in runs:
-        column = row_by_id[run.first].column if run.first in row_by_id else None
-        if column is not None and "." in column:
+        row = row_by_id.get(run.first)
+        if row is not None and "." in (row.column or ""):
             continue
-        if highest is not None and run.last < highest.first:
-            where, before = run.deliveries[0].where, highest.deliveries[0].where
-            words = f"{where}: {run.name} came after {highest.name}, which is in {before}"
+        is_late = before is not None and run.last < before.first
+        if before is not None and run.name in recorded and before.name in recorded:
+            record, former = recorded[run.name], recorded[before.name]
+            is_read = all(row_by_id[number].event_type > 4 for number in record.rows if number in row_by_id)
+            is_late = (
+                is_late and not (is_read and record.since >= former.until)
+            ) or former.since >= record.until > 0
+        if before is not None and is_late:
+            where, former_where = run.deliveries[0].where, before.deliveries[0].where
+            words = f"{where}: {run.name} came after {before.name}, which is in {former_where}"
             yield Breach(Law.IN_ORDER, name, run.first, words)
-        elif highest is None or run.first > highest.first:
-            highest = run
+        elif before is None or run.first > before.first:
+            before = run
 
 
 def _lives(rows: Iterable[AuditedRow], present: Present | None) -> Iterator[tuple[list[AuditedRow], bool]]:
@@ -296,22 +344,26 @@ def _reading(row: AuditedRow, readers: Iterable[AuditedRow]) -> list[AuditedRow]
     return [reader for reader in readers if reader.event_type in (5, 6) or reader.column == row.column]
 
 
-def _why_wrong(row: AuditedRow, run: _Run, excuses: Sequence[AuditedRow]) -> str:
+def _why_wrong(row: AuditedRow, run: Run, excuses: Sequence[AuditedRow]) -> str:
     """Return why the letter of a row does not fit the last answers to its event; empty if it does.
 
     An event that waited, or failed, may find its object gone when it is to go again, or one of its rows
     skipped. Then it is a success, or has the warning that another part got. So is a value of an insert that a
     later row reads back, at once.
     """
-    is_open = any(last.level not in _ANSWERS for last in {d.event_id: d for d in run.deliveries}.values())
-    in_order = sorted(run.deliveries, key=lambda d: d.level in _ANSWERS)  # no answer takes none back
+    deliveries = run.deliveries
+    if row.is_redriven:  # in other parts, from the last first one on
+        begins = [place for place, d in enumerate(deliveries) if d.event_id == run.name]
+        deliveries = deliveries[max(begins, default=0) :]
+    is_open = any(last.level not in _ANSWERS for last in {d.event_id: d for d in deliveries}.values())
+    in_order = sorted(deliveries, key=lambda d: d.level in _ANSWERS)  # no answer takes none back
     worst = min({d.event_id: d for d in in_order}.values(), key=lambda d: _WORST_FIRST.index(d.level))
     if row.letter == "N":
         fits = row.is_remembered or is_open or any(delivery.is_late for delivery in run.deliveries)
     else:
         levels = {worst.level}
         if any(run.first <= excuse.record_id <= run.last for excuse in excuses):
-            levels |= {"success", *(d.level for d in run.deliveries if d.level in _TAKEN)}
+            levels |= {"success", *(d.level for d in deliveries if d.level in _TAKEN)}
         fits = _LEVEL_OF_LETTER[row.letter] in levels
     answer = f"was answered {worst.level or 'nothing'} in {worst.where} ({worst.event_id})"
     return "" if fits else answer
@@ -324,6 +376,7 @@ def _why_unaccounted(
     if row.letter != "S":
         return "the log has no reason for it"
     reading = _reading(row, readers)
+    is_gone = is_gone or any(reader.has_no_event for reader in reading)
     is_without_effect = is_gone and row.event_type != 4 and (row.event_type > 4 or reading)
     is_read_back = row.event_type == 1 and any(reader.record_id in run_by_row for reader in reading)
     is_given_up = any(_is_skipped(reader) for reader in reading)
@@ -334,15 +387,18 @@ def _why_unaccounted(
 def replay(deliveries: Iterable[Arrival]) -> tuple[State | None, bool] | None:
     """Return what documents make of an object: its attributes, and whether they are all that it has.
 
-    It is None if no document names the object, and the state is None if it is deleted.
+    It is None if no document names the object, and the state is None if it is deleted. An add of an object
+    that is there adds its values, because an insert that was cut comes in two.
     """
     taken = [delivery for delivery in deliveries if delivery.level in _TAKEN]
     state: dict[str, frozenset[str]] | None = {}
     for delivery in taken:
-        state = {} if state is None or delivery.operation == "add" else state
-        for change in delivery.changes:
-            before = frozenset[str]() if change.removes_all else state.get(change.attribute, frozenset())
-            state[change.attribute] = before - set(change.removed) | set(change.added)
+        state = {} if state is None else state
+        for step in delivery.steps:
+            before = frozenset[str]() if step.kind == "clear" else state.get(step.attribute, frozenset())
+            state[step.attribute] = {"add": before | {step.value}, "remove": before - {step.value}}.get(
+                step.kind, before
+            )
         state = None if delivery.operation == "delete" else state
     is_whole = any(delivery.operation != "modify" for delivery in taken)
     return (state, is_whole) if taken else None

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from typing import Any
 
 import numpy as np
@@ -11,30 +13,44 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eventlog import log
-from eventlog.columnar.vectors import encode_texts, flags
+from eventlog.audit.contents import Published
+from eventlog.audit.laws import Recorded
+from eventlog.columnar.vectors import Ints, encode_texts, flags
 from eventlog.core import tablekey
 from eventlog.core.entry import COLUMNS, EVENT_TYPES, Letter, read_entry
-from eventlog.core.errors import EventlogError, Refused
+from eventlog.core.errors import EventlogError, Misuse, Refused
 from eventlog.core.formats import Row, Shape
 from eventlog.core.identity import object_of
 from eventlog.core.tables import Tables
 from eventlog.files.inputs import container_of, open_input
 from eventlog.files.limits import Limits
 from eventlog.log_files.by_column import row_batches
+from eventlog.opening.recorded_settings import read_published
 from eventlog.sql.log.record import NoticeKind
 from eventlog.sql.log.snapshot import Snapshot
 
 ROWS = pa.schema(
     [("record_id", pa.int64()), ("event_type", pa.int64()), ("quiet", pa.int64())]
     + [(name, pa.string()) for name in ("letter", "time", "table", "table_key", "column")]
+    + [(name, pa.string()) for name in ("old_value", "new_value")]
 )
+JOURNAL = pa.schema(
+    [(name, pa.int64()) for name in ("record_id", "entry", "size", "since", "until")]
+    + [(name, pa.bool_()) for name in ("is_event", "has_more")]
+    + [(name, pa.string()) for name in ("log", "name")]
+)
+FOREVER = 1 << 62
 SILENT, LOOPBACK = 1, 2  # of a row that is quiet
 _CHUNK = 20_000  # rows of one statement
+_BYTES = 16 << 20  # of their values
 _NUMBERS, _VALUES = ("record_id", "event_type"), ("old_value", "new_value")
 _TEXTS = tuple(name for name in COLUMNS if name not in (*_NUMBERS, *_VALUES))
-_READ_NUMBERS = (*_NUMBERS, "says_nothing")
-_READ = (*(name for name in COLUMNS if name not in _VALUES), "says_nothing")
+_READ_NUMBERS = (*_NUMBERS, "says_nothing", "octets")
+_READ = (*(name for name in COLUMNS if name not in _VALUES), "says_nothing", "octets")
 _PER_FIELD = [number for number, event_type in EVENT_TYPES.items() if event_type.per_field]
+
+_XDS = ("xds", "cloudevents-binary", "cloudevents-structured")
+_EPOCH, _MICROSECOND = datetime(1970, 1, 1), timedelta(microseconds=1)
 
 
 @dataclass
@@ -47,7 +63,25 @@ class LogRecords:
     is_purged: bool = False
     holes_are_purged: bool = False  # rows that failed or were skipped were among them
     is_compared: bool = False  # tables were compared, so an object may go and come back without a row
+    log_name: str = "eventlog"  # in event-ids
+    published: Sequence[Published] = ()  # what was published and how, oldest first
+    is_dated: bool = False  # the log has on record from when on
     faults: list[str] = field(default_factory=list)  # rows that are none
+
+    def published_between(self, recorded: Recorded | None) -> Sequence[Published]:
+        """Return what was published, at some time between an event was put on record and it was finished.
+
+        Nothing is returned if that is not known.
+        """
+        if recorded is None or not self.published:
+            return self.published[:1] if not self.is_dated else ()
+        begun = [moment.since <= recorded.since for moment in self.published]
+        if not begun[0]:
+            return ()
+        first = sum(begun) - 1
+        return [
+            moment for moment in self.published[first:] if moment.since <= max(recorded.since, recorded.until)
+        ]
 
     def reason(self, record_id: int, letter: str) -> str | None:
         """Return why a row failed or was skipped."""
@@ -61,7 +95,10 @@ def read_records(snapshot: Snapshot) -> LogRecords:
     record = snapshot.record()
     reasons, redriven = record.failure_reasons(), set[int]()
     is_purged = holes_are_purged = is_compared = False
+    published: list[Published] = []
     for notice in record.notices():
+        if notice.kind == NoticeKind.PUBLISH and notice.at is not None:
+            published.insert(0, _published(notice.at, str(notice.words)))
         is_purged |= notice.kind == NoticeKind.PURGE
         is_compared |= notice.kind == NoticeKind.COMPARE
         if notice.kind == NoticeKind.PURGE and notice.first_id is not None:
@@ -72,18 +109,63 @@ def read_records(snapshot: Snapshot) -> LogRecords:
             redriven.update(notice.record_ids)
     on_way = (row for batch in record.remembered() for row, recorded in batch.rows() if recorded.event)
     remembered = frozenset(on_way).union(record.waiting_rows())
-    return LogRecords(reasons, remembered, frozenset(redriven), is_purged, holes_are_purged, is_compared)
+    facts = (is_purged, holes_are_purged, is_compared)
+    return LogRecords(reasons, remembered, frozenset(redriven), *facts, published=published, is_dated=True)
 
 
-def rows_of_snapshot(snapshot: Snapshot, reader: AuditReader) -> Iterator[pa.RecordBatch]:
+def _published(at: datetime, words: str) -> Published:
+    """Return what a notice has of what is published."""
+    tables, facts = read_published(words)
+    if facts["document"] not in _XDS:
+        raise Misuse(
+            f"the publisher of this log sends documents of the kind {facts['document']}: audit reads XDS"
+        )
+    return Published(_micros(at), tables, facts["insert_query_back"] == "add", facts["time_syntax"])
+
+
+def _micros(at: datetime | None) -> int:
+    """Return the microseconds since 1970 of a time of the database; FOREVER if there is none."""
+    return FOREVER if at is None else (at.replace(tzinfo=None) - _EPOCH) // _MICROSECOND
+
+
+def journal_of(snapshot: Snapshot) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of all batches on record, each with its event, by JOURNAL."""
+    total = 0  # entries so far
+    for batch, remembered_at in snapshot.record().journal():
+        since, until = _micros(remembered_at), _micros(batch.settled_at)
+        for rows, sizes, log_name, event in batch.entries():
+            count = len(rows)
+            entries = total + np.repeat(np.arange(len(sizes)), sizes) if sizes else np.full(count, total)
+            total += len(sizes) or 1
+            is_cut = event is not None and (event.has_more_parts or event.part > 1)
+            name = None if event is None else event.run_id
+            of_entries = np.repeat(sizes, sizes) if sizes else np.zeros(count)
+            numbers = (rows, entries, of_entries, np.full(count, since), np.full(count, until))
+            columns = [pa.array(np.asarray(column, np.int64)) for column in numbers]
+            columns += [pa.array([fact] * count, pa.bool_()) for fact in (bool(sizes), is_cut)]
+            columns += [pa.array([text] * count, pa.string()) for text in (log_name, name)]
+            yield pa.record_batch(columns, schema=JOURNAL)
+
+
+def rows_of_snapshot(
+    snapshot: Snapshot, reader: AuditReader, *, has_values: bool
+) -> Iterator[pa.RecordBatch]:
     """Yield all rows of the log of a snapshot, in the order of their ids."""
     after = 0
     while True:
         chunk = snapshot.audited_rows(after, _CHUNK, _READ, _READ_NUMBERS, _TEXTS)
         if chunk.size:
-            after = int(chunk.numbers["record_id"][-1])
-            ids, types, says_nothing = (chunk.numbers[name] for name in _READ_NUMBERS)
-            yield reader.batch(ids, types, says_nothing, chunk.texts)
+            ids, types, says_nothing, octets = (chunk.numbers[name] for name in _READ_NUMBERS)
+            parts = np.cumsum(octets) // _BYTES if has_values else np.zeros(chunk.size, np.int64)
+            for part in np.unique(parts):
+                first, last = np.flatnonzero(parts == part)[[0, -1]].tolist()
+                part_rows = slice(first, last + 1)
+                texts = {name: column[part_rows] for name, column in chunk.texts.items()}
+                if has_values:
+                    upto = int(ids[last])
+                    texts |= snapshot.audited_values(after, upto, ("record_id",), _VALUES).texts
+                yield reader.batch(ids[part_rows], types[part_rows], says_nothing[part_rows], texts)
+                after = int(ids[last])
         if chunk.size < _CHUNK:
             return
 
@@ -110,9 +192,10 @@ class AuditReader:
     """A reader of rows, which knows the columns that never leave, and whose rows are loopback."""
 
     def __init__(self, tables: Tables, driver_user: str | None) -> None:
-        self._tables = tables
+        self.tables = self._tables = tables
         self._driver_user = driver_user
         self._names: dict[str, str] = {}
+        self._plain_keys: dict[str, str] = {}
 
     def table_of(self, table_name: str, table_key: str) -> str:
         """Return the one name of the table of an object, however it is spelled."""
@@ -127,6 +210,36 @@ class AuditReader:
             described = self._tables.find(name) or self._tables.find(table)
             self._names[name] = table if described is None else self._tables.name_of(described)
         return self._names[name]
+
+    def key_of(self, table: str, table_key: str) -> str:
+        """Return the one spelling of the key of an object."""
+        return table_key if self._is_plain(table, table_key) else object_of(self._tables, table, table_key)[1]
+
+    def _plain_key(self, table: str) -> str:
+        """Return the pattern of keys that are surely in their one spelling; empty: all are."""
+        if table not in self._plain_keys:
+            described = self._tables.find(table)
+            columns = described.key if described is not None else ()
+            pairs = "[+]".join(f"{re.escape(name)}=[^,;'+\"=\\\\<>]*" for name in columns)
+            self._plain_keys[table] = f"^(?:{pairs})$" if columns else ""
+        return self._plain_keys[table]
+
+    def _is_plain(self, table: str, table_key: str) -> bool:
+        pattern = self._plain_key(table)
+        return not pattern or re.match(pattern, table_key) is not None
+
+    def _keys(self, codes: Ints, tables: Sequence[str], keys: pa.Array) -> pa.Array:
+        """Return the keys of rows in their one spelling."""
+        odd = np.zeros(len(codes), np.bool_)
+        for code, table in enumerate(tables):
+            if pattern := self._plain_key(table):
+                odd |= (codes == code) & ~flags(pc.match_substring_regex(keys, pattern))
+        if not odd.any():
+            return keys
+        chosen = keys.to_pylist()
+        for at in np.flatnonzero(odd).tolist():
+            chosen[at] = self.key_of(tables[codes[at]], chosen[at] or "")
+        return pa.array(chosen, pa.string())
 
     def batch(self, ids: Any, types: Any, says_nothing: Any, texts: Mapping[str, pa.Array]) -> pa.RecordBatch:
         """Return rows by ROWS; one of type 2 may have the same value twice."""
@@ -155,8 +268,9 @@ class AuditReader:
             texts["status"],
             texts["event_time"],
             table_column.dictionary_decode(),
-            texts["table_key"],
+            self._keys(codes, tables, texts["table_key"]),
             texts["column_name"],
+            *(texts[name] if name in texts else pa.nulls(len(codes), pa.string()) for name in _VALUES),
         ]
         return pa.record_batch(columns_of_batch, schema=ROWS)
 
@@ -192,6 +306,9 @@ class AuditReader:
         texts = {
             column: pa.array([getattr(entry, column) for entry in entries], pa.string()) for column in _TEXTS
         }
+        texts |= {
+            column: pa.array([getattr(entry, column) for entry in entries], pa.string()) for column in _VALUES
+        }
         ids, types = [entry.record_id for entry in entries], [entry.event_type for entry in entries]
         return self.batch(ids, types, [entry.old_value == entry.new_value for entry in entries], texts)
 
@@ -223,4 +340,4 @@ class AuditReader:
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError):  # row by row each is reported at its place
             return self.of_rows(rows(), places, name, faults)
         is_same = flags(pc.equal(before, after)) | flags(pc.and_(before.is_null(), after.is_null()))
-        return self.batch(ids, types, is_same, texts)
+        return self.batch(ids, types, is_same, texts | dict(zip(_VALUES, (before, after), strict=True)))

@@ -1,26 +1,30 @@
-"""A share of an audit: the rows and events of some objects, each sorted by object.
+"""A share of an audit: the rows, events and recorded events of some objects, each sorted by object.
 
 Most objects are plain: each of their rows is in exactly one event, which came once, in order, and was a
-success. That is seen for a whole share at once; `eventlog.audit.laws` judges the others one by one.
+success. Where contents are not judged that is seen for a whole share at once, in a tenth of the time.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
+from operator import itemgetter
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eventlog.audit.laws import OPERATIONS, Arrival, AuditedRow, event_name
+from eventlog.audit.laws import OPERATIONS, Arrival, AuditedRow, Recorded, event_name
 from eventlog.audit.log_side import LOOPBACK, SILENT
 from eventlog.columnar.vectors import Flags, Ints, begins, encode_texts, flags
 
 _NAMED = r"^(?P<log>.*?):(?P<first>[0-9]{1,18})(?:-(?P<last>[0-9]{1,18}):(?P<digest>[0-9a-f]{8}))?$"
 _ROW_FACTS = ("record_id", "event_type", "letter", "table", "table_key", "column")
 _EVENT_FACTS = ("content", "level", "event_id", "operation", "table", "table_key")
+_ROW = ("record_id", "letter", "event_type", "column", "old_value", "new_value")
+_ARRIVAL = ("place", "where", "event_id", "operation", "content", "level", "is_late")
 _TYPES = range(1, 9)
 
 
@@ -33,7 +37,8 @@ class AuditedObject(NamedTuple):
     times: Sequence[str | None]  # of the rows
     deliveries: Sequence[Arrival]
     arrivals: Sequence[str]  # when each delivery came, where the receiver keeps that
-    texts: Sequence[bytes | None]  # of the deliveries, if states are compared
+    texts: Sequence[bytes | None]  # of the deliveries, if contents are judged
+    recorded: Mapping[str, Recorded]  # by the names of events
     present: bytes | None  # the present row as a document has it, if states are compared
 
     @property
@@ -45,7 +50,7 @@ class AuditedObject(NamedTuple):
 class Share:
     """The rows and events of some objects, by object and by record_id or place."""
 
-    def __init__(self, rows: pa.Table, events: pa.Table, present: pa.Table) -> None:
+    def __init__(self, rows: pa.Table, events: pa.Table, present: pa.Table, journal: pa.Table) -> None:
         columns = (present[name].to_pylist() for name in ("table", "table_key", "text"))
         self._present = {(table, key): text for table, key, text in zip(*columns, strict=True)}
         names = pa.concat_arrays([_object_names(rows), _object_names(events)]).dictionary_encode()
@@ -55,6 +60,11 @@ class Share:
         objects = rank[names.indices.to_numpy()]
         self.rows, self._row_objects = _sorted(rows, objects[: rows.num_rows], "record_id")
         self.events, self._event_objects = _sorted(events, objects[rows.num_rows :], "place")
+        ids, entry_ids = self.rows["record_id"].to_numpy(), journal["record_id"].to_numpy()
+        by_id = np.argsort(ids, kind="stable")
+        places = np.minimum(np.searchsorted(ids[by_id], entry_ids), max(0, len(ids) - 1))
+        owners = self._row_objects[by_id[places]] if len(ids) else entry_ids
+        self._journal, self._entry_objects = _sorted(journal, owners, "entry")
 
     def digest(self) -> bytes:
         """Return a digest of all rows and events."""
@@ -70,21 +80,31 @@ class Share:
                     total.update(column.to_numpy().tobytes())
         return total.digest()
 
-    def objects(self, numbers: Iterable[int]) -> Iterator[AuditedObject]:
+    def objects(self, numbers: Sequence[int]) -> Iterator[AuditedObject]:
         """Yield some of the objects."""
-        places = np.arange(self.size + 1)
-        row_starts = np.searchsorted(self._row_objects, places)
-        event_starts = np.searchsorted(self._event_objects, places)
-        for number in numbers:
-            rows = self.rows.slice(row_starts[number], row_starts[number + 1] - row_starts[number])
-            start, end = event_starts[number], event_starts[number + 1]
-            events = self.events.slice(start, end - start)
-            named = rows if rows.num_rows else events
-            table, key = (named[column][0].as_py() for column in ("table", "table_key"))
-            times, arrivals = rows["time"].to_pylist(), events["at"].to_pylist()
+        rows, of_row = _chosen(self.rows, self._row_objects, numbers)
+        events, of_event = _chosen(self.events, self._event_objects, numbers)
+        journal, of_entry = _chosen(self._journal, self._entry_objects, numbers)
+        audited_rows, deliveries = _audited_rows(rows), [*map(Arrival, *_lists(events, _ARRIVAL))]
+        entries = [*zip(*_lists(journal, journal.schema.names), strict=True)]
+        times, arrivals, texts = (
+            rows["time"].to_pylist(),
+            events["at"].to_pylist(),
+            events["text"].to_pylist(),
+        )
+        names = [[*zip(*_lists(records, ("table", "table_key")), strict=True)] for records in (rows, events)]
+        for at in range(len(numbers)):
+            of_log, of_receiver, of_record = (
+                slice(*starts[at : at + 2]) for starts in (of_row, of_event, of_entry)
+            )
+            table, key = (names[0][of_log] or names[1][of_receiver])[0]
+            recorded, without_event = _recorded(entries[of_record])
+            own_rows = audited_rows[of_log]
+            if without_event:
+                own_rows = [row._replace(has_no_event=row.record_id in without_event) for row in own_rows]
             yield AuditedObject(
-                *(table, key, _audited_rows(rows), times, _deliveries(events), arrivals),
-                *(events["text"].to_pylist(), self._present.get((table, key))),
+                *(table, key, own_rows, times[of_log], deliveries[of_receiver], arrivals[of_receiver]),
+                *(texts[of_receiver], recorded, self._present.get((table, key))),
             )
 
     def odd_objects(self, recorded: Ints) -> Sequence[int]:
@@ -166,13 +186,40 @@ def _first_and_last(named: pa.Array) -> tuple[Ints, Ints]:
     return first.to_numpy(), last.to_numpy()
 
 
+def _chosen(
+    records: pa.RecordBatch, objects: Ints, numbers: Sequence[int]
+) -> tuple[pa.RecordBatch, list[int]]:
+    """Return the records of some objects, which are in order, and where those of each begin."""
+    starts, ends = (np.searchsorted(objects, numbers, side) for side in ("left", "right"))
+    if int((ends - starts).sum()) < len(objects):
+        records = records.filter(pa.array(np.isin(objects, numbers)))
+    return records, [0, *np.cumsum(ends - starts).tolist()]
+
+
+def _lists(records: pa.RecordBatch, names: Iterable[str]) -> list[list[Any]]:
+    return [records[name].to_pylist() for name in names]
+
+
 def _audited_rows(rows: pa.RecordBatch) -> list[AuditedRow]:
     quiet = rows["quiet"].to_numpy()
-    columns = [rows[name].to_pylist() for name in ("record_id", "letter", "event_type", "column")]
     silent, loopback = ((quiet & bit != 0).tolist() for bit in (SILENT, LOOPBACK))
-    return list(map(AuditedRow, *columns, silent, loopback))
+    return list(map(AuditedRow, *_lists(rows, _ROW), silent, loopback))
 
 
-def _deliveries(events: pa.RecordBatch) -> list[Arrival]:
-    names = ("place", "where", "event_id", "operation", "content", "level", "is_late")
-    return list(map(Arrival, *(events[name].to_pylist() for name in names)))
+def _recorded(entries: Sequence[tuple[Any, ...]]) -> tuple[dict[str, Recorded], set[int]]:
+    """Return the events of an object that are on record, by their names, and its rows without an event."""
+    recorded: dict[str, Recorded] = {}
+    for _, group in groupby((entry for entry in entries if entry[5]), itemgetter(1)):
+        rows, _, sizes, since, until, _, has_more, logs, names = zip(*group, strict=True)
+        if len(rows) < sizes[0]:  # the log lacks one of them
+            continue
+        event = Recorded(sorted(rows), since[0], until[0], has_more[0])
+        name = names[0] or event_name(logs[0], event.rows)
+        former = recorded.get(name, event)
+        recorded[name] = Recorded(
+            max(former.rows, event.rows, key=len),
+            min(former.since, event.since),
+            max(former.until, event.until),
+            former.has_more_parts or event.has_more_parts,
+        )
+    return recorded, {entry[0] for entry in entries if not entry[5]}

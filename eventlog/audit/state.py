@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from eventlog.audit.delivered import DeliveredEvent, field_changes
+from eventlog.audit.delivered import DeliveredEvent, read_event
 from eventlog.audit.laws import Arrival, Present, replay
 from eventlog.compare.changes import Difference, change_of
 from eventlog.compare.tables import read_table
@@ -54,7 +54,7 @@ def present_of(table: Table | None, table_key: str, text: bytes | None) -> Prese
     if text == b"":
         return None
     if text is not None:
-        replayed = replay([Arrival(0, "", _PRESENT, "add", None, changes=field_changes(text))])
+        replayed = replay([Arrival(0, "", _PRESENT, "add", None, steps=read_event(text)[2])])
         attributes = frozenset(column.name for column in table.data) if table else frozenset()
         return None if replayed is None else Present(replayed[0], attributes)
     if table is None:

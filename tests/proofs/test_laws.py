@@ -8,9 +8,10 @@ from eventlog.audit.laws import (
     Arrival,
     AuditedRow,
     Breach,
-    FieldChange,
     Law,
     Present,
+    Recorded,
+    Step,
     breaches,
     event_name,
 )
@@ -43,6 +44,19 @@ ROWS = [row(1, 1), row(2, 1, column="lname"), row(4, 2), row(7, 4)]
 EVENTS = [event(1, 2, operation="add"), event(4), event(7, operation="delete")]
 
 RIGHT = {
+    "a redriven event of fewer parts than before": (
+        [row(1, 7, is_redriven=True)],
+        [event(1), event(1, event_id="log:1.2", level="fatal"), event(1, content=b"all of it")],
+    ),
+    "a cut insert that is redriven, in which only a later part was refused": (
+        [row(1, 7, is_redriven=True)],
+        [
+            event(1, operation="add"),
+            event(1, event_id="log:1.2", level="error"),
+            event(1, content=b"read back"),
+            event(1, event_id="log:1.2", content=b"read back, too"),
+        ],
+    ),
     "a life": (ROWS, EVENTS),
     "pending rows have no document": ([row(1, 6, "N")], []),
     "a document may come before its row is finished": ([row(1, 6, "N", is_remembered=True)], [event(1)]),
@@ -199,14 +213,44 @@ def test_an_object_of_a_compared_table_may_go_and_come_back_without_a_row() -> N
     assert judge([row(1, 7)], [redriven], is_compared=True) == [(Law.ANSWERED, 1)]
 
 
+def test_a_row_that_was_logged_by_hand_may_commit_late_if_it_is_read_back() -> None:
+    rows, events = [row(2, 6), row(5, 6)], [event(5), event(2)]
+    late = {"log:5": Recorded([5], 1, 2), "log:2": Recorded([2], 3, 4)}
+    swapped = {"log:5": Recorded([5], 3, 4), "log:2": Recorded([2], 1, 2)}
+    assert judge(rows, events, recorded=late) == []
+    assert judge(rows, events[::-1], recorded=late) == [(Law.IN_ORDER, 5)]
+    assert judge(rows, events, recorded=swapped) == judge(rows, events) == [(Law.IN_ORDER, 2)]
+    assert judge([row(2, 2), row(5, 6)], events, recorded=late) == [(Law.IN_ORDER, 2)]
+
+
+def test_a_present_state_is_not_judged_where_the_receiver_wrote_to_the_table() -> None:
+    rows = [row(1, 6), row(2, 6, is_loopback=True)]
+    assert judge(rows, [event(1, steps=FIELDS)], present=Present({"fname": frozenset({"Eve"})})) == []
+
+
+def test_an_insert_that_was_cut_by_a_limit_comes_as_two_adds() -> None:
+    name, phone = Step("fname", "add", "John"), Step("phone", "add", "1")
+    adds = [event(1, operation="add", steps=[name]), event(2, operation="add", steps=[phone])]
+    present = Present({"fname": frozenset({"John"}), "phone": frozenset({"1"})})
+    assert judge([row(1, 1), row(2, 1, column="phone")], adds, present=present) == []
+
+
+def test_an_event_names_its_own_log() -> None:
+    assert judge([row(1, 6)], [event(1)], log="log") == []
+    assert judge([row(1, 6)], [event(1)], log="other") == [(Law.EXPLAINED, 1)]
+
+
 def test_what_came_after_the_log_was_read_is_no_breach() -> None:
     later = event(9, is_late=True)
     assert judge([*ROWS, row(8, 5, "N")], [*EVENTS, event(8, is_late=True), later]) == []
 
 
 FIELDS = [
-    FieldChange("fname", removes_all=True, removed=(), added=("John",)),
-    FieldChange("phone", removes_all=True, removed=(), added=("1", "2")),
+    Step("fname", "clear"),
+    Step("fname", "add", "John"),
+    Step("phone", "clear"),
+    Step("phone", "add", "1"),
+    Step("phone", "add", "2"),
 ]
 STATE = {"fname": frozenset({"John"}), "phone": frozenset({"1", "2"}), "lname": frozenset({"Doe"})}
 
@@ -214,15 +258,15 @@ STATE = {"fname": frozenset({"John"}), "phone": frozenset({"1", "2"}), "lname": 
 @pytest.mark.parametrize(
     ("deliveries", "present", "words"),
     [
-        ([event(1, changes=FIELDS)], Present(STATE), None),
-        ([event(1, operation="add", changes=FIELDS)], Present(STATE), "attribute lname"),
-        ([event(1, changes=FIELDS)], Present({**STATE, "phone": frozenset({"1"})}), "attribute phone"),
-        ([event(1, changes=FIELDS)], Present(None), "the documents leave it"),
-        ([event(1, changes=FIELDS)], Present({"fname": frozenset({"John"})}), None),  # phone is not read
-        ([event(1, changes=FIELDS)], Present({}, frozenset({"phone"})), "attribute phone"),
+        ([event(1, steps=FIELDS)], Present(STATE), None),
+        ([event(1, operation="add", steps=FIELDS)], Present(STATE), "attribute lname"),
+        ([event(1, steps=FIELDS)], Present({**STATE, "phone": frozenset({"1"})}), "attribute phone"),
+        ([event(1, steps=FIELDS)], Present(None), "the documents leave it"),
+        ([event(1, steps=FIELDS)], Present({"fname": frozenset({"John"})}), None),  # phone is not read
+        ([event(1, steps=FIELDS)], Present({}, frozenset({"phone"})), "attribute phone"),
         ([event(1, operation="delete")], Present(STATE), "the documents delete it"),
         ([event(1, operation="delete")], Present(None), None),
-        ([event(1, changes=FIELDS, level="error")], Present(None), None),
+        ([event(1, steps=FIELDS, level="error")], Present(None), None),
     ],
 )
 def test_the_documents_make_what_the_table_has(
@@ -241,10 +285,7 @@ def test_a_digest_of_decimal_digits_is_no_row() -> None:
 
 
 def test_values_go_and_come() -> None:
-    steps = [
-        FieldChange("phone", removes_all=False, removed=("1",), added=("3",)),
-        FieldChange("phone", removes_all=False, removed=(), added=("4",)),
-    ]
-    deliveries = [event(1, changes=FIELDS), event(2, changes=steps)]
+    steps = [Step("phone", "remove", "1"), Step("phone", "add", "3"), Step("phone", "add", "4")]
+    deliveries = [event(1, steps=FIELDS), event(2, steps=steps)]
     present = Present({"fname": frozenset({"John"}), "phone": frozenset({"2", "3", "4"})})
     assert judge([row(1, 6), row(2, 2)], deliveries, present=present) == []

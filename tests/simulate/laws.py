@@ -1,13 +1,19 @@
-"""The laws at the end of a run: those of `eventlog.audit.laws`, and what these cannot see."""
+"""The laws at the end of a run: those of `eventlog audit`, as users get them, and what these cannot see."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+from collections.abc import Iterable, Sequence
 
-from eventlog.audit.delivered import field_changes
-from eventlog.audit.laws import Arrival, AuditedRow, Breach, Law, Present, breaches
+from eventlog.audit.contents import Published
+from eventlog.audit.judge import Facts, breaches_of
+from eventlog.audit.laws import Arrival, AuditedRow, Breach, Law
+from eventlog.audit.log_side import LogRecords
+from eventlog.audit.share import AuditedObject
+from eventlog.core.tables import Tables
+from eventlog.opening.recorded_settings import read_published
 from tests.simulate import receiver as receivers
-from tests.simulate.ledger import DELETED, Ledger, Row, run_of
+from tests.simulate.ledger import DELETED, Ledger, run_of
 from tests.simulate.people import OWN_USER, TABLES, USR
 from tests.simulate.receiver import LawBroken, Receiver
 from tests.simulate.server import Server
@@ -17,6 +23,7 @@ def check(server: Server, receiver: Receiver, ledger: Ledger) -> None:
     """Raise LawBroken at the first law that does not hold."""
     ledger.check_arrivals()
     _check_letters(server, ledger)
+    facts = _facts(server, ledger)
     for name in sorted({row.object for row in ledger.rows.values()} - ledger.stale):
         arrivals = [arrival for arrival in receiver.arrivals if arrival.event.object == name]
         rows = [number for number, row in sorted(ledger.rows.items()) if row.object == name]
@@ -27,46 +34,56 @@ def check(server: Server, receiver: Receiver, ledger: Ledger) -> None:
             ledger.rows[n].was("EF") or ledger.rows[n].is_by_hand for n in rows
         ):
             _check_order(arrivals, ledger)
-        audited = [_audited(number, ledger.rows[number], ledger) for number in rows]
-        is_own = any(row.is_loopback for row in audited)
-        present = None if is_own else Present(_state(server, name))
-        deliveries = [_delivery(place, arrival, receiver) for place, arrival in enumerate(arrivals)]
-        of_object, was_skipped = [ledger.rows[n] for n in rows], not ledger.skipped.isdisjoint(rows)
-        for breach in breaches(name, audited, deliveries, present=present, recorded=ledger.runs_rows):
-            if not _is_excused(breach, of_object, ledger.rows[breach.record_id or rows[0]], was_skipped):
-                raise LawBroken(f"{breach.law.name}, row {breach.record_id} of {name}: {breach.words}")
+        for breach in _breaches(name, rows, arrivals, ledger, facts, _present(server, name)):
+            raise LawBroken(f"{breach.law.name}, row {breach.record_id} of {name}: {breach.words}")
 
 
-def _is_excused(breach: Breach, rows: list[Row], row: Row, was_skipped: bool) -> bool:
-    """Return whether the law does not know enough of what happened to the object.
-
-    A deleted row has no letter. What is redriven is read back under its old name, in other parts and later.
-    A row that was logged by hand commits in any order. An event that waits or is asked for may have no effect
-    any more when it is sent, because its object is gone. After a skip all that was on its way goes anew.
-    The rest of an insert that a limit cut is an add of its own.
-    """
-    users = {of_object.values["perpetrator"] for of_object in rows}
-    is_redriven = any(of_object.was("EF") for of_object in rows)
-    match breach.law:
-        case Law.ANSWERED:
-            has_vanished = row.values["event_type"] > 4 and "answered retry" in breach.words
-            return is_redriven or has_vanished or any(of_object.letter == DELETED for of_object in rows)
-        case Law.ONE_CONTENT | Law.EXPLAINED:
-            return is_redriven
-        case Law.IN_ORDER:
-            return is_redriven or was_skipped or any(of_object.is_by_hand for of_object in rows)
-        case Law.ACCOUNTED:
-            return is_redriven or OWN_USER in users or any(of_object.is_by_hand for of_object in rows)
-        case Law.SAME_STATE:  # a redriven insert may come before that of a later life, which begins anew
-            return is_redriven or _is_torn(rows)
-        case _:
-            return False
+def _facts(server: Server, ledger: Ledger) -> Facts:
+    """Return what the log has on record."""
+    view = server.begin()
+    notices = server.store.rows(view, "notice")
+    published = [read_published(row["words"]) for row in notices if row["kind"] == "publish"]
+    redriven = [json.loads(row["record_ids"]) for row in notices if row["kind"] == "redrive"]
+    reasons = {row["record_id"]: row["reason"] for row in server.store.rows(view, "failed")}
+    records = LogRecords(
+        reasons | dict.fromkeys(ledger.skipped, "skipped"),
+        redriven=frozenset(number for ids in redriven for number in ids),
+        is_compared=any(row["kind"] == "compare" for row in notices),
+        published=[
+            Published(-1, tables, facts["insert_query_back"] == "add", 1) for tables, facts in published
+        ],
+        is_dated=True,
+    )
+    tables: Tables = published[0][0]
+    return Facts(records, has_contents=True, tables={"usr": tables.get("usr")})
 
 
-def _is_torn(rows: list[Row]) -> bool:
-    """Return whether a row was logged by hand between the rows of an insert, where a limit may cut it."""
-    inserts = [at for at, row in enumerate(rows) if row.values["event_type"] == 1]
-    return any(row.is_by_hand and inserts[:1] < [at] < inserts[-1:] for at, row in enumerate(rows))
+def _breaches(
+    name: str,
+    rows: Sequence[int],
+    arrivals: Sequence[receivers.Arrival],
+    ledger: Ledger,
+    facts: Facts,
+    present: bytes | None,
+) -> Iterable[Breach]:
+    """Return the breaches of an object. A deleted row had S or W."""
+    deliveries = [_delivery(place, arrival) for place, arrival in enumerate(arrivals)]
+    texts = [arrival.event.text.encode() for arrival in arrivals]
+    recorded = {run: ledger.recorded(run) for n in rows for run in ledger.runs_of.get(n, ())}
+    letters = {n: "S" if ledger.rows[n].letter == DELETED else ledger.rows[n].letter for n in rows}
+    for is_last in (False, True):
+        audited_rows = [_audited(n, letters[n], ledger) for n in rows]
+        audited = AuditedObject("usr", name, audited_rows, [], deliveries, [], texts, recorded, present)
+        object_breaches = breaches_of(audited, facts).breaches
+        deleted = {
+            breach.record_id
+            for breach in object_breaches
+            if breach.law is Law.ANSWERED and ledger.rows[breach.record_id].letter == DELETED
+        }
+        if is_last or not deleted:
+            return object_breaches
+        letters |= dict.fromkeys(deleted, "W")
+    return ()
 
 
 def _check_letters(server: Server, ledger: Ledger) -> None:
@@ -112,31 +129,35 @@ def _check_order(arrivals: list[receivers.Arrival], ledger: Ledger) -> None:
             highest = max(highest, rows[0])
 
 
-def _audited(number: int, row: Row, ledger: Ledger) -> AuditedRow:
-    """Return the row as the laws take it."""
-    reason = "it was skipped" if number in ledger.skipped else None
-    return AuditedRow(
-        number,
-        "S" if row.letter == DELETED else row.letter,
-        row.values["event_type"],
-        row.values["column_name"],
-        is_loopback=row.values["perpetrator"] == OWN_USER,
-        reason="it failed" if row.letter in ("E", "F") else reason,
+def _audited(number: int, letter: str, ledger: Ledger) -> AuditedRow:
+    """Return the row as the laws take it. A deleted row of no event has left nothing on record."""
+    row = ledger.rows[number]
+    kind, column, before, after = (
+        row.values[c] for c in ("event_type", "column_name", "old_value", "new_value")
     )
+    is_own = row.values["perpetrator"] == OWN_USER
+    is_forgotten = row.letter == DELETED and number not in ledger.runs_of
+    return AuditedRow(
+        number, letter, kind, column, before, after, kind == 2 and before == after, is_own
+    )._replace(has_no_event=is_forgotten or number in ledger.without_event)
 
 
-def _delivery(place: int, arrival: receivers.Arrival, receiver: Receiver) -> Arrival:
+def _delivery(place: int, arrival: receivers.Arrival) -> Arrival:
     """Return an arrival as the laws take it."""
     event, level = arrival.event, arrival.level.name.lower()
-    changes = field_changes(event.text.encode())
-    return Arrival(place, f"arrival {place}", event.name, event.operation, event.text, level, changes=changes)
+    return Arrival(place, f"arrival {place}", event.name, event.operation, event.text, level)
 
 
-def _state(server: Server, name: str) -> dict[str, frozenset[str]] | None:
-    """Return what the table has of an object, None if it has nothing."""
-    states: Iterator[dict[str, frozenset[str]]] = (
-        {column: frozenset([row[column]]) for column in TABLES[USR].columns if row[column] is not None}
-        for row in server.store.rows(server.begin(), USR)
-        if f"idu={row['idu']}" == name
-    )
-    return next(states, None)
+def _present(server: Server, name: str) -> bytes | None:
+    """Return the present row of an object as an add, None if the table has none."""
+    for row in server.store.rows(server.begin(), USR):
+        if f"idu={row['idu']}" == name:
+            added = [(column, row[column]) for column in TABLES[USR].columns if row[column] is not None]
+            values = "".join(
+                f'<add-attr attr-name="{c}"><value type="string">{t}</value></add-attr>' for c, t in added
+            )
+            opening = (
+                f'<add class-name="usr" event-id="present:0"><association>{name},table=usr</association>'
+            )
+            return f"{opening}{values}</add>".encode()
+    return None

@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from itertools import chain, islice
 from typing import Any, NamedTuple
 
+from eventlog.audit.laws import Recorded
+from eventlog.audit.log_side import FOREVER
 from tests.simulate.people import ADMINISTRATOR, NO_KEY, OWN_USER
 from tests.simulate.receiver import GOOD, RETRY, Event, LawBroken, Receiver
 from tests.simulate.server import REFUSAL, Server
@@ -68,6 +70,7 @@ class Ledger:
         self.rows: dict[int, Row] = {}
         self.remembered: dict[str, Remembered] = {}
         self.runs_of: dict[int, dict[str, None]] = {}  # the names of events as a whole, by row
+        self.without_event: set[int] = set()  # rows, as a batch has them
         self.skipped: set[int] = set()  # rows
         self.ruling: Process | None = None  # the process of the leader
         self.epoch = 0
@@ -76,6 +79,8 @@ class Ledger:
         self._departures: dict[str, int] = {}  # when each event left last, by its name
         self._refused: dict[str, dict[str, int]] = {}  # refused parts of events; when that was on record
         self._held_at: dict[str, int] = {}  # when each event began to wait last, by its name
+        self._cut: set[str] = set()  # events of several parts
+        self._begun: dict[str, int] = {}  # when each event was on record first
         self._settled_at: dict[str, int] = {}  # when a batch with each event was done with
         self._tries: dict[str, int] = {}  # of each event that waited
         self._checked = 0
@@ -143,6 +148,13 @@ class Ledger:
         row.letters.append((moment, letter))
 
     def _note_batch(self, values: Values, moment: int) -> None:
+        facts = [fact for _, listed in json.loads(values["content"]) for fact in listed]
+        self.without_event.update(
+            number
+            for fact in facts
+            if isinstance(fact, dict) and not fact["sizes"]
+            for number in _rows_in(fact)
+        )
         if values["settled_at"] is not None:
             self._note_settled(values["content"], moment)
             return
@@ -157,6 +169,9 @@ class Ledger:
             if len({self.rows[number].object for number in rows}) > 1:
                 raise LawBroken(f"{name} has rows of several objects")
             self.remembered[name] = Remembered(rows, is_last, moment)
+            self._begun.setdefault(run, moment)
+            if not is_last:
+                self._cut.add(run)
             for number in rows:
                 self.runs_of.setdefault(number, {})[run] = None
 
@@ -164,6 +179,11 @@ class Ledger:
     def runs_rows(self) -> dict[str, tuple[int, ...]]:
         """The rows of events as a whole."""
         return {name: event.rows for name, event in self.remembered.items()}
+
+    def recorded(self, run: str) -> Recorded:
+        """Return an event as the log has it on record."""
+        rows = next(part.rows for name, part in self.remembered.items() if run_name(name)[0] == run)
+        return Recorded(rows, self._begun[run], self._settled_at.get(run, FOREVER), run in self._cut)
 
     def _note_sent(self, values: Values, moment: int) -> None:
         self.highest = max(self.highest, values["record_id"])
@@ -289,11 +309,16 @@ def _plain_facts(fact: Any) -> Iterator[Any]:
     if not isinstance(fact, dict):
         yield fact
         return
-    pairs = zip(fact.get("ranges", ())[::2], fact.get("ranges", ())[1::2], strict=True)
-    rows = iter(fact.get("rows") or [n for first, size in pairs for n in range(first, first + size)])
+    rows = iter(_rows_in(fact))
     for size in fact["sizes"]:
         numbers = tuple(islice(rows, size))
         yield _event_name(numbers), numbers, fact["max_changes"]
+
+
+def _rows_in(fact: Any) -> list[int]:
+    """Return the rows of many events."""
+    pairs = zip(fact.get("ranges", ())[::2], fact.get("ranges", ())[1::2], strict=True)
+    return fact.get("rows") or [n for first, size in pairs for n in range(first, first + size)]
 
 
 def _event_name(rows: tuple[int, ...]) -> str:
@@ -305,6 +330,11 @@ def _event_name(rows: tuple[int, ...]) -> str:
 
 def run_of(event: Event) -> tuple[str, int]:
     """Return the name of an event as a whole, and which part this one is."""
-    log, _, digits = event.name.partition(":")
+    return run_name(event.name)
+
+
+def run_name(event_name: str) -> tuple[str, int]:
+    """Return the name of the event as a whole that a part belongs to, and which part it is."""
+    log, _, digits = event_name.partition(":")
     name, _, part = digits.partition(".")
     return f"{log}:{name}", int(part or 1)

@@ -189,10 +189,26 @@ select
   {table_key} as table_key,
   {column_name} as column_name,
   case when {event_type} = 2 and ({same_values} or ({old_value} is null and {new_value} is null))
-    then 1 else 0 end as says_nothing
+    then 1 else 0 end as says_nothing,
+  {size} as octets
 from {log} r
 where {record_id} > :after and {usable}
 order by {record_id}
+{first_rows}
+
+-- audited_values --
+-- The values of rows between two record_ids.
+select {id} as record_id, {old_value} as old_value, {new_value} as new_value
+from {log} r
+where {record_id} > :after and {record_id} <= :upto and {usable}
+order by {record_id}
+
+-- journal --
+-- Batches after one, the first of them, and when they were put on record.
+select b.batch, b.epoch, b.settled_at, b.content, b.remembered_at
+from {batch} b
+where b.batch > :after
+order by b.batch
 {first_rows}
 
 -- failure_reasons --

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 # Names of documents without events: a fate, and the reason.
 LOOPBACK: Final = f"{Fate.LOOPBACK}: done by the driver's own user"
 NO_EVENT: Final = f"{Fate.NO_EFFECT}: no value of it could leave, or its object was gone"
+_BATCHES = 50  # of one statement
 BACKLOG: Final = "backlog"  # of rows that Spark has put on record
 
 WorstAnswer = Callable[[str], Status]  # the worst answer so far to an event that was cut
@@ -70,6 +71,20 @@ class RecordedBatch(NamedTuple):
             (name, [_with_rows(event, rows_of) for event in _read_events(events)])
             for name, events in json.loads(self.content)
         ]
+
+    def entries(self) -> Iterator[tuple[Sequence[int], Sequence[int], str, RecordedEvent | None]]:
+        """Yield what is recorded together: rows, how many each event has, and the log or the one event.
+
+        No event has the rows if there are no sizes; then the reason is in place of the log.
+        """
+        rows_of: dict[str, tuple[int, ...]] = {}
+        for document, recorded in json.loads(self.content):
+            for entry in recorded if document != BACKLOG else ():
+                if isinstance(entry, dict):
+                    yield [*_rows(entry)], entry["sizes"], entry["log"] if entry["sizes"] else document, None
+                else:
+                    event = _with_rows(_read_event(*entry), rows_of)
+                    yield event.rows, [len(event.rows)], "", event
 
     def rows(self) -> Iterator[tuple[int, RecordedRow]]:
         """Yield each row with what the batch has of it."""
@@ -154,6 +169,13 @@ class LogRecord:
             batch = RecordedBatch(*row)
             yield batch
             before = batch.number
+
+    def journal(self) -> Iterator[tuple[RecordedBatch, datetime]]:
+        """Yield all batches, oldest first, and when each was put on record."""
+        after = -1
+        while rows := self._run("journal", after=after, most=_BATCHES).all():
+            yield from ((RecordedBatch(*row), at) for *row, at in rows)
+            after = rows[-1][0]
 
     def note(self, notice: Notice) -> None:
         """Leave a notice, in characters that the database can store."""

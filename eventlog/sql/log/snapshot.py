@@ -270,6 +270,17 @@ class Snapshot(Pending):
             self._connection, self._queries, clause, values, names, numbers=numbers, texts=texts
         )
 
+    def audited_values(self, after: int, upto: int, *layout: Sequence[str]) -> ResultColumns:
+        """Return the old and new values of the rows between two record_ids."""
+        from eventlog.sql.columns import read_columns
+
+        numbers, texts = layout
+        clause, values = self._queries.call("audited_values", after=after, upto=upto)
+        names = (*numbers, *texts)
+        return read_columns(
+            self._connection, self._queries, clause, values, names, numbers=numbers, texts=texts
+        )
+
     def record(self) -> LogRecord:
         """Return the record of what happened, as of this moment."""
         return LogRecord(self._connection, self._queries)

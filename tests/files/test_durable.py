@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from eventlog.files.durable import NamelessFile, write_whole
+from eventlog.files.output_files import GrowingFile
 
 pytestmark = pytest.mark.quick
 
@@ -51,6 +52,16 @@ def test_a_block_that_finds_room_for_a_part_is_an_error() -> None:
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
         file.close()
+
+
+def test_a_file_that_grows_ends_with_what_was_flushed(tmp_path: Path) -> None:
+    file = GrowingFile(str(tmp_path / "lines"), "jsonl")
+    file.stream.write(b"{}\n")
+    file.flush()
+    file.stream.write(b"{")
+    file.stream.flush()
+    file.discard()
+    assert (tmp_path / "lines").read_bytes() == b"{}\n"
 
 
 def test_a_file_is_replaced_and_no_prepared_link_is_opened(tmp_path: Path) -> None:

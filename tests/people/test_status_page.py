@@ -348,6 +348,16 @@ def test_a_group_is_redriven_or_skipped_by_who_knows_the_token(
     assert watched.letters().count("E") == 20
 
 
+def test_a_page_that_is_asked_for_changes_nothing(watched: Watched) -> None:
+    fail_one(watched)
+    body = urlencode({"token": TOKEN, "act": "redrive", "rows": 1}).encode()
+    for path in ("/errors?table=usr&act=redrive", "/errors/1"):
+        assert watched.client.ask("GET", path, body)[0] == 200
+        assert watched.letters() == "E"
+    assert watched.client.ask("POST", "/errors?table=usr", body)[0] == 200
+    assert watched.letters() == "N"
+
+
 def test_buttons_of_a_reason_mean_the_whole_reason(watched: Watched) -> None:
     """A reason that contains another one is none of it, and numbers do not count."""
     watched.run(

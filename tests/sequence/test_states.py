@@ -7,6 +7,7 @@ import os
 import random
 import tempfile
 import time
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -254,6 +255,19 @@ def test_a_run_that_had_nothing_to_write_yet_is_gone_on_from(tmp_path: Path, tar
         convert(replace(one, target_format=target, tables=USR), Report(print), CLOCK)
     (part,) = (path for path in (tmp_path / "out").rglob("*") if path.is_file())
     assert lines[0].seq[:16] in part.read_text()
+
+
+def test_a_refused_row_that_cannot_be_kept_is_read_again(tmp_path: Path) -> None:
+    lines = [Line(1, 0, "1", "usr"), Line(2, 1, "2", "usr")]
+    lines[1].text += ",a cell too many"
+    inputs = [written(tmp_path, "in", lines, 2)]
+    full = open("/dev/full", "wb")  # noqa: SIM115 - its end fails, too
+    with pytest.raises(OSError, match="No space left on device"):
+        convert(job(tmp_path, inputs), Report(print, full), CLOCK)
+    with suppress(OSError):
+        full.close()
+    assert json.loads((tmp_path / "state").read_text())["position"] is None
+    assert read(tmp_path, inputs)[0].reason == "has 7 cells, the header 6"
 
 
 def test_a_row_that_became_visible_late_is_an_error_that_names_its_table(tmp_path: Path) -> None:

@@ -320,6 +320,8 @@ def served(serve: Callable[[socket.socket], None]) -> Iterator[int]:
         thread = threading.Thread(target=serve, args=(server,))
         thread.start()
         yield server.getsockname()[1]
+        with suppress(OSError):  # it may be closed
+            server.shutdown(socket.SHUT_RDWR)  # no further connection comes
         thread.join()
 
 

@@ -247,6 +247,23 @@ def test_writers_need_no_right_on_the_log(pg: Tracked) -> None:
         pg.run("drop owned by writer", "drop role writer")
 
 
+def test_capture_that_a_user_switched_off_is_on_for_the_next_user_of_a_session(pg: Tracked) -> None:
+    """The server gives the number of a session that ended to another one."""
+    pg.run(T, "create role writer", "grant insert on t to writer")
+    pg.track("t")
+    try:
+        rows = pg.after(
+            "select eventlog_capture_off('load')",
+            "insert into t values (1)",
+            "set session authorization writer",
+            "insert into t values (2)",
+            "reset session authorization",
+        )
+        assert rows == [Logged(5, "k=2")]
+    finally:
+        pg.run("drop owned by writer", "drop role writer")
+
+
 def test_a_statement_wakes_a_publisher_that_sleeps_and_nobody_else(pg: Tracked) -> None:
     pg.run(T)
     pg.track("t")

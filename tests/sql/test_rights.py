@@ -292,6 +292,7 @@ def test_a_loader_switches_capture_off_with_the_documented_grant(house: House, o
     )
     house.does(app, "insert into app.usr values (2, 'Jane')")
     assert house.does(owner, f"select table_key from {house.log}") == [("idu=2",)]
+    house.refused(app, f"{routine} {house.log}_event(5, 'usr', 'idu=1', null, null, null)")
     house.run("create table app.dept (idd integer primary key)", "grant select on app.dept to eventlog_owner")
     house.run("grant trigger on app.dept to eventlog_owner")
     trusted(house, owner, "install")

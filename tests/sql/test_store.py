@@ -112,6 +112,8 @@ def test_the_rows_of_a_waiting_object_are_held_and_only_they(store: Store) -> No
         assert pick_up(store) == ["idu=2"]
         assert store.waiting(at) == []
         assert store.waiting(at + timedelta(minutes=2)) == [wait._replace(tries=2)]
+        # no wait is so long, so that the clock was set back
+        assert store.waiting(at, latest_retry=at) == [wait._replace(tries=2)]
         with store.work(epoch) as work:
             work.release_events([(("usr", "idu=1"), "eventlog:1")])
     assert pick_up(store) == ["idu=1", "idu=2", "idu=1"]

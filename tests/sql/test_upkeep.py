@@ -5,8 +5,10 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 
 import pytest
+from sqlalchemy import text
 
 from eventlog.core.entry import Letter
+from eventlog.sql.connect import DatabaseFailed
 from eventlog.sql.log.store import Store
 from eventlog.sql.log.upkeep import Count, FailureFilter, PendingRows
 from eventlog.sql.log.work import Failure, WaitingEvent
@@ -89,6 +91,26 @@ def test_skipped_rows_are_given_up_with_a_notice(store: Store) -> None:
     assert (notice.first_id, notice.last_id, notice.row_count, notice.record_ids) == (2, 5, 2, (2, 5))
     assert notice.answer == "E, N"
     assert notice.username
+
+
+def test_only_failed_rows_are_made_new(store: Store) -> None:
+    with store.upkeep() as upkeep:
+        assert upkeep.redrive({1: 0, 3: 7, 4: 7, 5: 7}) == 2
+    with store.snapshot() as snapshot:
+        rows = [(str(cells[1]), int(str(cells[2]))) for cells in snapshot.rows(range(1, 6))]
+    assert rows == [("N", 2), ("E", 6), ("N", 7), ("S", 2), ("N", 2)]
+
+
+def test_a_leader_writes_nothing_until_a_person_has_finished(store: Store) -> None:
+    """A leader reads the state under a lock before it writes."""
+    state = text(f"select one from {store.log.names()['state']} for update nowait")
+    with store.engine.connect() as leader:
+        with store.upkeep() as upkeep:
+            upkeep.keep_leader_out()
+            with pytest.raises(DatabaseFailed):
+                leader.execute(state)
+            leader.rollback()
+        assert leader.execute(state).scalar() == 1
 
 
 def test_what_lets_rows_go_leaves_a_notice_that_a_snapshot_shows(store: Store) -> None:

@@ -156,6 +156,16 @@ def test_what_is_refused_is_out_before_the_target_passes_it_over(shell: Shell, p
         assert [json.loads(line)["key"] for line in kept] == [{"idu": 8}, {"idu": 9}]
 
 
+def test_what_cannot_be_kept_is_not_passed_over(shell: Shell, postgres: Database) -> None:
+    to = ("apply", "--to-url", postgres.address, "--tables", "tables.toml")
+    lines = [json.dumps(line) + "\n" for line in (CHANGES[0], {**CHANGES[2], "key": {"idu": 8}})]
+    (shell.folder / "changes.jsonl").write_text("".join(lines))
+    full = shell.run(*to, "--refused", "/dev/full", "changes.jsonl")
+    assert (full.code, "No space left on device" in full.stderr) == (1, True)
+    again = shell.run(*to, "--refused", "refused.jsonl", "changes.jsonl")
+    assert "1 inserted, 0 updated, 0 deleted, 1 refused" in again.stderr
+
+
 @pytest.mark.parametrize(
     ("words", "reported"),
     [

@@ -9,12 +9,13 @@ from itertools import combinations
 from typing import Any
 
 import pytest
-from sqlalchemy import event
+from sqlalchemy import event, text
 from sqlalchemy.engine import Engine
 
 from eventlog.core import tablesfile
 from eventlog.core.change import ABSENT, Change, Field, Op, Undecoded
 from eventlog.core.tables import Tables
+from eventlog.sql.connect import DatabaseFailed
 from eventlog.sql.dialects import dialect_of
 from eventlog.sql.queries import unbound
 from eventlog.targets.tables.apply_progress import NoState, OtherInput
@@ -118,6 +119,27 @@ def test_two_at_once_on_one_source_are_reported(engine: Engine) -> None:
         with pytest.raises(OtherApply):
             other.apply(Group([changed(Op.INSERT, 2, **FULL)], "b"))
     assert rows(engine, "select idu from usr") == [(1,)]
+
+
+def test_rows_are_committed_with_the_record_of_their_source(engine: Engine) -> None:
+    group = Group([changed(Op.INSERT, 1, **FULL)], "a", ["x" * 201])  # a mark that is too long
+    with (
+        closing(Database(engine, "s", TABLES, ApplySettings(), print)) as one,
+        pytest.raises(DatabaseFailed),
+    ):
+        one.apply(group)
+    assert rows(engine, "select idu from usr") == []
+
+
+def test_the_record_of_a_source_is_locked_until_what_is_applied_is_committed(engine: Engine) -> None:
+    record = text("select rounds from eventlog_applied for update nowait")
+    with closing(Database(engine, "s", TABLES, ApplySettings(), print)) as one, engine.connect() as other:
+        one.record.lock()
+        with pytest.raises(DatabaseFailed):
+            other.execute(record)
+        other.rollback()
+        one.close()
+        assert other.execute(record).scalar() == 0
 
 
 def test_a_row_that_the_database_refuses_costs_itself(engine: Engine) -> None:

@@ -47,7 +47,8 @@ check: $(VENV)/.check ## lint, types, import contracts, documentation
 	.githooks/subjects
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet --site-dir $(VENV)/site
 
-format: $(VENV)/.check ## put the source in its form
+format: $(VENV)/.check ## put the source in its form, and make generated pages anew
+	$(BIN)/python -m tests.people.generated
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 

@@ -95,14 +95,14 @@ def _refused_file(options: JobOptions, source: str) -> BinaryIO | None:
 
 
 def used_headings(source: str, target: str, inputs: Sequence[str]) -> set[str]:
-    """Return the headings of the settings that a conversion uses; topics are read where no input is named."""
+    """Return the headings of the settings that a conversion uses."""
     parts = {"the input", source, target}
-    may_read_topics = source in ("qlik-message", "debezium") and tuple(inputs) == ("-",)
+    reads_topics = source == "debezium" and tuple(inputs) == ("-",)
     if source == "log":
         parts.add("the log")
-    if may_read_topics or target == "qlik-message":
+    if reads_topics or "qlik-message" in parts:
         parts.add(_TOPICS)
-    if may_read_topics or source in SEQUENCERS or source in COMMITS:
+    if reads_topics or source in SEQUENCERS or source in COMMITS:
         parts.add("a stream")
     return parts
 

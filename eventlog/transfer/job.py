@@ -8,6 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from eventlog.core.errors import Misuse
 from eventlog.core.tables import Tables
 from eventlog.formats import format_named
 from eventlog.transfer.places import End, place_of
@@ -37,7 +38,12 @@ class Job:
     def source(self) -> End:
         """The end that is read."""
         form = format_named(self.source_format)
-        topics = self.options.get("kafka") if self.inputs == ("-",) else None
+        topics = self.options.get("kafka")
+        writes_topics = place_of(self.target_format, "kafka").parts is not None
+        if topics and self.inputs != ("-",):  # they are files
+            if not writes_topics and place_of(form.name, "kafka").reads(topics):
+                raise Misuse("--kafka reads topics: name no INPUTS beside it")
+            topics = None
         addresses = {"kafka": topics, "url": self.url}
         reading = (name for name, address in addresses.items() if place_of(form.name, name).reads(address))
         place = next(reading, "")

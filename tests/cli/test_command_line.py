@@ -143,6 +143,10 @@ def test_the_last_of_several_names_never_overwrites(shell: Shell) -> None:
             "convert --from debezium --to changes x.jsonl --kafka topic",
             "--kafka is a setting of topics of Kafka",
         ),
+        (
+            "convert --from qlik-message --to changes x.jsonl --kafka topic",
+            "--kafka reads topics: name no INPUTS beside it",
+        ),
         ("convert --from xds --to changes x.xml --driver-user me", "--driver-user is a setting of the log"),
         ("run --pretty", "No such option '--pretty'"),
     ],

@@ -42,7 +42,7 @@ class Job:
         writes_topics = place_of(self.target_format, "kafka").parts is not None
         if topics and self.inputs != ("-",):  # they are files
             if not writes_topics and place_of(form.name, "kafka").reads(topics):
-                raise Misuse("--kafka reads topics: name no INPUTS beside it")
+                raise Misuse("--kafka reads topics: name no INPUTS with it")
             topics = None
         addresses = {"kafka": topics, "url": self.url}
         reading = (name for name, address in addresses.items() if place_of(form.name, name).reads(address))

@@ -145,7 +145,7 @@ def test_the_last_of_several_names_never_overwrites(shell: Shell) -> None:
         ),
         (
             "convert --from qlik-message --to changes x.jsonl --kafka topic",
-            "--kafka reads topics: name no INPUTS beside it",
+            "--kafka reads topics: name no INPUTS with it",
         ),
         ("convert --from xds --to changes x.xml --driver-user me", "--driver-user is a setting of the log"),
         ("run --pretty", "No such option '--pretty'"),

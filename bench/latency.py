@@ -4,9 +4,10 @@ The floor is a loop with the same reads, query-back and durable steps (pick up, 
 one connection of psycopg in pipeline mode. It leaves out holds, loopback, redrives, whole inserts and every
 check. The server writes to its disk before it answers (fsync is on).
 
-    eventlog bench latency [transactions a second] [FOLDER]
+    eventlog bench latency [--mode slot] [transactions a second] [FOLDER]
 
-With a folder, the publisher of that checkout is measured alone, by its own `.venv` and its commands.
+With a folder, the publisher of that checkout is measured alone, by its own `.venv` and its commands. With
+--mode slot a replication slot fills the log, in place of triggers.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -56,6 +57,7 @@ ROWS = 500  # of the timeline
 WARM = 100  # rows before these
 INSERT = "insert into usr values (%s, 'a', 'b', 'c')"
 ASSOCIATION = re.compile(rb"<association>idu=(-?\d+)")  # also of a line that a kill cut off
+BY_SLOT = ("--mode", "slot", "--sync-tables", "usr")
 START = 3.0  # seconds until the publisher has begun
 
 PICK_UP = (
@@ -97,6 +99,14 @@ def latency_of(version: Version, rate: int) -> None:
         _print(f"latency at {rate} transactions/s", _measure(engine, rate, lambda: _publish(engine, version)))
 
 
+def latency_of_slot(rate: int) -> None:
+    """Print the waits of a publisher whose log a slot fills."""
+    with _server({"wal_level": "logical"}) as engine:
+        prepare(engine, HERE, by_slot=True)
+        waits = _measure(engine, rate, lambda: _publish(engine, HERE, *BY_SLOT))
+        _print(f"latency of a slot at {rate} transactions/s", waits)
+
+
 def latency(rate: int) -> None:
     """Print the waits of the publisher and of the floor, on the same server and one after the other."""
     with _server() as engine:
@@ -126,8 +136,8 @@ def timeline() -> None:
 
 
 @contextmanager
-def _server() -> Iterator[Engine]:
-    with embedded_postgres() as server:
+def _server(settings: Mapping[str, str] | None = None) -> Iterator[Engine]:
+    with embedded_postgres(settings=settings) as server:
         engine = connect(server.url, keep_open=4)
         try:
             yield engine
@@ -135,14 +145,14 @@ def _server() -> Iterator[Engine]:
             engine.dispose()
 
 
-def prepare(engine: Engine, version: Version) -> Log:
-    """Install a version's log and a tracked table, and return the log."""
+def prepare(engine: Engine, version: Version, *, by_slot: bool = False) -> Log:
+    """Install a version's log and a table whose changes triggers or a slot log, and return the log."""
     version.run(engine, "install")
     with engine.begin() as connection:
         connection.execute(
             text("create table usr (idu integer primary key, fname text, lname text, mail text)")
         )
-    version.run(engine, "track", "usr")
+    version.run(engine, *(("install", *BY_SLOT) if by_slot else ("track", "usr")))
     return Log(POSTGRESQL)
 
 
@@ -183,10 +193,10 @@ class Running:
         self.stop = stop
 
 
-def _publish(engine: Engine, version: Version) -> Running:
-    """Start our publisher as a process of its own, woken by the triggers."""
+def _publish(engine: Engine, version: Version, *words: str) -> Running:
+    """Start our publisher as a process of its own, woken by the triggers or by the stream."""
     arrived: dict[int, float] = {}
-    process, reading = start_publisher(engine, arrived, version)
+    process, reading = start_publisher(engine, arrived, version, *words)
 
     def stop() -> None:
         process.terminate()
@@ -392,8 +402,12 @@ def _moments(engine: Engine, log: Log) -> list[dict[str, float]]:
 
 
 if __name__ == "__main__":
+    by_slot = sys.argv[1:3] == ["--mode", "slot"]
+    del sys.argv[1 : 3 if by_slot else 1]
     row_count = int(sys.argv[1]) if len(sys.argv) > 1 else 200
-    if len(sys.argv) > 2:
+    if by_slot:
+        latency_of_slot(row_count)
+    elif len(sys.argv) > 2:
         latency_of(Version(Path(sys.argv[2]).resolve()), row_count)
     else:
         latency(row_count)

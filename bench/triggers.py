@@ -3,7 +3,8 @@
     eventlog bench triggers [ROWS] [URL]
 
 Without a URL the embedded server is measured. PgQ's trigger in C, pgq.logutriga, is measured with
-ours if its extension is installed. Each figure is the best of several rounds; ratios are of one run.
+ours if its extension is installed. A replication slot needs wal_level = logical; no publisher reads it
+while writers are measured. Each figure is the best of several rounds; ratios are of one run.
 Bulk figures are CPU time of the server's process, or time where the server is elsewhere.
 The floor is the bare insert and one plain `insert … select` of its log rows, with fewer and fewer indexes.
 """
@@ -22,8 +23,11 @@ from sqlalchemy.engine import Engine
 
 from eventlog.core.errors import EventlogError
 from eventlog.embedded import embedded_postgres
+from eventlog.opening.config import Config
+from eventlog.operate.changing import fill_by_slot
 from eventlog.sql.capture.track import track, untrack
 from eventlog.sql.connect import connect, execute_plain
+from eventlog.sql.log.store import Store
 from eventlog.sql.names import Log, log_named
 from eventlog.sql.postgresql import POSTGRESQL
 from eventlog.sql.postgresql.triggers import wake_key
@@ -33,7 +37,13 @@ from eventlog.sql.schema import migrate
 ROWS = 200_000
 ROUNDS = 5
 TURNS = 2_000  # of single updates
-SETTINGS = {"shared_buffers": "512MB", "max_wal_size": "8GB", "checkpoint_timeout": "30min"}
+SETTINGS = {
+    "shared_buffers": "512MB",
+    "max_wal_size": "8GB",
+    "checkpoint_timeout": "30min",
+    "wal_level": "logical",
+}
+SLOTS = {"slot, default identity": "default", "slot, full identity": "full"}
 
 TABLE, BARE = "bench_usr", "bench_bare"
 CREATE_TABLE = f"create table {TABLE} (id bigint primary key, fname text, lname text, age integer, mail text)"
@@ -128,6 +138,8 @@ def _bulk(engine: Engine, log: Log, rows: int) -> None:
     kinds: dict[str, Callable[[], object]] = {"no trigger": lambda: None}
     for name, choice in CHOICES.items():
         kinds[name] = lambda choice=choice: track(engine, log, TABLE, choice)  # type: ignore[misc]
+    for name, identity in SLOTS.items():
+        kinds[name] = lambda identity=identity: _fill_by_slot(engine, log, identity)  # type: ignore[misc]
     if _pgq(engine):
         kinds[PGQ] = lambda: _log_by_pgq(engine)
     best = {name: [float("inf"), float("inf")] for name in kinds}
@@ -203,6 +215,13 @@ def _pgq(engine: Engine) -> bool:
         return bool(
             connection.execute(text("select 1 from pg_available_extensions where name = 'pgq'")).scalar()
         )
+
+
+def _fill_by_slot(engine: Engine, log: Log, identity: str) -> None:
+    """Let a slot fill the log; no publisher reads it while writers are measured."""
+    _run(engine, f"alter table {TABLE} replica identity {identity}")
+    values = {"sync_tables": TABLE, "log_table": log.table, "publication_mode": "slot"}
+    list(fill_by_slot(Config(values), Store(engine, log), "bench"))
 
 
 def _log_by_pgq(engine: Engine) -> None:

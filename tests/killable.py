@@ -25,7 +25,7 @@ from eventlog.embedded import FAST, embedded_postgres
 from eventlog.sql.connect import connect
 from eventlog.sql.mariadb import MARIADB
 from eventlog.sql.postgresql import POSTGRESQL
-from tests.databases import Database
+from tests.databases import LOGICAL, Database
 
 
 class Killable(Protocol):
@@ -113,7 +113,7 @@ class MariaServer:
 
 @contextmanager
 def killable_postgres() -> Iterator[tuple[Killable, Database]]:
-    settings = FAST | {"synchronous_commit": "on", "max_connections": "50"}
+    settings = FAST | LOGICAL | {"synchronous_commit": "on", "max_connections": "50"}
     with embedded_postgres(settings=settings) as server:
         yield server, Database("killed PostgreSQL", make_url(server.url), POSTGRESQL)
 

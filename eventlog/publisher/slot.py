@@ -25,7 +25,7 @@ from eventlog.publisher.sleep import Sleeper
 from eventlog.publisher.slot_transactions import SlotFeeds, SlotReader, SlotTransaction
 from eventlog.sql.capture.slot import MAKE_AGAIN, why_lost
 from eventlog.sql.connect import DatabaseFailed
-from eventlog.sql.log.slot_state import Feed, SlotFacts
+from eventlog.sql.log.slot_state import Feed, LoggedChange, SlotFacts
 from eventlog.sql.log.slot_stream import SlotStream, StreamRefused
 from eventlog.sql.log.store import Store
 from eventlog.sql.log.work import Work
@@ -57,7 +57,6 @@ class SlotFiller(Filler):
         self._epoch = epoch
         self._settings = config.build(ComparingSettings)
         self._stream: SlotStream | None = None
-        self._facts: SlotFacts
         self._position = 0
         self._target = 0  # up to where the server's log was when the stream began
         self._queue: deque[SlotTransaction] = deque()
@@ -68,8 +67,8 @@ class SlotFiller(Filler):
         self._read_at = self._tried_at = self._unseen_at = float("-inf")
         self._fault: str | None = None  # why nothing is streamed
         self._lost: str | None = None  # why that will stay so
-        self._gaps: dict[str, str] = {}  # tables of which changes are lost, and why
-        self._is_stale = False  # a table was described anew
+        self._gaps: dict[str, str] = {}  # tables whose changes may be lost, and why
+        self._is_stale = False  # the tables that cycles use
         self._facts = self._read_facts()
 
     def _new_reader(self) -> SlotReader:
@@ -86,13 +85,13 @@ class SlotFiller(Filler):
     # --- the protocol of a filler
 
     def prepare(self, cycle: TableCycle) -> int:
-        if self._is_stale or time.monotonic() > self._read_at + _AGE:
-            is_first, before = self._tables is None, self._tables
+        if self._stream is not None and time.monotonic() > self._read_at + _AGE:
             self._read_tables()
-            if self._is_stale or not (is_first or before == self._tables):
-                cycle.refresh()
+        count = self._fill(None if cycle.is_down else _ROWS)
+        if self._is_stale:
+            cycle.refresh()
             self._is_stale = False
-        return self._fill(None if cycle.is_down else _ROWS)
+        return count
 
     def drain(self) -> None:
         self._fill(None)
@@ -145,7 +144,7 @@ class SlotFiller(Filler):
         """Read what has arrived. Return whether something can be logged, or must be looked at."""
         try:
             if self._stream is None:
-                return time.monotonic() > self._tried_at + _RETRY
+                return time.monotonic() > self._tried_at + self.patience
             self._receive()
         except StreamRefused as fault:
             self._refuse(str(fault))
@@ -158,18 +157,20 @@ class SlotFiller(Filler):
 
     @property
     def lost(self) -> str | None:
-        """Why changes may be lost, so that nothing is streamed."""
+        """The reason why changes may be lost, so that nothing is streamed."""
         return self._lost
 
     @property
     def position(self) -> int:
-        """Up to where the changes are in the log."""
+        """The position up to which the changes are in the log."""
         return self._position
 
     @property
     def patience(self) -> float:
         """The seconds in which `receive` must be called again."""
-        return _RETRY / 10 if self._queue else _RETRY if self._stream is None else inf
+        if self._stream is not None:
+            return _RETRY / 10 if self._queue else inf
+        return _RETRY if self._lost is None else 10 * _RETRY  # a look at the tables takes its time
 
     def _receive(self) -> None:
         """Read messages until nothing is at hand, or enough transactions are queued."""
@@ -201,7 +202,7 @@ class SlotFiller(Filler):
             is_known and self._reader.feeds.missing(described)
         ):
             self._read_tables()
-            self._is_stale = True
+            self._is_stale = True  # a column may have another type
 
     def _log_queue(self) -> int:
         """Log the queued transactions that a new snapshot sees. Return how many rows."""
@@ -243,14 +244,14 @@ class SlotFiller(Filler):
     ) -> None:
         state, feeds = work.slot(), self._reader.feeds.list
         chunks = portions(chain.from_iterable(t.logged() for t in visible), _ROWS)
-        rows = next(chunks, [])
-        for further in chunks:
-            state.run(state.calls(feeds, rows, None, None))
-            rows = further
-        if is_careful:
-            state.log_by_table(feeds, rows)
-            rows = []
-        work.write_last(state.calls(feeds, rows, last.end, last.time))
+        last_rows: list[LoggedChange] = [] if is_careful else next(chunks, [])
+        for rows in chunks:
+            if is_careful:
+                state.log_by_table(feeds, rows)
+            else:
+                state.run(state.calls(feeds, last_rows, None, None))
+                last_rows = rows
+        work.write_last(state.calls(feeds, last_rows, last.end, last.time))
 
     def _finish(self, visible_count: int) -> int:
         """Take the first transactions out of the queue, and report the position. Return how many rows."""
@@ -280,14 +281,14 @@ class SlotFiller(Filler):
 
     def _is_streaming(self) -> bool:
         """Return whether the slot is streamed; begin it if that is due."""
-        if self._stream is None and time.monotonic() > self._tried_at + _RETRY:
+        if self._stream is None and time.monotonic() > self._tried_at + self.patience:
             self._tried_at = time.monotonic()
             self.close()
             self._open()
         return self._stream is not None
 
     def _open(self) -> None:
-        """BeginRead to stream the slot from the position in the log, unless changes are lost."""
+        """Begin to stream the slot from the position in the log, unless changes are lost."""
         self._facts = facts = self._read_facts()
         self._read_tables()
         with self._store.work(self._epoch) as work:  # who leads no more ends no stream
@@ -318,7 +319,9 @@ class SlotFiller(Filler):
 
     def _read_tables(self) -> None:
         """Read which tables the slot is read for, and how their changes name objects."""
+        before = self._tables
         self._tables = read_slot_tables(self._config, self._store, self._facts.slot)
+        self._is_stale |= before is not None and list(before.tables) != list(self._tables.tables)
         self._gaps = dict(self._tables.gaps)
         self._read_at = time.monotonic()
         self._renew_feeds()

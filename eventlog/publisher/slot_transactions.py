@@ -29,6 +29,7 @@ from eventlog.sql.postgresql.pgoutput import (
 )
 
 USER: Final = "eventlog.user"  # the prefix of messages by which an application names its user
+_LONGEST: Final = 256  # characters of the name of a user
 _SIZE = 160  # bytes of a change besides its key
 _EMPTIED = "it was truncated, and no log names the rows that are gone"
 _RENAMED = "its changes do not have the columns {0}, by which its objects are named"
@@ -36,7 +37,7 @@ _UNSENT = "a change does not have the value of its key"
 
 
 class Happening(IntEnum):
-    """What happens to an object."""
+    """The ways in which an object changes."""
 
     UPDATED = 0
     ARRIVED = 1
@@ -61,7 +62,7 @@ class SlotTransaction:
     end: int = 0
     who: str | None = None
     count: int = 0
-    gaps: dict[str, str] = field(default_factory=dict)  # tables of which changes are lost, and why
+    gaps: dict[str, str] = field(default_factory=dict)  # tables whose changes are lost, and why
     rows: SortedItems[tuple[bool, int, LoggedChange]] | None = None
 
     def logged(self) -> Iterator[LoggedChange]:
@@ -76,7 +77,7 @@ class SlotTransaction:
 
 
 class SlotFeeds:
-    """How the changes of tables name objects, by the numbers of these tables."""
+    """A directory of how the changes of tables name objects, by the numbers of these tables."""
 
     def __init__(self, numbers: Mapping[int, Sequence[int]], feeds: Sequence[Feed]) -> None:
         self.list = feeds
@@ -105,7 +106,7 @@ class SlotFeeds:
 
 
 class SlotReader:
-    """Puts transactions together from messages. Over `memory` bytes the changes of one are on disk."""
+    """A reader that puts transactions together; over `memory` bytes their changes are on disk."""
 
     def __init__(self, feeds: SlotFeeds, memory: int) -> None:
         self._memory = memory // 2
@@ -138,7 +139,7 @@ class SlotReader:
         elif isinstance(message, TablesTruncated):
             self._gap({feed.table: _EMPTIED for table in message.tables for feed in self.feeds.of(table)})
         elif isinstance(message, MessageRead) and message.prefix == USER:
-            self._opened.who = message.content
+            self._opened.who = message.content[:_LONGEST]
         elif isinstance(message, CommitRead):
             return self._end(message)
         return None

@@ -1,4 +1,4 @@
-"""make chaos: runs of a seed on each database and in each mode (of finishing, or compare), or one of them.
+"""make chaos: runs of a seed on each database and in each mode (of finishing, compare, slot), or one of them.
 
 python -m tests.chaos [--seconds 60] [--seed 1] [--database PostgreSQL] [--mode delete] [--runs 1]
 """
@@ -24,14 +24,15 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1, help="of the first run (1); the next has the next")
     parser.add_argument("--runs", type=int, default=1, help="seeds, one after another (1)")
     parser.add_argument("--database", choices=KILLABLE, action="append", help="only this one")
-    parser.add_argument("--mode", choices=MODES, action="append", help="of finishing, or compare")
+    names = sorted({mode for modes in MODES.values() for mode in modes})
+    parser.add_argument("--mode", choices=names, action="append", help="of finishing, compare, or slot")
     arguments = parser.parse_args()
     seeds = range(arguments.seed, arguments.seed + arguments.runs)
     logging.getLogger("sqlalchemy.pool").setLevel(logging.CRITICAL)  # our connections are cut, too
     failed = 0
-    for seed, product, mode in itertools.product(
-        seeds, arguments.database or KILLABLE, arguments.mode or MODES
-    ):
+    products = arguments.database or KILLABLE
+    modes = [(product, mode) for product in products for mode in arguments.mode or MODES[product]]
+    for seed, (product, mode) in itertools.product(seeds, modes):
         folder = Path(tempfile.mkdtemp(prefix="chaos-"))
         outcome = run(product, mode, arguments.seconds, seed, folder)
         print(f"{product}, {mode}, seed {seed}, {arguments.seconds:g} s: {outcome.reported}", flush=True)

@@ -14,7 +14,9 @@ from sqlalchemy.engine import Engine
 from eventlog.core.errors import EventlogError
 from eventlog.core.tables import Tables
 from eventlog.fold import Rules
+from eventlog.opening.config import Config
 from eventlog.opening.tables import read_readable
+from eventlog.operate.changing import fill_by_slot
 from eventlog.publisher.fold import PickUpFolder
 from eventlog.sql.catalogue import Catalogue
 from eventlog.sql.log.store import Store
@@ -25,6 +27,7 @@ from tests.databases import Database
 from tests.proofs.replica import COLUMNS, WritersOfRows, value_by_column
 
 COMPARE = "compare"
+SLOT = "slot"
 CALM = 1_000_000  # the first key of the rows that hardly change
 REWRITES = {
     "postgresql": (
@@ -71,22 +74,24 @@ class TrackedTable:
 
     def __init__(self, mode: str, seed: int) -> None:
         dice = random.Random(seed)
-        self.is_compared = mode == COMPARE
-        types = dice.choice(INSERTS), dice.choice(UPDATES)
-        self.choice = None if self.is_compared else Choice(*types)
+        self.is_compared, self.has_slot = mode == COMPARE, mode == SLOT
+        types = (5, 6) if self.has_slot else (dice.choice(INSERTS), dice.choice(UPDATES))
+        self.choice = None if self.is_compared or self.has_slot else Choice(*types)
         self.has_query_back = not self.is_compared and max(types) >= 5
         self.errors = 15 if self.is_compared else 3  # percent of the documents; an error may make a hole
         self.batches = ("1", "3") if self.is_compared else ("1", "3", "50")  # events of a document
         self.interval = "3" if self.is_compared else "1"  # seconds, in which failed events are redriven
-        self._settings = ("sync-tables", "usr"), ("max-deletes", "100%"), ("publication-mode", COMPARE)
+        self._settings = ("sync-tables", "usr"), ("max-deletes", "100%"), ("publication-mode", mode)
 
     def __str__(self) -> str:
-        return "compared" if self.choice is None else f"types {self.choice.insert} and {self.choice.update}"
+        if self.choice is None:
+            return SLOT if self.has_slot else "compared"
+        return f"types {self.choice.insert} and {self.choice.update}"
 
     @property
     def settings(self) -> dict[str, str]:
         """Return the settings of publishers and operators, as an environment has them."""
-        if not self.is_compared:
+        if self.choice is not None:
             return {}
         return {f"EVENTLOG_{name.replace('-', '_').upper()}": value for name, value in self._settings}
 
@@ -103,6 +108,9 @@ class Writers(WritersOfRows):
         self.choice = table.choice
         self._calm_key = CALM
         super().__init__(database, folder)
+        if table.has_slot:
+            values = {"url": self.url, "sync_tables": "usr", "publication_mode": SLOT}
+            list(fill_by_slot(Config(values), Store(self.engine, self.log), "chaos"))
 
     def transaction(self, connection: Any, dice: random.Random) -> None:
         if dice.random() < 0.4:
@@ -143,10 +151,10 @@ def current_reader(store: Store) -> PickUpFolder:
     return PickUpFolder(tables, read_readable(store.engine, store.log, tables), Rules(), XdsSettings())
 
 
-def rewrite(engine: Engine, dice: random.Random) -> None:
+def rewrite(engine: Engine, dice: random.Random, ways: int) -> None:
     """Rewrite the table, while writers and publishers wait for it."""
     with engine.begin() as connection:
-        for statement in dice.choice(REWRITES[engine.dialect.name]):
+        for statement in dice.choice(REWRITES[engine.dialect.name][:ways]):
             connection.execute(text(statement))
         time.sleep(dice.uniform(0, 0.4))
 

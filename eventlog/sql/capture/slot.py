@@ -50,7 +50,7 @@ class Published(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ReplicaIdentity:
-    """How the old rows of a table are named: what all of its partitions have in common."""
+    """The way in which old rows are named: what all partitions of a table have in common."""
 
     number: int
     is_table: bool

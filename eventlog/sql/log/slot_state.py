@@ -25,7 +25,7 @@ _NAMES = ("log", "raw_event_type", "raw_perpetrator", "raw_table_name", "raw_tab
 
 @dataclass(frozen=True, slots=True)
 class SlotFacts:
-    """What is on record of the slot that fills a log."""
+    """The record of the slot that fills a log."""
 
     slot: str
     system: str  # the identifier of the server
@@ -35,7 +35,7 @@ class SlotFacts:
 
 
 class SlotPosition(NamedTuple):
-    """Up to where the changes of a slot are in the log."""
+    """The position up to which the changes of a slot are in the log."""
 
     lsn: int
     committed_at: datetime | None  # of the last one that was logged
@@ -62,7 +62,7 @@ class ServerSlot(NamedTuple):
 
 
 class Feed(NamedTuple):
-    """How changes of a table name an object."""
+    """The way in which changes of a table name an object."""
 
     table: str  # whose object it is
     logged_as: str

@@ -16,6 +16,7 @@ from sqlalchemy.engine import Engine
 from eventlog.core.errors import EventlogError
 from eventlog.sql.common.expression import literal
 from eventlog.sql.connect import ConnectionLost
+from eventlog.sql.dialects import dialect_of
 from eventlog.sql.postgresql.pgoutput import EPOCH, VERSION
 
 # The texts of values must be those that a session of the log reads.
@@ -40,7 +41,7 @@ class StreamRefused(EventlogError):
 
 
 class SlotStream:
-    """What a slot sends, from a position on."""
+    """A stream of what a slot sends, from a position on."""
 
     def __init__(self, engine: Engine, slot: str, position: int, options: Mapping[str, str]) -> None:
         self._slot = slot
@@ -51,7 +52,8 @@ class SlotStream:
         self._confirmed = position
         settings = {"proto_version": str(VERSION), **options}
         words = ", ".join(f"{name} {literal(value)}" for name, value in settings.items())
-        start = f"START_REPLICATION SLOT {slot} LOGICAL {lsn_text(position)} ({words})"
+        quoted = dialect_of(engine).quote(slot)
+        start = f"START_REPLICATION SLOT {quoted} LOGICAL {lsn_text(position)} ({words})"
         result = self._connection.exec_(start.encode())
         if result.status != pq.ExecStatus.COPY_BOTH:
             fault = _words(result.error_message)

@@ -72,7 +72,7 @@ class RowChanged(NamedTuple):
 
 
 class TablesTruncated(NamedTuple):
-    """Tables that were emptied."""
+    """A message about tables that were emptied."""
 
     tables: tuple[int, ...]
 

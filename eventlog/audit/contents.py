@@ -23,7 +23,7 @@ _ADD, _MODIFY = frozenset({"add"}), frozenset({"modify"})
 
 
 class Published(NamedTuple):
-    """What was published from a moment on, and how."""
+    """The columns that were published from a moment on, and how."""
 
     since: int  # in microseconds since 1970
     tables: Tables

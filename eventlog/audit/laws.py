@@ -294,7 +294,7 @@ def _order(
     """Yield an event all of whose rows are before those of an event that came before it.
 
     Rows of a child table, or that somebody logged by hand, may commit late. What they read back is present,
-    so their event follows the one that was finished before the log had it on record.
+    so it does not matter which of two events the log had on record first, if one of them is read back.
     """
     before: Run | None = None  # the one with the highest rows
     for run in runs:
@@ -304,7 +304,10 @@ def _order(
         is_late = before is not None and run.last < before.first
         if before is not None and run.name in recorded and before.name in recorded:
             record, former = recorded[run.name], recorded[before.name]
-            is_read = all(row_by_id[number].event_type > 4 for number in record.rows if number in row_by_id)
+            is_read = any(
+                all(row_by_id[number].event_type > 4 for number in event.rows if number in row_by_id)
+                for event in (record, former)
+            )
             is_late = (
                 is_late and not (is_read and record.since >= former.until)
             ) or former.since >= record.until > 0

@@ -155,11 +155,10 @@ def run(spark: Any, backlog: Backlog, say: Say = lambda sentence: None) -> Resul
     output = OutputFolder(spark, backlog)
     if output.done() is not None:
         raise Misuse(f"{backlog.job.output} holds a backlog that is done: name another folder, or remove it")
-    say("fold" if backlog.job.source.format.folded else "convert")
     if backlog.job.source.format.folded and (sentence := backlog.assumed_present()):
         say(sentence)
     read = read_log if backlog.job.source.format.folded else _converted
-    result = output.write(partial(read, spark, backlog))
+    result = output.write(partial(read, spark, backlog, say))
     output.finish("")
     for sentence in result.sentences():
         say(sentence)
@@ -169,7 +168,15 @@ def run(spark: Any, backlog: Backlog, say: Say = lambda sentence: None) -> Resul
 # --- what is read
 
 
-def read_log(spark: Any, backlog: Backlog, brief: bool) -> Any:
+def begin_stage(spark: Any, say: Say, stage: str) -> None:
+    """Report a stage, and give its name to the jobs that Spark runs for it."""
+    context = getattr(spark, "sparkContext", None)  # Spark Connect has none
+    if context is not None:
+        context.setJobDescription(stage)
+    say(stage)
+
+
+def read_log(spark: Any, backlog: Backlog, say: Say, brief: bool) -> Any:
     """Return what the files of a log become; with `brief` without the records of what is refused."""
     job, limits = backlog.job, backlog.job.source.limits
     files = find_files(spark, job.inputs, Shape.ROWS, job.container)
@@ -182,7 +189,10 @@ def read_log(spark: Any, backlog: Backlog, brief: bool) -> Any:
     streams = [[file] for file in files if file not in native]
     frames = parquet_frames(spark, native)
     log_frames = [PlainRows(frame, reading) for frame in frames]
+    if log_frames:
+        begin_stage(spark, say, "look at the rows")
     look = _look_at(spark, log_frames)
+    begin_stage(spark, say, f"fold {quantity(look.rows, 'row')}" if log_frames and not streams else "fold")
     rows = [log_frame.all(are_plain=not look.has_others) for log_frame in log_frames]
     if streams:
         rows.append(read_streams(spark, streams, Shape.ROWS, limits, partial(read_log_stream, reading), ROWS))
@@ -196,6 +206,7 @@ def read_log(spark: Any, backlog: Backlog, brief: bool) -> Any:
 class _Look(NamedTuple):
     """A first look at the rows of DataFrames, without their values."""
 
+    rows: int = 0
     repeats: bool = False  # a record_id is there more than once
     has_others: bool = False  # than plain rows
 
@@ -208,12 +219,17 @@ def _look_at(spark: Any, log_frames: Sequence[PlainRows]) -> _Look:
     bit = f.expr("shiftleft(1L, cast(record_id & 63 as int))")
     with shuffling(spark, few_tasks(facts)):
         words = facts.groupBy(f.shiftright("record_id", 6)).agg(
-            f.count("record_id").alias("rows"),
+            f.count(f.lit(1)).alias("rows"),
+            f.count("record_id").alias("named"),
             f.bit_count(f.bit_or(bit)).alias("ids"),
             f.max("other").alias("other"),
         )
-        (shown,) = words.agg(f.max(f.expr("rows > ids")), f.max("other")).collect()
-    return _Look(*map(bool, shown))
+        look = Observation()
+        columns = {"rows": f.sum("rows"), "repeats": f.max(f.expr("named > ids")), "others": f.max("other")}
+        shown = words.observe(look, *(fact.alias(name) for name, fact in columns.items()))
+        shown.write.format("noop").mode("overwrite").save()  # a second aggregate would be a second shuffle
+    counts = look.get
+    return _Look(counts["rows"] or 0, bool(counts["repeats"]), bool(counts["others"]))
 
 
 def _current(spark: Any, tables: Tables, table: Table, files: Sequence[InputFile], limits: Limits) -> Any:
@@ -225,8 +241,9 @@ def _current(spark: Any, tables: Tables, table: Table, files: Sequence[InputFile
     return read_streams(spark, [files], Shape.ROWS, limits, read, ROWS)
 
 
-def _converted(spark: Any, backlog: Backlog, _: bool) -> Any:
+def _converted(spark: Any, backlog: Backlog, say: Say, _: bool) -> Any:
     """Return what the files of other sources become: every change is an event of its own."""
+    begin_stage(spark, say, "convert")
     job, source = backlog.job, backlog.job.source.format
     if job.expand_truncate and any(is_remote(name) for _, name in job.current):
         raise Misuse("--expand-truncate: every machine must reach its --current files")

@@ -48,7 +48,7 @@ from eventlog.sql.log.snapshot import Snapshot
 from eventlog.sql.log.store import Store
 from eventlog.sql.log.work import Failure, Work
 from eventlog_spark import log_rows
-from eventlog_spark.backlog import Backlog, OutputFolder, Say
+from eventlog_spark.backlog import Backlog, OutputFolder, Say, begin_stage
 from eventlog_spark.batches import gather
 from eventlog_spark.current_rows import FIRST, packed
 from eventlog_spark.library import folded
@@ -157,12 +157,12 @@ class _Run:
     def _write(self, batches: Sequence[RecordedBatch]) -> tuple[Sequence[RecordedBatch], Any]:
         """Return the batches that the output covers, and what was written."""
         recorded = [batch for batch in batches if _is_ours(batch)]
-        self._say("copy")
+        begin_stage(self._spark, self._say, "copy")
         chosen = self._live.store.read(partial(self._copy, batches, recorded))
         if not recorded and chosen.ids:
             self._record(chosen.ids, self._live.store.latest_batch())
             batches = self._live.store.remembered()
-        self._say("fold")
+        begin_stage(self._spark, self._say, f"fold {quantity(len(chosen.ids), 'row')}")
         rows = self._spark.read.parquet(self._output.place("copy/rows"))
         read = log_rows.PlainRows(rows, self._reading).all()
         read = read if len(set(chosen.ids)) == len(chosen.ids) else log_rows.once(read)

@@ -32,8 +32,8 @@ _CONF = {
     "spark.ui.enabled": "false",
 }
 
-# HotSpot's second compiler begins ten times later than by default. It took a third of the CPU of a short backlog,
-# for code that hardly ran again.
+# HotSpot's second compiler begins ten times later than by default. It took a third of the CPU of a short
+# backlog, for code that hardly ran again.
 _JIT = (
     "-XX:+IgnoreUnrecognizedVMOptions -XX:Tier4InvocationThreshold=50000 -XX:Tier4MinInvocationThreshold=6000"
     " -XX:Tier4CompileThreshold=150000 -XX:Tier4BackEdgeThreshold=400000"

@@ -122,7 +122,7 @@ def backlog(
     job = Job("log", "xds", (), str(folder), options=options)
 
     def step(sentence: str) -> None:
-        if sentence == at:
+        if sentence.split()[0] == at:
             meanwhile()
 
     return run_live(spark, Backlog(job, CLOCK, partitions=2, **how), Live(store, config, finish), step)

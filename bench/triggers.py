@@ -219,6 +219,7 @@ def _pgq(engine: Engine) -> bool:
 
 def _fill_by_slot(engine: Engine, log: Log, identity: str) -> None:
     """Let a slot fill the log; no publisher reads it while writers are measured."""
+    untrack(engine, log, TABLE)
     _run(engine, f"alter table {TABLE} replica identity {identity}")
     values = {"sync_tables": TABLE, "log_table": log.table, "publication_mode": "slot"}
     list(fill_by_slot(Config(values), Store(engine, log), "bench"))

@@ -39,7 +39,8 @@ _IDLE: Final = 1 << 20  # bytes of the server's log after which a position is no
 _AGE: Final = 60.0  # seconds until the tables are read again
 _RETRY: Final = 1.0  # seconds until a slot that is not streamed is tried again
 _UNSEEN: Final = 0.001  # seconds until a snapshot is taken again that does not see a transaction yet
-_TRIES: Final = 10
+_TRIES: Final = 10  # before the sleep in between is doubled each time
+_LONGEST_UNSEEN: Final = 0.1  # seconds, because a commit may wait for a standby
 _MESSAGES: Final = 14  # the first version whose plugin sends messages of applications
 
 
@@ -65,6 +66,7 @@ class SlotFiller(Filler):
         self._feeds: list[Feed] = []  # that were ever read; changes name them by their places
         self._reader = self._new_reader()
         self._read_at = self._tried_at = self._unseen_at = float("-inf")
+        self._unseen = 0.0  # seconds until a snapshot is taken again
         self._fault: str | None = None  # why nothing is streamed
         self._lost: str | None = None  # why that will stay so
         self._gaps: dict[str, str] = {}  # tables whose changes may be lost, and why
@@ -148,7 +150,7 @@ class SlotFiller(Filler):
             self._receive()
         except StreamRefused as fault:
             self._refuse(str(fault))
-        return bool(self._queue) and time.monotonic() > self._unseen_at + _RETRY / 10
+        return bool(self._queue) and time.monotonic() >= self._unseen_at + self._unseen
 
     @property
     def stream(self) -> SlotStream | None:
@@ -169,7 +171,7 @@ class SlotFiller(Filler):
     def patience(self) -> float:
         """The seconds in which `receive` must be called again."""
         if self._stream is not None:
-            return _RETRY / 10 if self._queue else inf
+            return self._unseen if self._queue else inf
         return _RETRY if self._lost is None else 10 * _RETRY  # a look at the tables takes its time
 
     def _receive(self) -> None:
@@ -218,8 +220,8 @@ class SlotFiller(Filler):
             if visible_count:
                 break
             time.sleep(_UNSEEN)
-        else:
-            self._unseen_at = time.monotonic()
+        self._unseen = 0.0 if visible_count else min(max(2 * self._unseen, _UNSEEN), _LONGEST_UNSEEN)
+        self._unseen_at = time.monotonic()
         return self._finish(visible_count)
 
     def _log(self, batch: list[SlotTransaction], *, is_careful: bool) -> int:

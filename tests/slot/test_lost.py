@@ -11,6 +11,7 @@ from eventlog.opening.slots import FilledBySlot
 from eventlog.publisher.slot import NoSlotYet
 from tests.logs import call
 from tests.slot.rig import Copy, SlotWorld, drop_slots, life, once, rows_of
+from tests.support import until
 
 pytestmark = pytest.mark.quick
 
@@ -45,12 +46,25 @@ def other_publication(world: SlotWorld) -> None:
     world.run(f'drop publication "{name}"', f'create publication "{name}" for table usr')
 
 
+def let_the_server_drop_its_log(world: SlotWorld) -> None:
+    world.run("alter system set max_slot_wal_keep_size = 0", "select pg_reload_conf()")
+    status = "select wal_status from pg_replication_slots where database = current_database()"
+    try:
+        until(lambda: world.value("show max_slot_wal_keep_size") == "0")
+        while world.value(status) != "lost":
+            world.run("create table filling (n integer)", "drop table filling")
+            world.run("select pg_switch_wal()", "checkpoint")
+    finally:
+        world.run("alter system reset max_slot_wal_keep_size", "select pg_reload_conf()")
+
+
 LOSSES: dict[str, Callable[[SlotWorld], None]] = {
     "dropped": drop_slots,
     "made anew": make_again,
     "advanced": advance,
     "read by others": read_by_others,
     "another publication": other_publication,
+    "lost by max_slot_wal_keep_size": let_the_server_drop_its_log,
 }
 
 

@@ -52,12 +52,15 @@ _STYLES = {
 
 
 def _facts(state: LogStatus) -> Iterator[tuple[str, str]]:
-    age = "" if state.oldest_age is None else f", the oldest for {_span(state.oldest_age)}"
-    yield "pending", f"{state.pending}{age}"
+    yield "pending", f"{state.pending}{_age(state.moving_age)}"
+    if state.flow is not None:
+        rates = f"{state.flow.arriving:.1f} rows/s come, {state.flow.finishing:.1f} rows/s go"
+        yield "rate", f"{rates}: {state.outlook}" if state.outlook else rates
     if state.waiting:
+        held_rows = f"{quantity(state.held_rows, 'row')} of their objects{_age(state.held_age)}"
         yield (
             "waiting",
-            f"{quantity(state.waiting, 'event')} for a retry, the next at {state.next_retry}",
+            f"{quantity(state.waiting, 'event')} for a retry, the next at {state.next_retry}; {held_rows}",
         )
     for letter, tables in state.counts.items():
         listed = ", ".join(f"{table} {rows}" for table, rows in tables.items())
@@ -65,9 +68,9 @@ def _facts(state: LogStatus) -> Iterator[tuple[str, str]]:
         yield _WORDS.get(letter, letter), f"{sum(tables.values())}  ({listed}){skips}"
     if state.paused is not None:
         yield (
-            ("pausing", f"{state.paused}; the cycle ends first")
+            ("pausing", f"{state.paused}, since {state.paused_at}; the cycle ends first")
             if state.pausing
-            else ("paused", state.paused)
+            else ("paused", f"{state.paused}, since {state.paused_at}")
         )
     for table, why in state.cycle.get("unread", {}).items():
         yield "not published", f"{table}: {why}"
@@ -79,8 +82,16 @@ def _facts(state: LogStatus) -> Iterator[tuple[str, str]]:
         yield "lock", str(state.holder)
     if (slot := state.slot) is not None:
         yield "slot", f"{slot.name}: {_slot(slot)}"
-    if state.cycle_at is not None:
-        yield "last cycle", f"{state.cycle_at}: {_cycle(state.cycle)}"
+    if state.running:
+        cycle = state.cycle
+        progress = f"{cycle.get('finished', 0)} of {cycle.get('rows', 0)} rows finished"
+        yield "running", f"{progress}, {_cycle(cycle)}"
+    elif state.cycle.get("down"):
+        yield "receiver", f"takes nothing: {state.cycle['down']}"
+    if state.worked is not None:
+        yield "last cycle", f"{state.worked['at']}: {_cycle(state.worked)}"
+    elif state.cycle_at is not None and not state.running:
+        yield "last cycle", f"{state.cycle_at}: nothing to do"
     if state.heartbeat_at is not None:
         yield "heartbeat", str(state.heartbeat_at)
 
@@ -94,17 +105,20 @@ def _cycle(cycle: Any) -> str:
 
 
 def _slot(slot: SlotStatus) -> str:
+    from eventlog.opening.log_status import roughly
+
     if slot.wal_status in (None, "lost"):
         return "it is lost; `eventlog check` has the remedy"
-    delay = "" if slot.delay is None else f"; the last change was logged {_span(slot.delay)} after its commit"
+    delay = (
+        "" if slot.delay is None else f"; the last change was logged {roughly(slot.delay)} after its commit"
+    )
     reading = "" if slot.is_read else ", read by no publisher"
     return (
         f"{slot.bytes_behind} bytes to read, {slot.held_bytes} bytes of the server's log held{reading}{delay}"
     )
 
 
-def _span(seconds: float) -> str:
-    for unit, size in (("d", 86_400), ("h", 3600), ("min", 60)):
-        if seconds >= 2 * size:
-            return f"{seconds / size:.0f} {unit}"
-    return f"{seconds:.1f} s"
+def _age(seconds: float | None) -> str:
+    from eventlog.opening.log_status import roughly
+
+    return "" if seconds is None else f", the oldest for {roughly(seconds)}"

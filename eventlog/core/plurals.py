@@ -1,8 +1,29 @@
-"""Numbers in sentences."""
+"""Numbers and times in sentences."""
 
 from __future__ import annotations
+
+_UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
 
 
 def quantity(number: int, singular: str, plural: str | None = None) -> str:
     """Return a number with its noun: `1 row`, `2 rows`. The default plural is the singular with an s."""
     return f"{number} {singular}" if number == 1 else f"{number} {plural or singular + 's'}"
+
+
+def number(amount: float) -> str:
+    """Return a number with its thousands apart: 19 330; of a fraction three digits are enough."""
+    if amount == int(amount):
+        return f"{int(amount):,}".replace(",", " ")
+    return number(round(amount)) if abs(amount) >= 100 else f"{amount:.3g}"
+
+
+def duration(seconds: float) -> str:
+    """Return a time in its two greatest units: 4 min 42 s; below ten seconds with a fraction."""
+    if seconds < 10:
+        return f"{seconds:.3g} s"
+    remainder, words = round(seconds), list[str]()
+    for size, unit in _UNITS:
+        units, remainder = divmod(remainder, size)
+        if units or words:
+            words.append(f"{number(units)} {unit}" if units else "")
+    return " ".join(filter(None, words[:2]))

@@ -16,6 +16,8 @@ _WORD = re.compile(r"\S+")
 _SECRET = re.compile(r"\b(\w*(?:password|passwd|pwd|secret|token|api_?key))=[^&\s;,]+", re.IGNORECASE)
 _QUERY = re.compile(r"\?[^\s#'\")>\]]*[^\s#'\")>\],;:.]")
 _HIDDEN = "***"
+_PARAMETERS = re.compile(r"[?;#].*", re.DOTALL)
+_SCHEME = re.compile(r"[A-Za-z][\w+.:-]*://")
 _EXAMPLE = "user:password"  # of an address in our own words
 
 
@@ -36,6 +38,14 @@ def without_secrets(text: str) -> str:
     A password may hold every character but a space, so an address loses everything up to its last `@`.
     """
     return _SECRET.sub(rf"\1={_HIDDEN}", _WORD.sub(_without_user, text))
+
+
+def shown_address(text: str) -> str:
+    """Return an address without its user and password, and without its parameters."""
+    users, at, place = text.rpartition("@")
+    scheme = _SCHEME.match(users)
+    shown = f"{scheme[0] if scheme else ''}{_HIDDEN}@{place}" if at else text
+    return without_secrets(_PARAMETERS.sub(lambda parameters: f"{parameters[0][0]}{_HIDDEN}", shown))
 
 
 def _without_user(word: re.Match[str]) -> str:

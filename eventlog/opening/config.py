@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 from eventlog.core import toml
 from eventlog.core.errors import EventlogError, InvalidDocument, InvalidValue, Misuse, similar
 from eventlog.core.plurals import quantity
+from eventlog.core.redaction import shown_address
 from eventlog.core.settings import build, declared, read_value, variable
 from eventlog.files.small_files import read_text
 
@@ -22,7 +23,7 @@ S = TypeVar("S")
 FILE = Path("eventlog.toml")
 _LONGEST = 1 << 20  # bytes of the file
 
-_SECRET = ("url", "password", "token", "options", "command", "init", "stmt")  # SQL may hold secrets too
+_SECRET = ("password", "token", "options", "command", "init", "stmt")  # SQL may hold secrets too
 _TABLE_ENTRIES = {"publish": list, "withhold": list, "max-value": int, "scim": dict}
 
 
@@ -44,8 +45,9 @@ class Config:
         """Yield the settings that are set, as text without secrets."""
         for name, value in sorted(self.values.items()):
             text = str(value).lower() if isinstance(value, bool) else str(value)
-            is_secret = any(word in name for word in _SECRET)
-            yield name.replace("_", "-"), "set, not shown" if is_secret else text
+            is_secret = any(word in name for word in _SECRET) and not name.endswith("_file")
+            shown = shown_address(text) if name.endswith("url") else text
+            yield name.replace("_", "-"), "set, not shown" if is_secret else shown
 
     def build(self, settings: type[S]) -> S:
         """Return the settings that a declaration makes of these values."""

@@ -1,15 +1,34 @@
-"""The state of a log, as `status` and the metrics show it."""
+"""The state of a log, as `status`, the pages and the metrics show it."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from eventlog.sql.log.leader import Holder
 from eventlog.sql.log.store import Store
+
+_SHORTEST = 1.0  # seconds over which rows are counted
+_LONGEST = 30 * 86_400.0  # seconds; an end after that is no end
+
+
+class CoursePoint(NamedTuple):
+    """The pending rows at one moment, and how many rows the leader had finished by then."""
+
+    at: datetime
+    pending: int
+    finished: int
+
+
+@dataclass(frozen=True)
+class Flow:
+    """The rows a second that come and that go."""
+
+    arriving: float
+    finishing: float
 
 
 @dataclass(frozen=True)
@@ -19,6 +38,9 @@ class LogStatus:
     now: datetime
     pending: int
     oldest_age: float | None  # seconds
+    held_rows: int  # pending rows of objects whose event waits for a retry
+    held_age: float | None  # seconds, of the oldest of them
+    moving_age: float | None  # seconds, of the oldest other row
     waiting: int
     next_retry: datetime | None
     failed: int  # rows whose reason is kept
@@ -28,11 +50,20 @@ class LogStatus:
     leader_since: datetime | None
     epoch: int  # rises with each new leader
     paused: str | None  # who, and why
+    paused_at: datetime | None
     pausing: bool  # the publisher has not come to rest yet
+    flow: Flow | None  # over the last minute; None where it is not known
+    outlook: str  # the end of the backlog in words; empty without one
     cycle_at: datetime | None
     cycle: Mapping[str, Any]
+    worked: Mapping[str, Any] | None  # the last cycle that had rows or documents
     heartbeat_at: datetime | None
     slot: SlotStatus | None  # that fills the log
+
+    @property
+    def running(self) -> bool:
+        """Return whether a cycle is under way, as far as is on record."""
+        return bool(self.cycle.get("running") and self.holder and self.holder.publisher)
 
 
 @dataclass(frozen=True)
@@ -59,10 +90,20 @@ def read_log_status(store: Store, *, counted: bool = True) -> LogStatus:
     for count in counts:
         tables = by_status.setdefault(count.status, {})
         tables[count.table_name] = tables.get(count.table_name, 0) + count.rows
+
+    def age(at: datetime | None) -> float | None:
+        return None if at is None else (now - at).total_seconds()
+
+    cycle = json.loads(state.cycle_facts) if state.cycle_facts else {}
+    course = [CoursePoint(datetime.fromisoformat(at), *counts) for at, *counts in cycle.pop("course", ())]
+    flow = _flow(course, CoursePoint(now, backlog.pending, cycle.pop("finished_by_leader", 0)))
     return LogStatus(
         now=now,
         pending=backlog.pending,
-        oldest_age=None if backlog.oldest is None else (now - backlog.oldest).total_seconds(),
+        oldest_age=age(backlog.oldest),
+        held_rows=backlog.held_rows,
+        held_age=age(backlog.oldest_held),
+        moving_age=age(backlog.oldest_moving),
         waiting=backlog.waiting,
         next_retry=backlog.next_retry,
         failed=failed,
@@ -72,9 +113,13 @@ def read_log_status(store: Store, *, counted: bool = True) -> LogStatus:
         leader_since=state.leader_since,
         epoch=state.epoch,
         paused=f"{state.paused_by}: {state.pause_reason}" if state.paused_at else None,
+        paused_at=state.paused_at,
         pausing=bool(state.paused_at and not state.rested_at and holder and holder.publisher),
+        flow=flow,
+        outlook=outlook(backlog.pending - backlog.held_rows, flow),
         cycle_at=state.cycle_at,
-        cycle=json.loads(state.cycle_facts) if state.cycle_facts else {},
+        worked=cycle.pop("worked", None),
+        cycle=cycle,
         heartbeat_at=state.heartbeat_at,
         slot=_slot_status(store),
     )
@@ -99,3 +144,36 @@ def _slot_status(store: Store) -> SlotStatus | None:
         now.end - (position.lsn if position else now.end),
         delay,
     )
+
+
+def _flow(course: Iterable[CoursePoint], present: CoursePoint) -> Flow | None:
+    """Return the rows a second that came and went since the first point of a course."""
+    first = next(iter(course), present)
+    seconds = (present.at - first.at).total_seconds()
+    if seconds < _SHORTEST:
+        return None
+    finished = present.finished - first.finished
+    arrived = finished + present.pending - first.pending
+    return Flow(round(max(arrived, 0) / seconds, 2), round(max(finished, 0) / seconds, 2))
+
+
+def outlook(moving: int, flow: Flow | None) -> str:
+    """Return when so many rows are gone, in words; empty if there are none, or if it is not known."""
+    if moving <= 0 or flow is None:
+        return ""
+    surplus = flow.finishing - flow.arriving
+    if surplus > moving / _LONGEST:
+        return f"done in about {roughly(moving / surplus)}"
+    if -surplus >= 1:
+        return f"growing by {-surplus:.0f} a second"
+    return (
+        f"growing by {-surplus * 60:.0f} a minute" if -surplus * 60 >= 1 else "neither growing nor shrinking"
+    )
+
+
+def roughly(seconds: float) -> str:
+    """Return a time in its greatest unit: 2 min."""
+    for unit, size in (("d", 86_400), ("h", 3600), ("min", 60)):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.0f} {unit}"
+    return f"{max(seconds, 1):.0f} s"

@@ -77,7 +77,7 @@ class Publisher:
                     if not self._stopped:
                         self._send_new(self._log.pick_up() if reading.due else reading)
         finally:
-            tally.troubles.log()
+            tally.log()
         self._was_down, tally.cycle.seconds = tally.cycle.down is not None, tally.seconds
         return tally.cycle
 

@@ -18,7 +18,8 @@ from eventlog.opening.open_log import opened
 from eventlog.opening.settings import DaemonSettings, read_times
 from eventlog.publisher.cycle import ReceiverFatal
 from eventlog.publisher.monitor import Monitor
-from eventlog.publisher.session import PublishingSession, check_session
+from eventlog.publisher.readiness import Readiness, now
+from eventlog.publisher.session import PublishingSession, check_session, checked_parts
 from eventlog.publisher.tally import Cycle
 from eventlog.sql.connect import ConnectionLost
 from eventlog.sql.log.leader import Holder, Leader
@@ -29,6 +30,7 @@ from eventlog.transfer.signals import Signals, StopRequested
 logger = logging.getLogger("eventlog.daemon")
 
 STANDBY = 1.0  # seconds between two attempts to lead
+STANDBY_CHECK = 60.0  # seconds between two checks of a standby, whether it could lead
 FIRST_NAP = 0.01  # the first nap after work; each is four times as long, for what was in flight meanwhile
 NOTIFY_BELOW_ROWS = 8  # after more rows the next cycle comes soon, and no writer needs to notify
 BUSY_WAIT = 0.001  # seconds until that cycle
@@ -197,20 +199,39 @@ class Daemon:
 
     def _elected(self, store: Store) -> Leader | None:
         """Wait until we lead; None if a signal comes before. Raise why we could not lead, before the wait."""
-        is_checked = False
+        next_check = 0.0
         while (leader := store.lead(self._name)) is None:
+            self._monitor.reached()
             if self._once:
                 raise AnotherLeads(str(store.holder() or "by whom is not ours to see"))
-            if not is_checked:
-                with self._signals.interrupting():
-                    check_session(self._config, store)
-                is_checked = True
+            if time.monotonic() >= next_check:
+                self._check(store, is_first=not next_check)
+                next_check = time.monotonic() + STANDBY_CHECK
             self._stand_by(store.holder())
             self._monitor.alive(STANDBY)
             self._signals.sleep(STANDBY)
             if self._signals.stop:
                 return None
+        self._monitor.reached()
         return leader
+
+    def _check(self, store: Store, *, is_first: bool) -> None:
+        """Check whether we could lead. Raise what is wrong at the first check, report it later on."""
+        before, fault = self._monitor.readiness, ""
+        try:
+            with self._signals.interrupting():
+                check_session(self._config, store)
+        except ConnectionLost:
+            raise
+        except EventlogError as why:
+            if is_first:
+                raise
+            fault = str(why)
+        self._monitor.readiness = Readiness(now(), checked_parts(self._config), fault)
+        if fault and fault != before.fault:
+            logger.warning("this standby could not take over: %s", fault)
+        elif before.fault and not fault:
+            logger.info("this standby could take over again")
 
     def _stand_by(self, holder: Holder | None) -> None:
         """Log once who holds the lock; what a new holder is can't be known at the first look."""
@@ -281,7 +302,7 @@ class Daemon:
         if self._once or (not self._has_led and not isinstance(fault, ConnectionLost)):
             raise fault
         self._failures += 1
-        self._monitor.fault()
         wait = growing_wait(self._failures, self._settings)
+        self._monitor.fault(str(fault), wait)
         logger.warning("%s; next try in %.1f s", fault, wait, extra={"fault": type(fault).__name__})
         self._signals.sleep(wait)

@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 
+from eventlog.core.plurals import duration
 from eventlog.opening.waits import DatabaseClock
 from eventlog.publisher import batches
 from eventlog.publisher.batches import EventDocument
@@ -53,6 +54,7 @@ class DocumentDelivery:
         self._control = control
         self._faults = 0  # documents without an answer, one after another
         self.down: str | None = None  # why the receiver is down, by its last answer or fault
+        self._down_since = 0.0
 
     def stopped(self, tally: AnswerTally) -> bool:
         """Return whether nothing more is to be sent in this cycle."""
@@ -75,8 +77,23 @@ class DocumentDelivery:
         """Send a heartbeat. Return why it did not arrive."""
         name = f"heartbeat-{time.time_ns()}"
         (reply,) = self._sink.deliver([OutgoingDocument(name, (), HEARTBEAT)])
-        self.down = reply.fault
+        if reply.fault is None:
+            self._answers_again()
+        else:
+            self._goes_down(reply.fault)
         return reply.fault
+
+    def _goes_down(self, fault: str | None) -> None:
+        """Note why the receiver takes nothing."""
+        if self.down is None:
+            self._down_since = time.monotonic()
+        self.down = fault
+
+    def _answers_again(self) -> None:
+        """Note that the receiver answers. Log it if it was down."""
+        if self.down is not None:
+            logger.info("receiver answers again after %s", duration(time.monotonic() - self._down_since))
+        self._faults, self.down = 0, None
 
     def deliver(
         self, batch: Sequence[EventDocument], tally: AnswerTally, redriven: int | None
@@ -107,7 +124,7 @@ class DocumentDelivery:
                 self._journal.advance(tally, batches.without([*unsent, *batch[replied:]], tally.blocked))
                 written = time.monotonic()
         if replied < len(batch) and not halted and not self.stopped(tally):
-            self.down = f"the sink replied to {replied} of {len(batch)} documents"
+            self._goes_down(f"the sink replied to {replied} of {len(batch)} documents")
             tally.end(self.down)
         tally.cycle.delivery += time.monotonic() - begun
         return batches.without([*unsent, *batch[replied:]], tally.blocked)
@@ -133,14 +150,14 @@ class DocumentDelivery:
                 facts = {"event_id": event_id, "level": status.level.name.lower()}
                 logger.debug("event %s: %s: %s", event_id, facts["level"], status.text, extra=facts)
         if reply.fault is None:
-            self._faults, self.down = 0, None
+            self._answers_again()
 
     def _note_fault(self, reply: Reply, tally: AnswerTally) -> None:
         """End the cycle at the second document without an answer, or at one that did not arrive."""
         self._faults += 1
         if self._faults >= DOWN_AFTER or not reply.arrived or reply.wait is not None:
             tally.end(reply.fault, reply.wait)
-            self.down = reply.fault
+            self._goes_down(reply.fault)
         else:
             logger.warning("no answer: %s", reply.fault)
 

@@ -94,6 +94,7 @@ class BatchJournal:
             if next_batch:
                 raise
             return
+        tally.cycle.finished += work.finished
         tally.clear()
         self._number, self._unsettled = number, [number] if next_batch else []
         self._highest = max(self._highest, last)

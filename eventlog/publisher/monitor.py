@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from eventlog.core.errors import EventlogError
 from eventlog.opening.log_status import LogStatus, read_log_status
+from eventlog.publisher.readiness import Outage, Readiness, now
 from eventlog.publisher.tally import Cycle
 from eventlog.publisher.tracing import Tracing
 from eventlog.sql.log.store import Store
@@ -30,8 +31,22 @@ class Monitor:
         self._alive = time.monotonic()
         self._longest = 0.0  # that the daemon may stay silent
         self._reported = Cycle()  # what was counted of the present cycle
-        self.ready = False
         self.leads = False
+        self.outage: Outage | None = None  # since the database was last there
+        self.readiness = Readiness()
+
+    @property
+    def why_not_ready(self) -> str:
+        """Return what keeps this process from leading or from taking over; empty if nothing does."""
+        if self.store is None:
+            return f"no database: {self.outage.reason}" if self.outage else "no database yet"
+        if self.leads:
+            return ""
+        return self.readiness.fault or ("" if self.readiness.checked_at else "not checked yet")
+
+    @property
+    def ready(self) -> bool:
+        return not self.why_not_ready
 
     @property
     def cycles(self) -> int:
@@ -51,8 +66,11 @@ class Monitor:
     def connected(self, store: Store | None) -> None:
         """The database that can be asked, None while there is none."""
         self.store = store
-        self.ready = store is not None
-        self.metrics.database_up.set(int(self.ready))
+        self.metrics.database_up.set(int(store is not None))
+
+    def reached(self) -> None:
+        """Note that the database answers."""
+        self.outage = None
 
     def leading(self, leads: bool) -> None:
         """Note whether this process is the one that publishes."""
@@ -63,9 +81,11 @@ class Monitor:
         """Note that the loop runs; it will be silent for at most that long, except during a delivery."""
         self._alive, self._longest = time.monotonic(), silence
 
-    def fault(self) -> None:
-        """A session ended by a fault."""
+    def fault(self, reason: str, wait: float) -> None:
+        """A session ended by a fault; the next one begins after so many seconds."""
         self._reported = Cycle()
+        since = self.outage.since if self.outage else now()
+        self.outage = Outage(since, reason, time.monotonic() + wait)
         self.metrics.faults.inc()
 
     def progress(self, cycle: Cycle) -> None:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import time
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager, ExitStack
-from dataclasses import asdict, replace
+from dataclasses import replace
 from datetime import datetime
 from typing import Self
 
@@ -24,6 +22,7 @@ from eventlog.opening.settings import PublisherSettings, SessionSettings
 from eventlog.opening.slots import demand_slots, refuse_slot
 from eventlog.opening.tables import former_tables, read_bases, read_tables, readable_of
 from eventlog.publisher.cycle import Publisher
+from eventlog.publisher.cycle_record import CycleRecord
 from eventlog.publisher.deliver import CycleControl
 from eventlog.publisher.filling import Filler
 from eventlog.publisher.fold import PickUpFolder
@@ -131,6 +130,13 @@ def check_session(config: Config, store: Store) -> None:
     make_reader(config, store)
 
 
+def checked_parts(config: Config) -> tuple[str, ...]:
+    """Return the names of what `check_session` checks."""
+    source = ("the source database",) if config.values.get("source_url") else ()
+    sink = f"the sink {config.build(SessionSettings).sink} with its settings, packages, files and folders"
+    return "the database of the log", *source, "the tables", sink
+
+
 class TableReading:
     """Reads the tables for one leader, and reports what changed of them."""
 
@@ -185,6 +191,7 @@ class CycleWatch(CycleControl):
         self._noted_down: str | None = None  # why the receiver is down, as it was noted last
         self._rested: datetime | None = None  # the pause in which the rest is on record
         self._is_partial = False  # whether a cycle was noted before its end
+        self._record = CycleRecord(store)
         self.unread: Mapping[str, str] = {}  # tables that publish nothing, and why
         self.stopped_tables: Iterable[str] = ()  # those among them that max-deletes stopped
 
@@ -202,18 +209,18 @@ class CycleWatch(CycleControl):
         if self._is_due(down):
             cycle = self.complete(tally.progress(down))
             self._monitor.progress(cycle)
-            self._noted(cycle)
             self._is_partial = True
-            with self._store.work(self._leader.epoch) as work:
-                work.record_cycle(_facts_of(cycle))
+            self._record_progress(cycle)
 
     def note(self, cycle: Cycle) -> None:
         """Leave on record what `status` shows, not more often than people look."""
         if self._is_due(cycle.down) or self._is_partial:
             self._is_partial = False
-            self._noted(cycle)
-            with self._store.work(self._leader.epoch) as work:
-                work.record_cycle(_facts_of(cycle))
+            self._record_progress(cycle)
+
+    def ended(self, cycle: Cycle) -> None:
+        """Count what a cycle did that has ended."""
+        self._record.end(cycle)
 
     def note_rest(self, since: datetime) -> None:
         """Leave on record, once in a pause, that no cycle is under way any more."""
@@ -230,13 +237,12 @@ class CycleWatch(CycleControl):
         """Return whether the receiver's state changed, or some time passed."""
         return down != self._noted_down or time.monotonic() > self._noted_at + _NOTED_EVERY
 
-    def _noted(self, cycle: Cycle) -> None:
+    def _record_progress(self, cycle: Cycle) -> None:
+        """Leave on record how far a cycle is."""
         self._noted_at, self._noted_down = time.monotonic(), cycle.down
-
-
-def _facts_of(cycle: Cycle) -> str:
-    """Return what is on record of a cycle."""
-    return json.dumps(asdict(replace(cycle, answers=Counter())))
+        facts = self._record.facts(cycle, is_running=self._is_partial)
+        with self._store.work(self._leader.epoch) as work:
+            work.record_cycle(facts)
 
 
 class PublishingSession:
@@ -301,6 +307,7 @@ class PublishingSession:
         if cycle.documents and self._after:
             run_statements(self.store, self._after)
         self._show_unread()
+        self._watch.ended(cycle)
         self._watch.note(self.progress)
         return self._watch.complete(cycle)
 

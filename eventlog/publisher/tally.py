@@ -37,6 +37,7 @@ class Cycle:
     """The result of one cycle."""
 
     rows: int = 0  # that were picked up
+    finished: int = 0  # rows that have a letter, and will not go again
     documents: int = 0
     events: int = 0
     refused: int = 0
@@ -110,6 +111,7 @@ class AnswerTally:
         self._why_no_event: dict[int, str] = {}  # of those among them whose fate is known
         self.fatal: Status | None = None
         self.troubles = Troubles()
+        self._sent_again = 0  # events that waited, and are out
         self.letters: dict[Letter, list[int]] = {}
         self.failures: list[Failure] = []
         self.waiting: list[WaitingEvent] = []
@@ -177,6 +179,12 @@ class AnswerTally:
         self.cycle.rows += len(reading.picked)
         self.cycle.full = reading.full
         self.account(reading)
+
+    def log(self) -> None:
+        """Log what went wrong in this cycle, and how many waiting events were sent."""
+        self.troubles.log()
+        if self._sent_again:
+            logger.info("%s sent", quantity(self._sent_again, "waiting event"))
 
     def end(self, fault: str | None, wait: float | None = None) -> None:
         """Send nothing more in this cycle, because the receiver is down."""
@@ -294,6 +302,7 @@ class AnswerTally:
                 self.failures.append(Failure(row, event.run_id, reason, text, event.tries + 1))
                 text = None  # one row of an event keeps its document
         if event.tries:
+            self._sent_again += letter not in FAILED
             self.released.append((event.object, event.run_id))
 
 

@@ -72,7 +72,9 @@ def readings(
         "event_time_text": _put(dialect.time_text, utc),
         "time_is_plain": f"case when {utc} between timestamp '0001-01-01 00:00:00'"
         " and timestamp '9999-12-31 23:59:59.999999' then 1 else 0 end",
-        "oldest": _put(dialect.time_text, f"min(case when {usable} then {utc} end)"),
+        "oldest": _put(dialect.time_text, "min(happened_at)"),
+        "oldest_held": _put(dialect.time_text, "min(case when is_held = 1 then happened_at end)"),
+        "oldest_moving": _put(dialect.time_text, "min(case when is_held = 0 then happened_at end)"),
         "log_now": dialect.local_now if local_time and time is not Storage.ZONED else dialect.utc_now,
     }
 

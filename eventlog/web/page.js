@@ -33,11 +33,14 @@ async function renew() {
     try {
       const answer = await fetch(location.href, { headers: { Accept: "text/html" } });
       answered(true);
-      if (answer.ok) {
-        const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
+      const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
+      const [here, there] = [document, fresh].map((page) => page.querySelector("main"));
+      if (there && parts.some((part) => !fresh.getElementById(part.id))) {
+        if (!here.contains(document.activeElement) || document.activeElement === here) here.replaceWith(there);
+      } else if (answer.ok) {
         for (const part of parts) {
           const other = fresh.getElementById(part.id);
-          if (other && other.innerHTML !== part.innerHTML) part.replaceChildren(...other.childNodes);
+          if (other.innerHTML !== part.innerHTML) part.replaceChildren(...other.childNodes);
         }
       }
     } catch {
@@ -72,7 +75,7 @@ document.addEventListener("submit", busy);
 document.addEventListener("click", (event) => event.target.closest?.("a[href]") && !event.ctrlKey && !event.metaKey && busy(event));
 addEventListener("pageshow", () => document.body.removeAttribute("aria-busy"));
 
-for (const form of document.querySelectorAll("form[role=search]")) {
+for (const form of document.querySelectorAll("form.filter[role=search]")) {
   form.addEventListener("change", () => form.requestSubmit());
 }
 setTimeout(renew, PAUSE);

@@ -12,11 +12,9 @@ from starlette.responses import HTMLResponse
 
 from eventlog.core.entry import EVENT_TYPES
 from eventlog.core.errors import EventlogError
-from eventlog.core.plurals import quantity
+from eventlog.core.plurals import duration, number, quantity
 from eventlog.core.redaction import visible
 from eventlog.xds import documents
-
-_UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
 
 
 def render(template: str, status: int = 200, **values: object) -> HTMLResponse:
@@ -24,28 +22,9 @@ def render(template: str, status: int = 200, **values: object) -> HTMLResponse:
     return HTMLResponse(ENVIRONMENT.get_template(template).render(values), status)
 
 
-def number(amount: float) -> str:
-    """Return a number with its thousands apart: 19 330; of a fraction three digits are enough."""
-    if amount == int(amount):
-        return f"{int(amount):,}".replace(",", " ")
-    return number(round(amount)) if abs(amount) >= 100 else f"{amount:.3g}"
-
-
 def are(amount: int, noun: str) -> str:
     """Return a number with its noun and verb: 1 row is, 2 rows are."""
     return f"{number(amount)} {noun}" + (" is" if amount == 1 else "s are")
-
-
-def duration(seconds: float) -> str:
-    """Return a time in its two greatest units: 4 min 42 s; below ten seconds with a fraction."""
-    if seconds < 10:
-        return f"{seconds:.3g} s"
-    remainder, words = round(seconds), list[str]()
-    for size, unit in _UNITS:
-        units, remainder = divmod(remainder, size)
-        if units or words:
-            words.append(f"{number(units)} {unit}" if units else "")
-    return " ".join(filter(None, words[:2]))
 
 
 def ceiling(maximum: float) -> float:

@@ -12,6 +12,7 @@ from eventlog.opening.config import Config
 from eventlog.opening.open_log import open_store
 from eventlog.opening.settings import PublisherSettings
 from eventlog.publisher.cycle import Publisher
+from eventlog.publisher.readiness import Outage, Readiness
 from eventlog.publisher.session import make_reader
 from eventlog.sinks.sink import OutgoingDocument, Reply
 from eventlog.sql.capture import track
@@ -29,6 +30,7 @@ from tests.receiver.conftest import HOST, HOSTILE, Client, Site, client, site
 
 __all__ = ["client", "site"]
 TOKEN = "let me"
+READINESS = Readiness()
 USR = "create table usr (idu integer primary key, fname varchar(64))"
 
 
@@ -58,6 +60,8 @@ class Process:
     store: Store | None
     events: int = 0
     leads: bool = True
+    outage: Outage | None = None
+    readiness: Readiness = READINESS
 
 
 @dataclass

@@ -36,11 +36,17 @@ BROKEN_WORDS = """
           const range = document.createRange();
           range.setStart(texts.currentNode, word.index);
           range.setEnd(texts.currentNode, word.index + word[0].length);
-          if (range.getClientRects().length > 1) broken.push(word[0]);
+          const lines = new Set([...range.getClientRects()].map((box) => Math.round(box.top)));
+          if (lines.size > 1) broken.push(word[0]);
         }
       }
       return broken;
     })"""
+
+
+TALL_RECORDS = """
+    return [...document.querySelectorAll('tbody tr')].map((row) => row.getBoundingClientRect().height)
+      .filter((height) => height > 70)"""
 
 
 def look(browser: Browser, client: Client, site: str, paths: dict[str, str]) -> None:
@@ -55,6 +61,8 @@ def look(browser: Browser, client: Client, site: str, paths: dict[str, str]) -> 
                 assert browser.run("return document.documentElement.scrollWidth") <= width, (path, width)
                 assert browser.run(OUT_OF_FRAME) == [], (path, width)
                 assert browser.run(BROKEN_WORDS) == [], (path, width)
+                if width < 400:  # a record takes two lines
+                    assert browser.run(TALL_RECORDS) == [], (path, width)
     assert browser.complaints() == []
 
 
@@ -82,11 +90,12 @@ def test_the_pages_of_a_publisher_fit_every_screen(watched: Watched, tmp_path: P
         "errors": "/errors",
         "reason": "/errors?reason=directory",
         "confirm": "/errors?reason=directory&act=skip",
-        "row": "/errors/2",
+        "row": "/row/2",
         "waiting": "/waiting",
         "next": "/next",
         "recent": "/recent",
         "object": "/object?table=usr&key=idu%3D1",
+        "history": "/history",
         "settings": "/settings",
     }
     with chromium(tmp_path) as browser:

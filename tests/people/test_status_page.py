@@ -12,8 +12,10 @@ from urllib.parse import urlencode
 
 import pytest
 
-from eventlog.opening.config import Config
+from eventlog.opening.config import Config, InvalidSettings, read_config
 from eventlog.publisher import deliver
+from eventlog.publisher.readiness import Outage, Readiness
+from eventlog.web.monitor import MonitorSettings
 from eventlog.web.monitor.board import Board, Sample
 from eventlog.web.monitor.desk import board_app
 from eventlog.web.server import serve
@@ -35,7 +37,7 @@ def fail_one(watched: Watched) -> None:
 
 def redrive(watched: Watched, token: str) -> tuple[int, str]:
     body = urlencode({"token": token}).encode()
-    status, page, _ = watched.client.ask("POST", "/errors/1", body)
+    status, page, _ = watched.client.ask("POST", "/row/1", body)
     return status, page
 
 
@@ -93,14 +95,14 @@ def test_who_is_paused_or_stands_by_says_so(watched: Watched) -> None:
     assert "On standby</strong> · test leads this log" in watched.client.get()
     with watched.store.upkeep() as upkeep:
         upkeep.pause("Ann", "the engine moves")
-    ends = "Pausing</strong> · by Ann: the engine moves; the cycle ends first"
-    assert ends in watched.client.get()
+    ends = r"Pausing</strong> · by Ann: the engine moves, since 20[-\d]+ [:\d]+ UTC; the cycle ends first"
+    assert re.search(ends, watched.client.get())
     with watched.store.work(1) as work:
         work.record_rest()
-    assert "Paused</strong> · by Ann: the engine moves" in watched.client.get()
+    assert "Paused</strong> · by Ann: the engine moves, since 20" in watched.client.get()
     with watched.store.upkeep() as upkeep:
         upkeep.pause("Ann", "the engine moves")
-    assert ends in watched.client.get()
+    assert re.search(ends, watched.client.get())
 
 
 def test_a_page_that_others_reach_says_who_may_read_it(watched: Watched) -> None:
@@ -129,7 +131,7 @@ def test_rates_are_reported_from_sample_to_sample(watched: Watched) -> None:
 
 def test_what_failed_is_shown_with_reason_and_document(watched: Watched) -> None:
     fail_one(watched)
-    for path in ("/errors", "/errors/1"):
+    for path in ("/errors", "/row/1"):
         page = watched.client.get(path)
         assert ESCAPED in page
         assert "<script>alert" not in page
@@ -163,14 +165,14 @@ def test_the_figures_come_first_and_who_holds_the_lock_last(watched: Watched) ->
 
 def test_the_page_of_a_row_shows_its_values_its_type_and_what_to_do(watched: Watched) -> None:
     fail_one(watched)
-    page = watched.client.get("/errors/1")
+    page = watched.client.get("/row/1")
     assert "insert field" in page
-    assert "<div>&lt;b&gt;Jack&lt;/b&gt;</div>" in page
+    assert "<div>fname: ∅ → &lt;b&gt;Jack&lt;/b&gt;</div>" in page
     assert "The receiver refused this event" in page
-    assert (page.count('type="password"'), page.count("<button")) == (1, 2)
+    assert (page.count('type="password"'), page.count('<button name="act"')) == (1, 2)
     watched.run("insert into eventlog (event_type, table_name, table_key) values (9, 'usr', 'idu=1')")
     watched.publisher.cycle()
-    assert "the receiver never saw it" in watched.client.get("/errors/2")
+    assert "the receiver never saw it" in watched.client.get("/row/2")
 
 
 def test_a_failed_row_is_redriven_by_who_knows_the_token(watched: Watched) -> None:
@@ -189,15 +191,15 @@ def test_an_event_is_shown_and_redriven_whole_and_then_what_became_of_it(watched
     watched.run(f"{insert} (1, 'usr', 'idu=7', 'fname', 'Jack'), (1, 'usr', 'idu=7', 'lname', 'Frost')")
     watched.publisher.cycle()
     watched.sink.refuses = False
-    page = watched.client.get("/errors/2")
-    assert "Rows 1, 2" in page
+    page = watched.client.get("/row/2")
+    assert ("<h1>Row 2</h1>" in page, page.count('<a href="/row/')) == (True, 2)
     assert "lname" in page
     body = urlencode({"token": TOKEN, "act": "redrive"}).encode()
-    assert watched.client.ask("POST", "/errors/2", body)[0] == 200
+    assert watched.client.ask("POST", "/row/2", body)[0] == 200
     assert watched.letters() == "NN"
-    assert "its object is gone" in watched.client.get("/errors/1")
+    assert "its object is gone" in watched.client.get("/row/1")
     watched.publisher.cycle()
-    page = watched.client.get("/errors/2")
+    page = watched.client.get("/row/2")
     assert "says nothing: table public.usr has no column" in page
     assert "finished without being sent at 20" in page
 
@@ -206,9 +208,9 @@ def test_an_event_is_skipped_by_who_knows_the_token(watched: Watched) -> None:
     fail_one(watched)
     for token, status, letter in (("guess", 403, "E"), (TOKEN, 200, "W")):
         body = urlencode({"token": token, "act": "skip", "reason": "test data"}).encode()
-        assert watched.client.ask("POST", "/errors/1", body)[0] == status
+        assert watched.client.ask("POST", "/row/1", body)[0] == status
         assert watched.letters() == letter
-    for path in ("/errors/1", "/object?table=usr&key=idu%3D1"):
+    for path in ("/row/1", "/object?table=usr&key=idu%3D1"):
         page = watched.client.get(path)
         assert '<span class="level skipped">skipped</span>: by status page at 20' in page
         assert "Z: test data" in page
@@ -217,7 +219,7 @@ def test_an_event_is_skipped_by_who_knows_the_token(watched: Watched) -> None:
 def test_a_skip_without_a_reason_changes_nothing(watched: Watched) -> None:
     fail_one(watched)
     body = urlencode({"token": TOKEN, "act": "skip", "reason": " "}).encode()
-    status, page, _ = watched.client.ask("POST", "/errors/1", body)
+    status, page, _ = watched.client.ask("POST", "/row/1", body)
     assert (status, "Nothing is skipped: why?" in page) == (200, True)
     assert watched.letters() == "E"
 
@@ -225,8 +227,11 @@ def test_a_skip_without_a_reason_changes_nothing(watched: Watched) -> None:
 def test_without_a_token_nothing_can_be_changed(watched: Watched) -> None:
     fail_one(watched)
     watched.board.config = Config({**watched.board.config.values, "monitor_token": None})
-    page = watched.client.get("/errors/1")
-    assert ("<form" in page, "Set monitor-token to have buttons here" in page) == (False, True)
+    page = watched.client.get("/row/1")
+    assert (
+        'method="post"' in page,
+        "Set monitor-token or monitor-tokens-file to have buttons here" in page,
+    ) == (False, True)
     assert redrive(watched, "")[0] == 403
     assert watched.letters() == "E"
 
@@ -234,7 +239,7 @@ def test_without_a_token_nothing_can_be_changed(watched: Watched) -> None:
 def test_another_sites_page_may_not_redrive(watched: Watched) -> None:
     fail_one(watched)
     body = urlencode({"token": TOKEN}).encode()
-    assert watched.client.ask("POST", "/errors/1", body, {"Sec-Fetch-Site": "cross-site"})[0] == 403
+    assert watched.client.ask("POST", "/row/1", body, {"Sec-Fetch-Site": "cross-site"})[0] == 403
     assert watched.letters() == "E"
 
 
@@ -243,8 +248,8 @@ def test_a_form_of_too_many_fields_is_a_bad_request_and_no_fault(
 ) -> None:
     fail_one(watched)
     body = urlencode({f"n{number}": "x" for number in range(11)}).encode()
-    assert watched.client.ask("POST", "/errors/1", body)[0] == 400
-    assert watched.client.ask("POST", "/errors/1", b"token=%00")[0] == 400
+    assert watched.client.ask("POST", "/row/1", body)[0] == 400
+    assert watched.client.ask("POST", "/row/1", b"token=%00")[0] == 400
     assert [record for record in caplog.records if record.levelname == "ERROR"] == []
 
 
@@ -253,7 +258,7 @@ def test_a_long_name_is_cut_in_logs_and_pages(watched: Watched, caplog: pytest.L
     watched.run(f"insert into eventlog (event_type, table_name, table_key) values (6, '{name}', 'idu=1')")
     watched.publisher.cycle()
     assert watched.letters() == "E"
-    paths = ("/", "/errors", "/errors/1", f"/object?table={name}&key=idu%3D1")
+    paths = ("/", "/errors", "/row/1", f"/object?table={name}&key=idu%3D1")
     texts = [re.sub('href="[^"]*"', "", watched.client.get(path)) for path in paths]
     assert [text for text in (*texts, *caplog.messages) if "x" * 201 in text] == []
 
@@ -275,7 +280,7 @@ def test_pending_rows_and_objects_are_explained(watched: Watched) -> None:
     assert watched.client.get("/object?table=usr&key=idu%3D1").count(", answered at 20") == 2
 
 
-@pytest.mark.parametrize("path", ["/errors/1", "/errors/x", "/nothing", "/errors/99999999999999999999"])
+@pytest.mark.parametrize("path", ["/row/1", "/row/x", "/nothing", "/row/99999999999999999999"])
 def test_what_is_not_there_is_said_so(watched: Watched, path: str) -> None:
     assert watched.client.ask("GET", path)[0] == 404
 
@@ -322,11 +327,11 @@ def test_reasons_that_differ_by_numbers_are_one_and_rows_come_newest_first(watch
     page = watched.client.get("/errors")
     assert 'class="number"><div>59</div></td>' in page
     assert '<a href="/errors?whole=user+%23+is+there">user # is there</a>' in page
-    assert page.index('href="/errors/60"') < page.index('href="/errors/11"')
-    assert "/errors/10" not in page
+    assert page.index('href="/row/60"') < page.index('href="/row/11"')
+    assert "/row/10" not in page
     assert 'href="/errors?upto=10"' in page
     older = watched.client.get("/errors?upto=10")
-    assert older.index('href="/errors/10"') < older.index('href="/errors/1"')
+    assert older.index('href="/row/10"') < older.index('href="/row/1"')
 
 
 @pytest.mark.parametrize(("act", "letters"), [("redrive", "N"), ("skip", "W")])
@@ -343,7 +348,7 @@ def test_a_group_is_redriven_or_skipped_by_who_knows_the_token(
         answered, page, _ = watched.client.ask("POST", "/errors?reason=odd", body)
         assert answered == status
         changed = rows == 10 and status == 200
-        assert (f"{act.title()} 10 rows?" in page, "10 rows are" in page) == (rows == 9, changed)
+        assert (f"{act.title()} 10 rows?" in page, "10 rows are" in page) == (not changed, changed)
         assert watched.letters().count(letters) == (10 if changed else 0)
     assert watched.letters().count("E") == 20
 
@@ -351,7 +356,7 @@ def test_a_group_is_redriven_or_skipped_by_who_knows_the_token(
 def test_a_page_that_is_asked_for_changes_nothing(watched: Watched) -> None:
     fail_one(watched)
     body = urlencode({"token": TOKEN, "act": "redrive", "rows": 1}).encode()
-    for path in ("/errors?table=usr&act=redrive", "/errors/1"):
+    for path in ("/errors?table=usr&act=redrive", "/row/1"):
         assert watched.client.ask("GET", path, body)[0] == 200
         assert watched.letters() == "E"
     assert watched.client.ask("POST", "/errors?table=usr", body)[0] == 200
@@ -368,7 +373,7 @@ def test_buttons_of_a_reason_mean_the_whole_reason(watched: Watched) -> None:
         " || record_id || ' is there', 1, now() from eventlog",
     )
     page = watched.client.get("/errors?whole=user+%23+is+there")
-    assert ("/errors/6" in page, "/errors/7" in page, "Skip 6 rows …" in page) == (True, False, True)
+    assert ("/row/6" in page, "/row/7" in page, "Skip 6 rows …" in page) == (True, False, True)
     body = urlencode({"token": TOKEN, "act": "skip", "reason": "a test", "rows": 6}).encode()
     assert "6 rows are skipped" in watched.client.ask("POST", "/errors?whole=user+%23+is+there", body)[1]
     assert watched.letters() == "WWWWWWEEE"
@@ -397,7 +402,7 @@ def test_what_was_sent_last_is_listed_with_its_answer(watched: Watched) -> None:
     page = watched.client.get("/recent")
     assert page.index(">eventlog:2</a>") < page.index(">eventlog:1</a>")
     assert [page.count(f'<span class="level {level}">') for level in ("success", "error")] == [2, 1]
-    assert f'<a href="/errors/1">{ESCAPED}</a>' in page
+    assert f'<a href="/row/1">{ESCAPED}</a>' in page
     watched.run("delete from eventlog where status = 'S'")
     assert '<span class="level finished">finished</span>' in watched.client.get("/recent")
     redrive(watched, TOKEN)
@@ -417,7 +422,7 @@ def test_an_object_shows_its_rows_with_values_and_outcomes(watched: Watched) -> 
     fail_one(watched)
     watched.run("update usr set fname = 'John'")
     page = watched.client.get("/object?table=usr&key=idu%3D1")
-    assert '<a href="/errors/1">1</a>' in page
+    assert '<a href="/row/1">1</a>' in page
     assert "<div>fname: ∅ → &lt;b&gt;Jack&lt;/b&gt;</div>" in page
     assert "<div>fname: &lt;b&gt;Jack&lt;/b&gt; → John</div>" in page
     assert ESCAPED in page
@@ -426,12 +431,17 @@ def test_an_object_shows_its_rows_with_values_and_outcomes(watched: Watched) -> 
     )
 
 
-def test_a_wrong_token_is_said_so(watched: Watched) -> None:
+def test_after_a_wrong_token_the_form_is_there_with_what_was_typed(watched: Watched) -> None:
     fail_one(watched)
-    status, page = redrive(watched, "guess")
-    assert (status, "<h1>Wrong token</h1>" in page, "Not now" in page) == (403, True, False)
+    body = urlencode({"token": "guess", "act": "skip", "reason": "test <data>"}).encode()
+    for path in ("/row/1", "/errors?reason=script"):
+        status, page, _ = watched.client.ask("POST", path, body + b"&rows=1")
+        assert status == 403
+        assert "No one has this token, so nothing was changed." in page
+        assert 'value="test &lt;data&gt;"' in page
+        assert 'value="guess"' not in page
     watched.board.config = Config({**watched.board.config.values, "monitor_token": None})
-    assert "<h1>No token is set</h1>" in redrive(watched, "guess")[1]
+    assert "Neither monitor-token nor monitor-tokens-file is set" in redrive(watched, "guess")[1]
 
 
 def test_ten_thousand_failures_do_not_slow_it(watched: Watched) -> None:
@@ -455,7 +465,7 @@ def test_a_person_redrives_a_row_in_chromium(watched: Watched, tmp_path: Path) -
         browser.wait_for("return location.pathname === '/errors'")
         assert HOSTILE.removesuffix("\u202e") in browser.text()
         browser.click("tbody a")
-        browser.wait_for("return location.pathname === '/errors/1'")
+        browser.wait_for("return location.pathname === '/row/1'")
         browser.run("document.querySelector('[name=token]').focus()")
         browser.type(f"{TOKEN}\ue007")
         browser.wait_for("return document.body.innerText.includes('new again')")
@@ -481,10 +491,191 @@ def test_a_page_whose_publisher_is_gone_says_so(watched: Watched, tmp_path: Path
 
 def test_what_has_no_value_yet_has_no_line(watched: Watched) -> None:
     before = watched.client.get()
-    assert "<dt>At (UTC)</dt>" not in before
+    assert "<dt>It ended (UTC)</dt>" not in before
+    assert "<dt>Rows a second</dt><dd>unknown</dd>" in before
     assert "Pending rows: now 0" in before
     assert "Events a second: nothing measured yet" in before
     assert "<dd></dd>" not in before
     with watched.store.work(1) as work:
-        work.record_cycle("{}")
-    assert "<dt>At (UTC)</dt><dd>2" in watched.client.get()
+        work.record_cycle(json.dumps({"worked": {"at": "2026-11-27 10:57:19.5", "rows": 3, "seconds": 2}}))
+    page = watched.client.get()
+    assert "<dt>Last cycle with work</dt><dd>3 rows, 0 events, 0 refused in 2 s</dd>" in page
+    assert "<dt>It ended (UTC)</dt><dd>2026-11-27 10:57:19</dd>" in page
+
+
+def test_rates_and_the_end_of_the_backlog_are_on_the_first_page(watched: Watched) -> None:
+    watched.run("insert into usr select n, 'Jack' from generate_series(1, 30) n")
+    course = [("2020-01-01 00:00:00", 10**9, 0)]
+    with watched.store.work(1) as work:
+        work.record_cycle(json.dumps({"finished_by_leader": 10**9, "course": course}))
+    page = watched.client.get()
+    assert re.search(r"<dt>Rows a second</dt><dd>[\d.]+<span class=\"under quiet\">go, 0 come<", page)
+    assert '<dt>Pending</dt><dd>30<span class="under quiet">done in about' in page
+
+
+def test_what_waits_has_an_age_apart_from_what_moves(watched: Watched) -> None:
+    watched.sink.is_busy = True
+    watched.run("insert into usr values (1, 'Jack')")
+    watched.publisher.cycle()
+    watched.run("update usr set fname = 'John'")
+    assert re.search(
+        r"<dt>Oldest</dt><dd>none<span [^>]*>of 2 rows that wait: [\d.]+ s<", watched.client.get()
+    )
+    watched.run("insert into usr values (2, 'Jane')")
+    assert re.search(r"<dt>Oldest</dt><dd>[\d.]+ s<span [^>]*>of 2 rows that wait:", watched.client.get())
+
+
+def test_a_running_cycle_is_shown_apart_from_the_last_with_work(watched: Watched) -> None:
+    facts = {"running": True, "rows": 10_000, "finished": 4_000, "events": 400, "seconds": 12.0}
+    worked = {"at": "2026-11-27 10:57:19", "rows": 7, "events": 6, "refused": 1, "seconds": 0.5}
+    with watched.store.work(1) as work:
+        work.record_cycle(json.dumps(facts | {"worked": worked}))
+    page = watched.client.get()
+    under_way = "4 000 of 10 000 rows finished, 400 events sent, for 12 s"
+    assert f"<dt>Cycle under way</dt><dd>{under_way}</dd>" in page
+    assert "<dt>Last cycle with work</dt><dd>7 rows, 6 events, 1 refused in 0.5 s</dd>" in page
+
+
+@pytest.mark.parametrize(
+    ("words", "place"),
+    [
+        ("1", "/row/1"),
+        (" idu=1 ", "/object?key=idu%3D1"),
+        ("usr idu=1", "/object?table=usr&key=idu%3D1"),
+        ("fname=a b", "/object?key=fname%3Da+b"),
+        ("", "/next"),
+    ],
+)
+def test_one_box_finds_rows_and_objects(watched: Watched, words: str, place: str) -> None:
+    watched.run("insert into usr values (1, 'Jack')")
+    for path in ("/", "/errors", "/waiting", "/next", "/recent", "/history", "/settings", "/row/1"):
+        assert '<form action="/find" role="search"' in watched.client.get(path), path
+    status, _, headers = watched.client.ask("GET", f"/find?{urlencode({'q': words})}")
+    assert (status, headers["Location"]) == (303, place)
+    assert "idu=1" in watched.client.get(place) or "fname" in place
+
+
+def test_a_row_of_any_letter_has_a_page(watched: Watched) -> None:
+    watched.run("insert into usr values (1, 'Jack')")
+    watched.publisher.cycle()
+    fail_one_more(watched)
+    watched.sink.is_busy = True
+    watched.run("insert into usr values (3, 'Ann')")
+    watched.publisher.cycle()
+    watched.sink.is_busy = False
+    watched.run("insert into usr values (4, 'Joe')")
+    states = ("Handled", "Failed", "Waiting", "Pending")
+    for number, state in enumerate(states, 1):
+        page = watched.client.get(f"/row/{number}")
+        assert f"<strong>{state}</strong>" in page
+        assert ('<button name="act" value="skip">' in page) == (state != "Handled")
+        assert ("Try now" in page, "Redrive this event" in page) == (state == "Waiting", state == "Failed")
+
+
+def fail_one_more(watched: Watched) -> None:
+    watched.sink.refuses = True
+    watched.run("insert into usr values (2, 'Jane')")
+    watched.publisher.cycle()
+    watched.sink.refuses = False
+
+
+def test_a_waiting_event_is_tried_now(watched: Watched) -> None:
+    watched.sink.is_busy = True
+    watched.run("insert into usr values (1, 'Jack')")
+    watched.publisher.cycle()
+    watched.sink.is_busy = False
+    watched.publisher.cycle()
+    assert watched.letters() == "N"
+    body = urlencode({"token": TOKEN, "act": "try"}).encode()
+    assert "It is sent again now." in watched.client.ask("POST", "/row/1", body)[1]
+    watched.publisher.cycle()
+    assert watched.letters() == "S"
+    page = watched.client.get("/history")
+    assert '<td data-label="What" class="short"><div>try</div>' in page
+    assert "usr idu=1: row 1" in page
+
+
+def test_who_acts_on_a_page_is_on_record_by_the_name_of_the_token(watched: Watched, tmp_path: Path) -> None:
+    tokens = tmp_path / "tokens"
+    tokens.write_text("ada t-one\nbob t-two\n")
+    tokens.chmod(0o600)
+    watched.board.config = Config({**watched.board.config.values, "monitor_tokens_file": str(tokens)})
+    for number, (token, who) in enumerate((("t-one", "ada"), ("t-two", "bob"), (TOKEN, "status page")), 1):
+        watched.sink.refuses = True
+        watched.run(f"insert into usr values ({number}, 'Jack')")
+        watched.publisher.cycle()
+        watched.sink.refuses = False
+        body = urlencode({"token": token, "act": "skip", "reason": "a test"}).encode()
+        assert watched.client.ask("POST", f"/row/{number}", body)[0] == 200
+        assert f"skipped</span>: by {who} at 20" in watched.client.get(f"/row/{number}")
+    listed = re.findall(r'data-label="Who" class="text"><div>([^<]*)<', watched.client.get("/history"))
+    assert listed == ["status page", "bob", "ada"]
+    tokens.write_text("ada t-one\n")
+    assert watched.client.ask("POST", "/row/1", urlencode({"token": "t-two"}).encode())[0] == 403
+
+
+@pytest.mark.parametrize(
+    ("text", "mode", "words"),
+    [
+        ("ada t-one", 0o604, "other users may read the tokens in it"),
+        ("ada t-one", 0o620, "other users may change the tokens in it"),
+        ("ada t-one\nt-two", 0o600, "line 2: expected a name, a blank and a token"),
+        (None, 0, "No such file"),
+    ],
+)
+def test_a_file_of_tokens_is_refused_at_the_start(
+    tmp_path: Path, text: str | None, mode: int, words: str
+) -> None:
+    path = tmp_path / "tokens"
+    if text is not None:
+        path.write_text(text)
+        path.chmod(mode)
+    with pytest.raises(InvalidSettings, match=words) as fault:
+        read_config([MonitorSettings], {"monitor_tokens_file": str(path)}, {})
+    assert "t-" not in str(fault.value).replace(str(path), "")
+
+
+def test_the_page_resumes_a_pause(watched: Watched) -> None:
+    with watched.store.upkeep() as upkeep:
+        upkeep.pause("Ann", "the engine moves")
+    assert "<button>Resume</button>" in watched.client.get()
+    for token, status, is_paused in (("guess", 403, True), (TOKEN, 200, False)):
+        reply, page, _ = watched.client.ask("POST", "/", urlencode({"token": token}).encode())
+        assert (reply, "Ann: the engine moves" in page) == (status, is_paused)
+    assert "resume" in watched.client.get("/history")
+
+
+def test_while_the_database_is_away_the_frame_shows_what_was_known(watched: Watched) -> None:
+    watched.run("insert into usr values (1, 'Jack')")
+    watched.client.get()
+    watched.process.store = None
+    watched.process.outage = Outage(
+        datetime(2026, 11, 27, 10, 57, 19), "connection refused", time.monotonic() + 3.6
+    )
+    status, page, _ = watched.client.ask("GET", "/errors")
+    assert status == 503
+    assert "Database away</strong> · since 2026-11-27 10:57:19 UTC: connection refused; next try in" in page
+    assert "<dt>Pending</dt><dd>1</dd>" in page
+    assert '<a href="/settings">Settings</a>' in page
+
+
+def test_a_standby_says_what_it_checked(watched: Watched) -> None:
+    watched.process.leads = False
+    checked = datetime(2026, 11, 27, 10, 57, 19), ("the tables", "the sink files")
+    watched.process.readiness = Readiness(*checked)
+    page = watched.client.get()
+    assert "on standby; checked at 2026-11-27 10:57:19 UTC: the tables, the sink files: it could lead" in page
+    watched.process.readiness = Readiness(*checked, "the folder is not there")
+    page = watched.client.get()
+    assert "this process could not take over: the folder is not there" in page
+    assert 'class="state error"' in page
+
+
+def test_a_skipped_row_is_called_skipped(watched: Watched) -> None:
+    fail_one(watched)
+    body = urlencode({"token": TOKEN, "act": "skip", "reason": "test data"}).encode()
+    page = watched.client.ask("POST", "/row/1", body)[1]
+    assert "<strong>Skipped</strong>" in page
+    assert 'class="level warning"' not in page
+    watched.board.__dict__["_counted_until"] = 0.0
+    assert '<span class="level skipped">skipped</span>' in watched.client.get()

@@ -9,13 +9,11 @@ from typing import Any
 import pytest
 
 from eventlog.cli.log_options import ALL
-from eventlog.core.redaction import without_secrets
+from eventlog.core.redaction import shown_address, without_secrets
 from eventlog.core.settings import declared
 from eventlog.opening.config import read_config
-from eventlog.publisher.monitor import Monitor
 from eventlog.sinks import open_sink
 from eventlog.sinks.sink import Item, OutgoingDocument
-from eventlog.web.monitor.board import Board
 from tests.commands import Shell
 from tests.support import HEADER, USR
 from tests.terminal import on_a_terminal
@@ -88,11 +86,24 @@ def test_the_settings_page_shows_no_setting_that_may_hold_a_secret() -> None:
     fields = [field for _, settings in ALL for field in declared(settings)]
     secret = {field.name for field in fields if field.metadata["metavar"] in SECRET_METAVARS}
     assert {"url", "connection_init", "post_poll_stmt", "http_token", "http_password"} <= secret
-    values: dict[str, Any] = dict.fromkeys(secret, f"https://host/?x={SECRET}")
+    values: dict[str, Any] = dict.fromkeys(secret, f"https://ada:{SECRET}@host/?x={SECRET}")
     config = read_config((settings for _, settings in ALL), {}, {})
-    shown = dict(Board(Monitor(), type(config)(values)).settings())
-    assert set(shown.values()) == {"set, not shown"}
+    shown = dict(type(config)(values).shown())
+    assert set(shown.values()) == {"set, not shown", "https://***@host/?***"}
     assert len(shown) == len(secret)
+
+
+@pytest.mark.parametrize(
+    ("address", "shown"),
+    [
+        ("postgresql+psycopg://ada:s@cret@db1:5432/hr?sslpassword=secret", "postgresql+psycopg://***@db1:5432/hr?***"),
+        ("jdbc:oracle:thin:ada/secret@//db1:1521/hr", "***@//db1:1521/hr"),
+        ("jdbc:informix-sqli://db1:9088/hr:INFORMIXSERVER=ol;password=secret", "jdbc:informix-sqli://db1:9088/hr:INFORMIXSERVER=ol;***"),
+        ("http://engine:8780/", "http://engine:8780/"),
+    ],
+)  # fmt: skip
+def test_an_address_is_shown_without_its_secrets(address: str, shown: str) -> None:
+    assert shown_address(address) == shown
 
 
 COMMANDS = [

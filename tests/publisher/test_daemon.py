@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import datetime as dt
+import logging
+import re
 import signal
 import subprocess
 import sys
@@ -128,6 +130,20 @@ def test_the_receivers_state_follows_its_last_answer(world: World, arrivals: Arr
     assert metrics['eventlog_events_total{operation="delete",status="success"}'] >= 1
     assert cycle["events"] >= 1
     assert figures(run.monitor)['eventlog_events_total{operation="delete",status="success"}'] == 5
+
+
+def test_the_end_of_an_outage_is_logged_with_what_waited(
+    world: World, arrivals: Arrivals, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    arrivals.behave = lambda handler: handler.reply(b"", status=503)
+    world.write(key(1, event_type=4), key(2, event_type=4))
+    with running(world, arrivals, retry_wait=0.2):
+        until(lambda: "2 events" in caplog.text or caplog.text.count(" waits: ") > 1)
+        arrivals.behave = arrivals.accept
+        until(lambda: world.counts() == {"S": 2})
+        until(lambda: re.search(r"receiver answers again after [\d.]+ s", caplog.text))
+        until(lambda: re.search(r"\d waiting events? sent", caplog.text))
 
 
 def test_a_receiver_that_is_down_stays_so_where_nothing_is_due(world: World, arrivals: Arrivals) -> None:

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from eventlog.cli.history import SENTENCES
 from eventlog.fold import Rules
+from eventlog.operate.notice_sentences import SENTENCES
 from eventlog.sql.capture.resync import Resync, resync
 from eventlog.sql.log.record import Notice, NoticeKind
 from eventlog.xds.settings import XdsSettings

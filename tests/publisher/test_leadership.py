@@ -18,6 +18,7 @@ from sqlalchemy import text
 
 from eventlog.opening.config import Config
 from eventlog.opening.log_status import read_log_status
+from eventlog.publisher import daemon
 from eventlog.publisher.daemon import AnotherLeads
 from eventlog.sinks import open_sink
 from eventlog.sql.connect import connect
@@ -193,3 +194,30 @@ def test_a_leader_at_rest_is_in_no_transaction(world: World, arrivals: Arrivals)
         until(at_rest)
     with world.elect():
         assert at_rest()
+
+
+def test_a_standby_that_could_not_take_over_is_not_ready(
+    world: World,
+    arrivals: Arrivals,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    caplog.set_level(logging.INFO)
+    monkeypatch.setattr(daemon, "STANDBY_CHECK", 0.0)
+    folder = tmp_path / "out"
+    folder.mkdir()
+    with world.elect(), running(world, arrivals, sink="files", files_folder=str(folder)) as run:
+        until(lambda: run.monitor.ready or run.fault)
+        assert (
+            "the sink files with its settings, packages, files and folders" in run.monitor.readiness.checked
+        )
+        folder.rename(tmp_path / "away")
+        folder.touch()
+        until(lambda: not run.monitor.ready)
+        assert "cannot be written" in run.monitor.why_not_ready
+        assert "this standby could not take over" in caplog.text
+        folder.unlink()
+        folder.mkdir()
+        until(lambda: run.monitor.ready)
+    assert "this standby could take over again" in caplog.text

@@ -102,4 +102,4 @@ def test_failures_are_found_in_oracles_words() -> None:
 
 
 def test_skips_are_read_in_oracles_words() -> None:
-    parse(str(QUERIES.clause("notices", conditions=QUERIES.piece("skipping"))))
+    parse(str(QUERIES.clause("notices", conditions=QUERIES.piece("about_rows"))))

@@ -154,7 +154,7 @@ def test_counts_and_backlog(store: Store) -> None:
         counts, backlog = upkeep.counts(), upkeep.backlog()
     assert counts == [Count("E", "usr", 2), Count("F", "grp", 1), Count("N", "usr", 1), Count("S", "usr", 1)]
     assert backlog.oldest is not None
-    assert backlog == PendingRows(1, backlog.oldest, 1, at)
+    assert backlog == PendingRows(1, backlog.oldest, 1, backlog.oldest, None, 1, at)
 
 
 def test_purging_goes_chunk_by_chunk_and_spares_what_is_not_named(store: Store) -> None:

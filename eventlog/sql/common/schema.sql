@@ -96,7 +96,7 @@ create table if not exists {notice} (
   notice_id {type_identity},
   noticed_at {type_written_at},
   username {type_written_by},
-  -- capture off, compare, gap, gap closed, pass, pause, publish, purge, redrive, resume, resync, skip
+  -- capture off, compare, gap, gap closed, pass, pause, publish, purge, redrive, resume, resync, skip, try
   kind {type_text} not null,
   table_name {type_text}, -- of the only table
   table_key {type_key}, -- of the only object

@@ -17,11 +17,18 @@ from {log} r
 group by {letter}, {table_name}
 order by {letter}, {table_name}
 
--- oldest_pending --
--- How many rows are new and can be finished, and the earliest time among them.
-select count(case when {usable} then 1 end), {oldest}
-from {log} r
-where {is_new}
+-- backlog --
+-- How many rows are new and can be finished, the earliest time among them, and both of those that wait.
+select count(*), {oldest}, sum(is_held), {oldest_held}, {oldest_moving}
+from (
+  select case when {not_held} then 0 else 1 end as is_held, {event_time_utc} as happened_at
+  from {log} r
+  where {is_new} and {usable}
+) new_rows
+
+-- pending_count --
+-- The time, and how many rows are new and can be finished.
+select {utc_now}, count(*) from {log} r where {is_new} and {usable}
 
 -- next_retry --
 -- When the next event is sent again, and how many wait.
@@ -169,9 +176,18 @@ where {conditions}
 order by notice_id desc
 {first_rows}
 
--- skipping --
--- The notices of skips that may have some of these rows.
-n.kind = 'skip' and exists (select null from {wanted_ids} where wanted.id between n.first_id and n.last_id)
+-- try_now --
+-- Lets an event that waits be sent again now.
+update {retry} set next_at = {utc_now} where object_hash = :object_hash and event_id = :event_id
+
+-- of_skips --
+-- The notices of skips.
+n.kind = 'skip'
+
+-- about_rows --
+-- The notices that may have some of these rows.
+n.record_ids is not null
+  and exists (select null from {wanted_ids} where wanted.id between n.first_id and n.last_id)
 
 -- publishing --
 -- The notices of what is published.

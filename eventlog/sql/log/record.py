@@ -120,6 +120,7 @@ class NoticeKind(StrEnum):
     RESUME = "resume"  # of the publisher, or of a table that the brake on deletes stopped
     RESYNC = "resync"
     SKIP = "skip"
+    TRY = "try"  # a waiting event is sent again at once
 
 
 class Notice(NamedTuple):
@@ -193,15 +194,25 @@ class LogRecord:
 
     def skips_of(self, ids: Iterable[int]) -> dict[int, Notice]:
         """Return the notices of skips by the rows among these that were skipped; the last one counts."""
-        wanted_ids, skipping = {*ids}, self._queries.piece("skipping")
-        notices = [
+        wanted_ids = {*ids}
+        skips = [notice for notice in self.notices_about(wanted_ids) if notice.kind == NoticeKind.SKIP]
+        return {
+            row: notice for notice in reversed(skips) for row in wanted_ids.intersection(notice.record_ids)
+        }
+
+    def has_skips(self) -> bool:
+        """Return whether any rows were skipped."""
+        return bool(self._notices(self._queries.piece("of_skips"), most=1))
+
+    def notices_about(self, ids: Iterable[int]) -> list[Notice]:
+        """Return the notices that list some of these rows, newest first."""
+        wanted_ids, about = {*ids}, self._queries.piece("about_rows")
+        return [
             notice
             for chunk in self._queries.chunks(wanted_ids)
-            for notice in self._notices(skipping, ids=chunk, most=MAX_RECORD_ID)
+            for notice in self._notices(about, ids=chunk, most=MAX_RECORD_ID)
+            if wanted_ids.intersection(notice.record_ids)
         ]
-        return {
-            row: notice for notice in reversed(notices) for row in wanted_ids.intersection(notice.record_ids)
-        }
 
     def failure_reasons(self) -> dict[int, str]:
         """Return why rows failed."""

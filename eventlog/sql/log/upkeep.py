@@ -74,7 +74,10 @@ class PendingRows(NamedTuple):
 
     pending: int
     oldest: datetime | None  # None too where no time can be read
-    waiting: int
+    held_rows: int  # rows of objects whose event waits for a retry
+    oldest_held: datetime | None
+    oldest_moving: datetime | None  # of the other rows
+    waiting: int  # events
     next_retry: datetime | None
 
 
@@ -202,6 +205,17 @@ class Upkeep(LogRecord):
         rows_of = {(name, event_id): json.loads(rows) for name, event_id, rows in retries}
         return {event: rows for event, rows in rows_of.items() if ids.intersection(rows)}
 
+    def try_now(self, ids: Iterable[int], who: str | None = None) -> list[int]:
+        """Let the waiting events of these rows be sent again now. Return their rows."""
+        self.keep_leader_out()
+        events = self.waiting_with(ids)
+        for name, event_id in events:
+            self._run("try_now", object_hash=name, event_id=event_id)
+        rows = sorted(chain.from_iterable(events.values()))
+        if rows:
+            self.note(_notice_of(self.facts_of(rows), NoticeKind.TRY, who))
+        return rows
+
     def pause(self, who: str, reason: str) -> None:
         """Ask the publisher to rest, with a reason."""
         self._run("pause", who=who, reason=keepable(self._connection, reason))
@@ -232,9 +246,18 @@ class Upkeep(LogRecord):
 
     def backlog(self) -> PendingRows:
         """Return how much waits."""
-        pending, oldest = self._run("oldest_pending").one()
         next_retry, waiting = self._run("next_retry").one()
-        return PendingRows(pending, read_time(oldest), waiting, next_retry)
+        is_free = self._queries.piece("not_held") if waiting else "1 = 1"  # it is dear
+        pending, oldest, held_rows, *times = self._run("backlog", {"not_held": is_free}).one()
+        held_at, moving_at = map(read_time, times)
+        return PendingRows(
+            pending, read_time(oldest), int(held_rows or 0), held_at, moving_at, waiting, next_retry
+        )
+
+    def pending_count(self) -> tuple[datetime, int]:
+        """Return the database's time, and how many rows wait."""
+        at, pending = self._run("pending_count").one()
+        return at, int(pending)
 
     def failed(self) -> int:
         """Return how many rows failed for reasons that are kept."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hmac
 import re
 import threading
 import time
@@ -22,7 +21,9 @@ from eventlog.operate.explaining import explain_store, summarise
 from eventlog.operate.recent import SentDocument, sent_documents
 from eventlog.operate.redriving import Redriven, redrive_by
 from eventlog.operate.upkeep import Skipped, skip
+from eventlog.publisher.readiness import Outage, Readiness
 from eventlog.sql.log.pending import Cells
+from eventlog.sql.log.record import Notice
 from eventlog.sql.log.store import Store
 from eventlog.sql.log.upkeep import FailedRow, FailureFilter
 from eventlog.sql.log.work import WaitingEvent
@@ -30,7 +31,6 @@ from eventlog.web.monitor import MonitorSettings
 
 _NUMBER = re.compile(r"[0-9]+")
 MASK = "#"
-WHO = "status page"  # on record for each person who has the token
 
 
 class FailureReason(NamedTuple):
@@ -79,11 +79,11 @@ class NoDatabase(EventlogError):
 
 
 class WrongToken(EventlogError):
-    """that is not the monitor-token, so nothing was changed"""
+    """no one has this token, so nothing was changed"""
 
 
 class NoToken(EventlogError):
-    """no monitor-token is set, so nothing can be changed here"""
+    """neither monitor-token nor monitor-tokens-file is set, so nothing can be changed here"""
 
 
 class Sample(NamedTuple):
@@ -107,6 +107,12 @@ class Process(Protocol):
     @property
     def leads(self) -> bool: ...  # whether it is the one that publishes
 
+    @property
+    def outage(self) -> Outage | None: ...  # since the database was last there
+
+    @property
+    def readiness(self) -> Readiness: ...
+
 
 class Board:
     """One process's view of its log."""
@@ -118,6 +124,7 @@ class Board:
         self._counted: Mapping[str, Mapping[str, int]] = {}
         self._counted_until = 0.0
         self._down_since = ""  # when the receiver was first seen to be down
+        self.last_status: LogStatus | None = None
         self.samples: deque[Sample] = deque(maxlen=SAMPLES)
         self.config = config or Config({})
 
@@ -136,7 +143,7 @@ class Board:
     def sample(self, now: float) -> None:
         """Note the state; if the database is away, there is a gap."""
         try:
-            log_status = read_log_status(self.store, counted=False)
+            log_status = self.log_status()
         except EventlogError:
             return
         self.down_since(log_status)
@@ -153,6 +160,14 @@ class Board:
     @property
     def leads(self) -> bool:
         return self._process.leads
+
+    @property
+    def outage(self) -> Outage | None:
+        return self._process.outage
+
+    @property
+    def readiness(self) -> Readiness:
+        return self._process.readiness
 
     def down_since(self, log_status: LogStatus) -> str:
         """Return when the receiver first took nothing, in UTC; empty while it takes documents."""
@@ -172,7 +187,8 @@ class Board:
 
     def log_status(self) -> LogStatus:
         """Return the state of the log, without the rows by status and table."""
-        return read_log_status(self.store, counted=False)
+        self.last_status = read_log_status(self.store, counted=False)
+        return self.last_status
 
     def counts(self) -> Mapping[str, Mapping[str, int]]:
         """Return the rows by status and table, counted anew only so often that it takes a twentieth of the
@@ -255,31 +271,56 @@ class Board:
 
     def redrive(self, selection: FailureFilter, token: str) -> Redriven:
         """Make failed events new again, for a person who has the token."""
-        return redrive_by(self.config, self.store, selection, self._person(token))
+        return redrive_by(self.config, self.store, selection, self.person(token))
 
     def skip(self, selection: FailureFilter, token: str, reason: str) -> Skipped:
         """Give failed events up, for a person who has the token."""
-        return skip(self.store, selection.ids, reason, self._person(token))
+        return skip(self.store, selection.ids, reason, self.person(token))
 
-    def _person(self, token: str) -> str:
-        """Return who has a token; raise WrongToken if it is wrong, NoToken if none is set."""
-        monitor_token = self.config.build(MonitorSettings).monitor_token
-        if not monitor_token:
+    def try_now(self, record_id: int, token: str) -> list[int]:
+        """Let the waiting event of a row be sent again now. Return its rows."""
+        who = self.person(token)
+        with self.store.upkeep() as upkeep:
+            return upkeep.try_now((record_id,), who)
+
+    def resume(self, token: str) -> bool:
+        """Let the publisher go on. Return whether it was paused."""
+        who = self.person(token)
+        with self.store.upkeep() as upkeep:
+            return upkeep.resume(who)
+
+    def person(self, token: str) -> str:
+        """Return who has a token; raise WrongToken if no person has it, NoToken if there are none."""
+        settings = self.config.build(MonitorSettings)
+        if not settings.may_change:
             raise NoToken
-        if not hmac.compare_digest(token.encode(), monitor_token.encode()):
+        person = settings.person(token)
+        if person is None:
             raise WrongToken
-        return WHO
+        return person
 
     @property
-    def may_redrive(self) -> bool:
-        return bool(self.config.build(MonitorSettings).monitor_token)
+    def may_change(self) -> bool:
+        return self.config.build(MonitorSettings).may_change
 
-    def settings(self) -> Iterator[tuple[str, str]]:
-        """Yield the settings that were given, without secrets."""
-        store = self._process.store
-        for name, value in self.config.shown():
-            if name == "url" and store is not None:
-                url = store.engine.url
-                value = url.set(query={}).render_as_string(hide_password=True)
-                value += "?*** (its query is hidden)" if url.query else ""
-            yield name, value
+    def has_skips(self) -> bool:
+        """Return whether rows were skipped, which have W too."""
+        with self.store.upkeep() as upkeep:
+            return upkeep.has_skips()
+
+    def notices(self, page: int = 0) -> list[Notice]:
+        """Return what people did, newest first: a page of it, with one notice more than it shows."""
+        with self.store.upkeep() as upkeep:
+            return upkeep.notices((page + 1) * PAGE + 1)[page * PAGE :]
+
+    def notices_about(self, ids: Sequence[int]) -> list[Notice]:
+        """Return what people did to some of these rows, newest first."""
+        with self.store.upkeep() as upkeep:
+            return upkeep.notices_about(ids)
+
+    def event_rows(self, record_id: int) -> list[int]:
+        """Return the rows of the event that a row failed or waits in; the row alone without one."""
+        with self.store.upkeep() as upkeep:
+            waiting = upkeep.waiting_with((record_id,))
+        failed = [row.record_id for row in self.event(record_id)]
+        return failed or sorted(next(iter(waiting.values()), [record_id]))

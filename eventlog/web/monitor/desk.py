@@ -9,27 +9,34 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from http import HTTPStatus
 from itertools import islice
+from typing import NamedTuple
 from weakref import WeakValueDictionary
 
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import PlainTextResponse, Response
+from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, ExceptionHandler
 
-from eventlog.core.entry import COLUMNS, MAX_RECORD_ID, PlacedEntry
+from eventlog.core.entry import COLUMNS, MAX_RECORD_ID, Letter, PlacedEntry
 from eventlog.core.errors import EventlogError
+from eventlog.core.redaction import one_line
 from eventlog.fold import Fate, Outcome
 from eventlog.opening.log_status import LogStatus
+from eventlog.operate.notice_sentences import sentence_of
 from eventlog.publisher.monitor import Monitor
-from eventlog.sql.log.upkeep import FailedRow, FailureFilter
+from eventlog.sql.log.pending import Cells
+from eventlog.sql.log.upkeep import FailureFilter
 from eventlog.web.app import Answer, busy, make_app, page, read_fields
 from eventlog.web.monitor import MonitorSettings
 from eventlog.web.monitor.board import LOOKED_AT, PAGE, Board, NoDatabase, NoToken, WrongToken
-from eventlog.web.rendering import are, render
+from eventlog.web.rendering import address, are, render
 
-MISSING = "there are /, /errors, /waiting, /next, /recent, /object, /settings, /metrics, /healthz and /readyz"
+MISSING = (
+    "there are /, /errors, /waiting, /next, /recent, /history, /settings, /object, /row, /find, /metrics,"
+    " /healthz and /readyz"
+)
 ACTS = ("redrive", "skip")
 NOTHING = "No row is pending. Change a row of a tracked table to follow it here."
 MOST_AT_ONCE = 10_000  # rows that one button redrives or skips
@@ -51,7 +58,8 @@ def monitor_app(monitor: Monitor, board: Board, host: str) -> ASGIApp:
         return _health(monitor.healthy(), "alive")
 
     async def readyz(request: Request) -> Response:
-        return _health(monitor.ready and monitor.healthy(), "ready")
+        why = monitor.why_not_ready or ("" if monitor.healthy() else "the loop does not run")
+        return _health(not why, f"ready{f': {one_line(why)}' if why else ''}")
 
     health = [page("/metrics", metrics), Route("/healthz", healthz), Route("/readyz", readyz)]
     return board_app(board, host, health)
@@ -61,47 +69,60 @@ def board_app(board: Board, host: str, further: Sequence[Route] = ()) -> ASGIApp
     """Return the application of the pages of a board, with further routes."""
     run = Turns().run
     routes = [
-        page("/", partial(_status, board), run=run),
+        page("/", partial(_status, board), post=True, run=run),
+        page("/find", partial(_find, board), run=run),
         page("/errors", partial(_errors, board), post=True, run=run),
-        page("/errors/{number}", partial(_failure, board), post=True, run=run),
+        page("/row/{number}", partial(_row, board), post=True, run=run),
+        page("/history", partial(_history, board), run=run),
         page("/waiting", partial(_waiting, board), run=run),
         page("/next", partial(_next, board), run=run),
         page("/object", partial(_object, board), run=run),
         page("/recent", partial(_recent, board), run=run),
         page("/settings", partial(_settings, board), run=run),
     ]
-    return make_app([*further, *routes], host, faults=FAULTS, missing=MISSING)
+    return make_app([*further, *routes], host, faults={EventlogError: _away(board)}, missing=MISSING)
 
 
 def _health(good: bool, word: str) -> Response:
     return PlainTextResponse(f"{word if good else 'not ' + word}\n", 200 if good else 503)
 
 
-def _shown_as(status: HTTPStatus, title: str) -> ExceptionHandler:
-    """Return what shows a fault as a page."""
+def _away(board: Board) -> ExceptionHandler:
+    """Return what shows that the log cannot be read now, with what was known of it last."""
 
     async def show(request: Request, fault: Exception) -> Response:
-        return render("monitor/fault.html", status, title=title, sentence=str(fault))
+        is_away = isinstance(fault, NoDatabase)
+        return render(
+            "monitor/away.html",
+            HTTPStatus.SERVICE_UNAVAILABLE if is_away else HTTPStatus.BAD_GATEWAY,
+            title="Database away" if is_away else "The log could not be read",
+            outage=board.outage if is_away else None,
+            fault=str(fault),
+            log=board.last_status,
+        )
 
     return show
 
 
-FAULTS: Mapping[type[Exception], ExceptionHandler] = {
-    NoDatabase: _shown_as(HTTPStatus.SERVICE_UNAVAILABLE, "Not now"),
-    WrongToken: _shown_as(HTTPStatus.FORBIDDEN, "Wrong token"),
-    NoToken: _shown_as(HTTPStatus.FORBIDDEN, "No token is set"),
-    EventlogError: _shown_as(HTTPStatus.BAD_GATEWAY, "The log could not be read"),
-}
-
-
 def _status(board: Board, request: Request) -> Response:
-    """Return the page of the whole: a word, four figures, their course, and details in small print."""
+    """Return the page of the whole: a word, the figures, their course, and details in small print."""
+    form, messages, status = _form(request), list[str](), HTTPStatus.OK
+    if request.method == "POST":
+        try:
+            board.resume(form.get("token", ""))
+        except (WrongToken, NoToken) as fault:
+            messages, status = [f"{fault}.".capitalize()], HTTPStatus.FORBIDDEN
     log_status = board.log_status()
     failed, unread = board.failed(log_status), log_status.cycle.get("unread", {})
     word, why, kind = _word(board, log_status)
     samples = board.samples_until(log_status)
     return render(
         "monitor/status.html",
+        status,
+        messages=messages,
+        may_change=board.may_change,
+        readiness=board.readiness,
+        leads=board.leads,
         word=word,
         why=why,
         kind="error" if (failed or unread) and kind in ("success", "retry") else kind,
@@ -111,6 +132,7 @@ def _status(board: Board, request: Request) -> Response:
         failed=failed,
         unread=unread,
         down_since=board.down_since(log_status),
+        has_skips="W" in board.counts() and board.has_skips(),
         samples=samples,
         seconds=samples[-1].at - samples[0].at,
         rates=board.rates(),
@@ -125,11 +147,19 @@ def _status(board: Board, request: Request) -> Response:
 def _word(board: Board, log_status: LogStatus) -> tuple[str, str, str]:
     down = log_status.cycle.get("down")
     if log_status.pausing:
-        return "Pausing", f"by {log_status.paused}; the cycle ends first", "warning"
+        since = f"{log_status.paused_at}"[:19]
+        return "Pausing", f"by {log_status.paused}, since {since} UTC; the cycle ends first", "warning"
     if log_status.paused:
-        return "Paused", f"by {log_status.paused}", "warning"
+        return "Paused", f"by {log_status.paused}, since {log_status.paused_at}"[:-7] + " UTC", "warning"
     if not board.leads:
-        return "On standby", f"{log_status.leader or 'no publisher'} leads this log", "quiet"
+        leader = f"{log_status.leader or 'no publisher'} leads this log"
+        if board.readiness.fault:
+            return (
+                "On standby",
+                f"{leader}; this process could not take over: {board.readiness.fault}",
+                "error",
+            )
+        return "On standby", leader, "quiet"
     if down:
         return "Receiver down", f"since {board.down_since(log_status)} UTC: {down}", "error"
     if log_status.pending and log_status.cycle.get("events"):
@@ -149,10 +179,20 @@ def _errors(board: Board, request: Request) -> Response:
         ids = tuple(row.record_id for row in islice(board.failures(selection, query["whole"]), MOST_AT_ONCE))
         form = _form(request)
         is_confirmed = request.method == "POST" and form.get("rows") == str(len(ids))
-        if not is_confirmed or not ids:
-            act = "skip" if "skip" in (act, form.get("act")) else "redrive"
-            return render("monitor/confirm.html", act=act, rows=len(ids), query=query)
-        messages = _apply_form(board, FailureFilter(ids), form)
+        result = FormResult()
+        if is_confirmed and ids:
+            result = _apply_form(board, FailureFilter(ids), form)
+            messages = [*result.messages]
+        if not is_confirmed or not ids or result.status != HTTPStatus.OK:
+            return render(
+                "monitor/confirm.html",
+                result.status,
+                act="skip" if "skip" in (act, form.get("act")) else "redrive",
+                rows=len(ids),
+                query=query,
+                messages=messages,
+                typed=form,
+            )
     upto = _number(request.state.query.get("upto", "")) or MAX_RECORD_ID
     rows = list(islice(board.failures(selection, query["whole"], upto), PAGE + 1))
     reasons = board.reasons(selection, query["whole"])
@@ -160,7 +200,7 @@ def _errors(board: Board, request: Request) -> Response:
         "monitor/errors.html",
         messages=messages,
         query=query,
-        may_change=board.may_redrive,
+        may_change=board.may_change,
         reasons=reasons[:PAGE],
         total=min(sum(reason.rows for reason in reasons), MOST_AT_ONCE),
         rows=rows[:PAGE],
@@ -168,41 +208,81 @@ def _errors(board: Board, request: Request) -> Response:
     )
 
 
-def _failure(board: Board, request: Request) -> Response:
-    """Return the event of a row that failed, which a form redrives or skips; afterwards what became of it."""
+def _row(board: Board, request: Request) -> Response:
+    """Return the page of a row: its event, what became of it, and what people may do and did."""
     record_id = _number(request.path_params["number"])
+    form, result = _form(request), FormResult()
+    ids = board.event_rows(record_id)
+    if request.method == "POST":
+        result = _apply_form(board, FailureFilter((record_id,)), form)
     event = board.event(record_id)
-    if request.method == "GET" and event:
-        return _failed_event(board, event)
-    messages = (
-        _apply_form(board, FailureFilter((record_id,)), _form(request))
-        if request.method == "POST" and event
-        else []
-    )
-    ids = [row.record_id for row in event] or [record_id]
     rows = board.rows(ids)
-    if not messages and all(outcome.fate is Fate.NOT_IN_LOG for _, outcome in rows):
+    outcomes = {placed.entry.record_id: (placed.entry, outcome) for placed, outcome in rows}
+    if record_id not in outcomes or (
+        not result.messages and all(outcome.fate is Fate.NOT_IN_LOG for _, outcome in rows)
+    ):
         raise HTTPException(HTTPStatus.NOT_FOUND, f"there is no row {record_id}")
-    ids = [placed.entry.record_id for placed, _ in rows] or ids
-    return _outcomes(_title(ids), "What becomes of it", rows, messages=messages)
-
-
-def _failed_event(board: Board, event: Sequence[FailedRow]) -> Response:
-    """Return the page of an event that failed: what to do, its rows with their values, its document."""
-    cells = board.cells([row.record_id for row in event][:PAGE])
-
-    def value(record_id: int, column: str) -> str:
-        """Return a cell of a row as it is; nothing if the row has gone meanwhile."""
-        cell = cells[record_id][COLUMNS.index(column)] if record_id in cells else None
-        return "" if cell is None else str(cell)
-
+    entry, outcome = outcomes[record_id]
+    cells = board.cells(ids[:PAGE])
     return render(
-        "monitor/failure.html",
-        title=_title([row.record_id for row in event]),
-        failed=next((row for row in event if row.document), event[0]),
-        event=event[:PAGE],
-        values=value,
-        may_change=board.may_redrive,
+        "monitor/row.html",
+        result.status,
+        title=f"Row {record_id}",
+        messages=result.messages,
+        typed=form,
+        row=entry,
+        outcome=outcome,
+        state=_state_of(entry.status, outcome),
+        failed=next((row for row in event if row.document), event[0]) if event else None,
+        rows=rows[:PAGE],
+        values=partial(_cell, cells),
+        notices=board.notices_about(ids),
+        sentence_of=sentence_of,
+        may_change=board.may_change,
+    )
+
+
+def _cell(cells: Mapping[int, Cells], record_id: int, column: str) -> str:
+    """Return a cell of a row as it is; nothing if the row has gone meanwhile."""
+    cell = cells[record_id][COLUMNS.index(column)] if record_id in cells else None
+    return "" if cell is None else str(cell)
+
+
+def _state_of(letter: str, outcome: Outcome) -> tuple[str, str]:
+    """Return the state of a row in a word, and its kind."""
+    if outcome.fate in (Fate.SKIPPED, Fate.NOT_IN_LOG):
+        return str(outcome.fate).capitalize(), "quiet"
+    if letter == Letter.NEW:
+        return ("Waiting", "retry") if outcome.fate is Fate.HELD else ("Pending", "quiet")
+    return {
+        Letter.SUCCESS: ("Handled", "success"),
+        Letter.WARNING: ("Handled with a warning", "warning"),
+        Letter.ERROR: ("Failed", "error"),
+        Letter.FATAL: ("Failed", "error"),
+    }.get(Letter(letter) if letter in {*Letter} else Letter.NEW, (f"Status {letter}", "quiet"))
+
+
+def _find(board: Board, request: Request) -> Response:
+    """Return the place of a row by its number, or of an object by its key or by its table and key."""
+    words = " ".join(request.state.query.get("q", "").split())
+    if record_id := _number(words):
+        return RedirectResponse(f"/row/{record_id}", HTTPStatus.SEE_OTHER)
+    name, _, key = words.partition(" ")
+    if not key or "=" in name:
+        name, key = "", words
+    target = address("/object", {"table": name, "key": key}) if key else "/next"
+    return RedirectResponse(target, HTTPStatus.SEE_OTHER)
+
+
+def _history(board: Board, request: Request) -> Response:
+    """Return what people did to the log, newest first."""
+    page_number = _number(request.state.query.get("page", ""))
+    notices = board.notices(page_number)
+    return render(
+        "monitor/history.html",
+        notices=notices[:PAGE],
+        sentence_of=sentence_of,
+        older=str(page_number + 1) if len(notices) > PAGE else "",
     )
 
 
@@ -270,7 +350,7 @@ def _outcomes(
 
 def _settings(board: Board, request: Request) -> Response:
     """Return the settings that were given."""
-    return render("monitor/settings.html", settings=list(board.settings()))
+    return render("monitor/settings.html", settings=list(board.config.shown()))
 
 
 def _form(request: Request) -> Mapping[str, str]:
@@ -278,22 +358,31 @@ def _form(request: Request) -> Mapping[str, str]:
     return read_fields(request.state.body.decode("utf-8", "replace"), 10)
 
 
-def _apply_form(board: Board, selection: FailureFilter, form: Mapping[str, str]) -> list[str]:
-    """Do what a form asks for. Return sentences about the result."""
+class FormResult(NamedTuple):
+    """The result of a form: sentences, and the status of the page."""
+
+    messages: tuple[str, ...] = ()
+    status: HTTPStatus = HTTPStatus.OK
+
+
+def _apply_form(board: Board, selection: FailureFilter, form: Mapping[str, str]) -> FormResult:
+    """Do what a form asks for, unless its token is wrong."""
     token, act, reason = (form.get(name, "") for name in ("token", "act", "reason"))
-    if act == "skip":
-        if not reason.strip():
-            return ["Nothing is skipped: why? The reason is kept, with who skipped it."]
-        skipped = board.skip(selection, token, reason)
-        done = f"{are(skipped.rows, 'row')} skipped, and will not be published."
-        return [done, *(f"{report}." for report in map(str, skipped.reports))]
-    redriven = board.redrive(selection, token)
-    new = [f"{are(redriven.rows, 'row')} new again, to go with the next cycle."] if redriven.rows else []
-    return [*new, *(f"{message}." for message in map(str, redriven.reports))]
-
-
-def _title(ids: Sequence[int]) -> str:
-    return f"Row {ids[0]}" if len(ids) == 1 else f"Rows {', '.join(map(str, ids[:20]))}"
+    try:
+        if act == "skip" and not reason.strip():
+            return FormResult(("Nothing is skipped: why? The reason is kept, with who skipped it.",))
+        if act == "skip":
+            skipped = board.skip(selection, token, reason)
+            done = f"{are(skipped.rows, 'row')} skipped, and will not be published."
+            return FormResult((done, *(f"{report}." for report in map(str, skipped.reports))))
+        if act == "try":
+            rows = board.try_now(selection.ids[0], token)
+            return FormResult(("It is sent again now." if rows else "It waits no longer.",))
+        redriven = board.redrive(selection, token)
+    except (WrongToken, NoToken) as fault:
+        return FormResult((f"{fault}.".capitalize(),), HTTPStatus.FORBIDDEN)
+    new = (f"{are(redriven.rows, 'row')} new again, to go with the next cycle.",) if redriven.rows else ()
+    return FormResult((*new, *(f"{message}." for message in map(str, redriven.reports))))
 
 
 def _number(text: str) -> int:

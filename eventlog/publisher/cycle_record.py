@@ -1,0 +1,68 @@
+"""What a leader leaves on record of its cycles: the present one, the last one with work, and the course."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import Counter, deque
+from dataclasses import asdict, replace
+from typing import Any
+
+from eventlog.opening.log_status import CoursePoint
+from eventlog.opening.waits import DatabaseClock
+from eventlog.publisher.tally import Cycle
+from eventlog.sql.log.store import Store
+
+_POINT_EVERY = 10.0  # seconds between two counts of the pending rows
+_POINTS = 7  # so they reach back for a minute
+_SHARE = 100  # the next count waits so many times as long as this one took
+_WORK = ("rows", "finished", "documents", "events", "refused", "seconds", "down")
+
+
+class CycleRecord:
+    """The facts about the cycles of one leader, as the log has them for `status` and the pages."""
+
+    def __init__(self, store: Store) -> None:
+        with store.upkeep() as upkeep:
+            former = json.loads(upkeep.state().cycle_facts or "{}")
+        self._store = store
+        self._worked: dict[str, Any] | None = former.get("worked")  # the last cycle with work
+        self._finished = 0  # rows, in the cycles that ended
+        self._points: deque[CoursePoint] = deque(maxlen=_POINTS)
+        self._next_point = 0.0
+        self._clock = DatabaseClock()
+
+    def end(self, cycle: Cycle) -> None:
+        """Note the end of a cycle."""
+        self._finished += cycle.finished
+        if cycle.rows or cycle.documents:
+            self._take_point(self._finished)
+            facts = asdict(cycle)
+            self._worked = {"at": str(self._clock.now())} | {name: facts[name] for name in _WORK}
+
+    def facts(self, cycle: Cycle, *, is_running: bool) -> str:
+        """Return what is on record of a cycle, and of those before it."""
+        finished = self._finished + (cycle.finished if is_running else 0)
+        self._take_point(finished)
+        facts = asdict(replace(cycle, answers=Counter()))
+        return json.dumps(
+            facts
+            | {
+                "running": is_running,
+                "worked": self._worked,
+                "finished_by_leader": finished,
+                "course": [(str(point.at), point.pending, point.finished) for point in self._points],
+            }
+        )
+
+    def _take_point(self, finished: int) -> None:
+        """Count the pending rows, but not more often than costs a hundredth of the time."""
+        begun = time.monotonic()
+        if begun < self._next_point:
+            return
+        with self._store.upkeep() as upkeep:
+            at, pending = upkeep.pending_count()
+        self._clock.set(str(at))
+        self._points.append(CoursePoint(at, pending, finished))
+        ended = time.monotonic()
+        self._next_point = ended + max(_POINT_EVERY, _SHARE * (ended - begun))

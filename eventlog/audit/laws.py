@@ -354,10 +354,10 @@ def _why_wrong(row: AuditedRow, run: Run, excuses: Sequence[AuditedRow]) -> str:
     skipped. Then it is a success, or has the warning that another part got. So is a value of an insert that a
     later row reads back, at once.
     """
-    deliveries = run.deliveries
-    if row.is_redriven:  # in other parts, from the last first one on
-        begins = [place for place, d in enumerate(deliveries) if d.event_id == run.name]
-        deliveries = deliveries[max(begins, default=0) :]
+    begins = [
+        at for at, delivery in enumerate(run.deliveries) if delivery.event_id == run.name and delivery.level
+    ]
+    deliveries = run.deliveries[max(begins, default=0) :]  # all parts go again, and may be fewer by then
     is_open = any(last.level not in _ANSWERS for last in {d.event_id: d for d in deliveries}.values())
     in_order = sorted(deliveries, key=lambda d: d.level in _ANSWERS)  # no answer takes none back
     worst = min({d.event_id: d for d in in_order}.values(), key=lambda d: _WORST_FIRST.index(d.level))

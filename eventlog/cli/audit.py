@@ -15,7 +15,7 @@ import click
 from eventlog.audit.delivered import receiver_at
 from eventlog.audit.laws import Law, events_of_rows
 from eventlog.cli.format_names import refuse_flags
-from eventlog.cli.log_options import INPUT, READING, live_options
+from eventlog.cli.log_options import INPUT, READING, by_option, live_options
 from eventlog.cli.options import SettingsCommand, read_tables, shared_options
 from eventlog.cli.progress import counter
 from eventlog.cli.terminal import Cell, Listing, print_sentence, show
@@ -83,6 +83,8 @@ UNUSED = {"kafka_topic"} | frozenset(
     is_flag=True,
     help="judge rows, ids, order and answers alone, in a tenth of the time",
 )
+@click.option("--record", is_flag=True, help="leave the result in the configured log, for status and metrics")
+@by_option
 @shared_options("--tables")
 @click.option("--json", "as_json", is_flag=True, help="as one JSON object")
 @live_options((*READING, ("a topic", KafkaSinkSettings), *INPUT), without=UNUSED)
@@ -93,6 +95,8 @@ def audit(
     container: str | None,
     state: bool,
     without_contents: bool,
+    record: bool,
+    who: str | None,
     tables_file: Path | None,
     as_json: bool,
     config: Config,
@@ -108,7 +112,9 @@ def audit(
     from eventlog.audit.log_side import AuditReader, LogRecords, rows_of_files
 
     if of_object is not None:
-        refuse_flags(("as_json", "state"), "is for a whole log, and --object prints one object for people")
+        refuse_flags(
+            ("as_json", "state", "record"), "is for a whole log, and --object prints one object for people"
+        )
     limits = config.build(Limits)
     kafka = config.build(KafkaSinkSettings)
     receivers = [receiver_at(name, kafka, limits.max_record) for name in delivered]
@@ -124,7 +130,7 @@ def audit(
     ):
         tables = Tables()
         if log_files:
-            refuse_flags(("state",), "is for the log of a database, whose tables are read")
+            refuse_flags(("state", "record"), "is for the log of a database")
             rules = config.build(Rules)
             reader = AuditReader(read_tables(tables_file), rules.driver_user)
             published = [Published(0, reader.tables, None, None)] if tables_file else []
@@ -154,9 +160,21 @@ def audit(
         judge(gathered, facts, report, os.cpu_count() or 1, lambda words: count(words, 0))
         report.faults += gathered.faults + records.faults
         report.not_compared += gathered.not_compared
+    if record:
+        _record(config, report, who)
     show(json.dumps(_as_json(report))) if as_json else _print_report(report)
     if report.first_breaches or report.faults:
         sys.exit(1)
+
+
+def _record(config: Config, report: AuditReport, who: str | None) -> None:
+    """Leave the result of an audit in the log."""
+    from eventlog.opening.open_log import opened
+    from eventlog.sql.log.record import Notice, NoticeKind
+
+    result = {"breaches": report.breach_counts.total() + len(report.faults), "digest": report.digest}
+    with opened(config) as store, store.upkeep() as upkeep:
+        upkeep.note(Notice(NoticeKind.AUDIT, row_count=report.rows, who=who, words=json.dumps(result)))
 
 
 _NOT_KNOWN = "it is not known what was published; for files --tables describes it"

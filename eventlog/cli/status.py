@@ -92,6 +92,9 @@ def _facts(state: LogStatus) -> Iterator[tuple[str, str]]:
         yield "last cycle", f"{state.worked['at']}: {_cycle(state.worked)}"
     elif state.cycle_at is not None and not state.running:
         yield "last cycle", f"{state.cycle_at}: nothing to do"
+    if (audit := state.audit) is not None:
+        facts = f"{quantity(audit.rows, 'row')}, {quantity(audit.breaches, 'breach', 'breaches')}"
+        yield "last audit", f"{_span(audit.age)} ago: {facts}, digest {audit.digest[:12]}"
     if state.heartbeat_at is not None:
         yield "heartbeat", str(state.heartbeat_at)
 

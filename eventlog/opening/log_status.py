@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from eventlog.sql.log.leader import Holder
+from eventlog.sql.log.record import Notice, NoticeKind
 from eventlog.sql.log.store import Store
 
 _SHORTEST = 1.0  # seconds over which rows are counted
@@ -59,6 +60,18 @@ class LogStatus:
     worked: Mapping[str, Any] | None  # the last cycle that had rows or documents
     heartbeat_at: datetime | None
     slot: SlotStatus | None  # that fills the log
+    audit: LastAudit | None  # that was recorded last
+
+
+@dataclass(frozen=True)
+class LastAudit:
+    """The result of an audit that was recorded."""
+
+    at: datetime
+    age: float  # in seconds
+    rows: int
+    breaches: int
+    digest: str
 
     @property
     def running(self) -> bool:
@@ -86,6 +99,7 @@ def read_log_status(store: Store, *, counted: bool = True) -> LogStatus:
     with store.upkeep() as upkeep:
         state, backlog, failed = upkeep.state(), upkeep.backlog(), upkeep.failed()
         counts = upkeep.counts() if counted else []
+        audits = upkeep.notices_of(NoticeKind.AUDIT, 1)
     by_status: dict[str, dict[str, int]] = {}
     for count in counts:
         tables = by_status.setdefault(count.status, {})
@@ -122,7 +136,16 @@ def read_log_status(store: Store, *, counted: bool = True) -> LogStatus:
         cycle=cycle,
         heartbeat_at=state.heartbeat_at,
         slot=_slot_status(store),
+        audit=_last_audit(audits[0], now) if audits else None,
     )
+
+
+def _last_audit(notice: Notice, now: datetime) -> LastAudit | None:
+    facts = json.loads(notice.words or "{}")
+    if notice.at is None:
+        return None
+    age = (now - notice.at.replace(tzinfo=None)).total_seconds()
+    return LastAudit(notice.at, age, notice.row_count or 0, facts["breaches"], facts["digest"])
 
 
 def _slot_status(store: Store) -> SlotStatus | None:

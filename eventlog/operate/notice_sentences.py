@@ -6,6 +6,7 @@ from eventlog.core.plurals import quantity
 from eventlog.sql.log.record import Notice
 
 SENTENCES = {  # by the kinds of notices
+    "audit": "{rows}: {words}",
     "capture off": "in session {session_id}: {words}",
     "compare": "the state of this table begins",
     "gap": "{words}",

@@ -63,6 +63,8 @@ class Metrics:
         self.held_objects = late_gauge("eventlog_held_objects", "Objects whose event waits for a retry.")
         self.errors_kept = late_gauge("eventlog_errors_kept", "Rows with E or F whose reason is kept.")
         self.heartbeat_age = late_gauge("eventlog_heartbeat_age_seconds", "Time since the last heartbeat.")
+        self.audit_age = late_gauge("eventlog_audit_age_seconds", "Time since the last recorded audit.")
+        self.audit_breaches = late_gauge("eventlog_audit_breaches", "Breaches of the last recorded audit.")
         self.slot_held = late_gauge(
             "eventlog_slot_held_bytes", "Bytes of its log that the server keeps for the slot."
         )

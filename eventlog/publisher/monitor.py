@@ -145,6 +145,9 @@ class Monitor:
         self.metrics.oldest_pending.set(log_status.oldest_age or 0)
         self.metrics.held_objects.set(log_status.waiting)
         self.metrics.errors_kept.set(log_status.failed)
+        if (audit := log_status.audit) is not None:
+            self.metrics.audit_age.set(audit.age)
+            self.metrics.audit_breaches.set(audit.breaches)
         if (slot := log_status.slot) is not None:
             self.metrics.slot_held.set(slot.held_bytes)
             self.metrics.slot_behind.set(slot.bytes_behind)

@@ -48,6 +48,10 @@ RIGHT = {
         [row(1, 7, is_redriven=True)],
         [event(1), event(1, event_id="log:1.2", level="fatal"), event(1, content=b"all of it")],
     ),
+    "an event that goes again in fewer parts, because its object has changed": (
+        [row(1, 6)],
+        [event(1), event(1, event_id="log:1.2", level="retry"), event(1, content=b"less")],
+    ),
     "a cut insert that is redriven, in which only a later part was refused": (
         [row(1, 7, is_redriven=True)],
         [

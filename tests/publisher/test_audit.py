@@ -21,8 +21,10 @@ from sqlalchemy.engine import Engine
 
 from eventlog.audit.log_side import read_records
 from eventlog.embedded import Server
+from eventlog.opening.log_status import read_log_status
 from eventlog.opening.recorded_settings import read_published
 from eventlog.sql.capture.track import track, untrack
+from eventlog.sql.log.record import NoticeKind
 from eventlog.sql.log.store import Store
 from eventlog.sql.names import Log
 from eventlog.sql.relation import Choice
@@ -156,7 +158,7 @@ def test_what_is_published_is_on_record_whenever_it_changes(audited_log: Audited
     for _ in range(2):
         audited_log.publish()
     with Store(audited_log.engine, audited_log.log).snapshot() as snapshot:
-        notices = snapshot.record().published()
+        notices = snapshot.record().notices_of(NoticeKind.PUBLISH)
     later, first = ([*read_published(str(notice.words))[0].get("usr").columns] for notice in notices)
     assert (first, later) == (["idu", "fname", "lname"], ["idu", "fname", "lname", "phone"])
     tables, facts = read_published(str(notices[0].words))
@@ -167,6 +169,21 @@ def test_what_is_published_is_on_record_whenever_it_changes(audited_log: Audited
         "dialect": "postgresql",
     }
     assert [column.name for column in tables.get("usr").data] == ["fname", "lname", "phone"]
+
+
+def test_an_audit_is_recorded_for_status_and_history(audited_log: AuditedLog) -> None:
+    report = audited_log.audit("--record", "--by", "ada", "--json")
+    documents(audited_log)["4-4"].unlink()
+    audited_log.audit("--record", "--json", code=1)
+    with Store(audited_log.engine, audited_log.log).snapshot() as snapshot:
+        latest, first = snapshot.record().notices_of(NoticeKind.AUDIT)
+    results = [json.loads(str(notice.words)) for notice in (first, latest)]
+    assert [result["breaches"] for result in results] == [0, 1]
+    assert (first.who, first.row_count, results[0]["digest"]) == ("ada", 8, report["digest"])
+    status = read_log_status(Store(audited_log.engine, audited_log.log))
+    assert status.audit is not None
+    assert (status.audit.rows, status.audit.breaches) == (8, 1)
+    assert 0 <= status.audit.age < 3600
 
 
 def test_a_row_that_the_publisher_refused_comes_late(audited_log: AuditedLog) -> None:

@@ -375,8 +375,8 @@ class Statements:
         return self._change("state", lambda row: True, heartbeat_at=self.now)
 
     def do_notices(self, holes: object, **values: Any) -> Rows:
-        """Return the latest notices of what is published."""
-        rows = [row for row in self._rows("notice") if row["kind"] == "publish"]
+        """Return the latest notices of a kind."""
+        rows = [row for row in self._rows("notice") if row["kind"] == values["kind"]]
         rows.sort(key=lambda row: -int(row["notice_id"]))
         return [tuple(row.get(name) for name in Notice._fields) for row in rows[: values["most"]]]
 

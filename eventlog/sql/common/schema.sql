@@ -96,7 +96,8 @@ create table if not exists {notice} (
   notice_id {type_identity},
   noticed_at {type_written_at},
   username {type_written_by},
-  -- capture off, compare, gap, gap closed, pass, pause, publish, purge, redrive, resume, resync, skip, try
+  -- audit, capture off, compare, gap, gap closed, pass, pause, publish, purge, redrive, resume, resync, skip,
+  -- or try
   kind {type_text} not null,
   table_name {type_text}, -- of the only table
   table_key {type_key}, -- of the only object

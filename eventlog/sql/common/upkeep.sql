@@ -189,9 +189,9 @@ n.kind = 'skip'
 n.record_ids is not null
   and exists (select null from {wanted_ids} where wanted.id between n.first_id and n.last_id)
 
--- publishing --
--- The notices of what is published.
-n.kind = 'publish'
+-- of_kind --
+-- The notices of one kind.
+n.kind = :kind
 
 -- audited_rows --
 -- The rows of the log after a record_id; of type 2 whether both values are the same, and no values.

@@ -108,6 +108,7 @@ class RecordedBatch(NamedTuple):
 class NoticeKind(StrEnum):
     """The kinds of notices."""
 
+    AUDIT = "audit"  # its result
     CAPTURE_OFF = "capture off"  # a session writes without being logged
     COMPARE = "compare"  # the state of a table begins
     GAP = "gap"  # the log may lack changes of a table from before
@@ -188,9 +189,9 @@ class LogRecord:
         """Return the latest notices, newest first."""
         return self._notices("1 = 1", most=limit)
 
-    def published(self, limit: int = MAX_RECORD_ID) -> list[Notice]:
-        """Return the latest notices of what is published, newest first."""
-        return self._notices(self._queries.piece("publishing"), most=limit)
+    def notices_of(self, kind: NoticeKind, limit: int = MAX_RECORD_ID) -> list[Notice]:
+        """Return the latest notices of a kind, newest first."""
+        return self._notices(self._queries.piece("of_kind"), kind=kind, most=limit)
 
     def skips_of(self, ids: Iterable[int]) -> dict[int, Notice]:
         """Return the notices of skips by the rows among these that were skipped; the last one counts."""

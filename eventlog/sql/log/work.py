@@ -188,7 +188,7 @@ class Work:
     def note_published(self, words: str) -> None:
         """Leave a notice of what is published from now on, unless it is what the last one has."""
         record = LogRecord(self._begun(), self._queries)
-        if [notice.words for notice in record.published(1)] != [words]:
+        if [notice.words for notice in record.notices_of(NoticeKind.PUBLISH, 1)] != [words]:
             record.note(Notice(NoticeKind.PUBLISH, words=words))
 
     def passing_tables(self) -> set[str]:

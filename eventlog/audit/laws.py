@@ -167,6 +167,8 @@ def breaches(
             redriven.add(run.name)
         elif not refused_rows.isdisjoint(ids) or any(row.is_redriven for row in run_rows or ()):
             redriven.add(run.name)
+        if any(_is_skipped(row) for row in run_rows or ()):  # the others go anew
+            refused_rows.update(ids)
         if run_rows is not None:
             yield from _contents(name, run, run_rows)
             words = why_wrong(run, run_rows) if why_wrong is not None else ""
@@ -322,7 +324,7 @@ def _order(
 def _lives(rows: Iterable[AuditedRow], present: Present | None) -> Iterator[tuple[list[AuditedRow], bool]]:
     """Yield the rows of each life of an object, up to a delete, and whether the object is gone after it.
 
-    A delete that was skipped may have ended the life when other rows were folded, or not.
+    A delete that was skipped, or failed, may have ended the life when other rows were folded, or not.
     """
     life: list[AuditedRow] = []
     may_be_gone = False
@@ -330,7 +332,7 @@ def _lives(rows: Iterable[AuditedRow], present: Present | None) -> Iterator[tupl
         life.append(row)
         if row.event_type != 4 or row.is_loopback:
             continue
-        if _is_skipped(row):
+        if _is_skipped(row) or row.is_redriven or row.letter in ("E", "F"):
             may_be_gone = True
             continue
         yield life, True

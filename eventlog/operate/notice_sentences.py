@@ -10,7 +10,7 @@ SENTENCES = {  # by the kinds of notices
     "capture off": "in session {session_id}: {words}",
     "compare": "the state of this table begins",
     "gap": "{words}",
-    "gap closed": "",
+    "gap closed": "it was compared, and what differed is logged",
     "pass": "{row_count} {words}",
     "pause": "{words}",
     "publish": "the tables and columns that are published from now on",

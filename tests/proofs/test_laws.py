@@ -52,6 +52,14 @@ RIGHT = {
         [row(1, 6)],
         [event(1), event(1, event_id="log:1.2", level="retry"), event(1, content=b"less")],
     ),
+    "what a skipped row left of an event comes after a later event": (
+        [row(1, 1, "W", reason="skipped"), row(2, 1, column="phone"), row(5, 2)],
+        [event(1, 2, operation="add"), event(5), event(2, operation="add"), event(5)],
+    ),
+    "a delete that failed ended no life of the rows that were folded then": (
+        [row(1, 6, has_no_event=True), row(2, 4, "F", reason="fatal"), row(3, 1), row(4, 4)],
+        [event(2, operation="delete", level="fatal"), event(4, operation="delete")],
+    ),
     "a cut insert that is redriven, in which only a later part was refused": (
         [row(1, 7, is_redriven=True)],
         [

@@ -193,7 +193,9 @@ def breaches(
             if run_of_row is not None:
                 swallowing = _reading(row, readers) if row.event_type == 1 else []
                 was_gone = is_gone or (is_compared and run_of_row.last < rows[-1].record_id)
-                without_effect = [r for r in life if _is_skipped(r) or (was_gone and r.event_type > 4)]
+                without_effect = [
+                    r for r in life if _is_skipped(r) or ((was_gone or r.has_no_event) and r.event_type > 4)
+                ]
                 words = _why_wrong(row, run_of_row, [*without_effect, *swallowing])
             elif row.letter != "N" and not is_purged:
                 words = _why_unaccounted(row, readers, run_by_row, is_gone)

@@ -60,6 +60,10 @@ RIGHT = {
         [row(1, 6, has_no_event=True), row(2, 4, "F", reason="fatal"), row(3, 1), row(4, 4)],
         [event(2, operation="delete", level="fatal"), event(4, operation="delete")],
     ),
+    "a redriven row whose object was gone by then, as the log has on record": (
+        [row(1, 8, is_redriven=True, has_no_event=True)],
+        [event(1, operation="add", level="error")],
+    ),
     "a cut insert that is redriven, in which only a later part was refused": (
         [row(1, 7, is_redriven=True)],
         [

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from eventlog.audit.laws import Step
+from eventlog.audit.laws import ValueStep
 from eventlog.core import tablekey, values
 from eventlog.core.errors import EventlogError
 from eventlog.core.tables import Column, Table, Tables, plain_name, reference_key
@@ -22,7 +22,7 @@ _BEFORE = {7: (1,), 8: (1, 2, 3)}  # the types that a redriven row may have had
 _ADD, _MODIFY = frozenset({"add"}), frozenset({"modify"})
 
 
-class Published(NamedTuple):
+class PublishedThen(NamedTuple):
     """The columns that were published from a moment on, and how."""
 
     since: int  # in microseconds since 1970
@@ -56,9 +56,9 @@ class _Attribute(NamedTuple):
 def why_wrong(
     rows: Sequence[LoggedRow],
     operation: str,
-    steps: Sequence[Step],
+    steps: Sequence[ValueStep],
     table: Table | None,
-    published: Published,
+    published: PublishedThen,
     *,
     key: Sequence[str] = (),  # the columns of the key, if the table is not known
     is_whole: bool = True,  # all parts of the event are there, and were read at one time
@@ -72,7 +72,7 @@ def why_wrong(
     allowed = _operations(rows, attributes.values(), table, published)
     if operation not in allowed:
         return f"it is {operation}, and its rows make {' or '.join(sorted(allowed)) or 'several events'}"
-    steps_of: dict[str, list[Step]] = {}
+    steps_of: dict[str, list[ValueStep]] = {}
     for step in steps:
         steps_of.setdefault(spell(step.attribute), []).append(step)
     for name in steps_of.keys() - attributes.keys():
@@ -117,7 +117,7 @@ def _attributes(
 
 
 def _operations(
-    rows: Iterable[LoggedRow], attributes: Iterable[_Attribute], table: Table | None, published: Published
+    rows: Iterable[LoggedRow], attributes: Iterable[_Attribute], table: Table | None, published: PublishedThen
 ) -> frozenset[str]:
     """Return what the event may be: all that its rows make has one operation."""
     inserts = {True: _ADD, False: _MODIFY, None: _ADD | _MODIFY}[published.inserts_as_add]
@@ -138,7 +138,12 @@ def _operations(
 
 
 def _fault(
-    attribute: _Attribute, operation: str, steps: Sequence[Step], published: Published, *, is_whole: bool
+    attribute: _Attribute,
+    operation: str,
+    steps: Sequence[ValueStep],
+    published: PublishedThen,
+    *,
+    is_whole: bool,
 ) -> str:
     """Return what is wrong with the values of an attribute."""
     column = attribute.column
@@ -171,7 +176,9 @@ def _fault(
     return "a value of its rows is missing, or has another place" if is_whole else ""
 
 
-def _readings(row: LoggedRow, column: Column | None, published: Published) -> Iterator[list[tuple[str, str]]]:
+def _readings(
+    row: LoggedRow, column: Column | None, published: PublishedThen
+) -> Iterator[list[tuple[str, str]]]:
     """Yield what a row with texts may do to its attribute."""
     removed, added = ([] if text is None else [text] for text in (row.old_value, row.new_value))
     is_same = any(
@@ -186,13 +193,13 @@ def _readings(row: LoggedRow, column: Column | None, published: Published) -> It
         yield [] if kind == 2 and is_same else [*removals, *(("add", text) for text in added)]
 
 
-def _is_same(step: Step, text: tuple[str, str], column: Column | None, published: Published) -> bool:
+def _is_same(step: ValueStep, text: tuple[str, str], column: Column | None, published: PublishedThen) -> bool:
     return step.kind == text[0] and (
         step.kind == "clear" or step.value in _spellings(text[1], column, published)
     )
 
 
-def _spellings(text: str, column: Column | None, published: Published) -> set[str]:
+def _spellings(text: str, column: Column | None, published: PublishedThen) -> set[str]:
     """Return how a document may spell the text of a row."""
     if column is None or column.kind is Kind.STRING:
         return {text}
@@ -205,7 +212,7 @@ def _spellings(text: str, column: Column | None, published: Published) -> set[st
         return {text}
 
 
-def _is_typed(column: Column | None, step: Step, published: Published) -> bool:
+def _is_typed(column: Column | None, step: ValueStep, published: PublishedThen) -> bool:
     """Return whether a value has the type of its column, and names the object that it refers to."""
     if column is not None and (target := reference_key(published.tables, column)) is not None:
         if step.type != "dn":

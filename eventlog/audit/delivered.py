@@ -17,7 +17,7 @@ from typing import IO, NamedTuple
 
 from lxml import etree
 
-from eventlog.audit.laws import Step
+from eventlog.audit.laws import ValueStep
 from eventlog.core.errors import EventlogError, Misuse, Refused
 from eventlog.core.extras import extra
 from eventlog.core.tablekey import read_association
@@ -189,7 +189,7 @@ def receiver_at(name: str, kafka: KafkaSinkSettings, max_event: int = MAX_EVENT)
     return files
 
 
-def read_event(event: bytes) -> tuple[str, str, list[Step]]:
+def read_event(event: bytes) -> tuple[str, str, list[ValueStep]]:
     """Return the class and the association of an event, and what it does to the attributes of its object."""
     compact = _COMPACT_EVENT.match(event)
     if compact is not None and not _ODD.search(event):
@@ -197,43 +197,43 @@ def read_event(event: bytes) -> tuple[str, str, list[Step]]:
         if compact_steps is not None:
             return compact["class"].decode(), compact["association"].decode(), compact_steps
     (element,) = [part.element for part in split([_ALONE % event]) if not isinstance(part, Broken)]
-    steps: list[Step] = []
+    steps: list[ValueStep] = []
     for attribute in element.iterchildren():
         if attribute.tag != "association":
             steps += _steps(attribute)
     return element.get("class-name") or "", element.findtext("association") or "", steps
 
 
-def _steps(attribute: etree._Element) -> Iterator[Step]:
+def _steps(attribute: etree._Element) -> Iterator[ValueStep]:
     """Yield what an event does to an attribute."""
     name = attribute.get("attr-name") or ""
     if attribute.tag not in ("add-attr", "modify-attr") or not len(attribute):
-        yield Step(name, str(attribute.tag))
+        yield ValueStep(name, str(attribute.tag))
         return
     for element in [attribute] if attribute.tag == "add-attr" else attribute:
         kind = _STEPS.get(str(element.tag), str(element.tag))
         if kind == "clear":
-            yield Step(name, kind)
+            yield ValueStep(name, kind)
         for value in element:
             text = value.text or "" if not len(value) else "".join(map(str, value.itertext()))
-            yield Step(name, kind, text, value.get("type") or "", value.get("association-ref") or "")
+            yield ValueStep(name, kind, text, value.get("type") or "", value.get("association-ref") or "")
 
 
-def _compact_steps(body: str) -> list[Step] | None:
+def _compact_steps(body: str) -> list[ValueStep] | None:
     """Return the steps of an event in our form, in a fifth of a parser's time; None if it has another one."""
-    steps: list[Step] = []
+    steps: list[ValueStep] = []
     attribute, kind, values = "", "", 0
     tokens = _TOKENS.findall(body)
     for value_type, reference, text, name, element in tokens:
         if name:
             attribute, kind = name, "add"
         elif element == "remove-all-values/":
-            steps.append(Step(attribute, "clear"))
+            steps.append(ValueStep(attribute, "clear"))
         elif element:
             kind = _STEPS.get(element, kind)
         else:
             values += 1
-            steps.append(Step(attribute, kind, text, value_type, reference))
+            steps.append(ValueStep(attribute, kind, text, value_type, reference))
     is_plain = body.count("<") == len(tokens) + values and "></add-attr>" not in body.replace(
         "</value></add-attr>", ""
     )

@@ -21,7 +21,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eventlog.audit.contents import LoggedRow, Published, is_silent, why_wrong
+from eventlog.audit.contents import LoggedRow, PublishedThen, is_silent, why_wrong
 from eventlog.audit.delivered import DeliveredEvent, read_event
 from eventlog.audit.laws import Arrival, AuditedRow, Breach, Law, Run, breaches
 from eventlog.audit.log_side import JOURNAL, ROWS, AuditReader, LogRecords
@@ -367,7 +367,7 @@ class Contents:
         return ""
 
     def _why_wrong(
-        self, parts: Sequence[Arrival], rows: Sequence[LoggedRow], published: Published, *, is_whole: bool
+        self, parts: Sequence[Arrival], rows: Sequence[LoggedRow], published: PublishedThen, *, is_whole: bool
     ) -> str:
         table = published.tables.find(self._table)
         name = self._table.rpartition(".")[2] if table is None else table.name

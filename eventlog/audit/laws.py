@@ -60,7 +60,7 @@ class AuditedRow(NamedTuple):
     has_no_event: bool = False  # the log has it on record as a row without an event
 
 
-class Step(NamedTuple):
+class ValueStep(NamedTuple):
     """A value of an event that comes or goes, or all values of an attribute that go."""
 
     attribute: str
@@ -80,7 +80,7 @@ class Arrival(NamedTuple):
     content: object  # equal for equal events
     level: str = "success"  # of its answer; empty if there was none
     is_late: bool = False  # it may have come after the log was read
-    steps: Sequence[Step] = ()
+    steps: Sequence[ValueStep] = ()
     class_name: str = ""
 
 
@@ -103,7 +103,7 @@ class Present(NamedTuple):
     attributes: frozenset[str] = frozenset()  # that are read, and may have no value
 
 
-class Recorded(NamedTuple):
+class RecordedRows(NamedTuple):
     """An event as the log has it on record."""
 
     rows: Sequence[int]
@@ -137,7 +137,7 @@ def breaches(
     present: Present | None = None,
     is_purged: bool = False,
     is_compared: bool = False,
-    recorded: Mapping[str, Recorded] = MappingProxyType({}),
+    recorded: Mapping[str, RecordedRows] = MappingProxyType({}),
     log: str = "",
     why_wrong: WhyWrong | None = None,
 ) -> Iterator[Breach]:
@@ -239,7 +239,7 @@ def event_name(log: str, record_ids: Sequence[int]) -> str:
 
 
 def _rows_of(
-    run: Run, rows: Sequence[AuditedRow], runs: Container[str], recorded: Recorded | None = None
+    run: Run, rows: Sequence[AuditedRow], runs: Container[str], recorded: RecordedRows | None = None
 ) -> list[AuditedRow] | None:
     """Return the rows that an event's id names; None if the log has no such rows."""
     if recorded is not None:
@@ -293,7 +293,7 @@ def _order(
     name: str,
     runs: Iterable[Run],
     row_by_id: Mapping[int, AuditedRow],
-    recorded: Mapping[str, Recorded],
+    recorded: Mapping[str, RecordedRows],
 ) -> Iterator[Breach]:
     """Yield an event all of whose rows are before those of an event that came before it.
 

@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eventlog import log
-from eventlog.audit.contents import Published
-from eventlog.audit.laws import Recorded
+from eventlog.audit.contents import PublishedThen
+from eventlog.audit.laws import RecordedRows
 from eventlog.columnar.vectors import Ints, encode_texts, flags
 from eventlog.core import tablekey
 from eventlog.core.entry import COLUMNS, EVENT_TYPES, Letter, read_entry
@@ -64,11 +64,11 @@ class LogRecords:
     holes_are_purged: bool = False  # rows that failed or were skipped were among them
     is_compared: bool = False  # tables were compared, so an object may go and come back without a row
     log_name: str = "eventlog"  # in event-ids
-    published: Sequence[Published] = ()  # what was published and how, oldest first
+    published: Sequence[PublishedThen] = ()  # what was published and how, oldest first
     is_dated: bool = False  # the log has on record from when on
     faults: list[str] = field(default_factory=list)  # rows that are none
 
-    def published_between(self, recorded: Recorded | None) -> Sequence[Published]:
+    def published_between(self, recorded: RecordedRows | None) -> Sequence[PublishedThen]:
         """Return what was published, at some time between an event was put on record and it was finished.
 
         Nothing is returned if that is not known.
@@ -95,7 +95,7 @@ def read_records(snapshot: Snapshot) -> LogRecords:
     record = snapshot.record()
     reasons, redriven = record.failure_reasons(), set[int]()
     is_purged = holes_are_purged = is_compared = False
-    published: list[Published] = []
+    published: list[PublishedThen] = []
     for notice in record.notices():
         if notice.kind == NoticeKind.PUBLISH and notice.at is not None:
             published.insert(0, _published(notice.at, str(notice.words)))
@@ -113,14 +113,14 @@ def read_records(snapshot: Snapshot) -> LogRecords:
     return LogRecords(reasons, remembered, frozenset(redriven), *facts, published=published, is_dated=True)
 
 
-def _published(at: datetime, words: str) -> Published:
+def _published(at: datetime, words: str) -> PublishedThen:
     """Return what a notice has of what is published."""
     tables, facts = read_published(words)
     if facts["document"] not in _XDS:
         raise Misuse(
             f"the publisher of this log sends documents of the kind {facts['document']}: audit reads XDS"
         )
-    return Published(_micros(at), tables, facts["insert_query_back"] == "add", facts["time_syntax"])
+    return PublishedThen(_micros(at), tables, facts["insert_query_back"] == "add", facts["time_syntax"])
 
 
 def _micros(at: datetime | None) -> int:

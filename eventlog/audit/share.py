@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eventlog.audit.laws import OPERATIONS, Arrival, AuditedRow, Recorded, event_name
+from eventlog.audit.laws import OPERATIONS, Arrival, AuditedRow, RecordedRows, event_name
 from eventlog.audit.log_side import LOOPBACK, SILENT
 from eventlog.columnar.vectors import Flags, Ints, begins, encode_texts, flags
 
@@ -38,7 +38,7 @@ class AuditedObject(NamedTuple):
     deliveries: Sequence[Arrival]
     arrivals: Sequence[str]  # when each delivery came, where the receiver keeps that
     texts: Sequence[bytes | None]  # of the deliveries, if contents are judged
-    recorded: Mapping[str, Recorded]  # by the names of events
+    recorded: Mapping[str, RecordedRows]  # by the names of events
     present: bytes | None  # the present row as a document has it, if states are compared
 
     @property
@@ -206,17 +206,17 @@ def _audited_rows(rows: pa.RecordBatch) -> list[AuditedRow]:
     return list(map(AuditedRow, *_lists(rows, _ROW), silent, loopback))
 
 
-def _recorded(entries: Sequence[tuple[Any, ...]]) -> tuple[dict[str, Recorded], set[int]]:
+def _recorded(entries: Sequence[tuple[Any, ...]]) -> tuple[dict[str, RecordedRows], set[int]]:
     """Return the events of an object that are on record, by their names, and its rows without an event."""
-    recorded: dict[str, Recorded] = {}
+    recorded: dict[str, RecordedRows] = {}
     for _, group in groupby((entry for entry in entries if entry[5]), itemgetter(1)):
         rows, _, sizes, since, until, _, has_more, logs, names = zip(*group, strict=True)
         if len(rows) < sizes[0]:  # the log lacks one of them
             continue
-        event = Recorded(sorted(rows), since[0], until[0], has_more[0])
+        event = RecordedRows(sorted(rows), since[0], until[0], has_more[0])
         name = names[0] or event_name(logs[0], event.rows)
         former = recorded.get(name, event)
-        recorded[name] = Recorded(
+        recorded[name] = RecordedRows(
             max(former.rows, event.rows, key=len),
             min(former.since, event.since),
             max(former.until, event.until),

@@ -107,7 +107,7 @@ def audit(
     not hold; the first place is printed for each, with a remedy. The digest is the same for the same rows,
     letters, documents and answers.
     """
-    from eventlog.audit.contents import Published
+    from eventlog.audit.contents import PublishedThen
     from eventlog.audit.judge import AuditReport, Facts, Gathered, judge  # Arrow takes a while to load
     from eventlog.audit.log_side import AuditReader, LogRecords, rows_of_files
 
@@ -133,7 +133,7 @@ def audit(
             refuse_flags(("state", "record"), "is for the log of a database")
             rules = config.build(Rules)
             reader = AuditReader(read_tables(tables_file), rules.driver_user)
-            published = [Published(0, reader.tables, None, None)] if tables_file else []
+            published = [PublishedThen(0, reader.tables, None, None)] if tables_file else []
             records = LogRecords(log_name=rules.log_name, published=published)
             gathered.add_rows(rows_of_files(log_files, container, limits, reader, records.faults))
         elif config.values.get("url"):

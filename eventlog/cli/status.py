@@ -13,7 +13,7 @@ from eventlog.cli.log_options import DATABASE, live_options
 from eventlog.cli.options import SettingsCommand
 from eventlog.cli.terminal import Listing, show
 from eventlog.core.entry import Letter
-from eventlog.core.plurals import quantity
+from eventlog.core.plurals import duration, quantity
 from eventlog.opening.config import Config
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ def _facts(state: LogStatus) -> Iterator[tuple[str, str]]:
         yield "last cycle", f"{state.cycle_at}: nothing to do"
     if (audit := state.audit) is not None:
         facts = f"{quantity(audit.rows, 'row')}, {quantity(audit.breaches, 'breach', 'breaches')}"
-        yield "last audit", f"{_span(audit.age)} ago: {facts}, digest {audit.digest[:12]}"
+        yield "last audit", f"{duration(audit.age)} ago: {facts}, digest {audit.digest[:12]}"
     if state.heartbeat_at is not None:
         yield "heartbeat", str(state.heartbeat_at)
 

@@ -62,6 +62,11 @@ class LogStatus:
     slot: SlotStatus | None  # that fills the log
     audit: LastAudit | None  # that was recorded last
 
+    @property
+    def running(self) -> bool:
+        """Return whether a cycle is under way, as far as is on record."""
+        return bool(self.cycle.get("running") and self.holder and self.holder.publisher)
+
 
 @dataclass(frozen=True)
 class LastAudit:
@@ -72,11 +77,6 @@ class LastAudit:
     rows: int
     breaches: int
     digest: str
-
-    @property
-    def running(self) -> bool:
-        """Return whether a cycle is under way, as far as is on record."""
-        return bool(self.cycle.get("running") and self.holder and self.holder.publisher)
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,8 @@ from eventlog.audit.laws import (
     Breach,
     Law,
     Present,
-    Recorded,
-    Step,
+    RecordedRows,
+    ValueStep,
     breaches,
     event_name,
 )
@@ -231,8 +231,8 @@ def test_an_object_of_a_compared_table_may_go_and_come_back_without_a_row() -> N
 
 def test_a_row_that_was_logged_by_hand_may_commit_late_if_it_is_read_back() -> None:
     rows, events = [row(2, 6), row(5, 6)], [event(5), event(2)]
-    late = {"log:5": Recorded([5], 1, 2), "log:2": Recorded([2], 3, 4)}
-    swapped = {"log:5": Recorded([5], 3, 4), "log:2": Recorded([2], 1, 2)}
+    late = {"log:5": RecordedRows([5], 1, 2), "log:2": RecordedRows([2], 3, 4)}
+    swapped = {"log:5": RecordedRows([5], 3, 4), "log:2": RecordedRows([2], 1, 2)}
     assert judge(rows, events, recorded=late) == []
     assert judge(rows, events[::-1], recorded=late) == [(Law.IN_ORDER, 5)]
     assert judge(rows, events, recorded=swapped) == judge(rows, events) == [(Law.IN_ORDER, 2)]
@@ -246,7 +246,7 @@ def test_a_present_state_is_not_judged_where_the_receiver_wrote_to_the_table() -
 
 
 def test_an_insert_that_was_cut_by_a_limit_comes_as_two_adds() -> None:
-    name, phone = Step("fname", "add", "John"), Step("phone", "add", "1")
+    name, phone = ValueStep("fname", "add", "John"), ValueStep("phone", "add", "1")
     adds = [event(1, operation="add", steps=[name]), event(2, operation="add", steps=[phone])]
     present = Present({"fname": frozenset({"John"}), "phone": frozenset({"1"})})
     assert judge([row(1, 1), row(2, 1, column="phone")], adds, present=present) == []
@@ -263,11 +263,11 @@ def test_what_came_after_the_log_was_read_is_no_breach() -> None:
 
 
 FIELDS = [
-    Step("fname", "clear"),
-    Step("fname", "add", "John"),
-    Step("phone", "clear"),
-    Step("phone", "add", "1"),
-    Step("phone", "add", "2"),
+    ValueStep("fname", "clear"),
+    ValueStep("fname", "add", "John"),
+    ValueStep("phone", "clear"),
+    ValueStep("phone", "add", "1"),
+    ValueStep("phone", "add", "2"),
 ]
 STATE = {"fname": frozenset({"John"}), "phone": frozenset({"1", "2"}), "lname": frozenset({"Doe"})}
 
@@ -302,7 +302,11 @@ def test_a_digest_of_decimal_digits_is_no_row() -> None:
 
 
 def test_values_go_and_come() -> None:
-    steps = [Step("phone", "remove", "1"), Step("phone", "add", "3"), Step("phone", "add", "4")]
+    steps = [
+        ValueStep("phone", "remove", "1"),
+        ValueStep("phone", "add", "3"),
+        ValueStep("phone", "add", "4"),
+    ]
     deliveries = [event(1, steps=FIELDS), event(2, steps=steps)]
     present = Present({"fname": frozenset({"John"}), "phone": frozenset({"2", "3", "4"})})
     assert judge([row(1, 6), row(2, 2)], deliveries, present=present) == []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 
-from eventlog.audit.contents import Published
+from eventlog.audit.contents import PublishedThen
 from eventlog.audit.judge import Facts, breaches_of
 from eventlog.audit.laws import Arrival, AuditedRow, Breach, Law
 from eventlog.audit.log_side import LogRecords
@@ -50,7 +50,7 @@ def _facts(server: Server, ledger: Ledger) -> Facts:
         redriven=frozenset(number for ids in redriven for number in ids),
         is_compared=any(row["kind"] == "compare" for row in notices),
         published=[
-            Published(-1, tables, facts["insert_query_back"] == "add", 1) for tables, facts in published
+            PublishedThen(-1, tables, facts["insert_query_back"] == "add", 1) for tables, facts in published
         ],
         is_dated=True,
     )

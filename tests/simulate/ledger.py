@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from itertools import chain, islice
 from typing import Any, NamedTuple
 
-from eventlog.audit.laws import Recorded
+from eventlog.audit.laws import RecordedRows
 from eventlog.audit.log_side import FOREVER
 from tests.simulate.people import ADMINISTRATOR, NO_KEY, OWN_USER
 from tests.simulate.receiver import GOOD, RETRY, Event, LawBroken, Receiver
@@ -180,10 +180,10 @@ class Ledger:
         """The rows of events as a whole."""
         return {name: event.rows for name, event in self.remembered.items()}
 
-    def recorded(self, run: str) -> Recorded:
+    def recorded(self, run: str) -> RecordedRows:
         """Return an event as the log has it on record."""
         rows = next(part.rows for name, part in self.remembered.items() if run_name(name)[0] == run)
-        return Recorded(rows, self._begun[run], self._settled_at.get(run, FOREVER), run in self._cut)
+        return RecordedRows(rows, self._begun[run], self._settled_at.get(run, FOREVER), run in self._cut)
 
     def _note_sent(self, values: Values, moment: int) -> None:
         self.highest = max(self.highest, values["record_id"])

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
+
 from eventlog.core.plurals import quantity
-from eventlog.sql.log.record import Notice
+from eventlog.sql.log.record import Notice, NoticeKind
 
 SENTENCES = {  # by the kinds of notices
-    "audit": "{rows}: {words}",
+    "audit": "{rows}: {breaches}, digest {digest}",
     "capture off": "in session {session_id}: {words}",
     "compare": "the state of this table begins",
     "gap": "{words}",
@@ -26,7 +28,11 @@ SENTENCES = {  # by the kinds of notices
 def sentence_of(notice: Notice) -> str:
     """Return what was done, after the table or the object that it is about."""
     object_name = " ".join(name for name in (notice.table_name, notice.table_key) if name)
-    sentence = SENTENCES[notice.kind].format(**notice._asdict(), rows=_rows(notice))
+    result = json.loads(notice.words or "{}") if notice.kind == NoticeKind.AUDIT else {}
+    breaches = quantity(result.get("breaches", 0), "breach", "breaches")
+    digest = str(result.get("digest", ""))[:12]
+    facts = notice._asdict() | {"rows": _rows(notice), "breaches": breaches, "digest": digest}
+    sentence = SENTENCES[notice.kind].format(**facts)
     return ": ".join(part for part in (object_name, sentence) if part)
 
 

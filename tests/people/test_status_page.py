@@ -15,6 +15,7 @@ import pytest
 from eventlog.opening.config import Config, InvalidSettings, read_config
 from eventlog.publisher import deliver
 from eventlog.publisher.readiness import Outage, Readiness
+from eventlog.sql.log.record import Notice, NoticeKind
 from eventlog.web.monitor import MonitorSettings
 from eventlog.web.monitor.board import Board, Sample
 from eventlog.web.monitor.desk import board_app
@@ -52,6 +53,15 @@ def test_it_says_how_the_log_stands(watched: Watched) -> None:
     assert "Pending rows: now 2, at most 2" in page
     assert '>N <span class="level new">new</span><' in page
     assert '<td data-label="Rows" class="number"><div>2</div></td>' in page
+
+
+def test_the_last_audit_that_was_recorded_is_shown_with_its_age(watched: Watched) -> None:
+    assert "<dt>Last audit</dt><dd>none recorded</dd>" in watched.client.get()
+    with watched.store.upkeep() as upkeep:
+        result = '{"breaches": 1, "digest": "0123456789abcdef"}'
+        upkeep.note(Notice(NoticeKind.AUDIT, row_count=8, who="ada", words=result))
+    assert re.search(r"<dt>Last audit</dt><dd>[\d.]+ s ago: 8 rows, 1 breach</dd>", watched.client.get())
+    assert "8 rows: 1 breach, digest 0123456789ab" in watched.client.get("/history")
 
 
 def test_the_figures_of_pending_rows_agree(watched: Watched) -> None:

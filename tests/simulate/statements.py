@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from eventlog.core.entry import COLUMNS
 from eventlog.sql.log.record import Notice
+from eventlog.sql.log.upkeep import LogState
 from tests.simulate.store import Store, Transaction, Values
 
 EPOCH = datetime(2026, 1, 1)
@@ -385,6 +386,13 @@ class Statements:
         return self._insert("notice", values | {"notice_id": self._store.notices})
 
     # --- leaders
+
+    def do_state(self, holes: object) -> Rows:
+        state = self._state()
+        return [tuple(state.get(name) for name in LogState._fields)]
+
+    def do_pending_count(self, holes: object) -> Rows:
+        return [(self.now, sum(row["status"] == "N" for row in self._rows("log")))]
 
     def do_paused(self, holes: object) -> Rows:
         return [(self._state()["paused_at"],)]

@@ -146,11 +146,13 @@ def _status(board: Board, request: Request) -> Response:
 
 def _word(board: Board, log_status: LogStatus) -> tuple[str, str, str]:
     down = log_status.cycle.get("down")
-    if log_status.pausing:
-        since = f"{log_status.paused_at}"[:19]
-        return "Pausing", f"by {log_status.paused}, since {since} UTC; the cycle ends first", "warning"
     if log_status.paused:
-        return "Paused", f"by {log_status.paused}, since {log_status.paused_at}"[:-7] + " UTC", "warning"
+        by = f"by {log_status.paused}, since {str(log_status.paused_at)[:19]} UTC"
+        return (
+            ("Pausing", f"{by}; the cycle ends first", "warning")
+            if log_status.pausing
+            else ("Paused", by, "warning")
+        )
     if not board.leads:
         leader = f"{log_status.leader or 'no publisher'} leads this log"
         if board.readiness.fault:

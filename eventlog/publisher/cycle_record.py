@@ -35,15 +35,14 @@ class CycleRecord:
     def end(self, cycle: Cycle) -> None:
         """Note the end of a cycle."""
         self._finished += cycle.finished
+        self.take_point()
         if cycle.rows or cycle.documents:
-            self._take_point(self._finished)
             facts = asdict(cycle)
             self._worked = {"at": str(self._clock.now())} | {name: facts[name] for name in _WORK}
 
     def facts(self, cycle: Cycle, *, is_running: bool) -> str:
         """Return what is on record of a cycle, and of those before it."""
         finished = self._finished + (cycle.finished if is_running else 0)
-        self._take_point(finished)
         facts = asdict(replace(cycle, answers=Counter()))
         return json.dumps(
             facts
@@ -55,14 +54,14 @@ class CycleRecord:
             }
         )
 
-    def _take_point(self, finished: int) -> None:
-        """Count the pending rows, but not more often than costs a hundredth of the time."""
+    def take_point(self) -> None:
+        """Count the pending rows between cycles, but not more often than costs a hundredth of the time."""
         begun = time.monotonic()
         if begun < self._next_point:
             return
         with self._store.upkeep() as upkeep:
             at, pending = upkeep.pending_count()
         self._clock.set(str(at))
-        self._points.append(CoursePoint(at, pending, finished))
+        self._points.append(CoursePoint(at, pending, self._finished))
         ended = time.monotonic()
         self._next_point = ended + max(_POINT_EVERY, _SHARE * (ended - begun))

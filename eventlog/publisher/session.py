@@ -210,13 +210,19 @@ class CycleWatch(CycleControl):
             cycle = self.complete(tally.progress(down))
             self._monitor.progress(cycle)
             self._is_partial = True
-            self._record_progress(cycle)
+            with self._store.work(self._leader.epoch) as work:
+                work.record_cycle(self._facts(cycle))
 
     def note(self, cycle: Cycle) -> None:
         """Leave on record what `status` shows, not more often than people look."""
         if self._is_due(cycle.down) or self._is_partial:
             self._is_partial = False
-            self._record_progress(cycle)
+            with self._store.work(self._leader.epoch) as work:
+                work.record_cycle(self._facts(cycle))
+
+    def begins(self) -> None:
+        """Look how many rows are pending before a cycle, if that is due."""
+        self._record.take_point()
 
     def ended(self, cycle: Cycle) -> None:
         """Count what a cycle did that has ended."""
@@ -237,12 +243,10 @@ class CycleWatch(CycleControl):
         """Return whether the receiver's state changed, or some time passed."""
         return down != self._noted_down or time.monotonic() > self._noted_at + _NOTED_EVERY
 
-    def _record_progress(self, cycle: Cycle) -> None:
-        """Leave on record how far a cycle is."""
+    def _facts(self, cycle: Cycle) -> str:
+        """Return what is left on record of how far a cycle is."""
         self._noted_at, self._noted_down = time.monotonic(), cycle.down
-        facts = self._record.facts(cycle, is_running=self._is_partial)
-        with self._store.work(self._leader.epoch) as work:
-            work.record_cycle(facts)
+        return self._record.facts(cycle, is_running=self._is_partial)
 
 
 class PublishingSession:
@@ -295,6 +299,7 @@ class PublishingSession:
             return False
         self._filler.prepare(self.publisher)
         self._show_unread()
+        self._watch.begins()
         return True
 
     def _show_unread(self) -> None:

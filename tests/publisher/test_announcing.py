@@ -113,4 +113,4 @@ def test_counters_begin_at_nought_and_the_version_is_among_the_figures() -> None
 
 def test_settings_are_shown_without_secrets() -> None:
     shown = dict(Config({"url": "postgresql://u:hunter2@h/d", "batch_size": 7, "wake_up": False}).shown())
-    assert shown == {"batch-size": "7", "url": "set, not shown", "wake-up": "false"}
+    assert shown == {"batch-size": "7", "url": "postgresql://***@h/d", "wake-up": "false"}

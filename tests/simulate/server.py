@@ -191,10 +191,6 @@ class Result:
     def all(self) -> Rows:
         return self._rows
 
-    def one(self) -> tuple[Any, ...]:
-        (row,) = self._rows
-        return row
-
     def scalar(self) -> Any:
         return self._rows[0][0] if self._rows else None
 

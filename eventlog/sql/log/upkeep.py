@@ -242,7 +242,8 @@ class Upkeep(LogRecord):
 
     def state(self) -> LogState:
         """Return the state that the leader and `pause` recorded."""
-        return LogState(*self._run("state").one())
+        (state,) = self._run("state").all()
+        return LogState(*state)
 
     def backlog(self) -> PendingRows:
         """Return how much waits."""
@@ -256,7 +257,7 @@ class Upkeep(LogRecord):
 
     def pending_count(self) -> tuple[datetime, int]:
         """Return the database's time, and how many rows wait."""
-        at, pending = self._run("pending_count").one()
+        ((at, pending),) = self._run("pending_count").all()
         return at, int(pending)
 
     def failed(self) -> int:

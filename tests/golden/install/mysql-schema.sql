@@ -81,7 +81,8 @@ create table if not exists `eventlog_notice` (
   notice_id bigint not null auto_increment,
   noticed_at datetime(6) not null default (utc_timestamp(6)),
   username text not null default (left(user(), char_length(user()) - locate('@', reverse(user())))),
-  -- capture off, compare, gap, gap closed, pass, pause, publish, purge, redrive, resume, resync, skip
+  -- audit, capture off, compare, gap, gap closed, pass, pause, publish, purge, redrive, resume, resync, skip,
+  -- or try
   kind text not null,
   table_name text, -- of the only table
   table_key longtext, -- of the only object

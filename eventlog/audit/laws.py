@@ -187,7 +187,10 @@ def breaches(
             words = f"it is {row.letter!r}, which no publisher writes, so it is not judged"
             yield Breach(Law.ANSWERED, name, row.record_id, words)
     for life, is_gone in _lives(rows, present):
-        readers = [row for row in life if row.event_type > 4]
+        # a row of an earlier life that was logged late, or redriven, is folded with the rows of this one
+        begin = life[0].record_id if life else 0
+        late = [row for row in rows if row.has_no_event and row.record_id < begin]
+        readers = [row for row in (*late, *life) if row.event_type > 4]
         for row in (row for row in life if row.letter in _LEVEL_OF_LETTER and row.reason is None):
             words, run_of_row = "", run_by_row.get(row.record_id)
             if run_of_row is not None:

@@ -53,7 +53,7 @@ class LogStatus:
     paused: str | None  # who, and why
     paused_at: datetime | None
     pausing: bool  # the publisher has not come to rest yet
-    flow: Flow | None  # over the last minute; None where it is not known
+    flow: Flow | None  # over the last minute; None where it is not known, or nothing publishes
     outlook: str  # the end of the backlog in words; empty without one
     cycle_at: datetime | None
     cycle: Mapping[str, Any]
@@ -110,7 +110,8 @@ def read_log_status(store: Store, *, counted: bool = True) -> LogStatus:
 
     cycle = json.loads(state.cycle_facts) if state.cycle_facts else {}
     course = [CoursePoint(datetime.fromisoformat(at), *counts) for at, *counts in cycle.pop("course", ())]
-    flow = _flow(course, CoursePoint(now, backlog.pending, cycle.pop("finished_by_leader", 0)))
+    point = CoursePoint(now, backlog.pending, cycle.pop("finished_by_leader", 0))
+    flow = _flow(course, point) if holder and holder.publisher else None
     return LogStatus(
         now=now,
         pending=backlog.pending,

@@ -35,6 +35,7 @@ COMMAND = re.compile(r"^\$ (.*(?:\\\n.*)*)\n((?:(?!\$ ).*\n)*)", re.MULTILINE)
 # What differs from one run to the next.
 CHANGING = re.compile(
     r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(\.\d+)?Z?|\d+\.\d+ s|\d+ events/s|[\w.-]+(?:, pid |:)\d{3,}"
+    r"|url = postgresql\S*"
 )
 
 

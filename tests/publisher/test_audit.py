@@ -166,7 +166,7 @@ def test_what_is_published_is_on_record_whenever_it_changes(audited_log: Audited
         "document": "xds",
         "time_syntax": 1,
         "insert_query_back": "modify",
-        "dialect": "postgresql",
+        "dialect": audited_log.log.dialect.name,
     }
     assert [column.name for column in tables.get("usr").data] == ["fname", "lname", "phone"]
 

@@ -54,6 +54,8 @@ def _facts(server: Server, ledger: Ledger) -> Facts:
         ],
         is_dated=True,
     )
+    if not published:  # no publisher has led
+        return Facts(records, has_contents=False, tables={})
     tables: Tables = published[0][0]
     return Facts(records, has_contents=True, tables={"usr": tables.get("usr")})
 

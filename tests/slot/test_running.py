@@ -88,7 +88,7 @@ def test_rows_are_logged_in_a_pause_and_nothing_leaves(world: SlotWorld, tmp_pat
     with publishing(world, tmp_path, *MODE):
         world.user(1)
         until(lambda: world.counts()["S"] == 1)
-        call(world, "pause", "--reason", "test")
+        call(world, "pause", "--because", "test")
         world.user(2)
         until(lambda: world.counts()["N"] == 1)
         call(world, "resume")

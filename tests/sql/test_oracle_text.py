@@ -37,6 +37,7 @@ HOLES = {
     "within": 't."K" > :a0',
     "key_text": "'k=' || t.\"K\"",
     "columns": ', t."A"',
+    "not_held": QUERIES.piece("not_held"),
     "functions": "",
     "typed_keys": "",
     "typed_paths": ", k0 number path '$.k0'",
@@ -46,7 +47,7 @@ STATEMENTS = """
 adopt begin_epoch counts current epoch fail finish forget_failure association every_retry
 forget_event forget_spelling forget_spellings handled_before hold hold_spelling ids key_collations
 lead next_retry note rename_retry retries retries_of spelled_by_id spellings_of notices now
-oldest_pending pause pending_bytes pending_sizes purge sizes_by_id failed_together relatives retype
+backlog pending_count pause pending_bytes pending_sizes purge sizes_by_id failed_together relatives retype
 lock_state finish_range remove_range held record_cycle record_heartbeat remember remembered remove
 renew resume row_facts resync_advance resync_begin resync_forget resync_found rows_by_id rows_about settle
 skip state unpublished check_ids pending_among

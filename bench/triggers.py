@@ -16,6 +16,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 
 from sqlalchemy import text
@@ -137,9 +138,9 @@ def _floor(engine: Engine, log: Log, rows: int) -> None:
 def _bulk(engine: Engine, log: Log, rows: int) -> None:
     kinds: dict[str, Callable[[], object]] = {"no trigger": lambda: None}
     for name, choice in CHOICES.items():
-        kinds[name] = lambda choice=choice: track(engine, log, TABLE, choice)  # type: ignore[misc]
+        kinds[name] = partial(track, engine, log, TABLE, choice)
     for name, identity in SLOTS.items():
-        kinds[name] = lambda identity=identity: _fill_by_slot(engine, log, identity)  # type: ignore[misc]
+        kinds[name] = partial(_fill_by_slot, engine, log, identity)
     if _pgq(engine):
         kinds[PGQ] = lambda: _log_by_pgq(engine)
     best = {name: [float("inf"), float("inf")] for name in kinds}

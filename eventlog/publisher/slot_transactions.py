@@ -174,11 +174,12 @@ class SlotReader:
                 self._add(number, _kind(change), after or before)
 
     def _add(self, number: int, kind: Happening, values: Row | None) -> None:
-        if values is None or None in values:
+        texts = tuple(value for value in values or () if isinstance(value, str))
+        if values is None or len(texts) < len(values):
             return  # a child without a parent
-        key = "\0".join((str(number), *map(str, values)))
+        key = "\0".join((str(number), *texts))
         transaction = self._opened
-        change = ObjectChange(transaction.count, number, kind, values)  # type: ignore[arg-type]
+        change = ObjectChange(transaction.count, number, kind, texts)
         self._changes.add(0, change, len(key) * 2 + _SIZE, key)
         transaction.count += 1
 

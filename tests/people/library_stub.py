@@ -121,7 +121,8 @@ def _function(name: str) -> Iterator[str]:
         default = "" if parameter.default is parameter.empty else f" = {_written(parameter.default)}"
         yield f"    {parameter.name}: {parameter.annotation}{default},"
     yield f") -> {signature.return_annotation}:"
-    yield f'    """{inspect.getdoc(function).splitlines()[0]}"""'  # type: ignore[union-attr]
+    summary, *_ = str(inspect.getdoc(function)).splitlines()
+    yield f'    """{summary}"""'
 
 
 def _written(default: object) -> str:

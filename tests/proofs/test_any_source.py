@@ -24,7 +24,7 @@ from tests.brokers import MOCK, addresses, own_name
 from tests.commands import ROOT, Done, Shell
 from tests.databases import Database
 from tests.gbase.helpers import write_changes
-from tests.proofs.rig import SEED
+from tests.proofs.rig import PATIENCE, SEED
 
 pytestmark = pytest.mark.long
 
@@ -130,11 +130,22 @@ def test_what_the_receiver_has_is_the_copy_and_the_copy_is_the_source(
             command = [sys.executable, "-m", "eventlog", *words]
             return subprocess.Popen(command, cwd=tmp_path, env=environment, stdout=log, stderr=log)
 
+    def rows_logged() -> int:
+        with connect(postgres.url).connect() as connection:
+            return int(connection.execute(text("select count(*) from eventlog")).scalar_one())
+
+    def await_more_rows(count: int) -> None:
+        deadline = time.monotonic() + PATIENCE
+        while rows_logged() <= count:
+            assert time.monotonic() < deadline, (tmp_path / "apply.log").read_text()[-2000:]
+            time.sleep(0.05)
+
     with source(tmp_path) as (words, reveal):
         reveal(0)
         applying = ("apply", "--to-url", url, "--tables", "tables.toml", *words)
         publishing = ("run", "--allow-loopback", "--sink", "files", "--files-folder", "out")
         for step in range(1, STEPS + 1):
+            last_row = rows_logged()
             reveal(step / STEPS)
             group = str(dice.choice((1, 5, 1000)))
             limit = str(dice.choice((3, 1000)))
@@ -142,7 +153,8 @@ def test_what_the_receiver_has_is_the_copy_and_the_copy_is_the_source(
                 started(*applying, "--follow", "--polling-interval", "0.1", "--group", group),
                 started(*publishing, "--polling-interval", "0.1", "--query-limit", limit),
             ]
-            time.sleep(dice.uniform(1.0, 3.0))
+            await_more_rows(last_row)
+            time.sleep(dice.uniform(0, 1))  # so that a kill meets the publisher in any state
             for process in processes:
                 process.kill()
                 process.wait()

@@ -138,10 +138,9 @@ def _audited(number: int, letter: str, ledger: Ledger) -> AuditedRow:
         row.values[c] for c in ("event_type", "column_name", "old_value", "new_value")
     )
     is_own = row.values["perpetrator"] == OWN_USER
-    is_forgotten = row.letter == DELETED and number not in ledger.runs_of
     return AuditedRow(
         number, letter, kind, column, before, after, kind == 2 and before == after, is_own
-    )._replace(has_no_event=is_forgotten or number in ledger.without_event)
+    )._replace(has_no_event=ledger.is_forgotten(number) or number in ledger.without_event)
 
 
 def _delivery(place: int, arrival: receivers.Arrival) -> Arrival:

@@ -196,6 +196,19 @@ class Ledger:
                 raise LawBroken(f"session {values['session']} leads without the lock")
             self.ruling = sessions[0].owner if sessions else None
 
+    def is_forgotten(self, number: int) -> bool:
+        """Return whether a row was deleted and no event had it since it was new last, so that nothing of it
+        is left on record.
+        """
+        row = self.rows[number]
+        if row.letter != DELETED:
+            return False
+        new_at = max(moment for moment, letter in row.letters if letter == "N")
+        runs = self.runs_of.get(number, ())
+        return not any(
+            run_of(event)[0] in runs and moment >= new_at for moment, event, _ in self._receiver.sent
+        )
+
     # --- laws that hold at each moment
 
     def check_mark(self, mark: int, rows: list[Values]) -> None:

@@ -75,7 +75,7 @@ class Ledger:
         self.ruling: Process | None = None  # the process of the leader
         self.epoch = 0
         self.highest = 0  # record_id that went out, on the log's own record
-        self.stale: set[str] = set()  # objects about which a former leader sent something
+        self.stale: set[str] = set()  # objects about which something of a former leader came
         self._departures: dict[str, int] = {}  # when each event left last, by its name
         self._refused: dict[str, dict[str, int]] = {}  # refused parts of events; when that was on record
         self._held_at: dict[str, int] = {}  # when each event began to wait last, by its name
@@ -83,7 +83,8 @@ class Ledger:
         self._begun: dict[str, int] = {}  # when each event was on record first
         self._settled_at: dict[str, int] = {}  # when a batch with each event was done with
         self._tries: dict[str, int] = {}  # of each event that waited
-        self._checked = 0
+        self._checked = 0  # departures
+        self._checked_arrivals = 0
         server.store.on_commit = self.note_commit
 
     # --- commits
@@ -269,7 +270,13 @@ class Ledger:
         return any(r.object == row.object and r.values["event_type"] > 4 for r in self.rows.values())
 
     def check_arrivals(self) -> None:
-        """Check that each event that left was on record before, and was not finished already."""
+        """Check that each event that left was on record before, and was not finished already.
+
+        What a former leader sends, or sent and arrives late, may change an object after all later events.
+        """
+        late = self._receiver.arrivals[self._checked_arrivals :]
+        self.stale |= {arrival.event.object for arrival in late if arrival.sender is not self.ruling}
+        self._checked_arrivals += len(late)
         sent = self._receiver.sent
         while self._checked < len(sent):
             moment, event, sender = sent[self._checked]

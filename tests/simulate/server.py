@@ -27,6 +27,7 @@ from tests.simulate.world import Process, World
 LOG = Log(replace(POSTGRESQL, load_together=None, packs_columns=False))
 _BEGIN = {"snapshot": True, "work": False}  # which statements begin a transaction; whether it is frozen
 REFUSAL = "the statement failed"
+_SAVEPOINT = ("savepoint", "back_to_savepoint")  # no server refuses these
 _LOCK = {"lead", "resign", "lock_holders", "session_id"}
 
 
@@ -224,7 +225,8 @@ class Connection:
             return Result([])
         if isinstance(statement, United):
             values = {name.rstrip("0123456789"): value for name, value in values.items()}
-        return Result(self._call(partial(self._execute, statement, values or {})))
+        work = partial(self._execute, statement, values or {})
+        return Result(self._call(work, is_refusable=statement.name not in _SAVEPOINT))
 
     def _execute(self, statement: Named, values: Any) -> Rows | int:
         server, session = self._server, self._session
@@ -267,7 +269,7 @@ class Connection:
             self._server.store.end(transaction, commit=commit and not session.has_failed)
         session.has_failed = False
 
-    def _call(self, work: Callable[[], Any]) -> Any:
+    def _call(self, work: Callable[[], Any], *, is_refusable: bool = True) -> Any:
         """Let the server do some work, in whatever way that may fail."""
         server, faults = self._server, self._server.faults
         chance = server.world.dice.chance
@@ -280,7 +282,7 @@ class Connection:
             return None
         if self.invalidated or not self._session.is_open or chance(faults.cut_before):
             self._lose()
-        if chance(faults.refused):
+        if chance(faults.refused) and is_refusable:
             self._session.has_failed = self.in_transaction()
             raise DatabaseFailed(REFUSAL)
         answer = work()

@@ -1,9 +1,9 @@
 """From events to documents, and to batches of documents.
 
 A document is consecutive events of a table, no two of one object. Nor has a batch two of one object, so a
-sink may send its documents together. Only a batch for a sink that stops at the first failure (Sequential)
-may have several. A batch is recorded, sent and finished as a whole. Its rows and event-ids are recorded,
-never its content.
+sink may send its documents together. Only a batch for a sink that keeps a record (Recording) may have
+several. A batch is recorded, sent and finished as a whole. Its rows and event-ids are recorded, never its
+content.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from eventlog.publisher.batches import EventDocument
 from eventlog.publisher.finish import BatchJournal
 from eventlog.publisher.tally import AnswerTally
 from eventlog.publisher.tracing import Tracing
-from eventlog.sinks.sink import ACCEPTED, OutgoingDocument, Reply, Sequential, Sink
+from eventlog.sinks.sink import ACCEPTED, OutgoingDocument, Recording, Reply, Sink
 from eventlog.xds.documents import HEARTBEAT
 
 logger = logging.getLogger("eventlog.publisher")
@@ -48,7 +48,7 @@ class DocumentDelivery:
         self, sink: Sink, journal: BatchJournal, clock: DatabaseClock, control: CycleControl
     ) -> None:
         self._sink = sink
-        self._in_order = isinstance(sink, Sequential)
+        self._in_order = isinstance(sink, Recording)
         self._journal = journal
         self._clock = clock
         self._control = control

@@ -53,8 +53,6 @@ class FilesSettings:
 class FilesSink(Sink):
     """A folder of documents."""
 
-    takes_the_first = True
-
     def __init__(self, folder: Path, *, per_batch: bool = False) -> None:
         self._folder = folder
         self._per_batch = per_batch

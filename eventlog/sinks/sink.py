@@ -1,7 +1,7 @@
 """Sinks: documents in, and a reply for each in the same order.
 
 No two documents that the publisher hands over are about the same object, so a sink may send them together; a
-Sequential sink gets others too. A sink never raises for what its receiver does: the reply contains it.
+Recording sink gets others too. A sink never raises for what its receiver does: the reply contains it.
 """
 
 from __future__ import annotations
@@ -144,18 +144,12 @@ class Sink(Protocol):
 
 
 @runtime_checkable
-class Sequential(Protocol):
-    """A sink that delivers in order and stops at the first failure; later documents get no reply.
+class Recording(Protocol):
+    """A sink that keeps a record of its own of what is out, delivers in order and stops at the first failure;
+    later documents get no reply.
 
     So the documents of a batch may be about the same object, and be parts of one change.
     """
-
-    takes_the_first: bool
-
-
-@runtime_checkable
-class Recording(Protocol):
-    """A sink that keeps a record of its own of what is out."""
 
     def highest(self) -> int | None:
         """Return the highest record_id on it."""

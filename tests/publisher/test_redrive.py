@@ -274,7 +274,8 @@ def test_a_delete_of_a_key_that_cannot_be_looked_up_stays(world: World) -> None:
 class InOrder(Receiver):
     """A receiver that allows several events of one object in a batch."""
 
-    takes_the_first = True
+    def highest(self) -> int | None:
+        """It has no record yet."""
 
 
 def test_one_that_fails_where_the_next_one_is_taken_stays(

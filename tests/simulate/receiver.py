@@ -156,20 +156,7 @@ class PlainSink:
     def close(self) -> None: ...
 
 
-class OrderedSink(PlainSink):
-    """A sink that sends in order and stops at the first failure."""
-
-    takes_the_first = True
-
-    def deliver(self, documents: Sequence[OutgoingDocument]) -> Iterator[Reply]:
-        for document in documents:
-            reply = self.receiver.receive(document)
-            yield reply
-            if reply != ACCEPTED:
-                return
-
-
-class RecordingSink(OrderedSink):
+class RecordingSink(PlainSink):
     """A sink that keeps a record of what is out, each document exactly once."""
 
     def deliver(self, documents: Sequence[OutgoingDocument]) -> Iterator[Reply]:
@@ -203,7 +190,7 @@ class RecordingSink(OrderedSink):
         return self.receiver.highest or None
 
 
-SINKS = (PlainSink, OrderedSink, RecordingSink)
+SINKS = (PlainSink, RecordingSink)
 
 
 def last_row(event_name: str) -> int:

@@ -26,29 +26,29 @@ test-all: $(VENV)/.test ## run all tests but the nightly ones, on the servers at
 	$(PYTEST) --tiers all $(TESTS)
 
 test-changed: $(VENV)/.test ## run the quick tests nearest to what differs from SINCE (HEAD)
-	files=$$($(BIN)/python -m tests.changed $(or $(SINCE),HEAD)) && $(PYTEST) $$files $(TESTS)
+	files=$$($(BIN)/python -m tests.project.changed $(or $(SINCE),HEAD)) && $(PYTEST) $$files $(TESTS)
 
 mutants: $(VENV)/.test ## plant small faults, one at a time, and see whether the quick tests find them; ARGS="core xds" for some rooms
 	$(BIN)/python -m tests.mutants $(ARGS)
 
 chaos: $(VENV)/.test ## everything goes wrong at once, a minute on each database; longer: ARGS="--seconds 3600 --seed 7"
-	$(BIN)/python -m tests.chaos $(ARGS)
+	$(BIN)/python -m tests.laws.chaos $(ARGS)
 
 simulate: $(VENV)/.test ## search orders of events, ten minutes, by seeds; ARGS="--seconds 60 --seed 7", or one seed: ARGS="--seed 7 --runs 1"
-	$(BIN)/python -m tests.simulate $(ARGS)
+	$(BIN)/python -m tests.laws.simulate $(ARGS)
 
 check: $(VENV)/.check ## lint, types, import contracts, documentation
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	PYTHONPATH=.:spark $(BIN)/lint-imports
-	$(BIN)/python -m tests.prose
-	$(BIN)/python -m tests.names
+	$(BIN)/python -m tests.project.prose
+	$(BIN)/python -m tests.project.names
 	.githooks/subjects
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet --site-dir $(VENV)/site
 
 format: $(VENV)/.check ## put the source in its form, and make generated pages anew
-	$(BIN)/python -m tests.people.generated
+	$(BIN)/python -m tests.project.generated
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 

@@ -1,5 +1,5 @@
 """What `import eventlog` offers, with the types of its settings. This file is made by
-`python -m tests.people.generated`; `__init__.py` loads each name when it is first used.
+`python -m tests.project.generated`; `__init__.py` loads each name when it is first used.
 """
 
 from collections.abc import Iterable, Iterator, Mapping

@@ -13,10 +13,10 @@ import pytest
 from sqlalchemy.engine import URL, Engine
 
 from eventlog.embedded import Server
-from tests import brokers as kafka_brokers
-from tests import frugal, parallel, tiers
-from tests.commands import Shell
-from tests.databases import (
+from tests.kit import brokers as kafka_brokers
+from tests.kit import frugal, parallel, tiers
+from tests.kit.commands import Shell
+from tests.kit.databases import (
     EMBEDDED,
     PARAMETERS,
     Database,
@@ -27,8 +27,8 @@ from tests.databases import (
 )
 
 if TYPE_CHECKING:
-    from tests.logs import World
-    from tests.proofs.rig import Arrivals
+    from tests.kit.logs import World
+    from tests.world.rig import Arrivals
 
 frugal.keep_bytecode()
 frugal.hurry_spark()
@@ -136,7 +136,7 @@ def engine(database: Database) -> Iterator[Engine]:
 @pytest.fixture(scope="session")
 def made_world(server: tuple[str, URL]) -> Iterator[World]:
     """A database with an installed log and the table usr, on each server at hand."""
-    from tests.logs import fresh_world
+    from tests.kit.logs import fresh_world
 
     with fresh_world(server) as new_world:
         yield new_world
@@ -152,7 +152,7 @@ def world(made_world: World) -> World:
 @pytest.fixture
 def arrivals() -> Iterator[Arrivals]:
     """A receiver that listens for HTTP."""
-    from tests.proofs.rig import Arrivals
+    from tests.world.rig import Arrivals
 
     receiver = Arrivals()
     yield receiver

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from eventlog.cli import COMMANDS
-from tests.commands import Done, Shell
-from tests.support import HEADER, USR
+from tests.kit.commands import Done, Shell
+from tests.kit.support import HEADER, USR
 
 pytestmark = pytest.mark.quick
 

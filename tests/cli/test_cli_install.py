@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from sqlalchemy import inspect, text
 
-from tests.commands import Done, Shell
-from tests.databases import Database
+from tests.kit.commands import Done, Shell
+from tests.kit.databases import Database
 
 pytestmark = pytest.mark.quick
 

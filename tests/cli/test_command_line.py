@@ -14,9 +14,9 @@ import pytest
 from eventlog.cli import COMMANDS, HEADINGS, cli
 from eventlog.cli.examples import EXAMPLES
 from eventlog.cli.exits import SYNONYMS
-from tests.commands import Shell, environment
-from tests.people.generated import context_of
-from tests.support import HEADER, USR
+from tests.kit.commands import Shell, environment
+from tests.kit.support import HEADER, USR
+from tests.project.generated import context_of
 
 pytestmark = pytest.mark.quick
 

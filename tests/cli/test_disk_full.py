@@ -17,9 +17,9 @@ import pytest
 
 from eventlog.sinks.sink import ACCEPTED, OutgoingDocument
 from eventlog.sinks.stdout import StdoutSink
-from tests.commands import Done, Shell
-from tests.logs import Receiver, World, call, fail, key
-from tests.smalldisk import PAGE, NoSmallDisk, SmallDisk, small_disk
+from tests.kit.commands import Done, Shell
+from tests.kit.logs import Receiver, World, call, fail, key
+from tests.world.smalldisk import PAGE, NoSmallDisk, SmallDisk, small_disk
 
 pytestmark = pytest.mark.long
 

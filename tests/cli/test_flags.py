@@ -22,9 +22,9 @@ from sqlalchemy.engine import make_url
 
 from eventlog.cli import COMMANDS, cli
 from eventlog.embedded import Server
-from tests.commands import Done, Shell
-from tests.databases import EMBEDDED, Database, temporary_database
-from tests.support import USR
+from tests.kit.commands import Done, Shell
+from tests.kit.databases import EMBEDDED, Database, temporary_database
+from tests.kit.support import USR
 
 pytestmark = pytest.mark.quick
 
@@ -181,15 +181,15 @@ LIVE = {
 FORMATS = "gbase/*.py linter/*.py debezium/*.py qlik/*.py transfer/*.py core/*.py xds/*.py"
 # Which tests show the others, by command.
 SHOWN = {
-    "demo": "people/test_demo.py",
-    "install": "compare/*.py cli/test_cli_install.py sql/*.py slot/*.py",
+    "demo": "demo/test_demo.py",
+    "install": "compare/*.py cli/test_cli_install.py sql/*.py publisher/slot/*.py",
     "uninstall": "sql/test_install.py cli/test_cli_install.py",
     "track": "sql/*.py cli/test_cli_install.py publisher/*.py",
     "untrack": "sql/*.py cli/test_cli_install.py publisher/*.py",
     "resync": "sql/*.py cli/test_cli_install.py publisher/*.py compare/*.py",
     "check": "sql/*.py cli/test_cli_install.py publisher/*.py compare/*.py",
     "compare": "compare/*.py transfer/*.py core/*.py debezium/*.py qlik/*.py gbase/*.py linter/*.py xds/*.py",
-    "run": "publisher/*.py sinks/*.py compare/*.py people/*.py receiver/*.py sql/*.py slot/*.py"
+    "run": "publisher/*.py sinks/*.py compare/*.py web/*.py web/receiver/*.py sql/*.py publisher/slot/*.py"
     " cli/test_no_traceback.py",
     "pause": "publisher/*.py sql/*.py",
     "resume": "publisher/*.py sql/*.py",
@@ -200,15 +200,15 @@ SHOWN = {
     "skip": "publisher/*.py sql/*.py",
     "purge": "publisher/*.py sql/*.py",
     "deliver": "publisher/*.py sinks/*.py transfer/test_limits.py cli/test_hints.py cli/test_no_traceback.py",
-    "receive": "receiver/*.py",
+    "receive": "web/receiver/*.py",
     "convert": f"sequence/*.py {FORMATS}",
-    "audit": "publisher/*.py transfer/*.py core/*.py cli/*.py",
+    "audit": "audit/*.py publisher/*.py transfer/*.py core/*.py cli/*.py",
     "explain": "publisher/*.py transfer/*.py core/*.py",
     "history": "publisher/*.py",
     "backlog": f"spark/*.py {FORMATS} publisher/*.py",
     "apply": f"targets/*.py sequence/*.py {FORMATS} publisher/*.py",
     "capture": f"{FORMATS} publisher/*.py",
-    "import-config": "people/test_import_config.py",
+    "import-config": "netiq/test_import_config.py",
     "bench": "cli/test_cli.py",
 }
 WRITTEN = """

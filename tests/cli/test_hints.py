@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.commands import Shell
-from tests.databases import Database
-from tests.support import HEADER, USR
+from tests.kit.commands import Shell
+from tests.kit.databases import Database
+from tests.kit.support import HEADER, USR
 
 pytestmark = pytest.mark.quick
 

@@ -15,8 +15,8 @@ from typing import NamedTuple
 
 import pytest
 
-from tests.commands import Done, Shell, environment
-from tests.support import HEADER, USR
+from tests.kit.commands import Done, Shell, environment
+from tests.kit.support import HEADER, USR
 
 pytestmark = pytest.mark.quick
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from eventlog.cli import COMMANDS
-from tests.commands import environment
-from tests.databases import Database
+from tests.kit.commands import environment
+from tests.kit.databases import Database
 
 pytestmark = pytest.mark.quick
 

@@ -14,10 +14,10 @@ from rich.cells import cell_len
 
 from eventlog.cli.explain import STYLES
 from eventlog.fold import Fate
-from tests.commands import Shell
-from tests.databases import Database
-from tests.support import HEADER, USR
-from tests.terminal import AT_ONCE, Terminal, on_a_terminal
+from tests.kit.commands import Shell
+from tests.kit.databases import Database
+from tests.kit.support import HEADER, USR
+from tests.kit.terminal import AT_ONCE, Terminal, on_a_terminal
 
 pytestmark = pytest.mark.quick
 

@@ -19,9 +19,9 @@ from eventlog.xds.settings import XdsSettings
 from eventlog.xds.skeleton import Skeletons
 from eventlog.xds.write import EventWriter
 from tests.columnar.ways import by_column, check_alike, row_by_row
+from tests.kit.tiers import drawn
 from tests.spark.helpers import TABLES
 from tests.spark.strategies import logs
-from tests.tiers import drawn
 
 pytestmark = pytest.mark.quick
 

@@ -23,7 +23,7 @@ from eventlog.xds.settings import XdsSettings
 from eventlog.xds.skeleton import Skeletons
 from eventlog.xds.write import EventWriter
 from tests.columnar.ways import by_column, check_alike, row_by_row
-from tests.tiers import drawn
+from tests.kit.tiers import drawn
 
 pytestmark = pytest.mark.quick
 

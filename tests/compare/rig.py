@@ -19,7 +19,7 @@ from eventlog.publisher.session import make_reader
 from eventlog.sinks.sink import ACCEPTED, OutgoingDocument, Reply, Sink
 from eventlog.xds.answers import Level, Status
 from eventlog.xds.settings import XdsSettings
-from tests.logs import Crash, Receiver, World
+from tests.kit.logs import Crash, Receiver, World
 
 Row = dict[str, str]
 ROWS = "select idu, fname, lname from usr"

@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import event
 
 from tests.compare.rig import Replica, life, rows_of
-from tests.logs import World
+from tests.kit.logs import World
 
 pytestmark = pytest.mark.quick
 

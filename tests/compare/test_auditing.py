@@ -17,9 +17,9 @@ from eventlog.sql.capture.track import track, untrack
 from eventlog.sql.names import Log
 from eventlog.sql.relation import Choice
 from eventlog.sql.schema import migrate
-from tests.commands import Shell, environment
-from tests.databases import Database
-from tests.support import until
+from tests.kit.commands import Shell, environment
+from tests.kit.databases import Database
+from tests.kit.support import until
 
 pytestmark = pytest.mark.quick
 

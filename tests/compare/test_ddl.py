@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.commands import Done, Shell
 from tests.compare.rig import Replica, life, rows_of
-from tests.logs import World
+from tests.kit.commands import Done, Shell
+from tests.kit.logs import World
 from tests.publisher.ddl import Running, await_waiting, change_under, locked, transactional
 
 pytestmark = pytest.mark.quick

@@ -23,9 +23,9 @@ from eventlog.publisher.monitor import Monitor
 from eventlog.sql.connect import DatabaseFailed
 from eventlog.sql.log.object_states import LogRow, StateStep, TableState
 from eventlog.transfer.signals import Signals
-from tests.commands import Shell
 from tests.compare.rig import Life, Replica, life, rows_of
-from tests.logs import World, metrics_text
+from tests.kit.commands import Shell
+from tests.kit.logs import World, metrics_text
 
 pytestmark = pytest.mark.quick
 

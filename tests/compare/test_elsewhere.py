@@ -24,10 +24,10 @@ from eventlog.opening.table_source import source_at
 from eventlog.publisher.session import filler_of
 from eventlog.sql.any_database import AnyCatalogue, AnyTable, NoSnapshot, one_view
 from eventlog.sql.connect import connect
-from tests.commands import Shell
 from tests.compare.rig import ROWS, Replica, Row, as_replica, life
-from tests.databases import Database, temporary_database
-from tests.logs import Receiver, World
+from tests.kit.commands import Shell
+from tests.kit.databases import Database, temporary_database
+from tests.kit.logs import Receiver, World
 
 pytestmark = pytest.mark.quick
 USR = "create table usr (idu integer primary key, fname varchar(64), lname varchar(64))"

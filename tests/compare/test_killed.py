@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from eventlog.core.errors import EventlogError
-from tests.killable import KILLABLE
-from tests.proofs.replica import Moody, Replica, WritersOfRows
-from tests.proofs.rig import SECONDS, SEED, Arrivals
+from tests.world.killable import KILLABLE
+from tests.world.replica import Moody, Replica, WritersOfRows
+from tests.world.rig import SECONDS, SEED, Arrivals
 
 pytestmark = pytest.mark.long
 

@@ -17,9 +17,9 @@ from sqlalchemy.engine import URL
 
 from eventlog.publisher.cycle import ReceiverFatal
 from tests.compare.rig import ROWS, Life, Mortal, Replica, Row, as_replica, life
-from tests.databases import Database, temporary_database
-from tests.logs import Crash, Receiver, World
-from tests.tiers import drawn
+from tests.kit.databases import Database, temporary_database
+from tests.kit.logs import Crash, Receiver, World
+from tests.kit.tiers import drawn
 
 pytestmark = pytest.mark.quick
 

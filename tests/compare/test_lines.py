@@ -25,7 +25,7 @@ from eventlog.core.tables import Table
 from eventlog.files import parquet
 from eventlog.log_files.current_files import cell_text
 from eventlog.neutral import dumps
-from tests.tiers import drawn
+from tests.kit.tiers import drawn
 
 pytestmark = pytest.mark.quick
 

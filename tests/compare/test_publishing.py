@@ -27,13 +27,13 @@ from eventlog.sinks.sink import ACCEPTED, OutgoingDocument, Reply
 from eventlog.sql.log.object_states import StateLost
 from eventlog.sql.log.upkeep import FailureFilter
 from eventlog.sql.queries import each_side_once, unbound
-from tests.commands import Shell
 from tests.compare.rig import Replica, life, rows_of
-from tests.databases import Database
-from tests.logs import Receiver, World, fail
+from tests.kit.commands import Shell
+from tests.kit.databases import Database
+from tests.kit.logs import Receiver, World, fail
+from tests.kit.tiers import drawn
 from tests.sql.test_roundtrip import Changes, create, layouts
 from tests.sql.tracked import Logged, Texts, Tracked, query_back, replay
-from tests.tiers import drawn
 
 pytestmark = pytest.mark.quick
 

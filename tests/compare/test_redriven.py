@@ -17,8 +17,8 @@ from eventlog.sinks.sink import ACCEPTED, OutgoingDocument, Reply
 from eventlog.sql.queries import each_row_looked_up
 from eventlog.xds.answers import Level, Status
 from tests.compare.rig import Life, life
-from tests.logs import Crash, Receiver, World
-from tests.tiers import drawn
+from tests.kit.logs import Crash, Receiver, World
+from tests.kit.tiers import drawn
 
 pytestmark = pytest.mark.quick
 

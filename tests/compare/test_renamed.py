@@ -11,10 +11,10 @@ import pytest
 from sqlalchemy import text
 from sqlalchemy.engine import Engine
 
-from tests.commands import Shell
 from tests.compare.rig import Replica, life
-from tests.databases import Database
-from tests.logs import World
+from tests.kit.commands import Shell
+from tests.kit.databases import Database
+from tests.kit.logs import World
 
 pytestmark = pytest.mark.quick
 

@@ -13,9 +13,9 @@ from sqlalchemy.engine import Connection, Engine
 
 from eventlog.compare.segments import Segments, TableSide, differing_rows
 from eventlog.compare.tables import at_hand, snapshot
-from tests.commands import Shell
-from tests.databases import Database
-from tests.tiers import drawn
+from tests.kit.commands import Shell
+from tests.kit.databases import Database
+from tests.kit.tiers import drawn
 
 pytestmark = pytest.mark.quick
 

@@ -25,10 +25,10 @@ from eventlog.core import tablekey, tablesfile
 from eventlog.core.change import Op
 from eventlog.core.tables import Table
 from eventlog.neutral import load
-from tests.commands import Shell, environment
-from tests.databases import Database
-from tests.support import USR
-from tests.tiers import drawn
+from tests.kit.commands import Shell, environment
+from tests.kit.databases import Database
+from tests.kit.support import USR
+from tests.kit.tiers import drawn
 
 pytestmark = pytest.mark.quick
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import pytest
 
 from tests.compare.rig import Replica, life
-from tests.logs import World
+from tests.kit.logs import World
 
 pytestmark = pytest.mark.quick
 

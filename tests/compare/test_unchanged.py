@@ -12,7 +12,7 @@ from sqlalchemy import event
 from sqlalchemy.engine import Engine
 
 from tests.compare.rig import Life, Replica, life, rows_of
-from tests.logs import World
+from tests.kit.logs import World
 
 pytestmark = pytest.mark.quick
 

@@ -13,10 +13,10 @@ from sqlalchemy import text
 from eventlog.sql.catalogue import NoSuchTable
 from eventlog.sql.log.object_states import StateGone, StateLost
 from eventlog.sql.schema import migrate
-from tests.commands import Shell
 from tests.compare.rig import Replica, life, rows_of
-from tests.databases import Database
-from tests.logs import Receiver, World
+from tests.kit.commands import Shell
+from tests.kit.databases import Database
+from tests.kit.logs import Receiver, World
 
 pytestmark = pytest.mark.quick
 

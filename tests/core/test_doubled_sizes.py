@@ -22,8 +22,8 @@ from eventlog.web.receiver.receiver import Receiver
 from eventlog.xds.settings import XdsSettings
 from eventlog.xds.skeleton import Skeletons
 from tests.columnar.ways import by_column
-from tests.growth import MAX_GROWTH, Work, growth
-from tests.receiver.conftest import HOST, ask, nds
+from tests.kit.growth import MAX_GROWTH, Work, growth
+from tests.web.receiver.conftest import HOST, ask, nds
 
 pytestmark = pytest.mark.quick
 

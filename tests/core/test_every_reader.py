@@ -17,8 +17,8 @@ from eventlog.core.tables import Tables
 from eventlog.web.receiver.archive import Archive
 from eventlog.web.receiver.receiver import Receiver
 from tests.core import test_linear_time as linear
-from tests.growth import MAX_GROWTH, Work, growth
-from tests.receiver.conftest import HOST, ask, nds
+from tests.kit.growth import MAX_GROWTH, Work, growth
+from tests.web.receiver.conftest import HOST, ask, nds
 
 pytestmark = pytest.mark.nightly
 

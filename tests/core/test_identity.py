@@ -14,7 +14,7 @@ from eventlog.core.identity import object_of
 from eventlog.fold import Event, Fate, Rules, plan
 from eventlog.xds.settings import XdsSettings
 from eventlog.xds.write import EventWriter
-from tests import reference
+from tests.kit import reference
 
 pytestmark = pytest.mark.quick
 

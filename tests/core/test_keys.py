@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from eventlog.core import tablesfile
-from tests.support import run_convert
+from tests.kit.support import run_convert
 
 pytestmark = pytest.mark.quick
 

@@ -12,7 +12,7 @@ from eventlog.core.entry import Entry
 from eventlog.core.errors import Misuse
 from eventlog.core.tables import Tables
 from eventlog.fold import Fate, Outcome, Rules, plan
-from tests.support import run_convert
+from tests.kit.support import run_convert
 
 pytestmark = pytest.mark.quick
 

@@ -11,7 +11,7 @@ from eventlog.core import tablesfile
 from eventlog.core.errors import AmbiguousName, InvalidTables
 from eventlog.core.typenames import bounds_of, definitions, number_of
 from eventlog.core.values import Precision
-from tests.databases import Database
+from tests.kit.databases import Database
 
 pytestmark = pytest.mark.quick
 

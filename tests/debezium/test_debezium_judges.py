@@ -24,9 +24,9 @@ from eventlog.core.formats import Object, Source
 from eventlog.debezium.debezium_settings import DebeziumSettings
 from eventlog.debezium.format import read
 from eventlog.sql.connect import connect
-from tests import judges
-from tests.databases import temporary_database
 from tests.debezium.test_debezium import ANNE, message, only, written
+from tests.kit import judges
+from tests.kit.databases import temporary_database
 from tests.sql.test_replicated import LOGICAL
 
 pytestmark = pytest.mark.servers

@@ -14,9 +14,9 @@ from eventlog.core.change import ABSENT, Op, scalars
 from eventlog.core.entry import Entry
 from eventlog.core.tables import Table
 from eventlog.fold import Event, Fate, Outcome, QueryKey, Rules, plan
-from tests import reference
-from tests.support import TABLES as USR_TABLES
-from tests.tiers import drawn
+from tests.kit import reference
+from tests.kit.support import TABLES as USR_TABLES
+from tests.kit.tiers import drawn
 
 pytestmark = pytest.mark.quick
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.support import run_convert
+from tests.kit.support import run_convert
 from tests.xds.dtd import check_valid
 
 pytestmark = pytest.mark.quick

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from eventlog.sql.connect import connect
-from tests.databases import Database
 from tests.gbase.live import ADDRESS, Live
+from tests.kit.databases import Database
 from tests.targets.support import rows, run
 
 pytestmark = pytest.mark.quick

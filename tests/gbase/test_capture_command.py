@@ -14,8 +14,8 @@ import pytest
 from eventlog.core.settings import build
 from eventlog.sources import capture_feed
 from eventlog.sources.place_settings import CaptureSettings
-from tests.commands import Shell
 from tests.gbase.live import ADDRESS, Live
+from tests.kit.commands import Shell
 
 pytestmark = pytest.mark.quick
 

@@ -18,7 +18,7 @@ from eventlog.gbase.faults import BadSchema, Corrupt
 from eventlog.gbase.schema import read_schema
 from tests.gbase import typed
 from tests.gbase.helpers import facts
-from tests.tiers import drawn
+from tests.kit.tiers import drawn
 
 pytestmark = pytest.mark.quick
 

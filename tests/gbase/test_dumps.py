@@ -12,8 +12,8 @@ from eventlog.core.change import Change
 from eventlog.core.errors import Refused
 from eventlog.gbase.gbase_settings import GbaseSettings
 from eventlog.gbase.records import Discard, Number, Timeout
-from tests.commands import Shell
 from tests.gbase.helpers import HERE, T1, StreamBuilder, changes_of, read_all, refusals_of
+from tests.kit.commands import Shell
 
 pytestmark = pytest.mark.quick
 

@@ -15,7 +15,7 @@ from eventlog.gbase.gbase_settings import GbaseSettings
 from eventlog.gbase.records import COMMON, LAYOUTS, BeginTx, Number
 from tests.gbase.helpers import T1, StreamBuilder, changes_of, read_all, refusals_of, write_changes
 from tests.gbase.mutants import WORDS, check_any_bytes, sound_stream
-from tests.tiers import drawn
+from tests.kit.tiers import drawn
 
 pytestmark = pytest.mark.quick
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.commands import ROOT, environment
+from tests.kit.commands import ROOT, environment
 
 pytestmark = pytest.mark.quick
 

@@ -16,8 +16,8 @@ from eventlog.gbase.changes import StreamReader
 from eventlog.gbase.gbase_settings import GbaseSettings
 from eventlog.gbase.records import Discard, Number, RbTx, Truncate
 from eventlog.gbase.transactions import TooMuchOpen, TooMuchStored
-from tests.commands import Shell
 from tests.gbase.helpers import T1, StreamBuilder, changes_of, refusals_of
+from tests.kit.commands import Shell
 
 pytestmark = pytest.mark.quick
 

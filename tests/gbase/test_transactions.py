@@ -17,7 +17,7 @@ from eventlog.gbase.schema import LAYOUT_FACTS
 from eventlog.gbase.transactions import Position
 from tests.gbase import typed
 from tests.gbase.helpers import T1, StreamBuilder, changes_of, cut, read_all, refusals_of, write_changes
-from tests.tiers import drawn
+from tests.kit.tiers import drawn
 
 pytestmark = pytest.mark.quick
 

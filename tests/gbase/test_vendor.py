@@ -10,8 +10,8 @@ from importlib.util import find_spec
 
 import pytest
 
-from tests import judges
-from tests.commands import ROOT
+from tests.kit import judges
+from tests.kit.commands import ROOT
 
 pytestmark = pytest.mark.quick
 

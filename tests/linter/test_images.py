@@ -13,7 +13,7 @@ from eventlog.core.errors import InvalidTables, InvalidValue, NotExpressible
 from eventlog.core.values import shortest_float32
 from eventlog.linter.attributes import DispatchAttribute, read_attribute, read_attributes
 from eventlog.linter.images import ImageLayout, read_layout
-from tests.tiers import drawn
+from tests.kit.tiers import drawn
 
 pytestmark = pytest.mark.quick
 

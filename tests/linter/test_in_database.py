@@ -16,9 +16,9 @@ from eventlog.linter.columns import DISPATCH
 from eventlog.transfer.convert import convert
 from eventlog.transfer.job import Job
 from eventlog.transfer.report import Report
-from tests.databases import Database
+from tests.kit.databases import Database
+from tests.kit.support import CLOCK
 from tests.linter.helpers import LAYOUT, ROW_1, end, operation
-from tests.support import CLOCK
 
 pytestmark = pytest.mark.quick
 

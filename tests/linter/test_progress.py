@@ -19,8 +19,8 @@ from eventlog.linter.changes import QueueReader
 from eventlog.linter.linter_settings import LinterSettings
 from eventlog.linter.queue_progress import START, QueueState, dump_state, load_state
 from eventlog.sources.queues import rows
+from tests.kit.tiers import drawn
 from tests.linter.helpers import LAYOUT, NAMES, ROLLBACK, end, operation
-from tests.tiers import drawn
 
 pytestmark = pytest.mark.quick
 

@@ -18,6 +18,7 @@ from eventlog.linter.format import FORMAT
 from eventlog.linter.linter_settings import LinterSettings
 from eventlog.linter.queue_progress import JournalPlace, QueueProgress, QueueState
 from eventlog.sources.queues import described, rows
+from tests.kit.tiers import drawn
 from tests.linter.helpers import (
     COMMIT,
     LAYOUT,
@@ -32,7 +33,6 @@ from tests.linter.helpers import (
     read_queue,
     write_queue,
 )
-from tests.tiers import drawn
 
 pytestmark = pytest.mark.quick
 

@@ -24,7 +24,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.changed import ROOT, tests_of
+from tests.project.changed import ROOT, tests_of
 
 TABLE = Path(__file__).parent / "faults.toml"
 FAILED, INTERRUPTED, NO_TESTS = 1, 2, 5  # exit codes of pytest; several processes end as interrupted
@@ -99,7 +99,16 @@ def failing(checkout: Path, files: Sequence[str], processes: str, tiers: str) ->
 
 def simulated(fault: Fault, runs: int) -> str | None:
     """Return the first seed whose run is broken with this fault, and why; None if none of so many is."""
-    command = [sys.executable, "-m", "tests.simulate", "--runs", str(runs), "--stop", "--seconds", "3600"]
+    command = [
+        sys.executable,
+        "-m",
+        "tests.laws.simulate",
+        "--runs",
+        str(runs),
+        "--stop",
+        "--seconds",
+        "3600",
+    ]
     with planted(fault) as checkout:
         done = ended(command, checkout)
     seeds = [line for line in done.stdout.splitlines() if line.startswith("seed ")]

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from eventlog.core.entry import EVENT_TYPES
-from tests.support import run_convert
+from tests.kit.support import run_convert
 
 pytestmark = pytest.mark.quick
 

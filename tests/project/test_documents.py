@@ -25,7 +25,7 @@ from sqlalchemy.engine import make_url
 
 from eventlog import embedded
 from eventlog.embedded import FAST, embedded_postgres
-from tests.installed import ROOT, Installation, base, build, everything, source
+from tests.kit.installed import ROOT, Installation, base, build, everything, source
 
 pytestmark = pytest.mark.long
 

@@ -20,8 +20,8 @@ from eventlog.sql.common.dialect import Call
 from eventlog.sql.connect import connect
 from eventlog.sql.postgresql import pipeline
 from eventlog.transfer.signals import Signals
-from tests.databases import EMBEDDED, server_url, temporary_database
-from tests.logs import Receiver, World, key
+from tests.kit.databases import EMBEDDED, server_url, temporary_database
+from tests.kit.logs import Receiver, World, key
 
 pytestmark = pytest.mark.quick
 

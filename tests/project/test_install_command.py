@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from eventlog.core.extras import MissingExtra, extra, install_command
-from tests.installed import ROOT
+from tests.kit.installed import ROOT
 
 pytestmark = pytest.mark.quick
 

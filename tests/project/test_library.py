@@ -21,8 +21,8 @@ from eventlog.files import csv
 from eventlog.formats import FORMATS
 from tests.fold.test_golden_events import CASES, sections
 from tests.fold.test_golden_events import settings as settings_of_case
-from tests.installed import ROOT
-from tests.support import CLOCK, TABLES, run_convert
+from tests.kit.installed import ROOT
+from tests.kit.support import CLOCK, TABLES, run_convert
 
 pytestmark = pytest.mark.quick
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.changed import ROOT
 from tests.mutants.__main__ import Fault, faults
+from tests.project.changed import ROOT
 
 pytestmark = pytest.mark.quick
 

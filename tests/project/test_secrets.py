@@ -14,9 +14,9 @@ from eventlog.core.settings import declared
 from eventlog.opening.config import read_config
 from eventlog.sinks import open_sink
 from eventlog.sinks.sink import Item, OutgoingDocument
-from tests.commands import Shell
-from tests.support import HEADER, USR
-from tests.terminal import on_a_terminal
+from tests.kit.commands import Shell
+from tests.kit.support import HEADER, USR
+from tests.kit.terminal import on_a_terminal
 
 pytestmark = pytest.mark.quick
 

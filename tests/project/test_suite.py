@@ -8,10 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from tests import changed, frugal, parallel
-from tests.commands import environment
+from tests.kit import frugal, parallel
+from tests.kit.commands import environment
+from tests.project import changed
 
 pytestmark = pytest.mark.quick
+
+TESTS = Path(__file__).parents[1]
+ROOT = TESTS.parent
 
 
 def test_programs_are_compiled_once_also_where_nobody_wants_bytecode(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -31,13 +35,19 @@ def test_what_takes_long_has_its_turn_first(request: pytest.FixtureRequest) -> N
     ):  # files keep the order they are named in
         turns = [parallel.turn(Path(item.path)) for item in request.session.items]
         assert turns == sorted(turns)
-    folders = {path.parent.name for path in Path(__file__).parents[1].glob("*/test_*.py")}
-    assert folders > set(parallel.LONG)
-    assert [parallel.turn(Path("tests", name, "test_a.py")) for name in ("chaos", "spark", "core")] == [
+    assert [parallel.turn(Path("tests", name, "test_a.py")) for name in ("laws/chaos", "spark", "core")] == [
         0,
-        2,
-        5,
+        1,
+        len(parallel.LONG),
     ]
+
+
+def test_each_folder_is_a_room_or_what_rooms_share() -> None:
+    rooms = {path.parent.name for path in ROOT.glob("eventlog/*/__init__.py")}
+    folders = {path.relative_to(TESTS).parts[0] for path in TESTS.glob("*/**/*.py")}
+    assert folders - rooms == {"kit", "laws", "mutants", "project", "spark", "world"}
+    assert {path.name for path in TESTS.glob("*.py")} == {"conftest.py"}
+    assert folders > set(parallel.LONG)
 
 
 TIERED = """

@@ -17,7 +17,7 @@ from eventlog.transfer.convert import convert
 from eventlog.transfer.job import Job
 from eventlog.transfer.places import PLACES
 from eventlog.transfer.report import Report
-from tests.support import CLOCK
+from tests.kit.support import CLOCK
 
 pytestmark = pytest.mark.quick
 

@@ -10,7 +10,7 @@ import pytest
 from eventlog import __version__
 from eventlog.cli import COMMANDS
 from eventlog.core.extras import EXTRAS
-from tests.installed import Installation, base, build, everything, source, without
+from tests.kit.installed import Installation, base, build, everything, source, without
 
 pytestmark = pytest.mark.long
 

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from sqlalchemy import text
 from sqlalchemy.engine import Connection
 
-from tests.logs import World
+from tests.kit.logs import World
 
 WAITING = {
     "postgresql": "select count(*) from pg_stat_activity where datname = current_database()"

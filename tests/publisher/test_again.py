@@ -8,7 +8,7 @@ from eventlog.fold import Rules
 from eventlog.publisher.reading import FoldedPickUp
 from eventlog.sql.log.record import RecordedEvent
 from eventlog.xds.settings import XdsSettings
-from tests.logs import World
+from tests.kit.logs import World
 
 pytestmark = [pytest.mark.quick, pytest.mark.usefixtures("either_way")]
 

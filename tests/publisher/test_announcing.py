@@ -14,7 +14,7 @@ from eventlog.opening.config import Config
 from eventlog.publisher.monitor import Monitor
 from eventlog.sinks.sink import OutgoingDocument, Reply
 from eventlog.xds.answers import Level, Status
-from tests.logs import Receiver, World, answering, call, key, metrics_text
+from tests.kit.logs import Receiver, World, answering, call, key, metrics_text
 
 pytestmark = pytest.mark.quick
 

@@ -12,7 +12,7 @@ from eventlog.opening.config import Config
 from eventlog.opening.open_log import opened
 from eventlog.sql.connect import execute_plain
 from eventlog.sql.log.pending import PickUpFilter, pending_statement
-from tests.databases import Database
+from tests.kit.databases import Database
 from tests.publisher.attached import NUMERIC, PADDED, SHAPES, Attached
 from tests.sql.test_pick_up_plan import SERIES, plan
 

@@ -16,8 +16,8 @@ from eventlog.publisher.reading import FoldedPickUp
 from eventlog.sql.log.pending import PickUpFilter
 from eventlog.sql.log.work import WaitingEvent
 from eventlog.xds.settings import XdsSettings
-from tests.logs import World, key
-from tests.tiers import drawn
+from tests.kit.logs import World, key
+from tests.kit.tiers import drawn
 
 pytestmark = pytest.mark.quick
 

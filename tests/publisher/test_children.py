@@ -15,7 +15,7 @@ from eventlog.sql.capture import track
 from eventlog.sql.log.pending import PickUpFilter
 from eventlog.sql.relation import Choice
 from eventlog.xds.settings import XdsSettings
-from tests.logs import World, call, key
+from tests.kit.logs import World, call, key
 
 pytestmark = pytest.mark.quick
 

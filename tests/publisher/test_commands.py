@@ -12,7 +12,7 @@ import pytest
 
 from eventlog.core.errors import Misuse
 from eventlog.operate.upkeep import NotInLog, read_age
-from tests.logs import Receiver, World, busy, call, fail, key
+from tests.kit.logs import Receiver, World, busy, call, fail, key
 
 pytestmark = pytest.mark.quick
 

@@ -15,7 +15,7 @@ from eventlog.sinks.files import FilesSink
 from eventlog.sinks.sink import ACCEPTED, OutgoingDocument, Reply, unreachable
 from eventlog.sql.log.work import LeadershipLost
 from eventlog.xds.answers import Level, Status
-from tests.logs import Crash, Receiver, World, crash, events_of, key
+from tests.kit.logs import Crash, Receiver, World, crash, events_of, key
 
 pytestmark = [pytest.mark.quick, pytest.mark.usefixtures("either_way")]
 
@@ -274,7 +274,7 @@ class Ordered(Receiver):
     """A sink that sends in order and stops at the first document that was not accepted."""
 
     def highest(self) -> int | None:
-        """It has no record yet."""
+        """Return None: nothing is on record yet."""
 
     def deliver(self, documents: Sequence[OutgoingDocument]) -> Iterator[Reply]:
         for reply in super().deliver(documents):

@@ -12,7 +12,7 @@ from eventlog.sinks.files import FilesSink
 from eventlog.sinks.sink import OutgoingDocument, Reply, answered, unanswered, unreachable
 from eventlog.sql.catalogue import Catalogue
 from eventlog.xds.answers import Level, Status
-from tests.logs import Answering, Crash, Receiver, World, crash, key
+from tests.kit.logs import Answering, Crash, Receiver, World, crash, key
 
 pytestmark = [pytest.mark.quick, pytest.mark.usefixtures("either_way")]
 

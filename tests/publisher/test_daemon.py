@@ -33,11 +33,11 @@ from eventlog.sql.capture.track import track, untrack
 from eventlog.sql.connect import connect
 from eventlog.sql.relation import Choice
 from eventlog.transfer.signals import Signals
-from tests.commands import environment
-from tests.killable import KILLABLE
-from tests.logs import World, call, key, metrics_text
-from tests.proofs.rig import Arrivals
-from tests.support import until
+from tests.kit.commands import environment
+from tests.kit.logs import World, call, key, metrics_text
+from tests.kit.support import until
+from tests.world.killable import KILLABLE
+from tests.world.rig import Arrivals
 
 pytestmark = pytest.mark.quick
 

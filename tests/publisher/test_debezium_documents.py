@@ -25,10 +25,10 @@ from eventlog.debezium.debezium_settings import DebeziumSettings
 from eventlog.debezium.format import read
 from eventlog.sinks.debezium_documents import PresentRowWriter
 from eventlog.sql.catalogue import Catalogue
-from tests import judges
-from tests.brokers import own_name
-from tests.logs import World, call, fresh_world, publishing
-from tests.sinks.receivers import Answering, receiver
+from tests.kit import judges
+from tests.kit.brokers import own_name
+from tests.kit.logs import World, call, fresh_world, publishing
+from tests.kit.receivers import Answering, receiver
 from tests.sinks.test_kafka import consumed
 
 pytestmark = pytest.mark.quick

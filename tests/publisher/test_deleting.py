@@ -13,8 +13,8 @@ from sqlalchemy import text
 from eventlog.operate.upkeep import Purge, purge, skip
 from eventlog.sinks.sink import OutgoingDocument, Reply
 from eventlog.xds.answers import Level, Status
-from tests.databases import own_ids
-from tests.logs import Receiver, World, call, key
+from tests.kit.databases import own_ids
+from tests.kit.logs import Receiver, World, call, key
 
 pytestmark = [pytest.mark.quick, pytest.mark.usefixtures("either_way")]
 

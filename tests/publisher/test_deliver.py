@@ -16,7 +16,7 @@ from eventlog.operate.deliver import AnswerMemory, FileDelivery
 from eventlog.sinks.sink import Reply, unanswered, unreachable
 from eventlog.xds.answers import Level, Status
 from eventlog.xds.documents import document
-from tests.logs import Answering, Receiver
+from tests.kit.logs import Answering, Receiver
 
 pytestmark = pytest.mark.quick
 

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.logs import World, events_of, key, publishing
-from tests.support import until
+from tests.kit.logs import World, events_of, key, publishing
+from tests.kit.support import until
 
 pytestmark = pytest.mark.quick
 EVENTS = 60

@@ -9,9 +9,9 @@ from eventlog.opening.config import Config
 from eventlog.operate.explaining import explain_store
 from eventlog.web.monitor.board import LOOKED_AT, Board
 from eventlog.web.monitor.desk import board_app
-from tests.logs import Receiver, World, busy, call, key
-from tests.people.conftest import Process
-from tests.receiver.conftest import HOST, ask
+from tests.kit.logs import Receiver, World, busy, call, key
+from tests.web.conftest import Process
+from tests.web.receiver.conftest import HOST, ask
 
 pytestmark = pytest.mark.quick
 

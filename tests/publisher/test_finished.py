@@ -9,7 +9,7 @@ import pytest
 
 from eventlog.sinks.sink import OutgoingDocument, Reply
 from eventlog.xds.answers import Level, Status
-from tests.logs import Receiver, World, call, fail, key
+from tests.kit.logs import Receiver, World, call, fail, key
 
 pytestmark = [pytest.mark.quick, pytest.mark.usefixtures("either_way")]
 

@@ -11,7 +11,7 @@ import pytest
 from lxml import etree
 from sqlalchemy.engine import Engine
 
-from tests.databases import Database
+from tests.kit.databases import Database
 from tests.publisher.attached import Attached
 
 pytestmark = pytest.mark.quick

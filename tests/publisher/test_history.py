@@ -13,7 +13,7 @@ from eventlog.operate.notice_sentences import SENTENCES
 from eventlog.sql.capture.resync import Resync, resync
 from eventlog.sql.log.record import Notice, NoticeKind
 from eventlog.xds.settings import XdsSettings
-from tests.logs import Receiver, World, call, fail, key
+from tests.kit.logs import Receiver, World, call, fail, key
 
 pytestmark = pytest.mark.quick
 

@@ -14,7 +14,7 @@ from eventlog.sinks.sink import ACCEPTED
 from eventlog.sql.catalogue import Catalogue
 from eventlog.sql.log.pending import PickUpFilter
 from eventlog.sql.log.work import WaitingEvent
-from tests.logs import Receiver, World, busy
+from tests.kit.logs import Receiver, World, busy
 
 pytestmark = [pytest.mark.quick, pytest.mark.usefixtures("either_way")]
 FAR = datetime.now(UTC).replace(tzinfo=None) + timedelta(minutes=50)  # within the longest wait

@@ -9,7 +9,7 @@ from lxml import etree
 
 from eventlog.sinks.sink import OutgoingDocument, Reply, unanswered
 from eventlog.xds.answers import Level, Status
-from tests.logs import Receiver, World, key
+from tests.kit.logs import Receiver, World, key
 
 pytestmark = [pytest.mark.quick, pytest.mark.usefixtures("either_way")]
 TABLES = [

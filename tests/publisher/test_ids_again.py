@@ -15,7 +15,7 @@ from eventlog.sql.log.position import IdsComeAgain, read_position
 from eventlog.sql.log.store import Store
 from eventlog.sql.queries import Queries
 from eventlog.sql.schema.migrate import grants_script
-from tests.logs import Receiver, World, call, key
+from tests.kit.logs import Receiver, World, call, key
 
 pytestmark = [pytest.mark.quick, pytest.mark.usefixtures("either_way")]
 

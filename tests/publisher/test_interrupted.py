@@ -11,8 +11,8 @@ import pytest
 from sqlalchemy import text
 from sqlalchemy.engine import Connection
 
-from tests.logs import World, key, publishing
-from tests.support import until
+from tests.kit.logs import World, key, publishing
+from tests.kit.support import until
 
 pytestmark = pytest.mark.quick
 WAITING = {

@@ -12,7 +12,7 @@ from eventlog.sinks.sink import ACCEPTED, OutgoingDocument, Reply
 from eventlog.sql.log.pending import PickUpFilter
 from eventlog.xds.answers import Level, Status
 from eventlog.xds.settings import XdsSettings
-from tests.logs import Receiver, World, key
+from tests.kit.logs import Receiver, World, key
 
 pytestmark = pytest.mark.long
 

@@ -25,12 +25,12 @@ from eventlog.sql.connect import connect
 from eventlog.sql.queries import Queries
 from eventlog.web.monitor.board import Board
 from eventlog.web.monitor.desk import board_app
-from tests.logs import World, call, key
-from tests.people.conftest import Process
-from tests.proofs.rig import Arrivals
+from tests.kit.logs import World, call, key
+from tests.kit.support import until
 from tests.publisher.test_daemon import running
-from tests.receiver.conftest import HOST, ask
-from tests.support import until
+from tests.web.conftest import Process
+from tests.web.receiver.conftest import HOST, ask
+from tests.world.rig import Arrivals
 
 pytestmark = pytest.mark.quick
 

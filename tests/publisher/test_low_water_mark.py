@@ -22,8 +22,8 @@ from eventlog.sql.log.leader import Leader
 from eventlog.sql.log.pending import LOWEST, PickUpFilter, pending_statement
 from eventlog.sql.log.work import WaitingEvent
 from eventlog.sql.relation import Choice
-from tests.logs import World, key, write_rows
-from tests.support import until
+from tests.kit.logs import World, key, write_rows
+from tests.kit.support import until
 
 pytestmark = pytest.mark.quick
 

@@ -14,10 +14,10 @@ import pytest
 from prometheus_client import Metric
 
 from eventlog.publisher.monitor import Monitor
-from tests.logs import Receiver, World, key, metrics_text
-from tests.proofs.rig import Arrivals, events_of
+from tests.kit.logs import Receiver, World, key, metrics_text
+from tests.kit.support import until
 from tests.publisher.test_daemon import running
-from tests.support import until
+from tests.world.rig import Arrivals, events_of
 
 pytestmark = pytest.mark.quick
 

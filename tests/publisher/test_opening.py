@@ -21,7 +21,7 @@ from eventlog.sql.log.store import Store
 from eventlog.sql.names import Log, log_named
 from eventlog.sql.schema import migrate
 from eventlog.xds.settings import XdsSettings
-from tests.logs import Receiver, World, key
+from tests.kit.logs import Receiver, World, key
 
 pytestmark = pytest.mark.quick
 

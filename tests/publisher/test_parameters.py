@@ -14,11 +14,11 @@ from eventlog.publisher.sleep import make_sleeper
 from eventlog.sql.connect import DatabaseFailed
 from eventlog.sql.log.work import WaitingEvent
 from eventlog.transfer.signals import Signals
-from tests.logs import Receiver, World, busy, key, metrics_text
-from tests.proofs.rig import Arrivals
+from tests.kit.logs import Receiver, World, busy, key, metrics_text
+from tests.kit.support import until
 from tests.publisher.test_daemon import Run, running
 from tests.publisher.test_opening import config, publish
-from tests.support import until
+from tests.world.rig import Arrivals
 
 pytestmark = pytest.mark.quick
 

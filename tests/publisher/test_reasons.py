@@ -11,8 +11,8 @@ from sqlalchemy.engine import URL
 from eventlog.sinks.sink import Reply, unanswered
 from eventlog.sql.connect import connect
 from eventlog.xds.answers import Level, Status
-from tests.databases import temporary_database
-from tests.logs import Receiver, World, key
+from tests.kit.databases import temporary_database
+from tests.kit.logs import Receiver, World, key
 
 pytestmark = pytest.mark.quick
 

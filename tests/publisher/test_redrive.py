@@ -15,7 +15,7 @@ from eventlog.opening.config import Config
 from eventlog.opening.recorded_settings import with_recorded, write_settings
 from eventlog.sinks.sink import ACCEPTED, OutgoingDocument, Reply
 from eventlog.xds.answers import Level, Status
-from tests.logs import Receiver, World, busy, call, fail, key, leading
+from tests.kit.logs import Receiver, World, busy, call, fail, key, leading
 from tests.publisher.test_deleting import purge_all
 
 pytestmark = pytest.mark.quick
@@ -275,7 +275,7 @@ class InOrder(Receiver):
     """A receiver that allows several events of one object in a batch."""
 
     def highest(self) -> int | None:
-        """It has no record yet."""
+        """Return None: nothing is on record yet."""
 
 
 def test_one_that_fails_where_the_next_one_is_taken_stays(

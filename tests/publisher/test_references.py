@@ -13,7 +13,7 @@ from eventlog.core import tablesfile
 from eventlog.core.tables import Tables
 from eventlog.opening.config import Config
 from eventlog.opening.tables import read_tables
-from tests.logs import World, call, key
+from tests.kit.logs import World, call, key
 from tests.publisher.test_children import texts, values
 
 pytestmark = pytest.mark.quick

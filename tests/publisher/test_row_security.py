@@ -10,7 +10,7 @@ from click.testing import Result
 
 from eventlog.opening.open_log import Denied
 from eventlog.sql.schema import migrate
-from tests.logs import World, call, key
+from tests.kit.logs import World, call, key
 
 pytestmark = pytest.mark.quick
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.logs import World, call, key
+from tests.kit.logs import World, call, key
 
 pytestmark = pytest.mark.quick
 

@@ -14,7 +14,7 @@ from eventlog.publisher.cycle import ReceiverFatal
 from eventlog.sinks.sink import OutgoingDocument, Reply
 from eventlog.sql.log.upkeep import FailureFilter
 from eventlog.xds.answers import Level, Status
-from tests.logs import Receiver, World, key
+from tests.kit.logs import Receiver, World, key
 
 pytestmark = pytest.mark.quick
 

@@ -19,7 +19,7 @@ from eventlog.sinks.files import FilesSink, FolderFailed
 from eventlog.sinks.sink import Item, OutgoingDocument, Reply
 from eventlog.xds.answers import Level
 from eventlog.xds.documents import document
-from tests.logs import Crash, World, key
+from tests.kit.logs import Crash, World, key
 from tests.publisher.brokers import CLUSTER_FORBIDDEN, FORBIDDEN, INVALID_RECORD, TOO_LARGE, Cluster, cluster
 from tests.publisher.test_crashes import DyingSink, files
 

@@ -25,10 +25,10 @@ from eventlog.publisher.tracing import MAX_IDS, MAX_SPANNED, SPANNED_EVERY, Span
 from eventlog.sinks import open_sink
 from eventlog.sinks.sink import ACCEPTED, OutgoingDocument, Reply, unanswered, unreachable
 from eventlog.xds.answers import Level, Status
-from tests.brokers import own_name
-from tests.logs import ROOT, Receiver, World, answering, key
-from tests.sinks.receivers import say, serving
-from tests.support import until
+from tests.kit.brokers import own_name
+from tests.kit.logs import ROOT, Receiver, World, answering, key
+from tests.kit.receivers import say, serving
+from tests.kit.support import until
 
 pytest.importorskip("opentelemetry.exporter.otlp.proto.http", reason="the extra otel is not installed")
 pytestmark = pytest.mark.quick

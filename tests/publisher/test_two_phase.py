@@ -11,7 +11,7 @@ from eventlog.embedded import FAST, embedded_postgres
 from eventlog.publisher.sleep import make_sleeper
 from eventlog.sql.postgresql import POSTGRESQL
 from eventlog.transfer.signals import Signals
-from tests.databases import Database
+from tests.kit.databases import Database
 from tests.sql.tracked import Tracked, tracked
 
 pytestmark = pytest.mark.quick

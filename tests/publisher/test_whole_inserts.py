@@ -9,7 +9,7 @@ import pytest
 
 from eventlog.core.entry import Letter
 from eventlog.sql.log.pending import PickUp, PickUpFilter
-from tests.logs import ByKey, Receiver, World, key
+from tests.kit.logs import ByKey, Receiver, World, key
 
 pytestmark = pytest.mark.quick
 

@@ -13,7 +13,7 @@ from sqlalchemy import text
 
 from eventlog.cli import cli
 from eventlog.core.errors import Misuse
-from tests.logs import World
+from tests.kit.logs import World
 from tests.publisher.test_opening import config, publish
 
 pytestmark = pytest.mark.quick

@@ -11,7 +11,7 @@ from eventlog.publisher.cycle import Publisher
 from eventlog.publisher.deliver import CycleControl
 from eventlog.sinks.sink import ACCEPTED, OutgoingDocument, Reply, unanswered, unreachable
 from eventlog.xds.answers import Level, Status
-from tests.logs import Crash, Receiver, World, call, crash, fail, key
+from tests.kit.logs import Crash, Receiver, World, call, crash, fail, key
 
 pytestmark = [pytest.mark.quick, pytest.mark.usefixtures("either_way")]
 

@@ -21,7 +21,7 @@ from eventlog.sequence.stream_settings import StreamSettings
 from eventlog.sources.kafka import KafkaFault, Topics
 from eventlog.sources.place_settings import KafkaSettings
 from eventlog.sources.sequenced_feed import SequencedFeed, TopicReading
-from tests.brokers import ADDRESS, own_name, settle
+from tests.kit.brokers import ADDRESS, own_name, settle
 from tests.qlik.helpers import NONE, publish, read_topics, seq, write_messages
 
 pytestmark = [

@@ -13,6 +13,7 @@ from eventlog.core import tablesfile
 from eventlog.core.change import ABSENT, Change, Field, Op
 from eventlog.core.errors import Refused
 from eventlog.core.formats import SheetRow
+from tests.kit.tiers import drawn
 from tests.qlik.helpers import (
     as_sources,
     as_text,
@@ -24,7 +25,6 @@ from tests.qlik.helpers import (
     write_rows,
 )
 from tests.qlik.strategies import LOBS, TYPES, Case, cases, tables
-from tests.tiers import drawn
 
 pytestmark = pytest.mark.quick
 

@@ -10,7 +10,7 @@ from importlib.util import find_spec
 
 import pytest
 
-from tests.commands import ROOT, environment
+from tests.kit.commands import ROOT, environment
 
 pytestmark = pytest.mark.long
 

@@ -21,7 +21,7 @@ from eventlog.transfer.convert import convert
 from eventlog.transfer.job import Job
 from eventlog.transfer.loop import RunLength
 from eventlog.transfer.report import Report
-from tests.brokers import own_name
+from tests.kit.brokers import own_name
 from tests.qlik.helpers import NONE, as_text, publish, read_topics, seq
 
 pytestmark = pytest.mark.quick

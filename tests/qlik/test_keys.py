@@ -29,11 +29,11 @@ from eventlog.qlik.types import Spec
 from eventlog.sources.place_settings import KafkaSettings
 from eventlog.sources.schema_registry import RegistryFault
 from eventlog.transfer.settings_by_name import service_options
-from tests.certificates import certificate
-from tests.commands import Shell
+from tests.kit.certificates import certificate
+from tests.kit.commands import Shell
+from tests.kit.receivers import say, serving
+from tests.kit.support import USR
 from tests.qlik.helpers import NONE, read_messages, seq
-from tests.sinks.receivers import say, serving
-from tests.support import USR
 
 pytestmark = pytest.mark.quick
 

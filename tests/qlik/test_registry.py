@@ -13,8 +13,8 @@ from eventlog.core.change import ABSENT, Change, Field, Op
 from eventlog.core.errors import InvalidValue
 from eventlog.qlik.message_settings import MessageSettings
 from eventlog.sources.schema_registry import Registry, RegistryFault
+from tests.kit.receivers import dripping, say, serving
 from tests.qlik.helpers import read_messages, seq, write_messages
-from tests.sinks.receivers import dripping, say, serving
 
 pytestmark = pytest.mark.quick
 

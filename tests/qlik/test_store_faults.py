@@ -19,7 +19,7 @@ from eventlog.qlik import change_tables
 from eventlog.qlik.change_tables import TableSettings
 from eventlog.sources import change_tables as store
 from eventlog.sql.connect import InvalidUrl, connect_any
-from tests.databases import Database
+from tests.kit.databases import Database
 from tests.qlik.helpers import read_store, seq
 
 pytestmark = pytest.mark.quick

@@ -27,13 +27,13 @@ from eventlog.transfer.convert import convert
 from eventlog.transfer.job import Job
 from eventlog.transfer.loop import RunLength
 from eventlog.transfer.report import Report
-from tests.databases import Database
 from tests.gbase.helpers import T1, StreamBuilder
+from tests.kit.databases import Database
+from tests.kit.support import CLOCK
+from tests.kit.tiers import drawn
 from tests.linter.helpers import LAYOUT, ROW_1, ROW_2, end, operation
 from tests.sequence.killed import run_and_kill
 from tests.sequence.reading import deliveries
-from tests.support import CLOCK
-from tests.tiers import drawn
 
 pytestmark = pytest.mark.quick
 

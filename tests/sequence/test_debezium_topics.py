@@ -26,10 +26,10 @@ from eventlog.sources.sequenced_feed import SequencedFeed
 from eventlog.transfer.convert import convert
 from eventlog.transfer.job import Job
 from eventlog.transfer.report import Report
-from tests.brokers import own_name
+from tests.kit.brokers import own_name
+from tests.kit.support import CLOCK
+from tests.kit.tiers import drawn
 from tests.sequence.test_topics import Brokers
-from tests.support import CLOCK
-from tests.tiers import drawn
 
 pytestmark = pytest.mark.quick
 

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from tests.commands import Done, Shell
+from tests.kit.commands import Done, Shell
 from tests.qlik.helpers import seq, write_messages
 from tests.qlik.test_broker import insert
 from tests.sequence import exports

@@ -17,10 +17,10 @@ from eventlog.sources.place_settings import KafkaSettings
 from eventlog.transfer.convert import convert
 from eventlog.transfer.job import Job
 from eventlog.transfer.report import Report
-from tests.brokers import own_name
 from tests.gbase.world import World
+from tests.kit.brokers import own_name
+from tests.kit.support import CLOCK
 from tests.sequence.test_states import USR, Line, task, written
-from tests.support import CLOCK
 
 pytestmark = pytest.mark.quick
 

@@ -11,8 +11,8 @@ from eventlog.core.errors import Misuse, Refused
 from eventlog.transfer.convert import convert as convert_job
 from eventlog.transfer.job import Job
 from eventlog.transfer.report import Report
+from tests.kit.support import CLOCK
 from tests.sequence.test_states import USR, Line, job, written
-from tests.support import CLOCK
 
 pytestmark = pytest.mark.quick
 

@@ -23,10 +23,10 @@ from eventlog.sequence.ordered import ordered
 from eventlog.transfer.convert import convert
 from eventlog.transfer.job import Job
 from eventlog.transfer.report import Report
-from tests.databases import Database
+from tests.kit.databases import Database
+from tests.kit.support import CLOCK
 from tests.qlik.helpers import source
 from tests.sequence import exports
-from tests.support import CLOCK
 
 pytestmark = pytest.mark.quick
 

@@ -24,11 +24,11 @@ from eventlog.transfer.convert import convert
 from eventlog.transfer.job import Job
 from eventlog.transfer.loop import RunLength
 from eventlog.transfer.report import Report
-from tests.brokers import ADDRESS, JARS, OwnBroker, own_name, settle
+from tests.kit.brokers import ADDRESS, JARS, OwnBroker, own_name, settle
+from tests.kit.support import CLOCK, until
 from tests.qlik.helpers import NONE, publish, read_topics
 from tests.qlik.test_broker import insert
 from tests.sequence.test_transactions import event
-from tests.support import CLOCK, until
 
 pytestmark = [
     pytest.mark.servers,

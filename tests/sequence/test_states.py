@@ -30,11 +30,11 @@ from eventlog.transfer.convert import convert
 from eventlog.transfer.job import Job
 from eventlog.transfer.loop import RunLength
 from eventlog.transfer.report import Report
-from tests.databases import Database
+from tests.kit.databases import Database
+from tests.kit.support import CLOCK
+from tests.kit.tiers import drawn
 from tests.sequence.killed import run_and_kill
 from tests.sequence.reading import deliveries
-from tests.support import CLOCK
-from tests.tiers import drawn
 
 pytestmark = pytest.mark.quick
 

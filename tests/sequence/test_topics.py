@@ -22,9 +22,9 @@ from eventlog.sequence.progress import Partition, PartitionOffsets, TopicChanged
 from eventlog.sequence.stream_settings import StreamSettings
 from eventlog.sequence.transactions import Incomplete
 from eventlog.sources.sequenced_feed import SequencedFeed, TopicReading
+from tests.kit.tiers import drawn
 from tests.qlik.helpers import write_messages
 from tests.sequence.test_transactions import TIMES, event, refresh
-from tests.tiers import drawn
 
 pytestmark = pytest.mark.quick
 

@@ -11,8 +11,8 @@ import pytest
 from eventlog.sinks import open_sink
 from eventlog.sinks.sink import Reply
 from eventlog.xds.answers import Level
+from tests.kit.support import until
 from tests.sinks.documents import make
-from tests.support import until
 
 pytestmark = pytest.mark.quick
 

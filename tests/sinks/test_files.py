@@ -10,9 +10,9 @@ import pytest
 from eventlog.sinks import open_sink
 from eventlog.sinks.files import FilesSink, FolderFailed
 from eventlog.sinks.sink import ACCEPTED
-from tests.resume.power import Disk, unsynced
+from tests.laws.resume.power import Disk, unsynced
 from tests.sinks.documents import make
-from tests.smalldisk import NoSmallDisk, small_disk
+from tests.world.smalldisk import NoSmallDisk, small_disk
 
 pytestmark = pytest.mark.quick
 

@@ -18,9 +18,9 @@ import pytest
 from eventlog.sinks import open_sink
 from eventlog.sinks.sink import Item, OutgoingDocument, Reply
 from eventlog.xds.answers import Level, Status, write
-from tests.certificates import certificate
+from tests.kit.certificates import certificate
+from tests.kit.receivers import dripping, hang_up, receiver, say
 from tests.sinks.documents import make
-from tests.sinks.receivers import dripping, hang_up, receiver, say
 
 pytestmark = pytest.mark.quick
 

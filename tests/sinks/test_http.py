@@ -14,9 +14,9 @@ from eventlog.core.errors import Misuse
 from eventlog.sinks import open_sink
 from eventlog.sinks.sink import Item, OutgoingDocument, Reply
 from eventlog.xds.answers import Level
-from tests.certificates import certificate
+from tests.kit.certificates import certificate
+from tests.kit.receivers import Answering, dripping, hang_up, receiver, say
 from tests.sinks.documents import make
-from tests.sinks.receivers import Answering, dripping, hang_up, receiver, say
 
 pytestmark = pytest.mark.quick
 

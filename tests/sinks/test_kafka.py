@@ -9,7 +9,7 @@ import pytest
 from eventlog.core.errors import Misuse
 from eventlog.sinks import open_sink
 from eventlog.sinks.sink import Item, OutgoingDocument
-from tests.brokers import ADDRESS, own_name
+from tests.kit.brokers import ADDRESS, own_name
 from tests.sinks.documents import make
 
 pytestmark = pytest.mark.quick

@@ -15,8 +15,8 @@ from standardwebhooks import Webhook, WebhookVerificationError
 from eventlog.core.errors import Misuse
 from eventlog.sinks import open_sink
 from eventlog.sinks.sink import Item, OutgoingDocument
+from tests.kit.receivers import receiver, say
 from tests.sinks.documents import make
-from tests.sinks.receivers import receiver, say
 
 pytestmark = pytest.mark.quick
 

@@ -18,7 +18,7 @@ from eventlog_spark import backlog
 from eventlog_spark.session import start
 from pyspark import TaskContext
 
-from tests import frugal, storage
+from tests.kit import frugal, storage
 from tests.spark.helpers import CLOCK, job
 
 SPECULATION = {

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from sqlalchemy.engine import Engine
 
-from tests.databases import Database
+from tests.kit.databases import Database
 
 if TYPE_CHECKING:
     from eventlog.sql.log.store import Store

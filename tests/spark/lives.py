@@ -27,7 +27,7 @@ from eventlog.sql.names import Log
 from eventlog.sql.schema import migrate
 from eventlog.transfer.job import Job
 from eventlog.xds.documents import document
-from tests.logs import leading, write_rows
+from tests.kit.logs import leading, write_rows
 from tests.spark.helpers import CLOCK, lines
 
 CONFIG = Config(

@@ -26,8 +26,8 @@ from typing import Any
 import pyspark
 from pyarrow import fs
 
-from tests import storage
-from tests.installed import ROOT, Installation, base, build, everything, source
+from tests.kit import storage
+from tests.kit.installed import ROOT, Installation, base, build, everything, source
 from tests.spark.helpers import TABLES, write_log
 
 _HOST, _SUBNET = "10.77.0.1", "10.77.0"

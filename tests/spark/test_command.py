@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from eventlog_spark.session import NoJava, find_java, version
 
-from tests.databases import Database
+from tests.kit.databases import Database
 from tests.spark.helpers import TABLES
 from tests.spark.lives import ROWS, documents, documents_of, failures, make_store, published
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.installed import ROOT
+from tests.kit.installed import ROOT
 from tests.spark.helpers import by_object, converted, job, lines, write_log
 from tests.spark.test_failures import ROWS
 

@@ -25,9 +25,9 @@ from eventlog.event_table import OPERATIONS
 from eventlog.fold import CurrentRow, QueryKey, Rules, query_key
 from eventlog.log_files.by_column.object_spool import ObjectTooLarge
 from eventlog.xds.settings import XdsSettings
+from tests.kit.tiers import drawn
 from tests.spark.helpers import TABLES
 from tests.spark.strategies import logs
-from tests.tiers import drawn
 
 pytestmark = pytest.mark.quick
 

@@ -17,8 +17,9 @@ from eventlog_spark.backlog import Backlog, OutputFolder, run
 from pyspark.sql import DataFrameWriter
 
 from eventlog.core.errors import Misuse
-from tests.commands import environment
-from tests.resume.stops import When
+from tests.kit.commands import environment
+from tests.kit.support import until
+from tests.laws.resume.stops import When
 from tests.spark.helpers import (
     CLOCK,
     TABLES,
@@ -30,7 +31,6 @@ from tests.spark.helpers import (
     lines,
     write_log,
 )
-from tests.support import until
 
 pytestmark = pytest.mark.long
 
@@ -137,7 +137,7 @@ from pathlib import Path
 from eventlog_spark import fold
 from eventlog_spark.backlog import Backlog, run
 from eventlog_spark.session import start
-from tests import frugal
+from tests.kit import frugal
 from tests.spark.helpers import CLOCK, job
 
 once, log, out = map(Path, sys.argv[1:])

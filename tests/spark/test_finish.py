@@ -17,8 +17,8 @@ from eventlog_spark.backlog import OutputFolder
 
 from eventlog.sql.log.store import Store
 from eventlog.sql.log.work import Work
-from tests.databases import Database
-from tests.logs import Crash
+from tests.kit.databases import Database
+from tests.kit.logs import Crash
 from tests.spark.lives import (
     ROWS,
     backlog,

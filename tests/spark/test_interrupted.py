@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from eventlog_spark.session import JavaDied
 
-from tests.commands import environment
-from tests.support import HEADER, USR, until
+from tests.kit.commands import environment
+from tests.kit.support import HEADER, USR, until
 
 pytestmark = pytest.mark.long
 

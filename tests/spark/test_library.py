@@ -22,6 +22,7 @@ from eventlog.core import tablesfile
 from eventlog.core.entry import COLUMNS
 from eventlog.core.errors import InvalidTables, Misuse
 from eventlog.files import csv
+from tests.kit.tiers import drawn
 from tests.linter.helpers import LAYOUT
 from tests.spark.helpers import (
     TABLES,
@@ -36,7 +37,6 @@ from tests.spark.helpers import (
 from tests.spark.strategies import CURRENT, logs
 from tests.spark.test_parity import SLOW, current_files
 from tests.spark.test_sources import FILES, make
-from tests.tiers import drawn
 
 pytestmark = pytest.mark.quick
 CATALOGUE = tablesfile.read(TABLES)

@@ -17,8 +17,8 @@ from eventlog.fold import Fate
 from eventlog.opening.config import Config
 from eventlog.operate.explaining import explain_store
 from eventlog.sql.log.store import Store
-from tests.databases import own_ids
-from tests.logs import Receiver
+from tests.kit.databases import own_ids
+from tests.kit.logs import Receiver
 from tests.spark.lives import (
     CONFIG,
     ROWS,

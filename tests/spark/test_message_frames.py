@@ -18,10 +18,10 @@ from hypothesis import strategies as st
 
 import eventlog
 from eventlog.core.change import Field
+from tests.kit.tiers import drawn
 from tests.qlik import test_ordinals as ordinals
 from tests.spark.test_parity import SLOW
 from tests.spark.test_sequence import Sent, converted, job_of, message, sent, write_messages
-from tests.tiers import drawn
 
 pytestmark = pytest.mark.quick
 KAFKA = "topic string, partition int, offset long, key binary, value binary"

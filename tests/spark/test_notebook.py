@@ -14,8 +14,8 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow import fs
 
-from tests import storage
-from tests.installed import ROOT
+from tests.kit import storage
+from tests.kit.installed import ROOT
 
 pytestmark = pytest.mark.quick
 

@@ -16,6 +16,7 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from pyarrow import csv
 
+from tests.kit.tiers import drawn
 from tests.spark.helpers import (
     CLOCK,
     backlogged,
@@ -27,7 +28,6 @@ from tests.spark.helpers import (
     write_log,
 )
 from tests.spark.strategies import CURRENT, CURRENT_TEXTS, logs
-from tests.tiers import drawn
 
 pytestmark = pytest.mark.quick
 

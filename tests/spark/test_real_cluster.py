@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from tests import storage
-from tests.installed import ROOT
+from tests.kit import storage
+from tests.kit.installed import ROOT
 from tests.spark.helpers import by_object, converted, job, write_log
 
 pytestmark = pytest.mark.long

@@ -17,8 +17,8 @@ from eventlog.sinks.files import FilesSink
 from eventlog.sinks.sink import OutgoingDocument, Reply
 from eventlog.sql.log.store import Store
 from eventlog.xds.answers import Level, Status
-from tests.databases import Database
-from tests.logs import Crash, Receiver, events_of
+from tests.kit.databases import Database
+from tests.kit.logs import Crash, Receiver, events_of
 from tests.spark.lives import CONFIG, ROWS, backlog, documents, failures, letters, make_store, publish, write
 
 pytestmark = pytest.mark.long

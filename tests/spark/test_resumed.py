@@ -12,11 +12,11 @@ from eventlog_spark import live_log
 
 from eventlog.transfer.loop import RunLength
 from eventlog.transfer.report import Report
-from tests.databases import Database
-from tests.resume.place import Place
-from tests.resume.samples import Sample
-from tests.resume.stops import How, Meter, metered_files, metered_statements
-from tests.resume.trials import Document, Reference
+from tests.kit.databases import Database
+from tests.laws.resume.place import Place
+from tests.laws.resume.samples import Sample
+from tests.laws.resume.stops import How, Meter, metered_files, metered_statements
+from tests.laws.resume.trials import Document, Reference
 from tests.spark.lives import backlog, documents, failures, letters, make_store
 
 pytestmark = [

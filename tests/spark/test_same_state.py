@@ -13,8 +13,8 @@ import pytest
 
 from eventlog.core import tablesfile
 from eventlog.sql.connect import connect
-from tests.commands import Shell
-from tests.databases import Database
+from tests.kit.commands import Shell
+from tests.kit.databases import Database
 from tests.targets.support import rows
 
 pytestmark = pytest.mark.long

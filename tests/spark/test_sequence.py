@@ -23,10 +23,10 @@ from eventlog.qlik.mask import WrongMaskOrder
 from eventlog.transfer.convert import convert
 from eventlog.transfer.job import Job
 from eventlog.transfer.report import Report
+from tests.kit.tiers import drawn
 from tests.sequence import exports
 from tests.spark.helpers import CLOCK
 from tests.spark.test_parity import SLOW
-from tests.tiers import drawn
 
 pytestmark = pytest.mark.quick
 _NUMBERS = itertools.count()

@@ -11,7 +11,7 @@ import pytest
 from eventlog_spark import documents
 
 import eventlog
-from tests.installed import ROOT
+from tests.kit.installed import ROOT
 from tests.spark.helpers import configured
 
 pytestmark = pytest.mark.quick

@@ -14,9 +14,9 @@ from pyarrow import fs
 
 from eventlog.core.errors import Misuse
 from eventlog.core.formats import Shape
-from tests import storage
-from tests.databases import Database
-from tests.installed import ROOT
+from tests.kit import storage
+from tests.kit.databases import Database
+from tests.kit.installed import ROOT
 from tests.spark.helpers import by_object, converted, job, write_log
 from tests.spark.lives import ROWS as ROWS_OF_LIVES
 from tests.spark.lives import documents_of as published_documents
@@ -120,7 +120,7 @@ import sys
 from eventlog_spark.session import start
 from eventlog.sql.connect import connect, dialect_at
 from eventlog.sql.log.store import Store
-from tests import storage
+from tests.kit import storage
 from tests.spark.lives import ROWS, backlog, log_of, write
 
 class Died(Exception):
@@ -172,7 +172,7 @@ from eventlog_spark.inputs import find_files
 from eventlog_spark.session import start
 from eventlog.core.errors import Misuse
 from eventlog.core.formats import Shape
-from tests import storage
+from tests.kit import storage
 
 spark = start("local[1]", storage.conf())
 for pattern in sys.argv[2:]:

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from tests import frugal
-from tests.installed import ROOT, build, everything, source
+from tests.kit import frugal
+from tests.kit.installed import ROOT, build, everything, source
 from tests.spark.helpers import TABLES, by_object, converted, job, lines, write_log
 from tests.spark.test_failures import ROWS
 

@@ -10,7 +10,7 @@ from sqlalchemy.engine import URL
 
 from eventlog.embedded import Server
 from eventlog.sql.log.store import Store
-from tests.databases import EMBEDDED, Database, installed, server_url, temporary_database
+from tests.kit.databases import EMBEDDED, Database, installed, server_url, temporary_database
 from tests.sql.tracked import Tracked, tracked
 
 

@@ -10,9 +10,9 @@ from sqlalchemy import text
 from sqlalchemy.engine import URL, Engine
 
 from eventlog.sql.connect import connect, execute_plain
-from tests.databases import temporary_database
+from tests.kit.databases import temporary_database
+from tests.kit.support import until
 from tests.sql.tracked import Tracked, tracked
-from tests.support import until
 
 PATIENCE = 60.0
 

@@ -13,8 +13,8 @@ from eventlog.core.tables import Column, Table
 from eventlog.core.values import Kind
 from eventlog.sql.capture.track import install_routines
 from eventlog.sql.catalogue import Catalogue
-from tests.commands import Shell
-from tests.databases import Database
+from tests.kit.commands import Shell
+from tests.kit.databases import Database
 from tests.sql.test_install import in_client
 from tests.sql.tracked import Logged, Tracked
 

@@ -19,8 +19,8 @@ from eventlog.sql.log.store import Store
 from eventlog.sql.names import Log
 from eventlog.sql.relation import Choice
 from eventlog.sql.schema import migrate
-from tests.chaos.tracked import CUTTING, cut_connections
-from tests.databases import Database, temporary_database
+from tests.kit.databases import Database, temporary_database
+from tests.world.tracked import CUTTING, cut_connections
 
 pytestmark = pytest.mark.quick
 

@@ -26,8 +26,8 @@ from eventlog.sql.capture.readers import plan_no_reader, plan_reader
 from eventlog.sql.catalogue import Catalogue
 from eventlog.sql.connect import connect
 from eventlog.sql.dialects import dialect_of
-from tests import judges
-from tests.databases import AT_HAND, EMBEDDED, Database, server_url, temporary_database
+from tests.kit import judges
+from tests.kit.databases import AT_HAND, EMBEDDED, Database, server_url, temporary_database
 from tests.sql.test_replicated import LOGICAL
 from tests.sql.test_rights import House, connector_grants
 

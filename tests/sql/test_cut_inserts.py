@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from eventlog.sql.log import by_column
 from eventlog.sql.log.by_column import RowHeaders, rest_of_inserts
-from tests.tiers import drawn
+from tests.kit.tiers import drawn
 
 pytestmark = pytest.mark.quick
 

@@ -9,7 +9,7 @@ from sqlalchemy import text
 from sqlalchemy.engine import Engine
 
 from eventlog.sql.catalogue import Catalogue, Directory, open_catalogue
-from tests.databases import Database
+from tests.kit.databases import Database
 
 pytestmark = pytest.mark.quick
 

@@ -14,7 +14,7 @@ from eventlog.sql.catalogue import Catalogue
 from eventlog.sql.log.store import Store
 from eventlog.sql.readable import readable
 from eventlog.sql.relation import Choice
-from tests.databases import Database
+from tests.kit.databases import Database
 from tests.sql.test_install import in_client
 from tests.sql.tracked import Logged, Tracked
 

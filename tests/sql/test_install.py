@@ -30,8 +30,8 @@ from eventlog.sql.names import Log, UnknownLogColumn, log_named
 from eventlog.sql.relation import Choice as TrackChoice
 from eventlog.sql.schema import migrate
 from eventlog.sql.schema.migrate import LogWritten
-from tests.databases import Database
-from tests.logs import leading, write_rows
+from tests.kit.databases import Database
+from tests.kit.logs import leading, write_rows
 
 pytestmark = pytest.mark.quick
 

@@ -8,7 +8,7 @@ from eventlog.sql.connect import connect
 from eventlog.sql.log.store import Store
 from eventlog.sql.names import Log
 from eventlog.sql.schema import migrate
-from tests.killable import killable_mariadb
+from tests.world.killable import killable_mariadb
 
 pytestmark = pytest.mark.quick
 

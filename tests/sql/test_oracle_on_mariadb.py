@@ -15,7 +15,7 @@ import pytest
 
 from eventlog.sql.relation import Choice
 from eventlog.sql.trigger_rows import Trigger, triggers_of
-from tests.databases import Database
+from tests.kit.databases import Database
 from tests.sql.samples import subject
 from tests.sql.tracked import Logged, Tracked, tracked
 

@@ -19,8 +19,8 @@ from eventlog.sql.log.snapshot import Fates
 from eventlog.sql.log.store import Store
 from eventlog.sql.schema import migrate
 from eventlog.sql.schema.migrate import LogInUse
-from tests.databases import own_ids
-from tests.logs import ByKey, leading
+from tests.kit.databases import own_ids
+from tests.kit.logs import ByKey, leading
 
 pytestmark = pytest.mark.quick
 

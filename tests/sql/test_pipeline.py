@@ -19,7 +19,7 @@ from eventlog.sql.names import Log
 from eventlog.sql.postgresql import POSTGRESQL, pipeline
 from eventlog.sql.queries import Queries
 from eventlog.sql.schema import migrate
-from tests.databases import EMBEDDED, server_url, temporary_database
+from tests.kit.databases import EMBEDDED, server_url, temporary_database
 
 pytestmark = pytest.mark.quick
 

@@ -22,7 +22,7 @@ from eventlog.sql.log.record import ranges_of
 from eventlog.sql.log.store import Store
 from eventlog.sql.log.work import LONG, long_ranges
 from eventlog.sql.names import Log
-from tests.logs import leading, write_rows
+from tests.kit.logs import leading, write_rows
 
 pytestmark = pytest.mark.quick
 

@@ -18,7 +18,7 @@ from eventlog.sql.log.store import Store
 from eventlog.sql.names import Log
 from eventlog.sql.readable import ReadableTable, readable
 from eventlog.sql.schema import migrate
-from tests.databases import Database
+from tests.kit.databases import Database
 
 pytestmark = pytest.mark.quick
 

@@ -19,7 +19,7 @@ from eventlog.core.tables import Table
 from eventlog.sql.capture.readers import READERS, _ReaderTable
 from eventlog.sql.connect import execute_plain
 from eventlog.sql.dialects import DIALECTS
-from tests.databases import Database
+from tests.kit.databases import Database
 from tests.sql.test_oracle_on_mariadb import Adaptation
 from tests.sql.test_oracle_texts import parse
 

@@ -20,8 +20,8 @@ from eventlog.sql.capture.refusals import CannotTrack
 from eventlog.sql.catalogue import Catalogue, NoSuchTable
 from eventlog.sql.connect import DatabaseFailed
 from eventlog.sql.dialects import dialect_of
-from tests.commands import Shell
-from tests.databases import Database
+from tests.kit.commands import Shell
+from tests.kit.databases import Database
 from tests.sql.own_types import OWN_TYPES, making_own_types
 
 pytestmark = pytest.mark.quick

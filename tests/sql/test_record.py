@@ -24,7 +24,7 @@ from eventlog.sql.connect import DatabaseFailed, execute_plain
 from eventlog.sql.log.store import Store
 from eventlog.sql.relation import Choice
 from eventlog.sql.schema import migrate
-from tests.databases import Database
+from tests.kit.databases import Database
 from tests.sql.test_install import ORIGINAL, in_client
 from tests.sql.tracked import Logged, Tracked
 

@@ -17,7 +17,7 @@ from eventlog.cli import cli
 from eventlog.sql.capture.check import LOG_CHECKS, TABLE_CHECKS, check
 from eventlog.sql.capture.findings import Finding
 from eventlog.sql.schema import migrate
-from tests.logs import Receiver, World
+from tests.kit.logs import Receiver, World
 from tests.publisher.test_leadership import stranger
 from tests.sql.tracked import Tracked
 

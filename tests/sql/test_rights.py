@@ -20,7 +20,7 @@ from eventlog.opening.open_log import Denied
 from eventlog.sql.capture.readers import check_readers, plan_reader
 from eventlog.sql.common.dialect import Dialect
 from eventlog.sql.connect import DatabaseFailed, connect, execute_plain
-from tests.databases import Database
+from tests.kit.databases import Database
 
 pytestmark = pytest.mark.quick
 

@@ -14,9 +14,9 @@ from sqlalchemy.engine import Connection
 
 from eventlog.sql.common.dialect import Dialect
 from eventlog.sql.connect import DatabaseFailed, execute_plain
+from tests.kit.tiers import drawn
 from tests.sql.columns import BOUND, COLUMNS, HOSTILE, Kind
 from tests.sql.tracked import Tracked, check_texts, loaded, query_back, replay, replay_events
-from tests.tiers import drawn
 
 pytestmark = pytest.mark.quick
 

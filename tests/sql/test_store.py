@@ -19,8 +19,8 @@ from eventlog.sql.log.store import Store
 from eventlog.sql.log.upkeep import FailureFilter
 from eventlog.sql.log.work import Failure, LeadershipLost, WaitingEvent, Work
 from eventlog.sql.names import Log
-from tests.databases import Database
-from tests.logs import leading, write_rows
+from tests.kit.databases import Database
+from tests.kit.logs import leading, write_rows
 
 pytestmark = pytest.mark.quick
 

@@ -15,7 +15,7 @@ from eventlog.sql.log.work import LeadershipLost
 from eventlog.sql.names import Log
 from eventlog.sql.queries import Queries
 from eventlog.sql.schema.migrate import install
-from tests.databases import Database
+from tests.kit.databases import Database
 
 pytestmark = pytest.mark.quick
 

@@ -12,7 +12,7 @@ from eventlog.sql.connect import DatabaseFailed
 from eventlog.sql.log.store import Store
 from eventlog.sql.log.upkeep import Count, FailureFilter, PendingRows
 from eventlog.sql.log.work import Failure, WaitingEvent
-from tests.logs import leading, write_rows
+from tests.kit.logs import leading, write_rows
 
 pytestmark = pytest.mark.quick
 

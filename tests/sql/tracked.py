@@ -22,7 +22,7 @@ from eventlog.sql.connect import execute_plain
 from eventlog.sql.names import Log, log_named
 from eventlog.sql.relation import Choice
 from eventlog.sql.schema import migrate
-from tests.databases import Database
+from tests.kit.databases import Database
 
 Texts = dict[str, str | None]
 

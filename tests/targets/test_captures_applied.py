@@ -15,9 +15,9 @@ from eventlog.transfer.job import Job
 from eventlog.transfer.opening import open_source
 from eventlog.transfer.places import Opening
 from eventlog.transfer.report import Report
-from tests.commands import Shell
-from tests.databases import Database as Placed
 from tests.gbase.helpers import write_changes
+from tests.kit.commands import Shell
+from tests.kit.databases import Database as Placed
 from tests.targets.support import rows
 
 pytestmark = pytest.mark.quick

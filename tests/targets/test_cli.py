@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from eventlog.sql.connect import connect
-from tests.commands import Shell
-from tests.databases import Database
+from tests.kit.commands import Shell
+from tests.kit.databases import Database
 from tests.targets.support import rows
 
 pytestmark = pytest.mark.quick

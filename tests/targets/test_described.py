@@ -10,8 +10,8 @@ from eventlog.qlik.structure import DataColumn, Structure
 from eventlog.qlik.types import Spec
 from eventlog.sql.connect import connect
 from eventlog.targets.tables.apply_settings import SourceSchema
-from tests.commands import Shell
-from tests.databases import Database
+from tests.kit.commands import Shell
+from tests.kit.databases import Database
 from tests.targets.support import rows
 
 pytestmark = pytest.mark.quick

@@ -16,8 +16,8 @@ from eventlog.targets.tables.apply_progress import LateChanges
 from eventlog.targets.tables.apply_settings import ApplySettings
 from eventlog.targets.tables.database import Database
 from eventlog.targets.tables.writer import TableWriter
-from tests.commands import Done, Shell
-from tests.databases import Database as Placed
+from tests.kit.commands import Done, Shell
+from tests.kit.databases import Database as Placed
 from tests.targets.model import changed
 from tests.targets.support import TABLES, rows, run
 

@@ -18,8 +18,8 @@ from eventlog.targets.tables.database import Database
 from eventlog.targets.tables.outcomes import TooManyDeletes
 from eventlog.targets.tables.writer import TableWriter
 from eventlog.transfer.report import Report
-from tests.commands import Shell
-from tests.databases import Database as Server
+from tests.kit.commands import Shell
+from tests.kit.databases import Database as Server
 from tests.targets.support import apply, rows, run
 
 pytestmark = pytest.mark.quick

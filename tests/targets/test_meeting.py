@@ -19,9 +19,9 @@ from eventlog.sql.connect import DatabaseFailed, connect
 from eventlog.targets.tables import database as applying
 from eventlog.targets.tables.apply_settings import ApplySettings
 from eventlog.targets.tables.database import Database, Group
-from tests.commands import environment
-from tests.databases import Database as Placed
-from tests.support import until
+from tests.kit.commands import environment
+from tests.kit.databases import Database as Placed
+from tests.kit.support import until
 from tests.targets.model import changed
 from tests.targets.support import TABLES, apply, rows, run
 from tests.targets.test_cli import line_of

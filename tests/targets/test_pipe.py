@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from eventlog.sql.connect import connect
-from tests.commands import Done, Shell
-from tests.databases import Database
+from tests.kit.commands import Done, Shell
+from tests.kit.databases import Database
 from tests.targets.support import rows, run
 
 pytestmark = pytest.mark.quick

@@ -13,7 +13,7 @@ from eventlog.core.change import ABSENT, Change, Field, Op
 from eventlog.core.tables import Tables
 from eventlog.sql.dialects import dialect_of
 from eventlog.targets.tables.outcomes import NotMade
-from tests.databases import Database
+from tests.kit.databases import Database
 from tests.targets.support import apply, places, rows, run
 
 pytestmark = pytest.mark.quick

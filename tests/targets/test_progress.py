@@ -13,7 +13,7 @@ from eventlog.targets.tables.apply_settings import ApplySettings
 from eventlog.transfer.apply import apply_to_database
 from eventlog.transfer.job import Job
 from eventlog.transfer.report import Report
-from tests.databases import Database
+from tests.kit.databases import Database
 
 pytestmark = pytest.mark.quick
 

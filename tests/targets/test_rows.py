@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from sqlalchemy.engine import Engine
 
 from eventlog.core.change import Change, Op
+from tests.kit.tiers import drawn
 from tests.targets.model import COLUMNS, Model, changed, transactions
 from tests.targets.support import apply, places, rows, run
-from tests.tiers import drawn
 
 pytestmark = pytest.mark.quick
 

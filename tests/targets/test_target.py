@@ -23,7 +23,7 @@ from eventlog.targets.tables.apply_settings import ApplySettings
 from eventlog.targets.tables.database import Database, Group
 from eventlog.targets.tables.outcomes import OtherApply
 from eventlog.targets.tables.writer import MOST_CHARACTERS
-from tests.databases import Database as Postgres
+from tests.kit.databases import Database as Postgres
 from tests.targets.model import changed
 from tests.targets.support import TABLES, apply, places, rows, run
 

@@ -7,8 +7,8 @@ import json
 import pytest
 
 from eventlog.sql.connect import connect
-from tests.commands import Shell
-from tests.databases import Database
+from tests.kit.commands import Shell
+from tests.kit.databases import Database
 from tests.targets.support import rows
 from tests.targets.test_cli import TABLES
 

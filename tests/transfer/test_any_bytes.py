@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.anybytes import CHECKS, SOUND
+from tests.kit.anybytes import CHECKS, SOUND
 
 pytestmark = pytest.mark.quick
 

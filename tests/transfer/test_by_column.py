@@ -28,9 +28,9 @@ from eventlog.log_files.by_row import Pickup
 from eventlog.log_files.current_files import CurrentFiles, load_current
 from eventlog.xds.documents import write
 from eventlog.xds.settings import XdsSettings
+from tests.kit.tiers import drawn
 from tests.spark.helpers import TABLES, write_log
 from tests.spark.strategies import CURRENT, logs
-from tests.tiers import drawn
 
 pytestmark = pytest.mark.quick
 

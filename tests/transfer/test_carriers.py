@@ -13,11 +13,11 @@ from eventlog.linter.columns import DISPATCH
 from eventlog.transfer.convert import convert
 from eventlog.transfer.job import Job
 from eventlog.transfer.report import Report
-from tests.brokers import own_name
-from tests.commands import Shell
-from tests.databases import Database
+from tests.kit.brokers import own_name
+from tests.kit.commands import Shell
+from tests.kit.databases import Database
+from tests.kit.support import CLOCK, TABLES
 from tests.linter.helpers import LAYOUT, ROW_1, ROW_2, end, operation
-from tests.support import CLOCK, TABLES
 
 pytestmark = pytest.mark.quick
 

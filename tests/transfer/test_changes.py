@@ -12,8 +12,8 @@ from eventlog import neutral
 from eventlog.core.change import ABSENT, Change, Field, Op, Raw, Undecoded
 from eventlog.core.errors import WrongRow
 from eventlog.files.jsonlines import dump_line
-from tests.strategies import any_changes
-from tests.support import run_convert
+from tests.kit.strategies import any_changes
+from tests.kit.support import run_convert
 
 pytestmark = pytest.mark.quick
 

@@ -13,7 +13,7 @@ from eventlog.core.formats import Shape
 from eventlog.core.settings import declared, read_value
 from eventlog.files.inputs import container_of, open_sources
 from eventlog.files.limits import Limits
-from tests.support import TABLES, run_convert
+from tests.kit.support import TABLES, run_convert
 
 pytestmark = pytest.mark.quick
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.commands import Shell
-from tests.support import HEADER, USR
+from tests.kit.commands import Shell
+from tests.kit.support import HEADER, USR
 
 pytestmark = pytest.mark.quick
 

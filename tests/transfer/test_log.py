@@ -31,10 +31,10 @@ from eventlog.transfer.opening import explain
 from eventlog.transfer.report import Report
 from eventlog.xds.read import read
 from eventlog.xds.settings import XdsFileSettings
-from tests.commands import Shell
-from tests.strategies import xds_changes
-from tests.support import CLOCK, HEADER, TABLES, run_convert
-from tests.tiers import drawn
+from tests.kit.commands import Shell
+from tests.kit.strategies import xds_changes
+from tests.kit.support import CLOCK, HEADER, TABLES, run_convert
+from tests.kit.tiers import drawn
 
 pytestmark = pytest.mark.quick
 

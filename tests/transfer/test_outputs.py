@@ -21,8 +21,8 @@ import pytest
 
 from eventlog.files.durable import Overtaken
 from eventlog.files.output_files import OutputFile
-from tests.commands import Shell, environment
-from tests.support import HEADER, USR
+from tests.kit.commands import Shell, environment
+from tests.kit.support import HEADER, USR
 
 pytestmark = pytest.mark.quick
 

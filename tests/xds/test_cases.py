@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from lxml import etree
 
-from tests.commands import Shell
+from tests.kit.commands import Shell
 
 pytestmark = pytest.mark.quick
 

@@ -13,7 +13,7 @@ import pytest
 from lxml import etree
 
 from tests.fold.test_golden_events import CASES, sections, settings
-from tests.support import run_convert
+from tests.kit.support import run_convert
 
 pytestmark = pytest.mark.quick
 

@@ -14,7 +14,7 @@ from eventlog.xds.documents import document, indent, write
 from eventlog.xds.read import read
 from eventlog.xds.settings import XdsFileSettings, XdsSettings
 from eventlog.xds.write import EventWriter
-from tests.strategies import xds_changes
+from tests.kit.strategies import xds_changes
 from tests.xds.dtd import check_valid
 
 pytestmark = pytest.mark.quick

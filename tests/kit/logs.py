@@ -1,0 +1,304 @@
+"""Logs and their rows: a log with a user table, a publisher of it, a receiver that answers by instruction."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
+from itertools import groupby
+from pathlib import Path
+from typing import IO, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from click.testing import CliRunner, Result
+from lxml import etree
+from sqlalchemy import event, text
+from sqlalchemy.engine import URL, Connection, Engine
+
+from eventlog.cli import cli
+from eventlog.core.settings import build
+from eventlog.core.tables import Tables
+from eventlog.fold import Rules
+from eventlog.opening.settings import PublisherSettings
+from eventlog.opening.tables import read_readable
+from eventlog.operate.redriving import Redriven, redrive
+from eventlog.publisher.cycle import Publisher
+from eventlog.publisher.deliver import CycleControl
+from eventlog.publisher.fold import PickUpFolder
+from eventlog.publisher.monitor import Monitor
+from eventlog.publisher.tally import Cycle
+from eventlog.sinks.sink import ACCEPTED, OutgoingDocument, Reply, Sink
+from eventlog.sql.catalogue import Catalogue
+from eventlog.sql.common.dialect import Dialect
+from eventlog.sql.connect import connect
+from eventlog.sql.log.leader import Leader
+from eventlog.sql.log.store import Store
+from eventlog.sql.log.upkeep import FailedRow, FailureFilter
+from eventlog.sql.names import Log
+from eventlog.sql.schema import migrate
+from eventlog.xds.answers import Level, Status
+from eventlog.xds.settings import XdsSettings
+from tests.kit.databases import own_ids, temporary_database
+
+ROOT = Path(__file__).parents[2]
+Answering = Callable[[OutgoingDocument], Reply]
+
+
+class Receiver:
+    """A sink that keeps what it was sent, and answers by instruction."""
+
+    def __init__(self, answering: Answering = lambda document: ACCEPTED) -> None:
+        self.answering = answering
+        self.documents: list[OutgoingDocument] = []
+
+    def deliver(self, documents: Sequence[OutgoingDocument]) -> Iterator[Reply]:
+        for document in documents:
+            reply = self.answering(document)
+            if reply.arrived:
+                self.documents.append(document)
+            yield reply
+            if not reply.arrived:
+                return
+
+    def knows(self, name: str) -> bool:
+        return False
+
+    def close(self) -> None:
+        """Do nothing, because nothing is open."""
+
+    @property
+    def events(self) -> list[etree._Element]:
+        return [event for document in self.documents for event in events_of(document.text)]
+
+    @property
+    def event_ids(self) -> list[str]:
+        return [item.event_id for document in self.documents for item in document.items]
+
+    @property
+    def objects(self) -> list[str]:
+        return [str(event.findtext("association")).partition(",")[0] for event in self.events]
+
+
+class Crash(BaseException):
+    """A kill -9, as far as one process can play it."""
+
+
+def crash(document: OutgoingDocument) -> Reply:
+    """Make a crash instead of an answer."""
+    raise Crash
+
+
+def answering(level: Level, words: str = "") -> Answering:
+    """Return a function that answers each event of every document like this."""
+    return lambda document: Reply([Status(level, item.event_id, words) for item in document.items])
+
+
+def fail(document: OutgoingDocument) -> Reply:
+    """Answer error for each event, with a reason of its own."""
+    return Reply([Status(Level.ERROR, item.event_id, f"no {item.event_id}") for item in document.items])
+
+
+busy = answering(Level.RETRY)
+
+
+def events_of(document: str) -> list[etree._Element]:
+    """Return the events of a document."""
+    input_element = etree.fromstring(document.encode()).find("input")
+    assert input_element is not None
+    return list(input_element)
+
+
+def write_rows(connection: Connection, log: Log, *rows: Mapping[str, Any]) -> None:
+    """Write log rows as a trigger would, of type 6 of usr by default."""
+    names = log.names()
+    filled = ({"event_type": 6, "table_name": "usr"} | dict(row) for row in rows)
+    for columns, group in groupby(filled, key=tuple):
+        into = ", ".join(names[column] for column in columns)
+        marks = ", ".join(f":{name}" for name in columns)
+        values = f"{own_ids(log.dialect) if 'record_id' in columns else ''}values ({marks})"
+        connection.execute(text(f"insert into {names['log']} ({into}) {values}"), list(group))
+
+
+@contextmanager
+def leading(store: Store, name: str = "test") -> Iterator[int]:
+    """Lead while the block runs; yield the epoch."""
+    leader = store.lead(name)
+    assert leader is not None
+    with leader:
+        yield leader.epoch
+
+
+@contextmanager
+def publishing(
+    world: World, folder: Path, *words: str, stderr: int | IO[bytes] = subprocess.PIPE
+) -> Iterator[subprocess.Popen[bytes]]:
+    """Start a process of a publisher that writes files, and let none remain."""
+    command = [sys.executable, "-B", "-m", "eventlog", "run", "--sync-tables", "usr", "--sink", "files"]
+    command += ["--files-folder", str(folder), "--polling-interval", "1", "--allow-loopback", *words]
+    environment = os.environ | {"EVENTLOG_URL": world.url, "PYTHONPATH": str(ROOT)}
+    process = subprocess.Popen(command, env=environment, stderr=stderr)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+@contextmanager
+def fresh_world(server: tuple[str, URL]) -> Iterator[World]:
+    """Make a database with an installed log and the table usr."""
+    with temporary_database(*server) as database:
+        engine = connect(database.url, keep_open=4)
+        world = World(engine, database.dialect)
+        world.make()
+        yield world
+        engine.dispose()
+
+
+class ByKey:
+    """A naming of objects by the spelling of rows."""
+
+    def canonical(self, tables: pa.Array, keys: pa.Array) -> pa.Array:
+        return pc.binary_join_element_wise(tables, keys, "\0")
+
+
+_EMPTY = {True: "truncate {0} restart identity", False: "truncate {0}"}
+
+
+class World:
+    """An installed log, the table usr, and how to write rows as triggers would."""
+
+    def __init__(self, engine: Engine, dialect: Dialect) -> None:
+        self.engine = engine
+        self.log = Log(dialect)
+        self.store = Store(engine, self.log)
+        self.delete_from_log = False  # of publishers and commands
+
+    @property
+    def url(self) -> str:
+        """The address of the database, with its password."""
+        return self.engine.url.render_as_string(hide_password=False)
+
+    def make(self) -> None:
+        """Install the log, with a second index, and make the table."""
+        migrate.install(self.engine, self.log, future_events=True)
+        self.change("create table usr (idu integer primary key, fname varchar(64), lname varchar(64))")
+
+    def clear(self) -> None:
+        """Empty the tables; record ids begin anew, and handled rows stay."""
+        self.delete_from_log = False
+        names = self.log.names()
+        for table in ("batch", "retry", "held", "failed", "notice", "known", "sent", "log"):
+            self.change(_EMPTY[self.log.dialect.transactional_ddl].format(names[table]))
+        nothing = ["paused_at", "rested_at", "cycle_facts", "heartbeat_at", "published_as"]
+        self.change(f"update {names['state']} set {', '.join(f'{column} = null' for column in nothing)}")
+        self.change("delete from usr")
+
+    def change(self, statement: str, **values: Any) -> None:
+        """Run a statement of somebody else."""
+        with self.engine.begin() as connection:
+            connection.execute(text(statement), values)
+
+    def user(self, idu: int, fname: str | None = "Jack", lname: str | None = "Frost") -> None:
+        """A row of usr."""
+        self.change("insert into usr values (:i, :f, :l)", i=idu, f=fname, l=lname)
+
+    def write(self, *rows: dict[str, Any]) -> list[int]:
+        """Write log rows, of type 6 of usr by default; return the ids of all that are pending."""
+        with self.engine.begin() as connection:
+            write_rows(connection, self.log, *({"perpetrator": None} | row for row in rows))
+        return sorted(number for number, letter in self.letters().items() if letter == "N")
+
+    @contextmanager
+    def statements(self) -> Iterator[list[str]]:
+        """The texts of all statements that reach the server within the block."""
+        statements: list[str] = []
+
+        def hear(connection: Any, cursor: Any, statement: str, *unused: Any) -> None:
+            statements.append(statement)
+
+        event.listen(self.engine, "before_cursor_execute", hear)
+        yield statements
+        event.remove(self.engine, "before_cursor_execute", hear)
+
+    def letters(self) -> dict[int, str]:
+        """Return the status of every row."""
+        names = self.log.names()
+        statement = f"select {names['record_id']}, {names['status']} from {names['log']} order by 1"
+        with self.engine.connect() as connection:
+            return {row[0]: row[1] for row in connection.execute(text(statement))}
+
+    def counts(self) -> Counter[str]:
+        return Counter(self.letters().values())
+
+    def failures(self) -> list[FailedRow]:
+        with self.store.upkeep() as upkeep:
+            return upkeep.failures(FailureFilter())
+
+    def remembered(self) -> int:
+        return len(self.store.remembered())
+
+    def reader(self, names: Sequence[str], rules: Rules, xds: XdsSettings) -> PickUpFolder:
+        """Return what reads rows, with the tables as they are now."""
+        with self.engine.connect() as connection:
+            tables = Tables([Catalogue(connection).find(name).table for name in names])
+        return PickUpFolder(tables, read_readable(self.engine, self.log, tables), rules, xds)
+
+    def redrive(self, which: FailureFilter | None = None) -> Redriven:
+        """Make failed rows of usr new again."""
+        reader = self.reader(("usr",), Rules(), XdsSettings())
+        return redrive(self.store, which or FailureFilter(), reader, rows_are_deleted=self.delete_from_log)
+
+    def elect(self, patience: float = 10.0) -> Leader:
+        """Return the leader, as soon as the server has noticed that the former one is gone."""
+        deadline = time.monotonic() + patience
+        while (leader := self.store.lead("test")) is None:
+            assert time.monotonic() < deadline, "somebody else leads"
+            time.sleep(0.01)
+        return leader
+
+    @contextmanager
+    def publisher(
+        self,
+        sink: Sink,
+        tables: Sequence[str] = ("usr",),
+        control: CycleControl | None = None,
+        **options: Any,
+    ) -> Iterator[Publisher]:
+        """Return the leader's publisher; by default retries wait longer than any test takes."""
+        leader = self.elect()
+        rules, xds = build(Rules, options), build(XdsSettings, options)
+        settings = build(
+            PublisherSettings, {"retry_wait": 3600.0, "delete_from_log": self.delete_from_log} | options
+        )
+        with leader:
+            make = partial(self.reader, tables, rules, xds)
+            yield Publisher(self.store, make, sink, leader.epoch, xds.batch_size, settings, control)
+
+    def cycle(self, sink: Sink, **options: Any) -> Cycle:
+        """Return one cycle of a new leader."""
+        with self.publisher(sink, **options) as publisher:
+            return publisher.cycle()
+
+
+def call(world: World, *words: str, **environment: str) -> Result:
+    """Run a command on the world's log."""
+    always = {"EVENTLOG_URL": world.url, "EVENTLOG_SYNC_TABLES": "usr"}
+    environment = always | {"EVENTLOG_DELETE_FROM_LOG": str(world.delete_from_log)} | environment
+    return CliRunner().invoke(cli, words, env=environment)
+
+
+def metrics_text(monitor: Monitor) -> str:
+    """Return the numbers of a publisher as Prometheus reads them."""
+    return monitor.exposition()[0].decode()
+
+
+def key(number: int, **columns: Any) -> dict[str, Any]:
+    """Return a row of one user."""
+    return {"table_key": f"idu={number}"} | columns

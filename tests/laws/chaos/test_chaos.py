@@ -1,0 +1,28 @@
+"""The short form of `make chaos`: everything goes wrong at once, and nothing is lost or inverted.
+
+EVENTLOG_PROOF_SECONDS makes it longer, _SEED another, with other modes and types.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.laws.chaos.run import MODES, run
+from tests.world.killable import KILLABLE
+from tests.world.rig import SECONDS, SEED
+
+pytestmark = pytest.mark.long
+
+LONGER = 2.5  # times as long as other proofs
+
+
+@pytest.mark.timeout(300 + 12 * LONGER * SECONDS)
+@pytest.mark.parametrize("product", KILLABLE)
+def test_the_receiver_and_a_second_database_hold_what_the_table_does(product: str, tmp_path: Path) -> None:
+    modes = MODES[product]
+    mode = modes[(SEED + list(KILLABLE).index(product)) % len(modes)]
+    outcome = run(product, mode, LONGER * SECONDS, SEED, tmp_path)
+    print(f"{product}, {mode}, seed {SEED}: {outcome.reported}")
+    assert outcome.faults == ()

@@ -1,0 +1,164 @@
+"""The laws at the end of a run: those of `eventlog audit`, as users get them, and what these cannot see."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+
+from eventlog.audit.contents import PublishedThen
+from eventlog.audit.judge import Facts, breaches_of
+from eventlog.audit.laws import Arrival, AuditedRow, Breach, Law
+from eventlog.audit.log_side import LogRecords
+from eventlog.audit.share import AuditedObject
+from eventlog.core.tables import Tables
+from eventlog.opening.recorded_settings import read_published
+from tests.laws.simulate import receiver as receivers
+from tests.laws.simulate.ledger import DELETED, Ledger, run_of
+from tests.laws.simulate.people import OWN_USER, TABLES, USR
+from tests.laws.simulate.receiver import LawBroken, Receiver
+from tests.laws.simulate.server import Server
+
+
+def check(server: Server, receiver: Receiver, ledger: Ledger) -> None:
+    """Raise LawBroken at the first law that does not hold."""
+    ledger.check_arrivals()
+    _check_letters(server, ledger)
+    facts = _facts(server, ledger)
+    for name in sorted({row.object for row in ledger.rows.values()} - ledger.stale):
+        arrivals = [arrival for arrival in receiver.arrivals if arrival.event.object == name]
+        rows = [number for number, row in sorted(ledger.rows.items()) if row.object == name]
+        _check_parts(arrivals)
+        if receiver.recorded:
+            _check_once(arrivals)
+        if ledger.skipped.isdisjoint(rows) and not any(
+            ledger.rows[n].was("EF") or ledger.rows[n].is_by_hand for n in rows
+        ):
+            _check_order(arrivals, ledger)
+        for breach in _breaches(name, rows, arrivals, ledger, facts, _present(server, name)):
+            raise LawBroken(f"{breach.law.name}, row {breach.record_id} of {name}: {breach.words}")
+
+
+def _facts(server: Server, ledger: Ledger) -> Facts:
+    """Return what the log has on record."""
+    view = server.begin()
+    notices = server.store.rows(view, "notice")
+    published = [read_published(row["words"]) for row in notices if row["kind"] == "publish"]
+    redriven = [json.loads(row["record_ids"]) for row in notices if row["kind"] == "redrive"]
+    reasons = {row["record_id"]: row["reason"] for row in server.store.rows(view, "failed")}
+    records = LogRecords(
+        reasons | dict.fromkeys(ledger.skipped, "skipped"),
+        redriven=frozenset(number for ids in redriven for number in ids),
+        is_compared=any(row["kind"] == "compare" for row in notices),
+        published=[
+            PublishedThen(-1, tables, facts["insert_query_back"] == "add", 1) for tables, facts in published
+        ],
+        is_dated=True,
+    )
+    if not published:  # no publisher has led
+        return Facts(records, has_contents=False, tables={})
+    tables: Tables = published[0][0]
+    return Facts(records, has_contents=True, tables={"usr": tables.get("usr")})
+
+
+def _breaches(
+    name: str,
+    rows: Sequence[int],
+    arrivals: Sequence[receivers.Arrival],
+    ledger: Ledger,
+    facts: Facts,
+    present: bytes | None,
+) -> Iterable[Breach]:
+    """Return the breaches of an object. A deleted row had S or W."""
+    deliveries = [_delivery(place, arrival) for place, arrival in enumerate(arrivals)]
+    texts = [arrival.event.text.encode() for arrival in arrivals]
+    recorded = {run: ledger.recorded(run) for n in rows for run in ledger.runs_of.get(n, ())}
+    letters = {n: "S" if ledger.rows[n].letter == DELETED else ledger.rows[n].letter for n in rows}
+    for is_last in (False, True):
+        audited_rows = [_audited(n, letters[n], ledger) for n in rows]
+        audited = AuditedObject("usr", name, audited_rows, [], deliveries, [], texts, recorded, present)
+        object_breaches = breaches_of(audited, facts).breaches
+        deleted = {
+            breach.record_id
+            for breach in object_breaches
+            if breach.law is Law.ANSWERED and ledger.rows[breach.record_id].letter == DELETED
+        }
+        if is_last or not deleted:
+            return object_breaches
+        letters |= dict.fromkeys(deleted, "W")
+    return ()
+
+
+def _check_letters(server: Server, ledger: Ledger) -> None:
+    """Every committed row has one outcome; a failed one has its reason, and no other has one."""
+    reasons = {row["record_id"] for row in server.store.rows(server.begin(), "failed")}
+    for number, row in ledger.rows.items():
+        if row.letter == "N":
+            raise LawBroken(f"row {number} is still new")
+        if (row.letter in ("E", "F")) != (number in reasons):
+            raise LawBroken(f"row {number} has {row.letter} and {'a' if number in reasons else 'no'} reason")
+        levels = [level for run in ledger.runs_of.get(number, ()) for level in ledger.levels(run)]
+        is_good = bool(levels) and all(level in receivers.GOOD for level in levels)
+        if row.letter in ("E", "F") and is_good and not ledger.is_refused_by_server(number):
+            raise LawBroken(f"row {number} has {row.letter}, and all was answered well")
+
+
+def _check_parts(arrivals: list[receivers.Arrival]) -> None:
+    """The parts of an event come one after another."""
+    seen_parts = set[tuple[str, int]]()
+    for arrival in arrivals:
+        run, part = run_of(arrival.event)
+        if part > 1 and (run, part - 1) not in seen_parts:
+            raise LawBroken(f"part {part} of {run} came before the one before it")
+        seen_parts.add((run, part))
+
+
+def _check_once(arrivals: list[receivers.Arrival]) -> None:
+    """A sink with a record gets each event once."""
+    names = [arrival.event.name for arrival in arrivals]
+    if repeated := [name for name in names if names.count(name) > 1]:
+        raise LawBroken(f"{repeated[0]} came twice, and was on the sink's record")
+
+
+def _check_order(arrivals: list[receivers.Arrival], ledger: Ledger) -> None:
+    """An event is not taken for the first time after a later one was: one that waits holds its object."""
+    highest, taken = 0, set[str]()
+    for arrival in arrivals:
+        if arrival.level in receivers.GOOD:
+            run, rows = run_of(arrival.event)[0], ledger.remembered[arrival.event.name].rows
+            if run not in taken and rows[-1] < highest:
+                raise LawBroken(f"{run} was taken after one with row {highest}")
+            taken.add(run)
+            highest = max(highest, rows[0])
+
+
+def _audited(number: int, letter: str, ledger: Ledger) -> AuditedRow:
+    """Return the row as the laws take it. A deleted row of no event has left nothing on record."""
+    row = ledger.rows[number]
+    kind, column, before, after = (
+        row.values[c] for c in ("event_type", "column_name", "old_value", "new_value")
+    )
+    is_own = row.values["perpetrator"] == OWN_USER
+    return AuditedRow(
+        number, letter, kind, column, before, after, kind == 2 and before == after, is_own
+    )._replace(has_no_event=ledger.is_forgotten(number) or number in ledger.without_event)
+
+
+def _delivery(place: int, arrival: receivers.Arrival) -> Arrival:
+    """Return an arrival as the laws take it."""
+    event, level = arrival.event, arrival.level.name.lower()
+    return Arrival(place, f"arrival {place}", event.name, event.operation, event.text, level)
+
+
+def _present(server: Server, name: str) -> bytes | None:
+    """Return the present row of an object as an add, None if the table has none."""
+    for row in server.store.rows(server.begin(), USR):
+        if f"idu={row['idu']}" == name:
+            added = [(column, row[column]) for column in TABLES[USR].columns if row[column] is not None]
+            values = "".join(
+                f'<add-attr attr-name="{c}"><value type="string">{t}</value></add-attr>' for c, t in added
+            )
+            opening = (
+                f'<add class-name="usr" event-id="present:0"><association>{name},table=usr</association>'
+            )
+            return f"{opening}{values}</add>".encode()
+    return None

@@ -1,0 +1,202 @@
+"""Texts that follow from the program and the golden cases: `python -m tests.project.generated` writes them.
+
+test_generated.py compares the files of the repository with the texts from here.
+"""
+
+from __future__ import annotations
+
+import re
+from ast import literal_eval
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from string import Formatter
+from typing import NamedTuple
+
+import click
+
+from eventlog.cli import COMMANDS, cli
+from eventlog.cli.options import help_with_all_settings
+from eventlog.netiq.parameters import PARAMETERS, UNNEEDED, Parameter, Unneeded
+from eventlog.xds.documents import indent
+from tests.project.library_stub import library_stub
+
+ROOT = Path(__file__).parents[2]
+CASES = sorted((ROOT / "tests" / "golden" / "events").glob("[1-8]-*.txt"))
+SOURCES = (ROOT / "eventlog", ROOT / "spark" / "eventlog_spark")
+# The rooms whose classes have messages, in the order of docs/errors.md.
+ROOMS = {
+    "core": "Rows, values, tables and settings",
+    "cli": "Commands",
+    "publisher": "Publisher",
+    "opening": "Settings and tables of a log",
+    "sql": "Log and database",
+    "operate": "Care of a log",
+    "audit": "Audit",
+    "netiq": "Settings of the original",
+    "sinks": "Sinks",
+    "web": "Status page and receiver",
+    "xds": "Documents",
+    "transfer": "Converting",
+    "log_files": "Logs in files",
+    "files": "Files",
+    "sources": "Topics, tables and captures",
+    "targets": "Apply",
+    "sequence": "Runs with a state",
+    "qlik": "Qlik",
+    "gbase": "GBase and Informix",
+    "compare": "Comparing",
+    "eventlog_spark": "Spark",
+    "library": "Library",
+    "demo": "Demo",
+    "embedded": "Embedded server",
+    "http_client": "HTTP",
+}
+_CLASS = re.compile(r'^class (\w+)\((\w+)\):\n    """(.*?)"""', re.MULTILINE | re.DOTALL)
+BEGIN, END = "<!-- made by tests/project/generated.py: {} -->", "<!-- until here -->"
+
+
+def event_types() -> str:
+    """Return an example of each event type, as its golden case has it."""
+    return "\n".join(line for case in CASES for line in _event_type(case))
+
+
+def commands() -> str:
+    """Return the help of every command."""
+    parts = []
+    for name in COMMANDS:
+        context = context_of(name)
+        text = help_with_all_settings(context)
+        parts.append(f"## {name}\n\n```text\n{_stripped(text)}\n```\n")
+    return "\n".join(parts)
+
+
+def context_of(name: str) -> click.Context:
+    """Return a command as the program calls it; click keeps the help option of the first context
+    that asks.
+    """
+    command = cli.get_command(click.Context(cli), name)
+    assert command is not None
+    return click.Context(command, info_name=f"eventlog {name}", terminal_width=78, **cli.context_settings)
+
+
+def parameters() -> str:
+    """Return the original's parameters with our settings, and those that become no setting."""
+    lines = ["| original (display name) | ours | default | differences |", "|---|---|---|---|"]
+    for parameter in PARAMETERS:
+        first = f"`{parameter.tag}` ({_displayed(parameter)}) | `{parameter.setting}`"
+        lines.append(f"| {first} | {parameter.default} | {parameter.note} |")
+    lines += ["", "These become no setting:", ""]
+    lines += ["| original (display name) | because |", "|---|---|"]
+    lines += (
+        f"| `{parameter.tag}` ({_displayed(parameter)}) | {parameter.reason} |" for parameter in UNNEEDED
+    )
+    return "\n".join(lines) + "\n"
+
+
+class Message(NamedTuple):
+    """A class of errors and its message, with … for names and values."""
+
+    room: str
+    path: str  # of the class
+    text: str
+
+
+def errors() -> str:
+    """Return the messages of all classes of errors, room by room, each with its class."""
+    messages = sorted(_messages(), key=lambda message: message.text.lower())
+    parts = []
+    for room in dict.fromkeys((*ROOMS, *(message.room for message in messages))):
+        rows = (f"| `` {m.text} `` | `{m.path}` |" for m in messages if m.room == room and m.text != "…")
+        parts.append("\n".join((f"## {ROOMS[room]}\n", "| message | class |", "|---|---|", *rows, "")))
+    free = "\n".join(sorted(f"- `{message.path}`" for message in messages if message.text == "…"))
+    parts.append(
+        "## Classes without a message of their own\n\nTheir message is written where they are raised.\n\n"
+        f"{free}\n"
+    )
+    return "\n".join(parts)
+
+
+def _messages() -> list[Message]:
+    """Return the messages of EventlogError's subclasses; names of classes are unique."""
+    classes_by_name = {}
+    for source in SOURCES:
+        for path in sorted(source.rglob("*.py")):
+            module = ".".join(path.relative_to(source.parent).with_suffix("").parts)
+            for name, base, text in _CLASS.findall(path.read_text("utf-8")):
+                classes_by_name[name] = base, module, text
+    return [
+        Message(_room(module), f"{module}.{name}", _with_gaps(text))
+        for name, (_, module, text) in classes_by_name.items()
+        if _is_error(name, {name: base for name, (base, _, _) in classes_by_name.items()})
+    ]
+
+
+def _is_error(name: str, bases: dict[str, str]) -> bool:
+    base = bases.get(name)
+    return base == "EventlogError" or (base is not None and _is_error(base, bases))
+
+
+def _room(module: str) -> str:
+    package, room, *_ = module.split(".")
+    return room if package == "eventlog" else package
+
+
+def _with_gaps(template: str) -> str:
+    """Return the template of a docstring's source on one line, with … for each field."""
+    parts = Formatter().parse(" ".join(literal_eval(f'"""{template}"""').split()))
+    return "".join(text + ("" if field is None else "…") for text, field, _, _ in parts)
+
+
+def _displayed(parameter: Parameter | Unneeded) -> str:
+    return ", ".join(f"*{name}*" for name in parameter.display.split(", "))
+
+
+def _event_type(case: Path) -> Iterator[str]:
+    intro, *sections = re.split(r"^--- (.*)\n", case.read_text(), flags=re.MULTILINE)
+    parts = dict(zip(sections[::2], sections[1::2], strict=True))
+    title, _, reported = intro.strip().partition(": ")
+    yield f"## {title}\n"
+    yield f"{reported[:1].upper()}{reported[1:]}\n"
+    yield "Rows of the log:\n"
+    yield f"```text\n{parts['log'].rstrip()}\n```\n"
+    for name, text in parts.items():
+        if name.startswith("current "):
+            yield f"The rows of {name.removeprefix('current ')} as they are now:\n"
+            yield f"```text\n{text.rstrip()}\n```\n"
+        if name.startswith("documents"):
+            yield f"What leaves{name.removeprefix('documents')}:\n"
+            shown = "\n".join(indent(line) for line in text.splitlines())
+            yield f"```xml\n{shown}\n```\n"
+
+
+def _stripped(text: str) -> str:
+    return "\n".join(line.rstrip() for line in text.splitlines())
+
+
+def _page(path: str, name: str, make: Callable[[], str]) -> tuple[Path, Callable[[], str]]:
+    """Return a page whose part between the marks is made."""
+    page = ROOT / path
+
+    def render() -> str:
+        before, mark, after_mark = page.read_text("utf-8").partition(BEGIN.format(name))
+        _, end, after = after_mark.partition(END)
+        assert mark, f"{path} lacks {BEGIN.format(name)}"
+        assert end, f"{path} lacks {END}"
+        return f"{before}{mark}\n\n{make()}\n{end}{after}"
+
+    return page, render
+
+
+GENERATED: dict[Path, Callable[[], str]] = dict(
+    (
+        _page("docs/event-types.md", "event types", event_types),
+        _page("docs/moving.md", "parameters", parameters),
+        _page("docs/commands.md", "commands", commands),
+        _page("docs/errors.md", "errors", errors),
+    )
+)
+GENERATED[ROOT / "eventlog" / "__init__.pyi"] = library_stub
+
+if __name__ == "__main__":
+    for path, make in GENERATED.items():
+        path.write_text(make(), encoding="utf-8")

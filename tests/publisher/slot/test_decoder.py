@@ -1,0 +1,99 @@
+"""Bytes of pgoutput: each message is read whole, and a broken one raises a fault of ours."""
+
+from __future__ import annotations
+
+import struct
+from contextlib import suppress
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from eventlog.publisher.slot_transactions import Happening, ObjectChange, SlotFeeds, SlotReader, reduced
+from eventlog.sql.log.slot_state import Feed
+from eventlog.sql.postgresql import pgoutput
+from eventlog.sql.postgresql.pgoutput import NOT_SENT, BrokenOutput, Value, read
+from tests.kit.tiers import drawn
+
+pytestmark = pytest.mark.quick
+
+
+def row(*values: Value) -> bytes:
+    parts = [struct.pack("!H", len(values))]
+    for value in values:
+        if isinstance(value, str):
+            parts.append(b"t" + struct.pack("!i", len(value.encode())) + value.encode())
+        else:
+            parts.append(b"n" if value is None else b"u")
+    return b"".join(parts)
+
+
+BEGIN = b"B" + struct.pack("!QqI", 90, 7, 5)
+COMMIT = b"C" + struct.pack("!BQQq", 0, 90, 100, 7)
+TABLE = (
+    b"R" + struct.pack("!I", 1) + b"public\0usr\0d" + struct.pack("!H", 2)
+    + b"\1idu\0" + struct.pack("!Ii", 23, -1) + b"\0fname\0" + struct.pack("!Ii", 25, -1)
+)  # fmt: skip
+NUMBER = struct.pack("!I", 1)
+INSERT = b"I" + NUMBER + b"N" + row("1", None)
+UPDATE = b"U" + NUMBER + b"K" + row("1", None) + b"N" + row("2", NOT_SENT)
+DELETE = b"D" + NUMBER + b"K" + row("2", None)
+TRUNCATE = b"T" + struct.pack("!IB", 1, 0) + NUMBER
+TEXT = b"M\1" + struct.pack("!Q", 9) + b"eventlog.user\0" + struct.pack("!I", 4) + b"jack"
+MESSAGES = (BEGIN, COMMIT, TABLE, INSERT, UPDATE, DELETE, TRUNCATE, TEXT)
+
+
+def test_messages_are_read() -> None:
+    assert list(map(read, MESSAGES)) == [
+        pgoutput.BeginRead(90, 7, 5),
+        pgoutput.CommitRead(100, 7),
+        pgoutput.TableDescribed(1, "public", "usr", ("idu", "fname")),
+        pgoutput.RowChanged(1, None, ("1", None)),
+        pgoutput.RowChanged(1, ("1", None), ("2", NOT_SENT), is_update=True),
+        pgoutput.RowChanged(1, ("2", None), None),
+        pgoutput.TablesTruncated((1,)),
+        pgoutput.MessageRead("eventlog.user", "jack"),
+    ]
+
+
+@pytest.mark.parametrize("message", MESSAGES)
+def test_a_message_that_is_cut_is_refused(message: bytes) -> None:
+    for end in range(len(message)):
+        with pytest.raises(BrokenOutput):
+            read(message[:end])
+
+
+@settings(max_examples=drawn(300), deadline=None)
+@given(st.lists(st.one_of(st.sampled_from(MESSAGES), st.binary(max_size=40)), max_size=12))
+def test_any_bytes_are_read_or_refused(parts: list[bytes]) -> None:
+    feed = Feed("usr", "usr", ("idu",), ())
+    reader = SlotReader(SlotFeeds({1: [0]}, [feed]), 1 << 20)
+    with suppress(BrokenOutput):
+        for part in parts:
+            if transaction := reader.take(read(part)):
+                assert all(change.kind in (4, 5, 6) for change in transaction.logged())
+    reader.close()
+
+
+A, D, U = Happening.ARRIVED, Happening.DEPARTED, Happening.UPDATED
+
+
+@pytest.mark.parametrize(
+    ("happenings", "types"),
+    [
+        ([U], [6]), ([U, U], [6]), ([A], [5]), ([A, U], [5]), ([D], [4]), ([U, D], [4]),
+        ([D, A], [4, 5]), ([A, D], [4, 5]), ([D, A, D], [4]), ([A, D, A], [4, 5]),
+    ],
+)  # fmt: skip
+def test_the_changes_of_an_object_become_these_types(happenings: list[Happening], types: list[int]) -> None:
+    changes = [ObjectChange(place, 0, happening, ("1",)) for place, happening in enumerate(happenings)]
+    assert [kind for _, kind in reduced(changes)] == types
+
+
+def test_a_key_that_was_not_sent_is_a_gap_and_no_guess() -> None:
+    feed = Feed("usr", "usr", ("idu",), ())
+    reader = SlotReader(SlotFeeds({1: [0]}, [feed]), 1 << 20)
+    update = b"U" + NUMBER + b"N" + row(NOT_SENT, "x")
+    transactions = [reader.take(read(message)) for message in (TABLE, BEGIN, update, COMMIT)]
+    assert transactions[-1] is not None
+    assert (transactions[-1].count, list(transactions[-1].gaps)) == (0, ["usr"])

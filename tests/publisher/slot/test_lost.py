@@ -1,0 +1,243 @@
+"""What can go wrong with a slot: each ends with the receiver equal to the table, or loudly with a remedy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from eventlog.opening.slots import FilledBySlot
+from eventlog.publisher.slot import NoSlotYet
+from tests.kit.logs import call
+from tests.kit.support import until
+from tests.publisher.slot.rig import Copy, SlotWorld, drop_slots, life, once, rows_of
+
+pytestmark = pytest.mark.quick
+
+
+def publish(world: SlotWorld) -> Copy:
+    """Return a receiver that has two rows of a table by a slot."""
+    copy = Copy()
+    world.fill()
+    world.run("insert into usr values (1, 'Jack', 'Frost'), (2, 'Jane', 'Doe')")
+    once(world, copy)
+    assert copy.rows == rows_of(world)
+    return copy
+
+
+def make_again(world: SlotWorld) -> None:
+    drop_slots(world)
+    world.run(f"select pg_create_logical_replication_slot('{world.slot}', 'pgoutput')")
+
+
+def advance(world: SlotWorld) -> None:
+    world.run(f"select pg_replication_slot_advance('{world.slot}', pg_current_wal_lsn())")
+
+
+def read_by_others(world: SlotWorld) -> None:
+    get = "pg_logical_slot_get_binary_changes"
+    options = f"'proto_version', '1', 'publication_names', '{world.slot}'"
+    world.run(f"select count(*) from {get}('{world.slot}', null, null, {options})")
+
+
+def other_publication(world: SlotWorld) -> None:
+    name = world.slot
+    world.run(f'drop publication "{name}"', f'create publication "{name}" for table usr')
+
+
+def let_the_server_drop_its_log(world: SlotWorld) -> None:
+    world.run("alter system set max_slot_wal_keep_size = 0", "select pg_reload_conf()")
+    status = "select wal_status from pg_replication_slots where database = current_database()"
+    try:
+        until(lambda: world.value("show max_slot_wal_keep_size") == "0")
+        while world.value(status) != "lost":
+            world.run("create table filling (n integer)", "drop table filling")
+            world.run("select pg_switch_wal()", "checkpoint")
+    finally:
+        world.run("alter system reset max_slot_wal_keep_size", "select pg_reload_conf()")
+
+
+LOSSES: dict[str, Callable[[SlotWorld], None]] = {
+    "dropped": drop_slots,
+    "made anew": make_again,
+    "advanced": advance,
+    "read by others": read_by_others,
+    "another publication": other_publication,
+    "lost by max_slot_wal_keep_size": let_the_server_drop_its_log,
+}
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_a_slot_that_lost_changes_stops_loudly_and_install_mends_it(world: SlotWorld, loss: str) -> None:
+    copy = publish(world)
+    world.run(
+        "delete from usr where idu = 1",
+        "update usr set fname = 'June' where idu = 2",
+        "insert into usr values (3, 'new')",
+    )
+    LOSSES[loss](world)
+    world.run("insert into usr values (4, 'later')")
+    before = dict(copy.rows)
+    with life(world, copy) as publisher:
+        publisher.cycle()
+        assert "eventlog install --mode slot" in publisher.filler.unread["public.usr"]
+    assert copy.rows == before
+    checked = call(world, "check", EVENTLOG_PUBLICATION_MODE="slot")
+    assert (checked.exit_code, "eventlog install --mode slot" in checked.output) == (1, True)
+    lines = world.fill()
+    assert any("differed and were logged" in line for line in lines)
+    world.run("insert into usr values (5, 'after')")
+    with life(world, copy) as publisher:
+        publisher.cycle()
+        assert publisher.filler.unread == {}
+    assert copy.rows == rows_of(world)
+
+
+def test_without_changes_in_between_nothing_is_lost(world: SlotWorld) -> None:
+    copy = publish(world)
+    world.run("insert into usr values (7)")
+    with life(world, copy) as publisher:
+        publisher.cycle()
+    assert (copy.rows, world.gaps()) == (rows_of(world), {})
+
+
+def test_what_a_log_without_a_kept_state_names_is_found_too(world: SlotWorld) -> None:
+    """The two rows came after the state was kept: only rows of the log name them."""
+    copy = publish(world)
+    drop_slots(world)
+    world.run("delete from usr where idu = 2")
+    world.fill()
+    once(world, copy)
+    assert copy.rows == rows_of(world)
+
+
+def test_a_truncated_table_is_reported_until_it_is_compared(world: SlotWorld) -> None:
+    copy = publish(world)
+    world.run("truncate usr", "insert into usr values (2, 'again'), (3, 'new')")
+    with life(world, copy) as publisher:
+        publisher.cycle()
+        assert "truncated" in publisher.filler.unread["public.usr"]
+    assert copy.rows.keys() == {"idu=1", "idu=2", "idu=3"}
+    done = call(world, "resync", "usr", "--compare", EVENTLOG_PUBLICATION_MODE="slot")
+    assert done.exit_code == 0, done.output
+    with life(world, copy) as publisher:
+        publisher.cycle()
+        assert publisher.filler.unread == {}
+    assert copy.rows == rows_of(world)
+
+
+def test_a_table_outside_the_publication_is_reported_and_one_taken_out_is_a_gap(world: SlotWorld) -> None:
+    copy = publish(world)
+    world.run(
+        f'alter publication "{world.slot}" drop table usr', "update usr set fname = 'unseen' where idu = 1"
+    )
+    with life(world, copy) as publisher:
+        publisher.cycle()
+        assert "is not in publication" in publisher.filler.unread["public.usr"]
+    world.run(f'alter publication "{world.slot}" add table usr')
+    with life(world, copy) as publisher:
+        publisher.cycle()
+        assert "taken out" in publisher.filler.unread["public.usr"]
+    world.fill()
+    once(world, copy)
+    assert (copy.rows, world.gaps()) == (rows_of(world), {})
+
+
+REFUSED: dict[str, tuple[list[str], str]] = {
+    "without a key": (["create table odd (n integer)"], "no key"),
+    "without identity": (
+        ["create table odd (n integer primary key)", "alter table odd replica identity nothing"],
+        "no replica identity",
+    ),
+    "a key outside the identity": (
+        [
+            "create table odd (n integer primary key, m integer not null unique)",
+            "alter table odd replica identity using index odd_m_key",
+        ],
+        "replica identity lacks n",
+    ),
+    "unlogged": (["create unlogged table odd (n integer primary key)"], "unlogged"),
+    "a view": (["create view odd as select 1 as pk_n"], "no table"),
+    "with heirs": (
+        ["create table odd (n integer primary key)", "create table heir () inherits (odd)"],
+        "inherit",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_a_table_that_cannot_be_read_is_named_and_others_are_published(world: SlotWorld, name: str) -> None:
+    statements, reason = REFUSED[name]
+    world.run(*statements)
+    lines = world.fill("usr odd")
+    assert any(reason in line for line in lines)
+    assert world.value("select count(*) from pg_publication_tables where tablename = 'odd'") == 0
+    copy = Copy()
+    world.user(1)
+    with life(world, copy, "usr odd") as publisher:
+        publisher.cycle()
+        assert reason in publisher.filler.unread["public.odd"]
+    assert copy.rows == rows_of(world)
+
+
+def test_ddl_of_all_kinds(world: SlotWorld) -> None:
+    copy = Copy()
+    world.fill()
+    with life(world, copy) as publisher:
+        for number, statement in enumerate(
+            (
+                "alter table usr add more integer default 7",
+                "alter table usr drop more",
+                "alter table usr rename lname to family",
+                "alter table usr rename family to lname",
+                "alter table usr rename to people; alter table people rename to usr",
+                "alter table usr alter fname type varchar(99)",
+                "create index by_name on usr (fname)",
+                "vacuum full usr",
+            )
+        ):
+            world.run(f"insert into usr values ({number}, 'before')", statement)
+            world.run(f"update usr set fname = 'after' where idu = {number}")
+            publisher.cycle()
+        world.run("update usr set lname = 'end'")
+        while publisher.cycle() or copy.rows != rows_of(world):
+            pass
+    assert world.gaps() == {}
+
+
+def test_a_renamed_key_is_a_gap(world: SlotWorld) -> None:
+    copy = publish(world)
+    world.run("update usr set fname = 'x'", "alter table usr rename idu to id")
+    with life(world, copy) as publisher:
+        publisher.cycle()
+        assert "by which its objects are named" in publisher.filler.unread["public.usr"]
+
+
+def test_a_mode_that_does_not_fill_the_log_is_refused(world: SlotWorld) -> None:
+    world.fill()
+    for mode in ("trigger", "compare"):
+        done = call(world, "run", "--once", EVENTLOG_PUBLICATION_MODE=mode)
+        assert isinstance(done.exception, FilledBySlot)
+    assert isinstance(call(world, "track", "usr").exception, FilledBySlot)
+
+
+def test_without_a_slot_the_mode_is_refused(world: SlotWorld) -> None:
+    done = call(world, "run", "--once", EVENTLOG_PUBLICATION_MODE="slot")
+    assert isinstance(done.exception, NoSlotYet)
+
+
+def status(world: SlotWorld) -> Any:
+    return call(world, "status").output
+
+
+def test_status_and_uninstall_know_the_slot(world: SlotWorld) -> None:
+    publish(world)
+    assert "bytes to read" in status(world)
+    assert call(world, "install").exit_code == 0  # routines, too
+    checked = call(world, "check", EVENTLOG_PUBLICATION_MODE="slot")
+    assert checked.exit_code == 0, checked.output
+    done = call(world, "uninstall", "--discard")
+    assert done.exit_code == 0, done.output
+    assert world.value("select count(*) from pg_replication_slots where database = current_database()") == 0
+    assert world.value("select count(*) from pg_publication") == 0

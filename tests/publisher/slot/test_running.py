@@ -1,0 +1,242 @@
+"""A publisher of a slot that is killed, paused or followed by another one, and changes of the mode."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+
+import pytest
+from sqlalchemy import text
+
+from eventlog.operate.changing import StillPublishing, fill_by_triggers
+from eventlog.publisher.slot import SlotFiller
+from eventlog.sql.capture.track import track
+from eventlog.sql.log.work import LeadershipLost
+from eventlog.sql.relation import Choice
+from tests.kit.logs import Receiver, call, publishing
+from tests.kit.support import until
+from tests.publisher.slot.rig import Copy, SlotWorld, life, once, rows_of
+
+pytestmark = pytest.mark.quick
+
+MODE = ("--mode", "slot")
+
+
+@contextmanager
+def writing(world: SlotWorld) -> Iterator[list[int]]:
+    """Insert rows one by one while the block runs; the list has their keys at the end."""
+    keys: list[int] = []
+    stop = threading.Event()
+
+    def write() -> None:
+        while not stop.is_set():
+            world.user(len(keys))
+            keys.append(len(keys))
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    try:
+        yield keys
+    finally:
+        stop.set()
+        thread.join()
+
+
+def expected(keys: list[int]) -> list[tuple[int, str, str]]:
+    return [(5, "usr", f"idu={key}") for key in keys]
+
+
+def test_a_change_from_triggers_and_back_loses_and_doubles_nothing(world: SlotWorld) -> None:
+    track(world.engine, world.log, "usr", Choice())
+    with writing(world) as keys:
+        until(lambda: len(keys) > 20)
+        assert any("fills the log" in line for line in world.fill())
+        assert world.value("select count(*) from pg_trigger where not tgisinternal") == 0
+        at = len(keys)
+        until(lambda: len(keys) > at + 20)
+        once(world, Receiver())
+        at = len(keys)
+        until(lambda: len(keys) > at + 20)
+        assert any("is dropped" in line for line in fill_by_triggers(world.settings(), world.store))
+        at = len(keys)
+        until(lambda: len(keys) > at + 20)
+    assert sorted(world.logged()) == sorted(expected(keys))
+    assert world.value("select count(*) from pg_replication_slots where database = current_database()") == 0
+
+
+def test_a_change_back_waits_for_no_publisher(world: SlotWorld) -> None:
+    world.fill()
+    with life(world, Receiver()), pytest.raises(StillPublishing):
+        list(fill_by_triggers(world.settings(), world.store))
+
+
+def _has_logged(world: SlotWorld, count: int) -> bool:
+    return len(world.logged()) >= count
+
+
+def test_a_publisher_that_is_killed_loses_and_doubles_nothing(world: SlotWorld, tmp_path: Path) -> None:
+    world.fill()
+    with writing(world) as keys:
+        for _ in range(4):
+            with publishing(world, tmp_path, *MODE):
+                enough = len(world.logged()) + 6
+                until(partial(_has_logged, world, enough))
+    once(world, Receiver())
+    assert world.logged() == expected(keys)
+
+
+def test_rows_are_logged_in_a_pause_and_nothing_leaves(world: SlotWorld, tmp_path: Path) -> None:
+    world.fill()
+    with publishing(world, tmp_path, *MODE):
+        world.user(1)
+        until(lambda: world.counts()["S"] == 1)
+        call(world, "pause", "--because", "test")
+        world.user(2)
+        until(lambda: world.counts()["N"] == 1)
+        call(world, "resume")
+        until(lambda: world.counts()["S"] == 2)
+
+
+def test_a_new_leader_ends_the_stream_of_the_one_before(world: SlotWorld) -> None:
+    world.fill()
+    with world.elect() as leader:
+        epoch = leader.epoch
+    with life_of(world, epoch) as former:
+        world.user(1)
+        assert former.prepare(_Idle()) == 1
+        with world.elect() as successor, life_of(world, successor.epoch) as latter:
+            world.user(2)
+            assert latter.prepare(_Idle()) == 1
+            world.user(3)
+            with pytest.raises(LeadershipLost):
+                until(lambda: former.prepare(_Idle()))
+            assert latter.prepare(_Idle()) == 1
+    assert world.logged() == expected([1, 2, 3])
+
+
+class _Idle:
+    """A cycle that has nothing to refresh."""
+
+    is_down = False
+
+    def refresh(self) -> None:
+        """Do nothing."""
+
+
+@contextmanager
+def life_of(world: SlotWorld, epoch: int) -> Iterator[SlotFiller]:
+    filler = SlotFiller(world.settings(), world.store, epoch)
+    try:
+        yield filler
+    finally:
+        filler.close()
+
+
+def test_a_commit_that_waits_for_a_standby_is_logged_once_it_is_visible(world: SlotWorld) -> None:
+    world.fill()
+    world.run(f"alter database {world.engine.url.database} set synchronous_commit = local")
+    world.engine.dispose()
+    world.run("alter system set synchronous_standby_names = 'absent'", "select pg_reload_conf()")
+    writer = threading.Thread(target=_commit_with_standby, args=(world,))
+    try:
+        until(lambda: world.value("show synchronous_standby_names") == "absent")
+        with life(world, Receiver()) as publisher:
+            writer.start()
+            until(lambda: bool(world.value(_WAITING)))
+            for _ in range(3):
+                assert publisher.cycle() == 0
+            assert world.value("select count(*) from usr") == 0
+            world.run("alter system reset synchronous_standby_names", "select pg_reload_conf()")
+            writer.join()
+            while not publisher.cycle():
+                pass
+        assert world.logged() == expected([1])
+    finally:
+        world.run("alter system reset synchronous_standby_names", "select pg_reload_conf()")
+
+
+_WAITING = (
+    "select count(*) from pg_stat_activity where wait_event = 'SyncRep' and datname = current_database()"
+)
+
+
+def _commit_with_standby(world: SlotWorld) -> None:
+    with world.engine.begin() as connection:
+        connection.execute(text("set local synchronous_commit = on"))
+        connection.execute(text("insert into usr values (1)"))
+
+
+def test_a_change_of_a_child_is_an_update_of_its_parent(world: SlotWorld) -> None:
+    world.run(
+        "create table phone (idu integer references usr, number text)",
+        "alter table phone replica identity full",
+        "insert into usr values (1, 'Jack'), (2, 'Jane')",
+    )
+    world.fill("usr phone")
+    copy = Copy()
+    copy.rows = rows_of(world)
+    world.run(
+        "insert into phone values (1, '5')",
+        "update phone set idu = 2",
+        "delete from phone",
+    )
+    once(world, copy, "usr phone")
+    one, two = (6, "usr", "idu=1"), (6, "usr", "idu=2")
+    assert world.logged() == [one, one, two, two]
+
+
+def test_what_replication_wrote_may_be_left_out(world: SlotWorld) -> None:
+    world.fill()
+    version = int(world.value("show server_version_num")) // 10_000
+    world.run("select pg_replication_origin_create(current_database())")
+    with world.engine.begin() as connection:
+        connection.execute(text("select pg_replication_origin_session_setup(current_database())"))
+        connection.execute(text("insert into usr values (1)"))
+    world.engine.dispose()
+    world.user(2)
+    with life(world, Receiver(), slot_origin="none") as publisher:
+        publisher.cycle()
+        if version < 16:
+            assert "origin" in publisher.filler.unread["public.usr"]
+    once(world, Receiver(), slot_origin="none" if version >= 16 else "any")
+    assert world.logged() == expected([2] if version >= 16 else [1, 2])
+    world.run("select pg_replication_origin_drop(current_database())")
+
+
+def test_a_prepared_transaction_is_logged_at_its_end(world: SlotWorld) -> None:
+    world.fill()
+    if world.value("show max_prepared_transactions") == "0":
+        assert call(world, "check", EVENTLOG_PUBLICATION_MODE="slot").exit_code in (0, 1)
+        return
+    world.run("begin; insert into usr values (1); prepare transaction 'p'")
+    with life(world, Receiver()) as publisher:
+        assert publisher.cycle() == 0
+        world.run("commit prepared 'p'")
+        while not publisher.cycle():
+            pass
+    assert world.logged() == expected([1])
+
+
+def test_a_role_with_replication_and_the_printed_grants_is_enough(world: SlotWorld) -> None:
+    world.fill()
+    role = f"publisher_{world.engine.url.database}"
+    world.run(f"create role {role} login password 'secret'")
+    done = call(
+        world,
+        *("install", "--sql", "--dialect", "postgresql", "--grants", role, "--mode", "slot"),
+        *("--sync-tables", "usr"),
+    )
+    assert done.exit_code == 0, done.output
+    grants, _, slot = done.output.partition("commit;")
+    assert ("create publication" in slot, "pg_create_logical_replication_slot" in slot) == (False, True)
+    world.run(*(line for line in grants.splitlines() if line.startswith(("grant", "alter"))))
+    world.run(f"grant select on usr to {role}")
+    url = world.engine.url.set(username=role, password="secret").render_as_string(hide_password=False)
+    world.user(1)
+    done = call(world, "run", "--once", "--allow-loopback", *MODE, EVENTLOG_URL=url)
+    assert done.exit_code == 0, done.output
+    assert world.letters() == {1: "S"}
+    world.run(f"drop owned by {role}", f"drop role {role}")

@@ -1,0 +1,111 @@
+"""A log whose publisher is looked at: failed rows, waiting rows, and the pages about them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import pytest
+from sqlalchemy.engine import Engine
+
+from eventlog.opening.config import Config
+from eventlog.opening.open_log import open_store
+from eventlog.opening.settings import PublisherSettings
+from eventlog.publisher.cycle import Publisher
+from eventlog.publisher.readiness import Outage, Readiness
+from eventlog.publisher.session import make_reader
+from eventlog.sinks.sink import OutgoingDocument, Reply
+from eventlog.sql.capture import track
+from eventlog.sql.connect import execute_plain
+from eventlog.sql.dialects import dialect_of
+from eventlog.sql.log.store import Store
+from eventlog.sql.names import log_named
+from eventlog.sql.relation import Choice
+from eventlog.sql.schema import migrate
+from eventlog.web.monitor.board import Board
+from eventlog.web.monitor.desk import board_app
+from eventlog.xds.answers import Level, Status
+from tests.kit.databases import Database
+from tests.web.receiver.conftest import HOST, HOSTILE, Client, Site, client, site
+
+__all__ = ["client", "site"]
+TOKEN = "let me"
+READINESS = Readiness()
+USR = "create table usr (idu integer primary key, fname varchar(64))"
+
+
+class Picky:
+    """A sink that refuses by instruction."""
+
+    def __init__(self) -> None:
+        self.refuses = False
+        self.is_busy = False
+
+    def deliver(self, documents: Sequence[OutgoingDocument]) -> Iterator[Reply]:
+        for document in documents:
+            level = Level.RETRY if self.is_busy else Level.ERROR if self.refuses else Level.SUCCESS
+            yield Reply([Status(level, item.event_id, HOSTILE) for item in document.items])
+
+    def knows(self, name: str) -> bool:
+        return False
+
+    def close(self) -> None:
+        """Do nothing, because nothing is open."""
+
+
+@dataclass
+class Process:
+    """The facts that a process gives the board."""
+
+    store: Store | None
+    events: int = 0
+    leads: bool = True
+    outage: Outage | None = None
+    readiness: Readiness = READINESS
+
+
+@dataclass
+class Watched:
+    """A publisher, its board, and its pages."""
+
+    engine: Engine
+    store: Store
+    publisher: Publisher
+    sink: Picky
+    board: Board
+    process: Process
+    client: Client
+
+    def run(self, *statements: str) -> None:
+        with self.engine.begin() as connection:
+            for statement in statements:
+                execute_plain(connection, statement)
+
+    def letters(self) -> str:
+        with self.engine.connect() as connection:
+            sql = "select string_agg(status, '' order by record_id) from eventlog"
+            return str(connection.exec_driver_sql(sql).scalar())
+
+
+@pytest.fixture
+def watched(postgres: Database, site: Site) -> Iterator[Watched]:
+    engine = postgres.engine()
+    log = log_named(dialect_of(engine), "eventlog")
+    migrate.install(engine, log)
+    with engine.begin() as connection:
+        execute_plain(connection, USR)
+    track.track(engine, log, "usr", Choice(insert=1, update=2))
+    url = postgres.url.render_as_string(hide_password=False)
+    config = Config({"url": url, "allow_loopback": True, "http_password": "hush", "monitor_token": TOKEN})
+    store = open_store(config)
+    leader = store.lead("test")
+    assert leader is not None
+    sink, process = Picky(), Process(store)
+    board = Board(process, config)
+    reader = lambda: make_reader(config, store)  # noqa: E731
+    publisher = Publisher(store, reader, sink, leader.epoch, 1, PublisherSettings())
+    with site.showing(board_app(board, HOST)) as client:
+        yield Watched(engine, store, publisher, sink, board, process, client)
+    leader.close()
+    store.engine.dispose()
+    engine.dispose()

@@ -1,0 +1,118 @@
+"""The pages on screens of three widths, in light and in dark: nothing overflows, and all is in its frame.
+
+With EVENTLOG_PICTURES, a folder, each screen is kept there as a picture.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from eventlog.web.monitor.board import Sample
+from tests.web.browser import Browser, chromium
+from tests.web.conftest import Watched
+from tests.web.receiver.conftest import ADD, DELETE, MODIFY, Client
+
+pytestmark = [pytest.mark.quick, pytest.mark.slow("a browser shows each page six times")]
+
+SCREENS = [(width, scheme) for width in (390, 800, 1280) for scheme in ("light", "dark")]
+OUT_OF_FRAME = """
+    return [...document.querySelectorAll('svg')].flatMap((drawing) => {
+      const frame = drawing.getBoundingClientRect();
+      return [...drawing.querySelectorAll('text')].filter((tick) => {
+        const box = tick.getBoundingClientRect();
+        const isBeside = box.left < frame.left || box.right > frame.right;
+        return isBeside || box.top < frame.top || box.bottom > frame.bottom;
+      }).map((tick) => tick.textContent);
+    })"""
+BROKEN_WORDS = """
+    return [...document.querySelectorAll('td.text > div')].flatMap((cell) => {
+      const texts = document.createTreeWalker(cell, NodeFilter.SHOW_TEXT), broken = [];
+      while (texts.nextNode()) {
+        for (const word of texts.currentNode.data.matchAll(/\\S+/g)) {
+          if (word[0].length > 14) continue;
+          const range = document.createRange();
+          range.setStart(texts.currentNode, word.index);
+          range.setEnd(texts.currentNode, word.index + word[0].length);
+          const lines = new Set([...range.getClientRects()].map((box) => Math.round(box.top)));
+          if (lines.size > 1) broken.push(word[0]);
+        }
+      }
+      return broken;
+    })"""
+
+
+TALL_RECORDS = """
+    return [...document.querySelectorAll('tbody tr')].map((row) => row.getBoundingClientRect().height)
+      .filter((height) => height > 70)"""
+
+
+def look(browser: Browser, client: Client, site: str, paths: dict[str, str]) -> None:
+    """Look at each page on each screen."""
+    folder = os.environ.get("EVENTLOG_PICTURES")
+    for width, scheme in SCREENS:
+        with browser.looking(width=width, scheme=scheme):
+            for name, path in paths.items():
+                browser.open(f"http://127.0.0.1:{client.port}{path}")
+                if folder:
+                    Path(folder, f"{site}-{name}-{width}-{scheme}.png").write_bytes(browser.picture())
+                assert browser.run("return document.documentElement.scrollWidth") <= width, (path, width)
+                assert browser.run(OUT_OF_FRAME) == [], (path, width)
+                assert browser.run(BROKEN_WORDS) == [], (path, width)
+                if width < 400:  # a record takes two lines
+                    assert browser.run(TALL_RECORDS) == [], (path, width)
+    assert browser.complaints() == []
+
+
+def test_the_pages_of_a_publisher_fit_every_screen(watched: Watched, tmp_path: Path) -> None:
+    watched.sink.refuses = True
+    watched.run(
+        "insert into usr select n, 'Jack ' || n from generate_series(1, 40) n",
+        "insert into eventlog (event_type, table_name, table_key) values (9, 'usr', 'idu=1')",
+        f"insert into usr values (50, '{'J' * 64}')",
+    )
+    watched.publisher.cycle()
+    watched.run(
+        "update eventlog_failed set reason = 'attribute fname: the value ' || record_id || ' is not allowed"
+        " for this class, because the directory expects a telephone number' where record_id % 3 > 0"
+    )
+    watched.sink.refuses, watched.sink.is_busy = False, True
+    watched.run("insert into usr values (60, 'Jane')")
+    watched.publisher.cycle()
+    watched.sink.is_busy = False
+    watched.run("update usr set fname = 'John' where idu in (1, 60)", "insert into usr values (61, 'Ann')")
+    samples = [Sample(5.0 * n, 120_000_000 * n, 90.0 * n, 3_000_000 * n * n) for n in range(720)]
+    watched.board.samples.extend(samples)
+    paths = {
+        "status": "/",
+        "errors": "/errors",
+        "reason": "/errors?reason=directory",
+        "confirm": "/errors?reason=directory&act=skip",
+        "row": "/row/2",
+        "waiting": "/waiting",
+        "next": "/next",
+        "recent": "/recent",
+        "object": "/object?table=usr&key=idu%3D1",
+        "history": "/history",
+        "settings": "/settings",
+    }
+    with chromium(tmp_path) as browser:
+        look(browser, watched.client, "publisher", paths)
+
+
+def test_the_pages_of_a_receiver_fit_every_screen(client: Client, tmp_path: Path) -> None:
+    client.post(ADD.replace("Jack", "J" * 300))
+    for event in (ADD, MODIFY, DELETE):
+        client.post(event)
+    client.ask("POST", "/", b"nonsense")
+    association = "idu%3D1%2Ctable%3Dusr%2Cschema%3Dindirect"
+    paths = {
+        "documents": "/",
+        "document": "/document/3",
+        "invalid": "/document/5",
+        "object": f"/object?association={association}",
+    }
+    with chromium(tmp_path) as browser:
+        look(browser, client, "receiver", paths)

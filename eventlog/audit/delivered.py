@@ -11,7 +11,7 @@ import re
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
-from itertools import chain
+from itertools import chain, count
 from pathlib import Path
 from typing import IO, NamedTuple
 
@@ -23,6 +23,7 @@ from eventlog.core.extras import extra
 from eventlog.core.tablekey import read_association
 from eventlog.files.inputs import open_input
 from eventlog.sinks.cloud_events import document_of
+from eventlog.sinks.files import names_on_record
 from eventlog.sinks.kafka import KafkaSinkSettings
 from eventlog.sources.place_settings import KafkaSettings
 from eventlog.xds import answers
@@ -61,7 +62,11 @@ class DeliveredEvent(NamedTuple):
 
 
 class DocumentFiles:
-    """A folder or a file of documents; the order of a folder is that of the numbers in the names."""
+    """A folder or a file of documents.
+
+    The order of a folder is that of the numbers in the names. If the files sink has its record there, that
+    of the record is the order. Files that are not on the record come before or after, by their times.
+    """
 
     def __init__(self, path: Path, max_event: int = MAX_EVENT) -> None:
         self._path = path
@@ -82,12 +87,25 @@ class DocumentFiles:
 
     def events(self) -> Iterator[DeliveredEvent]:
         """Yield the events in the order in which they came."""
-        for path in sorted(self._files(), key=_in_numbers):
+        for path in self._in_order():
             where = str(path.relative_to(self._path)) if self._path.is_dir() else path.name
             is_late = path not in self._marked
             plain = DeliveredEvent(where, is_late, "", "success")
             with open_input(str(path)) as file:
                 yield from _events_of_file(file, plain, self._max_event)
+
+    def _in_order(self) -> list[Path]:
+        """Return the files in the order in which they came."""
+        by_numbers = sorted(self._files(), key=_in_numbers)
+        recorded = dict(zip(names_on_record(self._path), count()))
+        written = {path: path.stat().st_mtime_ns for path in by_numbers if recorded}
+        begun = min((written[path] for path in written if path.stem in recorded), default=0)
+
+        def place(path: Path) -> tuple[int, int]:
+            before, after = -1, len(recorded)
+            return recorded.get(path.stem, before if written[path] < begun else after), written[path]
+
+        return sorted(by_numbers, key=place) if recorded else by_numbers
 
     def _files(self) -> Iterator[Path]:
         if not self._path.is_dir():

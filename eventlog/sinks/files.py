@@ -60,7 +60,7 @@ class FilesSink(Sink):
         try:
             self._record = _open_record(folder)
             self._lock()
-            self._recorded = set(_names_in(self._aside / RECORD))
+            self._recorded = set(names_on_record(folder))
             self._highest = highest(self._recorded)
             self._put_in_place()
         except OSError as fault:
@@ -230,8 +230,12 @@ def highest(names: Iterable[str]) -> int | None:
     return max((int(match[1]) for match in matches if match), default=None)
 
 
-def _names_in(record: Path) -> list[str]:
-    lines = record.read_text("utf-8", "replace").splitlines()
+def names_on_record(folder: Path) -> list[str]:
+    """Return the names of the documents on a folder's record, in the order in which they went out."""
+    try:
+        lines = (folder / ASIDE / RECORD).read_text("utf-8", "replace").splitlines()
+    except (FileNotFoundError, NotADirectoryError):
+        return []
     names_of_line = (line.removesuffix(_OUT).split(_AND) for line in lines if line.endswith(_OUT))
     return [name for names in names_of_line for name in names]
 

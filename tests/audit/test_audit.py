@@ -68,8 +68,9 @@ class AuditedLog:
             for statement in statements:
                 connection.execute(text(statement))
 
-    def publish(self) -> None:
-        self.run("run", "--once", "--allow-loopback", "--sink", "files", "--files-folder", "documents")
+    def publish(self, *words: str) -> None:
+        into = ("--sink", "files", "--files-folder", "documents")
+        self.run("run", "--once", "--allow-loopback", *into, *words)
 
     def run(self, *words: str) -> None:
         done = self._shell.run(*words, "--url", self._url)
@@ -328,6 +329,19 @@ def test_what_holds_no_documents_is_refused(tmp_path: Path, delivered: str) -> N
         done = shell.run("audit", "log.csv", "--delivered", delivered)
     assert (done.code, done.stdout) == (2, ""), done
     assert f"{delivered} holds no documents" in done.stderr
+
+
+def test_a_folder_is_in_the_order_in_which_its_documents_went(audited_log: AuditedLog) -> None:
+    """A row that is committed late goes later than one with a higher number."""
+    with audited_log.engine.connect() as late:
+        late.execute(text("insert into usr values (3, null, 'Late')"))
+        audited_log.change("update usr set fname = 'Jo' where idu = 1")
+        audited_log.publish()
+        late.commit()
+    audited_log.change("update usr set fname = 'Joe' where idu = 1")
+    audited_log.publish("--batch-size", "2")
+    assert {path.stem for path in audited_log.documents.glob("*.xml")} >= {"10-10", "9-11"}
+    audited_log.audit("--state")
 
 
 def test_odd_types_and_keys_of_other_tables_excuse_nothing(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from sqlalchemy import text
 
 from eventlog.sql.connect import connect
 from tests.kit.databases import Database
-from tests.world.replica import COLUMNS, Row
+from tests.world.rig import COLUMNS, Row
 
 
 def make_table(database: Database) -> None:

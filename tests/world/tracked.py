@@ -24,7 +24,7 @@ from eventlog.sql.names import Log
 from eventlog.sql.relation import INSERTS, UPDATES, Choice
 from eventlog.xds.settings import XdsSettings
 from tests.kit.databases import Database
-from tests.world.replica import COLUMNS, WritersOfRows, value_by_column
+from tests.world.rig import COLUMNS, Rig, value_by_column
 
 COMPARE = "compare"
 SLOT = "slot"
@@ -96,7 +96,7 @@ class TrackedTable:
         return {f"EVENTLOG_{name.replace('-', '_').upper()}": value for name, value in self._settings}
 
 
-class Writers(WritersOfRows):
+class Writers(Rig):
     """The writers, on so many objects that most of them have no hole, and on calm rows.
 
     A calm row is never deleted, and nothing but its own few changes makes up for one that is lost.

@@ -32,8 +32,7 @@ from tests.kit.databases import Database, temporary_database
 from tests.world.commands import Commands
 from tests.world.killable import KILLABLE, Killable
 from tests.world.receiver import Moody, Taken
-from tests.world.replica import COLUMNS
-from tests.world.rig import Arrivals, events_of
+from tests.world.rig import COLUMNS, Arrivals, events_of
 from tests.world.smalldisk import NoSmallDisk, SmallDisk, small_disk
 from tests.world.targets import make_table, rows_of
 from tests.world.tracked import (

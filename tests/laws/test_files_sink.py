@@ -1,0 +1,64 @@
+"""Publishers to one folder are killed at random instants under load: it has each event once, and the laws hold.
+
+EVENTLOG_PROOF_SECONDS, _KILLS and _SEED make it longer, or another. No process is killed before a document has
+arrived since the last kill, because a starting process loses nothing.
+"""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.kit.commands import Shell
+from tests.kit.databases import Database
+from tests.kit.support import until
+from tests.world.rig import KILLS, PATIENCE, SECONDS, Rig, events_of
+
+UPDATE, DELETE = False, True  # handled rows
+PAUSE = SECONDS / KILLS / 3  # the longest time between something that comes and a kill
+SMALL = ("--batch-size", "3", "--query-limit", "20")  # so that cycles are full
+
+
+def kill_and_restart(rig: Rig, folder: Path, *words: str) -> None:
+    """Run two publishers under load; one is killed and started anew at random instants."""
+    for _ in range(2):
+        rig.start(*words)
+    with rig.writing():
+        for _ in range(KILLS):
+            before = len(list(folder.glob("*.xml")))
+            until(lambda: len(list(folder.glob("*.xml"))) > before, PATIENCE)
+            time.sleep(rig.random.random() * PAUSE)
+            rig.kill_one()
+            rig.start(*words)
+    rig.drain()
+
+
+@pytest.mark.quick
+@pytest.mark.slow("it starts a dozen publishers, and kills six of them")
+@pytest.mark.parametrize(
+    ("deletes", "more"),
+    [
+        (UPDATE, ()),
+        pytest.param(DELETE, (), marks=pytest.mark.long),
+        pytest.param(DELETE, ("--files-per-batch",), marks=pytest.mark.long),
+    ],
+)
+def test_a_folder_has_every_event_once(
+    database: Database, tmp_path: Path, deletes: bool, more: tuple[str, ...]
+) -> None:
+    rig = Rig(database, tmp_path)
+    rig.delete_from_log = deletes
+    folder = tmp_path / "out"
+    try:
+        kill_and_restart(rig, folder, "--sink", "files", "--files-folder", "out", *more, *SMALL)
+    finally:
+        rig.close()
+    documents = [line for path in folder.glob("*.xml") for line in path.read_text().splitlines()]
+    names = [event.get("event-id") for document in documents for event in events_of(document)]
+    assert len(set(names)) == len(names) > 0
+    audited = Shell(tmp_path).run(
+        *("audit", "--delivered", "out", "--state", "--allow-loopback"), EVENTLOG_URL=rig.url
+    )
+    assert audited.code == 0, audited

@@ -1,7 +1,7 @@
-"""Publishers to one folder are killed at random instants under load: it has each event once, and the laws hold.
+"""Publishers to one folder are killed at random instants under load: it has each event once.
 
-EVENTLOG_PROOF_SECONDS, _KILLS and _SEED make it longer, or another. No process is killed before a document has
-arrived since the last kill, because a starting process loses nothing.
+EVENTLOG_PROOF_SECONDS, _KILLS and _SEED make it longer, or another. No process is killed before a document
+has arrived since the last kill, because a starting process loses nothing.
 """
 
 from __future__ import annotations
@@ -21,14 +21,19 @@ PAUSE = SECONDS / KILLS / 3  # the longest time between something that comes and
 SMALL = ("--batch-size", "3", "--query-limit", "20")  # so that cycles are full
 
 
+def await_one_more(folder: Path) -> None:
+    """Wait until one more document has arrived than now."""
+    before = len(list(folder.glob("*.xml")))
+    until(lambda: len(list(folder.glob("*.xml"))) > before, PATIENCE)
+
+
 def kill_and_restart(rig: Rig, folder: Path, *words: str) -> None:
     """Run two publishers under load; one is killed and started anew at random instants."""
     for _ in range(2):
         rig.start(*words)
     with rig.writing():
         for _ in range(KILLS):
-            before = len(list(folder.glob("*.xml")))
-            until(lambda: len(list(folder.glob("*.xml"))) > before, PATIENCE)
+            await_one_more(folder)
             time.sleep(rig.random.random() * PAUSE)
             rig.kill_one()
             rig.start(*words)

@@ -44,8 +44,8 @@ def events_of(document: str) -> list[Any]:
 
 
 class Rig:
-    """A database with a table, and what runs against it: writers that insert, change, rename, delete and insert
-    again the rows of a few hot keys, and publishers.
+    """A database with a table, and what runs against it: publishers, and writers that insert, change, rename,
+    delete and insert again the rows of a few hot keys.
     """
 
     keys = 12

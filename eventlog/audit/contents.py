@@ -8,10 +8,10 @@ A redriven row may bring its texts, or what was read back.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from eventlog.audit.laws import ValueStep
+from eventlog.audit.laws import AuditedRow, ValueStep
 from eventlog.core import tablekey, values
 from eventlog.core.errors import EventlogError
 from eventlog.core.tables import Column, Table, Tables, plain_name, reference_key
@@ -31,30 +31,15 @@ class PublishedThen(NamedTuple):
     time_syntax: int | None
 
 
-class LoggedRow(NamedTuple):
-    """A row of an event."""
-
-    event_type: int
-    column: str | None
-    old_value: str | None = None
-    new_value: str | None = None
-    is_redriven: bool = False
-
-    @property
-    def types(self) -> Sequence[int]:
-        """Return the types that its texts may have been sent as."""
-        return _BEFORE.get(self.event_type, ()) if self.is_redriven else (self.event_type,)
-
-
 class _Attribute(NamedTuple):
     column: Column | None
-    rows: Sequence[LoggedRow]
+    rows: Sequence[AuditedRow]
     is_read: bool  # its values may be read back
     has_texts: bool = False  # its values may be those of its rows
 
 
 def why_wrong(
-    rows: Sequence[LoggedRow],
+    rows: Sequence[AuditedRow],
     operation: str,
     steps: Sequence[ValueStep],
     table: Table | None,
@@ -84,22 +69,27 @@ def why_wrong(
     return ""
 
 
-def is_silent(row: LoggedRow, table: Table | None, key: Sequence[str] = ()) -> bool:
-    """Return whether no value of a row with a column may leave: it is of the key, or withheld."""
+def is_silent(column_name: str, table: Table | None, key: Container[str] = ()) -> bool:
+    """Return whether no value of a column may leave: it is of the key, or withheld."""
     if table is None:
-        return row.column in key
-    column = table.column(row.column or "")
+        return column_name in key
+    column = table.column(column_name)
     return table.closed if column is None else column.name in table.key or not column.leaves
 
 
+def _types(row: AuditedRow) -> Sequence[int]:
+    """Return the types that the texts of a row may have been sent as."""
+    return _BEFORE.get(row.event_type, ()) if row.is_redriven else (row.event_type,)
+
+
 def _attributes(
-    rows: Iterable[LoggedRow], table: Table | None, key: Sequence[str]
+    rows: Iterable[AuditedRow], table: Table | None, key: Sequence[str]
 ) -> Iterator[tuple[str, _Attribute]]:
     """Yield the attributes that the rows make, by their names in documents."""
     columns: Mapping[str, Column] = table.columns if table else {}
-    rows_of: dict[str, list[LoggedRow]] = {}
+    rows_of: dict[str, list[AuditedRow]] = {}
     for row in rows:
-        if row.column is not None and row.event_type not in (5, 6) and not is_silent(row, table, key):
+        if row.column is not None and row.event_type not in (5, 6) and not is_silent(row.column, table, key):
             described = table.column(row.column) if table else None
             rows_of.setdefault(described.name if described else row.column, []).append(row)
     if table and any(row.event_type in (5, 6) for row in rows):
@@ -110,14 +100,15 @@ def _attributes(
         if name in columns:
             has_texts = all(row.is_redriven for row in readers)
             yield columns[name].published, _Attribute(columns[name], own_rows, bool(readers), has_texts)
-        elif texts := [
-            row for row in own_rows if row.types and row.types[0] < 4
-        ]:  # no query-back reads the column
+        elif texts := [row for row in own_rows if (*_types(row), 4)[0] < 4]:  # no query-back reads the column
             yield name, _Attribute(None, texts, is_read=False, has_texts=True)
 
 
 def _operations(
-    rows: Iterable[LoggedRow], attributes: Iterable[_Attribute], table: Table | None, published: PublishedThen
+    rows: Iterable[AuditedRow],
+    attributes: Iterable[_Attribute],
+    table: Table | None,
+    published: PublishedThen,
 ) -> frozenset[str]:
     """Return what the event may be: all that its rows make has one operation."""
     inserts = {True: _ADD, False: _MODIFY, None: _ADD | _MODIFY}[published.inserts_as_add]
@@ -131,7 +122,7 @@ def _operations(
         kinds = [row.event_type for row in attribute.rows if row.event_type > 4]
         texts = _ADD | _MODIFY if attribute.has_texts else frozenset[str]()
         for row in attribute.rows:
-            texts &= frozenset[str]().union(*(becomes.get(kind, _MODIFY) for kind in row.types))
+            texts &= frozenset[str]().union(*(becomes.get(kind, _MODIFY) for kind in _types(row)))
         if not (reading and attribute.is_read):
             allowed &= texts | (becomes.get(min(kinds), _MODIFY) if attribute.is_read else frozenset())
     return allowed
@@ -177,7 +168,7 @@ def _fault(
 
 
 def _readings(
-    row: LoggedRow, column: Column | None, published: PublishedThen
+    row: AuditedRow, column: Column | None, published: PublishedThen
 ) -> Iterator[list[tuple[str, str]]]:
     """Yield what a row with texts may do to its attribute."""
     removed, added = ([] if text is None else [text] for text in (row.old_value, row.new_value))
@@ -186,7 +177,7 @@ def _readings(
         for text in removed
         if added
     )
-    for kind in row.types:
+    for kind in _types(row):
         removals = (
             [("remove", text) for text in removed] if kind == 2 else [("clear", "")] if kind == 3 else []
         )

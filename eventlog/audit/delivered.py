@@ -138,9 +138,7 @@ class ReceiverFile:
                 "select id, at, body, level, reply from document order by id"
             ):
                 plain = DeliveredEvent(f"document {number}", number > self._latest, at, level)
-                statuses = _statuses(reply)
-                events = None if statuses else _compact_events(body, plain)
-                yield from _events([body], plain, statuses, self._max_event) if events is None else events
+                yield from _events_of_document(body, plain, self._max_event, _statuses(reply))
 
     def _single_value(self, query: str) -> str:
         try:
@@ -182,9 +180,7 @@ class DeliveredTopic:
                     yield DeliveredEvent(where, False, "", "", fault=f"{message.where}: {message.reason}")
                     continue
                 plain = DeliveredEvent(where, message.where >= self._ends.get(at, 0), "", "success")
-                body = document_of(message.value)
-                events = _compact_events(body, plain)
-                yield from _events([body], plain, (), self._max_event) if events is None else events
+                yield from _events_of_document(document_of(message.value), plain, self._max_event)
 
 
 Delivered = DocumentFiles | ReceiverFile | DeliveredTopic
@@ -311,6 +307,14 @@ def _read_event(
     except EventlogError as fault:
         return plain._replace(fault=f"{plain.where}: event {event_id}: {fault}")
     return DeliveredEvent(*plain[:4], event_id, operation, schema, table, key, text)
+
+
+def _events_of_document(
+    document: bytes, plain: DeliveredEvent, max_event: int, statuses: Sequence[answers.Status] = ()
+) -> Iterable[DeliveredEvent]:
+    """Return the events of a document, which may have an answer each."""
+    events = None if statuses else _compact_events(document, plain)
+    return _events([document], plain, statuses, max_event) if events is None else events
 
 
 def _events_of_file(file: IO[bytes], plain: DeliveredEvent, max_event: int) -> Iterator[DeliveredEvent]:

@@ -12,7 +12,7 @@ import multiprocessing
 import signal
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from typing import Any, NamedTuple
@@ -21,28 +21,22 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eventlog.audit.contents import LoggedRow, PublishedThen, is_silent, why_wrong
+from eventlog.audit.contents import PublishedThen, why_wrong
 from eventlog.audit.delivered import DeliveredEvent, read_event
 from eventlog.audit.laws import Arrival, AuditedRow, Breach, Law, Run, breaches
-from eventlog.audit.log_side import JOURNAL, ROWS, AuditReader, LogRecords
+from eventlog.audit.log_side import EVENTS, JOURNAL, ROWS, AuditReader, Facts
 from eventlog.audit.share import AuditedObject, Share
 from eventlog.audit.state import present_of
 from eventlog.columnar.vectors import Ints, hash_texts, shares
 from eventlog.core import tablekey
 from eventlog.core.errors import EventlogError
 from eventlog.core.portions import portions
-from eventlog.core.tables import Table
 from eventlog.files.arrow_stores import KeyedBatches
 
 _SHARES = 128
 _EVENTS_AT_ONCE = 20_000
 _BYTES_AT_ONCE = 32 << 20
 _FEW = 50_000  # rows and events that one process judges
-EVENTS = pa.schema(
-    [("place", pa.int64()), ("is_late", pa.bool_()), ("content", pa.int64())]
-    + [(name, pa.string()) for name in ("where", "at", "level", "event_id", "operation")]
-    + [("table", pa.string()), ("table_key", pa.string()), ("text", pa.binary())]
-)
 
 
 @dataclass
@@ -54,8 +48,7 @@ class AuditReport:
     objects: int = 0
     late: int = 0  # events that may have come after the log was read
     not_judged: int = 0  # objects with an event, and nothing is known of what was published then
-    content_open: str = ""  # why contents are not judged
-    state_open: str = ""  # why present states are not compared
+    open_laws: Mapping[Law, str] = field(default_factory=dict)  # that are not judged, and why
     is_purged: bool = False
     is_whole: bool = True  # the receiver still has all its documents
     breach_counts: Counter[Law] = field(default_factory=Counter)
@@ -69,49 +62,35 @@ class AuditReport:
         """Return the number of rows."""
         return sum(self.letters.values())
 
-    def add(self, judged: JudgedShare) -> None:
-        """Add what was judged of a share; of each law the breach at the first row is kept."""
-        self.objects += judged.objects
-        self.events += judged.events
-        self.late += judged.late
-        self.not_judged += judged.not_judged
-        self.letters.update(judged.letters)
-        self.breach_counts.update(judged.breach_counts)
-        for law, breach in judged.first_breaches.items():
-            first = self.first_breaches.setdefault(law, breach)
+    def add(self, share: AuditReport) -> None:
+        """Add the result of a share; of each law the breach at the first row is kept."""
+        self.objects += share.objects
+        self.events += share.events
+        self.late += share.late
+        self.not_judged += share.not_judged
+        self.letters.update(share.letters)
+        self.breach_counts.update(share.breach_counts)
+        self.note(share.first_breaches.values())
+
+    def note(self, breaches: Iterable[Breach]) -> None:
+        """Keep the breach of each law at the first row."""
+        for breach in breaches:
+            first = self.first_breaches.setdefault(breach.law, breach)
             if breach.record_id < first.record_id:
-                self.first_breaches[law] = breach
-
-
-class JudgedShare(NamedTuple):
-    """The result of one share."""
-
-    objects: int
-    events: int
-    late: int
-    letters: Mapping[str, int]
-    not_judged: int
-    breach_counts: Counter[Law]
-    first_breaches: Mapping[Law, Breach]
-    digest: bytes
-
-
-class Facts(NamedTuple):
-    """The facts that an audit has next to rows and documents."""
-
-    records: LogRecords
-    is_whole: bool = True  # the receiver still has all its documents
-    has_contents: bool = False
-    tables: Mapping[str, Table] | None = None  # whose present rows are compared
+                self.first_breaches[breach.law] = breach
 
 
 class Gathered:
-    """A gathering of rows and events in shares on disk, by their keys, or of those of one key."""
+    """A gathering of rows and events in shares on disk, by their keys, or of those of some keys."""
 
     def __init__(
-        self, key: str | None = None, *, has_texts: bool = False, advance: Advance = lambda words: None
+        self,
+        keys: Collection[str] | None = None,
+        *,
+        has_texts: bool = False,
+        advance: Advance = lambda words: None,
     ) -> None:
-        self._key = key
+        self._keys = keys
         self.has_texts = has_texts  # of documents
         forms = (ROWS, EVENTS, EVENTS, JOURNAL)
         self._rows, self._events, self._present, self._journal = map(KeyedBatches, forms)
@@ -131,7 +110,7 @@ class Gathered:
     def add_rows(self, batches: Iterable[pa.RecordBatch]) -> None:
         """Take rows of the log, by ROWS."""
         for batch in batches:
-            rows = batch if self._key is None else batch.filter(pc.equal(batch["table_key"], self._key))
+            rows = self._of_keys(batch)
             owners = _shares_of(rows)
             self._owners.append((rows["record_id"].to_numpy(), owners.astype(np.uint8)))
             for share, share_rows in shares(rows, owners):
@@ -164,37 +143,30 @@ class Gathered:
 
     def _noted(self, row: DeliveredEvent) -> DeliveredEvent:
         """Return a present row; one that no document can carry is noted, and nothing is compared with it."""
-        if row.fault and self._key in (None, row.table_key):
+        if row.fault and (self._keys is None or row.table_key in self._keys):
             self.not_compared.append(row.fault)
         return row._replace(fault="")
 
     def _add(self, events: Iterable[DeliveredEvent], batches: KeyedBatches, reader: AuditReader) -> None:
-        rows = self._rows_of(events, reader)
-        for portion in portions(rows, _EVENTS_AT_ONCE, lambda row: len(row[-1] or b""), _BYTES_AT_ONCE):
-            columns = zip(zip(*portion, strict=True), EVENTS, strict=True)
-            arrays = [pa.array(column, kind.type) for column, kind in columns]
-            batch = pa.record_batch(arrays, schema=EVENTS)
+        readable = filter(self._is_readable, events)
+        for portion in portions(readable, _EVENTS_AT_ONCE, lambda event: len(event.text), _BYTES_AT_ONCE):
+            batch = self._of_keys(reader.of_events(portion, self._place, has_texts=self.has_texts))
+            self._place += len(portion)
+            self._advance(f"{self._place:,} events are read")
             for share, share_events in shares(batch, _shares_of(batch)):
                 batches.add(share, share_events)
 
-    def _rows_of(self, events: Iterable[DeliveredEvent], reader: AuditReader) -> Iterator[tuple[Any, ...]]:
-        """Yield the rows by EVENTS of events that can be read and are of the key."""
-        for event in events:
-            self._place += 1
-            if event.fault:
-                self.faults.append(event.fault)
-                continue
-            table = reader.table_of_event(event.schema, event.table)
-            key = reader.key_of(table, event.table_key)
-            if self._key not in (None, key):
-                continue
-            if not self._place % _EVENTS_AT_ONCE:
-                self._advance(f"{self._place:,} events are read")
-            yield (
-                *(self._place, event.is_late, event.content, event.where, event.at, event.level),
-                *(event.event_id, event.operation, table, key),
-                event.text if self.has_texts else None,
-            )
+    def _is_readable(self, event: DeliveredEvent) -> bool:
+        """Return whether an event can be read; why not is noted."""
+        if event.fault:
+            self.faults.append(event.fault)
+        return not event.fault
+
+    def _of_keys(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Return the rows or events of the keys."""
+        if self._keys is None:
+            return batch
+        return batch.filter(pc.is_in(batch["table_key"], pa.array(self._keys, pa.string())))
 
     def parts(self) -> list[int]:
         """Return the numbers of the shares that have something."""
@@ -228,18 +200,18 @@ def judge(gathered: Gathered, facts: Facts, report: AuditReport, processes: int,
         judged = _judged_by_processes(gathered, facts, parts, processes)
     for number, share in enumerate(judged, 1):
         report.add(share)
-        digest.update(share.digest)
+        digest.update(bytes.fromhex(share.digest))
         advance(f"{number} of {len(parts)} parts are judged")
     report.digest = digest.hexdigest()
 
 
-def _judged_here(gathered: Gathered, facts: Facts, parts: Sequence[int]) -> Iterator[JudgedShare]:
+def _judged_here(gathered: Gathered, facts: Facts, parts: Sequence[int]) -> Iterator[AuditReport]:
     return (_judge_share(gathered.share(part), facts) for part in parts)
 
 
 def _judged_by_processes(
     gathered: Gathered, facts: Facts, parts: Sequence[int], processes: int
-) -> Iterator[JudgedShare]:
+) -> Iterator[AuditReport]:
     """Yield what processes judge of the parts, in their order; they end with this one."""
     context = multiprocessing.get_context("fork")  # so that they read the files that are open here
     workers = []
@@ -275,25 +247,21 @@ def _work(results: Connection, gathered: Gathered, facts: Facts, parts: Sequence
         results.send(share)
 
 
-def _judge_share(share: Share, facts: Facts) -> JudgedShare:
-    records, not_judged, counts = facts.records, 0, Counter[Law]()
-    first_breaches: dict[Law, Breach] = {}
-    reads_all = facts.has_contents or facts.tables is not None
-    recorded = np.fromiter({*(records.reasons or ()), *records.remembered, *records.redriven}, np.int64)
+def _judge_share(share: Share, facts: Facts) -> AuditReport:
+    letters = pc.value_counts(share.rows["letter"]).to_pylist()
+    report = AuditReport(
+        Counter({letter["values"] or "": letter["counts"] for letter in letters}),
+        *(share.events.num_rows, share.size, pc.sum(share.events["is_late"]).as_py() or 0),
+        digest=share.digest().hex(),
+    )
+    reads_all = facts.has_contents or facts.compared is not None
+    recorded = np.fromiter({*(facts.reasons or ()), *facts.remembered, *facts.redriven}, np.int64)
     for audited in share.objects(range(share.size) if reads_all else share.odd_objects(recorded)):
         judged = breaches_of(audited, facts)
-        not_judged += not judged.is_known
-        for breach in judged.breaches:
-            counts[breach.law] += 1
-            if breach.record_id < first_breaches.setdefault(breach.law, breach).record_id:
-                first_breaches[breach.law] = breach
-    letters = {
-        letter["values"] or "": letter["counts"]
-        for letter in pc.value_counts(share.rows["letter"]).to_pylist()
-    }
-    late = pc.sum(share.events["is_late"]).as_py() or 0
-    facts_of_share = (share.size, share.events.num_rows, late, letters)
-    return JudgedShare(*facts_of_share, not_judged, counts, first_breaches, share.digest())
+        report.not_judged += not judged.is_known
+        report.breach_counts.update(breach.law for breach in judged.breaches)
+        report.note(judged.breaches)
+    return report
 
 
 class JudgedObject(NamedTuple):
@@ -305,49 +273,46 @@ class JudgedObject(NamedTuple):
 
 def breaches_of(audited: AuditedObject, facts: Facts) -> JudgedObject:
     """Return the breaches of one object, by all that is known of it."""
-    records, present, contents = facts.records, None, None
-    deliveries = audited.deliveries
-    if facts.has_contents or facts.tables is not None:
-        read = [read_event(text or b"") for text in audited.texts]
+    present, deliveries, table = None, audited.deliveries, audited.table
+    if facts.has_contents or facts.compared is not None:
+        read = [read_event(delivery.text or b"") for delivery in deliveries]
         pairs = zip(deliveries, read, strict=True)
         deliveries = [d._replace(steps=steps, class_name=name) for d, (name, _, steps) in pairs]
-    if facts.tables is not None:
-        present = present_of(facts.tables.get(audited.table), audited.table_key, audited.present)
-    if facts.has_contents:
-        contents = Contents(audited, records)
+    if facts.compared is not None:
+        present = present_of(facts.compared.get(table), audited.table_key, audited.present)
+    try:
+        key = tuple(name for name, _ in tablekey.read(audited.table_key))
+    except EventlogError:
+        key = ()
+    contents = ContentJudge(audited, key, facts) if facts.has_contents else None
     object_breaches = breaches(
-        *(audited.name, [_with_record(row, audited.table, records) for row in audited.rows], deliveries),
+        *(audited.name, [facts.with_record(row, table, key) for row in audited.rows], deliveries),
         present=present,
-        is_purged=records.is_purged or not facts.is_whole,
-        is_compared=records.is_compared,
+        is_purged=facts.is_purged,
+        is_compared=facts.is_compared,
         recorded=audited.recorded,
-        log=records.log_name,
+        log=facts.log_name,
         why_wrong=None if contents is None else contents.why_wrong,
     )
     return JudgedObject([*object_breaches], contents is None or contents.is_known)
 
 
-class Contents:
-    """A reader of the events of an object, by the columns that were published at their time."""
+class ContentJudge:
+    """A judge of the events of an object, by the columns that were published at their time."""
 
-    def __init__(self, audited: AuditedObject, records: LogRecords) -> None:
-        self._table = audited.table
-        self._recorded = audited.recorded
-        self._records = records
+    def __init__(self, audited: AuditedObject, key: Sequence[str], facts: Facts) -> None:
+        self._audited = audited
+        self._key = key
+        self._facts = facts
         self.is_known = True
-        try:
-            self._key = tuple(name for name, _ in tablekey.read(audited.table_key))
-        except EventlogError:
-            self._key = ()
 
     def why_wrong(self, run: Run, rows: Sequence[AuditedRow]) -> str:
         """Return what is wrong with an event, empty if nothing is, or if it is not known."""
-        record = self._recorded.get(run.name)
-        published = self._records.published_between(record)
+        record = self._audited.recorded.get(run.name)
+        published = self._facts.published_between(record)
         if not published:
             self.is_known = False
             return ""
-        logged = [LoggedRow(r.event_type, r.column, r.old_value, r.new_value, r.is_redriven) for r in rows]
         parts = {run.part_of(delivery): delivery for delivery in run.deliveries}
         is_read = any(row.event_type > 4 for row in rows)
         is_open = any(row.letter not in ("S", "W") or row.reason or row.is_redriven for row in rows)
@@ -359,18 +324,24 @@ class Contents:
         for choice in choices:
             words = ""
             for moment in published:
-                words = self._why_wrong(choice, logged, moment, is_whole=is_whole)
+                words = self._fault(choice, rows, moment, is_whole=is_whole)
                 if not words:
                     break
             if words:
                 return f"{choice[0].where}: {choice[0].event_id}: {words}"
         return ""
 
-    def _why_wrong(
-        self, parts: Sequence[Arrival], rows: Sequence[LoggedRow], published: PublishedThen, *, is_whole: bool
+    def _fault(
+        self,
+        parts: Sequence[Arrival],
+        rows: Sequence[AuditedRow],
+        published: PublishedThen,
+        *,
+        is_whole: bool,
     ) -> str:
-        table = published.tables.find(self._table)
-        name = self._table.rpartition(".")[2] if table is None else table.name
+        """Return what is wrong with the parts of an event, if this was published."""
+        table = published.tables.find(self._audited.table)
+        name = self._audited.table.rpartition(".")[2] if table is None else table.name
         class_name = parts[0].class_name
         if class_name.lower() != name.lower():
             return f"its class is {class_name!r}, and its table {name}"
@@ -379,18 +350,6 @@ class Contents:
         if any(operation != "modify" for operation in operations):
             return f"a later part of it is {operations[0]}"
         return why_wrong(rows, parts[0].operation, steps, table, published, key=self._key, is_whole=is_whole)
-
-
-def _with_record(row: AuditedRow, table: str, records: LogRecords) -> AuditedRow:
-    """Return the row with what the log has on record of it."""
-    if row.has_no_event and row.column is not None and not row.is_silent:
-        logged, times = LoggedRow(row.event_type, row.column), records.published
-        row = row._replace(is_silent=any(is_silent(logged, time.tables.find(table)) for time in times))
-    reason = records.reason(row.record_id, row.letter)
-    is_remembered, is_redriven = (row.record_id in ids for ids in (records.remembered, records.redriven))
-    if not (reason or is_remembered or is_redriven):
-        return row
-    return row._replace(reason=reason, is_remembered=is_remembered, is_redriven=is_redriven)
 
 
 def _shares_of(rows: pa.RecordBatch) -> Ints:

@@ -54,6 +54,7 @@ class AuditedRow(NamedTuple):
     new_value: str | None = None
     is_silent: bool = False  # its column is of the key or withheld, or its two values are equal
     is_loopback: bool = False
+    time: str | None = None
     reason: str | None = None  # why it failed or was skipped, as the log has it
     is_redriven: bool = False  # it may have been sent again, after later rows
     is_remembered: bool = False  # the log has it on record as on its way, or as waiting
@@ -80,6 +81,8 @@ class Arrival(NamedTuple):
     content: object  # equal for equal events
     level: str = "success"  # of its answer; empty if there was none
     is_late: bool = False  # it may have come after the log was read
+    at: str = ""  # when it came, where the receiver keeps that
+    text: bytes | None = None  # if contents are judged
     steps: Sequence[ValueStep] = ()
     class_name: str = ""
 

@@ -13,15 +13,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eventlog import log
-from eventlog.audit.contents import PublishedThen
-from eventlog.audit.laws import RecordedRows
+from eventlog.audit.contents import PublishedThen, is_silent
+from eventlog.audit.delivered import DeliveredEvent
+from eventlog.audit.laws import AuditedRow, RecordedRows
 from eventlog.columnar.vectors import Ints, encode_texts, flags
-from eventlog.core import tablekey
-from eventlog.core.entry import COLUMNS, EVENT_TYPES, Letter, read_entry
+from eventlog.core.entry import COLUMNS, Letter, read_entry
 from eventlog.core.errors import EventlogError, Misuse, Refused
 from eventlog.core.formats import Row, Shape
 from eventlog.core.identity import object_of
-from eventlog.core.tables import Tables
+from eventlog.core.tables import Table, Tables
 from eventlog.files.inputs import container_of, open_input
 from eventlog.files.limits import Limits
 from eventlog.log_files.by_column import row_batches
@@ -30,9 +30,15 @@ from eventlog.sql.log.record import NoticeKind
 from eventlog.sql.log.snapshot import Snapshot
 
 ROWS = pa.schema(
-    [("record_id", pa.int64()), ("event_type", pa.int64()), ("quiet", pa.int64())]
+    [("record_id", pa.int64()), ("event_type", pa.int64())]
+    + [("is_silent", pa.bool_()), ("is_loopback", pa.bool_())]
     + [(name, pa.string()) for name in ("letter", "time", "table", "table_key", "column")]
     + [(name, pa.string()) for name in ("old_value", "new_value")]
+)
+EVENTS = pa.schema(
+    [("place", pa.int64()), ("is_late", pa.bool_()), ("content", pa.int64())]
+    + [(name, pa.string()) for name in ("where", "at", "level", "event_id", "operation")]
+    + [("table", pa.string()), ("table_key", pa.string()), ("text", pa.binary())]
 )
 JOURNAL = pa.schema(
     [(name, pa.int64()) for name in ("record_id", "entry", "size", "since", "until")]
@@ -40,22 +46,20 @@ JOURNAL = pa.schema(
     + [(name, pa.string()) for name in ("log", "name")]
 )
 FOREVER = 1 << 62
-SILENT, LOOPBACK = 1, 2  # of a row that is quiet
 _CHUNK = 20_000  # rows of one statement
 _BYTES = 16 << 20  # of their values
 _NUMBERS, _VALUES = ("record_id", "event_type"), ("old_value", "new_value")
 _TEXTS = tuple(name for name in COLUMNS if name not in (*_NUMBERS, *_VALUES))
 _READ_NUMBERS = (*_NUMBERS, "says_nothing", "octets")
 _READ = (*(name for name in COLUMNS if name not in _VALUES), "says_nothing", "octets")
-_PER_FIELD = [number for number, event_type in EVENT_TYPES.items() if event_type.per_field]
 
 _XDS = ("xds", "cloudevents-binary", "cloudevents-structured")
 _EPOCH, _MICROSECOND = datetime(1970, 1, 1), timedelta(microseconds=1)
 
 
 @dataclass
-class LogRecords:
-    """The facts that a log keeps next to its rows."""
+class Facts:
+    """The facts that an audit has next to rows and documents."""
 
     reasons: Mapping[int, str] | None = None  # why rows failed or were skipped; None if it is not known
     remembered: frozenset[int] = frozenset()  # rows of events on their way, or waiting
@@ -66,7 +70,11 @@ class LogRecords:
     log_name: str = "eventlog"  # in event-ids
     published: Sequence[PublishedThen] = ()  # what was published and how, oldest first
     is_dated: bool = False  # the log has on record from when on
+    now: Tables = field(default_factory=Tables)  # as they are published now
+    has_contents: bool = False  # that are judged
+    compared: Mapping[str, Table] | None = None  # tables whose present rows are compared
     faults: list[str] = field(default_factory=list)  # rows that are none
+    _silent: dict[tuple[object, ...], bool] = field(default_factory=dict)
 
     def published_between(self, recorded: RecordedRows | None) -> Sequence[PublishedThen]:
         """Return what was published, at some time between an event was put on record and it was finished.
@@ -89,8 +97,29 @@ class LogRecords:
             return self.reasons.get(record_id)
         return "the reasons are not in these files" if letter in ("E", "F") else None
 
+    def with_record(self, row: AuditedRow, table: str, key: Sequence[str]) -> AuditedRow:
+        """Return a row of a table with what the log has on record of it."""
+        is_silent = row.is_silent or (row.event_type not in (4, 5, 6) and self._is_silent(row, table, key))
+        reason = self.reason(row.record_id, row.letter)
+        is_remembered, is_redriven = (row.record_id in ids for ids in (self.remembered, self.redriven))
+        if not (is_silent or reason or is_remembered or is_redriven):
+            return row
+        return row._replace(
+            is_silent=is_silent, reason=reason, is_remembered=is_remembered, is_redriven=is_redriven
+        )
 
-def read_records(snapshot: Snapshot) -> LogRecords:
+    def _is_silent(self, row: AuditedRow, table: str, key: Sequence[str]) -> bool:
+        """Return whether the value of a row never leaves; one without an event may have had other columns."""
+        if row.column is None:
+            return False
+        at = (row.column, table, key, row.has_no_event)
+        if at not in self._silent:
+            times = [self.now, *(then.tables for then in self.published if row.has_no_event)]
+            self._silent[at] = any(is_silent(row.column, tables.find(table), key) for tables in times)
+        return self._silent[at]
+
+
+def read_facts(snapshot: Snapshot) -> Facts:
     """Return what the log of a snapshot keeps next to its rows."""
     record = snapshot.record()
     reasons, redriven = record.failure_reasons(), set[int]()
@@ -110,7 +139,7 @@ def read_records(snapshot: Snapshot) -> LogRecords:
     on_way = (row for batch in record.remembered() for row, recorded in batch.rows() if recorded.event)
     remembered = frozenset(on_way).union(record.waiting_rows())
     facts = (is_purged, holes_are_purged, is_compared)
-    return LogRecords(reasons, remembered, frozenset(redriven), *facts, published=published, is_dated=True)
+    return Facts(reasons, remembered, frozenset(redriven), *facts, published=published, is_dated=True)
 
 
 def _published(at: datetime, words: str) -> PublishedThen:
@@ -192,7 +221,7 @@ class AuditReader:
     """A reader of rows, which knows the columns that never leave, and whose rows are loopback."""
 
     def __init__(self, tables: Tables, driver_user: str | None) -> None:
-        self.tables = self._tables = tables
+        self.tables = tables
         self._driver_user = driver_user
         self._names: dict[str, str] = {}
         self._plain_keys: dict[str, str] = {}
@@ -200,33 +229,25 @@ class AuditReader:
     def table_of(self, table_name: str, table_key: str) -> str:
         """Return the one name of the table of an object, however it is spelled."""
         if table_name not in self._names:
-            self._names[table_name] = object_of(self._tables, table_name, table_key)[0]
+            self._names[table_name] = object_of(self.tables, table_name, table_key)[0]
         return self._names[table_name]
 
-    def table_of_event(self, schema: str | None, table: str) -> str:
+    def _table_of_event(self, schema: str | None, table: str) -> str:
         """Return the one name of the table that an association names."""
         name = table if schema is None else f"{schema}.{table}"
         if name not in self._names:
-            described = self._tables.find(name) or self._tables.find(table)
-            self._names[name] = table if described is None else self._tables.name_of(described)
+            described = self.tables.find(name) or self.tables.find(table)
+            self._names[name] = table if described is None else self.tables.name_of(described)
         return self._names[name]
-
-    def key_of(self, table: str, table_key: str) -> str:
-        """Return the one spelling of the key of an object."""
-        return table_key if self._is_plain(table, table_key) else object_of(self._tables, table, table_key)[1]
 
     def _plain_key(self, table: str) -> str:
         """Return the pattern of keys that are surely in their one spelling; empty: all are."""
         if table not in self._plain_keys:
-            described = self._tables.find(table)
+            described = self.tables.find(table)
             columns = described.key if described is not None else ()
             pairs = "[+]".join(f"{re.escape(name)}=[^,;'+\"=\\\\<>]*" for name in columns)
             self._plain_keys[table] = f"^(?:{pairs})$" if columns else ""
         return self._plain_keys[table]
-
-    def _is_plain(self, table: str, table_key: str) -> bool:
-        pattern = self._plain_key(table)
-        return not pattern or re.match(pattern, table_key) is not None
 
     def _keys(self, codes: Ints, tables: Sequence[str], keys: pa.Array) -> pa.Array:
         """Return the keys of rows in their one spelling."""
@@ -238,8 +259,22 @@ class AuditReader:
             return keys
         chosen = keys.to_pylist()
         for at in np.flatnonzero(odd).tolist():
-            chosen[at] = self.key_of(tables[codes[at]], chosen[at] or "")
+            chosen[at] = object_of(self.tables, tables[codes[at]], chosen[at] or "")[1]
         return pa.array(chosen, pa.string())
+
+    def of_events(self, events: Sequence[DeliveredEvent], place: int, *, has_texts: bool) -> pa.RecordBatch:
+        """Return what a receiver has by EVENTS, from a place on in its order."""
+        names = pa.array([self._table_of_event(event.schema, event.table) for event in events])
+        codes, tables = encode_texts(names)
+        own_tables = [table or "" for table in tables]
+        keys = self._keys(codes, own_tables, pa.array([event.table_key for event in events]))
+        columns = [
+            range(place, place + len(events)),
+            *([getattr(event, name) for event in events] for name in EVENTS.names[1:8]),
+            *(names, keys, [event.text if has_texts else None for event in events]),
+        ]
+        arrays = [pa.array(column, kind) for column, kind in zip(columns, EVENTS.types, strict=True)]
+        return pa.record_batch(arrays, schema=EVENTS)
 
     def batch(self, ids: Any, types: Any, says_nothing: Any, texts: Mapping[str, pa.Array]) -> pa.RecordBatch:
         """Return rows by ROWS; one of type 2 may have the same value twice."""
@@ -249,22 +284,15 @@ class AuditReader:
         tables = [
             self.table_of(name or "", first_keys.get(code) or "") for code, name in enumerate(table_names)
         ]
-        column_codes, columns = encode_texts(texts["column_name"])
-        pairs, at = np.unique(codes * len(columns) + column_codes, return_inverse=True)
-        silent_pairs = [
-            self._is_silent(table_names[code], columns[column], first_keys[code])
-            for code, column in (divmod(pair, len(columns)) for pair in pairs.tolist())
-        ]
-        silent = np.array(silent_pairs, np.bool_)[at] & np.isin(kinds, _PER_FIELD)
-        silent |= (kinds == 2) & np.asarray(says_nothing, np.bool_)
-        quiet = silent.astype(np.int64) * SILENT
+        is_loopback = pa.array(np.zeros(len(codes), np.bool_))
         if self._driver_user is not None:
-            quiet += flags(pc.equal(texts["perpetrator"], self._driver_user)).astype(np.int64) * LOOPBACK
+            is_loopback = pc.fill_null(pc.equal(texts["perpetrator"], self._driver_user), False)
         table_column = pa.DictionaryArray.from_arrays(pa.array(codes), pa.array(tables, pa.string()))
         columns_of_batch = [
             pa.array(ids, pa.int64()),
             pa.array(kinds),
-            pa.array(quiet),
+            pa.array((kinds == 2) & np.asarray(says_nothing, np.bool_)),
+            is_loopback,
             texts["status"],
             texts["event_time"],
             table_column.dictionary_decode(),
@@ -273,19 +301,6 @@ class AuditReader:
             *(texts[name] if name in texts else pa.nulls(len(codes), pa.string()) for name in _VALUES),
         ]
         return pa.record_batch(columns_of_batch, schema=ROWS)
-
-    def _is_silent(self, table_name: str | None, column: str | None, table_key: str | None) -> bool:
-        """Return whether no value of a column leaves: it is of the key, or is withheld."""
-        if column is None:
-            return False
-        table = self._tables.find(table_name or "")
-        if table is not None:
-            described = table.column(column)
-            return table.closed if described is None else described.name in table.key or not described.leaves
-        try:
-            return column in dict(tablekey.read(table_key or ""))
-        except EventlogError:
-            return False
 
     def of_rows(
         self, rows: Iterable[Row], places: Sequence[int | None], name: str, faults: list[str]
@@ -304,10 +319,8 @@ class AuditReader:
             except EventlogError as fault:
                 faults.append(f"{name}, {row.where}: {fault}")
         texts = {
-            column: pa.array([getattr(entry, column) for entry in entries], pa.string()) for column in _TEXTS
-        }
-        texts |= {
-            column: pa.array([getattr(entry, column) for entry in entries], pa.string()) for column in _VALUES
+            column: pa.array([getattr(entry, column) for entry in entries], pa.string())
+            for column in (*_TEXTS, *_VALUES)
         }
         ids, types = [entry.record_id for entry in entries], [entry.event_type for entry in entries]
         return self.batch(ids, types, [entry.old_value == entry.new_value for entry in entries], texts)
@@ -329,15 +342,13 @@ class AuditReader:
             ids, types = (arrays[column].cast(pa.int64()) for column in _NUMBERS)
             if ids.null_count or types.null_count:
                 raise pa.ArrowInvalid("null")
-            missing = {"status": pa.array(["N"] * len(ids), pa.string())}
+            arrays.setdefault("status", pa.array(["N"] * len(ids)))
             texts = {
-                column: arrays[column].cast(pa.string())
-                if column in arrays
-                else missing.get(column, pa.nulls(len(ids), pa.string()))
-                for column in _TEXTS
+                column: arrays.get(column, pa.nulls(len(ids))).cast(pa.string())
+                for column in (*_TEXTS, *_VALUES)
             }
-            before, after = (arrays[column].cast(pa.string()) for column in _VALUES)
+            before, after = (texts[column] for column in _VALUES)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError):  # row by row each is reported at its place
             return self.of_rows(rows(), places, name, faults)
         is_same = flags(pc.equal(before, after)) | flags(pc.and_(before.is_null(), after.is_null()))
-        return self.batch(ids, types, is_same, texts | dict(zip(_VALUES, (before, after), strict=True)))
+        return self.batch(ids, types, is_same, texts)

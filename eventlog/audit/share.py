@@ -17,14 +17,23 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eventlog.audit.laws import OPERATIONS, Arrival, AuditedRow, RecordedRows, event_name
-from eventlog.audit.log_side import LOOPBACK, SILENT
 from eventlog.columnar.vectors import Flags, Ints, begins, encode_texts, flags
 
 _NAMED = r"^(?P<log>.*?):(?P<first>[0-9]{1,18})(?:-(?P<last>[0-9]{1,18}):(?P<digest>[0-9a-f]{8}))?$"
 _ROW_FACTS = ("record_id", "event_type", "letter", "table", "table_key", "column")
 _EVENT_FACTS = ("content", "level", "event_id", "operation", "table", "table_key")
-_ROW = ("record_id", "letter", "event_type", "column", "old_value", "new_value")
-_ARRIVAL = ("place", "where", "event_id", "operation", "content", "level", "is_late")
+_ROW = (
+    "record_id",
+    "letter",
+    "event_type",
+    "column",
+    "old_value",
+    "new_value",
+    "is_silent",
+    "is_loopback",
+    "time",
+)
+_ARRIVAL = ("place", "where", "event_id", "operation", "content", "level", "is_late", "at", "text")
 _TYPES = range(1, 9)
 
 
@@ -34,10 +43,7 @@ class AuditedObject(NamedTuple):
     table: str
     table_key: str
     rows: Sequence[AuditedRow]
-    times: Sequence[str | None]  # of the rows
     deliveries: Sequence[Arrival]
-    arrivals: Sequence[str]  # when each delivery came, where the receiver keeps that
-    texts: Sequence[bytes | None]  # of the deliveries, if contents are judged
     recorded: Mapping[str, RecordedRows]  # by the names of events
     present: bytes | None  # the present row as a document has it, if states are compared
 
@@ -85,13 +91,9 @@ class Share:
         rows, of_row = _chosen(self.rows, self._row_objects, numbers)
         events, of_event = _chosen(self.events, self._event_objects, numbers)
         journal, of_entry = _chosen(self._journal, self._entry_objects, numbers)
-        audited_rows, deliveries = _audited_rows(rows), [*map(Arrival, *_lists(events, _ARRIVAL))]
+        audited_rows = [*map(AuditedRow, *_lists(rows, _ROW))]
+        deliveries = [*map(Arrival, *_lists(events, _ARRIVAL))]
         entries = [*zip(*_lists(journal, journal.schema.names), strict=True)]
-        times, arrivals, texts = (
-            rows["time"].to_pylist(),
-            events["at"].to_pylist(),
-            events["text"].to_pylist(),
-        )
         names = [[*zip(*_lists(records, ("table", "table_key")), strict=True)] for records in (rows, events)]
         for at in range(len(numbers)):
             of_log, of_receiver, of_record = (
@@ -102,10 +104,8 @@ class Share:
             own_rows = audited_rows[of_log]
             if without_event:
                 own_rows = [row._replace(has_no_event=row.record_id in without_event) for row in own_rows]
-            yield AuditedObject(
-                *(table, key, own_rows, times[of_log], deliveries[of_receiver], arrivals[of_receiver]),
-                *(texts[of_receiver], recorded, self._present.get((table, key))),
-            )
+            present = self._present.get((table, key))
+            yield AuditedObject(table, key, own_rows, deliveries[of_receiver], recorded, present)
 
     def odd_objects(self, recorded: Ints) -> Sequence[int]:
         """Return the objects that are not plain; those of recorded rows are none."""
@@ -198,12 +198,6 @@ def _chosen(
 
 def _lists(records: pa.RecordBatch, names: Iterable[str]) -> list[list[Any]]:
     return [records[name].to_pylist() for name in names]
-
-
-def _audited_rows(rows: pa.RecordBatch) -> list[AuditedRow]:
-    quiet = rows["quiet"].to_numpy()
-    silent, loopback = ((quiet & bit != 0).tolist() for bit in (SILENT, LOOPBACK))
-    return list(map(AuditedRow, *_lists(rows, _ROW), silent, loopback))
 
 
 def _recorded(entries: Sequence[tuple[Any, ...]]) -> tuple[dict[str, RecordedRows], set[int]]:

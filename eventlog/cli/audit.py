@@ -22,7 +22,6 @@ from eventlog.cli.terminal import Cell, Listing, print_sentence, show
 from eventlog.core.errors import Misuse
 from eventlog.core.plurals import quantity
 from eventlog.core.settings import declared
-from eventlog.core.tables import Tables
 from eventlog.files.limits import Limits
 from eventlog.fold import Rules
 from eventlog.opening.config import Config
@@ -32,7 +31,7 @@ from eventlog.xds.settings import XdsSettings
 
 if TYPE_CHECKING:
     from eventlog.audit.judge import AuditReport, Gathered
-    from eventlog.audit.log_side import AuditReader, LogRecords
+    from eventlog.audit.log_side import AuditReader, Facts
     from eventlog.audit.share import AuditedObject
 
 REMEDIES = {
@@ -108,8 +107,8 @@ def audit(
     letters, documents and answers.
     """
     from eventlog.audit.contents import PublishedThen
-    from eventlog.audit.judge import AuditReport, Facts, Gathered, judge  # Arrow takes a while to load
-    from eventlog.audit.log_side import AuditReader, LogRecords, rows_of_files
+    from eventlog.audit.judge import AuditReport, Gathered, judge  # Arrow takes a while to load
+    from eventlog.audit.log_side import AuditReader, Facts, rows_of_files
 
     if of_object is not None:
         refuse_flags(
@@ -123,42 +122,37 @@ def audit(
     with (
         counter() as count,
         Gathered(
-            None if of_object is None else of_object[1],
+            None if of_object is None else of_object[1:],
             has_texts=state or not without_contents or of_object is not None,
             advance=lambda words: count(words, 0),
         ) as gathered,
     ):
-        tables = Tables()
         if log_files:
             refuse_flags(("state", "record"), "is for the log of a database")
             rules = config.build(Rules)
             reader = AuditReader(read_tables(tables_file), rules.driver_user)
             published = [PublishedThen(0, reader.tables, None, None)] if tables_file else []
-            records = LogRecords(log_name=rules.log_name, published=published)
-            gathered.add_rows(rows_of_files(log_files, container, limits, reader, records.faults))
+            facts = Facts(log_name=rules.log_name, published=published, now=reader.tables)
+            gathered.add_rows(rows_of_files(log_files, container, limits, reader, facts.faults))
         elif config.values.get("url"):
-            reader, records, tables = _gather_log(config, gathered, has_state=state)
+            reader, facts = _gather_log(config, gathered, has_state=state)
         else:
             raise Misuse("which log? Name its files, or give --url, EVENTLOG_URL, or url in eventlog.toml")
         for receiver in receivers:
             gathered.add_events(receiver.events(), reader)
         if of_object is not None:
-            _print_receipt(gathered, records, reader, of_object)
+            _print_receipt(gathered, facts, reader, of_object)
             return
-        report = AuditReport(is_whole=all(receiver.is_whole() for receiver in receivers))
-        report.is_purged = records.is_purged
-        if without_contents:
-            report.content_open = "--without-contents leaves them out"
-        elif not records.published:
-            report.content_open = _NOT_KNOWN
-        if not state:
-            report.state_open = "--state compares them"
-        elif records.holes_are_purged:
-            report.state_open = "rows that failed or were skipped are purged, so their objects are not known"
-        compared = None if report.state_open else {n: t for t in tables for n in (str(t), t.log_name)}
-        facts = Facts(records, report.is_whole, not report.content_open, compared)
+        report = AuditReport(
+            is_purged=facts.is_purged, is_whole=all(receiver.is_whole() for receiver in receivers)
+        )
+        facts.is_purged |= not report.is_whole
+        report.open_laws = dict(_open_laws(facts, has_contents=not without_contents, has_state=state))
+        facts.has_contents = Law.CONTENT not in report.open_laws
+        if Law.SAME_STATE not in report.open_laws:
+            facts.compared = {n: t for t in reader.tables for n in (str(t), t.log_name)}
         judge(gathered, facts, report, os.cpu_count() or 1, lambda words: count(words, 0))
-        report.faults += gathered.faults + records.faults
+        report.faults += gathered.faults + facts.faults
         report.not_compared += gathered.not_compared
     if record:
         _record(config, report, who)
@@ -177,14 +171,22 @@ def _record(config: Config, report: AuditReport, who: str | None) -> None:
         upkeep.note(Notice(NoticeKind.AUDIT, row_count=report.rows, who=who, words=json.dumps(result)))
 
 
-_NOT_KNOWN = "it is not known what was published; for files --tables describes it"
+def _open_laws(facts: Facts, *, has_contents: bool, has_state: bool) -> Iterator[tuple[Law, str]]:
+    """Yield the laws that are not judged, and why."""
+    if not has_contents:
+        yield Law.CONTENT, "--without-contents leaves them out"
+    elif not facts.published:
+        yield Law.CONTENT, "it is not known what was published; for files --tables describes it"
+    if not has_state:
+        yield Law.SAME_STATE, "--state compares them"
+    elif facts.holes_are_purged:
+        words = "rows that failed or were skipped are purged, so their objects are not known"
+        yield Law.SAME_STATE, words
 
 
-def _gather_log(
-    config: Config, gathered: Gathered, *, has_state: bool
-) -> tuple[AuditReader, LogRecords, Tables]:
+def _gather_log(config: Config, gathered: Gathered, *, has_state: bool) -> tuple[AuditReader, Facts]:
     """Read the rows of the configured log, and what it keeps next to them, in one snapshot."""
-    from eventlog.audit.log_side import AuditReader, journal_of, read_records, rows_of_snapshot
+    from eventlog.audit.log_side import AuditReader, journal_of, read_facts, rows_of_snapshot
     from eventlog.audit.state import present_rows
     from eventlog.opening.recorded_settings import opened_as_published
     from eventlog.opening.tables import readable_of
@@ -197,15 +199,15 @@ def _gather_log(
         reader = AuditReader(tables, driver_user)
         readable = readable_of(config, store.engine, store.log, tables)
         with store.snapshot() as snapshot:
-            records = read_records(snapshot)
-            records.log_name = rules.log_name
+            facts = read_facts(snapshot)
+            facts.log_name, facts.now = rules.log_name, tables
             gathered.add_rows(rows_of_snapshot(snapshot, reader, has_values=gathered.has_texts))
             gathered.add_journal(journal_of(snapshot))
             if has_state:
                 xds = config.build(XdsSettings)
                 gathered.add_present(present_rows(snapshot, tables, readable, xds), reader)
-    records.is_purged |= config.build(PublisherSettings).delete_from_log
-    return reader, records, tables
+    facts.is_purged |= config.build(PublisherSettings).delete_from_log
+    return reader, facts
 
 
 def _as_json(report: AuditReport) -> dict[str, Any]:
@@ -213,7 +215,7 @@ def _as_json(report: AuditReport) -> dict[str, Any]:
     for law in Law:
         first = report.first_breaches.get(law)
         facts: dict[str, Any] = {"law": law.name.lower(), "promise": str(law), "breaches": 0}
-        facts["judged"] = not _open(law, report)
+        facts["judged"] = law not in report.open_laws
         if first is not None:
             facts |= {"breaches": report.breach_counts[law], "remedy": REMEDIES[law]}
             facts["first"] = {"object": first.object, "record_id": first.record_id, "reason": first.words}
@@ -244,18 +246,13 @@ def _print_report(report: AuditReport) -> None:
     show(f"digest {report.digest}")
 
 
-def _open(law: Law, report: AuditReport) -> str:
-    """Return why a law is not judged."""
-    return {Law.SAME_STATE: report.state_open, Law.CONTENT: report.content_open}.get(law, "")
-
-
 _STYLES = {"open": "yellow", "holds": "green", "broken": "red", "unread": "red"}
 
 
 def _verdicts(report: AuditReport) -> Iterator[tuple[Cell, ...]]:
     for law in Law:
         first = report.first_breaches.get(law)
-        if reason := _open(law, report):
+        if reason := report.open_laws.get(law):
             yield "open", f"{law}: {reason}"
         elif first is None:
             yield "holds", str(law)
@@ -284,7 +281,7 @@ def _limits_of(report: AuditReport) -> Iterator[str]:
 
 
 def _print_receipt(
-    gathered: Gathered, records: LogRecords, reader: AuditReader, name_and_key: tuple[str, str]
+    gathered: Gathered, facts: Facts, reader: AuditReader, name_and_key: tuple[str, str]
 ) -> None:
     """Print the history of one object: its rows and its documents."""
     table, key = name_and_key
@@ -296,25 +293,17 @@ def _print_receipt(
         print_sentence(f"neither the log nor the receiver has {table} {key}")
         sys.exit(1)
     show(audited.name)
-    show(*_receipt(audited, records))
+    show(*_receipt(audited, facts))
 
 
-def _receipt(audited: AuditedObject, records: LogRecords) -> Iterator[str]:
+def _receipt(audited: AuditedObject, facts: Facts) -> Iterator[str]:
     events = events_of_rows(audited.rows, audited.deliveries)
-    for row, time in zip(audited.rows, audited.times, strict=True):
-        reason = records.reason(row.record_id, row.letter)
+    for row in audited.rows:
+        reason = facts.reason(row.record_id, row.letter)
         event = ", ".join(f"in {name}" for name in events.get(row.record_id, ()))
-        facts = [
-            f"row {row.record_id}",
-            time,
-            f"type {row.event_type}",
-            row.column,
-            row.letter,
-            event,
-            reason,
-        ]
-        yield "  " + "  ".join(fact for fact in facts if fact)
-    for delivery, at in zip(audited.deliveries, audited.arrivals, strict=True):
+        cells = [f"row {row.record_id}", row.time, f"type {row.event_type}", row.column, row.letter, event]
+        yield "  " + "  ".join(cell for cell in (*cells, reason) if cell)
+    for delivery in audited.deliveries:
         answer = f"answered {delivery.level}" if delivery.level else "not answered"
-        facts = [delivery.where, at, delivery.operation, delivery.event_id, answer]
-        yield "  " + "  ".join(fact for fact in facts if fact)
+        cells = [delivery.where, delivery.at, delivery.operation, delivery.event_id, answer]
+        yield "  " + "  ".join(cell for cell in cells if cell)

@@ -19,7 +19,7 @@ import pytest
 from sqlalchemy import text
 from sqlalchemy.engine import Engine
 
-from eventlog.audit.log_side import read_records
+from eventlog.audit.log_side import read_facts
 from eventlog.embedded import Server
 from eventlog.opening.log_status import read_log_status
 from eventlog.opening.recorded_settings import read_published
@@ -198,7 +198,7 @@ def test_a_row_that_the_publisher_refused_comes_late(audited_log: AuditedLog) ->
     letters = audited_log.audit("--state", "--json")["letters"]
     assert letters == {"S": 10, "E": 1}  # the last row brings the old value, too
     with Store(audited_log.engine, audited_log.log).snapshot() as snapshot:
-        assert read_records(snapshot).redriven == {9}
+        assert read_facts(snapshot).redriven == {9}
 
 
 def test_a_present_row_that_no_document_can_carry_is_not_compared(audited_log: AuditedLog) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,8 @@ import pytest
 from sqlalchemy import text
 
 from eventlog.audit.delivered import DocumentFiles
-from eventlog.audit.judge import Facts, Gathered, breaches_of
-from eventlog.audit.log_side import AuditReader, journal_of, read_records, rows_of_snapshot
+from eventlog.audit.judge import Gathered, breaches_of
+from eventlog.audit.log_side import AuditReader, journal_of, read_facts, rows_of_snapshot
 from eventlog.embedded import Server
 from eventlog.opening.config import Config
 from eventlog.publisher.session import make_reader
@@ -92,7 +93,7 @@ class History:
         tables = make_reader(config, store).tables
         self.reader = AuditReader(tables, None)
         with store.snapshot() as snapshot:
-            self.records = read_records(snapshot)
+            self.facts = replace(read_facts(snapshot), now=tables, has_contents=True)
             self.rows = list(rows_of_snapshot(snapshot, self.reader, has_values=True))
             self.journal = list(journal_of(snapshot))
 
@@ -129,10 +130,9 @@ class History:
             gathered.add_rows(self.rows if rows is None else rows)
             gathered.add_journal(self.journal)
             gathered.add_events(files.events(), self.reader)
-            facts = Facts(self.records, has_contents=True)
             shares = map(gathered.share, gathered.parts())
             judged = [
-                (o, breaches_of(o, facts)) for share in shares for o in share.objects(range(share.size))
+                (o, breaches_of(o, self.facts)) for share in shares for o in share.objects(range(share.size))
             ]
             assert gathered.faults == []
             assert all(result.is_known for _, result in judged)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from eventlog.audit.contents import PublishedThen
-from eventlog.audit.judge import Facts, breaches_of
+from eventlog.audit.judge import breaches_of
 from eventlog.audit.laws import Arrival, AuditedRow, Breach, Law
-from eventlog.audit.log_side import LogRecords
+from eventlog.audit.log_side import Facts
 from eventlog.audit.share import AuditedObject
 from eventlog.core.tables import Tables
 from eventlog.opening.recorded_settings import read_published
@@ -45,19 +46,19 @@ def _facts(server: Server, ledger: Ledger) -> Facts:
     published = [read_published(row["words"]) for row in notices if row["kind"] == "publish"]
     redriven = [json.loads(row["record_ids"]) for row in notices if row["kind"] == "redrive"]
     reasons = {row["record_id"]: row["reason"] for row in server.store.rows(view, "failed")}
-    records = LogRecords(
+    facts = Facts(
         reasons | dict.fromkeys(ledger.skipped, "skipped"),
         redriven=frozenset(number for ids in redriven for number in ids),
         is_compared=any(row["kind"] == "compare" for row in notices),
         published=[
-            PublishedThen(-1, tables, facts["insert_query_back"] == "add", 1) for tables, facts in published
+            PublishedThen(-1, tables, words["insert_query_back"] == "add", 1) for tables, words in published
         ],
         is_dated=True,
     )
-    if not published:  # no publisher has led
-        return Facts(records, has_contents=False, tables={})
-    tables: Tables = published[0][0]
-    return Facts(records, has_contents=True, tables={"usr": tables.get("usr")})
+    tables: Tables = published[0][0] if published else Tables()  # none if no publisher has led
+    return replace(
+        facts, has_contents=bool(published), compared={t.name: t for t in tables if t.name == "usr"}
+    )
 
 
 def _breaches(
@@ -70,12 +71,11 @@ def _breaches(
 ) -> Iterable[Breach]:
     """Return the breaches of an object. A deleted row had S or W."""
     deliveries = [_delivery(place, arrival) for place, arrival in enumerate(arrivals)]
-    texts = [arrival.event.text.encode() for arrival in arrivals]
     recorded = {run: ledger.recorded(run) for n in rows for run in ledger.runs_of.get(n, ())}
     letters = {n: "S" if ledger.rows[n].letter == DELETED else ledger.rows[n].letter for n in rows}
     for is_last in (False, True):
         audited_rows = [_audited(n, letters[n], ledger) for n in rows]
-        audited = AuditedObject("usr", name, audited_rows, [], deliveries, [], texts, recorded, present)
+        audited = AuditedObject("usr", name, audited_rows, deliveries, recorded, present)
         object_breaches = breaches_of(audited, facts).breaches
         deleted = {
             breach.record_id
@@ -146,7 +146,8 @@ def _audited(number: int, letter: str, ledger: Ledger) -> AuditedRow:
 def _delivery(place: int, arrival: receivers.Arrival) -> Arrival:
     """Return an arrival as the laws take it."""
     event, level = arrival.event, arrival.level.name.lower()
-    return Arrival(place, f"arrival {place}", event.name, event.operation, event.text, level)
+    text = event.text
+    return Arrival(place, f"arrival {place}", event.name, event.operation, text, level, text=text.encode())
 
 
 def _present(server: Server, name: str) -> bytes | None:

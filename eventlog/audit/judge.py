@@ -58,6 +58,11 @@ class AuditReport:
     digest: str = ""
 
     @property
+    def is_good(self) -> bool:
+        """Return whether no law is broken, and all could be read."""
+        return not (self.first_breaches or self.faults)
+
+    @property
     def rows(self) -> int:
         """Return the number of rows."""
         return sum(self.letters.values())

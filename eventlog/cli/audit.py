@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,10 +19,11 @@ from eventlog.cli.format_names import refuse_flags
 from eventlog.cli.log_options import INPUT, READING, by_option, live_options
 from eventlog.cli.options import SettingsCommand, read_tables, shared_options
 from eventlog.cli.progress import counter
-from eventlog.cli.terminal import Cell, Listing, print_sentence, show
+from eventlog.cli.terminal import Listing, print_sentence, show
 from eventlog.core.errors import Misuse
 from eventlog.core.plurals import quantity
 from eventlog.core.settings import declared
+from eventlog.files.durable import write_whole
 from eventlog.files.limits import Limits
 from eventlog.fold import Rules
 from eventlog.opening.config import Config
@@ -82,6 +84,7 @@ UNUSED = {"kafka_topic"} | frozenset(
     is_flag=True,
     help="judge rows, ids, order and answers alone, in a tenth of the time",
 )
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="also write the report as an HTML page")
 @click.option("--record", is_flag=True, help="leave the result in the configured log, for status and metrics")
 @by_option
 @shared_options("--tables")
@@ -94,6 +97,7 @@ def audit(
     container: str | None,
     state: bool,
     without_contents: bool,
+    output: Path | None,
     record: bool,
     who: str | None,
     tables_file: Path | None,
@@ -112,7 +116,8 @@ def audit(
 
     if of_object is not None:
         refuse_flags(
-            ("as_json", "state", "record"), "is for a whole log, and --object prints one object for people"
+            ("as_json", "state", "record", "output"),
+            "is for a whole log, and --object prints one object for people",
         )
     limits = config.build(Limits)
     kafka = config.build(KafkaSinkSettings)
@@ -156,8 +161,10 @@ def audit(
         report.not_compared += gathered.not_compared
     if record:
         _record(config, report, who)
+    if output is not None:
+        write_whole(output, _page(report, delivered))
     show(json.dumps(_as_json(report))) if as_json else _print_report(report)
-    if report.first_breaches or report.faults:
+    if not report.is_good:
         sys.exit(1)
 
 
@@ -238,33 +245,52 @@ _SHOWN = 20  # of the rows that could not be judged
 
 
 def _print_report(report: AuditReport) -> None:
-    letters = ", ".join(f"{letter} {rows}" for letter, rows in sorted(report.letters.items()))
-    rows = quantity(report.rows, "row") + (f" ({letters})" if letters else "")
-    show(f"{rows}, {quantity(report.objects, 'object')}, {quantity(report.events, 'delivered event')}")
-    show(*_limits_of(report))
+    show(_summary(report), *_limits_of(report))
     Listing(("", ""), "{:<8}  {}", _STYLES, indent=10).show(_verdicts(report))
     show(f"digest {report.digest}")
+
+
+def _page(report: AuditReport, delivered: Sequence[str]) -> str:
+    """Return the report as a page for people."""
+    from eventlog.web.rendering import one_file
+
+    facts = {"Receiver": ", ".join(delivered), "Made at (UTC)": f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S}"}
+    return one_file(
+        "audit.html",
+        is_good=report.is_good,
+        summary=_summary(report),
+        limits=[*_limits_of(report)],
+        verdicts=[*_verdicts(report)],
+        facts=facts | {"Digest": report.digest},
+    )
+
+
+def _summary(report: AuditReport) -> str:
+    letters = ", ".join(f"{letter} {rows}" for letter, rows in sorted(report.letters.items()))
+    rows = quantity(report.rows, "row") + (f" ({letters})" if letters else "")
+    return f"{rows}, {quantity(report.objects, 'object')}, {quantity(report.events, 'delivered event')}"
 
 
 _STYLES = {"open": "yellow", "holds": "green", "broken": "red", "unread": "red"}
 
 
-def _verdicts(report: AuditReport) -> Iterator[tuple[Cell, ...]]:
+def _verdicts(report: AuditReport) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Yield a word on each law, and on what could not be judged, with lines about it."""
     for law in Law:
         first = report.first_breaches.get(law)
         if reason := report.open_laws.get(law):
-            yield "open", f"{law}: {reason}"
+            yield "open", (f"{law}: {reason}",)
         elif first is None:
-            yield "holds", str(law)
+            yield "holds", (str(law),)
         else:
             count = report.breach_counts[law]
             times = "once" if count == 1 else f"{count} times, first"
             place = f"{law}: {times} at row {first.record_id} of {first.object}"
             yield "broken", (place, first.words, REMEDIES[law])
     for word, reasons in (("open", report.not_compared), ("unread", report.faults)):
-        yield from ((word, reason) for reason in reasons[:_SHOWN])
+        yield from ((word, (reason,)) for reason in reasons[:_SHOWN])
         if len(reasons) > _SHOWN:
-            yield word, f"{len(reasons) - _SHOWN} more"
+            yield word, (f"{len(reasons) - _SHOWN} more",)
 
 
 def _limits_of(report: AuditReport) -> Iterator[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from datetime import datetime
+from importlib import resources
 from urllib.parse import urlencode
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -20,6 +21,12 @@ from eventlog.xds import documents
 def render(template: str, status: int = 200, **values: object) -> HTMLResponse:
     """Return a page by a template."""
     return HTMLResponse(ENVIRONMENT.get_template(template).render(values), status)
+
+
+def one_file(template: str, **values: object) -> str:
+    """Return a page that needs no other file."""
+    style = resources.files("eventlog.web").joinpath("page.css").read_text()
+    return ENVIRONMENT.get_template(template).render(values, style=style)
 
 
 def are(amount: int, noun: str) -> str:

@@ -16,6 +16,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from markupsafe import escape
 from sqlalchemy import text
 from sqlalchemy.engine import Engine
 
@@ -291,6 +292,27 @@ def test_the_topic_of_the_kafka_sink_is_audited(tmp_path: Path) -> None:
         done = shell.run(*audit, "--driver-user", "eventlog", "--json")
         assert (done.code, json.loads(done.stdout)["events"]) == (0, 2), done
         assert shell.run(*audit[:4]).code == 2
+
+
+def test_the_report_is_a_page_that_needs_no_other_file(tmp_path: Path) -> None:
+    rows = ROWS.replace("idu=1", "idu=<script>alert(1)</script>").replace("6,N", "6,S")
+    (tmp_path / "log.csv").write_text(rows)
+    (tmp_path / "none.xml").write_text("")
+    with closing(Shell(tmp_path)) as shell:
+        words = ("audit", "log.csv", "--delivered", "none.xml", "-o", "report.html")
+        done = shell.run(*words)
+        assert (done.code, "broken    every row" in done.stdout) == (1, True), done
+        assert shell.run(*words[:-1], "missing/report.html").code == 2
+        assert shell.run(*words, "--object", "usr", "idu=2").code == 2
+    page = (tmp_path / "report.html").read_text()
+    *lines, digest = done.stdout.splitlines()
+    for words_of_line in (
+        digest.removeprefix("digest "),
+        *(line[10 if "  " in line else 0 :] for line in lines),
+    ):
+        assert escape(words_of_line.strip()) in page
+    assert "<script" not in page
+    assert not re.findall("(?:href|src)=(?!.#content)|url\\(|@import|http", page)
 
 
 def test_an_event_reads_alike_with_and_without_statuses(tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ from eventlog.cli.log_options import INPUT, READING, by_option, live_options
 from eventlog.cli.options import SettingsCommand, read_tables, shared_options
 from eventlog.cli.progress import counter
 from eventlog.cli.terminal import Listing, print_sentence, show
+from eventlog.core.entry import MAX_RECORD_ID
 from eventlog.core.errors import Misuse
 from eventlog.core.plurals import quantity
 from eventlog.core.settings import declared
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from eventlog.audit.judge import AuditReport, Gathered
     from eventlog.audit.log_side import AuditReader, Facts
     from eventlog.audit.share import AuditedObject
+    from eventlog.operate.receipt import Receipt
 
 REMEDIES = {
     Law.ACCOUNTED: "look for the document; if the receiver lacks it, send the present row: eventlog resync",
@@ -71,7 +73,7 @@ UNUSED = {"kafka_topic"} | frozenset(
     "of_object",
     nargs=2,
     metavar="TABLE KEY",
-    help="print the history of one object, as in --object usr idu=1",
+    help="print the receipt of one object, as in --object usr idu=1",
 )
 @click.option("--as", "container", help="the files' container, if their names do not show it")
 @click.option(
@@ -146,7 +148,8 @@ def audit(
         for receiver in receivers:
             gathered.add_events(receiver.events(), reader)
         if of_object is not None:
-            _print_receipt(gathered, facts, reader, of_object)
+            receipt = None if log_files else _receipt_of(config, *of_object)
+            _print_receipt(gathered, facts, reader, of_object, receipt)
             return
         report = AuditReport(
             is_purged=facts.is_purged, is_whole=all(receiver.is_whole() for receiver in receivers)
@@ -306,30 +309,44 @@ def _limits_of(report: AuditReport) -> Iterator[str]:
         yield "the receiver has dropped old documents: rows without a document are not judged"
 
 
+def _receipt_of(config: Config, table: str, key: str) -> Receipt:
+    """Return what the log has on record of an object, and its present row."""
+    from eventlog.opening.recorded_settings import opened_as_published
+    from eventlog.operate.receipt import read_receipt
+
+    with opened_as_published(config) as (config, store):
+        return read_receipt(config, store, table, key, MAX_RECORD_ID)
+
+
 def _print_receipt(
-    gathered: Gathered, facts: Facts, reader: AuditReader, name_and_key: tuple[str, str]
+    gathered: Gathered, facts: Facts, reader: AuditReader, name: tuple[str, str], receipt: Receipt | None
 ) -> None:
-    """Print the history of one object: its rows and its documents."""
-    table, key = name_and_key
-    name = reader.table_of(table, key)
+    """Print the history of one object: its rows, what happened, its documents, and its present row."""
+    table = reader.table_of(*name)
     shares = map(gathered.share, gathered.parts())
     objects = chain.from_iterable(share.objects(range(share.size)) for share in shares)
-    audited = next((candidate for candidate in objects if candidate.table == name), None)
+    audited = next((candidate for candidate in objects if candidate.table == table), None)
     if audited is None:
-        print_sentence(f"neither the log nor the receiver has {table} {key}")
+        print_sentence(f"neither the log nor the receiver has {' '.join(name)}")
         sys.exit(1)
     show(audited.name)
-    show(*_receipt(audited, facts))
+    for cells in _lines_of(audited, facts, receipt):
+        show("  " + "  ".join(cell for cell in cells if cell))
 
 
-def _receipt(audited: AuditedObject, facts: Facts) -> Iterator[str]:
+def _lines_of(
+    audited: AuditedObject, facts: Facts, receipt: Receipt | None
+) -> Iterator[Sequence[str | None]]:
     events = events_of_rows(audited.rows, audited.deliveries)
     for row in audited.rows:
         reason = facts.reason(row.record_id, row.letter)
         event = ", ".join(f"in {name}" for name in events.get(row.record_id, ()))
-        cells = [f"row {row.record_id}", row.time, f"type {row.event_type}", row.column, row.letter, event]
-        yield "  " + "  ".join(cell for cell in (*cells, reason) if cell)
+        kind = f"type {row.event_type}"
+        yield f"row {row.record_id}", row.time, kind, row.column, row.letter, event, reason
+    if receipt is not None:
+        yield from ((line.what, line.at, line.words) for line in receipt.lines)
     for delivery in audited.deliveries:
         answer = f"answered {delivery.level}" if delivery.level else "not answered"
-        cells = [delivery.where, delivery.at, delivery.operation, delivery.event_id, answer]
-        yield "  " + "  ".join(cell for cell in cells if cell)
+        yield delivery.where, delivery.at, delivery.operation, delivery.event_id, answer
+    if receipt is not None:
+        yield "now", receipt.present

@@ -10,12 +10,13 @@ from functools import cached_property
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
+from eventlog.core import tablekey
 from eventlog.core.entry import EVENT_TYPES, MAX_RECORD_ID, Cell, Entry, Letter, read_entry, read_event_time
 from eventlog.core.errors import EventlogError, UnknownTable
 from eventlog.core.identity import ObjectName, object_of
 from eventlog.core.tables import Table, Tables
 from eventlog.event_table import EventTable, RecordedFacts, WrittenEvent
-from eventlog.fold import Event, Fate, Need, Outcome, Plan, Rules, once, plan, plan_again
+from eventlog.fold import Event, Fate, Need, Outcome, Plan, Rules, once, plan, plan_again, query_key
 from eventlog.fold.understand import Interpreter
 from eventlog.publisher.read_back import MAX_BYTES, Allowance, CurrentRows
 from eventlog.publisher.reading import FoldedPickUp, PickUpTooLarge, rows_without_event
@@ -271,6 +272,25 @@ class PickUpFolder:
             if name in broken_up or letters >= {self._rules.status, Letter.WARNING}:
                 broken_up.setdefault(name, set()).add(event.run_id)
         return set().union(*broken_up.values())
+
+    def present_fields(
+        self, snapshot: Snapshot, table_name: str, table_key: str
+    ) -> list[tuple[str, str | None]]:
+        """Return the published columns of an object with their present texts; nothing if it is gone.
+
+        Raise EventlogError if it cannot be read.
+        """
+        table = self.tables.find(table_name)
+        if table is None or table not in self._readable:
+            raise UnknownTable(table_name)
+        key = query_key(table, tablekey.read(table_key))
+        current = CurrentRows(snapshot, self._readable, True, Allowance())
+        current.read([Need(table, key)])
+        answer = current.lookup(table, key)
+        if isinstance(answer, EventlogError):
+            raise answer
+        pairs = (zip(table.data, row, strict=True) for row in answer)
+        return list(dict.fromkeys((column.name, text) for row in pairs for column, text in row))
 
     def superseded(self, snapshot: Snapshot, event: RecordedEvent) -> dict[int, Outcome]:
         """Return the outcomes of the rows of an event that a query-back of it superseded, whatever their

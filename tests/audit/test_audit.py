@@ -198,6 +198,10 @@ def test_a_row_that_the_publisher_refused_comes_late(audited_log: AuditedLog) ->
     audited_log.publish()
     letters = audited_log.audit("--state", "--json")["letters"]
     assert letters == {"S": 10, "E": 1}  # the last row brings the old value, too
+    receipt = audited_log.audit("--object", "usr", "idu=1")
+    assert re.search(r"  redrive  20[-0-9 :]+  by .+: row 9\n", receipt)
+    assert re.search(r"  row 11  20[-0-9 :]+  failed: .*U\+0001", receipt)
+    assert receipt.endswith("  now  fname Joe, lname Poe\n")
     with Store(audited_log.engine, audited_log.log).snapshot() as snapshot:
         assert read_facts(snapshot).redriven == {9}
 
@@ -506,6 +510,9 @@ def test_the_receipt_of_an_object(kept_log: AuditedLog) -> None:
         "  row 5  type 1  fname  S  in eventlog:5-6:e96f71a6",
         "  row 6  type 1  lname  S  in eventlog:5-6:e96f71a6",
         "  row 7  type 4  S  in eventlog:7",
+        "  event eventlog:5-6:e96f71a6  rows 5, 6, document 5-6, answered",
+        "  event eventlog:7  row 7, document 7-7, answered",
         "  5-6.xml  add  eventlog:5-6:e96f71a6  answered success",
         "  7-7.xml  delete  eventlog:7  answered success",
+        "  now  the table does not have it",
     ]

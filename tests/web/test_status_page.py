@@ -441,6 +441,21 @@ def test_an_object_shows_its_rows_with_values_and_outcomes(watched: Watched) -> 
     )
 
 
+def test_an_object_has_a_receipt(watched: Watched) -> None:
+    fail_one(watched)
+    body = urlencode({"token": TOKEN, "act": "skip", "reason": "test data"}).encode()
+    watched.run("update usr set fname = 'John'")
+    page = watched.client.get("/object?table=usr&key=idu%3D1")
+    cells = re.findall(r'data-label="(?:What|Answer, and who)"[^>]*><div>(.*?)</div>', page)
+    assert cells[:2] == ["event eventlog:1", "row 1, document 1-1, answered"]
+    assert cells[2] == "row 1"
+    assert ESCAPED in cells[3]
+    assert '<p class="quiet">Now: fname John</p>' in page
+    watched.client.ask("POST", "/row/1", body)
+    page = watched.client.get("/object?table=usr&key=idu%3D1")
+    assert re.search("<div>by status page: .*row 1: test data</div>", page)
+
+
 def test_after_a_wrong_token_the_form_is_there_with_what_was_typed(watched: Watched) -> None:
     fail_one(watched)
     body = urlencode({"token": "guess", "act": "skip", "reason": "test <data>"}).encode()

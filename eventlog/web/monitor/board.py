@@ -18,6 +18,7 @@ from eventlog.fold import Outcome
 from eventlog.opening.config import Config
 from eventlog.opening.log_status import LogStatus, read_log_status
 from eventlog.operate.explaining import explain_store, summarise
+from eventlog.operate.receipt import Receipt, read_receipt
 from eventlog.operate.recent import SentDocument, sent_documents
 from eventlog.operate.redriving import Redriven, redrive_by
 from eventlog.operate.upkeep import Skipped, skip
@@ -256,14 +257,18 @@ class Board:
         with self._explaining:
             return list(explain_store(self.config, self.store, ids=ids))
 
-    def explain(self, table: str | None = None, key: str | None = None) -> list[tuple[PlacedEntry, Outcome]]:
-        """Return the outcomes of the first rows of an object, or of the rows that go next.
+    def explain(self) -> list[tuple[PlacedEntry, Outcome]]:
+        """Return the outcomes of the rows that go next.
 
         One request at a time explains, because each may hold the rows of a cycle in memory.
         """
         with self._explaining:
-            explained = explain_store(self.config, self.store, table, key, None if key else LOOKED_AT)
-            return list(islice(explained, LOOKED_AT + 1))
+            return list(islice(explain_store(self.config, self.store, limit=LOOKED_AT), LOOKED_AT + 1))
+
+    def receipt(self, table: str, key: str) -> Receipt:
+        """Return what happened to an object, with its first rows."""
+        with self._explaining:
+            return read_receipt(self.config, self.store, table, key, LOOKED_AT + 1)
 
     def left_out(self) -> dict[str, str]:
         """Return why pending rows are not among the next ones: a sentence for each fate."""

@@ -317,15 +317,15 @@ def _recent(board: Board, request: Request) -> Response:
 
 
 def _object(board: Board, request: Request) -> Response:
-    """Return the page of an object: each of its rows with its values, and what became of it."""
+    """Return the page of an object: each of its rows, what became of it, and its present row."""
     name, key = request.state.query.get("table", ""), request.state.query.get("key", "")
-    rows = board.explain(name or None, key)
+    receipt = board.receipt(name, key)
     return render(
         "monitor/object.html",
         title=f"{name} {key}".strip(),
-        rows=rows[:LOOKED_AT],
+        receipt=receipt._replace(rows=receipt.rows[:LOOKED_AT]),
         hint=f"These are the first {LOOKED_AT} rows; eventlog explain --key shows all."
-        if rows[LOOKED_AT:]
+        if receipt.rows[LOOKED_AT:]
         else "",
     )
 

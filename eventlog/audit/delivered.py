@@ -9,7 +9,8 @@ import hashlib
 import io
 import re
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from itertools import chain, count
 from pathlib import Path
@@ -32,6 +33,7 @@ from eventlog.xds.split import MAX_EVENT, Broken, split
 
 OPERATIONS = ("add", "modify", "delete")
 _CHUNK = 1 << 20
+_MARGIN = 3600.0  # seconds: clocks differ
 _NUMBERS = re.compile(r"([0-9]+)")
 _TOPIC = "kafka:"
 _ODD = re.compile(rb"&|<[!?]")  # a parser gives such a text back in another spelling
@@ -72,10 +74,15 @@ class DocumentFiles:
         self._path = path
         self._max_event = max_event
         self._marked: frozenset[Path] = frozenset()
+        self._now = 0.0
 
     def mark(self) -> None:
         """Note what is there, before the log is read."""
-        self._marked = frozenset(self._files())
+        self._marked, self._now = frozenset(self._files()), time.time()
+
+    def position(self) -> float:
+        """Return the mark, after which a later audit reads on: the time in seconds."""
+        return self._now
 
     def is_whole(self) -> bool:
         """Return whether nothing that came was dropped."""
@@ -85,9 +92,12 @@ class DocumentFiles:
         """Return whether nothing is there yet, or a document begins in one of the files."""
         return any(map(_may_begin, self._files())) or not any(self._files())
 
-    def events(self) -> Iterator[DeliveredEvent]:
-        """Yield the events in the order in which they came."""
+    def events(self, position: float | None = None) -> Iterator[DeliveredEvent]:
+        """Yield the events in the order in which they came; those of later files if a position is given."""
+        earliest = 0.0 if position is None else position - _MARGIN
         for path in self._in_order():
+            if path.stat().st_mtime < earliest:
+                continue
             where = str(path.relative_to(self._path)) if self._path.is_dir() else path.name
             is_late = path not in self._marked
             plain = DeliveredEvent(where, is_late, "", "success")
@@ -128,15 +138,17 @@ class ReceiverFile:
     def mark(self) -> None:
         self._latest = int(self._single_value("select coalesce(max(id), 0) from document"))
 
+    def position(self) -> int:
+        return self._latest
+
     def is_whole(self) -> bool:
         """Return whether the receiver has dropped no old documents."""
         return int(self._single_value("select coalesce(min(id), 1) from document")) == 1
 
-    def events(self) -> Iterator[DeliveredEvent]:
+    def events(self, position: int | None = None) -> Iterator[DeliveredEvent]:
+        query = "select id, at, body, level, reply from document where id > ? order by id"
         with closing(self._connect()) as file:
-            for number, at, body, level, reply in file.execute(
-                "select id, at, body, level, reply from document order by id"
-            ):
+            for number, at, body, level, reply in file.execute(query, (position or 0,)):
                 plain = DeliveredEvent(f"document {number}", number > self._latest, at, level)
                 yield from _events_of_document(body, plain, self._max_event, _statuses(reply))
 
@@ -168,14 +180,19 @@ class DeliveredTopic:
     def mark(self) -> None:
         self._ends = {at: offsets.high for at, offsets in self._topics.spots().items()}
 
+    def position(self) -> dict[str, int]:
+        return {f"{topic}[{number}]": end for (topic, number), end in self._ends.items()}
+
     def is_whole(self) -> bool:
         """Return whether the brokers have deleted no message."""
         return all(offsets.low == 0 for offsets in self._topics.spots().values())
 
-    def events(self) -> Iterator[DeliveredEvent]:
+    def events(self, position: Mapping[str, int] | None = None) -> Iterator[DeliveredEvent]:
         for at, offsets in self._topics.spots().items():
-            for message in self._topics.between(at, offsets.low, offsets.high).records:
-                where = f"{at[0]}[{at[1]}]:{message.where}"
+            partition = f"{at[0]}[{at[1]}]"
+            first = max(offsets.low, (position or {}).get(partition, 0))
+            for message in self._topics.between(at, first, offsets.high).records:
+                where = f"{partition}:{message.where}"
                 if isinstance(message, Refused):
                     yield DeliveredEvent(where, False, "", "", fault=f"{message.where}: {message.reason}")
                     continue

@@ -24,7 +24,7 @@ import pyarrow.compute as pc
 from eventlog.audit.contents import PublishedThen, why_wrong
 from eventlog.audit.delivered import DeliveredEvent, read_event
 from eventlog.audit.laws import Arrival, AuditedRow, Breach, Law, Run, breaches
-from eventlog.audit.log_side import EVENTS, JOURNAL, ROWS, AuditReader, Facts
+from eventlog.audit.log_side import EVENTS, JOURNAL, ROWS, AuditReader, Facts, of_keys
 from eventlog.audit.share import AuditedObject, Share
 from eventlog.audit.state import present_of
 from eventlog.columnar.vectors import Ints, hash_texts, shares
@@ -49,6 +49,7 @@ class AuditReport:
     late: int = 0  # events that may have come after the log was read
     not_judged: int = 0  # objects with an event, and nothing is known of what was published then
     open_laws: Mapping[Law, str] = field(default_factory=dict)  # that are not judged, and why
+    since: str = ""  # which objects are judged, if not all
     is_purged: bool = False
     is_whole: bool = True  # the receiver still has all its documents
     breach_counts: Counter[Law] = field(default_factory=Counter)
@@ -95,7 +96,7 @@ class Gathered:
         has_texts: bool = False,
         advance: Advance = lambda words: None,
     ) -> None:
-        self._keys = keys
+        self.keys = keys  # None: of all
         self.has_texts = has_texts  # of documents
         forms = (ROWS, EVENTS, EVENTS, JOURNAL)
         self._rows, self._events, self._present, self._journal = map(KeyedBatches, forms)
@@ -115,7 +116,7 @@ class Gathered:
     def add_rows(self, batches: Iterable[pa.RecordBatch]) -> None:
         """Take rows of the log, by ROWS."""
         for batch in batches:
-            rows = self._of_keys(batch)
+            rows = of_keys(batch, self.keys)
             owners = _shares_of(rows)
             self._owners.append((rows["record_id"].to_numpy(), owners.astype(np.uint8)))
             for share, share_rows in shares(rows, owners):
@@ -148,14 +149,14 @@ class Gathered:
 
     def _noted(self, row: DeliveredEvent) -> DeliveredEvent:
         """Return a present row; one that no document can carry is noted, and nothing is compared with it."""
-        if row.fault and (self._keys is None or row.table_key in self._keys):
+        if row.fault and (self.keys is None or row.table_key in self.keys):
             self.not_compared.append(row.fault)
         return row._replace(fault="")
 
     def _add(self, events: Iterable[DeliveredEvent], batches: KeyedBatches, reader: AuditReader) -> None:
         readable = filter(self._is_readable, events)
         for portion in portions(readable, _EVENTS_AT_ONCE, lambda event: len(event.text), _BYTES_AT_ONCE):
-            batch = self._of_keys(reader.of_events(portion, self._place, has_texts=self.has_texts))
+            batch = of_keys(reader.of_events(portion, self._place, has_texts=self.has_texts), self.keys)
             self._place += len(portion)
             self._advance(f"{self._place:,} events are read")
             for share, share_events in shares(batch, _shares_of(batch)):
@@ -166,12 +167,6 @@ class Gathered:
         if event.fault:
             self.faults.append(event.fault)
         return not event.fault
-
-    def _of_keys(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Return the rows or events of the keys."""
-        if self._keys is None:
-            return batch
-        return batch.filter(pc.is_in(batch["table_key"], pa.array(self._keys, pa.string())))
 
     def parts(self) -> list[int]:
         """Return the numbers of the shares that have something."""

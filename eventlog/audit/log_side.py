@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
@@ -71,6 +71,8 @@ class Facts:
     published: Sequence[PublishedThen] = ()  # what was published and how, oldest first
     is_dated: bool = False  # the log has on record from when on
     now: Tables = field(default_factory=Tables)  # as they are published now
+    mark: object = None  # how far the audit saw, for a later one
+    since: str = ""  # which objects are judged, if not all
     has_contents: bool = False  # that are judged
     compared: Mapping[str, Table] | None = None  # tables whose present rows are compared
     faults: list[str] = field(default_factory=list)  # rows that are none
@@ -149,11 +151,12 @@ def _published(at: datetime, words: str) -> PublishedThen:
         raise Misuse(
             f"the publisher of this log sends documents of the kind {facts['document']}: audit reads XDS"
         )
-    return PublishedThen(_micros(at), tables, facts["insert_query_back"] == "add", facts["time_syntax"])
+    return PublishedThen(micros(at), tables, facts["insert_query_back"] == "add", facts["time_syntax"])
 
 
-def _micros(at: datetime | None) -> int:
+def micros(at: datetime | str | None) -> int:
     """Return the microseconds since 1970 of a time of the database; FOREVER if there is none."""
+    at = datetime.fromisoformat(at) if isinstance(at, str) else at
     return FOREVER if at is None else (at.replace(tzinfo=None) - _EPOCH) // _MICROSECOND
 
 
@@ -161,7 +164,7 @@ def journal_of(snapshot: Snapshot) -> Iterator[pa.RecordBatch]:
     """Yield the rows of all batches on record, each with its event, by JOURNAL."""
     total = 0  # entries so far
     for batch, remembered_at in snapshot.record().journal():
-        since, until = _micros(remembered_at), _micros(batch.settled_at)
+        since, until = micros(remembered_at), micros(batch.settled_at)
         for rows, sizes, log_name, event in batch.entries():
             count = len(rows)
             entries = total + np.repeat(np.arange(len(sizes)), sizes) if sizes else np.full(count, total)
@@ -177,10 +180,17 @@ def journal_of(snapshot: Snapshot) -> Iterator[pa.RecordBatch]:
 
 
 def rows_of_snapshot(
-    snapshot: Snapshot, reader: AuditReader, *, has_values: bool
+    snapshot: Snapshot,
+    reader: AuditReader,
+    *,
+    has_values: bool,
+    after: int = 0,
+    keys: Collection[str] | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """Yield all rows of the log of a snapshot, in the order of their ids."""
-    after = 0
+    """Yield the rows of the log of a snapshot after a record_id, in the order of their ids.
+
+    With keys only the parts of the log that have rows of them are read with their values.
+    """
     while True:
         chunk = snapshot.audited_rows(after, _CHUNK, _READ, _READ_NUMBERS, _TEXTS)
         if chunk.size:
@@ -190,13 +200,23 @@ def rows_of_snapshot(
                 first, last = np.flatnonzero(parts == part)[[0, -1]].tolist()
                 part_rows = slice(first, last + 1)
                 texts = {name: column[part_rows] for name, column in chunk.texts.items()}
-                if has_values:
+                rows = ids[part_rows], types[part_rows], says_nothing[part_rows]
+                batch = of_keys(reader.batch(*rows, texts), keys)
+                if has_values and batch.num_rows:
                     upto = int(ids[last])
                     texts |= snapshot.audited_values(after, upto, ("record_id",), _VALUES).texts
-                yield reader.batch(ids[part_rows], types[part_rows], says_nothing[part_rows], texts)
+                    batch = of_keys(reader.batch(*rows, texts), keys)
+                yield batch
                 after = int(ids[last])
         if chunk.size < _CHUNK:
             return
+
+
+def of_keys(records: pa.RecordBatch, keys: Collection[str] | None) -> pa.RecordBatch:
+    """Return the rows or events of the keys; all of them for None."""
+    if keys is None:
+        return records
+    return records.filter(pc.is_in(records["table_key"], pa.array(keys, pa.string())))
 
 
 def rows_of_files(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import chain
 from pathlib import Path
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from eventlog.audit.delivered import receiver_at
+from eventlog.audit.delivered import Delivered, receiver_at
 from eventlog.audit.laws import Law, events_of_rows
 from eventlog.cli.format_names import refuse_flags
 from eventlog.cli.log_options import INPUT, READING, by_option, live_options
@@ -86,6 +86,11 @@ UNUSED = {"kafka_topic"} | frozenset(
     is_flag=True,
     help="judge rows, ids, order and answers alone, in a tenth of the time",
 )
+@click.option(
+    "--since",
+    is_flag=True,
+    help="judge only objects that changed since the last recorded audit without a breach",
+)
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="also write the report as an HTML page")
 @click.option("--record", is_flag=True, help="leave the result in the configured log, for status and metrics")
 @by_option
@@ -99,6 +104,7 @@ def audit(
     container: str | None,
     state: bool,
     without_contents: bool,
+    since: bool,
     output: Path | None,
     record: bool,
     who: str | None,
@@ -118,13 +124,13 @@ def audit(
 
     if of_object is not None:
         refuse_flags(
-            ("as_json", "state", "record", "output"),
+            ("as_json", "state", "since", "record", "output"),
             "is for a whole log, and --object prints one object for people",
         )
     limits = config.build(Limits)
     kafka = config.build(KafkaSinkSettings)
-    receivers = [receiver_at(name, kafka, limits.max_record) for name in delivered]
-    for receiver in receivers:
+    receivers = {name: receiver_at(name, kafka, limits.max_record) for name in delivered}
+    for receiver in receivers.values():
         receiver.mark()
     with (
         counter() as count,
@@ -135,24 +141,26 @@ def audit(
         ) as gathered,
     ):
         if log_files:
-            refuse_flags(("state", "record"), "is for the log of a database")
+            refuse_flags(("state", "since", "record"), "is for the log of a database")
             rules = config.build(Rules)
             reader = AuditReader(read_tables(tables_file), rules.driver_user)
             published = [PublishedThen(0, reader.tables, None, None)] if tables_file else []
             facts = Facts(log_name=rules.log_name, published=published, now=reader.tables)
             gathered.add_rows(rows_of_files(log_files, container, limits, reader, facts.faults))
         elif config.values.get("url"):
-            reader, facts = _gather_log(config, gathered, has_state=state)
+            reader, facts = _gather_log(config, gathered, receivers, has_state=state, is_later=since)
         else:
             raise Misuse("which log? Name its files, or give --url, EVENTLOG_URL, or url in eventlog.toml")
-        for receiver in receivers:
+        for receiver in receivers.values():
             gathered.add_events(receiver.events(), reader)
         if of_object is not None:
             receipt = None if log_files else _receipt_of(config, *of_object)
             _print_receipt(gathered, facts, reader, of_object, receipt)
             return
         report = AuditReport(
-            is_purged=facts.is_purged, is_whole=all(receiver.is_whole() for receiver in receivers)
+            since=(facts.since or _NONE_YET) if since else "",
+            is_purged=facts.is_purged,
+            is_whole=all(receiver.is_whole() for receiver in receivers.values()),
         )
         facts.is_purged |= not report.is_whole
         report.open_laws = dict(_open_laws(facts, has_contents=not without_contents, has_state=state))
@@ -163,7 +171,7 @@ def audit(
         report.faults += gathered.faults + facts.faults
         report.not_compared += gathered.not_compared
     if record:
-        _record(config, report, who)
+        _record(config, report, facts, who)
     if output is not None:
         write_whole(output, _page(report, delivered))
     show(json.dumps(_as_json(report))) if as_json else _print_report(report)
@@ -171,12 +179,16 @@ def audit(
         sys.exit(1)
 
 
-def _record(config: Config, report: AuditReport, who: str | None) -> None:
+_NONE_YET = "no audit without a breach is on record, so all objects are judged"
+
+
+def _record(config: Config, report: AuditReport, facts: Facts, who: str | None) -> None:
     """Leave the result of an audit in the log."""
     from eventlog.opening.open_log import opened
     from eventlog.sql.log.record import Notice, NoticeKind
 
-    result = {"breaches": report.breach_counts.total() + len(report.faults), "digest": report.digest}
+    breaches = report.breach_counts.total() + len(report.faults)
+    result = {"breaches": breaches, "digest": report.digest, "mark": facts.mark}
     with opened(config) as store, store.upkeep() as upkeep:
         upkeep.note(Notice(NoticeKind.AUDIT, row_count=report.rows, who=who, words=json.dumps(result)))
 
@@ -194,9 +206,12 @@ def _open_laws(facts: Facts, *, has_contents: bool, has_state: bool) -> Iterator
         yield Law.SAME_STATE, words
 
 
-def _gather_log(config: Config, gathered: Gathered, *, has_state: bool) -> tuple[AuditReader, Facts]:
+def _gather_log(
+    config: Config, gathered: Gathered, receivers: Mapping[str, Delivered], *, has_state: bool, is_later: bool
+) -> tuple[AuditReader, Facts]:
     """Read the rows of the configured log, and what it keeps next to them, in one snapshot."""
     from eventlog.audit.log_side import AuditReader, journal_of, read_facts, rows_of_snapshot
+    from eventlog.audit.since import keys_since, last_mark, mark_of
     from eventlog.audit.state import present_rows
     from eventlog.opening.recorded_settings import opened_as_published
     from eventlog.opening.tables import readable_of
@@ -210,8 +225,16 @@ def _gather_log(config: Config, gathered: Gathered, *, has_state: bool) -> tuple
         readable = readable_of(config, store.engine, store.log, tables)
         with store.snapshot() as snapshot:
             facts = read_facts(snapshot)
-            facts.log_name, facts.now = rules.log_name, tables
-            gathered.add_rows(rows_of_snapshot(snapshot, reader, has_values=gathered.has_texts))
+            facts.log_name, facts.now, facts.mark = rules.log_name, tables, mark_of(snapshot, receivers)
+            mark = last_mark(snapshot.record()) if is_later else None
+            if mark is not None:
+                gathered.keys = keys_since(mark, snapshot, reader, receivers)
+                facts.since = (
+                    f"only objects that changed since {mark.at[:19]} UTC, or were open then, are judged"
+                )
+            gathered.add_rows(
+                rows_of_snapshot(snapshot, reader, has_values=gathered.has_texts, keys=gathered.keys)
+            )
             gathered.add_journal(journal_of(snapshot))
             if has_state:
                 xds = config.build(XdsSettings)
@@ -231,6 +254,7 @@ def _as_json(report: AuditReport) -> dict[str, Any]:
             facts["first"] = {"object": first.object, "record_id": first.record_id, "reason": first.words}
         laws.append(facts)
     return {
+        "since": report.since,
         "rows": report.rows,
         "letters": dict(sorted(report.letters.items())),
         "objects": report.objects,
@@ -297,7 +321,9 @@ def _verdicts(report: AuditReport) -> Iterator[tuple[str, tuple[str, ...]]]:
 
 
 def _limits_of(report: AuditReport) -> Iterator[str]:
-    """Yield what could not be judged."""
+    """Yield what was not judged."""
+    if report.since:
+        yield report.since
     if report.not_judged:
         objects = quantity(report.not_judged, "object")
         yield f"{objects} not judged by contents: the log lacks what was published at that time"

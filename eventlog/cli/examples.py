@@ -36,6 +36,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "audit": (
         "eventlog audit --delivered documents/",
         "eventlog audit --delivered documents/ --state -o report.html",
+        "eventlog audit --delivered documents/ --since --record",
         "eventlog audit --delivered received.sqlite --object usr idu=1",
         "eventlog audit log.parquet --tables tables.toml --delivered documents/ --json",
     ),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import gzip
 import json
+import os
 import re
 import shutil
 import sqlite3
@@ -186,6 +187,58 @@ def test_an_audit_is_recorded_for_status_and_history(audited_log: AuditedLog) ->
     assert status.audit is not None
     assert (status.audit.rows, status.audit.breaches) == (8, 1)
     assert 0 <= status.audit.age < 3600
+
+
+@pytest.mark.slow("it audits and publishes a dozen times")
+def test_a_later_audit_judges_what_changed_since(audited_log: AuditedLog) -> None:
+    """Find a corruption of the day, bring back the object of a redriven row, and leave the others outside."""
+    log = audited_log
+    assert "no audit without a breach is on record, so all" in log.audit("--since")
+    log.change("insert into usr values (4, '\x01', 'Lee')")  # rows 9 and 10
+    log.publish()
+    log.audit("--record")
+    a_day_passes(log)
+    assert log.audit("--since", "--json")["objects"] == 0
+    log.change("insert into usr values (3, 'Ann', 'Lee')")  # rows 11 and 12
+    log.publish()
+    report = log.audit("--since", "--json")
+    assert (report["rows"], report["objects"], report["events"]) == (2, 1, 1)
+    before = documents(log)["3-3"].stat().st_mtime
+    corrupt(documents(log)["3-3"], b"John", b"Joan")
+    os.utime(documents(log)["3-3"], (before, before))
+    assert "only objects that changed since 20" in log.audit("--since")
+    assert log.broken() == [("content", 3)]
+    corrupt(documents(log)["11-12"], b"Ann", b"Anna")
+    assert log.broken("--since", "--record") == [("content", 11)]
+    assert log.broken("--since") == [("content", 11)]  # as long as it is there
+    corrupt(documents(log)["11-12"], b"Anna", b"Ann")
+    corrupt(documents(log)["3-3"], b"Joan", b"John")
+    log.audit("--record")
+    a_day_passes(log)
+    log.change("update usr set fname = 'Lea' where idu = 4")  # row 13
+    log.run("redrive", "9")
+    log.publish()
+    assert log.audit("--since", "--json")["letters"] == {"S": 2, "E": 1}  # the last brings the old value, too
+    for name in documents(log).keys() & {"9-10", "9-9", "10-10"}:
+        documents(log)[name].unlink()
+    assert log.broken("--since") == [("accounted", 9)]
+
+
+def a_day_passes(log: AuditedLog) -> None:
+    """Make all that is on record a day older, with the documents."""
+    times = {"eventlog_batch": ("settled_at", "remembered_at"), "eventlog_notice": ("noticed_at",)}
+    for table, names in times.items():
+        for name in names:
+            log.change(f"update {table} set {name} = {name} - interval '1' day")
+    for path in documents(log).values():
+        os.utime(path, (0, 0))
+
+
+def corrupt(path: Path, before: bytes, after: bytes) -> None:
+    """Replace a text in a document."""
+    text_before = path.read_bytes()
+    assert before in text_before
+    path.write_bytes(text_before.replace(before, after))
 
 
 def test_a_row_that_the_publisher_refused_comes_late(audited_log: AuditedLog) -> None:

@@ -20,7 +20,7 @@ _AT_ONCE = 20_000
 
 
 class AuditMark(NamedTuple):
-    """How far an audit saw a log and its receivers."""
+    """A mark of how far an audit saw a log and its receivers."""
 
     at: str  # in UTC
     first_open: int  # the first row that was new, or not there yet

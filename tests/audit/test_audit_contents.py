@@ -3,25 +3,29 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from contextlib import closing
+import secrets
+from collections.abc import Iterable, Iterator
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 from sqlalchemy import text
 
-from eventlog.audit.delivered import DocumentFiles
+from eventlog.audit.delivered import Delivered, DeliveredTopic, DocumentFiles, ReceiverFile
 from eventlog.audit.judge import Gathered, breaches_of
 from eventlog.audit.log_side import AuditReader, journal_of, read_facts, rows_of_snapshot
 from eventlog.embedded import Server
 from eventlog.opening.config import Config
 from eventlog.publisher.session import make_reader
+from eventlog.sinks.kafka import KafkaSinkSettings
 from eventlog.sql.log.store import Store
 from eventlog.sql.names import Log
 from eventlog.sql.schema import migrate
+from eventlog.web.receiver.archive import Archive
+from eventlog.web.receiver.incoming import read as read_incoming
+from tests.kit.brokers import MOCK, addresses, own_name
 from tests.kit.commands import Shell
 from tests.kit.databases import EMBEDDED, Database, server_url, temporary_database
 
@@ -116,27 +120,73 @@ class History:
         done = self._shell.run(*words, "--url", self._url)
         assert done.code == 0, done.stderr
 
-    def audit(self, documents: Documents, rows: list[pa.RecordBatch] | None = None) -> set[tuple[str, str]]:
-        """Return the laws that these documents break, each with its object."""
-        folder = self._folder / "audited"
-        folder.mkdir(exist_ok=True)
-        for path in folder.iterdir():
-            path.unlink()
-        for number, document in enumerate(documents.values()):
-            (folder / f"{number}.xml").write_bytes(document)
-        files = DocumentFiles(folder)
-        files.mark()
+    def audit(
+        self,
+        documents: Iterable[bytes],
+        receiver: str = "folder",
+        levels: dict[int, str] | None = None,  # of documents that were no success, by their numbers
+    ) -> set[tuple[str, str]]:
+        """Return the laws that these documents break at a kind of receiver, each with its object."""
+        place = self._folder / f"{secrets.token_hex(4)}"
+        with PUT[receiver](place, documents, levels or {}) as delivered:
+            delivered.mark()
+            return self._audit(delivered)
+
+    def _audit(self, delivered: Delivered) -> set[tuple[str, str]]:
         with Gathered(has_texts=True) as gathered:
-            gathered.add_rows(self.rows if rows is None else rows)
+            gathered.add_rows(self.rows)
             gathered.add_journal(self.journal)
-            gathered.add_events(files.events(), self.reader)
+            gathered.add_events(delivered.events(), self.reader)
             shares = map(gathered.share, gathered.parts())
             judged = [
                 (o, breaches_of(o, self.facts)) for share in shares for o in share.objects(range(share.size))
             ]
             assert gathered.faults == []
-            assert all(result.is_known for _, result in judged)
+            self.not_known = [of.name for of, result in judged if not result.is_known]
         return {(breach.law.name.lower(), of.name) for of, result in judged for breach in result.breaches}
+
+
+@contextmanager
+def in_folder(place: Path, documents: Iterable[bytes], levels: dict[int, str]) -> Iterator[Delivered]:
+    """Put each document into a file of a folder."""
+    place.mkdir()
+    for number, document in enumerate(documents):
+        (place / f"{number}.xml").write_bytes(document)
+    yield DocumentFiles(place)
+
+
+@contextmanager
+def in_one_file(place: Path, documents: Iterable[bytes], levels: dict[int, str]) -> Iterator[Delivered]:
+    """Put the documents into one file, a line each."""
+    place.write_bytes(b"".join(document.strip() + b"\n" for document in documents))
+    yield DocumentFiles(place)
+
+
+@contextmanager
+def in_archive(place: Path, documents: Iterable[bytes], levels: dict[int, str]) -> Iterator[Delivered]:
+    """Put the documents into the file of `eventlog receive`."""
+    with closing(Archive(place)) as archive:
+        for number, document in enumerate(documents):
+            level = levels.get(number, "success")
+            archive.keep("2026-11-27 12:00:00", document, read_incoming(document), level, b"")
+    yield ReceiverFile(place)
+
+
+@contextmanager
+def in_topic(place: Path, documents: Iterable[bytes], levels: dict[int, str]) -> Iterator[Delivered]:
+    """Put the documents into a topic, a message each."""
+    from confluent_kafka import Producer
+
+    topic = own_name("audit")
+    with addresses(MOCK) as brokers:
+        producer = Producer({"bootstrap.servers": brokers})
+        for document in documents:
+            producer.produce(topic, document, partition=0)
+        assert producer.flush(30) == 0
+        yield DeliveredTopic(topic, KafkaSinkSettings(kafka_brokers=brokers))
+
+
+PUT = {"folder": in_folder, "file": in_one_file, "receiver": in_archive, "topic": in_topic}
 
 
 def _sections(settings: str) -> dict[str, Any]:
@@ -271,7 +321,9 @@ def corrupted(document: bytes, pattern: str, by: str | None) -> bytes:
 
 
 def test_an_honest_history_is_not_accused(history: History) -> None:
-    assert history.audit(history.kinds) == set()
+    for receiver in PUT:
+        assert history.audit(history.kinds.values(), receiver) == set()
+        assert history.not_known == []
     assert len(history.kinds) >= len(CHANGES) - 1
 
 
@@ -283,7 +335,47 @@ def test_each_corruption_is_named_at_its_object(history: History, kind: str) -> 
     if changed == document:  # comparing logs other rows than this trigger
         assert history.is_compared
         return
-    broken = history.audit(history.kinds | {name: changed})
-    laws = {law for law, _ in broken}
-    assert {of for _, of in broken} == {OF_KIND.get(name, "field id=1")}
-    assert laws & {"content", "explained"}
+    for receiver in PUT:
+        broken = history.audit((history.kinds | {name: changed}).values(), receiver)
+        assert {of for _, of in broken} == {OF_KIND.get(name, "field id=1")}, receiver
+        assert {law for law, _ in broken} & {"content", "explained"}, receiver
+
+
+@pytest.mark.parametrize("receiver", PUT)
+def test_what_a_receiver_lost_moved_or_got_from_elsewhere_is_named(history: History, receiver: str) -> None:
+    for kind, (documents, law, of) in losses(history.kinds).items():
+        broken = history.audit(documents, receiver)
+        assert (law, of) in broken, kind
+        assert {name for _, name in broken} == {of}, kind
+
+
+def losses(kinds: Documents) -> dict[str, tuple[list[bytes], str, str]]:
+    """Return documents where one was lost, moved or repeated, with the law and the object that show it."""
+    all_documents, without = [*kinds.values()], {**kinds}
+    one, insert = without.pop("one"), kinds["insert"]
+    return {
+        "a document that was lost": ([*without.values()], "accounted", "single id=1"),
+        "a document that came before an earlier one": ([one, *without.values()], "in_order", "single id=1"),
+        "a document of another log": (
+            [insert.replace(b'"eventlog:', b'"other:'), *all_documents],
+            "explained",
+            "field id=1",
+        ),
+        "a document that came again with another content": (
+            [*all_documents, kinds["delete"].replace(b"delete", b"modify")],
+            "one_content",
+            "field id=2",
+        ),
+        "a document of no row": (
+            [*all_documents, re.sub(rb'"eventlog:[^"]*"', b'"eventlog:999"', one)],
+            "explained",
+            "single id=1",
+        ),
+    }
+
+
+@pytest.mark.parametrize("level", ["warning", "error", "fatal", "retry", ""])
+def test_an_answer_of_the_receiver_is_compared_with_the_letter(history: History, level: str) -> None:
+    place = [*history.kinds].index("one")
+    broken = history.audit(history.kinds.values(), "receiver", {place: level})
+    assert broken == {("answered", "single id=1")}

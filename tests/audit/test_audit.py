@@ -11,6 +11,7 @@ import shutil
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -196,8 +197,7 @@ def test_a_later_audit_judges_what_changed_since(audited_log: AuditedLog) -> Non
     assert "no audit without a breach is on record, so all" in log.audit("--since")
     log.change("insert into usr values (4, '\x01', 'Lee')")  # rows 9 and 10
     log.publish()
-    log.audit("--record")
-    a_day_passes(log)
+    record_an_audit(log)
     assert log.audit("--since", "--json")["objects"] == 0
     log.change("insert into usr values (3, 'Ann', 'Lee')")  # rows 11 and 12
     log.publish()
@@ -209,19 +209,33 @@ def test_a_later_audit_judges_what_changed_since(audited_log: AuditedLog) -> Non
     assert "only objects that changed since 20" in log.audit("--since")
     assert log.broken() == [("content", 3)]
     corrupt(documents(log)["11-12"], b"Ann", b"Anna")
+    a_day_passes(log)
     assert log.broken("--since", "--record") == [("content", 11)]
+    a_day_passes(log)
     assert log.broken("--since") == [("content", 11)]  # as long as it is there
     corrupt(documents(log)["11-12"], b"Anna", b"Ann")
     corrupt(documents(log)["3-3"], b"Joan", b"John")
-    log.audit("--record")
-    a_day_passes(log)
+    record_an_audit(log)
     log.change("update usr set fname = 'Lea' where idu = 4")  # row 13
     log.run("redrive", "9")
     log.publish()
     assert log.audit("--since", "--json")["letters"] == {"S": 2, "E": 1}  # the last brings the old value, too
     for name in documents(log).keys() & {"9-10", "9-9", "10-10"}:
-        documents(log)[name].unlink()
+        documents(log)[name].rename(log.documents.with_name(name))
     assert log.broken("--since") == [("accounted", 9)]
+    for path in log.documents.parent.glob("*-*"):
+        path.rename(log.documents / f"{path.name}.xml")
+    record_an_audit(log)
+    assert log.audit("--since", "--json")["objects"] == 0
+    log.run("skip", "13", "--because", "a joke")
+    assert log.audit("--since", "--json")["letters"] == {"S": 2, "W": 1}
+
+
+def record_an_audit(log: AuditedLog) -> None:
+    """Leave an audit on record, a day after all before it and a day before now."""
+    a_day_passes(log)
+    log.audit("--record")
+    a_day_passes(log)
 
 
 def a_day_passes(log: AuditedLog) -> None:
@@ -230,8 +244,19 @@ def a_day_passes(log: AuditedLog) -> None:
     for table, names in times.items():
         for name in names:
             log.change(f"update {table} set {name} = {name} - interval '1' day")
+    with log.engine.begin() as connection:
+        for (words,) in connection.execute(text("select words from eventlog_notice where kind = 'audit'")):
+            result = json.loads(words)
+            at, first, received = result["mark"]
+            earlier = str(datetime.fromisoformat(at) - timedelta(days=1))
+            result["mark"] = [earlier, first, {name: place - 86400 for name, place in received.items()}]
+            values = {"words": words, "earlier": json.dumps(result)}
+            connection.execute(
+                text("update eventlog_notice set words = :earlier where words = :words"), values
+            )
     for path in documents(log).values():
-        os.utime(path, (0, 0))
+        at = path.stat().st_mtime - 86400
+        os.utime(path, (at, at))
 
 
 def corrupt(path: Path, before: bytes, after: bytes) -> None:

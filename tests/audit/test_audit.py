@@ -8,6 +8,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
@@ -37,6 +38,7 @@ from eventlog.web.receiver.incoming import read as read_incoming
 from tests.kit.brokers import MOCK, addresses, own_name
 from tests.kit.commands import Shell
 from tests.kit.databases import EMBEDDED, Database, server_url, temporary_database
+from tests.kit.terminal import Terminal
 
 pytestmark = pytest.mark.quick
 
@@ -594,3 +596,28 @@ def test_the_receipt_of_an_object(kept_log: AuditedLog) -> None:
         "  7-7.xml  delete  eventlog:7  answered success",
         "  now  the table does not have it",
     ]
+
+
+@pytest.mark.slow("it judges a log of 100 000 rows")
+@pytest.mark.parametrize("moment", ["rows are read", "parts are judged", ""])
+def test_an_audit_that_is_stopped_leaves_nothing(tmp_path: Path, moment: str) -> None:
+    header = ROWS.partition("\n")[0]
+    rows = (f"{n},S,6,2025-03-23,hr,usr,idu={n},,," for n in range(1, 100_001))
+    (tmp_path / "log.csv").write_text("\n".join((header, *rows)))
+    (tmp_path / "none.xml").write_text("")
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    words = ("audit", "log.csv", "--delivered", "none.xml", "--without-contents")
+    terminal = Terminal(tmp_path, *words, variables={"TMPDIR": str(temporary)})
+    if moment:
+        terminal.read_until(moment.encode())
+        terminal.process.send_signal(signal.SIGINT)
+    terminal.read_until(None)  # until no process has the terminal any more
+    assert terminal.close() == (130 if moment else 1)
+    assert [*temporary.iterdir()] == []
+    counts = [
+        (int(done), int(total)) for done, total in re.findall(rb"(\d+) of (\d+) parts", terminal.written)
+    ]
+    assert counts == sorted(counts)
+    assert moment or counts[-1] == (128, 128)
+    assert moment or b"100,000 rows are read" in terminal.written

@@ -250,11 +250,11 @@ def a_day_passes(log: AuditedLog) -> None:
         for (words,) in connection.execute(text("select words from eventlog_notice where kind = 'audit'")):
             result = json.loads(words)
             at, first, received = result["mark"]
-            earlier = str(datetime.fromisoformat(at) - timedelta(days=1))
-            result["mark"] = [earlier, first, {name: place - 86400 for name, place in received.items()}]
-            values = {"words": words, "earlier": json.dumps(result)}
+            a_day_before = str(datetime.fromisoformat(at) - timedelta(days=1))
+            result["mark"] = [a_day_before, first, {name: place - 86400 for name, place in received.items()}]
+            values = {"words": words, "a_day_before": json.dumps(result)}
             connection.execute(
-                text("update eventlog_notice set words = :earlier where words = :words"), values
+                text("update eventlog_notice set words = :a_day_before where words = :words"), values
             )
     for path in documents(log).values():
         at = path.stat().st_mtime - 86400

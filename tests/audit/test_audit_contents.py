@@ -352,10 +352,14 @@ def test_what_a_receiver_lost_moved_or_got_from_elsewhere_is_named(history: Hist
 def losses(kinds: Documents) -> dict[str, tuple[list[bytes], str, str]]:
     """Return documents where one was lost, moved or repeated, with the law and the object that show it."""
     all_documents, without = [*kinds.values()], {**kinds}
-    one, insert = without.pop("one"), kinds["insert"]
+    single, insert = without.pop("one"), kinds["insert"]
     return {
         "a document that was lost": ([*without.values()], "accounted", "single id=1"),
-        "a document that came before an earlier one": ([one, *without.values()], "in_order", "single id=1"),
+        "a document that came before an earlier one": (
+            [single, *without.values()],
+            "in_order",
+            "single id=1",
+        ),
         "a document of another log": (
             [insert.replace(b'"eventlog:', b'"other:'), *all_documents],
             "explained",
@@ -367,7 +371,7 @@ def losses(kinds: Documents) -> dict[str, tuple[list[bytes], str, str]]:
             "field id=2",
         ),
         "a document of no row": (
-            [*all_documents, re.sub(rb'"eventlog:[^"]*"', b'"eventlog:999"', one)],
+            [*all_documents, re.sub(rb'"eventlog:[^"]*"', b'"eventlog:999"', single)],
             "explained",
             "single id=1",
         ),

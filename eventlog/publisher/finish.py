@@ -74,9 +74,10 @@ class BatchJournal:
             with self._store.work(self._epoch, redriven) as work:
                 for unsettled in self._unsettled or ():
                     (work.settle_batch if keeps else work.forget_batch)(unsettled)
-                if tally.rows_without_event and not self._delete:
+                without_event = tally.without_event()
+                if (without_event or tally.tries) and not self._delete:
                     number += 1
-                    work.remember(number, *write_rows(tally.without_event()))
+                    work.remember(number, *write_rows(without_event, tally.tries))
                     work.settle_batch(number)
                 work.fail(tally.failures)
                 work.finish(tally.every_letter(), delete=self._delete)

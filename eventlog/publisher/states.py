@@ -10,11 +10,11 @@ A batch is what is on record in `<log>_batch` before its documents leave, by the
     ───  ─────────────────  ──────────────────────────────────  ────────  ─────────────────────────────
     N    none               picked up, has an event             N         recorded, then it is sent
     N    none               picked up, no event                 S         settled, with the reason
-    N    none               picked up, cannot be understood     E         none
+    N    none               picked up, cannot be understood     E         settled
     N    none               redriven since the pick-up          N         none: it is picked up anew
     N    recorded           answered, the event is finished     S W E F   settled; forgotten with delete
     N    recorded           answered, further parts follow      N         the next one is recorded
-    N    recorded           retry, or no answer                 N, held   forgotten; the event waits
+    N    recorded           retry, or no answer                 N, held   forgotten; the answer settled
     N    recorded           a stop before it was sent           N         recorded: it is sent first
     N    recorded           a crash, or another leader          N         adopted under the new epoch
     N    adopted            out by the sink's record            S W E F   settled
@@ -32,6 +32,9 @@ A cycle of a few rows takes four round trips to a server that takes several stat
     begin, demand our epoch, record a batch, commit   which rows leave under which event-ids
     (the documents leave, the receiver answers)       a crash sends the batch again, under the same ids
     begin, demand our epoch, letters, settle, commit  the answers, and with more documents the next batch
+
+A settled batch is what `explain` and the pages read. It has documents, rows without an event, refused rows,
+and every answer to an event that was tried more than once. Nothing of it is kept where rows are deleted.
 
 A row changes in the transaction that settles its batch and records the next one (`finish`), or in that of
 the people who redrive, skip or purge it. So a row is never handled twice, and an event that may be out keeps

@@ -20,7 +20,7 @@ from eventlog.publisher.batches import EventDocument
 from eventlog.publisher.reading import FoldedPickUp
 from eventlog.publisher.states import FAILED, GOOD, LETTERS, EventEnd, end_of
 from eventlog.sinks.sink import ACCEPTED, Reply
-from eventlog.sql.log.record import NO_EVENT, RecordedEvent, plain_stretches
+from eventlog.sql.log.record import NO_EVENT, REFUSED, RecordedEvent, Try, plain_stretches
 from eventlog.sql.log.work import Failure, Spelling, WaitingEvent
 from eventlog.xds.answers import Answer, Level, Status, match
 
@@ -28,6 +28,7 @@ logger = logging.getLogger("eventlog.publisher")
 
 _LONGEST_DOCUMENT = 1 << 20  # characters kept of what failed
 _LONGEST_REASON = 4000
+_LONGEST_ANSWER = 1000  # characters kept of an answer to an event that is tried more than once
 _LONGEST_LOGGED = 1_000  # characters of a reason in the log of the program
 _MAX_REASONS = 20  # of one cycle, that are logged
 
@@ -109,6 +110,8 @@ class AnswerTally:
             int
         ] = []  # rows without an event, which are finished by the next transaction
         self._why_no_event: dict[int, str] = {}  # of those among them whose fate is known
+        self._refused: list[int] = []
+        self.tries: list[Try] = []  # the answers to events that are tried more than once
         self.fatal: Status | None = None
         self.troubles = Troubles()
         self._sent_again = 0  # events that waited, and are out
@@ -215,13 +218,17 @@ class AnswerTally:
 
     def record_delivered(self, events: Iterable[RecordedEvent]) -> None:
         """Note recorded events as delivered."""
+        events = list(events)
         for row, (letter, failure) in letters_of(events).items():
             self.note_letter(letter, (row,))
             self.failures += [failure] if failure is not None else []
+        for event in events:
+            self._keep_try(event, event.worst._replace(text=event.worst.text or "sent; its answer was lost"))
 
     def refuse(self, row: int, reason: str) -> None:
         """A row that could not be understood."""
         self.note_letter(Letter.ERROR, (row,))
+        self._refused.append(row)
         self.failures.append(Failure(row, None, _short(reason)))
 
     def record_reply(self, document: EventDocument, reply: Reply, now: datetime) -> Answer:
@@ -236,8 +243,8 @@ class AnswerTally:
         return answer
 
     def without_event(self) -> dict[str, list[int]]:
-        """Return the rows without an event, by the reason."""
-        rows: dict[str, list[int]] = {}
+        """Return the rows without an event by the reason, and the refused ones."""
+        rows: dict[str, list[int]] = {REFUSED: self._refused} if self._refused else {}
         for row in self.rows_without_event:
             rows.setdefault(self._why_no_event.get(row, NO_EVENT), []).append(row)
         return rows
@@ -258,6 +265,7 @@ class AnswerTally:
     def clear(self) -> None:
         """Begin anew once a transaction has written it."""
         self.rows_without_event, self._why_no_event = [], {}
+        self._refused, self.tries = [], []
         self.letters, self.failures, self.waiting, self.released, self.spellings = {}, [], [], [], []
 
     def _record_answer(
@@ -289,6 +297,7 @@ class AnswerTally:
             event.run_id, *event.object, event.rows, event.max_changes, tries, until, reason
         )
         self.waiting.append(waiting_event)
+        self._keep_try(event, status._replace(text=reason), is_held=True)
         self.troubles.add(Trouble("wait", event.object[0], reason), event.event_id, until)
         self.blocked.add(event.object)
 
@@ -301,9 +310,18 @@ class AnswerTally:
             for row in event.rows:
                 self.failures.append(Failure(row, event.run_id, reason, text, event.tries + 1))
                 text = None  # one row of an event keeps its document
+        self._keep_try(event, status)
         if event.tries:
             self._sent_again += letter not in FAILED
             self.released.append((event.object, event.run_id))
+
+    def _keep_try(
+        self, event: OutgoingEvent | RecordedEvent, status: Status, *, is_held: bool = False
+    ) -> None:
+        """Keep the answer to an event that is tried more than once: before, or again because it is held."""
+        if is_held or event.tries:
+            answer = Status(status.level, None, _short(status.text, _LONGEST_ANSWER))
+            self.tries.append(Try(event.run_id, event.rows, event.tries + 1, answer))
 
 
 def letters_of(events: Iterable[RecordedEvent]) -> dict[int, tuple[Letter, Failure | None]]:
@@ -325,5 +343,5 @@ def _statuses(reply: Reply) -> Iterable[Status]:
     return reply.statuses if reply.fault is None else (Status(Level.RETRY, None, reply.fault),)
 
 
-def _short(reason: str) -> str:
-    return reason if len(reason) <= _LONGEST_REASON else f"{reason[: _LONGEST_REASON - 1]}…"
+def _short(reason: str, limit: int = _LONGEST_REASON) -> str:
+    return reason if len(reason) <= limit else f"{reason[: limit - 1]}…"

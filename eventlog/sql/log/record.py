@@ -2,6 +2,7 @@
 
 A batch is a JSON list of documents, each a name and its events. Events whose ids follow from their rows are
 recorded together; one that was cut or tried before, or whose id does not follow, is a list of its own.
+A settled batch also has the answers to events that were tried more than once, and which rows were refused.
 A notice has its facts in columns. Its sentence is made where it is shown.
 """
 
@@ -30,6 +31,9 @@ LOOPBACK: Final = f"{Fate.LOOPBACK}: done by the driver's own user"
 NO_EVENT: Final = f"{Fate.NO_EFFECT}: no value of it could leave, or its object was gone"
 _BATCHES = 50  # of one statement
 BACKLOG: Final = "backlog"  # of rows that Spark has put on record
+# Names of what a batch has on record next to its documents.
+TRIES: Final = "tries"  # the answers to events that were tried more than once
+REFUSED: Final = "refused"  # rows that no event could be made of
 
 WorstAnswer = Callable[[str], Status]  # the worst answer so far to an event that was cut
 Recorded = list[object] | dict[str, object]  # one event, or many
@@ -56,6 +60,16 @@ class RecordedRow(NamedTuple):
     settled_at: datetime | None
 
 
+class Try(NamedTuple):
+    """An answer to an event that was tried more than once."""
+
+    event_id: str
+    rows: tuple[int, ...]
+    number: int  # of the try, from 1
+    status: Status
+    at: datetime | None = None  # when it was put on record, by the database's clock
+
+
 class RecordedBatch(NamedTuple):
     """A batch on record: about to leave, or settled."""
 
@@ -69,8 +83,28 @@ class RecordedBatch(NamedTuple):
         rows_of: dict[str, tuple[int, ...]] = {}  # by events that were cut
         return [
             (name, [_with_rows(event, rows_of) for event in _read_events(events)])
-            for name, events in json.loads(self.content)
+            for name, events in self._named()
+            if name not in (TRIES, REFUSED)
         ]
+
+    def tries(self) -> list[Try]:
+        """Return the answers to events that were tried more than once."""
+        return [
+            Try(event_id, tuple(rows), number, Status(Level[level], None, words), self.settled_at)
+            for name, answers in self._named()
+            for level, words, events in (answers if name == TRIES else ())
+            for event_id, number, rows in events
+        ]
+
+    def refused(self) -> list[int]:
+        """Return the rows that no event could be made of."""
+        entries = chain.from_iterable(entries for name, entries in self._named() if name == REFUSED)
+        return [*chain.from_iterable(map(_rows, entries))]
+
+    def _named(self) -> list[tuple[str, list[Any]]]:
+        """Return what is recorded, by names."""
+        named: list[tuple[str, list[Any]]] = json.loads(self.content)
+        return named
 
     def entries(self) -> Iterator[tuple[Sequence[int], Sequence[int], str, RecordedEvent | None]]:
         """Yield what is recorded together: rows, how many each event has, and the log or the one event.
@@ -78,8 +112,8 @@ class RecordedBatch(NamedTuple):
         No event has the rows if there are no sizes; then the reason is in place of the log.
         """
         rows_of: dict[str, tuple[int, ...]] = {}
-        for document, recorded in json.loads(self.content):
-            for entry in recorded if document != BACKLOG else ():
+        for document, recorded in self._named():
+            for entry in recorded if document not in (BACKLOG, TRIES, REFUSED) else ():
                 if isinstance(entry, dict):
                     yield [*_rows(entry)], entry["sizes"], entry["log"] if entry["sizes"] else document, None
                 else:
@@ -88,8 +122,8 @@ class RecordedBatch(NamedTuple):
 
     def rows(self) -> Iterator[tuple[int, RecordedRow]]:
         """Yield each row with what the batch has of it."""
-        for document, events in json.loads(self.content):
-            for event in events:
+        for document, events in self._named():
+            for event in events if document != REFUSED else ():
                 if isinstance(event, dict) and not event["sizes"]:
                     yield from ((row, RecordedRow(document, None, self.settled_at)) for row in _rows(event))
         for document, recorded in self.documents():
@@ -98,10 +132,10 @@ class RecordedBatch(NamedTuple):
 
     def backlog_rows(self) -> Iterable[int] | None:
         """Return the rows if a backlog put them on record; None for a publisher's batch."""
-        documents = json.loads(self.content)
-        if [name for name, _ in documents] != [BACKLOG]:
+        named = self._named()
+        if [name for name, _ in named] != [BACKLOG]:
             return None
-        ((_, (recorded,)),) = documents
+        ((_, (recorded,)),) = named
         return _rows(recorded)
 
 
@@ -164,9 +198,18 @@ class LogRecord:
         for chunk in self._queries.chunks(ids):
             yield from (RecordedBatch(*row) for row in self._run("settled_with", ids=chunk))
 
-    def settled_last(self) -> Iterator[RecordedBatch]:
-        """Yield the batches that were settled last, newest first, each read alone."""
-        before = MAX_RECORD_ID
+    def tries_of(self, ids: Iterable[int]) -> list[Try]:
+        """Return the answers to the events of these rows that were tried more than once, oldest first."""
+        wanted_ids = {*ids}
+        return [
+            answered
+            for batch in self.settled_with(wanted_ids)
+            for answered in batch.tries()
+            if wanted_ids.intersection(answered.rows)
+        ]
+
+    def settled_last(self, before: int = MAX_RECORD_ID) -> Iterator[RecordedBatch]:
+        """Yield the batches that were settled last, before that one, newest first, each read alone."""
         while row := self._run("settled_last", before=before, most=1).one_or_none():
             batch = RecordedBatch(*row)
             yield batch
@@ -312,11 +355,21 @@ def ranges_of(ids: Iterable[int]) -> list[Range]:
     ]
 
 
-def write_rows(rows_by_reason: Mapping[str, Sequence[int]]) -> tuple[str, Range]:
-    """Return the content of a batch of rows without an event, and between which record_ids they are."""
-    rows = [row for ids in rows_by_reason.values() for row in ids]
-    documents = [[name, [_rows_of_reason(name, ids)]] for name, ids in rows_by_reason.items() if ids]
-    return json.dumps(documents, separators=(",", ":")), (min(rows), max(rows))
+def write_rows(rows_by_reason: Mapping[str, Sequence[int]], tries: Sequence[Try] = ()) -> tuple[str, Range]:
+    """Return the content of a batch of rows without an event and of tries, and between which record_ids they
+    are.
+    """
+    rows = [row for ids in (*rows_by_reason.values(), *(each.rows for each in tries)) for row in ids]
+    named: list[list[object]] = [
+        [name, [_rows_of_reason(name, ids)]] for name, ids in rows_by_reason.items() if ids
+    ]
+    events_by_answer: dict[tuple[str, str], list[object]] = {}
+    for each in tries:
+        answer = each.status.level.name, each.status.text
+        events_by_answer.setdefault(answer, []).append((each.event_id, each.number, each.rows))
+    if tries:
+        named.append([TRIES, [(*answer, events) for answer, events in events_by_answer.items()]])
+    return json.dumps(named, separators=(",", ":")), (min(rows), max(rows))
 
 
 def _rows_of_reason(name: str, ids: Sequence[int]) -> dict[str, object]:

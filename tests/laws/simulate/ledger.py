@@ -21,6 +21,7 @@ from tests.laws.simulate.store import Transaction, Values, Version
 from tests.laws.simulate.world import Process
 
 DELETED = "-"
+_NO_DOCUMENTS = ("tries", "refused")  # names of what else a batch has on record
 _PROMISED = {"N": "SWEF-", "E": "NW", "F": "NW"}  # from which letter to which
 
 
@@ -61,11 +62,20 @@ class Remembered(NamedTuple):
     moment: int
 
 
+class Answered(NamedTuple):
+    """An answer on record, to an event that was tried more than once."""
+
+    number: int  # of the try
+    level: str
+    moment: int
+
+
 class Ledger:
     """The record of a run."""
 
-    def __init__(self, server: Server, receiver: Receiver) -> None:
+    def __init__(self, server: Server, receiver: Receiver, *, keeps_tries: bool) -> None:
         self._server = server
+        self._keeps_tries = keeps_tries  # not where handled rows are deleted
         self._receiver = receiver
         self.rows: dict[int, Row] = {}
         self.remembered: dict[str, Remembered] = {}
@@ -83,6 +93,8 @@ class Ledger:
         self._begun: dict[str, int] = {}  # when each event was on record first
         self._settled_at: dict[str, int] = {}  # when a batch with each event was done with
         self._tries: dict[str, int] = {}  # of each event that waited
+        self._answered: dict[str, list[Answered]] = {}  # the tries on record, by events
+        self._due_tries: list[tuple[str, int]] = []  # that the transaction must put on record
         self._checked = 0  # departures
         self._checked_arrivals = 0
         server.store.on_commit = self.note_commit
@@ -93,6 +105,7 @@ class Ledger:
         """Note what a transaction is about to make true."""
         self.check_arrivals()
         moment = self._server.store.moment + 1
+        self._due_tries = []
         for table, version in transaction.touched:
             if version.creator is transaction and version.deleter is not transaction:
                 getattr(self, f"_note_{table.name}", lambda *facts: None)(version.values, moment)
@@ -102,12 +115,37 @@ class Ledger:
                 table.name == "batch" and version.next_version is None and version.creator is not transaction
             ):
                 self._note_settled(version.values["content"], moment)
+        for name, number in self._due_tries if self._keeps_tries else ():
+            last = self._answered.get(name, [Answered(0, "", 0)])[-1]
+            if (last.number, last.moment) != (number, moment):
+                raise LawBroken(f"try {number} of {name} is not on record")
+
+    def _note_failed(self, values: Values, moment: int) -> None:
+        if values["tries"] > 1:
+            self._due_tries.append((values["event_id"], values["tries"]))
+
+    def _note_tries(self, answers: list[Any], moment: int) -> None:
+        """Note answers to events that were tried more than once: the tries of an event count from 1, and all
+        but the last were answered with retry.
+        """
+        for level, _, events in answers:
+            for name, number, rows in events:
+                answered = self._answered.setdefault(name, [])
+                before = answered[-1] if answered else None
+                is_next = before is not None and (before.level, before.number + 1) == ("RETRY", number)
+                is_first = (level, number) == ("RETRY", 1)
+                if not self._keeps_tries or not (is_first or is_next):
+                    raise LawBroken(f"try {number} of {name}, {level}, is on record after {before}")
+                if tuple(rows) != self.runs_rows.get(name):
+                    raise LawBroken(f"try {number} of {name} has rows {rows}")
+                answered.append(Answered(number, level, moment))
 
     def _note_retry(self, values: Values, moment: int) -> None:
         name, tries = values["event_id"], values["tries"]
         if tries <= self._tries.get(name, 0):
             raise LawBroken(f"{name} waits after try {tries}, and did before")
         self._held_at[name], self._tries[name] = moment, tries
+        self._due_tries.append((name, tries))
 
     def _note_settled(self, content: str, moment: int) -> None:
         """Note when a batch was done with."""
@@ -149,7 +187,11 @@ class Ledger:
         row.letters.append((moment, letter))
 
     def _note_batch(self, values: Values, moment: int) -> None:
-        facts = [fact for _, listed in json.loads(values["content"]) for fact in listed]
+        named = json.loads(values["content"])
+        for name, answers in named:
+            if name == "tries":
+                self._note_tries(answers, moment)
+        facts = [fact for name, listed in named if name not in _NO_DOCUMENTS for fact in listed]
         self.without_event.update(
             number
             for fact in facts
@@ -246,8 +288,11 @@ class Ledger:
         if letter in ("S", DELETED) and is_refused and is_whole:
             raise LawBroken(f"row {number} got {letter}, and the receiver refused a part of {latest}")
         went_anew = not is_whole or self._is_superseded(row)  # with later rows, after it was held back
-        if not levels and not went_anew and row.values["event_type"] in (1, 3, 4):
+        has_event = not went_anew and row.values["event_type"] in (1, 3, 4)
+        if not levels and has_event:
             raise LawBroken(f"row {number} got {letter} before an answer to {', '.join(runs)}")
+        if letter == "S" and has_event and latest in self._tries:
+            self._due_tries.append((latest, self._tries[latest] + 1))
 
     def is_refused_by_server(self, number: int) -> bool:
         """Return whether the row is refused because its current row could not be read."""
@@ -316,7 +361,9 @@ def _events_in(
 ) -> Iterator[tuple[str, str, tuple[int, ...], bool]]:
     """Yield each event of a remembered batch: its name, that of its first part, its rows, whether it ends."""
     rows_of = dict(runs_rows)
-    for _, facts in json.loads(content):
+    for document, facts in json.loads(content):
+        if document in _NO_DOCUMENTS:
+            continue
         for run, rows, _, *further in chain.from_iterable(map(_plain_facts, facts)):
             part, has_more = further[:2] if further else (1, False)
             numbers = tuple(rows) or rows_of[run]

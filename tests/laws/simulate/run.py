@@ -98,7 +98,6 @@ class Simulation:
         self.dice = dice = world.dice
         self.server = Server(world, TABLES)
         self.receiver = Receiver(world, lambda: self.server.store.moment)
-        self.ledger = Ledger(self.server, self.receiver)
         self._sink = dice.choose(SINKS)
         settings: dict[str, Any] = {
             "batch_size": dice.choose((3, 1, 2)),
@@ -110,6 +109,8 @@ class Simulation:
             "reconnect": 5,
             "wake_up": False,
         }
+        keeps_tries = not settings["delete_from_log"]
+        self.ledger = Ledger(self.server, self.receiver, keeps_tries=keeps_tries)
         self._compares = dice.below(4) == 3
         if self._compares:
             options = dice.choose(("all", "resync"))

@@ -1,0 +1,157 @@
+"""An event that was tried more than once has every try on record; others have none."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+
+import pytest
+
+from eventlog.sinks.sink import ACCEPTED, OutgoingDocument, Reply
+from eventlog.sql.log.record import RecordedBatch
+from eventlog.xds.answers import Level, Status
+from tests.kit.logs import Crash, Receiver, World, answering, crash, key
+
+pytestmark = [pytest.mark.quick, pytest.mark.usefixtures("either_way")]
+
+
+def tries(world: World, *ids: int) -> list[tuple[str, tuple[int, ...], int, str, str]]:
+    """Return the tries of the events of these rows: event, rows, number, level and words."""
+    with world.store.upkeep() as upkeep:
+        answers = upkeep.tries_of(ids)
+    assert all(each.at is not None for each in answers)
+    assert [each.at for each in answers] == sorted(each.at for each in answers if each.at is not None)
+    return [
+        (each.event_id, each.rows, each.number, each.status.level.name, each.status.text) for each in answers
+    ]
+
+
+def settled(world: World) -> list[RecordedBatch]:
+    with world.store.upkeep() as upkeep:
+        return list(upkeep.settled_last())
+
+
+def by_name(answers: Mapping[str, Status]) -> Receiver:
+    """Return a receiver that answers for some events, and accepts the others."""
+
+    def answer(document: OutgoingDocument) -> Reply:
+        named = [answers[item.event_id] for item in document.items if item.event_id in answers]
+        return Reply(named) if named else ACCEPTED
+
+    return Receiver(answer)
+
+
+def test_each_try_is_kept_with_its_answer_also_of_what_was_sent_in_the_end(world: World) -> None:
+    world.write(key(1, event_type=4), key(2, event_type=4))
+    receiver = by_name({"eventlog:2": Status(Level.RETRY, "eventlog:2", "busy, come again")})
+    with world.publisher(receiver, batch_size=9, retry_wait=0.0) as publisher:
+        publisher.cycle()
+        assert tries(world, 2) == [("eventlog:2", (2,), 1, "RETRY", "busy, come again")]
+        receiver.answering = answering(Level.RETRY)
+        publisher.cycle()
+        receiver.answering = answering(Level.WARNING, "nearly")
+        publisher.cycle()
+    assert world.counts() == {"S": 1, "W": 1}
+    assert tries(world, 1, 2) == [
+        ("eventlog:2", (2,), 1, "RETRY", "busy, come again"),
+        ("eventlog:2", (2,), 2, "RETRY", "the receiver answered retry"),
+        ("eventlog:2", (2,), 3, "WARNING", "nearly"),
+    ]
+
+
+def test_nothing_is_kept_of_what_went_at_once(world: World) -> None:
+    """Write no batch but that of the document, whatever its answer was."""
+    world.write(key(1, event_type=4), key(2, event_type=4))
+    world.cycle(by_name({"eventlog:2": Status(Level.ERROR, "eventlog:2", "no")}), batch_size=9)
+    assert world.counts() == {"S": 1, "E": 1}
+    assert tries(world, 1, 2) == []
+    assert [len(batch.documents()) for batch in settled(world)] == [1]
+
+
+def test_a_plain_yes_ends_the_tries_and_a_redrive_begins_others(world: World) -> None:
+    world.user(1)
+    world.write(key(1), key(1))
+    receiver = Receiver(answering(Level.RETRY, "later"))
+    with world.publisher(receiver, retry_wait=0.0) as publisher:
+        publisher.cycle()
+        receiver.answering = answering(Level.ERROR, "never")
+        publisher.cycle()
+        world.redrive()
+        receiver.answering = answering(Level.RETRY, "later again")
+        publisher.cycle()
+        receiver.answering = lambda document: ACCEPTED
+        publisher.cycle()
+    assert world.counts() == {"S": 2}
+    assert [(rows, *rest) for _, rows, *rest in tries(world, 2)] == [
+        ((1, 2), 1, "RETRY", "later"),
+        ((1, 2), 2, "ERROR", "never"),
+        ((1, 2), 1, "RETRY", "later again"),
+        ((1, 2), 2, "SUCCESS", ""),
+    ]
+
+
+def test_a_try_whose_answer_was_lost_is_one(world: World) -> None:
+    """Take the second try for out by the sink's record, after a crash."""
+
+    class Recorder(Receiver):
+        def knows(self, name: str) -> bool:
+            return True
+
+    receiver = Recorder(answering(Level.RETRY, "later"))
+    world.write(key(1, event_type=4))
+    with world.publisher(receiver, retry_wait=0.0) as publisher:
+        publisher.cycle()
+        receiver.answering = crash
+        with pytest.raises(Crash):
+            publisher.cycle()
+    world.cycle(receiver, retry_wait=0.0)
+    assert world.counts() == {"S": 1}
+    assert tries(world, 1) == [
+        ("eventlog:1", (1,), 1, "RETRY", "later"),
+        ("eventlog:1", (1,), 2, "SUCCESS", "sent; its answer was lost"),
+    ]
+
+
+def test_long_answers_are_kept_short_and_odd_ones_as_they_are(world: World) -> None:
+    words = "\x00'\"\\ é 😀 " + "x" * 5_000
+    world.write(key(1, event_type=4))
+    world.cycle(Receiver(lambda document: Reply([Status(Level.RETRY, None, words)])))
+    ((*_, kept),) = tries(world, 1)
+    assert kept == words[:999] + "…"
+
+
+def test_many_events_with_one_answer_have_it_once(world: World) -> None:
+    words = "the directory is being restarted"
+    world.write(*(key(number, event_type=4) for number in range(1, 41)))
+    world.cycle(Receiver(lambda document: Reply([Status(Level.RETRY, None, words)])), batch_size=20)
+    assert len(tries(world, *range(1, 41))) == 40
+    assert sum(batch.content.count(words) for batch in settled(world)) == 1
+
+
+def test_nothing_is_kept_where_rows_are_deleted(world: World) -> None:
+    world.delete_from_log = True
+    world.write(key(1, event_type=4), key(2, event_type=9))
+    receiver = Receiver(answering(Level.RETRY))
+    with world.publisher(receiver, retry_wait=0.0) as publisher:
+        publisher.cycle()
+        receiver.answering = lambda document: ACCEPTED
+        publisher.cycle()
+    assert world.counts() == {"E": 1}
+    assert (tries(world, 1), settled(world)) == ([], [])
+
+
+def test_refused_rows_are_on_record_and_no_row_of_an_event(world: World) -> None:
+    world.write(key(1, event_type=9), key(2, event_type=4), key(3, event_type=10))
+    world.cycle(Receiver())
+    refused, *documents = sorted(settled(world), key=lambda batch: -len(batch.refused()))
+    assert (refused.refused(), refused.documents(), dict(refused.rows())) == ([1, 3], [], {})
+    assert [list(batch.entries()) for batch in settled(world) if batch.refused()] == [[]]
+    assert [len(batch.documents()) for batch in documents] == [1]
+
+
+def test_a_purge_takes_the_tries_too(world: World) -> None:
+    world.write(key(1, event_type=4))
+    world.cycle(Receiver(answering(Level.RETRY)))
+    with world.store.upkeep() as upkeep:
+        assert not upkeep.forget_settled(datetime(2099, 1, 1), 10)
+    assert tries(world, 1) == []

@@ -45,7 +45,7 @@ from eventlog.sql.connect import connect
 from eventlog.sql.log.pending import PickUpFilter
 from eventlog.sql.log.snapshot import Snapshot
 from eventlog.sql.log.store import Store
-from eventlog.sql.log.work import Work
+from eventlog.sql.log.work import NO_DEMAND, Demand, Work
 from eventlog.sql.names import Log
 from eventlog.sql.postgresql import POSTGRESQL, pipeline
 from eventlog.sql.relation import Place
@@ -323,9 +323,9 @@ class TimedStore(Store):
             self._timeline.mark("picked up, read back, folded")
 
     @contextmanager
-    def work(self, epoch: int, redriven: int | None = None) -> Iterator[Work]:
+    def work(self, epoch: int, demand: Demand = NO_DEMAND) -> Iterator[Work]:
         """Open a working transaction, and note that it is committed."""
-        with super().work(epoch, redriven) as work:
+        with super().work(epoch, demand) as work:
             yield work
         self._timeline.mark("finished" if "out" in self._timeline.moments else "remembered")
 

@@ -67,11 +67,8 @@ def _facts(state: LogStatus) -> Iterator[tuple[str, str]]:
         skips = ", those that `eventlog history` names were skipped" if letter == Letter.WARNING else ""
         yield _WORDS.get(letter, letter), f"{sum(tables.values())}  ({listed}){skips}"
     if state.paused is not None:
-        yield (
-            ("pausing", f"{state.paused}, since {state.paused_at}; the cycle ends first")
-            if state.pausing
-            else ("paused", f"{state.paused}, since {state.paused_at}")
-        )
+        since = f"{state.paused}, since {state.paused_at}; `eventlog resume` ends it"
+        yield ("pausing", f"this batch; {since}") if state.pausing else ("paused", since)
     for table, why in state.cycle.get("unread", {}).items():
         yield "not published", f"{table}: {why}"
     since = f", since {state.leader_since}, epoch {state.epoch}"

@@ -211,7 +211,7 @@ def purge(
 @by_option
 @live_options(DATABASE)
 def pause(reason: str, who: str, config: Config) -> None:
-    """Let the leading publisher rest after its cycle until `eventlog resume`. Rows pile up as new."""
+    """Let the leading publisher rest after its batch until `eventlog resume`. Rows pile up as new."""
     from eventlog.opening.log_status import read_log_status
     from eventlog.opening.open_log import opened
 
@@ -219,7 +219,7 @@ def pause(reason: str, who: str, config: Config) -> None:
         with store.upkeep() as upkeep:
             upkeep.pause(who, reason)
         is_pausing = read_log_status(store, counted=False).pausing
-    print_sentence("pausing: `status` shows when the cycle is over" if is_pausing else "paused")
+    print_sentence("pausing: this batch ends first; `status` shows when it has" if is_pausing else "paused")
 
 
 @click.command(cls=SettingsCommand)

@@ -14,7 +14,7 @@ from itertools import accumulate, groupby, pairwise
 
 from eventlog.core import tablekey
 from eventlog.core.tables import Tables
-from eventlog.event_table import EventTable, OutgoingEvent, document_sizes
+from eventlog.event_table import EventTable, OutgoingEvent, document_sizes, integers
 from eventlog.fold import ObjectName
 from eventlog.sinks.sink import Item, OutgoingDocument
 from eventlog.sql.log.record import WorstAnswer, record_events, write_batch
@@ -157,15 +157,16 @@ def in_batches(
 
 
 def further_parts(documents: Iterable[EventDocument], begun: Set[str]) -> list[EventDocument]:
-    """Return the documents with the further parts of these events, which come before any other event of their
+    """Return documents of the further parts of these events alone, which come before any other event of their
     objects.
     """
     unfinished, continuing = set(begun), list[EventDocument]()
     for document in documents if unfinished else ():
-        parts = [event for event in document.events if event.part > 1 and event.run_id in unfinished]
+        numbered = enumerate(document.events, document.first)
+        parts = {at: event for at, event in numbered if event.part > 1 and event.run_id in unfinished}
         if parts:
-            continuing.append(document)
-            unfinished -= {event.run_id for event in parts if event.part == event.parts}
+            continuing += documents_of(document.table.take(integers(parts)), [0, len(parts)])
+            unfinished -= {event.run_id for event in parts.values() if event.part == event.parts}
         if not unfinished:
             break
     return continuing

@@ -28,9 +28,11 @@ from eventlog.publisher.tally import AnswerTally, Cycle
 from eventlog.sinks.sink import Recording, Sink
 from eventlog.sql.log.record import RecordedEvent, still_to_go
 from eventlog.sql.log.store import Store
-from eventlog.sql.log.work import PickedUpBefore
+from eventlog.sql.log.work import NO_DEMAND, Demand, PickUpEnded
 
 logger = logging.getLogger("eventlog.publisher")
+
+DUE_EVERY = 1.0  # seconds of delivery between two looks whether an event is due again
 
 
 class ReceiverFatal(EventlogError):
@@ -50,7 +52,7 @@ class Publisher:
         settings: PublisherSettings,
         control: CycleControl | None = None,
     ) -> None:
-        clock = DatabaseClock()
+        self._clock = clock = DatabaseClock()
         self._control = control or CycleControl()
         record = sink if isinstance(sink, Recording) else None
         self._journal = BatchJournal(store, epoch, record, delete=settings.delete_from_log)
@@ -62,20 +64,25 @@ class Publisher:
         self._was_down = False  # the receiver, in the last cycle
 
     def cycle(self) -> Cycle:
-        """Send first what was interrupted, then what is due again, then what is new. Raise ReceiverFatal once
-        everything that was answered is finished."""
+        """Send first what was interrupted, then what is due again, then what is new. A pause, a redrive or an
+        event that is due ends the cycle between two batches. Raise ReceiverFatal once everything that was
+        answered is finished."""
         tally = self._tally = AnswerTally(self._waits)
         try:
             with without_collections(), self._control.tracing.cycle(tally.cycle):
-                if not self._stopped and self._journal.interrupted:
-                    self._send_interrupted()
-                if not self._stopped:
-                    with self._control.interrupting():
-                        reading = self._log.pick_up(unless_due=True)
-                    if reading.due:
-                        self._send_due()
+                try:
+                    if not self._stopped and self._journal.interrupted:
+                        self._send_interrupted()
                     if not self._stopped:
-                        self._send_new(self._log.pick_up() if reading.due else reading)
+                        with self._control.interrupting():
+                            reading = self._log.pick_up(unless_due=True)
+                        if reading.due:
+                            self._send_due()
+                        if not self._stopped:
+                            self._send_new(self._log.pick_up() if reading.due else reading)
+                except PickUpEnded as end:
+                    logger.info("%s", end)
+                    tally.cycle.full = True
         finally:
             tally.log()
         self._was_down, tally.cycle.seconds = tally.cycle.down is not None, tally.seconds
@@ -133,41 +140,43 @@ class Publisher:
                 break
 
     def _send_new(self, reading: FoldedPickUp) -> None:
-        """Send pending rows; those that are left when rows are redriven meanwhile go in the next cycle."""
+        """Send pending rows."""
         reading, first = self._log.skip_held(reading, self._tally), 0
-        try:
-            if self._was_down:  # one event finds out, before a backlog becomes events that wait
-                self._delivery.expect_fault()
-                first = sum(reading.events.part_counts[:1].tolist())
-                self._send(batches.pack(reading.events, 1, 0, first), redriven=reading.redriven)
-            if not self._stopped:
-                documents = batches.pack(reading.events, self._batch_size, first)
-                self._send(documents, redriven=reading.redriven)
-        except PickedUpBefore as fault:
-            logger.info("%s", fault)
-            self._tally.cycle.full = True
+        if self._was_down:  # one event finds out, before a backlog becomes events that wait
+            self._delivery.expect_fault()
+            first = sum(reading.events.part_counts[:1].tolist())
+            self._send(batches.pack(reading.events, 1, 0, first), reading.redriven)
+        if not self._stopped:
+            self._send(batches.pack(reading.events, self._batch_size, first), reading.redriven)
 
-    def _send(self, documents: Iterable[EventDocument], *, redriven: int | None = None) -> None:
+    def _send(self, documents: Iterable[EventDocument], redriven: int | None = None) -> None:
         """Send batch after batch: each transaction finishes one and remembers the next. The first one also
         finishes the rows without an event. The rest of an event that was cut stays on record when no more is
-        sent."""
+        sent. PickUpEnded if a pause, a redrive or an event that is due again ends it; before the first batch
+        nothing is written then."""
         tally = self._tally
         unsent: Sequence[EventDocument] = ()
+        is_begun, look_at = False, DUE_EVERY + 2 * tally.cycle.delivery  # as long as due events took before
         planned_batches = self._delivery.in_batches(documents)
         planned_documents = chain.from_iterable(planned_batches)
         for planned in planned_batches:
             batch = batches.without(planned, tally.blocked)
+            demand = Demand(redriven, leaves=True)
+            if redriven is not None and tally.cycle.delivery > look_at:
+                demand = demand._replace(due=self._clock.now())
+                look_at = tally.cycle.delivery + DUE_EVERY
             try:
-                unsent = self._delivery.deliver(batch, tally, redriven)
-            except PickedUpBefore:
-                self._journal.advance(
-                    tally, batches.further_parts(chain(batch, planned_documents), tally.begun)
-                )
+                unsent = self._delivery.deliver(batch, tally, demand)
+            except PickUpEnded:
+                if is_begun:
+                    remaining = chain(batch, planned_documents)
+                    self._journal.advance(tally, batches.further_parts(remaining, tally.begun))
                 raise
+            is_begun = is_begun or bool(batch)
             if self._stopped:
                 unsent = [*unsent, *batches.further_parts(planned_documents, tally.begun)]
                 break
-        self._journal.advance(tally, unsent, None if unsent else redriven)
+        self._journal.advance(tally, unsent, NO_DEMAND if unsent else Demand(redriven))
         if tally.fatal is not None:
             raise ReceiverFatal(tally.fatal.text)
 

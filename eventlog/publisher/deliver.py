@@ -15,6 +15,7 @@ from eventlog.publisher.finish import BatchJournal
 from eventlog.publisher.tally import AnswerTally
 from eventlog.publisher.tracing import Tracing
 from eventlog.sinks.sink import ACCEPTED, OutgoingDocument, Recording, Reply, Sink
+from eventlog.sql.log.work import NO_DEMAND, Demand
 from eventlog.xds.documents import HEARTBEAT
 
 logger = logging.getLogger("eventlog.publisher")
@@ -96,13 +97,14 @@ class DocumentDelivery:
         self._faults, self.down = 0, None
 
     def deliver(
-        self, batch: Sequence[EventDocument], tally: AnswerTally, redriven: int | None
+        self, batch: Sequence[EventDocument], tally: AnswerTally, demand: Demand
     ) -> Sequence[EventDocument]:
         """Send a batch; of documents that are too large their halves, which are recorded before they go.
-        Return what a stop leaves to be sent."""
+        Return what a stop leaves to be sent. Raise PickUpEnded before anything is sent, if the demand is not
+        met."""
         while batch:
-            self._journal.advance(tally, batch, redriven)
-            batch, redriven = self._deliver_once(batch, tally), None
+            self._journal.advance(tally, batch, demand)
+            batch, demand = self._deliver_once(batch, tally), NO_DEMAND
             if self.stopped(tally):
                 break
         return batch

@@ -18,7 +18,7 @@ from eventlog.publisher.tally import AnswerTally
 from eventlog.sinks.sink import Recording
 from eventlog.sql.log.record import RecordedBatch, write_rows
 from eventlog.sql.log.store import Store
-from eventlog.sql.log.work import PickedUpBefore
+from eventlog.sql.log.work import NO_DEMAND, Demand, PickUpEnded
 
 
 class BatchJournal:
@@ -58,12 +58,13 @@ class BatchJournal:
         return remembered
 
     def advance(
-        self, tally: AnswerTally, next_batch: Sequence[EventDocument] = (), redriven: int | None = None
+        self, tally: AnswerTally, next_batch: Sequence[EventDocument] = (), demand: Demand = NO_DEMAND
     ) -> None:
         """Write what became of rows, and remember the documents that go next, in one transaction.
 
-        If rows were redriven since that notice, older rows of the same objects may be new again. Then nothing
-        is remembered and rows without an event stay new; PickedUpBefore if something was to be remembered.
+        Raise PickUpEnded, and write nothing, if documents were to be remembered and the demand is not met.
+        If rows were redriven, older rows of the same objects may be new again. Then rows without an event
+        stay new.
         """
         if not (tally or self._unsettled or next_batch):
             return
@@ -71,7 +72,7 @@ class BatchJournal:
         first = min((document.lowest for document in next_batch), default=0)
         last = max((document.highest for document in next_batch), default=0)
         try:
-            with self._store.work(self._epoch, redriven) as work:
+            with self._store.work(self._epoch, demand) as work:
                 for unsettled in self._unsettled or ():
                     (work.settle_batch if keeps else work.forget_batch)(unsettled)
                 without_event = tally.without_event()
@@ -89,11 +90,11 @@ class BatchJournal:
                     work.remember(number, record_batch(next_batch, tally.worst), (first, last))
                     if last > self._highest:
                         work.note_highest(last, self._highest)
-        except PickedUpBefore:
-            tally.rows_without_event.clear()
-            self.advance(tally)
+        except PickUpEnded:
             if next_batch:
                 raise
+            tally.rows_without_event.clear()
+            self.advance(tally)
             return
         tally.cycle.finished += work.finished
         tally.clear()

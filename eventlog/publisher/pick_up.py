@@ -23,7 +23,7 @@ from eventlog.sql.current_rows import NO_BOUND, TooMuch
 from eventlog.sql.log.record import RecordedEvent
 from eventlog.sql.log.snapshot import Snapshot
 from eventlog.sql.log.store import Store
-from eventlog.sql.log.work import Spelling, WaitingEvent
+from eventlog.sql.log.work import Demand, Spelling, WaitingEvent
 from eventlog.sql.tables_read import TablesChanged
 
 logger = logging.getLogger("eventlog.publisher")
@@ -132,7 +132,7 @@ class LogReader:
         tally.account_new(reading)
         spellings = set[Spelling]()
         while reading.all_held and not spellings.issuperset(reading.spellings) and not tally.ended:
-            self._journal.advance(tally, redriven=reading.redriven)
+            self._journal.advance(tally, demand=Demand(reading.redriven))
             spellings.update(reading.spellings)
             reading = self.pick_up()
             tally.account_new(reading)

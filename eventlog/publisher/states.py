@@ -12,6 +12,8 @@ A batch is what is on record in `<log>_batch` before its documents leave, by the
     N    none               picked up, no event                 S         settled, with the reason
     N    none               picked up, cannot be understood     E         settled
     N    none               redriven since the pick-up          N         none: it is picked up anew
+    N    none               a pause, or an event is due         N         none: it is picked up anew
+    N    none               the same, further parts of an event N         recorded: they are sent first
     N    recorded           answered, the event is finished     S W E F   settled; forgotten with delete
     N    recorded           answered, further parts follow      N         the next one is recorded
     N    recorded           retry, or no answer                 N, held   forgotten; the answer settled

@@ -16,6 +16,7 @@ from sqlalchemy.engine import Connection, Engine
 from eventlog.embedded import Server
 from eventlog.opening.config import Config
 from eventlog.publisher.daemon import Daemon
+from eventlog.sinks.sink import ACCEPTED, OutgoingDocument, Reply
 from eventlog.sql.common.dialect import Call
 from eventlog.sql.connect import connect
 from eventlog.sql.postgresql import pipeline
@@ -113,6 +114,50 @@ def test_a_cycle_of_one_row_takes_four_round_trips(embedded: Server, tmp_path: P
         assert world.counts() == {"S": 2}
         world.engine.dispose()
     assert len(trips) == 4, trips
+
+
+def test_a_further_batch_takes_one_round_trip(
+    embedded: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("eventlog.publisher.deliver.MAX_DOCUMENTS", 1)
+    monkeypatch.setattr("eventlog.publisher.cycle.DUE_EVERY", 0.0)
+    with server_url(EMBEDDED, embedded) as url, temporary_database(EMBEDDED, url) as database:
+        world = World(connect(database.url), database.dialect)
+        world.make()
+        with world.publisher(Receiver()) as publisher:
+            world.write(key(1, event_type=4))
+            publisher.cycle()
+            world.write(*(key(number, event_type=4) for number in range(2, 5)))
+            with round_trips() as trips:
+                publisher.cycle()
+        assert world.counts() == {"S": 4}
+        world.engine.dispose()
+    demands = [sum("paused_at" in statement for statement in trip.statements) for trip in trips]
+    assert demands[-4:] == [1, 1, 1, 1], trips
+    assert len(trips) <= 6, trips
+
+
+def test_the_rest_of_a_cut_event_is_on_record_in_the_transaction_that_finishes_its_first_part(
+    embedded: Server, tmp_path: Path
+) -> None:
+    """Write both together, because a crash in between would send the first part again, under other rows."""
+    with server_url(EMBEDDED, embedded) as url, temporary_database(EMBEDDED, url) as database:
+        world = World(connect(database.url), database.dialect)
+        world.make()
+
+        def pause(document: OutgoingDocument) -> Reply:
+            with world.store.upkeep() as upkeep:
+                upkeep.pause("ada", "the receiver moves")
+            return ACCEPTED
+
+        world.write(*(key(1, event_type=1, column_name="fname", new_value=str(n)) for n in range(3)))
+        with world.publisher(Receiver(pause), max_changes=1) as publisher, round_trips() as trips:
+            publisher.cycle()
+        assert world.remembered() == 1
+        world.engine.dispose()
+    texts = [" ".join(trip.statements) for trip in trips]
+    (refused, written) = [text for text in texts if re.search(r"delete from \S*batch", text)]
+    assert all("insert into" in text for text in (refused, written))
 
 
 def test_one_function_of_the_publisher_picks_up() -> None:

@@ -217,7 +217,9 @@ def test_it_rests_while_it_is_paused(world: World, arrivals: Arrivals) -> None:
         until(lambda: arrivals.documents)
 
 
-def test_it_is_pausing_until_its_cycle_is_over(world: World, arrivals: Arrivals) -> None:
+def test_it_is_pausing_until_its_batch_is_over(
+    world: World, arrivals: Arrivals, monkeypatch: pytest.MonkeyPatch
+) -> None:
     is_asked, may_answer = threading.Event(), threading.Event()
 
     def behave(handler: Any) -> None:
@@ -226,14 +228,18 @@ def test_it_is_pausing_until_its_cycle_is_over(world: World, arrivals: Arrivals)
         arrivals.accept(handler)
 
     arrivals.behave = behave
-    world.write(key(1, event_type=4))
+    monkeypatch.setattr("eventlog.publisher.deliver.MAX_DOCUMENTS", 2)
+    world.write(*(key(number, event_type=4) for number in range(8)))
     with running(world, arrivals, polling_interval=1):
         until(is_asked.is_set)
-        assert "pausing: `status` shows" in call(world, "pause", "--because", "upgrade").stderr
+        words = call(world, "pause", "--because", "upgrade", "--by", "Ann").stderr
+        assert "pausing: this batch ends first; `status` shows when it has" in words
         assert read_log_status(world.store).pausing
+        assert re.search("pausing +this batch; Ann: upgrade, since 20", call(world, "status").output)
         may_answer.set()
         until(lambda: not read_log_status(world.store).pausing)
-        assert world.counts() == {"S": 1}
+        assert (world.counts(), len(arrivals.documents)) == ({"S": 2, "N": 6}, 2)
+        assert re.search("paused +Ann: upgrade, since 20", call(world, "status").output)
         with world.store.upkeep() as upkeep:
             upkeep.resume("me")
             upkeep.pause("me", "again")

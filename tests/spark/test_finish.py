@@ -16,7 +16,7 @@ from eventlog_spark import live_log
 from eventlog_spark.backlog import OutputFolder
 
 from eventlog.sql.log.store import Store
-from eventlog.sql.log.work import Work
+from eventlog.sql.log.work import NO_DEMAND, Demand, Work
 from tests.kit.databases import Database
 from tests.kit.logs import Crash
 from tests.spark.lives import (
@@ -49,8 +49,8 @@ class Dying(Store):
     works = 0
 
     @contextmanager
-    def work(self, epoch, redriven=None):
-        with super().work(epoch, redriven) as work:
+    def work(self, epoch):
+        with super().work(epoch) as work:
             yield work
             self.works += 1
             if self.works == 5:
@@ -72,8 +72,8 @@ class Dying(Store):
     committed = False
 
     @contextmanager
-    def work(self, epoch: int, redriven: int | None = None) -> Iterator[Work]:
-        with super().work(epoch, redriven) as work:
+    def work(self, epoch: int, demand: Demand = NO_DEMAND) -> Iterator[Work]:
+        with super().work(epoch, demand) as work:
             yield work
             self.works += 1
             if self.works == self.last and not self.committed:

@@ -105,7 +105,7 @@ def test_who_is_paused_or_stands_by_says_so(watched: Watched) -> None:
     assert "On standby</strong> · test leads this log" in watched.client.get()
     with watched.store.upkeep() as upkeep:
         upkeep.pause("Ann", "the engine moves")
-    ends = r"Pausing</strong> · by Ann: the engine moves, since 20[-\d]+ [:\d]+ UTC; the cycle ends first"
+    ends = r"Pausing: this batch</strong> · by Ann: the engine moves, since 20[-\d]+ [:\d]+ UTC"
     assert re.search(ends, watched.client.get())
     with watched.store.work(1) as work:
         work.record_rest()

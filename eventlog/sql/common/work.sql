@@ -7,14 +7,18 @@ set transaction isolation level read committed
 select epoch from {state} where one = 1 {share_lock}
 
 -- demand_epoch --
--- The epoch of the leader, kept from changing until our transaction ends; nothing unless it is ours.
-select epoch from {state} where one = 1 and epoch = :epoch {share_lock}
+-- Our epoch, kept from changing until our transaction ends; nothing if another leads, or documents leave in a pause.
+select epoch from {state} where one = 1 and epoch = :epoch and (paused_at is null or :leaves = 0) {share_lock}
 
 -- demand_redrive --
 -- The notice of the last redrive; nothing if it is another one.
 select notice_id
 from (select coalesce(max(notice_id), 0) as notice_id from {notice} where kind = 'redrive') redrive
 where notice_id = :redriven
+
+-- demand_none_due --
+-- One; nothing if an event is due by then.
+select one from {state} where one = 1 and not exists (select null from {retry} where next_at <= :due)
 
 -- finish --
 -- Gives new rows their letter.

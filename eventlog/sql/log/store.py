@@ -18,7 +18,7 @@ from eventlog.sql.log.record import LogRecord, RecordedBatch
 from eventlog.sql.log.slot_state import SlotState
 from eventlog.sql.log.snapshot import Snapshot
 from eventlog.sql.log.upkeep import Upkeep
-from eventlog.sql.log.work import WaitingEvent, Work
+from eventlog.sql.log.work import NO_DEMAND, Demand, WaitingEvent, Work
 from eventlog.sql.names import Log
 from eventlog.sql.queries import Queries
 from eventlog.sql.relation import Place
@@ -122,17 +122,17 @@ class Store:
             changed += fault.places
 
     @contextmanager
-    def work(self, epoch: int, redriven: int | None = None) -> Iterator[Work]:
+    def work(self, epoch: int, demand: Demand = NO_DEMAND) -> Iterator[Work]:
         """One transaction of the leader of that epoch. Raise LeadershipLost if another leads by now, and
-        PickedUpBefore if rows were redriven after that notice; then nothing of it is written.
+        PickUpEnded if the demand is not met; then nothing of it is written.
         """
         with self._connected() as connection:
-            work = Work(connection, self.queries, epoch, redriven)
+            work = Work(connection, self.queries, epoch, demand)
             try:
                 yield work
                 work.count(self.queries.together(connection, work.last_calls(), commit=True))
-            except DatabaseFailed:
-                work.explain_failure()
+            except DatabaseFailed as fault:
+                work.explain_failure(str(fault))
                 raise
 
     @contextmanager

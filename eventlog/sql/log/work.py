@@ -54,41 +54,60 @@ class Failure(NamedTuple):
     tries: int = 1
 
 
-class PickedUpBefore(EventlogError):
-    """rows were redriven since this pick-up: the rest of it is picked up again, after them"""
+class PickUpEnded(EventlogError):
+    """{0}: the rest of this pick-up is picked up again later"""
+
+
+# Why a demand is not met; the error of a statement that fails for it contains these words.
+PAUSED, REDRIVEN, DUE = "the publisher is paused", "rows were redriven", "events are due again"
+
+
+class Demand(NamedTuple):
+    """A condition on the log, without which a transaction of the leader is not written."""
+
+    redriven: int | None = None  # the notice of the last redrive that may be, None for any
+    leaves: bool = False  # documents leave after it, so the publisher must not be paused
+    due: datetime | None = None  # no event may be due by then
+
+
+NO_DEMAND = Demand()
 
 
 class Work:
     """One transaction of the leader; nothing of it is visible before it is committed.
 
     It begins with the first statement whose answer is needed, else all goes to the database together at the
-    end. Nothing of it is written if another publisher leads by now, or rows were redriven after a notice.
+    end. Nothing of it is written if another publisher leads by now, or if a demand is not met.
     """
 
-    def __init__(self, connection: Connection, queries: Queries, epoch: int, redriven: int | None) -> None:
+    def __init__(self, connection: Connection, queries: Queries, epoch: int, demand: Demand) -> None:
         self._unbegun = connection
         self._queries = queries
         self.epoch = epoch
-        self._redriven = redriven  # the notice of the last redrive that may be, None for any
-        self._opening = self._first_calls()  # none once it is begun
+        self._demands = self._demand_calls(demand)  # by why one is not met
+        self._opening = [queries.call("work"), *self._demands.values()]  # none once it is begun
         self.finished = 0  # rows that were still new, once it is committed
         self._finishing: list[Call] = []  # what gives rows their letters, at the end
         self._last_calls: list[Call] = []  # what is written after that, in this order
 
-    def _first_calls(self) -> list[Call]:
-        """Return the statements with which the transaction begins."""
-        call = self._queries.call
-        calls = [call("work"), call("demand_epoch", epoch=self.epoch)]
-        return calls if self._redriven is None else [*calls, call("demand_redrive", redriven=self._redriven)]
+    def _demand_calls(self, demand: Demand) -> dict[str, Call]:
+        """Return the statements that must return a row, by why one does not."""
+        call, (redriven, leaves, due) = self._queries.call, demand
+        calls = {PAUSED: call("demand_epoch", epoch=self.epoch, leaves=int(leaves))}
+        if redriven is not None:
+            calls[REDRIVEN] = call("demand_redrive", redriven=redriven)
+        if due is not None:
+            calls[DUE] = call("demand_none_due", due=due)
+        return calls
 
     def _begun(self) -> Connection:
         """Return the connection, after beginning the transaction on it."""
         if self._opening:
-            _, *demanded = self._queries.together(self._unbegun, self._opening)
+            _, *answers = self._queries.together(self._unbegun, self._opening)
             self._opening = []
-            if not all(demanded):
-                self.explain_failure()
-                raise PickedUpBefore  # the redrive was taken back meanwhile
+            for reason, rows in zip(self._demands, answers, strict=True):
+                if not rows:
+                    self.explain_failure(reason)
         return self._unbegun
 
     def last_calls(self) -> list[Call]:
@@ -102,16 +121,15 @@ class Work:
         first = len(self._opening)
         self.finished += sum(results[first : first + len(self._finishing)])
 
-    def explain_failure(self) -> None:
-        """Raise LeadershipLost or PickedUpBefore if that is why a statement failed."""
+    def explain_failure(self, words: str) -> None:
+        """Raise LeadershipLost or PickUpEnded if a statement failed for it, by the words of the database."""
         self._unbegun.rollback()
-        epoch, latest = (
-            self._queries.run(self._unbegun, name).scalar() for name in ("epoch", "latest_redrive")
-        )
+        epoch = self._queries.run(self._unbegun, "epoch").scalar()
         if epoch != self.epoch:
             raise LeadershipLost(epoch, self.epoch)
-        if self._redriven not in (None, latest):
-            raise PickedUpBefore
+        for reason in self._demands:
+            if reason in words:
+                raise PickUpEnded(reason)
 
     def latest_redrive(self) -> int:
         """Return the notice of the last redrive, 0 without any; no other one comes before the end."""

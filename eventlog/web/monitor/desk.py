@@ -148,11 +148,7 @@ def _word(board: Board, log_status: LogStatus) -> tuple[str, str, str]:
     down = log_status.cycle.get("down")
     if log_status.paused:
         by = f"by {log_status.paused}, since {str(log_status.paused_at)[:19]} UTC"
-        return (
-            ("Pausing", f"{by}; the cycle ends first", "warning")
-            if log_status.pausing
-            else ("Paused", by, "warning")
-        )
+        return "Pausing: this batch" if log_status.pausing else "Paused", by, "warning"
     if not board.leads:
         leader = f"{log_status.leader or 'no publisher'} leads this log"
         if board.readiness.fault:

@@ -97,6 +97,7 @@ class Ledger:
         self._due_tries: list[tuple[str, int]] = []  # that the transaction must put on record
         self._checked = 0  # departures
         self._checked_arrivals = 0
+        self._may_leave: set[str] | None = None  # names of events in a pause, None without one
         server.store.on_commit = self.note_commit
 
     # --- commits
@@ -119,6 +120,8 @@ class Ledger:
             last = self._answered.get(name, [Answered(0, "", 0)])[-1]
             if (last.number, last.moment) != (number, moment):
                 raise LawBroken(f"try {number} of {name} is not on record")
+        if transaction.touched:
+            self._note_pause(transaction)
 
     def _note_failed(self, values: Values, moment: int) -> None:
         if values["tries"] > 1:
@@ -139,6 +142,16 @@ class Ledger:
                 if tuple(rows) != self.runs_rows.get(name):
                     raise LawBroken(f"try {number} of {name} has rows {rows}")
                 answered.append(Answered(number, level, moment))
+
+    def _note_pause(self, transaction: Transaction) -> None:
+        """Note which events may leave while the publisher is paused: those that are about to as it begins."""
+        (state,) = self._server.store.rows(transaction, "state")
+        if state["paused_at"] is None:
+            self._may_leave = None
+        elif self._may_leave is None:
+            rows = self._server.store.rows(transaction, "batch")
+            contents = [row["content"] for row in rows if row["settled_at"] is None]
+            self._may_leave = {name for text in contents for name, *_ in _events_in(text, self.runs_rows)}
 
     def _note_retry(self, values: Values, moment: int) -> None:
         name, tries = values["event_id"], values["tries"]
@@ -330,6 +343,8 @@ class Ledger:
             if sender is not self.ruling:
                 self.stale.add(event.object)
                 continue
+            if self._may_leave is not None and event.name not in self._may_leave:
+                raise LawBroken(f"{event.name} left in a pause")
             self._check_wait(event, moment)
             remembered = self.remembered.get(event.name)
             if remembered is None:

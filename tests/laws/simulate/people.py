@@ -160,6 +160,7 @@ class Operators:
         self._dice = server.world.dice
         self.publishers: Callable[[], list[Any]] = list
         self.signals: Callable[[], list[Any]] = list
+        self.sent: Callable[[], int] = int  # events that left
 
     def run(self, ends: float) -> None:
         """Do one thing after another until that time."""
@@ -228,6 +229,10 @@ class Operators:
         self._server.clock += self._dice.choose((0.0, -3600.0, 3600.0, -86400.0, 30.0))
 
     def _pause(self) -> None:
+        """Pause for a while, in most runs while a document is on its way."""
+        sent, ends = self.sent(), self._server.world.now + self._dice.choose((0.0, 2.0, 2.0))
+        while self.sent() == sent and self._server.world.now < ends:
+            self._server.world.sleep(0.001)
         with self._store.upkeep() as upkeep:
             upkeep.pause("operator", "simulated")
         self._server.world.sleep(self._dice.choose((0.5, 5.0)))

@@ -16,7 +16,7 @@ from eventlog.core import tablesfile
 from eventlog.core.errors import EventlogError
 from eventlog.fold import Rules
 from eventlog.opening.config import Config
-from eventlog.publisher import daemon, session
+from eventlog.publisher import cycle, daemon, deliver, session
 from eventlog.publisher.fold import PickUpFolder
 from eventlog.publisher.low_water_mark import LowWaterMark
 from eventlog.sql import columns
@@ -121,6 +121,8 @@ class Simulation:
             }
         self._config = Config(settings)
         self._by_column_from = dice.choose((300, 300, 0))  # rows
+        self._max_documents = dice.choose((500, 1, 2))  # of a batch
+        self._due_every = dice.choose((1.0, 0.0))  # seconds
         self._max_changes: dict[Process | None, int] = {}
         self._max_changes_from = dice.choose(((1000,), (1,), (1000, 1, 2)))
         self._signals: dict[Process | None, Signals] = {}
@@ -143,6 +145,8 @@ class Simulation:
             stack.enter_context(patch.object(session, "make_reader", lambda *words: self._make_reader()))
             stack.enter_context(patch.object(columns, "_united", unite))
             stack.enter_context(patch.object(pending, "BY_COLUMN_FROM", self._by_column_from))
+            stack.enter_context(patch.object(deliver, "MAX_DOCUMENTS", self._max_documents))
+            stack.enter_context(patch.object(cycle, "DUE_EVERY", self._due_every))
             stack.enter_context(comparing(DESCRIBED))
             yield
 
@@ -211,6 +215,7 @@ class Simulation:
         operators = Operators(self.server, self._log(), self._make_reader())
         operators.publishers = lambda: list(self._publishers)
         operators.signals = lambda: list(self._signals.values())
+        operators.sent = lambda: len(self.receiver.sent)
         busy = [*writers]
         if dice.below(4):
             busy.append(world.start("operators", partial(operators.run, dice.choose((5.0, 15.0, 40.0)))))

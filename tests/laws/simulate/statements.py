@@ -281,8 +281,13 @@ class Statements:
 
     # --- what the leader writes
 
-    def do_demand_epoch(self, holes: object, epoch: int) -> Rows:
-        return [row for row in self.do_epoch(holes) if row == (epoch,)]
+    def do_demand_epoch(self, holes: object, epoch: int, leaves: int) -> Rows:
+        rows = self._store.lock(self._transaction, "state", "share")
+        is_free = [row for row in rows if row["paused_at"] is None or not leaves]
+        return [(row["epoch"],) for row in is_free if row["epoch"] == epoch]
+
+    def do_demand_none_due(self, holes: object, due: datetime) -> Rows:
+        return [] if any(row["next_at"] <= due for row in self._rows("retry")) else [(1,)]
 
     def do_epoch(self, holes: object) -> Rows:
         return [(row["epoch"],) for row in self._store.lock(self._transaction, "state", "share")]

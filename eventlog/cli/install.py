@@ -27,7 +27,7 @@ from eventlog.sql.names import Log
 from eventlog.sql.queries import Queries
 from eventlog.sql.schema import migrate
 
-_OF_SQL = ("dialect", "attach", "grants")
+_OF_SQL = ("dialect", "attach", "after", "grants")
 _NOT_FLAGS = {"connection_init"} | {field.name for field in declared(TablePublishing)} - {"sync_tables"}
 _sql = click.option("--sql", is_flag=True, help="print the DDL instead; needs no connection")
 _dialect = click.option(
@@ -43,6 +43,12 @@ _attach = click.option(
 @_sql
 @_dialect
 @_attach
+@click.option(
+    "--from",
+    "after",
+    metavar="REVISION",
+    help="with --sql: the upgrade of a log of this revision, as its table ..._version has it",
+)
 @click.option("--future-events", is_flag=True, help="also the index that handle-future-events reads by")
 @click.option(
     "--grants",
@@ -61,6 +67,7 @@ def install(
     sql: bool,
     dialect: str | None,
     attach: bool,
+    after: str | None,
     future_events: bool,
     grants: str | None,
     mode: str | None,
@@ -80,20 +87,22 @@ def install(
             if mode == "slot":
                 _print_slot(config)
         else:
-            write_output(migrate.install_script(log, attached=attach, future_events=future_events))
+            write_output(
+                migrate.install_script(log, attached=attach, future_events=future_events, after=after)
+            )
         return
     refuse_flags(_OF_SQL, "goes with --sql")
     engine = place.connect()
-    log = place.find(engine)
-    changed = migrate.install(engine, log, future_events=future_events)
+    log = place.find(engine, older=True)
+    done = migrate.install(engine, log, future_events=future_events)
     track.install_routines(engine, log)
     log = place.find(engine)
     with engine.connect() as connection:
         catalogue = Catalogue(connection)
         owner = catalogue.owner(log)
         attached = migrate.is_attached(connection, log)
-        print_line(_what_was_done(connection, log, changed, attached))
-        if changed and not attached:
+        print_line(_what_was_done(connection, log, done, attached))
+        if done and not attached:
             _warn_of_others(catalogue, log)
     if attached:
         try:
@@ -154,16 +163,15 @@ def uninstall(
         return
     refuse_flags(_OF_SQL, "goes with --sql")
     engine = place.connect()
-    log = place.find(engine)
+    log = place.find(engine, older=True)
     was_installed = migrate.uninstall(engine, log, discard=discard)
     if was_installed:
         track.remove_routines(engine, log)
     print_line(f"{log.full_name} is {'uninstalled' if was_installed else 'not installed'}")
 
 
-def _what_was_done(connection: Connection, log: Log, changed: bool, attached: bool) -> str:
-    done = ("attached" if attached else "installed") if changed else "up to date"
-    words = f"{log.full_name} is {done}"
+def _what_was_done(connection: Connection, log: Log, done: str, attached: bool) -> str:
+    words = f"{log.full_name} is {'attached' if attached and done == 'installed' else done or 'up to date'}"
     if not attached:
         return words
     pending = Upkeep(connection, Queries(log)).backlog().pending

@@ -20,7 +20,7 @@ from eventlog.sql.error_causes import blames_rights
 from eventlog.sql.log.binding import NoLog, bind
 from eventlog.sql.log.store import Store
 from eventlog.sql.names import Log, log_named
-from eventlog.sql.schema.migrate import exists
+from eventlog.sql.schema.migrate import demand_revision, exists
 
 
 class Denied(DatabaseFailed):
@@ -46,10 +46,13 @@ class LogPlace:
         address = read_url(self.settings.url)
         return connect_to_log(address, statements(self.settings.connection_init), keep_open=keep_open)
 
-    def find(self, engine: Engine) -> Log:
-        """Return the log as it is in the database; from its settings if it does not exist yet."""
+    def find(self, engine: Engine, *, older: bool = False) -> Log:
+        """Return the log as it is in the database; from its settings if it does not exist yet. It may be one
+        that `install` is to upgrade if `older` allows it.
+        """
         with engine.connect() as connection:
             log = Catalogue(connection).located(self.log(dialect_of(connection)))
+            demand_revision(connection, log, older=older)
             return bind(connection, log, self.settings.layout) if exists(connection, log) else log
 
 
@@ -65,6 +68,7 @@ def open_store(config: Config, *, keep_open: int = 4) -> Store:
     try:
         with engine.connect() as connection:
             log = Catalogue(connection).located(place.log(dialect_of(connection)))
+            demand_revision(connection, log)
             try:
                 return Store(engine, bind(connection, log, place.settings.layout))
             except NoLog:

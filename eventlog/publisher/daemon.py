@@ -25,6 +25,7 @@ from eventlog.sql.connect import ConnectionLost
 from eventlog.sql.log.leader import Holder, Leader
 from eventlog.sql.log.position import IdsComeAgain
 from eventlog.sql.log.store import Store
+from eventlog.sql.schema.migrate import NewerLog, demand_newest
 from eventlog.transfer.signals import Signals, StopRequested
 
 logger = logging.getLogger("eventlog.daemon")
@@ -130,7 +131,7 @@ class Daemon:
                         self._publish(session)
             except StopRequested:
                 logger.info("stopped while it read: nothing of that was written")
-            except (ReceiverFatal, Disabled, IdsComeAgain):
+            except (ReceiverFatal, Disabled, IdsComeAgain, NewerLog):
                 raise
             except EventlogError as fault:
                 self._recover(fault)
@@ -179,6 +180,7 @@ class Daemon:
             signals, monitor = self._signals, self._monitor
             with leader:
                 with signals.interrupting():
+                    demand_newest(store)  # the log may have been upgraded during the wait
                     begun = PublishingSession(self._config, store, leader, signals, monitor, self._silence)
                 with begun as session:
                     logger.info("leading", extra={"leader": self._name, "epoch": leader.epoch})
@@ -220,6 +222,7 @@ class Daemon:
         before, fault = self._monitor.readiness, ""
         try:
             with self._signals.interrupting():
+                demand_newest(store)
                 check_session(self._config, store)
         except ConnectionLost:
             raise

@@ -73,15 +73,13 @@ class Log:
         holes["collation"] = self.dialect.collation
         for name in COMPANIONS:
             holes[name] = self._qualified(self.companion_name(name))
+            holes[f"{name}_text"] = literal(self.companion_name(name))
         for name in _PARTS:
             holes[name] = quote(self.companion_name(name.removeprefix("log_")))
         holes["leadership"] = self._qualified(self.companion_name("leadership"))
-        holes["lock_text"] = literal(self.companion_name("lock"))
         holes["lock_number"] = self.dialect.lock_number.format(
             schema=holes["schema_text"], name=holes["lock_text"]
         )
-        holes["state_text"] = literal(self.companion_name("state"))
-        holes["failed_text"] = literal(self.companion_name("failed"))
         holes["log_pending_text"] = literal(self.companion_name("pending"))
         holes["log_future_text"] = literal(self.companion_name("future"))
         holes["place"] = f"{quote(self.place)}." if self.place else ""

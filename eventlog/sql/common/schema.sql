@@ -168,6 +168,10 @@ drop table if exists {batch}
 drop table if exists {state}
 /
 
+-- drop_version --
+-- Drops the table of revisions, after all others.
+drop table if exists {version}
+
 -- drop_lock --
 -- Drops the table that a leader locks, where there is one.
 
@@ -190,6 +194,8 @@ grant select, insert, update, delete on {failed} to {role}
 grant select, insert on {notice} to {role}
 /
 grant select on {tracked} to {role}
+/
+grant select on {version} to {role}
 /
 grant select, update on {known} to {role}
 /

@@ -11,6 +11,7 @@ from sqlalchemy.engine import Engine
 
 from eventlog.sql.common.capacity import Capacity
 from eventlog.sql.common.dialect import Dialect, Storage
+from eventlog.sql.common.expression import literal
 from eventlog.sql.mysql.column_types import EXPRESSIONS, KEY_TYPES
 from eventlog.sql.mysql.triggers import TRIGGERS, USER
 
@@ -18,14 +19,25 @@ _COMMENTS = r"(?P<comments>(?:--.*\n)*)"
 _INDEX = re.compile(
     _COMMENTS + r"create index if not exists \{(?P<name>\w+)\} on \{(?P<table>\w+)\} (?P<rest>.*)"
 )
+_COLUMN = re.compile(
+    _COMMENTS + r"alter table \{(?P<table>\w+)\} add column if not exists (?P<column>\w+) (?P<rest>.*)"
+)
 _ROUTINE = re.compile(r"create or replace (procedure|function) (\{\w+\})(.*)", re.DOTALL)
 _MISSING = """{comments}set @missing = (
   select count(*) = 0 from information_schema.statistics
   where table_schema = {{schema_text}} and table_name = {{{table}_text}} and index_name = {{{name}_text}})"""
+_NO_COLUMN = """{comments}set @missing = (
+  select count(*) = 0 from information_schema.columns
+  where table_schema = {{schema_text}} and table_name = {{{table}_text}} and column_name = '{column}')"""
 _RUN = (
     "prepare eventlog_statement from @statement",
     "execute eventlog_statement",
     "deallocate prepare eventlog_statement",
+)
+
+_ADDITIONS = (
+    (_INDEX, _MISSING, "create index {{{name}}} on {{{table}}} {rest}"),
+    (_COLUMN, _NO_COLUMN, "alter table {{{table}}} add column {column} {rest}"),
 )
 
 
@@ -34,13 +46,11 @@ def conditional(statement: str) -> tuple[str, ...]:
     if routine := _ROUTINE.fullmatch(statement):
         kind, name, definition = routine.groups()
         return (f"drop {kind} if exists {name}", f"create {kind} {name}{definition}")
-    addition = _INDEX.fullmatch(statement)
-    if addition is None:
-        return (statement,)
-    plain = "create index {{{name}}} on {{{table}}} {rest}"
-    parts = addition.groupdict()
-    missing = _MISSING.format(**parts)
-    return (missing, f"set @statement = if(@missing, '{plain.format(**parts)}', 'do 0')", *_RUN)
+    for addition, missing, plain in _ADDITIONS:
+        if match := addition.fullmatch(statement):
+            question, text = (form.format(**match.groupdict()) for form in (missing, plain))
+            return (question, f"set @statement = if(@missing, {literal(text)}, 'do 0')", *_RUN)
+    return (statement,)
 
 
 _UNMADE = (

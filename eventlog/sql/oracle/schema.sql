@@ -119,6 +119,8 @@ grant select, insert on {notice} to {role}
 /
 grant select on {tracked} to {role}
 /
+grant select on {version} to {role}
+/
 grant select, update on {known} to {role}
 /
 grant execute on {leadership} to {role}

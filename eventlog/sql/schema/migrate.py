@@ -5,19 +5,24 @@ A log is either ours, or one that existed before and was attached: that one is n
 
 from __future__ import annotations
 
+import functools
+import re
 from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from importlib import resources
 from typing import TYPE_CHECKING
 
 from sqlalchemy import inspect, text
 from sqlalchemy.engine import Connection, Engine
 
-from eventlog.core.errors import EventlogError
+from eventlog.core.errors import EventlogError, Misuse
 from eventlog.core.plurals import quantity
 from eventlog.sql.capture.track import tracked
 from eventlog.sql.common import templates
 from eventlog.sql.common.expression import literal
 from eventlog.sql.connect import execute_plain
 from eventlog.sql.log.slot_state import SlotState
+from eventlog.sql.log.store import Store
 from eventlog.sql.names import Log
 from eventlog.sql.queries import Queries
 from eventlog.sql.trigger_rows import printed_routines
@@ -26,8 +31,7 @@ if TYPE_CHECKING:
     from alembic.config import Config
     from alembic.script import ScriptDirectory
 
-BASE = "base"
-HEAD = "heads"
+_REVISION = re.compile(r"\d{4}_\w+\.py")
 _GRANTS = {"compare": "grants_comparing", "slot": "grants_slot"}
 
 
@@ -35,24 +39,48 @@ class LogWritten(EventlogError):
     """triggers on {0} still write to {1}, and every change there would fail without it: untrack them first"""
 
 
+class NewerLog(EventlogError):
+    """{0} has revision {1} of the schema, from a newer eventlog; this one knows {2}: use the version that \
+upgraded it, or a later one"""
+
+
+class OlderLog(EventlogError):
+    """{0} has revision {1} of the schema, and this eventlog needs {2}: stop its publishers, then \
+`eventlog install` upgrades it"""
+
+
+class UnknownRevision(Misuse):
+    """--from {0}: the revisions of the schema are {1}"""
+
+
+class LogLed(EventlogError):
+    """{0} has revision {1} of the schema and is not upgraded while a publisher runs ({2}): stop it, and \
+give the command again"""
+
+
 class LogInUse(EventlogError):
     """{0} holds {1} not published: publish or skip them first, or give --discard"""
 
 
-def install(engine: Engine, log: Log, *, future_events: bool = False) -> bool:
-    """Bring the log to the newest revision. Return whether anything had to be done."""
-    with engine.connect() as connection:
+def install(engine: Engine, log: Log, *, future_events: bool = False) -> str:
+    """Bring the log to the newest revision, and return what was done; no publisher leads meanwhile."""
+    with engine.connect() as connection, ExitStack() as stack:
         before = revision(connection, log)
+        demand_revision(connection, log, older=True)
         is_ours = _is_ours(connection, log)
         connection.rollback()  # Alembic begins a transaction of its own
-        _migrate(connection, log, HEAD, is_ours)
+        if before is not None and before != head():
+            stack.enter_context(_leading(engine, log, before))
+        _upgrade(connection, log, is_ours)
         was_missing = not _exists(connection, log, log.companion_name("known"))
         if was_missing:  # somebody dropped it
             _execute(connection, _statements(log, "create_known", is_ours))
         if future_events:
             _execute(connection, _statements(log, "future", is_ours))
         connection.commit()
-        return was_missing or revision(connection, log) != before
+        if before not in (None, head()):
+            return f"upgraded from revision {before} to {head()}"
+        return "installed" if was_missing or before is None else ""
 
 
 def uninstall(engine: Engine, log: Log, *, discard: bool = False) -> bool:
@@ -60,6 +88,7 @@ def uninstall(engine: Engine, log: Log, *, discard: bool = False) -> bool:
     with engine.connect() as connection:
         if revision(connection, log) is None and not _exists(connection, log, log.companion_name("state")):
             return False
+        demand_revision(connection, log, older=True)
         is_ours = _is_ours(connection, log)
         slot = SlotState(connection, Queries(log)) if log.dialect.has_slots else None
         facts = None if slot is None else slot.facts()
@@ -70,8 +99,7 @@ def uninstall(engine: Engine, log: Log, *, discard: bool = False) -> bool:
             slot.drop(facts.slot)
             connection.commit()
         connection.rollback()
-        _migrate(connection, log, BASE, is_ours)
-        execute_plain(connection, f"drop table {log.names()['version']}")
+        _execute(connection, iter(_uninstalling(log, is_ours)))
         connection.commit()
     return True
 
@@ -83,14 +111,35 @@ def revision(connection: Connection, log: Log) -> str | None:
     return connection.execute(text(f"select version_num from {log.names()['version']}")).scalar()  # noqa: S608
 
 
-def install_script(log: Log, *, attached: bool = False, future_events: bool = False) -> str:
-    """Return the DDL of a fresh install for the database's own client, routines included; an attached log is
-    not created.
+def demand_revision(connection: Connection, log: Log, *, older: bool = False) -> None:
+    """Raise NewerLog or OlderLog if an installed log has another revision than this program; an older one may
+    be allowed.
     """
+    there = revision(connection, log)
+    if there is not None and there not in revisions():
+        raise NewerLog(log.full_name, there, head())
+    if there not in (None, head()) and not older:
+        raise OlderLog(log.full_name, there, head())
+
+
+def demand_newest(store: Store) -> None:
+    """Raise NewerLog or OlderLog if an open log has another revision than this program by now."""
+    with store.engine.connect() as connection:
+        demand_revision(connection, store.log)
+
+
+def install_script(
+    log: Log, *, attached: bool = False, future_events: bool = False, after: str | None = None
+) -> str:
+    """Return the DDL of a fresh install for the database's own client, routines included; an attached log is
+    not created. With `after` it is that of an upgrade from this revision.
+    """
+    if after is not None and after not in revisions():
+        raise UnknownRevision(after, ", ".join(revisions()))
     is_ours = not attached
     return log.dialect.script(
         [
-            *_offline(log, is_ours, "upgrade"),
+            *_offline(log, is_ours, "upgrade", after),
             *templates.statements(log.dialect, "version", _holes(log, is_ours) | {"revision": f"'{head()}'"}),
             *(_statements(log, "future", is_ours) if future_events else ()),
             *templates.statements(log.dialect, "session", {}),
@@ -101,9 +150,7 @@ def install_script(log: Log, *, attached: bool = False, future_events: bool = Fa
 
 def uninstall_script(log: Log, *, attached: bool = False) -> str:
     """Return the DDL that takes a log away again."""
-    statements = _offline(log, not attached, "downgrade")
-    version = f"drop table {log.names()['version']}"
-    return log.dialect.script([*printed_routines(log, "drop_routines"), *statements, version])
+    return log.dialect.script([*printed_routines(log, "drop_routines"), *_uninstalling(log, not attached)])
 
 
 def grants_script(log: Log, role: str, mode: str | None = None) -> str:
@@ -139,9 +186,14 @@ def has_companion(connection: Connection, log: Log, name: str) -> bool:
 
 def head() -> str:
     """Return the newest revision."""
-    newest = _scripts().get_current_head()
-    assert newest is not None
-    return newest
+    return revisions()[-1]
+
+
+@functools.cache
+def revisions() -> tuple[str, ...]:
+    """Return the revisions, oldest first, by the names of their files: to load Alembic takes a while."""
+    files = resources.files("eventlog.sql.schema.migrations").joinpath("versions").iterdir()
+    return tuple(sorted(file.name.partition("_")[0] for file in files if _REVISION.fullmatch(file.name)))
 
 
 def _config() -> Config:
@@ -158,7 +210,18 @@ def _scripts() -> ScriptDirectory:
     return ScriptDirectory.from_config(_config())
 
 
-def _migrate(connection: Connection, log: Log, target: str, is_ours: bool) -> None:
+@contextmanager
+def _leading(engine: Engine, log: Log, before: str) -> Iterator[None]:
+    """Keep every publisher from leading while the block runs; raise LogLed if one leads."""
+    store = Store(engine, log)
+    leader = store.lead("eventlog install")
+    if leader is None:
+        raise LogLed(log.full_name, before, store.holder() or "by whom is not ours to see")
+    with leader:
+        yield
+
+
+def _upgrade(connection: Connection, log: Log, is_ours: bool) -> None:
     from alembic import command
 
     def run(name: str, *, own_log: bool = False) -> None:
@@ -171,11 +234,16 @@ def _migrate(connection: Connection, log: Log, target: str, is_ours: bool) -> No
         "version_table_schema": log.place,
     }
     config.attributes.update(run=run, configured={"connection": connection, **version})
-    (command.downgrade if target == BASE else command.upgrade)(config, target)
+    command.upgrade(config, "heads")
 
 
-def _offline(log: Log, is_ours: bool, direction: str) -> list[str]:
-    """Return the statements of all revisions: those of upgrade, or of downgrade."""
+def _uninstalling(log: Log, is_ours: bool) -> list[str]:
+    """Return the statements that take a log away, as far as there is one."""
+    return [*_offline(log, is_ours, "downgrade"), *_statements(log, "drop_version", is_ours)]
+
+
+def _offline(log: Log, is_ours: bool, direction: str, after: str | None = None) -> list[str]:
+    """Return the statements of all revisions, or of those after one: those of upgrade, or of downgrade."""
     collected: list[str] = []
 
     def run(name: str, *, own_log: bool = False) -> None:
@@ -184,7 +252,8 @@ def _offline(log: Log, is_ours: bool, direction: str) -> list[str]:
 
     scripts = list(_scripts().walk_revisions())  # newest first
     for script in reversed(scripts) if direction == "upgrade" else scripts:
-        getattr(script.module, direction)(run)
+        if after is None or script.revision > after:
+            getattr(script.module, direction)(run)
     return collected
 
 

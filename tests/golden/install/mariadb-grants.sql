@@ -16,5 +16,7 @@ grant select, insert on `eventlog_notice` to `publisher`;
 
 grant select on `eventlog_tracked` to `publisher`;
 
+grant select on `eventlog_version` to `publisher`;
+
 grant select, update on `eventlog_known` to `publisher`;
 

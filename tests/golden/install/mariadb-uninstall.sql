@@ -30,5 +30,5 @@ drop table if exists `eventlog_batch`;
 
 drop table if exists `eventlog_state`;
 
-drop table `eventlog_version`;
+drop table if exists `eventlog_version`;
 

@@ -22,6 +22,8 @@ grant select, insert on "EVENTLOG_NOTICE" to "PUBLISHER";
 
 grant select on "EVENTLOG_TRACKED" to "PUBLISHER";
 
+grant select on "EVENTLOG_VERSION" to "PUBLISHER";
+
 grant select, update on "EVENTLOG_KNOWN" to "PUBLISHER";
 
 grant execute on "EVENTLOG_LEADERSHIP" to "PUBLISHER";

@@ -192,5 +192,13 @@ exception
 end;
 /
 
-drop table "EVENTLOG_VERSION";
+begin
+  execute immediate q'[
+drop table "EVENTLOG_VERSION" purge
+  ]';
+exception
+  when others then
+    if sqlcode <> -942 then raise; end if; -- ORA-00942: it is gone already
+end;
+/
 

@@ -35,6 +35,6 @@ drop table if exists "eventlog_batch";
 
 drop table if exists "eventlog_state";
 
-drop table "eventlog_version";
+drop table if exists "eventlog_version";
 
 commit;

@@ -141,6 +141,7 @@ class Simulation:
             stack.enter_context(patch.object(LowWaterMark.__init__, "__defaults__", (self.world.monotonic,)))
             stack.enter_context(patch.object(LowWaterMark, "begin", lambda *call: self._begin_mark(*call)))
             stack.enter_context(patch.object(daemon, "opened", self._opened))
+            stack.enter_context(patch.object(daemon, "demand_newest", lambda log: None))
             stack.enter_context(patch.object(session, "open_sink", lambda *words: self._sink(self.receiver)))
             stack.enter_context(patch.object(session, "make_reader", lambda *words: self._make_reader()))
             stack.enter_context(patch.object(columns, "_united", unite))

@@ -11,7 +11,7 @@ CHECK := $(TEST),check
 PYTEST = $(BIN)/python -m pytest --numprocesses auto --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all test-changed mutants check chaos simulate format bench bench-scale pins clean
+.PHONY: help demo test test-all test-changed mutants check chaos simulate format bench bench-scale release pins clean
 
 help: ## list what can be done
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -57,6 +57,9 @@ bench: $(VENV)/.test ## measure everything, five times, into build/bench; ARGS=-
 
 bench-scale: $(VENV)/.test ## the same with the largest sizes, once each: hours
 	$(BIN)/python -m eventlog bench report -o build/bench-scale --scale $(ARGS)
+
+release: $(VENV)/.check ## make what a release consists of in dist/, try it, and print what is left to do: VERSION=0.1.0
+	.ci/release $(VERSION)
 
 pins: ## resolve constraints.txt anew, for all Pythons at once (needs uv)
 	uv pip compile --universal --python-version 3.11 --all-extras --upgrade \

@@ -1,0 +1,72 @@
+"""The artifacts of a release as `make release` makes them: twice the same bytes, and no file more."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.kit.installed import ROOT, Installation, base, everything, source
+from tests.project import artifacts
+from tests.project.artifacts import contents, differences, settle
+
+pytestmark = pytest.mark.long
+
+MOMENT = 1_700_000_000
+BUILD = """\
+import sys
+from setuptools import build_meta
+build_meta.build_sdist(sys.argv[1])
+build_meta.build_wheel(sys.argv[1])
+"""
+
+
+def build(tree: Path, folder: Path) -> list[Path]:
+    """Return the artifacts of a source tree: the wheel and the source distribution."""
+    folder.mkdir()
+    environment = os.environ | {"SOURCE_DATE_EPOCH": str(MOMENT)}
+    subprocess.run(
+        [sys.executable, "-c", BUILD, str(folder)], cwd=tree, env=environment, check=True, capture_output=True
+    )
+    wheel, sources = sorted(folder.iterdir(), key=lambda path: path.suffix, reverse=True)
+    settle(sources, MOMENT)
+    return [wheel, sources]
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    folder = tmp_path_factory.mktemp("release")
+    return build(source(folder / "tree"), folder / "dist")
+
+
+def tracked() -> list[str]:
+    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True)
+    return listed.stdout.splitlines()
+
+
+def test_another_build_has_the_same_bytes(built: list[Path], tmp_path: Path) -> None:
+    again = build(source(tmp_path / "tree"), tmp_path / "dist")
+    assert [path.name for path in again] == [path.name for path in built]
+    assert [path.read_bytes() for path in again] == [path.read_bytes() for path in built]
+
+
+def test_the_artifacts_have_what_belongs_to_them(built: list[Path]) -> None:
+    for artifact in built:
+        assert [*differences(artifact, tracked())] == []
+        assert len(contents(artifact)) > 400
+        (fault,) = differences(artifact, [name for name in tracked() if not name.endswith("/names.py")])
+        assert "names.py does not belong there" in fault
+
+
+def test_a_stranger_comes_from_the_wheel_alone_to_the_end_of_a_log(
+    built: list[Path], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    own = {name: path for name, path in everything().items() if name.startswith("pixeltable")}
+    installed = Installation(tmp_path_factory.mktemp("bare"), built[0], base() | own)
+    program = Path(artifacts.__file__).with_name("stranger.py")
+    done = subprocess.run([installed.python, "-P", program], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.endswith("uninstalled; nothing is left\n")

@@ -141,11 +141,11 @@ class Gathered:
 
     def add_events(self, events: Iterable[DeliveredEvent], reader: AuditReader) -> None:
         """Take what a receiver has, in its order; the reader knows its tables."""
-        self._add(events, self._events, reader)
+        self._add(events, self._events, reader, "events")
 
     def add_present(self, rows: Iterable[DeliveredEvent], reader: AuditReader) -> None:
         """Take the present rows of tables."""
-        self._add(map(self._noted, rows), self._present, reader)
+        self._add(map(self._noted, rows), self._present, reader, "rows of tables")
 
     def _noted(self, row: DeliveredEvent) -> DeliveredEvent:
         """Return a present row; one that no document can carry is noted, and nothing is compared with it."""
@@ -153,12 +153,14 @@ class Gathered:
             self.not_compared.append(row.fault)
         return row._replace(fault="")
 
-    def _add(self, events: Iterable[DeliveredEvent], batches: KeyedBatches, reader: AuditReader) -> None:
-        readable = filter(self._is_readable, events)
+    def _add(
+        self, events: Iterable[DeliveredEvent], batches: KeyedBatches, reader: AuditReader, noun: str
+    ) -> None:
+        readable, begin = filter(self._is_readable, events), self._place
         for portion in portions(readable, _EVENTS_AT_ONCE, lambda event: len(event.text), _BYTES_AT_ONCE):
             batch = of_keys(reader.of_events(portion, self._place, has_texts=self.has_texts), self.keys)
             self._place += len(portion)
-            self._advance(f"{self._place:,} events are read")
+            self._advance(f"{self._place - begin:,} {noun} are read")
             for share, share_events in shares(batch, _shares_of(batch)):
                 batches.add(share, share_events)
 

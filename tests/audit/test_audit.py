@@ -210,6 +210,10 @@ def test_a_later_audit_judges_what_changed_since(audited_log: AuditedLog) -> Non
     os.utime(documents(log)["3-3"], (before, before))
     assert "only objects that changed since 20" in log.audit("--since")
     assert log.broken() == [("content", 3)]
+    foreign = log.documents / "5-5.xml"
+    foreign.write_bytes(documents(log)["7-7"].read_bytes().replace(b"eventlog:7", b"eventlog:99"))
+    assert log.broken("--since") == [("explained", 99)]
+    foreign.unlink()
     corrupt(documents(log)["11-12"], b"Ann", b"Anna")
     a_day_passes(log)
     assert log.broken("--since", "--record") == [("content", 11)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import secrets
 from collections.abc import Iterable, Iterator
@@ -127,10 +128,13 @@ class History:
         levels: dict[int, str] | None = None,  # of documents that were no success, by their numbers
     ) -> set[tuple[str, str]]:
         """Return the laws that these documents break at a kind of receiver, each with its object."""
-        place = self._folder / f"{secrets.token_hex(4)}"
-        with PUT[receiver](place, documents, levels or {}) as delivered:
+        with PUT[receiver](self.place(), documents, levels or {}) as delivered:
             delivered.mark()
             return self._audit(delivered)
+
+    def place(self) -> Path:
+        """Return a place for what a receiver has."""
+        return self._folder / secrets.token_hex(4)
 
     def _audit(self, delivered: Delivered) -> set[tuple[str, str]]:
         with Gathered(has_texts=True) as gathered:
@@ -383,3 +387,16 @@ def test_an_answer_of_the_receiver_is_compared_with_the_letter(history: History,
     place = [*history.kinds].index("one")
     broken = history.audit(history.kinds.values(), "receiver", {place: level})
     assert broken == {("answered", "single id=1")}
+
+
+@pytest.mark.parametrize("receiver", ["receiver", "topic"])
+def test_a_later_audit_reads_what_a_receiver_got_since(history: History, receiver: str) -> None:
+    documents = [*history.kinds.values()]
+    with PUT[receiver](history.place(), documents, {}) as delivered:
+        delivered.mark()
+        position: Any = json.loads(json.dumps(delivered.position()))
+        assert [*delivered.events(position)] == []
+        before: Any = {at: end - 1 for at, end in position.items()} if receiver == "topic" else position - 1
+        (event,) = delivered.events(before)
+        assert event.event_id.encode() in documents[-1]
+        assert len([*delivered.events()]) == len(documents)

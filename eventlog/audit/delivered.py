@@ -113,7 +113,7 @@ class DocumentFiles:
 
         def place(path: Path) -> tuple[int, int]:
             before, after = -1, len(recorded)
-            return recorded.get(path.stem, before if written[path] < begun else after), written[path]
+            return recorded.get(path.stem, before if written[path] <= begun else after), written[path]
 
         return sorted(by_numbers, key=place) if recorded else by_numbers
 

@@ -36,6 +36,7 @@ from eventlog.files.arrow_stores import KeyedBatches
 _SHARES = 128
 _EVENTS_AT_ONCE = 20_000
 _BYTES_AT_ONCE = 32 << 20
+_FORMS = (ROWS, EVENTS, EVENTS, JOURNAL)
 _FEW = 50_000  # rows and events that one process judges
 
 
@@ -98,8 +99,8 @@ class Gathered:
     ) -> None:
         self.keys = keys  # None: of all
         self.has_texts = has_texts  # of documents
-        forms = (ROWS, EVENTS, EVENTS, JOURNAL)
-        self._rows, self._events, self._present, self._journal = map(KeyedBatches, forms)
+        self._stores = [*map(KeyedBatches, _FORMS)]
+        self._rows, self._events, self._present, self._journal = self._stores
         self._owners: list[tuple[Ints, Any]] = []  # record_ids, and the share of each
         self._advance = advance
         self._place = self._row_count = 0
@@ -110,8 +111,8 @@ class Gathered:
         return self
 
     def __exit__(self, *fault: object) -> None:
-        for batches in (self._rows, self._events, self._present, self._journal):
-            batches.close()
+        for store in self._stores:
+            store.close()
 
     def add_rows(self, batches: Iterable[pa.RecordBatch]) -> None:
         """Take rows of the log, by ROWS."""
@@ -181,13 +182,8 @@ class Gathered:
 
     def share(self, part: int) -> Share:
         """Return what was taken for a share."""
-        forms = (
-            (self._rows, ROWS),
-            (self._events, EVENTS),
-            (self._present, EVENTS),
-            (self._journal, JOURNAL),
-        )
-        return Share(*(pa.Table.from_batches(batches.batches(part), form) for batches, form in forms))
+        forms = zip(self._stores, _FORMS, strict=True)
+        return Share(*(pa.Table.from_batches(store.batches(part), form) for store, form in forms))
 
 
 Advance = Callable[[str], None]

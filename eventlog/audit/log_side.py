@@ -48,6 +48,7 @@ JOURNAL = pa.schema(
 FOREVER = 1 << 62
 _CHUNK = 20_000  # rows of one statement
 _BYTES = 16 << 20  # of their values
+_JOURNAL_ROWS = 100_000  # on record, that are handed on together
 _NUMBERS, _VALUES = ("record_id", "event_type"), ("old_value", "new_value")
 _TEXTS = tuple(name for name in COLUMNS if name not in (*_NUMBERS, *_VALUES))
 _READ_NUMBERS = (*_NUMBERS, "says_nothing", "octets")
@@ -161,22 +162,43 @@ def micros(at: datetime | str | None) -> int:
 
 
 def journal_of(snapshot: Snapshot) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of all batches on record, each with its event, by JOURNAL."""
-    total = 0  # entries so far
+    """Yield the rows of all batches on record, each with its event, by JOURNAL; small ones together."""
+    entries, total = _Entries(), 0
     for batch, remembered_at in snapshot.record().journal():
         since, until = micros(remembered_at), micros(batch.settled_at)
         for rows, sizes, log_name, event in batch.entries():
-            count = len(rows)
-            entries = total + np.repeat(np.arange(len(sizes)), sizes) if sizes else np.full(count, total)
-            total += len(sizes) or 1
             is_cut = event is not None and (event.has_more_parts or event.part > 1)
             name = None if event is None else event.run_id
-            of_entries = np.repeat(sizes, sizes) if sizes else np.zeros(count)
-            numbers = (rows, entries, of_entries, np.full(count, since), np.full(count, until))
-            columns = [pa.array(np.asarray(column, np.int64)) for column in numbers]
-            columns += [pa.array([fact] * count, pa.bool_()) for fact in (bool(sizes), is_cut)]
-            columns += [pa.array([text] * count, pa.string()) for text in (log_name, name)]
-            yield pa.record_batch(columns, schema=JOURNAL)
+            entries.ids.extend(rows)
+            entries.counts.extend(sizes or [len(rows)])
+            entries.sizes.extend(sizes or [0])
+            entries.facts.append((len(rows), since, until, bool(sizes), is_cut, log_name, name))
+        if len(entries.ids) > _JOURNAL_ROWS:
+            yield entries.batch(total)
+            total += len(entries.counts)
+            entries = _Entries()
+    if entries.ids:
+        yield entries.batch(total)
+
+
+@dataclass
+class _Entries:
+    """What batches have on record together."""
+
+    ids: list[int] = field(default_factory=list)
+    counts: list[int] = field(default_factory=list)  # rows of each event
+    sizes: list[int] = field(default_factory=list)  # rows of each event; 0 if the rows have none
+    facts: list[tuple[Any, ...]] = field(default_factory=list)  # after a number of rows: what they share
+
+    def batch(self, first: int) -> pa.RecordBatch:
+        """Return the rows by JOURNAL; their events are numbered from the first on."""
+        lengths, *facts = zip(*self.facts, strict=True)
+        entry = np.repeat(np.arange(first, first + len(self.counts)), self.counts)
+        places = pa.array(np.repeat(np.arange(len(lengths)), lengths))
+        columns = [pa.array(self.ids), pa.array(entry), pa.array(np.repeat(self.sizes, self.counts))]
+        shared = zip(facts, JOURNAL.types[len(columns) :], strict=True)
+        columns += [pa.array(column, kind).take(places) for column, kind in shared]
+        return pa.record_batch(columns, schema=JOURNAL)
 
 
 def rows_of_snapshot(

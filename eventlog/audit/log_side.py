@@ -183,7 +183,7 @@ def journal_of(snapshot: Snapshot) -> Iterator[pa.RecordBatch]:
 
 @dataclass
 class _Entries:
-    """What batches have on record together."""
+    """The rows and events of some batches on record."""
 
     ids: list[int] = field(default_factory=list)
     counts: list[int] = field(default_factory=list)  # rows of each event

@@ -48,7 +48,8 @@ def keys_since(
     """Return the keys of objects that had a row, an answer, a notice or a document since, or were open."""
     record, since = snapshot.record(), micros(mark.at) - _MARGIN
     settled = takewhile(lambda batch: micros(batch.settled_at) >= since, record.settled_last())
-    ids = {row for batch in chain(record.remembered(), settled) for row, _ in batch.rows()}
+    batches = chain(record.remembered(), settled)
+    ids = {row for batch in batches for row in (*(row for row, _ in batch.rows()), *batch.refused())}
     ids.update(*(notice.record_ids for notice in record.notices() if micros(notice.at) >= since))
     first = min(mark.first_open, snapshot.first_pending(LOWEST))
     keys = set[str]()

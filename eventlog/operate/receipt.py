@@ -46,7 +46,7 @@ def read_receipt(config: Config, store: Store, table: str, key: str, limit: int)
         present = _present(config, store, snapshot, table, key)
     with store.upkeep() as upkeep:
         failures = upkeep.failures(FailureFilter(tuple(ids)), len(ids)) if ids else []
-    lines = [line for batch in batches for line in _answers_of(batch, ids)]
+    lines = [line for batch in batches for line in (*_tries_of(batch, ids), *_answers_of(batch, ids))]
     lines += (
         ReceiptLine(
             _time(failure.failed_at),
@@ -80,6 +80,14 @@ def _answers_of(batch: RecordedBatch, ids: set[int]) -> Iterator[ReceiptLine]:
         yield ReceiptLine(
             _time(batch.settled_at), f"event {run_id}", f"{rows}, document {document}, {answer}"
         )
+
+
+def _tries_of(batch: RecordedBatch, ids: set[int]) -> Iterator[ReceiptLine]:
+    """Yield the answers of a batch to events with these rows that were tried more than once."""
+    for each in batch.tries():
+        if ids.intersection(each.rows):
+            words = f"try {each.number} was answered {each.status.level.name.lower()}: {each.status.text}"
+            yield ReceiptLine(_time(each.at), f"event {each.event_id}", words.removesuffix(": "))
 
 
 def _present(config: Config, store: Store, snapshot: Snapshot, table: str, key: str) -> str:

@@ -223,12 +223,10 @@ def rows_of_snapshot(
                 part_rows = slice(first, last + 1)
                 texts = {name: column[part_rows] for name, column in chunk.texts.items()}
                 rows = ids[part_rows], types[part_rows], says_nothing[part_rows]
-                batch = of_keys(reader.batch(*rows, texts), keys)
-                if has_values and batch.num_rows:
+                if has_values and (keys is None or of_keys(reader.batch(*rows, texts), keys).num_rows):
                     upto = int(ids[last])
                     texts |= snapshot.audited_values(after, upto, ("record_id",), _VALUES).texts
-                    batch = of_keys(reader.batch(*rows, texts), keys)
-                yield batch
+                yield of_keys(reader.batch(*rows, texts), keys)
                 after = int(ids[last])
         if chunk.size < _CHUNK:
             return

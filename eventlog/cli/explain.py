@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from itertools import chain
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
 import click
 
@@ -35,7 +35,11 @@ from eventlog.transfer.places import End
 from eventlog.transfer.report import Report
 from eventlog.transfer.settings_by_name import SettingsByName
 
+if TYPE_CHECKING:
+    from eventlog.sql.log.record import Try  # SQLAlchemy takes a while to load
+
 R = TypeVar("R")
+TriedRow: TypeAlias = "tuple[PlacedEntry, Outcome, Sequence[Try]]"
 _RECORDS = Listing(
     ("where", "outcome"), "{:<30}  {}", {"sent": "green", "repeated": "bright_black", "refused": "red"}
 )
@@ -144,7 +148,8 @@ def explain(
     rows that are next. Every row has one outcome: sent (with its event), superseded (by which row), without
     effect, `says nothing`, loopback, future, held, beyond the pick-up, refused or not new; and the reason.
     Of handled rows it is what the log keeps: the event and when it was answered, why it failed, who skipped
-    it and why. A number is a RECORD_ID; a file of such a name is ./17.
+    it and why. An event that was tried more than once has each answer. A number is a RECORD_ID; a file of
+    such a name is ./17.
 
     For change tables and messages it reports the change in each record, the place of the row before it,
     and what is repeated or refused.
@@ -189,12 +194,17 @@ def _explain_log(
     With a key print every row of that object, with `everything` every pending row, with ids these rows.
     """
     from eventlog.opening.recorded_settings import opened_as_published
-    from eventlog.operate.explaining import explain_store, summarise  # SQLAlchemy takes a while to load
+    from eventlog.operate.explaining import (  # SQLAlchemy takes a while to load
+        explain_store,
+        summarise,
+        with_tries,
+    )
     from eventlog.operate.upkeep import check_table
 
     with opened_as_published(config) as (config, store):
         explained = explain_store(config, store, table, key, ids=ids, everything=everything)
-        if not _print_outcomes(explained, as_json):
+        tried = with_tries(store, explained)
+        if not _print_any(tried, _tried_facts, _tried_cells(), _OUTCOMES, as_json):
             if table is not None:
                 check_table(config, store, table)
             if key is not None:
@@ -244,7 +254,7 @@ def _explain_files(
                 explained.add((placed_entry._replace(raw=b""), outcome))
 
         run_explain(source, current, report, add_outcome)
-        is_any = _print_outcomes(explained.in_order(), as_json)
+        is_any = _print_any(explained.in_order(), _outcome_facts, _outcome_cells, _OUTCOMES, as_json)
     printer = RefusalPrinter()
     for row in refused.values():
         printer.print(row)
@@ -284,12 +294,6 @@ def _print_any(
     return False
 
 
-def _print_outcomes(explained: Iterable[tuple[PlacedEntry, Outcome]], as_json: bool) -> bool:
-    """Print the outcomes of rows. Return whether there are any."""
-    listing = Listing(("row", "type", "object", "outcome"), "{:>8}  {}  {:<27}  {}", STYLES)
-    return _print_any(explained, _outcome_facts, _outcome_cells, listing, as_json)
-
-
 STYLES: dict[str, str] = {
     Fate.SENT: "green",
     Fate.SUPERSEDED: "bright_black",
@@ -308,6 +312,9 @@ STYLES: dict[str, str] = {
 }
 
 
+_OUTCOMES = Listing(("row", "type", "object", "outcome"), "{:>8}  {}  {:<27}  {}", STYLES, indent=12)
+
+
 def _outcome_cells(explained: tuple[PlacedEntry, Outcome]) -> tuple[Cell, ...]:
     placed_entry, outcome = explained
     entry = placed_entry.entry
@@ -324,6 +331,36 @@ def _outcome_cells(explained: tuple[PlacedEntry, Outcome]) -> tuple[Cell, ...]:
         f"{entry.table_name} {entry.table_key}",
         words,
     )
+
+
+def _tried_cells() -> Callable[[TriedRow], tuple[Cell, ...]]:
+    """Return a function that returns the cells of a row; the tries of an event come with its first row."""
+    from eventlog.operate.finished import moment, try_words
+
+    shown: set[Try] = set()
+
+    def cells(tried: TriedRow) -> tuple[Cell, ...]:
+        placed_entry, outcome, tries = tried
+        *names, words = _outcome_cells((placed_entry, outcome))
+        further = [f"{try_words(each)} ({moment(each.at)})" for each in tries if each not in shown]
+        shown.update(tries)
+        return (*names, (str(words), *further))
+
+    return cells
+
+
+def _tried_facts(tried: TriedRow) -> dict[str, object]:
+    placed_entry, outcome, tries = tried
+    answers = [
+        {
+            "number": answered.number,
+            "at": answered.at,
+            "answer": answered.status.level.name.lower(),
+            "words": answered.status.text,
+        }
+        for answered in tries
+    ]
+    return {**_outcome_facts((placed_entry, outcome)), "tries": answers}
 
 
 def _outcome_facts(explained: tuple[PlacedEntry, Outcome]) -> dict[str, object]:

@@ -29,7 +29,7 @@ from eventlog.operate.finished import finished_outcomes, moment
 from eventlog.publisher.reading import FoldedPickUp
 from eventlog.publisher.session import make_reader, publishing_rules
 from eventlog.sql.log.pending import OBJECT, Cells, PickUpFilter
-from eventlog.sql.log.record import RecordedRow
+from eventlog.sql.log.record import RecordedRow, Try
 from eventlog.sql.log.snapshot import Fates, Snapshot
 from eventlog.sql.log.store import Store
 from eventlog.sql.log.work import WaitingEvent
@@ -97,6 +97,20 @@ def explain_store(
         for entry, outcome in judge.next_cycle():
             if is_meant(entry.table_name, entry.table_key):
                 yield _placed(entry), outcome
+
+
+def with_tries(
+    store: Store, explained: Iterable[Explained]
+) -> Iterator[tuple[PlacedEntry, Outcome, Sequence[Try]]]:
+    """Yield explained rows, each with the answers to its event if that was tried more than once."""
+    for page in portions(explained, FINISHED_PAGE):
+        with store.upkeep() as upkeep:
+            answers = upkeep.tries_of(placed.entry.record_id for placed, _ in page)
+        tries_of: dict[int, list[Try]] = {}
+        for answered in answers:
+            for row in answered.rows:
+                tries_of.setdefault(row, []).append(answered)
+        yield from ((placed, outcome, tries_of.get(placed.entry.record_id, ())) for placed, outcome in page)
 
 
 def summarise(config: Config, store: Store, limit: int | None = None) -> dict[str, str]:

@@ -9,7 +9,7 @@ from itertools import chain
 from eventlog.core.entry import Letter
 from eventlog.fold import Fate, Outcome
 from eventlog.publisher.fold import PickUpFolder
-from eventlog.sql.log.record import BACKLOG, Notice, RecordedRow
+from eventlog.sql.log.record import BACKLOG, Notice, RecordedRow, Try
 from eventlog.sql.log.snapshot import Snapshot
 from eventlog.sql.log.store import Store
 from eventlog.sql.log.upkeep import FailedRow, FailureFilter
@@ -53,6 +53,13 @@ def finished_outcomes(
 def moment(at: datetime | None) -> str:
     """Return a time of the database's clock for people."""
     return "an unknown time" if at is None else f"{at:%Y-%m-%d %H:%M:%S}Z"
+
+
+def try_words(answered: Try) -> str:
+    """Return an answer to an event that was tried more than once, for people."""
+    status = answered.status
+    words = f": {status.text}" if status.text else ""
+    return f"try {answered.number}: {status.level.name.lower()}{words}"
 
 
 def _failed(failure: FailedRow | None) -> Outcome:

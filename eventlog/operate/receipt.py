@@ -11,6 +11,7 @@ from eventlog.core.errors import EventlogError
 from eventlog.core.plurals import quantity
 from eventlog.opening.config import Config
 from eventlog.operate.explaining import Explained, explain_store
+from eventlog.operate.finished import try_words
 from eventlog.operate.notice_sentences import sentence_of
 from eventlog.publisher.session import make_reader
 from eventlog.sql.log.record import RecordedBatch
@@ -80,6 +81,9 @@ def _answers_of(batch: RecordedBatch, ids: set[int]) -> Iterator[ReceiptLine]:
         yield ReceiptLine(
             _time(batch.settled_at), f"event {run_id}", f"{rows}, document {document}, {answer}"
         )
+    for answered in batch.tries():
+        if not ids.isdisjoint(answered.rows):
+            yield ReceiptLine(_time(answered.at), f"event {answered.event_id}", try_words(answered))
 
 
 def _tries_of(batch: RecordedBatch, ids: set[int]) -> Iterator[ReceiptLine]:

@@ -1,4 +1,8 @@
-"""The documents that were sent last, and how they were answered."""
+"""What was sent, held back or refused last, and how it was answered: a page of it at a time.
+
+A document has the events whose last answer came with it. An event that is sent again is listed as held back
+first.
+"""
 
 from __future__ import annotations
 
@@ -8,72 +12,164 @@ from datetime import datetime
 from itertools import islice
 from typing import NamedTuple
 
-from eventlog.sql.log.record import RecordedBatch, RecordedEvent
+from eventlog.core.entry import MAX_RECORD_ID
+from eventlog.sql.log.record import RecordedBatch
 from eventlog.sql.log.store import Store
-from eventlog.sql.log.upkeep import FailedRow, FailureFilter
+from eventlog.sql.log.upkeep import FailedRow, FailureFilter, Upkeep
+from eventlog.xds.answers import Level
 
-_BATCHES = 200  # that are read for a list of documents
+_BATCHES = 200  # that are read for a page
 _CONTENT = 8 << 20  # characters of them
 _ANSWERS = {"S": "success", "W": "warning", "E": "error", "F": "fatal", "N": "pending"}  # again
 _ABSENT = "finished"  # its row was deleted
 
 
-class SentDocument(NamedTuple):
-    """A document, and the answers to its events as the log has them now."""
+class RecordPlace(NamedTuple):
+    """The place of a record: in which batch, and its number there, the newest first."""
 
-    name: str
-    answered_at: datetime | None
-    events: Sequence[RecordedEvent]
+    batch: int
+    number: int
+
+
+NEWEST = RecordPlace(MAX_RECORD_ID - 1, 0)
+
+
+class RecentRecord(NamedTuple):
+    """A document, or events or rows with one answer, as the log has their answers now."""
+
+    place: RecordPlace
+    at: datetime | None
+    document: str  # empty without one
+    event_id: str  # of the first event; empty if rows are refused
+    ids: Sequence[int]  # the first row of each event, or the rows that are refused
     answers: Mapping[str, int]
-    failure: FailedRow | None  # of its first row that failed
+    reason: str  # of the first one that was not taken
+    reason_row: int
+    object: tuple[str, str] | None  # of the first row; None if the log does not have the row any more
 
 
-def sent_documents(store: Store, limit: int) -> list[SentDocument]:
-    """Return the documents of the batches that were finished last, newest first."""
+class _Listed(NamedTuple):
+    """A record before the facts about its rows are read."""
+
+    place: RecordPlace
+    at: datetime | None
+    document: str
+    event_id: str
+    ids: Sequence[int]
+    answer: str = ""
+    words: str = ""
+
+
+def recent_records(
+    store: Store, limit: int, before: RecordPlace = NEWEST
+) -> tuple[list[RecentRecord], RecordPlace | None]:
+    """Return up to so many records, newest first, and the place before which there may be older ones."""
     with store.upkeep() as upkeep:
-        documents = list(islice(_newest_first(_bounded(upkeep.settled_last())), limit))
-        ids = [event.rows[0] for _, _, events in documents for event in events]
-        letters = {row.record_id: row.letter for row in upkeep.facts_of(ids)}
-        failed_ids = tuple(row for row in ids if letters.get(row) in ("E", "F"))
-        failures = upkeep.latest_failures(FailureFilter(failed_ids), len(ids), max(ids)) if failed_ids else []
-    failure_of = {failure.record_id: failure for failure in failures}
-    return [
-        SentDocument(
-            name,
-            answered_at,
-            events,
-            Counter(_ANSWERS.get(letters.get(event.rows[0], ""), _ABSENT) for event in events),
-            next((failure_of[event.rows[0]] for event in events if event.rows[0] in failure_of), None),
-        )
-        for name, answered_at, events in documents
-    ]
+        batches = list(_bounded(upkeep.settled_last(before.batch + 1), limit))
+        listing = _Listing()
+        if before != NEWEST:
+            listing.pass_over(_newer(upkeep, batches, before.batch))
+        every = (record for batch in batches for record in listing.records(batch))
+        older = (record for record in every if record.place.batch < before.batch or record.place >= before)
+        page = list(islice(older, limit + 1))
+        records = _with_facts(upkeep, page[:limit])
+        if page[limit:]:
+            return records, page[limit].place
+        last = batches[-1].number if batches else 0
+        has_older = next(upkeep.settled_last(last), None) is not None
+    return records, RecordPlace(last - 1, 0) if has_older else None
 
 
-def _bounded(batches: Iterable[RecordedBatch]) -> Iterator[RecordedBatch]:
-    """Yield batches until they are many, or long."""
-    size = 0
+def _bounded(batches: Iterable[RecordedBatch], limit: int) -> Iterator[RecordedBatch]:
+    """Yield batches until they are many, or long, or have more records than the limit."""
+    size, records, listing = 0, 0, _Listing()
     for batch in islice(batches, _BATCHES):
         yield batch
         size += len(batch.content)
-        if size > _CONTENT:
+        records += sum(1 for _ in listing.records(batch))
+        if size > _CONTENT or records > limit:
             return
 
 
-def _newest_first(
-    batches: Iterable[RecordedBatch],
-) -> Iterator[tuple[str, datetime | None, Sequence[RecordedEvent]]]:
-    """Yield documents with their events, each with the batch in which it was answered.
+def _newer(upkeep: Upkeep, batches: Sequence[RecordedBatch], number: int) -> list[RecordedBatch]:
+    """Return the batches after that one that may have the same events, newest first."""
+    ids = {event.rows[0] for batch in batches for _, events in batch.documents() for event in events}
+    return [batch for batch in reversed(list(upkeep.settled_with(ids))) if batch.number > number]
+
+
+class _Listing:
+    """A list of records from the newest to the oldest, each event once for each of its tries.
 
     What a slow receiver has not answered after a while is on record again, in the next batch.
     """
-    listed = set[tuple[str, int, int]]()
-    for batch in batches:
-        for name, all_events in reversed(batch.documents()):
-            events = [event for event in all_events if _try_of(event) not in listed]
-            listed.update(map(_try_of, events))
-            if events:
-                yield name, batch.settled_at, events
+
+    def __init__(self) -> None:
+        self._listed = set[tuple[str, int, int]]()  # events, their parts, and the tries before
+        self._held_back = set[tuple[str, int]]()  # events, and the tries before
+
+    def pass_over(self, batches: Iterable[RecordedBatch]) -> None:
+        """Take batches for listed, which are newer than all that come."""
+        for batch in batches:
+            for _ in self.records(batch):
+                pass
+
+    def records(self, batch: RecordedBatch) -> Iterator[_Listed]:
+        """Yield the records of a batch, newest first."""
+        for number, listed in enumerate(self._of_batch(batch)):
+            yield listed._replace(place=RecordPlace(batch.number, number))
+
+    def _of_batch(self, batch: RecordedBatch) -> Iterator[_Listed]:
+        """Yield the records of a batch without their places."""
+        by_words: dict[str, list[tuple[str, int]]] = {}
+        for answered in batch.tries():
+            if answered.status.level is Level.RETRY:
+                self._held_back.add((answered.event_id, answered.number - 1))
+                event = answered.event_id, answered.rows[0]
+                by_words.setdefault(answered.status.text, []).append(event)
+        for words, events in by_words.items():
+            ids = [row for _, row in events]
+            yield _Listed(NEWEST, batch.settled_at, "", events[0][0], ids, "retry", words)
+        if refused := batch.refused():
+            yield _Listed(NEWEST, batch.settled_at, "", "", refused, "refused")
+        for name, every in reversed(batch.documents()):
+            new = [event for event in every if (event.run_id, event.part, event.tries) not in self._listed]
+            self._listed.update((event.run_id, event.part, event.tries) for event in new)
+            new = [event for event in new if (event.run_id, event.tries) not in self._held_back]
+            if new:
+                ids = [event.rows[0] for event in new]
+                yield _Listed(NEWEST, batch.settled_at, name, new[0].run_id, ids)
 
 
-def _try_of(event: RecordedEvent) -> tuple[str, int, int]:
-    return event.run_id, event.part, event.tries
+def _with_facts(upkeep: Upkeep, page: Sequence[_Listed]) -> list[RecentRecord]:
+    """Return records with what the log has of their rows now."""
+    ids = {row for record in page for row in (record.ids[:1] if record.answer else record.ids)}
+    rows = {row.record_id: row for row in upkeep.facts_of(ids)}
+    failed_ids = tuple(row.record_id for row in rows.values() if row.letter in ("E", "F"))
+    highest = max(failed_ids, default=0)
+    failures = upkeep.latest_failures(FailureFilter(failed_ids), len(failed_ids), highest) if highest else []
+    failure_of = {failure.record_id: failure for failure in failures}
+
+    def with_facts(record: _Listed) -> RecentRecord:
+        letters = (rows[row].letter if row in rows else "" for row in record.ids)
+        answers = Counter(record.answer or _ANSWERS.get(letter, _ABSENT) for letter in letters)
+        failure = None if record.answer == "retry" else _first_failure(record.ids, failure_of)
+        reason = record.words if failure is None else failure.reason or "no reason is kept"
+        first = rows.get(record.ids[0])
+        return RecentRecord(
+            record.place,
+            record.at,
+            record.document,
+            record.event_id,
+            record.ids,
+            answers,
+            reason,
+            record.ids[0] if failure is None else failure.record_id,
+            None if first is None else (first.table_name, first.table_key),
+        )
+
+    return [with_facts(record) for record in page]
+
+
+def _first_failure(ids: Sequence[int], failure_of: Mapping[int, FailedRow]) -> FailedRow | None:
+    """Return the failure of the first of these rows that failed."""
+    return next((failure_of[row] for row in ids if row in failure_of), None)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Mapping
 from datetime import datetime
 
@@ -10,7 +12,7 @@ import pytest
 from eventlog.sinks.sink import ACCEPTED, OutgoingDocument, Reply
 from eventlog.sql.log.record import RecordedBatch
 from eventlog.xds.answers import Level, Status
-from tests.kit.logs import Crash, Receiver, World, answering, crash, key
+from tests.kit.logs import Crash, Receiver, World, answering, call, crash, key
 
 pytestmark = [pytest.mark.quick, pytest.mark.usefixtures("either_way")]
 
@@ -126,6 +128,29 @@ def test_many_events_with_one_answer_have_it_once(world: World) -> None:
     world.cycle(Receiver(lambda document: Reply([Status(Level.RETRY, None, words)])), batch_size=20)
     assert len(tries(world, *range(1, 41))) == 40
     assert sum(batch.content.count(words) for batch in settled(world)) == 1
+
+
+def test_explain_shows_each_try_once_for_each_event(world: World) -> None:
+    world.user(1)
+    world.write(key(1), key(1), key(2, event_type=4))
+    receiver = Receiver(answering(Level.RETRY, "later"))
+    with world.publisher(receiver, retry_wait=0.0) as publisher:
+        publisher.cycle()
+        receiver.answering = answering(Level.ERROR, "never")
+        publisher.cycle()
+    world.write(key(3, event_type=4))
+    world.cycle(Receiver())
+    lines = call(world, "explain", "1", "2", "3", "4").stdout.splitlines()
+    tried = [re.sub(r"\(20\S+ \S+Z\)", "(T)", line.strip()) for line in lines if "try" in line]
+    assert tried == ["try 1: retry: later (T)", "try 2: error: never (T)"] * 2
+    assert len(lines) == 8
+    facts = [json.loads(line) for line in call(world, "explain", "--json", "2", "3", "4").stdout.splitlines()]
+    assert [[(t["number"], t["answer"], t["words"]) for t in fact["tries"]] for fact in facts] == [
+        [(1, "retry", "later"), (2, "error", "never")],
+        [(1, "retry", "later"), (2, "error", "never")],
+        [],
+    ]
+    assert all(t["at"].startswith("20") for fact in facts for t in fact["tries"])
 
 
 def test_nothing_is_kept_where_rows_are_deleted(world: World) -> None:

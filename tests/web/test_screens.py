@@ -81,7 +81,11 @@ def test_the_pages_of_a_publisher_fit_every_screen(watched: Watched, tmp_path: P
     watched.sink.refuses, watched.sink.is_busy = False, True
     watched.run("insert into usr values (60, 'Jane')")
     watched.publisher.cycle()
+    watched.run("insert into usr values (62, 'Joe')")
+    watched.publisher.cycle()
     watched.sink.is_busy = False
+    watched.run("update eventlog_retry set next_at = now() at time zone 'UTC' where object_key = 'idu=62'")
+    watched.publisher.cycle()
     watched.run("update usr set fname = 'John' where idu in (1, 60)", "insert into usr values (61, 'Ann')")
     samples = [Sample(5.0 * n, 120_000_000 * n, 90.0 * n, 3_000_000 * n * n) for n in range(720)]
     watched.board.samples.extend(samples)
@@ -95,6 +99,7 @@ def test_the_pages_of_a_publisher_fit_every_screen(watched: Watched, tmp_path: P
         "next": "/next",
         "recent": "/recent",
         "object": "/object?table=usr&key=idu%3D1",
+        "tries": "/object?table=usr&key=idu%3D62",
         "history": "/history",
         "settings": "/settings",
     }

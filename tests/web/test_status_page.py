@@ -424,8 +424,89 @@ def test_a_document_of_a_slow_batch_is_listed_once(watched: Watched, monkeypatch
     numbers = range(1, 31)
     watched.run(*(f"insert into usr values ({number}, 'Jack')" for number in numbers))
     watched.publisher.cycle()
-    listed = re.findall(r'data-label="Document" class="short"><div>([^<]*)<', watched.client.get("/recent"))
+    listed = [document for document, _ in recent(watched.client.get("/recent"))]
     assert listed == [f"{number}-{number}" for number in reversed(numbers)]
+
+
+def recent(page: str) -> list[tuple[str, str]]:
+    """Return the documents of the recent page, each with the answer to its first event."""
+    answers = re.findall(r'data-label="Answer" class="short"><div><span class="level (\w+)">', page)
+    documents = re.findall(r'data-label="Document" class="short second"><div>([^<]*)<', page)
+    return list(zip(documents, answers, strict=True))
+
+
+def test_what_was_held_back_or_refused_is_listed_too_with_its_object(watched: Watched) -> None:
+    watched.sink.is_busy = True
+    watched.run("insert into usr values (1, 'Jack')")
+    watched.publisher.cycle()
+    watched.sink.is_busy = False
+    watched.run(
+        "update eventlog_retry set next_at = now() at time zone 'UTC'",
+        "insert into eventlog (event_type, table_name, table_key) values (9, 'usr', 'idu=2')",
+    )
+    watched.publisher.cycle()
+    watched.publisher.cycle()
+    page = watched.client.get("/recent")
+    assert sorted(recent(page)) == [("", "refused"), ("", "retry"), ("1-1", "success")]
+    assert recent(page)[-1] == ("", "retry")
+    assert page.count('<a href="/object?table=usr&amp;key=idu%3D1">usr idu=1</a>') == 2
+    assert '<a href="/row/2">row 2</a>' in page
+    assert '<a href="/row/2">event_type is 9, not 1 to 8</a>' in page
+    assert f'<a href="/row/1">{ESCAPED}</a>' in page
+
+
+def test_older_ones_come_by_pages_each_once(watched: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Look page by page at documents that slow batches have again and again, and at what is held back."""
+    monkeypatch.setattr(deliver, "PATIENCE", 0.0)
+    watched.run(*(f"insert into usr values ({number}, 'Jack')" for number in range(1, 16)))
+    watched.publisher.cycle()
+    watched.sink.is_busy = True
+    watched.run("insert into usr values (16, 'Jane')")
+    watched.publisher.cycle()
+    watched.sink.is_busy = False
+    watched.run(*(f"insert into usr values ({number}, 'Jack')" for number in range(17, 24)))
+    watched.publisher.cycle()
+    whole = recent(watched.client.get("/recent"))
+    assert sorted(whole) == sorted(
+        [("", "retry"), *((f"{number}-{number}", "success") for number in range(1, 24) if number != 16)]
+    )
+    for size in (1, 2, 5, 22):
+        monkeypatch.setattr("eventlog.web.monitor.board.PAGE", size)
+        listed, path = list[tuple[str, str]](), "/recent"
+        while path:
+            page = watched.client.get(path)
+            listed += recent(page)
+            assert len(recent(page)) <= size
+            older = re.search(r'<a href="(/recent\?before=[0-9.]+)">Older</a>', page)
+            path = older[1] if older else ""
+        assert listed == whole
+
+
+@pytest.mark.parametrize("before", ["x", "1.x", "99999999999999999999", "-1.0", "0.0", "1.9", "."])
+def test_a_place_that_is_none_breaks_no_page(watched: Watched, before: str) -> None:
+    watched.run("insert into usr values (1, 'Jack')")
+    watched.publisher.cycle()
+    assert watched.client.ask("GET", f"/recent?before={before}")[0] == 200
+
+
+def test_each_try_of_an_event_is_shown_also_when_it_was_sent_in_the_end(watched: Watched) -> None:
+    watched.sink.is_busy = True
+    watched.run("insert into usr values (1, 'Jack')", "insert into usr values (2, 'Jane')")
+    watched.publisher.cycle()
+    assert "Each try and its answer" in watched.client.get("/row/1")
+    watched.sink.is_busy = False
+    watched.run("update eventlog_retry set next_at = now() at time zone 'UTC'")
+    watched.publisher.cycle()
+    watched.run("insert into usr values (3, 'Ann')")
+    watched.publisher.cycle()
+    page = watched.client.get("/row/1")
+    assert re.findall(r'data-label="Try" class="number"><div>(\d+)<', page) == ["1", "2"]
+    answers = re.findall(r'data-label="Answer" class="short"><div><span class="level (\w+)">', page)
+    assert (answers, ESCAPED in page) == (["retry", "success"], True)
+    assert "Each try" not in watched.client.get("/row/3")
+    page = watched.client.get("/object?table=usr&key=idu%3D1")
+    assert re.findall(r"try \d: \w+", page) == ["try 1: retry", "try 2: success"]
+    assert "try 1" not in watched.client.get("/object?table=usr&key=idu%3D3")
 
 
 def test_an_object_shows_its_rows_with_values_and_outcomes(watched: Watched) -> None:

@@ -19,12 +19,12 @@ from eventlog.opening.config import Config
 from eventlog.opening.log_status import LogStatus, read_log_status
 from eventlog.operate.explaining import explain_store, summarise
 from eventlog.operate.receipt import Receipt, read_receipt
-from eventlog.operate.recent import SentDocument, sent_documents
+from eventlog.operate.recent import RecentRecord, RecordPlace, recent_records
 from eventlog.operate.redriving import Redriven, redrive_by
 from eventlog.operate.upkeep import Skipped, skip
 from eventlog.publisher.readiness import Outage, Readiness
 from eventlog.sql.log.pending import Cells
-from eventlog.sql.log.record import Notice
+from eventlog.sql.log.record import Notice, Try
 from eventlog.sql.log.store import Store
 from eventlog.sql.log.upkeep import FailedRow, FailureFilter
 from eventlog.sql.log.work import WaitingEvent
@@ -238,9 +238,14 @@ class Board:
             now = datetime.fromisoformat(snapshot.now())
         return self.store.waiting(_EVER, PAGE + 1), now
 
-    def sent(self) -> list[SentDocument]:
-        """Return the documents that were sent last, newest first."""
-        return sent_documents(self.store, PAGE)
+    def recent(self, before: RecordPlace) -> tuple[list[RecentRecord], RecordPlace | None]:
+        """Return what was sent, held back or refused before a place, newest first, and where to go on."""
+        return recent_records(self.store, PAGE, before)
+
+    def tries(self, ids: Sequence[int]) -> list[Try]:
+        """Return the answers to the events of these rows that were tried more than once, oldest first."""
+        with self.store.upkeep() as upkeep:
+            return upkeep.tries_of(ids)
 
     def cells(self, ids: Sequence[int]) -> dict[int, Cells]:
         """Return rows of the log as they are, by their record_id."""

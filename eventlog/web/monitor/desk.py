@@ -25,6 +25,7 @@ from eventlog.core.redaction import one_line
 from eventlog.fold import Fate, Outcome
 from eventlog.opening.log_status import LogStatus
 from eventlog.operate.notice_sentences import sentence_of
+from eventlog.operate.recent import NEWEST, RecordPlace
 from eventlog.publisher.monitor import Monitor
 from eventlog.sql.log.pending import Cells
 from eventlog.sql.log.upkeep import FailureFilter
@@ -234,6 +235,7 @@ def _row(board: Board, request: Request) -> Response:
         failed=next((row for row in event if row.document), event[0]) if event else None,
         rows=rows[:PAGE],
         values=partial(_cell, cells),
+        tries=board.tries(ids),
         notices=board.notices_about(ids),
         sentence_of=sentence_of,
         may_change=board.may_change,
@@ -308,8 +310,11 @@ def _next(board: Board, request: Request) -> Response:
 
 
 def _recent(board: Board, request: Request) -> Response:
-    """Return what was sent last, document by document, with its answer."""
-    return render("monitor/recent.html", documents=board.sent())
+    """Return what was sent, held back or refused last, with its answer."""
+    batch, _, number = request.state.query.get("before", "").partition(".")
+    before = RecordPlace(_number(batch), _number(number)) if batch else NEWEST
+    records, older = board.recent(before)
+    return render("monitor/recent.html", records=records, older=older and f"{older.batch}.{older.number}")
 
 
 def _object(board: Board, request: Request) -> Response:

@@ -81,17 +81,13 @@ def _answers_of(batch: RecordedBatch, ids: set[int]) -> Iterator[ReceiptLine]:
         yield ReceiptLine(
             _time(batch.settled_at), f"event {run_id}", f"{rows}, document {document}, {answer}"
         )
-    for answered in batch.tries():
-        if not ids.isdisjoint(answered.rows):
-            yield ReceiptLine(_time(answered.at), f"event {answered.event_id}", try_words(answered))
 
 
 def _tries_of(batch: RecordedBatch, ids: set[int]) -> Iterator[ReceiptLine]:
     """Yield the answers of a batch to events with these rows that were tried more than once."""
-    for each in batch.tries():
-        if ids.intersection(each.rows):
-            words = f"try {each.number} was answered {each.status.level.name.lower()}: {each.status.text}"
-            yield ReceiptLine(_time(each.at), f"event {each.event_id}", words.removesuffix(": "))
+    for answered in batch.tries():
+        if not ids.isdisjoint(answered.rows):
+            yield ReceiptLine(_time(answered.at), f"event {answered.event_id}", try_words(answered))
 
 
 def _present(config: Config, store: Store, snapshot: Snapshot, table: str, key: str) -> str:

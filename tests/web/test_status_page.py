@@ -542,7 +542,7 @@ def test_a_receipt_has_each_try_with_its_answer(watched: Watched) -> None:
     watched.run("insert into usr values (1, 'Jack')")
     watched.publisher.cycle()
     page = watched.client.get("/object?table=usr&key=idu%3D1")
-    assert re.search(r"<div>event eventlog:1</div></td>\s*<td[^>]*><div>try 1 was answered retry: ", page)
+    assert re.search(r"<div>event eventlog:1</div></td>\s*<td[^>]*><div>try 1: retry: ", page)
 
 
 def test_after_a_wrong_token_the_form_is_there_with_what_was_typed(watched: Watched) -> None:

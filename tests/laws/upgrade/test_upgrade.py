@@ -41,7 +41,7 @@ COMMANDS = {
     "status": (),
     "errors": (),
     "explain": ("--all",),
-    "audit": ("--delivered", "."),
+    "audit": ("--delivered", "delivered"),
     "preview": (),
     "history": (),
     "redrive": ("--all",),

@@ -19,9 +19,7 @@ Call = Callable[..., Done]
 def next_version(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
     """The commands of the next version."""
     tree = make_next_version(tmp_path_factory.mktemp("next"))
-    folder = tmp_path_factory.mktemp("folder")
-    (folder / "delivered").mkdir()
-    shell = shell_of(tree, folder)
+    shell = shell_of(tree, tmp_path_factory.mktemp("folder"))
     yield shell
     shell.close()
 
@@ -29,7 +27,6 @@ def next_version(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
 @pytest.fixture
 def ours(database: Database, tmp_path: Path) -> Call:
     """Run a command of this version on the database."""
-    (tmp_path / "delivered").mkdir()
     return partial(Shell(tmp_path).run, EVENTLOG_URL=database.address)
 
 

@@ -87,7 +87,11 @@ columns = { id = "integer", name = "varchar(20)" }
 number = 8
 key = ["id"]
 columns = { id = "integer", name = "varchar(20)" }
+[tables.pet]
+key = ["idp"]
+columns = { idp = "integer", name = "varchar(20)" }
 """
+_PETS = {BEFORE: "idp,name\n1,Rex\n2,Mimi\n", GROWN: "idp,name\n1,Rex II\n3,Tom\n"}
 SETTINGS = {"EVENTLOG_ALLOW_LOOPBACK": "true", "EVENTLOG_HANDLE_FUTURE_EVENTS": "false"}
 COMPARED = {
     "EVENTLOG_PUBLICATION_MODE": "compare",
@@ -109,11 +113,13 @@ def run_on(url: str, shell: Shell) -> Run:
 
 
 def convert(shell: Shell) -> str:
-    """Convert what was added to the files since their states; return all parts."""
+    """Convert what changed in the files since their states; return all that they became."""
     for name, (source, *files) in _SOURCES.items():
         words = ("--from", source, "--to", "changes", "--tables", "tables.toml", "--state", f"{name}.state")
         shell.run("convert", *words, *files, "-o", f"{name}/")  # which refuses some records
-    parts = sorted(shell.folder.glob("*/part-*.jsonl"))
+    words = ("--keep", "kept.parquet", "--tables", "tables.toml", "--table", "pet", "--to", "changes")
+    shell.run("compare", "kept.parquet", "pet.csv", *words, "-o", "compared.jsonl")
+    parts = sorted(shell.folder.rglob("*.jsonl"))
     return "".join(f"# {path.relative_to(shell.folder)}\n{path.read_text()}" for path in parts)
 
 
@@ -347,6 +353,7 @@ def write_files(shell: Shell) -> None:
         for name, source in (("fish", "usr"), ("pond", "grp")):
             rows = (",".join(row) for row in inputs.table_rows(source, until))
             (folder / f"{name}__ct.csv").write_text("\n".join((inputs.HEADING, *rows, "")))
+        (folder / "pet.csv").write_text(_PETS[folder])
         count = 1 if folder is BEFORE else None
         (folder / "capture.bin").write_bytes(b"".join(inputs.capture_stages()[:count]))
     shutil.copytree(BEFORE, shell.folder, dirs_exist_ok=True)

@@ -59,6 +59,7 @@ def test_the_files_are_converted_on_from_their_states(shell: Shell) -> None:
     assert fixture.convert(shell) == (FOLDER / "parts.jsonl").read_text()
 
 
+@pytest.mark.slow("three logs are restored")
 def test_the_fixture_has_rows_in_every_state(engine: Engine, restored: str) -> None:
     rows = rows_of(engine)
     filled = {name for name, of_table in rows.items() if of_table}

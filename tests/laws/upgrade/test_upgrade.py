@@ -41,7 +41,7 @@ COMMANDS = {
     "status": (),
     "errors": (),
     "explain": ("--all",),
-    "audit": ("--delivered", "delivered"),
+    "audit": ("--delivered", "{folder}/delivered.xml"),
     "preview": (),
     "history": (),
     "redrive": ("--all",),
@@ -55,7 +55,7 @@ COMMANDS = {
 
 
 @pytest.fixture
-def log(engine: Engine, database: Database, ours: Call) -> Log:
+def log(engine: Engine, database: Database, ours: Call, tmp_path: Path) -> Log:
     """A log of this version: a tracked table, pending and failed rows, a notice."""
     with engine.begin() as connection:
         connection.execute(text("create table usr (idu integer not null primary key, fname varchar(9))"))
@@ -65,7 +65,9 @@ def log(engine: Engine, database: Database, ours: Call) -> Log:
     with engine.begin() as connection:
         connection.execute(text("insert into usr values (1, 'Jack')"))
         write_rows(connection, own_log, {"table_key": "nonsense", "perpetrator": "hr"})
-    assert ours("run", "--once", "--sink", "stdout", "--allow-loopback").code == 0
+    published = ours("run", "--once", "--sink", "stdout", "--allow-loopback")
+    assert published.code == 0
+    (tmp_path / "delivered.xml").write_text(published.stdout)
     assert ours("pause", "--because", "an upgrade", "--by", "ada").code == 0
     with engine.begin() as connection:
         connection.execute(text("insert into usr values (2, 'Jill')"))
@@ -146,12 +148,12 @@ def test_a_log_that_is_up_to_date_is_installed_again_while_a_publisher_leads(
 
 @pytest.mark.slow("many commands of two versions")
 def test_a_program_refuses_a_newer_log_and_touches_nothing(
-    engine: Engine, log: Log, newer: Call, ours: Call
+    engine: Engine, log: Log, newer: Call, ours: Call, tmp_path: Path
 ) -> None:
     assert newer("install").code == 0
     before, tables = rows_of(engine), schema(engine)
     for command, words in COMMANDS.items():
-        done = ours(command, *words)
+        done = ours(command, *(word.format(folder=tmp_path) for word in words))
         assert done.code == 1, (command, done)
         assert "has revision 0002 of the schema, from a newer eventlog; this one knows 0001" in done.stderr, (
             command
@@ -163,12 +165,12 @@ def test_a_program_refuses_a_newer_log_and_touches_nothing(
 
 @pytest.mark.slow("many commands of two versions")
 def test_a_newer_program_refuses_an_older_log_and_names_the_command(
-    engine: Engine, log: Log, newer: Call
+    engine: Engine, log: Log, newer: Call, tmp_path: Path
 ) -> None:
     before = rows_of(engine)
     for command, words in COMMANDS.items():
         if command not in ("install", "uninstall"):
-            done = newer(command, *words)
+            done = newer(command, *(word.format(folder=tmp_path) for word in words))
             assert done.code == 1, (command, done)
             assert (
                 "this eventlog needs 0002: stop its publishers, then `eventlog install` upgrades"

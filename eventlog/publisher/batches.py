@@ -8,7 +8,7 @@ content.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from functools import cached_property
 from itertools import accumulate, groupby, pairwise
 
@@ -138,18 +138,19 @@ def _without(document: EventDocument, blocked: Set[ObjectName]) -> Iterator[Even
 
 
 def in_batches(
-    documents: Iterable[EventDocument], max_documents: int, *, objects_apart: bool = True
+    documents: Iterable[EventDocument], next_size: Callable[[], float], *, objects_apart: bool = True
 ) -> Iterator[list[EventDocument]]:
-    """Yield the documents in batches of at most so many; with `objects_apart` no batch has two events of one
-    object.
+    """Yield the documents in batches of at most so many, asked for before each; with `objects_apart` no batch
+    has two events of one object.
     """
     batch: list[EventDocument] = []
     objects: set[int] = set()
+    max_documents = next_size()
     for document in documents:
         next_objects = document.objects if objects_apart else frozenset[int]()
         if len(batch) >= max_documents or not objects.isdisjoint(next_objects):
             yield batch
-            batch, objects = [], set()
+            batch, objects, max_documents = [], set(), next_size()
         batch.append(document)
         objects |= next_objects
     if batch:

@@ -129,7 +129,8 @@ class Publisher:
         unsent = still_to_go(documents, out)
         reading = self._log.refold_recorded(unsent)
         self._tally.account_recorded(reading, unsent)
-        self._send(_as_recorded(documents, out, reading.events, self._batch_size))
+        recorded = _as_recorded(documents, out, reading.events, self._batch_size)
+        self._send(recorded, is_recorded=True)
 
     def _send_due(self) -> None:
         """Send the events whose wait is over."""
@@ -149,7 +150,9 @@ class Publisher:
         if not self._stopped:
             self._send(batches.pack(reading.events, self._batch_size, first), reading.redriven)
 
-    def _send(self, documents: Iterable[EventDocument], redriven: int | None = None) -> None:
+    def _send(
+        self, documents: Iterable[EventDocument], redriven: int | None = None, *, is_recorded: bool = False
+    ) -> None:
         """Send batch after batch: each transaction finishes one and remembers the next. The first one also
         finishes the rows without an event. The rest of an event that was cut stays on record when no more is
         sent. PickUpEnded if a pause, a redrive or an event that is due again ends it; before the first batch
@@ -157,7 +160,7 @@ class Publisher:
         tally = self._tally
         unsent: Sequence[EventDocument] = ()
         is_begun, look_at = False, DUE_EVERY + 2 * tally.cycle.delivery  # as long as due events took before
-        planned_batches = self._delivery.in_batches(documents)
+        planned_batches = self._delivery.in_batches(documents, is_recorded=is_recorded)
         planned_documents = chain.from_iterable(planned_batches)
         for planned in planned_batches:
             batch = batches.without(planned, tally.blocked)

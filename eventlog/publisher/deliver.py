@@ -6,6 +6,7 @@ import logging
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from math import inf
 
 from eventlog.core.plurals import duration
 from eventlog.opening.waits import DatabaseClock
@@ -21,7 +22,7 @@ from eventlog.xds.documents import HEARTBEAT
 logger = logging.getLogger("eventlog.publisher")
 
 PATIENCE = 1.0  # seconds of answers that a crash may cost
-MAX_DOCUMENTS = 500  # of one batch
+MAX_DOCUMENTS = 500  # of one batch, fewer if they take longer than PATIENCE
 DOWN_AFTER = 2  # documents without an answer, one after another: the receiver is down
 
 
@@ -53,6 +54,7 @@ class DocumentDelivery:
         self._journal = journal
         self._clock = clock
         self._control = control
+        self._batch_size = MAX_DOCUMENTS  # documents that the receiver answers within PATIENCE
         self._faults = 0  # documents without an answer, one after another
         self.down: str | None = None  # why the receiver is down, by its last answer or fault
         self._down_since = 0.0
@@ -66,9 +68,24 @@ class DocumentDelivery:
         """Return whether the document of that name is out, as far as the sink keeps a record of it."""
         return self._sink.knows(name)
 
-    def in_batches(self, documents: Iterable[EventDocument]) -> Iterator[list[EventDocument]]:
-        """Yield documents in batches that the sink may send in one go."""
-        return batches.in_batches(documents, MAX_DOCUMENTS, objects_apart=not self._in_order)
+    def in_batches(
+        self, documents: Iterable[EventDocument], *, is_recorded: bool = False
+    ) -> Iterator[list[EventDocument]]:
+        """Yield documents in batches that the sink may send in one go. What is on record already stays in one
+        batch, because each of its documents may be out."""
+        return batches.in_batches(
+            documents,
+            lambda: inf if is_recorded else self._batch_size,
+            objects_apart=not self._in_order,
+        )
+
+    def _fit_batches(self, documents: int, seconds: float) -> None:
+        """Fit the next batches to how long so many replies took after a first one. A sink that sends a batch
+        together has them at once, and keeps its large batches."""
+        if seconds > PATIENCE:
+            self._batch_size = max(1, int(documents * PATIENCE / seconds))
+        elif documents + 1 >= self._batch_size and 2 * seconds < PATIENCE:
+            self._batch_size = min(2 * self._batch_size, MAX_DOCUMENTS)
 
     def expect_fault(self) -> None:
         """Take the receiver for down after the next document without an answer."""
@@ -112,12 +129,13 @@ class DocumentDelivery:
     def _deliver_once(self, batch: Sequence[EventDocument], tally: AnswerTally) -> Sequence[EventDocument]:
         """Send a batch once and take the answers as they come. Return the documents that are still to go."""
         unsent: list[EventDocument] = []  # of those with a reply
-        replied, halted, begun = 0, False, time.monotonic()
+        replied, halted, begun, first_reply = 0, False, time.monotonic(), 0.0
         written = begun
         replies = self._control.tracing.deliver(self._sink, batch)
         for document, reply in zip(batch, replies, strict=False):
             unsent += self._note_reply(document, reply, tally)
             self._control.replied(tally, self.down)
+            first_reply = first_reply or time.monotonic()
             replied += 1
             halted = halted or reply.halts or (self._in_order and reply != ACCEPTED)
             if self.stopped(tally):
@@ -128,7 +146,9 @@ class DocumentDelivery:
         if replied < len(batch) and not halted and not self.stopped(tally):
             self._goes_down(f"the sink replied to {replied} of {len(batch)} documents")
             tally.end(self.down)
-        tally.cycle.delivery += time.monotonic() - begun
+        ended = time.monotonic()
+        tally.cycle.delivery += ended - begun
+        self._fit_batches(replied - 1, ended - (first_reply or ended))
         return batches.without([*unsent, *batch[replied:]], tally.blocked)
 
     def _note_reply(self, document: EventDocument, reply: Reply, tally: AnswerTally) -> list[EventDocument]:

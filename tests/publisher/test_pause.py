@@ -81,6 +81,36 @@ def test_a_pause_takes_effect_after_the_batch_that_is_under_way(world: World) ->
     assert len(set(receiver.event_ids)) == len(receiver.event_ids) == rows
 
 
+def test_of_a_slow_receiver_a_batch_has_few_documents(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    world.write(*deleted(*range(2 * BATCH)))
+    monkeypatch.setattr(deliver, "PATIENCE", 0.0)
+    receiver = once(BATCH + 3, lambda: pause(world))
+    with world.publisher(receiver) as publisher:
+        publisher.cycle()
+        assert len(receiver.documents) == BATCH + 3
+        resume(world)
+        receiver.answering = lambda document: ACCEPTED
+        monkeypatch.setattr(deliver, "PATIENCE", 1.0)
+        finish(publisher, world)
+    assert len(receiver.documents) == 2 * BATCH
+
+
+def test_what_was_sent_in_one_batch_is_recorded_as_one_after_a_crash(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each of its documents may be out, so none may get another event-id."""
+    world.write(*deleted(*range(BATCH)))
+    crashing = Receiver()
+    crashing.answering = lambda document: ACCEPTED if len(crashing.documents) < BATCH - 1 else crash(document)
+    with world.publisher(crashing) as publisher, pytest.raises(Crash):
+        publisher.cycle()
+    monkeypatch.setattr(deliver, "MAX_DOCUMENTS", 1)
+    with world.publisher(Receiver(crash)) as publisher, pytest.raises(Crash):
+        publisher.cycle()
+    (remembered,) = world.store.remembered()
+    assert sum(len(listed) for _, listed in remembered.documents()) == BATCH
+
+
 def test_in_a_pause_a_pick_up_changes_nothing(world: World) -> None:
     world.write(*deleted(1), key(2, event_type=2, column_name="fname", old_value="a", new_value="a"))
     pause(world)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import partial, reduce
 from itertools import chain
 from operator import add
+from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from pyspark.sql import Observation
@@ -43,6 +44,7 @@ from eventlog_spark.inputs import (
     read_by_name,
     read_by_spark,
     read_streams,
+    uri,
 )
 from eventlog_spark.library import folded
 from eventlog_spark.log_rows import LogReading, PlainRows
@@ -267,7 +269,8 @@ class OutputFolder:
         self._spark = spark
         self._backlog = backlog
         name = backlog.job.output
-        self._place = name.rstrip("/") if is_remote(name) else f"file://{os.path.abspath(plain(name))}"
+        self._folder = None if is_remote(name) else Path(os.path.abspath(plain(name)))
+        self._place = name.rstrip("/") if self._folder is None else f"file://{self._folder}"
         check_committer(spark, name)
 
     def done(self) -> str | None:
@@ -311,15 +314,19 @@ class OutputFolder:
         return Result(documents, counts["refused"], operations, time.monotonic() - began, reasons)
 
     def place(self, name: str) -> str:
-        """Return a place in the folder, as Spark names it."""
+        """Return a place in the folder, as Spark writes it."""
         return f"{self._place}/{name}"
+
+    def written(self, name: str) -> str:
+        """Return a place in the folder, as Spark reads it: without patterns."""
+        return uri(self.place(name).removeprefix("file://"))
 
     def refused(self, max_rows: int | None = None) -> list[Any]:
         """Return the refused records that were written, or the first of them."""
         schema = "record_ids array<long>, refused string, record string"
         if not self._exists("refused"):
             return []
-        frame = self._spark.read.schema(schema).json(self.place("refused"))
+        frame = self._spark.read.schema(schema).json(self.written("refused"))
         rows: list[Any] = (frame if max_rows is None else frame.limit(max_rows)).collect()
         return rows
 
@@ -335,15 +342,26 @@ class OutputFolder:
         return rows.withColumn("refused", stop)
 
     def _mark(self, name: str, text: str) -> None:
-        marker = self._spark.range(0, 1, 1, 1).select(f.lit(text).alias("value"))
-        marker.write.mode("overwrite").text(self.place(name))
+        if self._folder is None:
+            marker = self._spark.range(0, 1, 1, 1).select(f.lit(text).alias("value"))
+            marker.write.mode("overwrite").text(self.place(name))
+            return
+        self._folder.mkdir(parents=True, exist_ok=True)
+        begun = self._folder / f".{name}"
+        begun.write_text(text, "utf-8")
+        begun.replace(self._folder / name)
 
     def _marker(self, name: str) -> str | None:
-        rows = self._spark.read.text(self.place(name)).collect() if self._exists(name) else []
-        return str(rows[0].value) if rows else None
+        if not self._exists(name):
+            return None
+        if self._folder is None:
+            return str(self._spark.read.text(self.written(name)).collect()[0].value)
+        return (self._folder / name).read_text("utf-8")
 
     def _exists(self, name: str) -> bool:
-        return exists(self._spark.read.text, self.place(name))
+        if self._folder is None:
+            return exists(self._spark.read.text, self.written(name))
+        return (self._folder / name).exists()
 
 
 def _counts(columns: Sequence[str]) -> list[Any]:

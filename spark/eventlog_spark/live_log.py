@@ -163,10 +163,10 @@ class _Run:
             self._record(chosen.ids, self._live.store.latest_batch())
             batches = self._live.store.remembered()
         begin_stage(self._spark, self._say, f"fold {quantity(len(chosen.ids), 'row')}")
-        rows = self._spark.read.parquet(self._output.place("copy/rows"))
+        rows = self._spark.read.parquet(self._output.written("copy/rows"))
         read = log_rows.PlainRows(rows, self._reading).all()
         read = read if len(set(chosen.ids)) == len(chosen.ids) else log_rows.once(read)
-        current = self._spark.read.schema(SCHEMA).parquet(self._output.place("copy/current"))
+        current = self._spark.read.schema(SCHEMA).parquet(self._output.written("copy/current"))
         form = self._backlog.form
         frame = folded(read, [current], self._reading, form, self._backlog.partitions)
         first = [self._row(chosen.recorded.events, at) for at in range(len(chosen.recorded.events))]

@@ -89,7 +89,7 @@ class Killed(BaseException):
 
 @contextmanager
 def killed_at(*places: tuple[str, When]) -> Iterator[None]:
-    """Stop a run at the first of these folders that Spark writes: before, within or after that."""
+    """Stop a run at the first of these folders and markers: before, within or after it is written."""
 
     def stopping(write: Callable[..., None]) -> Callable[..., None]:
         def stopped(writer: Any, path: str) -> None:
@@ -106,7 +106,18 @@ def killed_at(*places: tuple[str, When]) -> Iterator[None]:
 
         return stopped
 
+    replace = Path.replace
+
+    def marked(begun: Path, marker: Path) -> Path:
+        whens = [when for name, when in places if name == marker.name]
+        if When.AFTER in whens:
+            replace(begun, marker)
+        if whens:  # within: what is begun has not got its name
+            raise Killed
+        return replace(begun, marker)
+
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Path, "replace", marked)
         for name in ("text", "json", "parquet"):
             patch.setattr(DataFrameWriter, name, stopping(getattr(DataFrameWriter, name)))
         yield

@@ -132,3 +132,5 @@ def test_file_names_are_no_patterns(spark: Any, tmp_path: Path) -> None:
     assert found == expected
     assert left_out == count_reasons(refused)
     assert len(refused) == len(names)
+    with pytest.raises(Misuse, match="holds a backlog that is done"):
+        backlogged(spark, job(logs, tmp_path / "out [*]"))

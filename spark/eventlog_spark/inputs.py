@@ -131,9 +131,32 @@ def parquet_frames(spark: Any, files: Sequence[InputFile]) -> list[Any]:
     """Return DataFrames of Parquet files, one for each schema; those of a store have one."""
     groups: dict[Any, list[str]] = {}
     for file in files:
-        schema = None if is_remote(file.path) else pq.read_schema(file.path).remove_metadata()
+        schema = None if is_remote(file.path) else _schema_for_spark(pq.read_metadata(file.path).schema)
         groups.setdefault(schema, []).append(uri(file.path))
-    return [spark.read.parquet(*paths) for paths in groups.values()]
+    return [_reader(spark, schema).parquet(*paths) for schema, paths in groups.items()]
+
+
+def _schema_for_spark(columns: pq.ParquetSchema) -> pa.Schema:
+    """Return the columns of a Parquet file. Times of earlier writers are in UTC for Spark, though not for
+    Arrow.
+    """
+    schema = columns.to_arrow_schema().remove_metadata()
+    if len(schema) != len(columns):  # with lists and rows among them
+        return schema
+    for at, field in enumerate(schema):
+        if pa.types.is_timestamp(field.type) and columns.column(at).converted_type.startswith("TIMESTAMP"):
+            schema = schema.set(at, field.with_type(pa.timestamp(field.type.unit, "UTC")))
+    return schema
+
+
+def _reader(spark: Any, schema: pa.Schema | None) -> Any:
+    """Return a reader of this schema. If Spark may name a type otherwise, a job finds the schema."""
+    certain = schema is not None and all(map(_is_certain, schema.types))
+    return spark.read.schema(from_arrow_schema(schema)) if certain else spark.read
+
+
+def _is_certain(kind: pa.DataType) -> bool:
+    return pa.types.is_signed_integer(kind) or pa.types.is_boolean(kind) or _is_time(kind)
 
 
 def read_by_spark(file: InputFile) -> bool:

@@ -33,10 +33,21 @@ _NUMBERS = {Precision.EXACT: rf"(?:0|-?[1-9][0-9]{{0,17}}|{_DECIMAL})"}
 
 def int_form(column: Column) -> str:
     """Return the pattern of canonical integers that are certainly in the column's range."""
+    low, high = certain_bounds(column)
+    digits, sign = len(str(high)), "-?" if low else ""
+    return rf"(?:0|{sign}[1-9][0-9]{{0,{digits - 1}}})" if high else "0"
+
+
+def certain_bounds(column: Column) -> tuple[int, int]:
+    """Return the least and the greatest integer of `int_form`."""
     low, high = column.bounds or (-(1 << 63), (1 << 63) - 1)
-    digits = len(str(high)) - 1
-    sign = "-?" if low < 0 else ""
-    return rf"(?:0|{sign}[1-9][0-9]{{0,{digits - 1}}})" if digits else "0"
+    greatest = 10 ** (len(str(high)) - 1) - 1
+    return (-greatest if low < 0 else 0), greatest
+
+
+def is_integer(column: Column) -> bool:
+    """Return whether an event contains the column's values as integers."""
+    return treatment(column) is Treatment.INT
 
 
 def named_form(names: Sequence[str]) -> str:
@@ -65,7 +76,7 @@ def key_form(table: Table, names: Sequence[str]) -> str | None:
 
 def _value_form(column: Column) -> str | None:
     """Return the pattern of a key's values that certainly name a row, each in one way."""
-    if treatment(column) is Treatment.INT:
+    if is_integer(column):
         return int_form(column)
     if treatment(column) is not Treatment.TEXT:
         return None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from functools import partial, reduce
+from operator import and_, or_
 from typing import Any, Final
 
 import pyarrow as pa
@@ -11,6 +12,7 @@ from pyspark import TaskContext
 from pyspark.sql import functions as f
 from pyspark.sql import types as t
 
+from eventlog.columnar.texts import certain_bounds, is_integer
 from eventlog.core.formats import Source
 from eventlog.core.tables import Table, Tables
 from eventlog.files.parquet import PlacedBatch, rows_of
@@ -27,6 +29,7 @@ from eventlog_spark.shuffle import (
     plain_form,
 )
 
+INTEGERS: Final = (t.ByteType, t.ShortType, t.IntegerType, t.LongType)
 FIRST: Final = -(1 << 62)  # current rows precede the rows of their object, in their order
 
 
@@ -68,6 +71,15 @@ def current_rows(frame: Any, tables: Tables, table: Table) -> Any:
     pairs = [f.concat(f.lit(f"{column}="), f.col(f"c{at}").cast("string")) for column, at in named]
     key_text = reduce(lambda before, pair: f.concat(before, f.lit("+"), pair), pairs)
     is_plain = f.coalesce(key_text.rlike(form), f.lit(False))
+    is_other = ~is_plain
+    if all(isinstance(kinds[at], INTEGERS) for at in key) and all(map(is_integer, table.key_columns)):
+        # Comparisons let Spark pass over the parts of a Parquet file that have no such rows.
+        ranges = [
+            (f.col(f"c{at}"), certain_bounds(column))
+            for at, column in zip(key, table.key_columns, strict=True)
+        ]
+        is_plain = reduce(and_, (cell.between(*bounds) for cell, bounds in ranges))
+        is_other = reduce(or_, (cell.isNull() | ~cell.between(*bounds) for cell, bounds in ranges))
     sizes = [f.coalesce(f.octet_length(text), f.lit(-1)).cast("string") for text in texts]
     nothing = f.lit(None).cast("string")
     cells = {
@@ -82,14 +94,13 @@ def current_rows(frame: Any, tables: Tables, table: Table) -> Any:
     packed_by_spark = rows.where(is_plain).select(
         *(cells.get(column, nothing).alias(column) for column in ROWS.names)
     )
-    python_rows = rows.where(~is_plain).mapInArrow(task, SCHEMA)
+    python_rows = rows.where(is_other).mapInArrow(task, SCHEMA)
     return packed_by_spark.unionByName(python_rows)
 
 
 def _is_plain_type(kind: t.DataType) -> bool:
     """Return whether Spark writes values of a type as `convert` writes them."""
-    integers = t.ByteType, t.ShortType, t.IntegerType, t.LongType
-    return isinstance(kind, (*integers, t.BooleanType)) or kind == t.StringType()
+    return isinstance(kind, (*INTEGERS, t.BooleanType)) or kind == t.StringType()
 
 
 def packed(name: str, key: str, number: int, cells: CurrentRow) -> tuple[Any, ...]:

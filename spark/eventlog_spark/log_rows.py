@@ -29,7 +29,7 @@ from eventlog.core.tables import Table, Tables
 from eventlog.files.parquet import cells
 from eventlog.fold import Rules, present_of, query_key
 from eventlog_spark.batches import gather
-from eventlog_spark.current_rows import by_number
+from eventlog_spark.current_rows import INTEGERS, by_number
 from eventlog_spark.result_rows import text_of
 from eventlog_spark.shuffle import ROWS, SCHEMA, RowKind, current_row_key, names_are_certain, spell
 
@@ -39,7 +39,7 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 Cells = tuple[Any, ...]
 TypedColumns = Mapping[str, tuple[Any, t.DataType]]  # the columns of a log that a frame has, with their types
 
-_INTEGERS = (t.ByteType, t.ShortType, t.IntegerType, t.LongType)
+
 _NUMBERS = frozenset(("record_id", "event_type"))
 _WRITTEN = "0001-01-01 00:00:00", "9999-12-31 23:59:59.999999"  # the times whose years have four digits,
 _WRITTEN_MICROS = -62_135_596_800_000_000, 253_402_300_799_999_999  # also since 1970
@@ -259,7 +259,7 @@ def _text(column: Any, kind: t.DataType) -> Any:
 
 def _integer(column: Any, kind: t.DataType) -> Any:
     """Return integers; null for other values, and for types that Python reads."""
-    if isinstance(kind, _INTEGERS):
+    if isinstance(kind, INTEGERS):
         return column.cast("long")
     if isinstance(kind, t.DecimalType):
         return f.when(column % 1 == 0, column.try_cast("long"))

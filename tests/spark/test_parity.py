@@ -174,6 +174,27 @@ def test_query_backs_that_name_their_object_otherwise_find_its_current_row(
 
 
 @pytest.mark.long
+def test_query_backs_of_great_keys_find_their_current_rows(spark: Any, tmp_path: Path) -> None:
+    keys = [1, 2_000_000_000, -2_000_000_000]
+    rows = [
+        (n, "N", 6, "2025-03-23 10:57:19", None, "usr", f"idu={key}", None, None, None)
+        for n, key in enumerate(keys, 1)
+    ]
+    log = write_log(tmp_path / "log.parquet", rows)
+    (_, name), *_ = current_files(tmp_path, "parquet")
+    columns = pq.read_schema(name)
+    cells = {field.name: pa.nulls(len(keys), field.type) for field in columns} | {
+        "idu": pa.array(keys, pa.int32()),
+        "fname": pa.array(["Jack", "Ann", "Joe"]),
+    }
+    pq.write_table(pa.table(cells), name)
+    expected, _ = converted(job([log], tmp_path / "expected", [("usr", name)]))
+    found, _ = backlogged(spark, job([log], tmp_path / "out", [("usr", name)]), partitions=2)
+    assert sorted(found) == sorted(expected)
+    assert all(any(name in line for line in found) for name in ("Jack", "Ann", "Joe"))
+
+
+@pytest.mark.long
 @pytest.mark.parametrize("doubtful", ["2025-03-23 10:57:19Z", "2025-03-23"])
 def test_rows_that_share_a_record_id_are_refused_also_where_spark_is_in_doubt_of_one(
     spark: Any, tmp_path: Path, doubtful: str

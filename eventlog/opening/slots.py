@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from eventlog.core.errors import Misuse
 from eventlog.core.tables import Tables
@@ -13,7 +13,7 @@ from eventlog.opening.tables import keyed_tables, read_tables
 from eventlog.sql.capture.slot import Published, feeds_of, publishable
 from eventlog.sql.catalogue import NoSuchTable, open_catalogue
 from eventlog.sql.common.dialect import Dialect
-from eventlog.sql.log.slot_state import Feed
+from eventlog.sql.log.slot_state import Feed, Member
 from eventlog.sql.log.store import Store
 from eventlog.sql.relation import Place
 
@@ -33,7 +33,24 @@ class SlotTables:
     tables: Tables  # that are to be published
     published: Sequence[Published]
     unread: dict[str, str]
-    gaps: dict[str, str]  # tables whose log may lack changes, and why
+    members: Mapping[int, Member]  # of the publication
+    gaps: Mapping[str, str] = field(default_factory=dict)  # tables whose log may lack changes, and why
+
+    @property
+    def feeds(self) -> dict[int, Sequence[Feed]]:
+        """Return how the changes of each table name objects."""
+        return {published.number: published.feeds for published in self.published}
+
+    @property
+    def outside(self) -> list[Published]:
+        """Return the tables that the publication lacks."""
+        return [published for published in self.published if published.number not in self.members]
+
+    @property
+    def recorded(self) -> dict[str, int]:
+        """Return the number of each table in the publication, as it is put on record."""
+        inside = (published for published in self.published if published.number in self.members)
+        return {published.name: self.members[published.number].number for published in inside}
 
     @property
     def names(self) -> list[str]:
@@ -68,19 +85,17 @@ def read_slot_tables(config: Config, store: Store, slot: str) -> SlotTables:
         with store.upkeep() as upkeep:
             facts = upkeep.slot().facts()
         members = {} if facts is None else facts.members
-        changed = [p for p in chosen.published if p.member is not None and p.member != members.get(p.name)]
+        changed = {name for name, number in chosen.recorded.items() if number != members.get(name)}
         if not changed:
             break
     with store.upkeep() as upkeep:
         state = upkeep.slot()
-        for table, why in ((f.table, _TAKEN_OUT.format(p.name, slot)) for p in changed for f in p.feeds):
-            if table not in state.gaps():
-                state.note_gap(table, why)
+        for published in (p for p in chosen.published if p.name in changed):
+            for table in {feed.table for feed in published.feeds} - state.gaps().keys():
+                state.note_gap(table, _TAKEN_OUT.format(published.name, slot))
         gaps = {table: why for table, (_, why) in state.gaps().items()}
-    outside = [published for published in chosen.published if published.member is None]
-    unread = chosen.unread | {f.table: _OUTSIDE.format(p.name, slot) for p in outside for f in p.feeds}
-    there = {published.name for published in chosen.published}
-    unnamed = sorted(members.keys() - there - unread.keys())
+    unread = chosen.unread | {f.table: _OUTSIDE.format(p.name, slot) for p in chosen.outside for f in p.feeds}
+    unnamed = sorted(members.keys() - {published.name for published in chosen.published} - unread.keys())
     return replace(chosen, unread=unread | dict.fromkeys(unnamed, _UNNAMED), gaps=gaps)
 
 
@@ -99,5 +114,6 @@ def choose_tables(config: Config, store: Store, slot: str) -> SlotTables:
             placed, children = with_places(catalogue, table)
             for place, own_feeds in feeds_of(placed, children, table.log_name).items():
                 feeds.setdefault(place, []).extend(own_feeds)
-        published, why_not = publishable(catalogue.connection, store.queries, slot, feeds)
-    return SlotTables(catalogued, published, unread | why_not, {})
+        published, why_not = publishable(catalogue.connection, store.queries, feeds)
+        members = store.slot_state(catalogue.connection).members(slot)
+    return SlotTables(catalogued, published, unread | why_not, members)

@@ -28,13 +28,12 @@ from eventlog.sql.capture.slot import (
     lock_tables,
     make_publication,
     publication_statements,
-    publishable,
     slot_statement,
     why_lost,
 )
 from eventlog.sql.catalogue import Catalogue
 from eventlog.sql.connect import execute_plain
-from eventlog.sql.log.slot_state import ServerSlot, SlotFacts
+from eventlog.sql.log.slot_state import ServerSlot, SlotFacts, SlotState
 from eventlog.sql.log.store import Store
 from eventlog.sql.relation import Choice, place_of
 
@@ -71,7 +70,7 @@ def fill_by_slot(config: Config, store: Store, who: str) -> Iterator[str]:
     else:
         with store.engine.begin() as connection:
             make_publication(connection, store.queries, slot, now, chosen.published)
-            store.slot_state(connection).record(_facts(connection, store, slot, chosen))
+            _record(store.slot_state(connection), slot, chosen)
         yield f"slot {slot} fills the log already"
     yield from (f"{table} is not published: {why}" for table, why in chosen.unread.items())
     yield from _baseline(config, store, chosen, who)
@@ -109,21 +108,18 @@ def _begin(store: Store, slot: str, chosen: SlotTables, lost: str | None) -> Non
         for plan in plans:
             plan.run(connection)
         state = store.slot_state(connection)
-        state.record(_facts(connection, store, slot, chosen))
+        _record(state, slot, chosen)
         state.note(state.on_server(slot).end)
         if lost is not None:
             for table in {feed.table for published in chosen.published for feed in published.feeds}:
                 state.note_gap(table, lost)
 
 
-def _facts(connection: Connection, store: Store, slot: str, chosen: SlotTables) -> SlotFacts:
-    """Return the facts about a slot, as this transaction sees its publication."""
-    now = store.slot_state(connection).on_server(slot)
-    feeds = {published.place: published.feeds for published in chosen.published}
-    published, _ = publishable(connection, store.queries, slot, feeds)
+def _record(state: SlotState, slot: str, chosen: SlotTables) -> None:
+    """Put on record that the slot fills the log, as this transaction sees its publication."""
+    now, members = state.on_server(slot), state.members(slot)
     assert now.publication is not None
-    members = {each.name: each.member for each in published if each.member is not None}
-    return SlotFacts(slot, now.system, now.publication, members)
+    state.record(SlotFacts(slot, now.system, now.publication, replace(chosen, members=members).recorded))
 
 
 def _baseline(config: Config, store: Store, chosen: SlotTables, who: str) -> Iterator[str]:

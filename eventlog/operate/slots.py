@@ -49,16 +49,12 @@ def slot_findings(store: Store, config: Config) -> Iterator[Finding]:
 
 
 def _no_slot(slot: str, now: ServerSlot) -> Iterator[Finding]:
+    start_again = ", and start the server again"
     if now.wal_level != "logical":
-        yield Finding(
-            slot,
-            f"wal_level of the server is {now.wal_level}",
-            "set it to logical, and start the server again",
-        )
+        words = f"wal_level of the server is {now.wal_level}"
+        yield Finding(slot, words, f"set it to logical{start_again}")
     if now.plugin is None and now.free_slots < 1:
-        yield Finding(
-            slot, "the server has no free slot", "raise max_replication_slots, and start the server again"
-        )
+        yield Finding(slot, "the server has no free slot", f"raise max_replication_slots{start_again}")
     yield Finding(slot, "no slot fills the log", "make one:", commands=_INSTALL)
 
 
@@ -66,9 +62,8 @@ def _of_tables(store: Store, chosen: SlotTables, slot: str) -> Iterator[Finding]
     """Yield the tables that are not read, and those that triggers log, too."""
     for table, why in chosen.unread.items():
         yield Finding(table, f"it is not published: {why}", "the others are published; mend it")
-    for published in chosen.published:
-        if published.member is None:
-            yield Finding(published.name, f"it is not in publication {slot}", "add it:", commands=_INSTALL)
+    for published in chosen.outside:
+        yield Finding(published.name, f"it is not in publication {slot}", "add it:", commands=_INSTALL)
     with store.engine.connect() as connection:
         catalogue = Catalogue(connection)
         marked = catalogue.marked(catalogue.located(store.log))

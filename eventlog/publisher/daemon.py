@@ -286,7 +286,8 @@ class Daemon:
             if seconds <= 0:
                 break
             self._sleep(session, self._signals.sleep, min(seconds, CLOCK_CHECK))
-            session.stay()
+            with self._signals.interrupting():
+                session.stay()
         self._due = math.inf
 
     def _sleep(self, session: PublishingSession, sleep: Callable[[float], bool], seconds: float) -> None:

@@ -22,10 +22,10 @@ from eventlog.opening.config import Config
 from eventlog.opening.slots import SlotTables, read_slot_tables
 from eventlog.publisher.filling import Filler, TableCycle
 from eventlog.publisher.sleep import Sleeper
-from eventlog.publisher.slot_transactions import SlotFeeds, SlotReader, SlotTransaction
+from eventlog.publisher.slot_transactions import SlotReader, SlotTransaction
 from eventlog.sql.capture.slot import MAKE_AGAIN, why_lost
 from eventlog.sql.connect import DatabaseFailed
-from eventlog.sql.log.slot_state import Feed, LoggedChange, SlotFacts
+from eventlog.sql.log.slot_state import LoggedChange, SlotFacts
 from eventlog.sql.log.slot_stream import SlotStream, StreamRefused
 from eventlog.sql.log.store import Store
 from eventlog.sql.log.work import Work
@@ -36,6 +36,7 @@ logger = logging.getLogger("eventlog.slot")
 
 _ROWS: Final = 10_000  # that are logged together, except those of one transaction
 _IDLE: Final = 1 << 20  # bytes of the server's log after which a position is noted although nothing changed
+_LONGEST_FILL: Final = 10.0  # seconds without a cycle
 _AGE: Final = 60.0  # seconds until the tables are read again
 _RETRY: Final = 1.0  # seconds until a slot that is not streamed is tried again
 _UNSEEN: Final = 0.001  # seconds until a snapshot is taken again that does not see a transaction yet
@@ -57,24 +58,23 @@ class SlotFiller(Filler):
         self._store = store
         self._epoch = epoch
         self._settings = config.build(ComparingSettings)
-        self._stream: SlotStream | None = None
-        self._position = 0
+        self.stream: SlotStream | None = None
+        self.position = 0  # up to which the changes are in the log
+        self.lost: str | None = None  # why changes may be lost, so that nothing is streamed
+        self._fault: str | None = None  # why nothing is streamed for now
         self._target = 0  # up to where the server's log was when the stream began
         self._queue: deque[SlotTransaction] = deque()
         self._rows = 0  # in the queue
         self._tables: SlotTables | None = None  # as they were last read
-        self._feeds: list[Feed] = []  # that were ever read; changes name them by their places
         self._reader = self._new_reader()
-        self._read_at = self._tried_at = self._unseen_at = float("-inf")
+        self._read_at = self._tried_at = self._unseen_at = -inf
         self._unseen = 0.0  # seconds until a snapshot is taken again
-        self._fault: str | None = None  # why nothing is streamed
-        self._lost: str | None = None  # why that will stay so
         self._gaps: dict[str, str] = {}  # tables whose changes may be lost, and why
         self._is_stale = False  # the tables that cycles use
         self._facts = self._read_facts()
 
     def _new_reader(self) -> SlotReader:
-        return SlotReader(SlotFeeds({}, self._feeds), self._settings.compare_memory << 20)
+        return SlotReader(self._settings.compare_memory << 20)
 
     def _read_facts(self) -> SlotFacts:
         """Return what is on record of the slot; NoSlotYet if none fills the log."""
@@ -87,24 +87,24 @@ class SlotFiller(Filler):
     # --- the protocol of a filler
 
     def prepare(self, cycle: TableCycle) -> int:
-        if self._stream is not None and time.monotonic() > self._read_at + _AGE:
+        if self.stream is not None and time.monotonic() > self._read_at + _AGE:
             self._read_tables()
-        count = self._fill(None if cycle.is_down else _ROWS)
+        count = self._fill(_ROWS if not cycle.is_down else inf)
         if self._is_stale:
             cycle.refresh()
             self._is_stale = False
         return count
 
     def drain(self) -> None:
-        self._fill(None)
+        self._fill(inf)
 
     def sleeper(self, signals: Signals) -> Sleeper | None:
         return SlotSleeper(signals, self)
 
     def close(self) -> None:
-        if self._stream is not None:
-            self._stream.close()
-            self._stream = None
+        if self.stream is not None:
+            self.stream.close()
+            self.stream = None
         for transaction in self._queue:
             transaction.close()
         self._queue.clear()
@@ -113,15 +113,17 @@ class SlotFiller(Filler):
 
     # --- from the stream into the log
 
-    def _fill(self, limit: int | None) -> int:
-        """Log what has arrived, until nothing is at hand or so many rows are logged. Return how many."""
-        logged = 0
+    def _fill(self, limit: float) -> int:
+        """Log what has arrived, until nothing is at hand, or so many rows are logged, or a while is over.
+        Return how many rows.
+        """
+        logged, ends = 0, time.monotonic() + _LONGEST_FILL
         try:
             while self._is_streaming():
                 self._receive()
                 count = self._log_queue()
                 logged += count
-                is_enough = limit is not None and logged >= limit
+                is_enough = logged >= limit or time.monotonic() > ends
                 if is_enough or not (count or self._awaits_more()):
                     break
         except StreamRefused as fault:
@@ -131,7 +133,7 @@ class SlotFiller(Filler):
 
     def _awaits_more(self) -> bool:
         """Return whether something came that the server had when the stream began; wait for it."""
-        if self._stream is None or self._queue or max(self._position, self._stream.end) >= self._target:
+        if self.stream is None or self._queue or max(self.position, self.stream.end) >= self._target:
             return False
         if not self.wait(_RETRY):
             self._target = 0
@@ -139,13 +141,13 @@ class SlotFiller(Filler):
 
     def wait(self, seconds: float) -> bool:
         """Wait until something arrives. Return whether it did in time."""
-        has_come, _ = ready(() if self._stream is None else (self._stream,), seconds=seconds)
+        has_come, _ = ready(() if self.stream is None else (self.stream,), seconds=seconds)
         return has_come
 
     def receive(self) -> bool:
         """Read what has arrived. Return whether something can be logged, or must be looked at."""
         try:
-            if self._stream is None:
+            if self.stream is None:
                 return time.monotonic() > self._tried_at + self.patience
             self._receive()
         except StreamRefused as fault:
@@ -153,58 +155,34 @@ class SlotFiller(Filler):
         return bool(self._queue) and time.monotonic() >= self._unseen_at + self._unseen
 
     @property
-    def stream(self) -> SlotStream | None:
-        """The stream, None while there is none."""
-        return self._stream
-
-    @property
-    def lost(self) -> str | None:
-        """The reason why changes may be lost, so that nothing is streamed."""
-        return self._lost
-
-    @property
-    def position(self) -> int:
-        """The position up to which the changes are in the log."""
-        return self._position
-
-    @property
     def patience(self) -> float:
         """The seconds in which `receive` must be called again."""
-        if self._stream is not None:
+        if self.stream is not None:
             return self._unseen if self._queue else inf
-        return _RETRY if self._lost is None else 10 * _RETRY  # a look at the tables takes its time
+        return _RETRY if self.lost is None else 10 * _RETRY  # a look at the tables takes its time
 
     def _receive(self) -> None:
         """Read messages until nothing is at hand, or enough transactions are queued."""
-        assert self._stream is not None
+        assert self.stream is not None
         if self._rows >= _ROWS:
             return
-        for data in self._stream.messages():
+        for data in self.stream.messages():
             message = pgoutput.read(data)
-            if isinstance(message, pgoutput.TableDescribed):
-                self._describe(message)
+            if isinstance(message, pgoutput.TableDescribed) and self._reader.describe(message):
+                self._read_tables()
+                self._is_stale = True  # a column may have another type
             transaction = self._reader.take(message)
             if transaction is None:
                 continue
             is_logged = self._facts.until is not None and transaction.end > self._facts.until  # by triggers
-            if transaction.end <= self._position or is_logged or not (transaction.count or transaction.gaps):
-                self._stream.end = max(self._stream.end, transaction.end)
+            if transaction.end <= self.position or is_logged or not (transaction.count or transaction.gaps):
+                self.stream.end = max(self.stream.end, transaction.end)
                 transaction.close()
             else:
                 self._queue.append(transaction)
                 self._rows += transaction.count
             if self._rows >= _ROWS:
                 break
-
-    def _describe(self, described: pgoutput.TableDescribed) -> None:
-        """Read the tables again if one has other columns than before."""
-        before = self._reader.described.get(described.table)
-        is_known = any(True for _ in self._reader.feeds.of(described.table))
-        if (before is not None and before != described) or (
-            is_known and self._reader.feeds.missing(described)
-        ):
-            self._read_tables()
-            self._is_stale = True  # a column may have another type
 
     def _log_queue(self) -> int:
         """Log the queued transactions that a new snapshot sees. Return how many rows."""
@@ -235,25 +213,22 @@ class SlotFiller(Filler):
             for table, why in chain.from_iterable(t.gaps.items() for t in visible):
                 if table not in self._gaps:
                     state.note_gap(table, why)
-            last = visible[-1]
-            self._write(work, visible, last, is_careful=is_careful)
+            self._write(work, visible, is_careful=is_careful)
         for transaction in visible:
             self._gaps |= transaction.gaps
         return visible_count
 
-    def _write(
-        self, work: Work, visible: list[SlotTransaction], last: SlotTransaction, *, is_careful: bool
-    ) -> None:
-        state, feeds = work.slot(), self._reader.feeds.list
-        chunks = portions(chain.from_iterable(t.logged() for t in visible), _ROWS)
-        last_rows: list[LoggedChange] = [] if is_careful else next(chunks, [])
-        for rows in chunks:
+    def _write(self, work: Work, visible: list[SlotTransaction], *, is_careful: bool) -> None:
+        """Log the rows of transactions; the last ones go to the server with the position."""
+        state, feeds, end = work.slot(), self._reader.feeds, visible[-1]
+        rows: list[LoggedChange] = []
+        for chunk in portions(chain.from_iterable(t.logged() for t in visible), _ROWS):
+            state.log(feeds, rows)
+            rows = chunk
             if is_careful:
-                state.log_by_table(feeds, rows)
-            else:
-                state.run(state.calls(feeds, last_rows, None, None))
-                last_rows = rows
-        work.write_last(state.calls(feeds, last_rows, last.end, last.time))
+                state.log_by_table(feeds, chunk)
+                rows = []
+        work.write_last(state.calls(feeds, rows, end.end, end.time))
 
     def _finish(self, visible_count: int) -> int:
         """Take the first transactions out of the queue, and report the position. Return how many rows."""
@@ -261,57 +236,56 @@ class SlotFiller(Filler):
         for _ in range(visible_count):
             transaction = self._queue.popleft()
             rows += transaction.count
-            self._position = transaction.end
+            self.position = transaction.end
             transaction.close()
         self._rows -= rows
-        if visible_count and self._stream is not None:
-            self._stream.confirm(self._position)
+        if visible_count and self.stream is not None:
+            self.stream.confirm(self.position)
         return rows
 
     def _note_idle(self) -> None:
         """Note how far the server's log is, if it grew without a change for us."""
-        assert self._stream is not None
-        end = self._stream.end
+        assert self.stream is not None
+        end = self.stream.end
         step = _IDLE if self._facts.until is None else 1
-        if self._reader.open is None and end >= self._position + step:
+        if self._reader.open is None and end >= self.position + step:
             with self._store.work(self._epoch) as work:
                 work.write_last(work.slot().calls((), (), end, None))
-            self._position = end
-            self._stream.confirm(end)
+            self.position = end
+            self.stream.confirm(end)
 
     # --- the stream and the tables
 
     def _is_streaming(self) -> bool:
         """Return whether the slot is streamed; begin it if that is due."""
-        if self._stream is None and time.monotonic() > self._tried_at + self.patience:
+        if self.stream is None and time.monotonic() > self._tried_at + self.patience:
             self._tried_at = time.monotonic()
             self.close()
             self._open()
-        return self._stream is not None
+        return self.stream is not None
 
     def _open(self) -> None:
         """Begin to stream the slot from the position in the log, unless changes are lost."""
         self._facts = facts = self._read_facts()
+        self._reader = self._new_reader()
         self._read_tables()
         with self._store.work(self._epoch) as work:  # who leads no more ends no stream
             state = work.slot()
             now, position = state.on_server(facts.slot), state.position()
             if now.active_pid is not None:
                 state.end_reader(facts.slot)
-        self._lost = why_lost(facts, now, position)
-        if self._lost is not None or position is None:
-            self._fault = f"{self._lost}: changes may be lost. {MAKE_AGAIN}"
+        self.lost = why_lost(facts, now, position)
+        if self.lost is not None or position is None:
+            self._fault = f"{self.lost}: changes may be lost. {MAKE_AGAIN}"
             return
         options = {"publication_names": f'"{facts.slot}"'}
         if now.version >= _MESSAGES:
             options["messages"] = "true"
         if self._settings.slot_origin == "none":
             options["origin"] = "none"
-        self._reader = self._new_reader()
-        self._renew_feeds()
-        self._position, self._target = position.lsn, now.end
-        self._stream = SlotStream(self._store.engine, facts.slot, position.lsn, options)
-        self._stream.confirm(position.lsn)
+        self.position, self._target = position.lsn, now.end
+        self.stream = SlotStream(self._store.engine, facts.slot, position.lsn, options)
+        self.stream.confirm(position.lsn)
         self._fault = None
 
     def _refuse(self, why: str) -> None:
@@ -322,20 +296,11 @@ class SlotFiller(Filler):
     def _read_tables(self) -> None:
         """Read which tables the slot is read for, and how their changes name objects."""
         before = self._tables
-        self._tables = read_slot_tables(self._config, self._store, self._facts.slot)
-        self._is_stale |= before is not None and list(before.tables) != list(self._tables.tables)
-        self._gaps = dict(self._tables.gaps)
+        self._tables = tables = read_slot_tables(self._config, self._store, self._facts.slot)
+        self._is_stale |= before is not None and list(before.tables) != list(tables.tables)
+        self._gaps = dict(tables.gaps)
         self._read_at = time.monotonic()
-        self._renew_feeds()
-
-    def _renew_feeds(self) -> None:
-        numbers: dict[int, list[int]] = {}
-        for published in self._tables.published if self._tables else ():
-            for feed in published.feeds:
-                if feed not in self._feeds:
-                    self._feeds.append(feed)
-                numbers.setdefault(published.number, []).append(self._feeds.index(feed))
-        self._reader.renew(SlotFeeds(numbers, self._feeds))
+        self._reader.renew(tables.feeds)
 
     def _report(self) -> None:
         """Report the tables that are not published."""

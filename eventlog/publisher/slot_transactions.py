@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
-from itertools import groupby
+from itertools import chain, groupby
 from typing import Final, NamedTuple
 
 from eventlog.files.stores import KeyedItems, SortedItems
@@ -20,7 +20,6 @@ from eventlog.sql.postgresql.pgoutput import (
     BrokenOutput,
     CommitRead,
     MessageRead,
-    NotSent,
     OutputMessage,
     Row,
     RowChanged,
@@ -76,50 +75,51 @@ class SlotTransaction:
             self.rows.close()
 
 
-class SlotFeeds:
-    """A directory of how the changes of tables name objects, by the numbers of these tables."""
+class FeedPlaces(NamedTuple):
+    """The places of keys in the rows of a table, by the numbers of its feeds."""
 
-    def __init__(self, numbers: Mapping[int, Sequence[int]], feeds: Sequence[Feed]) -> None:
-        self.list = feeds
-        self._numbers = numbers  # of the feeds of each table
-        self._places: dict[int, list[tuple[int, tuple[int, ...]]]] = {}
-
-    def of(self, table: int) -> Iterator[Feed]:
-        """Yield the feeds of a table."""
-        return (self.list[number] for number in self._numbers.get(table, ()))
-
-    def missing(self, described: TableDescribed) -> dict[str, str]:
-        """Take the order of the columns of a table. Return the tables whose keys its changes lack."""
-        self._places[described.table] = places = []
-        missing: dict[str, str] = {}
-        for number in self._numbers.get(described.table, ()):
-            feed = self.list[number]
-            if missing_names := [name for name in feed.names if name not in described.columns]:
-                missing[feed.table] = _RENAMED.format(", ".join(missing_names))
-            else:
-                places.append((number, tuple(map(described.columns.index, feed.names))))
-        return missing
-
-    def places(self, table: int) -> list[tuple[int, tuple[int, ...]]]:
-        """Return the feeds of a table, each with the places of its key in a row."""
-        return self._places.get(table, [])
+    places: Mapping[int, tuple[int, ...]]
+    gaps: Mapping[str, str]  # tables whose keys the rows lack, and why
 
 
 class SlotReader:
     """A reader that puts transactions together; over `memory` bytes their changes are on disk."""
 
-    def __init__(self, feeds: SlotFeeds, memory: int) -> None:
+    def __init__(self, memory: int) -> None:
         self._memory = memory // 2
         self._changes = KeyedItems[ObjectChange](self._memory)
-        self.feeds = feeds
-        self.described: dict[int, TableDescribed] = {}
-        self._missing: dict[int, dict[str, str]] = {}
+        self.feeds: list[Feed] = []  # that were ever read; changes name them by their places
+        self._numbers: Mapping[int, list[int]] = {}  # of the feeds of each table
+        self._described: dict[int, TableDescribed] = {}
+        self._places: dict[int, FeedPlaces] = {}
         self.open: SlotTransaction | None = None
 
-    def renew(self, feeds: SlotFeeds) -> None:
-        """Take other feeds, from the next change on."""
-        self.feeds = feeds
-        self._missing = {table: feeds.missing(words) for table, words in self.described.items()}
+    def renew(self, feeds: Mapping[int, Sequence[Feed]]) -> None:
+        """Take how the changes of each table name objects, from the next change on."""
+        self.feeds += [feed for feed in chain.from_iterable(feeds.values()) if feed not in self.feeds]
+        self._numbers = {table: [*map(self.feeds.index, named)] for table, named in feeds.items()}
+        self._places.clear()
+
+    def describe(self, described: TableDescribed) -> bool:
+        """Take the columns of a table. Return whether they changed, or do not have a key."""
+        before = self._described.get(described.table, described)
+        self._described[described.table] = described
+        self._places.pop(described.table, None)
+        return before != described or bool(self._places_of(described.table).gaps)
+
+    def _places_of(self, table: int) -> FeedPlaces:
+        if table not in self._described:
+            raise BrokenOutput(f"table {table} is not described")
+        if table not in self._places:
+            columns, gaps, places = self._described[table].columns, {}, {}
+            for number in self._numbers.get(table, ()):
+                feed = self.feeds[number]
+                if missing := [name for name in feed.names if name not in columns]:
+                    gaps[feed.table] = _RENAMED.format(", ".join(missing))
+                else:
+                    places[number] = tuple(map(columns.index, feed.names))
+            self._places[table] = FeedPlaces(places, gaps)
+        return self._places[table]
 
     def close(self) -> None:
         """Drop what is not whole."""
@@ -130,14 +130,14 @@ class SlotReader:
         if isinstance(message, BeginRead):
             self.open = SlotTransaction(message.xid, message.time)
         elif isinstance(message, TableDescribed):
-            self.described[message.table] = message
-            self._missing[message.table] = self.feeds.missing(message)
+            self.describe(message)
         elif message is not None and self.open is None:
             raise BrokenOutput(f"{type(message).__name__} is outside a transaction")
         elif isinstance(message, RowChanged):
             self._change(message)
         elif isinstance(message, TablesTruncated):
-            self._gap({feed.table: _EMPTIED for table in message.tables for feed in self.feeds.of(table)})
+            numbers = chain.from_iterable(self._numbers.get(table, ()) for table in message.tables)
+            self._opened.gaps |= {self.feeds[number].table: _EMPTIED for number in numbers}
         elif isinstance(message, MessageRead) and message.prefix == USER:
             self._opened.who = message.content[:_LONGEST]
         elif isinstance(message, CommitRead):
@@ -149,25 +149,19 @@ class SlotReader:
         assert self.open is not None
         return self.open
 
-    def _gap(self, gaps: Mapping[str, str]) -> None:
-        self._opened.gaps.update(gaps)
-
     def _change(self, change: RowChanged) -> None:
-        if missing := self._missing.get(change.table):
-            self._gap(missing)
-        for number, places in self.feeds.places(change.table):
-            feed = self.feeds.list[number]
-            before, new = change.before, change.new
-            before = None if before is None else _values(before, places)
-            after = None if new is None else _values(new, places, before)
-            for values in (before, after):
-                if values is not None and any(isinstance(value, NotSent) for value in values):
-                    self._gap({feed.table: _UNSENT})
-                    return
-            if feed.is_child:
+        places, gaps = self._places_of(change.table)
+        self._opened.gaps |= gaps
+        for number, own_places in places.items():
+            feed = self.feeds[number]
+            before = None if change.before is None else _values(change.before, own_places)
+            after = None if change.new is None else _values(change.new, own_places, before)
+            if NOT_SENT in (*(before or ()), *(after or ())):
+                self._opened.gaps[feed.table] = _UNSENT
+            elif feed.is_child:
                 for values in dict.fromkeys((before, after)):
                     self._add(number, Happening.UPDATED, values)
-            elif new is not None and before is not None and before != after:
+            elif after is not None and before is not None and before != after:
                 self._add(number, Happening.DEPARTED, before)
                 self._add(number, Happening.ARRIVED, after)
             else:

@@ -14,7 +14,7 @@ from eventlog.core.tables import Table
 from eventlog.sql.common import templates
 from eventlog.sql.common.expression import literal
 from eventlog.sql.connect import DatabaseFailed, execute_plain
-from eventlog.sql.log.slot_state import Feed, ServerSlot, SlotFacts, SlotPosition
+from eventlog.sql.log.slot_state import Feed, ServerSlot, SlotFacts, SlotPosition, SlotState
 from eventlog.sql.queries import Queries
 from eventlog.sql.relation import Child, Place, place_of, qualified
 
@@ -38,7 +38,6 @@ class Published(NamedTuple):
 
     place: Place
     number: int
-    member: int | None  # its number in the publication, None: it is not in it
     columns: tuple[str, ...] | None  # those by which changes name objects; None: all
     feeds: tuple[Feed, ...]
 
@@ -57,7 +56,6 @@ class ReplicaIdentity:
     is_logged: bool
     has_heirs: bool
     is_full: bool  # at least in one of them
-    member: int | None
     columns: frozenset[str]
 
     def why_not(self, feeds: Iterable[Feed]) -> str | None:
@@ -96,13 +94,13 @@ def feeds_of(table: Table, children: Sequence[Child], log_name: str) -> dict[Pla
 
 
 def publishable(
-    connection: Connection, queries: Queries, slot: str, feeds: Mapping[Place, Sequence[Feed]]
+    connection: Connection, queries: Queries, feeds: Mapping[Place, Sequence[Feed]]
 ) -> tuple[list[Published], dict[str, str]]:
     """Return the tables whose changes can be read, and why those of others cannot."""
     published: list[Published] = []
     unread: dict[str, str] = {}
     places = list(feeds)
-    identities = _identities(connection, queries, slot, places)
+    identities = _identities(connection, queries, places)
     for number, place in enumerate(places):
         identity, own_feeds = identities.get(number), feeds[place]
         why = "there is no such table" if identity is None else identity.why_not(own_feeds)
@@ -112,20 +110,18 @@ def publishable(
             continue
         names = identity.columns | {name for feed in own_feeds for name in feed.names}
         columns = None if identity.is_full else tuple(sorted(names))
-        published.append(Published(place, identity.number, identity.member, columns, tuple(own_feeds)))
+        published.append(Published(place, identity.number, columns, tuple(own_feeds)))
     return [each for each in published if not all(f.table in unread for f in each.feeds)], unread
 
 
 def _identities(
-    connection: Connection, queries: Queries, slot: str, places: Sequence[Place]
+    connection: Connection, queries: Queries, places: Sequence[Place]
 ) -> dict[int, ReplicaIdentity]:
     named = [{"place": n, "schema_name": p[0], "table_name": p[1]} for n, p in enumerate(places)]
     identities: dict[int, ReplicaIdentity] = {}
-    rows = queries.run(connection, "slot_tables", tables=json.dumps(named), slot=slot)
-    for place, number, is_table, is_logged, has_heirs, is_full, member, columns in rows:
-        identity = ReplicaIdentity(
-            number, is_table, is_logged, has_heirs, is_full, member, frozenset(columns)
-        )
+    rows = queries.run(connection, "slot_tables", tables=json.dumps(named))
+    for place, number, is_table, is_logged, has_heirs, is_full, columns in rows:
+        identity = ReplicaIdentity(number, is_table, is_logged, has_heirs, is_full, frozenset(columns))
         before = identities.get(place, identity)
         identities[place] = replace(
             before,
@@ -160,7 +156,9 @@ def make_publication(
     connection: Connection, queries: Queries, slot: str, now: ServerSlot, published: Sequence[Published]
 ) -> None:
     """Make the publication, if there is none, and give it exactly these tables."""
-    if now.publication is not None and not _differs(connection, queries, slot, published):
+    members = SlotState(connection, queries).members(slot)
+    has = {number: member.columns for number, member in members.items()}
+    if now.publication is not None and has == {each.number: each.columns for each in published}:
         return
     statements = publication_statements(queries, slot, now, published)
     try:
@@ -182,13 +180,6 @@ def publication_statements(
     return [templates.statement(queries.log.dialect, name, **holes) for name in names]
 
 
-def _differs(connection: Connection, queries: Queries, slot: str, published: Sequence[Published]) -> bool:
-    """Return whether the publication has other tables or columns."""
-    needed = {(each.number, each.columns) for each in published}
-    rows = queries.run(connection, "publication_members", slot=slot)
-    return needed != {(int(number), None if columns is None else tuple(columns)) for number, columns in rows}
-
-
 def _member(queries: Queries, published: Published, version: int) -> str:
     """Return a table as a publication names it, with its columns if they are not all."""
     dialect = queries.log.dialect
@@ -200,8 +191,8 @@ def _member(queries: Queries, published: Published, version: int) -> str:
 
 def slot_statement(queries: Queries, slot: str, now: ServerSlot) -> str:
     """Return what makes the slot."""
-    name = "slot_create_failover" if now.version >= FAILOVER else "slot_create"
-    return templates.statement(queries.log.dialect, name, slot_text=literal(slot))
+    failover = ", failover => true" if now.version >= FAILOVER else ""
+    return templates.statement(queries.log.dialect, "slot_create", slot_text=literal(slot), failover=failover)
 
 
 def lock_tables(connection: Connection, queries: Queries, places: Iterable[Place]) -> None:

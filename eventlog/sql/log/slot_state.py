@@ -61,6 +61,13 @@ class ServerSlot(NamedTuple):
     free_slots: int
 
 
+class Member(NamedTuple):
+    """A table of a publication."""
+
+    number: int  # another one after the table was taken out and put back
+    columns: tuple[str, ...] | None  # that are published; None: all
+
+
 class Feed(NamedTuple):
     """The way in which changes of a table name an object."""
 
@@ -114,6 +121,11 @@ class SlotState:
         """Return what the server has of a slot."""
         return ServerSlot(*self._run("slot_now", slot=slot).one())
 
+    def members(self, slot: str) -> dict[int, Member]:
+        """Return the tables of the slot's publication by their numbers."""
+        rows = self._run("publication_members", slot=slot)
+        return {table: Member(number, columns and tuple(columns)) for table, number, columns in rows}
+
     def end_reader(self, slot: str) -> None:
         """End the session that reads a slot."""
         self._run("slot_end_reader", slot=slot)
@@ -143,9 +155,9 @@ class SlotState:
         noting = self._queries.call("slot_note", lsn=lsn, time=time)
         return [*logging, noting, self._queries.call("slot_forget", lsn=lsn)]
 
-    def run(self, calls: Iterable[Call]) -> None:
-        """Run statements now."""
-        for call in calls:
+    def log(self, feeds: Sequence[Feed], rows: Sequence[LoggedChange]) -> None:
+        """Log changes now."""
+        for call in self.calls(feeds, rows, None, None):
             self._connection.execute(*call)
 
     def log_by_table(self, feeds: Sequence[Feed], rows: Sequence[LoggedChange]) -> None:
@@ -153,8 +165,7 @@ class SlotState:
         for number in sorted({row.feed for row in rows}):
             try:
                 with self._connection.begin_nested():
-                    call = self._logging(feeds, [row for row in rows if row.feed == number])
-                    self._connection.execute(*call)
+                    self.log(feeds, [row for row in rows if row.feed == number])
             except DatabaseFailed as fault:
                 self.note_gap(feeds[number].table, f"the keys of changes could not be read: {fault}")
 

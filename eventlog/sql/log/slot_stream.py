@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from struct import Struct
 from typing import Any, Final
 
@@ -46,14 +47,14 @@ class SlotStream:
     def __init__(self, engine: Engine, slot: str, position: int, options: Mapping[str, str]) -> None:
         self._slot = slot
         self._connection = _connect(engine)
-        self.end = (
-            position  # the end of the server's log when it was last known that nothing else comes before
-        )
+        self.end = position  # of the server's log, before which nothing else comes
         self._confirmed = position
         settings = {"proto_version": str(VERSION), **options}
         words = ", ".join(f"{name} {literal(value)}" for name, value in settings.items())
         quoted = dialect_of(engine).quote(slot)
-        start = f"START_REPLICATION SLOT {quoted} LOGICAL {lsn_text(position)} ({words})"
+        start = (
+            f"START_REPLICATION SLOT {quoted} LOGICAL {position >> 32:X}/{position & 0xFFFFFFFF:X} ({words})"
+        )
         result = self._connection.exec_(start.encode())
         if result.status != pq.ExecStatus.COPY_BOTH:
             fault = _words(result.error_message)
@@ -82,13 +83,8 @@ class SlotStream:
                 return
             else:
                 is_read = True
-                self._receive()
-
-    def _receive(self) -> None:
-        try:
-            self._connection.consume_input()
-        except OperationalError as fault:
-            raise ConnectionLost(" ".join(str(fault).split())) from fault
+                with _connected():
+                    connection.consume_input()
 
     def _hear(self, message: bytes) -> None:
         _, self.end, _, must_answer = _ALIVE_FORM.unpack(message)
@@ -100,20 +96,21 @@ class SlotStream:
         self._confirmed = max(self._confirmed, position)
         now = int((time.time() - EPOCH) * 1_000_000)
         report = _STATUS_FORM.pack(_STATUS, *[self._confirmed] * 3, now, 0)
-        try:
+        with _connected():
             self._connection.put_copy_data(report)
             self._connection.flush()
-        except OperationalError as fault:
-            raise ConnectionLost(" ".join(str(fault).split())) from fault
 
     def close(self) -> None:
         """End the session at the server."""
         self._connection.finish()
 
 
-def lsn_text(position: int) -> str:
-    """Return a position as the server writes it."""
-    return f"{position >> 32:X}/{position & 0xFFFFFFFF:X}"
+@contextmanager
+def _connected() -> Iterator[None]:
+    try:
+        yield
+    except OperationalError as fault:
+        raise ConnectionLost(" ".join(str(fault).split())) from fault
 
 
 def _connect(engine: Engine) -> Any:

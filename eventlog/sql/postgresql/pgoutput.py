@@ -7,7 +7,6 @@ transactions come in the order of their commits. Integers are big-endian, names 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from struct import Struct, error
 from typing import Final, NamedTuple
 
@@ -16,12 +15,10 @@ from eventlog.core.errors import EventlogError
 VERSION: Final = 1
 EPOCH: Final = 946_684_800  # 2000-01-01 in seconds of Unix; times count microseconds from there
 
-_BEGIN = Struct("!QqI")  # end of the commit record, time, xid
-_COMMIT = Struct("!BQQq")  # flags, commit record, end of the transaction, time
-_NUMBER, _SHORT, _LSN = Struct("!I"), Struct("!H"), Struct("!Q")
-_SIZE = Struct("!i")
-_TRUNCATE = Struct("!IB")  # number of tables, options
-_COLUMN_TYPE = Struct("!Ii")  # type, its modifier
+_BEGIN = Struct("!8xqI")  # the end of the commit record, time, xid without its epoch
+_COMMIT = Struct("!9xQq")  # flags and the commit record, end of the transaction, time
+_NUMBER, _SHORT, _SIZE = Struct("!I"), Struct("!H"), Struct("!i")
+_TRUNCATE = Struct("!Ix")  # number of tables, options
 
 
 class BrokenOutput(EventlogError):
@@ -40,8 +37,7 @@ Row = tuple[Value, ...]
 class BeginRead(NamedTuple):
     """A transaction begins."""
 
-    lsn: int
-    time: int
+    time: int  # microseconds since 2000
     xid: int  # without its epoch
 
 
@@ -49,11 +45,10 @@ class CommitRead(NamedTuple):
     """A transaction ends."""
 
     end: int
-    time: int  # microseconds since 2000
+    time: int
 
 
-@dataclass(frozen=True, slots=True)
-class TableDescribed:
+class TableDescribed(NamedTuple):
     """The columns of a table, as the following changes have them."""
 
     table: int
@@ -104,6 +99,7 @@ class _Bytes:
     def __init__(self, data: bytes) -> None:
         self._data = data
         self._at = 1
+        self.kind = data[:1]
 
     def numbers(self, form: Struct) -> tuple[int, ...]:
         values = form.unpack_from(self._data, self._at)
@@ -126,72 +122,55 @@ class _Bytes:
         self._at += size
         return self._data[self._at - size : self._at]
 
-    def letter(self) -> bytes:
-        return self.take(1)
-
     def row(self) -> Row:
         return tuple(self._values(self.number(_SHORT)))
 
     def _values(self, count: int) -> Iterator[Value]:
         for _ in range(count):
-            form = self.letter()
+            form = self.take(1)
             if form == b"t":
                 yield self.take(self.number(_SIZE)).decode()
-            elif form == b"n":
-                yield None
-            elif form == b"u":
-                yield NOT_SENT
+            elif form in b"nu":
+                yield None if form == b"n" else NOT_SENT
             else:
                 raise IndexError(f"a value has the form {form!r}")
 
-
-def _begin(data: _Bytes) -> BeginRead:
-    return BeginRead(*data.numbers(_BEGIN))
-
-
-def _commit(data: _Bytes) -> CommitRead:
-    _, _, end, time = data.numbers(_COMMIT)
-    return CommitRead(end, time)
+    def parts(self) -> Mapping[bytes, Row]:
+        """Return the rows of a change by their letters: K or O before it, N after it."""
+        rows: dict[bytes, Row] = {}
+        while self._at < len(self._data):
+            letter = self.take(1)
+            if letter not in b"KON":
+                raise IndexError(f"a change has the part {letter!r}")
+            rows[letter] = self.row()
+        return rows
 
 
 def _described(data: _Bytes) -> TableDescribed:
-    table, schema, name = data.number(), data.name(), data.name()
-    data.letter()  # the identity
+    table, schema, name, _ = data.number(), data.name(), data.name(), data.take(1)  # the identity
     columns = []
     for _ in range(data.number(_SHORT)):
-        data.letter()  # whether it is of the identity
+        data.take(1)  # whether it is of the identity
         columns.append(data.name())
-        data.numbers(_COLUMN_TYPE)
+        data.take(8)  # its type and modifier
     return TableDescribed(table, schema or "pg_catalog", name, tuple(columns))
 
 
-def _inserted(data: _Bytes) -> RowChanged:
-    table, _ = data.number(), data.letter()
-    return RowChanged(table, None, data.row())
-
-
-def _updated(data: _Bytes) -> RowChanged:
-    table, form, before = data.number(), data.letter(), None
-    if form in (b"K", b"O"):
-        before, form = data.row(), data.letter()
-    if form != b"N":
-        raise IndexError(f"an update has the part {form!r}")
-    return RowChanged(table, before, data.row(), is_update=True)
-
-
-def _deleted(data: _Bytes) -> RowChanged:
-    table, _ = data.number(), data.letter()
-    return RowChanged(table, data.row(), None)
+def _changed(data: _Bytes) -> RowChanged:
+    kind, table, rows = data.kind, data.number(), data.parts()
+    new = rows.get(b"N")
+    if not rows or (new is None) != (kind == b"D"):
+        raise IndexError("a row is missing")
+    return RowChanged(table, rows.get(b"K", rows.get(b"O")), new, is_update=kind == b"U")
 
 
 def _truncated(data: _Bytes) -> TablesTruncated:
-    count, _ = data.numbers(_TRUNCATE)
-    return TablesTruncated(tuple(number for (number,) in _NUMBER.iter_unpack(data.take(4 * count))))
+    (count,) = data.numbers(_TRUNCATE)
+    return TablesTruncated(tuple(data.number() for _ in range(count)))
 
 
 def _message_read(data: _Bytes) -> MessageRead | None:
-    is_transactional = data.letter() == b"\1"
-    data.number(_LSN)
+    is_transactional, _ = data.take(1) == b"\1", data.take(8)  # its position
     message = MessageRead(data.name(), data.take(data.number()).decode(errors="replace"))
     return message if is_transactional else None
 
@@ -201,14 +180,11 @@ def _nothing(data: _Bytes) -> None:
 
 
 _READERS: Mapping[bytes, Callable[[_Bytes], OutputMessage | None]] = {
-    b"B": _begin,
-    b"C": _commit,
+    b"B": lambda data: BeginRead(*data.numbers(_BEGIN)),
+    b"C": lambda data: CommitRead(*data.numbers(_COMMIT)),
     b"R": _described,
-    b"I": _inserted,
-    b"U": _updated,
-    b"D": _deleted,
+    **dict.fromkeys((b"I", b"U", b"D"), _changed),
     b"T": _truncated,
     b"M": _message_read,
-    b"O": _nothing,
-    b"Y": _nothing,
+    **dict.fromkeys((b"O", b"Y"), _nothing),
 }

@@ -40,9 +40,6 @@ with recursive named as (
 )
 select tree.place, cast(tree.root as bigint), c.relkind in ('r', 'p'), c.relpersistence = 'p',
   exists (select from pg_catalog.pg_inherits i where c.relkind = 'r' and i.inhparent = c.oid), c.relreplident = 'f',
-  cast((select m.oid from pg_catalog.pg_publication_rel m
-    join pg_catalog.pg_publication p on p.oid = m.prpubid and p.pubname = :slot
-    where m.prrelid = tree.root) as bigint),
   cast(array(
     select a.attname
     from pg_catalog.pg_attribute a
@@ -130,12 +127,8 @@ from pg_catalog.pg_replication_slots s
 where s.slot_name = :slot and s.active_pid is not null
 
 -- slot_create --
--- Makes a slot.
-select lsn from pg_catalog.pg_create_logical_replication_slot({slot_text}, 'pgoutput') as made (name, lsn)
-
--- slot_create_failover --
--- Makes a slot that standbys keep too, from PostgreSQL 17 on.
-select lsn from pg_catalog.pg_create_logical_replication_slot({slot_text}, 'pgoutput', failover => true) as made (name, lsn)
+-- Makes a slot, which standbys keep too from PostgreSQL 17 on.
+select lsn from pg_catalog.pg_create_logical_replication_slot({slot_text}, 'pgoutput'{failover}) as made (name, lsn)
 
 -- slot_drop --
 -- Drops a slot of this database.
@@ -153,7 +146,7 @@ alter publication {publication} set table {members}
 
 -- publication_members --
 -- The tables of a publication, with the columns where it lists some. Before PostgreSQL 15 none does.
-select cast(m.prrelid as bigint),
+select cast(m.prrelid as bigint), cast(m.oid as bigint),
   case when pg_catalog.jsonb_typeof(m.listed) = 'array' then cast(array(
     select a.attname
     from pg_catalog.pg_attribute a
@@ -161,7 +154,7 @@ select cast(m.prrelid as bigint),
     order by a.attname
   ) as text[]) end
 from (
-  select r.prrelid, r.prpubid, to_jsonb(r) -> 'prattrs' as listed from pg_catalog.pg_publication_rel r
+  select r.oid, r.prrelid, r.prpubid, to_jsonb(r) -> 'prattrs' as listed from pg_catalog.pg_publication_rel r
 ) m
 join pg_catalog.pg_publication p on p.oid = m.prpubid and p.pubname = :slot
 

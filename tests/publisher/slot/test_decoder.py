@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eventlog.publisher.slot_transactions import Happening, ObjectChange, SlotFeeds, SlotReader, reduced
+from eventlog.publisher.slot_transactions import Happening, ObjectChange, SlotReader, reduced
 from eventlog.sql.log.slot_state import Feed
 from eventlog.sql.postgresql import pgoutput
 from eventlog.sql.postgresql.pgoutput import NOT_SENT, BrokenOutput, Value, read
@@ -45,7 +45,7 @@ MESSAGES = (BEGIN, COMMIT, TABLE, INSERT, UPDATE, DELETE, TRUNCATE, TEXT)
 
 def test_messages_are_read() -> None:
     assert list(map(read, MESSAGES)) == [
-        pgoutput.BeginRead(90, 7, 5),
+        pgoutput.BeginRead(7, 5),
         pgoutput.CommitRead(100, 7),
         pgoutput.TableDescribed(1, "public", "usr", ("idu", "fname")),
         pgoutput.RowChanged(1, None, ("1", None)),
@@ -67,7 +67,8 @@ def test_a_message_that_is_cut_is_refused(message: bytes) -> None:
 @given(st.lists(st.one_of(st.sampled_from(MESSAGES), st.binary(max_size=40)), max_size=12))
 def test_any_bytes_are_read_or_refused(parts: list[bytes]) -> None:
     feed = Feed("usr", "usr", ("idu",), ())
-    reader = SlotReader(SlotFeeds({1: [0]}, [feed]), 1 << 20)
+    reader = SlotReader(1 << 20)
+    reader.renew({1: [feed]})
     with suppress(BrokenOutput):
         for part in parts:
             if transaction := reader.take(read(part)):
@@ -92,7 +93,8 @@ def test_the_changes_of_an_object_become_these_types(happenings: list[Happening]
 
 def test_a_key_that_was_not_sent_is_a_gap_and_no_guess() -> None:
     feed = Feed("usr", "usr", ("idu",), ())
-    reader = SlotReader(SlotFeeds({1: [0]}, [feed]), 1 << 20)
+    reader = SlotReader(1 << 20)
+    reader.renew({1: [feed]})
     update = b"U" + NUMBER + b"N" + row(NOT_SENT, "x")
     transactions = [reader.take(read(message)) for message in (TABLE, BEGIN, update, COMMIT)]
     assert transactions[-1] is not None

@@ -93,7 +93,7 @@ def read_slot_tables(config: Config, store: Store, slot: str) -> SlotTables:
         for published in (p for p in chosen.published if p.name in changed):
             for table in {feed.table for feed in published.feeds} - state.gaps().keys():
                 state.note_gap(table, _TAKEN_OUT.format(published.name, slot))
-        gaps = {table: why for table, (_, why) in state.gaps().items()}
+        gaps = {table: gap.why for table, gap in state.gaps().items()}
     unread = chosen.unread | {f.table: _OUTSIDE.format(p.name, slot) for p in chosen.outside for f in p.feeds}
     unnamed = sorted(members.keys() - {published.name for published in chosen.published} - unread.keys())
     return replace(chosen, unread=unread | dict.fromkeys(unnamed, _UNNAMED), gaps=gaps)

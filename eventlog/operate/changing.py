@@ -9,12 +9,14 @@ dropped then.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 
 from sqlalchemy.engine import Connection
 
 from eventlog.core.errors import EventlogError
+from eventlog.core.plurals import quantity
 from eventlog.core.tables import Tables
 from eventlog.opening.config import Config
 from eventlog.opening.slots import SlotTables, choose_tables, demand_slots
@@ -33,16 +35,23 @@ from eventlog.sql.capture.slot import (
 )
 from eventlog.sql.catalogue import Catalogue
 from eventlog.sql.connect import execute_plain
+from eventlog.sql.log.leader import Leader
 from eventlog.sql.log.slot_state import ServerSlot, SlotFacts, SlotState
 from eventlog.sql.log.store import Store
 from eventlog.sql.relation import Choice, place_of
 
 _MOMENT = 0.1  # seconds between two looks
+_COMPARED = "it was compared before, and what changed since is not logged yet"
 _PATIENCE = 600.0  # seconds until what is before the change is in the log
 
 
 class StillPublishing(EventlogError):
     """a publisher runs ({0}): stop it, and give the command again"""
+
+
+class StillOnTheWay(EventlogError):
+    """{0} pending of what was compared: publish them with `eventlog run --once --mode compare`, and give \
+the command again"""
 
 
 class NotDrained(EventlogError):
@@ -64,8 +73,9 @@ def fill_by_slot(config: Config, store: Store, who: str) -> Iterator[str]:
             now = upkeep.slot().on_server(slot)
     chosen = choose_tables(config, store, slot)
     if facts is None or lost is not None:
-        _make(store, slot, now, chosen)
-        _begin(store, slot, chosen, lost)
+        with _compared(store) as compared:
+            _make(store, slot, now, chosen)
+            _begin(store, slot, chosen, lost, compared)
         yield f"slot {slot} fills the log" + (f" again: {lost}" if lost else "")
     else:
         with store.engine.begin() as connection:
@@ -74,6 +84,32 @@ def fill_by_slot(config: Config, store: Store, who: str) -> Iterator[str]:
         yield f"slot {slot} fills the log already"
     yield from (f"{table} is not published: {why}" for table, why in chosen.unread.items())
     yield from _baseline(config, store, chosen, who)
+
+
+@contextmanager
+def _compared(store: Store) -> Iterator[list[str]]:
+    """Yield the tables that a publisher compared; StillOnTheWay until its last event is out."""
+    with store.upkeep() as upkeep:
+        states = upkeep.receiver_state().table_states()
+        pending = upkeep.backlog().pending
+    compared = [name for name, state in states.items() if state.mark is None]
+    if not compared:
+        yield compared
+        return
+    if pending:
+        raise StillOnTheWay(quantity(pending, "row is", "rows are"))
+    with _leading(store):
+        with store.upkeep() as upkeep:
+            upkeep.receiver_state().settle_events()
+        yield compared
+
+
+def _leading(store: Store) -> Leader:
+    """Return the leader of the log, so that no publisher runs."""
+    leader = store.lead("eventlog install")
+    if leader is None:
+        raise StillPublishing(store.holder() or "by whom is not ours to see")
+    return leader
 
 
 def slot_script(config: Config, store: Store) -> str:
@@ -99,7 +135,7 @@ def _make(store: Store, slot: str, now: ServerSlot, chosen: SlotTables) -> None:
             execute_plain(connection, slot_statement(store.queries, slot, now))
 
 
-def _begin(store: Store, slot: str, chosen: SlotTables, lost: str | None) -> None:
+def _begin(store: Store, slot: str, chosen: SlotTables, lost: str | None, compared: Collection[str]) -> None:
     """Drop the triggers and note the position in one transaction."""
     with store.engine.begin() as connection:
         plans = [plan for plan in track.plan_silence(connection, store.log) if plan.statements]
@@ -110,9 +146,9 @@ def _begin(store: Store, slot: str, chosen: SlotTables, lost: str | None) -> Non
         state = store.slot_state(connection)
         _record(state, slot, chosen)
         state.note(state.on_server(slot).end)
-        if lost is not None:
-            for table in {feed.table for published in chosen.published for feed in published.feeds}:
-                state.note_gap(table, lost)
+        for table in {feed.table for published in chosen.published for feed in published.feeds}:
+            if lost is not None or table in compared:
+                state.note_gap(table, lost or _COMPARED)
 
 
 def _record(state: SlotState, slot: str, chosen: SlotTables) -> None:
@@ -147,10 +183,7 @@ def fill_by_triggers(config: Config, store: Store, *, with_triggers: bool = True
         facts = upkeep.slot().facts()
     if facts is None:
         return
-    leader = store.lead("eventlog install")
-    if leader is None:
-        raise StillPublishing(store.holder() or "by whom is not ours to see")
-    with leader:
+    with _leading(store) as leader:
         if facts.until is None:
             facts = _end(config, store, facts, with_triggers=with_triggers)
         fault = _drain(config, store, leader.epoch, facts)

@@ -41,9 +41,9 @@ def slot_findings(store: Store, config: Config) -> Iterator[Finding]:
         )
     chosen = choose_tables(config, store, slot)
     yield from _of_tables(store, chosen, slot)
-    for table, (_, why) in gaps.items():
+    for table, gap in gaps.items():
         commands = (f"eventlog resync {quote(table)} --compare",)
-        yield Finding(table, f"changes of it may be lost: {why}", "log what differs:", commands=commands)
+        yield Finding(table, f"changes of it may be lost: {gap.why}", "log what differs:", commands=commands)
     yield from _notes(slot, now)
     yield from _without_baseline(store, chosen)
 

@@ -72,15 +72,20 @@ def log_unexplained(store: Store, config: Config, tables: Tables, who: str) -> I
             receiver_state = ReceiverState(connection, store.queries)
             table_states, present_mark = receiver_state.checked_states(), receiver_state.mark()
             mark = table_states[name].mark if name in table_states else None
-            if name in table_states and mark is None:
+            slot = store.slot_state(connection) if store.log.dialect.has_slots else None
+            gap = slot.gaps().get(name) if slot else None
+            is_compared = name in table_states and mark is None  # by a publisher
+            if is_compared and gap is None:
                 raise OthersState(name)
-            is_first = mark is None or mark.purged != present_mark.purged
-            gap = _gap_of(store, name)
+            is_first = not is_compared and (mark is None or mark.purged != present_mark.purged)
             is_silent = is_first and gap is None
             newest = 0 if is_first or mark is None else mark.newest
-            of_log = partial(_named, receiver_state, tables, table)
-            explained = set() if is_silent else of_log(max(newest, gap or 0))
-            vanished = set() if gap is None else of_log(newest) - explained
+            of_log = partial(_named, tables, table)
+            after = newest if gap is None else max(newest, gap.last_id)
+            explained = set() if is_silent else of_log(receiver_state.objects_after(after))
+            vanished: set[str] = set()
+            if slot and not (is_silent or is_compared) and (gap is not None or slot.facts()):
+                vanished = of_log(slot.objects_left_after(newest))
             logged, missed = (Order[StateStep]([table], _MEMORY // 2) for _ in range(2))
             table_state = TableState() if is_first else table_states[name]
             source = readable[table]
@@ -94,7 +99,7 @@ def log_unexplained(store: Store, config: Config, tables: Tables, who: str) -> I
             missed_count += _add_vanished(
                 missed, table, vanished, receiver_state.states_of(state_name, vanished)
             )
-        before = present_mark._replace(purged=_UNFINISHED) if is_first or mark is None else mark
+        before = present_mark._replace(purged=_UNFINISHED) if is_first else mark or present_mark
         table_state = table_state._replace(mark=before)
         if is_first:
             with store.upkeep() as upkeep:
@@ -108,24 +113,14 @@ def log_unexplained(store: Store, config: Config, tables: Tables, who: str) -> I
                 words = "differed and were logged"
                 upkeep.note(Notice(NoticeKind.RESYNC, name, row_count=missed_count, who=who, words=words))
             if gap is not None:
-                upkeep.note(Notice(NoticeKind.GAP_CLOSED, name, who=who))
+                upkeep.slot().close_gap(name, gap, who)
         yield ComparedTable(table, None if is_silent else missed_count)
 
 
-def _gap_of(store: Store, name: str) -> int | None:
-    """Return the last row from before changes of a table were lost; None if none were."""
-    if not store.log.dialect.has_slots:
-        return None
-    with store.upkeep() as upkeep:
-        last, _ = upkeep.slot().gaps().get(name, (None, None))
-    return last
-
-
-def _named(receiver_state: ReceiverState, tables: Tables, table: Table, after: int) -> set[str]:
-    """Return the keys of the table's objects that rows of the log after a record_id name."""
+def _named(tables: Tables, table: Table, named: Iterable[tuple[str, str]]) -> set[str]:
+    """Return the keys of the table's objects among those that rows of the log name."""
     table_name = tables.name_of(table)
-    named = (object_of(tables, *row) for row in receiver_state.objects_after(after))
-    return {key for name, key in named if name == table_name}
+    return {key for name, key in (object_of(tables, *row) for row in named) if name == table_name}
 
 
 def _separate(

@@ -22,7 +22,7 @@ from eventlog.opening.config import Config
 from eventlog.opening.slots import SlotTables, read_slot_tables
 from eventlog.publisher.filling import Filler, TableCycle
 from eventlog.publisher.sleep import Sleeper
-from eventlog.publisher.slot_transactions import SlotReader, SlotTransaction
+from eventlog.publisher.slot_transactions import EMPTIED, SlotReader, SlotTransaction
 from eventlog.sql.capture.slot import MAKE_AGAIN, why_lost
 from eventlog.sql.connect import DatabaseFailed
 from eventlog.sql.log.slot_state import LoggedChange, SlotFacts
@@ -210,8 +210,10 @@ class SlotFiller(Filler):
             if not visible_count:
                 return 0
             visible = batch[:visible_count]
-            for table, why in chain.from_iterable(t.gaps.items() for t in visible):
-                if table not in self._gaps:
+            gaps = dict.fromkeys(chain.from_iterable(t.gaps.items() for t in visible))
+            open_gaps = state.gaps() if gaps else {}
+            for table, why in gaps:
+                if table not in open_gaps or why == EMPTIED:  # a comparison that runs does not see this one
                     state.note_gap(table, why)
             self._write(work, visible, is_careful=is_careful)
         for transaction in visible:

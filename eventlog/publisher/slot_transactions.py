@@ -30,7 +30,7 @@ from eventlog.sql.postgresql.pgoutput import (
 USER: Final = "eventlog.user"  # the prefix of messages by which an application names its user
 _LONGEST: Final = 256  # characters of the name of a user
 _SIZE = 160  # bytes of a change besides its key
-_EMPTIED = "it was truncated, and no log names the rows that are gone"
+EMPTIED = "it was truncated, and no log names the rows that are gone"
 _RENAMED = "its changes do not have the columns {0}, by which its objects are named"
 _UNSENT = "a change does not have the value of its key"
 
@@ -137,7 +137,7 @@ class SlotReader:
             self._change(message)
         elif isinstance(message, TablesTruncated):
             numbers = chain.from_iterable(self._numbers.get(table, ()) for table in message.tables)
-            self._opened.gaps |= {self.feeds[number].table: _EMPTIED for number in numbers}
+            self._opened.gaps |= {self.feeds[number].table: EMPTIED for number in numbers}
         elif isinstance(message, MessageRead) and message.prefix == USER:
             self._opened.who = message.content[:_LONGEST]
         elif isinstance(message, CommitRead):

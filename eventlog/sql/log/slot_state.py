@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -59,6 +59,14 @@ class ServerSlot(NamedTuple):
     publication: int | None
     fails_over: bool  # standbys keep the slot, too
     free_slots: int
+
+
+class Gap(NamedTuple):
+    """A notice that the log may lack changes of a table."""
+
+    last_id: int  # the newest row of the log when that was noted
+    why: str
+    notice_id: int
 
 
 class Member(NamedTuple):
@@ -194,9 +202,19 @@ class SlotState:
             Notice(NoticeKind.GAP, table, last_id=int(newest), words=why)
         )
 
-    def gaps(self) -> dict[str, tuple[int, str]]:
-        """Return the tables whose log may lack changes: up to which record_id, and why."""
-        return {str(table): (int(last), str(words)) for table, last, words in self._run("slot_gaps")}
+    def gaps(self) -> dict[str, Gap]:
+        """Return the tables whose log may lack changes, each with its latest gap."""
+        return {str(table): Gap(*gap) for table, *gap in self._run("slot_gaps")}
+
+    def close_gap(self, table: str, gap: Gap, who: str) -> None:
+        """Note that what a gap lacked was logged; a later gap of the table stays open."""
+        notice = Notice(NoticeKind.GAP_CLOSED, table, last_id=gap.notice_id, who=who)
+        LogRecord(self._connection, self._queries).note(notice)
+
+    def objects_left_after(self, record_id: int) -> Iterator[tuple[str, str]]:
+        """Return the table_name and table_key of objects whose last row after a record_id is no delete."""
+        for table, key in self._run("slot_left", after=record_id):
+            yield str(table), str(key)
 
     def _run(self, name: str, holes: dict[str, str] | None = None, **values: Any) -> Any:
         return self._queries.run(self._connection, name, holes, **values)

@@ -113,12 +113,22 @@ order by u.place
   from (select g.place, g.kind, g.who{columns} from g where g.feed = {feed}) t
 
 -- slot_gaps --
--- The tables whose log may lack changes, and since which record_id, as the last notices tell.
-select g.table_name, g.last_id, g.words
+-- The tables whose log may lack changes from before a record_id. A gap is closed with the number of its notice.
+select distinct on (g.table_name) g.table_name, g.last_id, g.words, g.notice_id
 from {notice} g
 where g.kind = 'gap' and not exists (
   select from {notice} l
-  where l.table_name = g.table_name and l.kind in ('gap', 'gap closed') and l.notice_id > g.notice_id)
+  where l.table_name = g.table_name and l.kind = 'gap closed' and l.last_id >= g.notice_id)
+order by g.table_name, g.notice_id desc
+
+-- slot_left --
+-- The objects whose last row after a record_id is no delete.
+select {table_name}, {table_key}
+from {log} r
+where {record_id} > :after
+group by {table_name}, {table_key}
+having max(case when cast({event_type} as text) = '4' then 0 else {record_id} end)
+  > max(case when cast({event_type} as text) = '4' then {record_id} else 0 end)
 
 -- slot_end_reader --
 -- Ends the session that reads the slot: of a publisher that leads no more.
@@ -135,6 +145,19 @@ select lsn from pg_catalog.pg_create_logical_replication_slot({slot_text}, 'pgou
 select pg_catalog.pg_drop_replication_slot(s.slot_name)
 from pg_catalog.pg_replication_slots s
 where s.slot_name = :slot and s.database = pg_catalog.current_database()
+
+-- drop_recorded_slot --
+-- Drops the slot that fills the log, if one does, and its publication.
+declare
+  slot text := (select cast(slot_facts as json) ->> 'slot' from {state} where one = 1);
+begin
+  if slot is not null then
+    perform pg_catalog.pg_drop_replication_slot(s.slot_name)
+    from pg_catalog.pg_replication_slots s
+    where s.slot_name = slot and s.database = pg_catalog.current_database();
+    execute pg_catalog.format('drop publication if exists %I', slot);
+  end if;
+end
 
 -- publication_create --
 -- Makes a publication without tables.

@@ -150,7 +150,11 @@ def install_script(
 
 def uninstall_script(log: Log, *, attached: bool = False) -> str:
     """Return the DDL that takes a log away again."""
-    return log.dialect.script([*printed_routines(log, "drop_routines"), *_uninstalling(log, not attached)])
+    statements = _uninstalling(log, not attached)
+    if log.dialect.has_slots:
+        body = templates.statement(log.dialect, "drop_recorded_slot", state=log.names()["state"])
+        statements.insert(0, f"do {literal(body)}")
+    return log.dialect.script([*printed_routines(log, "drop_routines"), *statements])
 
 
 def grants_script(log: Log, role: str, mode: str | None = None) -> str:

@@ -11,6 +11,17 @@ drop function if exists "eventlog_capture_on"();
 
 drop function if exists "eventlog_capture_is_off"();
 
+do 'declare
+  slot text := (select cast(slot_facts as json) ->> ''slot'' from "eventlog_state" where one = 1);
+begin
+  if slot is not null then
+    perform pg_catalog.pg_drop_replication_slot(s.slot_name)
+    from pg_catalog.pg_replication_slots s
+    where s.slot_name = slot and s.database = pg_catalog.current_database();
+    execute pg_catalog.format(''drop publication if exists %I'', slot);
+  end if;
+end';
+
 drop table if exists "eventlog";
 
 drop table if exists "eventlog_known";

@@ -1,7 +1,11 @@
-"""Servers whose own log can be decoded: that of the wheel, and the installed one, which is older."""
+"""Servers whose own log can be decoded: that of the wheel, and the installed one, which is older.
+
+EVENTLOG_TEST_LOGICAL_URL names another one.
+"""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 
 import pytest
@@ -17,12 +21,14 @@ SERVERS = [pytest.param("newest"), pytest.param("installed", marks=pytest.mark.l
 @pytest.fixture(scope="session", params=SERVERS)
 def decoding(request: pytest.FixtureRequest, embedded: Server) -> Iterator[URL]:
     """Each server in turn."""
-    if request.param == "newest":
+    if named := os.environ.get("EVENTLOG_TEST_LOGICAL_URL"):
+        yield make_url(named)
+    elif request.param == "newest":
         yield make_url(embedded.url)
-        return
-    settings = FAST | LOGICAL | {"max_prepared_transactions": "4"}
-    with embedded_postgres(settings=settings, prefer_installed=True) as server:
-        yield make_url(server.url)
+    else:
+        settings = FAST | LOGICAL | {"max_prepared_transactions": "4"}
+        with embedded_postgres(settings=settings, prefer_installed=True) as server:
+            yield make_url(server.url)
 
 
 @pytest.fixture

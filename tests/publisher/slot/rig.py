@@ -74,7 +74,7 @@ class SlotWorld(World):
 
     def gaps(self) -> dict[str, str]:
         with self.store.upkeep() as upkeep:
-            return {table: why for table, (_, why) in upkeep.slot().gaps().items()}
+            return {table: gap.why for table, gap in upkeep.slot().gaps().items()}
 
 
 class Life:

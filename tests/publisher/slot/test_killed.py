@@ -89,7 +89,7 @@ def metered_messages(meter: Meter) -> Iterator[None]:
 
 
 class Rounds:
-    """Rounds of changes; after each a publisher runs until everything is out."""
+    """A series of changes; a publisher runs after each until everything is out."""
 
     def __init__(self, world: SlotWorld, folder: Path) -> None:
         self._world = world

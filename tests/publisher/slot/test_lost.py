@@ -127,6 +127,31 @@ def test_a_truncated_table_is_reported_until_it_is_compared(world: SlotWorld) ->
     assert copy.rows == rows_of(world)
 
 
+def test_a_table_that_is_truncated_again_is_reported_again(world: SlotWorld) -> None:
+    copy = publish(world)
+    with life(world, copy) as publisher:
+        for number in range(2):
+            world.run(f"insert into usr values (1{number}, 'new')")
+            until(lambda: publisher.cycle() > 0)
+            world.run("truncate usr")
+            until(lambda: not publisher.cycle() and world.gaps())
+            done = call(world, "resync", "usr", "--compare", EVENTLOG_PUBLICATION_MODE="slot")
+            assert done.exit_code == 0, done.output
+            publisher.cycle()
+            assert (copy.rows, world.gaps()) == ({}, {})
+
+
+def test_a_gap_that_came_during_a_comparison_stays_open(world: SlotWorld) -> None:
+    publish(world)
+    with world.store.upkeep() as upkeep:
+        slot = upkeep.slot()
+        slot.note_gap("public.usr", "one")
+        seen = slot.gaps()["public.usr"]
+        slot.note_gap("public.usr", "two")
+        slot.close_gap("public.usr", seen, "test")
+        assert slot.gaps()["public.usr"].why == "two"
+
+
 def test_a_table_outside_the_publication_is_reported_and_one_taken_out_is_a_gap(world: SlotWorld) -> None:
     copy = publish(world)
     world.run(
@@ -181,6 +206,11 @@ def test_a_table_that_cannot_be_read_is_named_and_others_are_published(world: Sl
     assert copy.rows == rows_of(world)
 
 
+def _without(copy: Copy, column: str) -> Any:
+    """Return the rows without a dropped column, whose values stay at the receiver."""
+    return {key: {name: row[name] for name in row if name != column} for key, row in copy.rows.items()}
+
+
 def test_ddl_of_all_kinds(world: SlotWorld) -> None:
     copy = Copy()
     world.fill()
@@ -201,8 +231,7 @@ def test_ddl_of_all_kinds(world: SlotWorld) -> None:
             world.run(f"update usr set fname = 'after' where idu = {number}")
             publisher.cycle()
         world.run("update usr set lname = 'end'")
-        while publisher.cycle() or copy.rows != rows_of(world):
-            pass
+        until(lambda: not publisher.cycle() and _without(copy, "more") == rows_of(world), pause=0)
     assert world.gaps() == {}
 
 
@@ -225,6 +254,17 @@ def test_a_mode_that_does_not_fill_the_log_is_refused(world: SlotWorld) -> None:
 def test_without_a_slot_the_mode_is_refused(world: SlotWorld) -> None:
     done = call(world, "run", "--once", EVENTLOG_PUBLICATION_MODE="slot")
     assert isinstance(done.exception, NoSlotYet)
+
+
+def test_the_printed_uninstall_drops_the_slot_and_the_publication(world: SlotWorld) -> None:
+    publish(world)
+    done = call(world, "uninstall", "--sql", "--dialect", "postgresql")
+    script = done.output.partition("on\n")[2]
+    with world.engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+        connection.exec_driver_sql(script.replace("%", "%%"))
+    assert world.value("select count(*) from pg_replication_slots where database = current_database()") == 0
+    assert world.value("select count(*) from pg_publication") == 0
+    assert world.value("select to_regclass('eventlog')") is None
 
 
 def status(world: SlotWorld) -> Any:

@@ -11,14 +11,16 @@ from pathlib import Path
 import pytest
 from sqlalchemy import text
 
-from eventlog.operate.changing import StillPublishing, fill_by_triggers
+from eventlog.operate.changing import StillOnTheWay, StillPublishing, fill_by_slot, fill_by_triggers
 from eventlog.publisher.slot import SlotFiller
+from eventlog.sinks.sink import OutgoingDocument, Reply
 from eventlog.sql.capture.track import track
 from eventlog.sql.log.work import LeadershipLost
 from eventlog.sql.relation import Choice
+from tests.compare.rig import life as comparing
 from tests.kit.logs import Receiver, call, publishing
 from tests.kit.support import until
-from tests.publisher.slot.rig import Copy, SlotWorld, life, once, rows_of
+from tests.publisher.slot.rig import Copy, SlotWorld, drop_slots, life, once, rows_of
 
 pytestmark = pytest.mark.quick
 
@@ -67,6 +69,53 @@ def test_a_change_from_triggers_and_back_loses_and_doubles_nothing(world: SlotWo
     assert world.value("select count(*) from pg_replication_slots where database = current_database()") == 0
 
 
+def test_a_change_from_comparing_loses_nothing_and_keeps_a_state(world: SlotWorld) -> None:
+    copy = Copy()
+    world.run("insert into usr values (1, 'Jack', 'Frost'), (2, 'Jane', 'Doe'), (3, 'Joe', 'Doe')")
+    with comparing(world, copy) as publisher:
+        publisher.cycle()
+    assert copy.rows == rows_of(world)
+    world.run(
+        "delete from usr where idu = 1",
+        "update usr set fname = 'June' where idu = 2",
+        "insert into usr values (4, 'new')",
+    )
+    logged = len(world.logged())
+    assert "public.usr: 3 objects differed and were logged" in world.fill()
+    assert sorted({key for _, _, key in world.logged()[logged:]}) == ["idu=1", "idu=2", "idu=4"]
+    once(world, copy)
+    assert (copy.rows, world.gaps()) == (rows_of(world), {})
+    drop_slots(world)
+    world.run("delete from usr where idu = 3")  # no row of the slot ever named it
+    world.fill()
+    once(world, copy)
+    assert copy.rows == rows_of(world)
+
+
+def test_a_change_from_comparing_waits_until_everything_is_out(world: SlotWorld) -> None:
+    world.user(1)
+    with comparing(world, Copy()) as publisher:
+        publisher.poll()
+        with pytest.raises(StillOnTheWay):
+            world.fill()
+        publisher.send()
+        with pytest.raises(StillPublishing):
+            world.fill()
+    world.fill()
+
+
+def test_a_change_from_comparing_that_is_killed_goes_on(world: SlotWorld) -> None:
+    copy = Copy()
+    world.run("insert into usr select n, 'Jack' from generate_series(1, 9) n")
+    with comparing(world, copy) as publisher:
+        publisher.cycle()
+    world.run("delete from usr where idu < 5", "update usr set fname = 'June' where idu > 7")
+    next(fill_by_slot(world.settings(), world.store, "test"))  # it ends once the slot is made
+    world.fill()
+    once(world, copy)
+    assert (copy.rows, world.gaps()) == (rows_of(world), {})
+
+
 def test_a_change_back_waits_for_no_publisher(world: SlotWorld) -> None:
     world.fill()
     with life(world, Receiver()), pytest.raises(StillPublishing):
@@ -98,6 +147,23 @@ def test_rows_are_logged_in_a_pause_and_nothing_leaves(world: SlotWorld, tmp_pat
         until(lambda: world.counts()["N"] == 1)
         call(world, "resume")
         until(lambda: world.counts()["S"] == 2)
+
+
+def test_rows_are_logged_while_the_receiver_is_down(world: SlotWorld) -> None:
+    world.fill()
+    copy, is_down = Copy(), True
+
+    def answer(document: OutgoingDocument) -> Reply:
+        return Reply(fault="no answer", arrived=False) if is_down else next(copy.deliver([document]))
+
+    with life(world, Receiver(answer)) as publisher:
+        for number in range(3):
+            world.user(number)
+            until(lambda: publisher.cycle() > 0)
+        assert (world.logged(), copy.rows) == (expected([0, 1, 2]), {})
+        is_down = False
+        until(lambda: not publisher.cycle() and copy.rows == rows_of(world))
+    assert world.counts() == {"S": 3}
 
 
 def test_a_new_leader_ends_the_stream_of_the_one_before(world: SlotWorld) -> None:

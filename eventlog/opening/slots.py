@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 
 from eventlog.core.errors import Misuse
 from eventlog.core.tables import Tables
@@ -40,6 +41,11 @@ class SlotTables:
     def feeds(self) -> dict[int, Sequence[Feed]]:
         """Return how the changes of each table name objects."""
         return {published.number: published.feeds for published in self.published}
+
+    @property
+    def readable(self) -> set[str]:
+        """Return the names of the tables whose changes can be read."""
+        return {feed.table for feed in chain.from_iterable(self.feeds.values())}
 
     @property
     def outside(self) -> list[Published]:

@@ -9,7 +9,7 @@ dropped then.
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 
@@ -36,6 +36,7 @@ from eventlog.sql.capture.slot import (
 from eventlog.sql.catalogue import Catalogue
 from eventlog.sql.connect import execute_plain
 from eventlog.sql.log.leader import Leader
+from eventlog.sql.log.object_states import TableState
 from eventlog.sql.log.slot_state import ServerSlot, SlotFacts, SlotState
 from eventlog.sql.log.store import Store
 from eventlog.sql.relation import Choice, place_of
@@ -72,36 +73,39 @@ def fill_by_slot(config: Config, store: Store, who: str) -> Iterator[str]:
             upkeep.slot().drop(slot)
             now = upkeep.slot().on_server(slot)
     chosen = choose_tables(config, store, slot)
-    if facts is None or lost is not None:
-        with _compared(store) as compared:
+    is_new = facts is None or lost is not None
+    with _settled(store, chosen):
+        if is_new:
             _make(store, slot, now, chosen)
-            _begin(store, slot, chosen, lost, compared)
-        yield f"slot {slot} fills the log" + (f" again: {lost}" if lost else "")
-    else:
-        with store.engine.begin() as connection:
-            make_publication(connection, store.queries, slot, now, chosen.published)
-            _record(store.slot_state(connection), slot, chosen)
-        yield f"slot {slot} fills the log already"
+            _begin(store, slot, chosen, lost)
+        else:
+            with store.engine.begin() as connection:
+                make_publication(connection, store.queries, slot, now, chosen.published)
+                _record(store.slot_state(connection), slot, chosen)
+    yield f"slot {slot} fills the log" + (f" again: {lost}" if lost else "" if is_new else " already")
     yield from (f"{table} is not published: {why}" for table, why in chosen.unread.items())
     yield from _baseline(config, store, chosen, who)
 
 
 @contextmanager
-def _compared(store: Store) -> Iterator[list[str]]:
-    """Yield the tables that a publisher compared; StillOnTheWay until its last event is out."""
+def _settled(store: Store, chosen: SlotTables) -> Iterator[None]:
+    """Keep publishers out if one compared the tables; StillOnTheWay until its events are out."""
     with store.upkeep() as upkeep:
-        states = upkeep.receiver_state().table_states()
-        pending = upkeep.backlog().pending
-    compared = [name for name, state in states.items() if state.mark is None]
-    if not compared:
-        yield compared
+        states, pending = upkeep.receiver_state().table_states(), upkeep.backlog().pending
+    if not _compared(states, chosen):
+        yield
         return
     if pending:
         raise StillOnTheWay(quantity(pending, "row is", "rows are"))
     with _leading(store):
         with store.upkeep() as upkeep:
             upkeep.receiver_state().settle_events()
-        yield compared
+        yield
+
+
+def _compared(states: Mapping[str, TableState], chosen: SlotTables) -> set[str]:
+    """Return the published tables whose states a publisher kept that compared them."""
+    return {name for name, state in states.items() if state.mark is None} & chosen.readable
 
 
 def _leading(store: Store) -> Leader:
@@ -135,7 +139,7 @@ def _make(store: Store, slot: str, now: ServerSlot, chosen: SlotTables) -> None:
             execute_plain(connection, slot_statement(store.queries, slot, now))
 
 
-def _begin(store: Store, slot: str, chosen: SlotTables, lost: str | None, compared: Collection[str]) -> None:
+def _begin(store: Store, slot: str, chosen: SlotTables, lost: str | None) -> None:
     """Drop the triggers and note the position in one transaction."""
     with store.engine.begin() as connection:
         plans = [plan for plan in track.plan_silence(connection, store.log) if plan.statements]
@@ -146,9 +150,8 @@ def _begin(store: Store, slot: str, chosen: SlotTables, lost: str | None, compar
         state = store.slot_state(connection)
         _record(state, slot, chosen)
         state.note(state.on_server(slot).end)
-        for table in {feed.table for published in chosen.published for feed in published.feeds}:
-            if lost is not None or table in compared:
-                state.note_gap(table, lost or _COMPARED)
+        for table in chosen.readable if lost is not None else ():
+            state.note_gap(table, str(lost))
 
 
 def _record(state: SlotState, slot: str, chosen: SlotTables) -> None:
@@ -161,13 +164,11 @@ def _record(state: SlotState, slot: str, chosen: SlotTables) -> None:
 def _baseline(config: Config, store: Store, chosen: SlotTables, who: str) -> Iterator[str]:
     """Keep the state of each table, or log what differs from it where the log may lack changes."""
     with store.upkeep() as upkeep:
-        states, gaps = upkeep.receiver_state().table_states(), upkeep.slot().gaps()
-    readable = {feed.table for published in chosen.published for feed in published.feeds}
-    tables = [
-        table
-        for table in chosen.tables
-        if str(table) in readable and (str(table) not in states or str(table) in gaps)
-    ]
+        states, slot = upkeep.receiver_state().table_states(), upkeep.slot()
+        for name in _compared(states, chosen) - slot.gaps().keys():
+            slot.note_gap(name, _COMPARED)
+        names = chosen.readable & ((chosen.readable - states.keys()) | slot.gaps().keys())
+    tables = [table for table in chosen.tables if str(table) in names]
     try:
         for audited in log_unexplained(store, config, Tables(tables, chosen.tables.dialect), who):
             yield audited.words

@@ -92,6 +92,19 @@ def test_a_change_from_comparing_loses_nothing_and_keeps_a_state(world: SlotWorl
     assert copy.rows == rows_of(world)
 
 
+def test_a_table_that_was_compared_is_taken_over_later(world: SlotWorld) -> None:
+    copy = Copy()
+    world.run("create table other (n integer primary key)")
+    world.user(1)
+    with comparing(world, copy) as publisher:
+        publisher.cycle()
+    world.fill("other")
+    world.run("update usr set fname = 'June'")
+    assert any("1 object differed" in line for line in world.fill("usr other"))
+    once(world, copy, "usr other")
+    assert copy.rows == rows_of(world)
+
+
 def test_a_change_from_comparing_waits_until_everything_is_out(world: SlotWorld) -> None:
     world.user(1)
     with comparing(world, Copy()) as publisher:

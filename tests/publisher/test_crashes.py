@@ -111,6 +111,28 @@ def test_rows_that_were_finished_by_somebody_else_are_not_sent_again(world: Worl
     assert world.letters() == {1: "W", 2: "S"}
 
 
+def test_a_row_that_is_skipped_while_its_document_is_refused_has_no_failure(world: World) -> None:
+    world.write(key(1, event_type=4), key(2, event_type=4))
+
+    def skip_and_refuse(document: OutgoingDocument) -> Reply:
+        with world.store.upkeep() as upkeep:
+            upkeep.skip([1], "by hand")
+        return Reply((Status(Level.ERROR, None, "never"),))
+
+    world.cycle(Receiver(skip_and_refuse))
+    assert world.letters() == {1: "W", 2: "E"}
+    with world.engine.connect() as connection:
+        failed = connection.execute(text(f"select record_id from {world.log.names()['failed']}"))
+        assert failed.scalars().all() == [2]
+
+
+def test_a_part_that_is_refused_fails_its_event_though_a_later_one_is_taken(world: World) -> None:
+    world.write(*(key(1, event_type=1, column_name="fname", new_value=str(n)) for n in range(4)))
+    replies = iter([Reply((Status(Level.ERROR, None, "never"),)), ACCEPTED])
+    world.cycle(Receiver(lambda document: next(replies)), max_changes=2)
+    assert set(world.letters().values()) == {"E"}
+
+
 def test_after_a_crash_a_warning_of_an_earlier_part_is_not_forgotten(world: World) -> None:
     world.write(*(key(1, event_type=1, column_name="fname", new_value=str(n)) for n in range(4)))
 

@@ -16,6 +16,7 @@ from eventlog.cli import distribution
 from eventlog.cli.log_options import database_options
 from eventlog.cli.terminal import Listing, print_line, print_sentence
 from eventlog.core import tablesfile
+from eventlog.core.errors import EventlogError
 from eventlog.core.plurals import quantity
 from eventlog.core.tables import Tables
 from eventlog.opening.comparing import ComparingSettings
@@ -28,6 +29,7 @@ from eventlog.opening.settings import SessionSettings
 from eventlog.opening.tables import read_tables
 from eventlog.operate.comparing import comparing_findings
 from eventlog.operate.slots import slot_findings
+from eventlog.sinks import check_sink
 from eventlog.sql.capture.check import check as run_check
 from eventlog.sql.capture.findings import Finding
 from eventlog.sql.capture.readers import check_readers, has_readers
@@ -122,12 +124,24 @@ def _of_publishing(config: Config, tables: Tables) -> Iterator[Finding]:
     """Yield what is wrong with what is published."""
     if readers := config.build(MonitorSettings).readers:
         yield Finding("monitor-host", readers, CLOSING, fault=False, shown=True)
+    yield from _unopened_sink(config)
     with opened(config) as store:
         yield from _failed(store)
         if config.build(ComparingSettings).publication_mode == "trigger":
             yield from _nothing_tracked(store)
         yield from comparing_findings(store, config, tables)
         yield from slot_findings(store, config)
+
+
+def _unopened_sink(config: Config) -> Iterator[Finding]:
+    """Yield why the sink that is set could not be opened here; nothing is sent."""
+    sink = config.values.get("sink")
+    try:
+        if sink:
+            check_sink(sink, config.values)
+    except EventlogError as fault:
+        remedy = "mend it, because a publisher on this machine could not take over"
+        yield Finding(f"sink {sink}", f"it cannot be opened here: {fault}", remedy)
 
 
 def _failed(store: Store) -> Iterator[Finding]:

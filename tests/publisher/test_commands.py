@@ -192,6 +192,16 @@ def test_check_warns_of_a_statement_that_names_the_log(world: World) -> None:
     assert not warns("insert into archive_of_eventlog values (1)")
 
 
+def test_check_reports_a_sink_with_which_this_machine_could_not_take_over(
+    world: World, tmp_path: Path
+) -> None:
+    (tmp_path / "file").touch()
+    for folder, code in (("out", 0), ("file/out", 1)):
+        sink = {"EVENTLOG_SINK": "files", "EVENTLOG_FILES_FOLDER": str(tmp_path / folder)}
+        checked = call(world, "check", **sink)
+        assert ("sink files: it cannot be opened here" in checked.output) == bool(code), checked.output
+
+
 def test_preview_prints_what_the_next_cycle_would_send_and_changes_nothing(world: World) -> None:
     world.user(1)
     world.write(key(1), key(1, event_type=9))

@@ -16,21 +16,16 @@ from tests.project.artifacts import contents, differences, settle
 pytestmark = pytest.mark.long
 
 MOMENT = 1_700_000_000
-BUILD = """\
-import sys
-from setuptools import build_meta
-build_meta.build_sdist(sys.argv[1])
-build_meta.build_wheel(sys.argv[1])
-"""
+BUILD = "import sys; from setuptools import build_meta as builder; getattr(builder, sys.argv[1])(sys.argv[2])"
 
 
 def build(tree: Path, folder: Path) -> list[Path]:
     """Return the artifacts of a source tree: the wheel and the source distribution."""
     folder.mkdir()
     environment = os.environ | {"SOURCE_DATE_EPOCH": str(MOMENT)}
-    subprocess.run(
-        [sys.executable, "-c", BUILD, str(folder)], cwd=tree, env=environment, check=True, capture_output=True
-    )
+    for step in ("build_sdist", "build_wheel"):  # each in a process of its own, as installers have it
+        command = [sys.executable, "-c", BUILD, step, str(folder)]
+        subprocess.run(command, cwd=tree, env=environment, check=True, capture_output=True)
     wheel, sources = sorted(folder.iterdir(), key=lambda path: path.suffix, reverse=True)
     settle(sources, MOMENT)
     return [wheel, sources]

@@ -18,9 +18,9 @@ TIME = r"20\d\d-\d\d-\d\d \d\d:\d\d:\d\dZ"
 
 
 def became(world: World, *words: str) -> dict[int, str]:
-    """Return what explain reports of each row, after its key."""
+    """Return what explain reports of each row, after its key, without the tries of its event."""
     lines = call(world, "explain", *words, **IDM).stdout.splitlines()
-    return {int(line.split()[0]): line[42:] for line in lines}
+    return {int(line.split()[0]): line[42:] for line in lines if line.split()[0].isdecimal()}
 
 
 def field(number: int, kind: int = 2) -> dict[str, object]:

@@ -102,8 +102,9 @@ class Terminal:
         return code
 
     def _read_piece(self) -> bool:
-        ready, _, _ = select.select([self._ours], [], [], PATIENCE)
-        assert ready, self.output
+        waiting = select.poll()  # `select.select` takes no high numbers
+        waiting.register(self._ours, select.POLLIN)
+        assert waiting.poll(PATIENCE * 1000), self.output
         try:
             piece = os.read(self._ours, 65_536)
         except OSError:  # Linux reports it when the other end is closed

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from eventlog.cli.compare import compare
+from eventlog.cli import cli
 from eventlog.transfer.loop import RunLength
 from eventlog.transfer.report import Report
 from tests.laws.resume.samples import Sample, samples
@@ -49,7 +49,7 @@ class Comparison:
         words = [state, str(self.folder / "usr.csv"), "--keep", state, "-o", output, "--table", "usr"]
         while True:
             self._take()
-            compare.main([*words, "--tables", str(self.folder / "tables.toml")], standalone_mode=False)
+            cli.main(["compare", *words, "--tables", str(self.folder / "tables.toml")], standalone_mode=False)
             self._take()
             if not length.wait(0):
                 return

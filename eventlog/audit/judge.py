@@ -289,6 +289,7 @@ def breaches_of(audited: AuditedObject, facts: Facts) -> JudgedObject:
         is_purged=facts.is_purged,
         is_compared=facts.is_compared,
         recorded=audited.recorded,
+        redriven_rows=facts.redriven,
         log=facts.log_name,
         why_wrong=None if contents is None else contents.why_wrong,
     )

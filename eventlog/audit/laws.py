@@ -141,12 +141,14 @@ def breaches(
     is_purged: bool = False,
     is_compared: bool = False,
     recorded: Mapping[str, RecordedRows] = MappingProxyType({}),
+    redriven_rows: Container[int] = (),
     log: str = "",
     why_wrong: WhyWrong | None = None,
 ) -> Iterator[Breach]:
     """Yield where the laws do not hold for an object, whose rows are in the order of their ids.
 
     `recorded` are the events that the log has on record; the rows of others follow from their names.
+    `redriven_rows` may be gone from the log.
     `why_wrong` returns what is wrong with the contents of an event. With `is_purged` finished rows and older
     documents may be gone. With `is_compared` an object may have been gone for a while without a row, before
     its last rows.
@@ -163,12 +165,12 @@ def breaches(
         if log and run.log != log:
             words = f"{run.deliveries[0].where}: event {run.name} is of another log than {log}"
             yield Breach(Law.EXPLAINED, name, run.first, words)
-        ids = [row.record_id for row in run_rows or ()]
-        run_by_row.update(dict.fromkeys(ids, run))
+        run_by_row.update((row.record_id, run) for row in run_rows or ())
+        ids = [row.record_id for row in run_rows or ()] or [run.first, run.last]  # if its rows are gone
         if any(delivery.level in _REFUSED for delivery in run.deliveries):
             refused_rows.update(ids)
             redriven.add(run.name)
-        elif not refused_rows.isdisjoint(ids) or any(row.is_redriven for row in run_rows or ()):
+        elif any(number in refused_rows or number in redriven_rows for number in ids):
             redriven.add(run.name)
         if any(_is_skipped(row) for row in run_rows or ()):  # the others go anew
             refused_rows.update(ids)

@@ -148,10 +148,6 @@ RIGHT = {
         [row(1, 6), row(2, 6)],
         [event(1, level="error"), event(2), event(1)],
     ),
-    "a row that the publisher itself refused comes late": (
-        [row(7, 8, is_redriven=True), row(9, 2)],
-        [event(9), event(7)],
-    ),
     "a redrive makes other events of the rows, which are read back": (
         [row(1, 7), row(2, 7, column="lname")],
         [event(1, 2, operation="add", level="error"), event(1), event(2)],
@@ -219,6 +215,17 @@ def test_rows_may_be_missing_where_some_were_purged() -> None:
     assert judge(ROWS[2:], EVENTS, is_purged=True) == []
     assert judge(ROWS, EVENTS[2:], is_purged=True) == []
     assert judge([row(1, 2), row(3, 2)], [event(1, 2, 3)], is_purged=True) == []
+
+
+@pytest.mark.parametrize("is_kept", [True, False])
+def test_what_was_redriven_comes_late_also_where_its_rows_are_deleted(is_kept: bool) -> None:
+    rows = [row(7, 8), row(8, 8), row(9, 2)] if is_kept else []
+    refused = [event(7, 8, level="error"), event(9), event(7), event(8)]  # and read back by two pick-ups
+    assert judge(rows, refused, is_purged=True) == []
+    unheard = [event(7, 8), event(9), event(7), event(8)]  # the answer was another on its way
+    assert judge(rows, unheard, is_purged=True, redriven_rows={7, 8}) == []
+    assert (Law.IN_ORDER, 7) in judge(rows, unheard, is_purged=True)
+    assert judge(rows, [event(9), event(7, 8)], is_purged=True, redriven_rows={7, 8}) == []
 
 
 def test_an_object_of_a_compared_table_may_go_and_come_back_without_a_row() -> None:

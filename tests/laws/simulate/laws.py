@@ -83,9 +83,13 @@ def _breaches(
             if breach.law is Law.ANSWERED and ledger.rows[breach.record_id].letter == DELETED
         }
         if is_last or not deleted:
-            return object_breaches
+            break
         letters |= dict.fromkeys(deleted, "W")
-    return ()
+    kept_rows = [row for row in audited_rows if ledger.rows[row.record_id].letter != DELETED]
+    if len(kept_rows) < len(rows):  # as the audit of a log without its finished rows is
+        in_log = audited._replace(rows=kept_rows)
+        object_breaches = [*object_breaches, *breaches_of(in_log, replace(facts, is_purged=True)).breaches]
+    return object_breaches
 
 
 def _check_letters(server: Server, ledger: Ledger) -> None:

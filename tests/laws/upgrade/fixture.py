@@ -43,6 +43,7 @@ BEFORE, GROWN = FOLDER / "before", FOLDER / "grown"  # files that were read, and
 PLACE = "database_of_the_fixture"  # in place of the name of a database
 END = "\n/\n"  # of a statement
 _DDL = re.compile(r"\s*(--.*\n\s*)*(create (?!temp)|alter|comment|do\b)", re.IGNORECASE)
+_IF_MISSING = re.compile(r"\s*(--.*\n\s*)*(set @|prepare|execute|deallocate)")  # of an index on MySQL
 _EVENT_ID = re.compile(r'event-id="([^"]+)"')
 USER_TABLES = (
     "create table usr (idu integer primary key, fname varchar(64), lname varchar(64))",
@@ -207,7 +208,8 @@ class Maker:
         """Record each statement of the block that makes something."""
 
         def hear(connection: Any, cursor: Any, statement: str, *unused: Any) -> None:
-            if _DDL.match(statement) and statement.strip() not in self.ddl:
+            is_new = _DDL.match(statement) and statement.strip() not in self.ddl
+            if is_new or _IF_MISSING.match(statement):
                 self.ddl.append(statement.strip())
 
         event.listen(Engine, "before_cursor_execute", hear)

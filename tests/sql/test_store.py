@@ -97,7 +97,8 @@ def test_objects_differ_by_case_blanks_and_table(store: Store) -> None:
 
 
 def test_excluded_rows_do_not_fill_the_limit(store: Store) -> None:
-    write(store, *({**key, "perpetrator": "idm"} for key in keys(*range(20))), *keys(90, 91))
+    others = ({"table_key": "idu=90", "perpetrator": "jane"}, {"table_key": "idu=91", "perpetrator": None})
+    write(store, *({**key, "perpetrator": "idm"} for key in keys(*range(20))), *others)
     assert pick_up(store, limit=2, driver_user="idm") == ["idu=90", "idu=91"]
 
 
@@ -160,6 +161,16 @@ def test_handled_rows_are_deleted_on_wish_but_never_failed_ones(store: Store) ->
             (two, "E"),
             (three, "F"),
         ]
+
+
+def test_a_row_that_has_a_letter_keeps_it(store: Store) -> None:
+    write(store, *keys(*range(3000)))
+    rows = ids(store)
+    assert finish(store, Letter.ERROR, rows[:2]) == 2
+    assert finish(store, Letter.SUCCESS, rows[:3]) == 1
+    assert finish(store, Letter.WARNING, rows) == 2997  # in one range, where the database can
+    with store.snapshot() as snapshot:
+        assert [cells[1] for cells in snapshot.rows(rows[:4])] == ["E", "E", "S", "W"]
 
 
 def test_many_rows_are_finished_in_chunks(store: Store) -> None:

@@ -40,10 +40,12 @@ class Picky:
     def __init__(self) -> None:
         self.refuses = False
         self.is_busy = False
+        self.busy_with = ""  # what a document that is to wait contains
 
     def deliver(self, documents: Sequence[OutgoingDocument]) -> Iterator[Reply]:
         for document in documents:
-            level = Level.RETRY if self.is_busy else Level.ERROR if self.refuses else Level.SUCCESS
+            is_busy = self.is_busy and self.busy_with in document.text
+            level = Level.RETRY if is_busy else Level.ERROR if self.refuses else Level.SUCCESS
             yield Reply([Status(level, item.event_id, HOSTILE) for item in document.items])
 
     def knows(self, name: str) -> bool:

@@ -436,22 +436,22 @@ def recent(page: str) -> list[tuple[str, str]]:
 
 
 def test_what_was_held_back_or_refused_is_listed_too_with_its_object(watched: Watched) -> None:
-    watched.sink.is_busy = True
-    watched.run("insert into usr values (1, 'Jack')")
+    watched.sink.is_busy, watched.sink.busy_with = True, "Jack"
+    watched.run("insert into usr values (1, 'Jack'), (2, 'Jane')")
     watched.publisher.cycle()
     watched.sink.is_busy = False
     watched.run(
         "update eventlog_retry set next_at = now() at time zone 'UTC'",
-        "insert into eventlog (event_type, table_name, table_key) values (9, 'usr', 'idu=2')",
+        "insert into eventlog (event_type, table_name, table_key) values (9, 'usr', 'idu=3')",
     )
     watched.publisher.cycle()
     watched.publisher.cycle()
     page = watched.client.get("/recent")
-    assert sorted(recent(page)) == [("", "refused"), ("", "retry"), ("1-1", "success")]
-    assert recent(page)[-1] == ("", "retry")
+    assert sorted(recent(page)) == [("", "refused"), ("", "retry"), ("1-1", "success"), ("2-2", "success")]
+    assert recent(page)[-2:] == [("", "retry"), ("2-2", "success")]
     assert page.count('<a href="/object?table=usr&amp;key=idu%3D1">usr idu=1</a>') == 2
-    assert '<a href="/row/2">row 2</a>' in page
-    assert '<a href="/row/2">event_type is 9, not 1 to 8</a>' in page
+    assert '<a href="/row/3">row 3</a>' in page
+    assert '<a href="/row/3">event_type is 9, not 1 to 8</a>' in page
     assert f'<a href="/row/1">{ESCAPED}</a>' in page
 
 

@@ -10,7 +10,7 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial, reduce
+from functools import cached_property, partial, reduce
 from itertools import chain
 from operator import add
 from pathlib import Path
@@ -33,7 +33,7 @@ from eventlog.transfer.settings_by_name import SettingsByName
 from eventlog.xds.settings import XdsSettings
 from eventlog_spark import log_rows
 from eventlog_spark.current_rows import current_rows
-from eventlog_spark.fold import BRIEF
+from eventlog_spark.fold import BRIEF, FoldOutput
 from eventlog_spark.inputs import (
     InputFile,
     exists,
@@ -96,9 +96,10 @@ class Backlog:
         return ("as-is", "sequence") if self.job.source_format in SEQUENCERS else ("as-is",)
 
     @property
-    def brief(self) -> bool:
-        """Return whether nothing but the texts of documents is written, in any order and number to a file."""
-        return self.order != "log" and self.job.output_container is None and not self.per_file
+    def fold_output(self) -> FoldOutput:
+        """Return what is made of rows: brief if only texts are written, in any order and number to a file."""
+        brief = self.order != "log" and self.job.output_container is None and not self.per_file
+        return FoldOutput.BRIEF if brief else FoldOutput.ROWS
 
     def reading(self, answerable: Sequence[Table]) -> LogReading:
         """Return the rules by which rows of a log are read."""
@@ -159,8 +160,9 @@ def run(spark: Any, backlog: Backlog, say: Say = lambda sentence: None) -> Resul
         raise Misuse(f"{backlog.job.output} holds a backlog that is done: name another folder, or remove it")
     if backlog.job.source.format.folded and (sentence := backlog.assumed_present()):
         say(sentence)
-    read = read_log if backlog.job.source.format.folded else _converted
-    result = output.write(partial(read, spark, backlog, say))
+    is_log = backlog.job.source.format.folded
+    make_rows = LogFiles(spark, backlog, say).rows if is_log else partial(_converted, spark, backlog, say)
+    result = output.write(make_rows)
     output.finish("")
     for sentence in result.sentences():
         say(sentence)
@@ -178,31 +180,47 @@ def begin_stage(spark: Any, say: Say, stage: str) -> None:
     say(stage)
 
 
-def read_log(spark: Any, backlog: Backlog, say: Say, brief: bool) -> Any:
-    """Return what the files of a log become; with `brief` without the records of what is refused."""
-    job, limits = backlog.job, backlog.job.source.limits
-    files = find_files(spark, job.inputs, Shape.ROWS, job.container)
-    current: dict[Table, list[InputFile]] = {}
-    for table, name in job.current:
-        named = find_files(spark, [name], Shape.ROWS, None)
-        current.setdefault(keyed(job.tables, table), []).extend(named)
-    reading = backlog.reading(list(current))
-    native = [file for file in files if read_by_spark(file)]
-    streams = [[file] for file in files if file not in native]
-    frames = parquet_frames(spark, native)
-    log_frames = [PlainRows(frame, reading) for frame in frames]
-    if log_frames:
-        begin_stage(spark, say, "look at the rows")
-    look = _look_at(spark, log_frames)
-    begin_stage(spark, say, f"fold {quantity(look.rows, 'row')}" if log_frames and not streams else "fold")
-    rows = [log_frame.all(are_plain=not look.has_others) for log_frame in log_frames]
-    if streams:
-        rows.append(read_streams(spark, streams, Shape.ROWS, limits, partial(read_log_stream, reading), ROWS))
-    read = log_rows.together(rows)
-    if streams or look.repeats:
-        read = log_rows.once(read)
-    answering = [_current(spark, job.tables, table, named, limits) for table, named in current.items()]
-    return folded(read, answering, reading, backlog.form, backlog.partitions, brief=brief)
+class LogFiles:
+    """The files of a log, and of the current rows that it needs."""
+
+    def __init__(self, spark: Any, backlog: Backlog, say: Say) -> None:
+        job = backlog.job
+        self._spark, self._backlog, self._say = spark, backlog, say
+        self._limits = job.source.limits
+        files = find_files(spark, job.inputs, Shape.ROWS, job.container)
+        self._current: dict[Table, list[InputFile]] = {}
+        for table, name in job.current:
+            named = find_files(spark, [name], Shape.ROWS, None)
+            self._current.setdefault(keyed(job.tables, table), []).extend(named)
+        self._reading = backlog.reading(list(self._current))
+        native = [file for file in files if read_by_spark(file)]
+        self._streams = [[file] for file in files if file not in native]
+        self._frames = [PlainRows(frame, self._reading) for frame in parquet_frames(spark, native)]
+
+    @cached_property
+    def _look(self) -> _Look:
+        if self._frames:
+            begin_stage(self._spark, self._say, "look at the rows")
+        return _look_at(self._spark, self._frames)
+
+    def rows(self, output: FoldOutput) -> Any:
+        """Return what the rows of the log become."""
+        spark, look, backlog, reading = self._spark, self._look, self._backlog, self._reading
+        stage = "look at what is refused" if output is FoldOutput.REFUSED else "fold"
+        is_counted = self._frames and not self._streams
+        begin_stage(spark, self._say, f"{stage} {quantity(look.rows, 'row')}" if is_counted else stage)
+        rows = [frame.all(are_plain=not look.has_others) for frame in self._frames]
+        if self._streams:
+            read = partial(read_log_stream, reading)
+            rows.append(read_streams(spark, self._streams, Shape.ROWS, self._limits, read, ROWS))
+        together = log_rows.together(rows)
+        if self._streams or look.repeats:
+            together = log_rows.once(together)
+        answering = [
+            _current(spark, backlog.job.tables, table, named, self._limits)
+            for table, named in self._current.items()
+        ]
+        return folded(together, answering, reading, backlog.form, backlog.partitions, output)
 
 
 class _Look(NamedTuple):
@@ -243,7 +261,7 @@ def _current(spark: Any, tables: Tables, table: Table, files: Sequence[InputFile
     return read_streams(spark, [files], Shape.ROWS, limits, read, ROWS)
 
 
-def _converted(spark: Any, backlog: Backlog, say: Say, _: bool) -> Any:
+def _converted(spark: Any, backlog: Backlog, say: Say, _: FoldOutput) -> Any:
     """Return what the files of other sources become: every change is an event of its own."""
     begin_stage(spark, say, "convert")
     job, source = backlog.job, backlog.job.source.format
@@ -286,10 +304,10 @@ class OutputFolder:
         """Mark the folder as complete."""
         self._mark("done", marker)
 
-    def write(self, make_rows: Callable[[bool], Any]) -> Result:
+    def write(self, make_rows: Callable[[FoldOutput], Any]) -> Result:
         """Write documents, and refused records if there are any, in place of those of a run that died."""
         began = time.monotonic()
-        rows = make_rows(self._backlog.brief)
+        rows = make_rows(self._backlog.fold_output)
         if self._marker("job") is None:  # a marker that is replaced is missing for a moment
             self._mark("job", self._backlog.job.target_format)
         column = "change" if "change" in rows.columns else "document"
@@ -306,7 +324,7 @@ class OutputFolder:
         operations = {name: counts[name] for name in _OPERATIONS if counts.get(name)}
         documents = counts["documents"]
         if counts["refused"] or self._exists("refused"):  # of a run that died
-            with_records = make_rows(False)
+            with_records = make_rows(FoldOutput.REFUSED)
             ids = ["record_ids"] if "record_ids" in with_records.columns else []
             bad = with_records.where("refused is not null").select(*ids, "refused", "record")
             bad.write.mode("overwrite").json(self.place("refused"))

@@ -6,8 +6,8 @@ indented documents and refusals.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Iterator, Sequence
+import enum
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from operator import itemgetter
 
@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from eventlog.columnar import BatchEvents, CurrentAnswer, CurrentColumns, Engine, Rows
 from eventlog.columnar.current import NONE, Keys
 from eventlog.columnar.vectors import Flags, Ints, codes_of, encode_texts, flags, offsets, spread
-from eventlog.core.entry import COLUMNS, Entry
+from eventlog.core.entry import Entry
 from eventlog.core.errors import Refused
 from eventlog.core.tables import Table, Tables
 from eventlog.event_table import OPERATIONS
@@ -38,45 +38,62 @@ from eventlog_spark.shuffle import (
     unpack_all_cells,
     unpack_name,
 )
+from eventlog_spark.unanswerable import Unanswerable, line_of
 
 _COUNTED = [(str(op), pa.int64()) for op in OPERATIONS]
 BRIEF = pa.schema([("document", pa.string()), ("refused", pa.string()), *_COUNTED])
 _LINES = 1 << 20  # bytes of documents that are one row
 
 
+class FoldOutput(enum.Enum):
+    """A choice of what the fold gives."""
+
+    ROWS = enum.auto()  # a row for each document and each refused record
+    BRIEF = enum.auto()  # rows with the lines of many documents, and a row for each reason of a refusal
+    REFUSED = enum.auto()  # at least the rows of refused records
+
+
 class FoldToDocuments:
     """A task that folds sorted rows by column; the reference decides what is refused."""
 
-    def __init__(self, reading: LogReading, form: Documents, *, brief: bool = False) -> None:
+    def __init__(self, reading: LogReading, form: Documents, output: FoldOutput = FoldOutput.ROWS) -> None:
         self._reading = reading
         self._form = form
-        self._brief = brief  # a row has the lines of many documents, and how many there are of each operation
+        self._output = output
 
     @property
     def schema(self) -> pa.Schema:
         """Return the columns that it gives."""
-        return BRIEF if self._brief else self._form.schema
+        return BRIEF if self._output is FoldOutput.BRIEF else self._form.schema
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         reading, by_row = self._reading, FoldToRows(self._reading, self._form)
+        brief, unanswerable = self._output is FoldOutput.BRIEF, Unanswerable(reading)
         engine = Engine(
             reading.tables,
             reading.rules,
             Skeletons(reading.tables, self._form.settings),
             answerable=reading.answerable,
-            around=(HEAD, f"{TAIL}\n" if self._brief else TAIL),
+            around=(HEAD, f"{TAIL}\n" if brief else TAIL),
         )
         for batch in whole_groups(map(narrowed, batches)):
+            is_unanswerable = unanswerable.find(batch)
+            if is_unanswerable.any():
+                lost = batch.filter(pa.array(is_unanswerable))
+                cells = {"refused": unanswerable.reasons(lost)} if brief else unanswerable.records(lost)
+                yield with_nulls(cells, self.schema)
+                batch = batch.filter(pa.array(~is_unanswerable))
             rows = SortedRows(batch, reading.tables)
             hashes = rows.unreadable_hashes()
             if rows.log.num_rows:
                 needs = engine.needs(log_rows(rows.log))
                 result = engine.events(needs, rows.read_back(needs.keys))
-                yield from brief_rows(result) if self._brief else [self._rows(rows.log, result)]
+                if self._output is not FoldOutput.REFUSED:
+                    yield from brief_rows(result) if brief else [self._rows(rows.log, result)]
                 hashes = np.concatenate([hashes, rows.refused_hashes(result)])
             if len(hashes):
-                refused = by_row.refused(shuffled_rows([rows.of_hashes(hashes)]))
-                yield from map(_briefly, refused) if self._brief else refused
+                for records in by_row.refused(shuffled_rows([rows.of_hashes(hashes)])):
+                    yield with_nulls({"refused": records.column("refused")}, BRIEF) if brief else records
 
     def _rows(self, log: pa.RecordBatch, result: BatchEvents) -> pa.RecordBatch:
         """Return the rows of the events of these log rows."""
@@ -116,10 +133,11 @@ def brief_rows(result: BatchEvents) -> Iterator[pa.RecordBatch]:
         first = end
 
 
-def _briefly(refused: pa.RecordBatch) -> pa.RecordBatch:
-    """Return the reasons of refused records as brief rows."""
-    nulls = {field.name: pa.nulls(refused.num_rows, field.type) for field in BRIEF}
-    return pa.record_batch(list((nulls | {"refused": refused.column("refused")}).values()), schema=BRIEF)
+def with_nulls(columns: Mapping[str, pa.Array], schema: pa.Schema) -> pa.RecordBatch:
+    """Return rows of this schema whose other columns are null."""
+    count = len(next(iter(columns.values())))
+    cells = [columns.get(field.name, pa.nulls(count, field.type)) for field in schema]
+    return pa.record_batch(cells, schema=schema)
 
 
 def whole_groups(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -317,7 +335,7 @@ class FoldToRows:
                 ids = (row.record_id,) if row.record_id else ()
                 yield self._form.refused(row.old_value or "", row.new_value, ids)
             else:
-                entries[row.record_id] = entry_of(row, reading.rules.status)
+                entries[row.record_id] = row.entry(reading.rules.status)
 
         def lookup(table: Table, key: QueryKey) -> Answer:
             name = reading.tables.name_of(table), current_row_key(table, key)
@@ -334,15 +352,7 @@ class FoldToRows:
                     yield record
         for record_id, outcome in planned.outcomes.items():
             if outcome.fate is Fate.REFUSED:
-                line = json.dumps(dict(zip(COLUMNS, entries[record_id], strict=True)), ensure_ascii=False)
-                yield self._form.refused(outcome.reason, line, (record_id,))
-
-
-def entry_of(row: ShuffledRow, status: str) -> Entry:
-    """Return the row as the fold takes it: its table and key as they were logged."""
-    name, key = (row.table_name, row.table_key) if row.logged is None else unpack_name(row.logged)
-    facts = row.record_id, status, row.kind, row.event_time or "", row.perpetrator
-    return Entry(*facts, name, key or "", row.column_name, row.old_value, row.new_value)
+                yield self._form.refused(outcome.reason, line_of(entries[record_id]), (record_id,))
 
 
 def size_of(row: ShuffledRow) -> int:

@@ -27,7 +27,7 @@ from eventlog_spark import log_rows, one_task
 from eventlog_spark.batches import bounded
 from eventlog_spark.change_tables import changes_of_tables
 from eventlog_spark.current_rows import by_number, check_columns, current_rows, keyed_rows
-from eventlog_spark.fold import BRIEF, FoldToDocuments, FoldToRows
+from eventlog_spark.fold import BRIEF, FoldOutput, FoldToDocuments, FoldToRows
 from eventlog_spark.log_rows import LogReading
 from eventlog_spark.messages import changes_of_messages
 from eventlog_spark.result_rows import Changes, Documents, FrameForm, in_order
@@ -177,13 +177,12 @@ def folded(
     reading: LogReading,
     form: FrameForm,
     partitions: int | None,
-    *,
-    brief: bool = False,
+    output: FoldOutput = FoldOutput.ROWS,
 ) -> Any:
     """Return rows of a log that were read, folded with the current rows that they meet."""
     task: FoldToRows | FoldToDocuments = FoldToRows(reading, form)
     if isinstance(form, Documents) and not (reading.rules.handle_future_events or form.settings.pretty):
-        task = FoldToDocuments(reading, form, brief=brief)
+        task = FoldToDocuments(reading, form, output)
     unused = ("event_type", "event_time", "perpetrator") if task.schema == BRIEF else ("event_type",)
     rows = log_rows.together([read.where(f.col("kind") <= 8), *answering]).drop(*unused)
     return group_rows(rows, partitions).mapInArrow(task, from_arrow_schema(task.schema))

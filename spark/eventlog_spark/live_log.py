@@ -173,7 +173,7 @@ class _Run:
         first += [form.refused(reason, None, (row,)) for row, reason in chosen.recorded.refused]
         if first:
             frame = self._spark.createDataFrame(first, frame.schema).coalesce(1).unionByName(frame)
-        result = self._output.write(lambda brief: frame)
+        result = self._output.write(lambda _: frame)
         for sentence in result.sentences():
             self._say(sentence)
         return batches, result

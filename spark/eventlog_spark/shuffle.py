@@ -23,7 +23,7 @@ from pyspark.sql import functions as f
 
 from eventlog.columnar.texts import key_form, named_form
 from eventlog.columnar.vectors import Ints, offsets
-from eventlog.core.entry import COLUMNS
+from eventlog.core.entry import COLUMNS, Entry
 from eventlog.core.errors import EventlogError, WrongRow
 from eventlog.core.identity import child_column, identify
 from eventlog.core.tables import Table, Tables
@@ -261,6 +261,12 @@ class ShuffledRow(NamedTuple):
     def current(self) -> CurrentRow:
         """Return the cells of a current row, which are in the place of values."""
         return unpack_cells(self.old_value or "", self.new_value or "")
+
+    def entry(self, status: str) -> Entry:
+        """Return the row as the fold takes it: its table and key as they were logged."""
+        name, key = (self.table_name, self.table_key) if self.logged is None else unpack_name(self.logged)
+        facts = self.record_id, status, self.kind, self.event_time or "", self.perpetrator
+        return Entry(*facts, name, key or "", self.column_name, self.old_value, self.new_value)
 
 
 _VALUES = ("old_value", "new_value", "event_time", "perpetrator", "logged")

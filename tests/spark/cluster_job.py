@@ -69,9 +69,11 @@ def main(marks: str, log: str, current: str, out: str) -> None:
     """Run the job."""
 
     spark = start("local-cluster[2,1,1024]", SPECULATION | storage.conf())
-    read = backlog.read_log
+    read = backlog.LogFiles.rows
     work = Troubled(Path(marks))
-    vars(backlog)["read_log"] = lambda *arguments: (frame := read(*arguments)).mapInArrow(work, frame.schema)
+    vars(backlog)["LogFiles"].rows = lambda *arguments: (frame := read(*arguments)).mapInArrow(
+        work, frame.schema
+    )
     conversion = replace(job([], Path(), [("usr", current)]), inputs=(log,), output=out)
     backlog.run(spark, backlog.Backlog(conversion, CLOCK, partitions=3))
     spark.stop()

@@ -11,10 +11,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from eventlog_spark import fold
-from eventlog_spark.fold import FoldToDocuments, FoldToRows
+from eventlog_spark.fold import FoldOutput, FoldToDocuments, FoldToRows
 from eventlog_spark.log_rows import LogReading
 from eventlog_spark.result_rows import Documents
 from eventlog_spark.shuffle import current_row_key, pack_cells, pack_name, spell
+from eventlog_spark.unanswerable import Unanswerable
 from hypothesis import Phase, example, given, settings
 from hypothesis import strategies as st
 
@@ -154,10 +155,11 @@ def test_the_rows_are_those_of_the_plain_fold(
     form = Documents(CATALOGUE, XdsSettings(insert_query_back=insert))
     expected = run_task(FoldToRows(reading, form), rows, size)
     assert run_task(FoldToDocuments(reading, form), rows, size) == expected
+    assert run_task(FoldToDocuments(reading, form, FoldOutput.REFUSED), rows, size) == ([], expected[1])
     documents = [dict(row) for row in expected[0]]
     brief = [
         row
-        for batch in FoldToDocuments(reading, form, brief=True)(batches(rows, size))
+        for batch in FoldToDocuments(reading, form, FoldOutput.BRIEF)(batches(rows, size))
         for row in batch.to_pylist()
     ]
     lines = [line for row in brief if row["refused"] is None for line in row["document"].split("\n")]
@@ -165,6 +167,26 @@ def test_the_rows_are_those_of_the_plain_fold(
     counts = [{op: count for op, count in row.items() if op in OPERATIONS and count} for row in brief]
     assert sum(map(Counter, counts), Counter()) == Counter(row["op"] for row in documents)
     assert sum(row["refused"] is not None for row in brief) == len(expected[1])
+
+
+def test_query_backs_without_current_rows_are_refused_by_column() -> None:
+    names = [
+        ("usr", "idu=1", None),
+        ("usr", "idu=x", None),
+        ("USR", "idu=1", None),
+        ("grp", "org=a+name=b", "boss"),
+    ]
+    log = [(n, "N", 8 if name[2] else 6, TIME, None, *name, None, None) for n, name in enumerate(names, 1)]
+    (batch,) = batches(shuffled(log), 9)
+    reading = LogReading(CATALOGUE, Rules(), TIME, None, frozenset([CATALOGUE.get("usr")]))
+    assert batch.filter(pa.array(Unanswerable(reading).find(batch))).column("record_id").to_pylist() == [4]
+    unanswerable = Unanswerable(LogReading(CATALOGUE, Rules(), TIME, None, frozenset()))
+    found = batch.filter(pa.array(unanswerable.find(batch)))
+    assert sorted(found.column("record_id").to_pylist()) == [1, 4]
+    assert {reason.split()[1] for reason in unanswerable.reasons(found).to_pylist()} == {
+        "indirect.usr",
+        "grp",
+    }
 
 
 def test_rows_of_many_lines_are_cut_between_documents(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -175,7 +197,7 @@ def test_rows_of_many_lines_are_cut_between_documents(monkeypatch: pytest.Monkey
     documents, _ = run_task(FoldToDocuments(reading, form), rows, 99)
     pieces = [
         batch.column("document")[0].as_py()
-        for batch in FoldToDocuments(reading, form, brief=True)(batches(rows, 99))
+        for batch in FoldToDocuments(reading, form, FoldOutput.BRIEF)(batches(rows, 99))
     ]
     assert len(pieces) > 20
     assert sorted("\n".join(pieces).split("\n")) == sorted(dict(row)["document"] for row in documents)

@@ -175,8 +175,8 @@ def killed_once(batches):
 names = {}
 exec(killing, names)
 from eventlog_spark import backlog
-plain = backlog.read_log
-backlog.read_log = lambda *given: (made := plain(*given)).mapInArrow(names["killed_once"], made.schema)
+plain = backlog.LogFiles.rows
+backlog.LogFiles.rows = lambda *given: (made := plain(*given)).mapInArrow(names["killed_once"], made.schema)
 os.chdir(log.parent)  # a worker starts in a folder of its own, wherever the driver is
 run(spark, Backlog(job([Path(log.name)], out), CLOCK, partitions=3))
 spark.stop()

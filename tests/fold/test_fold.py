@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from operator import itemgetter
 from random import Random
 
 import pytest
@@ -12,8 +13,9 @@ from hypothesis import strategies as st
 from eventlog.core import tablesfile
 from eventlog.core.change import ABSENT, Op, scalars
 from eventlog.core.entry import Entry
-from eventlog.core.tables import Table
-from eventlog.fold import Event, Fate, Outcome, QueryKey, Rules, plan
+from eventlog.core.tables import Column, Table, Tables
+from eventlog.core.typenames import kind_of
+from eventlog.fold import Event, Fate, Outcome, QueryKey, Rules, plan, whole_objects
 from tests.kit import reference
 from tests.kit.support import TABLES as USR_TABLES
 from tests.kit.tiers import drawn
@@ -338,3 +340,63 @@ def test_a_queried_attribute_of_many_values_is_cut_also_beside_other_rows() -> N
     planned = plan(entries, many, Rules(max_changes=3), answerable=[many.get("m")])
     events = planned.events(lambda table, key: [["1", None], ["2", None], ["3", None]])
     assert [len(values_of(event)) for event in events] == [3, 3]
+
+
+MEBIBYTE = 1 << 20
+
+
+@given(st.lists(st.tuples(st.integers(0, 9), st.sampled_from((0, 1, MEBIBYTE, 9 * MEBIBYTE)))))
+def test_rows_of_an_object_stay_together_and_long_ones_have_few_beside_them(
+    rows: list[tuple[int, int]],
+) -> None:
+    rows.sort()
+    reported = list(whole_objects(rows, itemgetter(0), itemgetter(1)))
+    assert [row for chunk in reported for row in chunk] == rows
+    objects = [{number for number, _ in chunk} for chunk in reported]
+    assert sum(map(len, objects)) == len({number for number, _ in rows})
+    for chunk in reported:
+        *_, (last, _) = chunk
+        assert sum(size for number, size in chunk if number != last) < 16 * MEBIBYTE
+
+
+def test_many_short_rows_are_folded_together() -> None:
+    reported = list(whole_objects(range(20_000), lambda row: row // 3, lambda row: 10))
+    assert max(map(len, reported)) <= 5_002
+    assert len(reported) == 4
+
+
+# --- a column whose values no query-back can have, such as LONG in Oracle
+
+UNREAD_COLUMNS = {
+    name: Column(name, kind, kind_of(kind, "oracle"), name, unread=unread)
+    for name, kind, unread in (
+        ("K", "NUMBER(10,0)", ""),
+        ("A", "VARCHAR2(9)", ""),
+        ("B", "LONG", "no expression can read"),
+    )
+}
+UNREAD = Table("S", "T", UNREAD_COLUMNS, ("K",))
+
+
+def row_of(number: int, kind: int, column: str | None, new: str | None = None) -> Entry:
+    return Entry(number, "N", kind, TIME, None, "T", f"K={number}", column, None, new)
+
+
+def test_it_is_left_out_of_what_is_read_back_and_kept_in_rows_that_say_it() -> None:
+    entries = [row_of(1, 6, None), row_of(2, 3, "B", "x"), row_of(3, 8, "A"), row_of(4, 8, "B")]
+    planned = plan(entries, Tables([UNREAD], "oracle"), Rules(), answerable={UNREAD})
+    assert [column.name for column in UNREAD.data] == ["A"]
+    reported = [
+        [(field.column, field.after) for field in event.change.fields if field.before is ABSENT]
+        for event in planned.events(lambda table, key: [("a",)])
+    ]
+    assert reported == [[("A", "a")], [("B", "x")], [("A", "a")]]
+    assert planned.outcomes[4].fate is Fate.REFUSED
+    assert "column B no expression can read" in planned.outcomes[4].reason
+
+
+def test_a_query_back_of_its_row_does_not_speak_for_it() -> None:
+    entries = [row_of(1, 6, None), row_of(2, 3, "B", "x")._replace(table_key="K=1")]
+    planned = plan(entries, Tables([UNREAD], "oracle"), Rules(), answerable={UNREAD})
+    (event,) = planned.events(lambda table, key: [("a",)])
+    assert [(field.column, field.after) for field in event.change.fields] == [("A", "a"), ("B", "x")]

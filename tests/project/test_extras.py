@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
-from eventlog.core.extras import EXTRAS, MissingExtra, extra
+from eventlog.core.extras import EXTRAS, MissingExtra, extra, install_command
 
 pytestmark = pytest.mark.quick
 
@@ -133,3 +133,11 @@ def test_the_command_line_starts_without_what_takes_long_to_load() -> None:
     code = "import sys, eventlog.cli; print({'pyarrow', 'numpy', 'rich', 'sqlalchemy'} & sys.modules.keys())"
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert said.stdout == "set()\n"
+
+
+def test_in_a_clone_the_clone_is_named() -> None:
+    command = install_command("kafka")
+    assert command == f"pip install '.[kafka]' in {ROOT}"
+    with pytest.raises(MissingExtra) as caught, extra("kafka", "kafka://"):
+        raise ModuleNotFoundError("none", name="confluent_kafka")
+    assert str(caught.value) == f"kafka:// needs a package that is not installed: {command}"

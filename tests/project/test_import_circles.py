@@ -1,8 +1,9 @@
-"""No module imports itself by way of others, also not by lazy imports or for types alone."""
+"""No module imports itself by way of others, also not lazily, and no two classes share a name."""
 
 from __future__ import annotations
 
 import ast
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -61,3 +62,12 @@ def reachable(name: str, graph: Mapping[str, set[str]]) -> set[str]:
             reached.add(module)
             unvisited += graph[module]
     return reached
+
+
+def test_no_two_classes_share_a_name() -> None:
+    rooms: defaultdict[str, list[str]] = defaultdict(list)
+    for path in sorted(path for package in PACKAGES for path in package.rglob("*.py")):
+        for node in ast.parse(path.read_text()).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                rooms[node.name].append(str(path.relative_to(ROOT)))
+    assert {name: where for name, where in rooms.items() if len(where) > 1} == {}

@@ -1,4 +1,4 @@
-"""How the suite runs: by tiers, nothing is compiled twice, and nothing long starts last."""
+"""How the suite runs: by tiers, nothing is compiled twice, nothing long starts last; faults have a place."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pytest
 
 from tests.kit import frugal, parallel
 from tests.kit.commands import environment
+from tests.mutants.__main__ import Fault, faults
 from tests.project import changed
 
 pytestmark = pytest.mark.quick
@@ -122,3 +123,9 @@ def test_a_change_reaches_the_tests_that_use_it_nearest_first() -> None:
     )
     assert changed.tests_of([Path(__file__)]) == ["tests/project/test_suite.py"]
     assert "tests/project/test_documents.py" in changed.tests_of([changed.ROOT / "docs" / "index.md"])
+
+
+@pytest.mark.parametrize("fault", faults(), ids=lambda fault: fault.name)
+def test_a_fault_has_its_place_in_the_source_and_a_file_of_tests(fault: Fault) -> None:
+    assert (ROOT / fault.file).read_text("utf-8").count(fault.original) == 1
+    assert (ROOT / fault.test).is_file()

@@ -1,14 +1,20 @@
-"""From settings to an open log: where it is, how its columns are bound, what may be read back."""
+"""From settings to an open log: where it is, how its columns are bound, what may be read back.
+
+The example of a settings file is complete and true."""
 
 from __future__ import annotations
 
+import re
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from eventlog.cli.log_options import ALL
 from eventlog.core.errors import EventlogError, InvalidValue, Misuse
+from eventlog.core.settings import declared
 from eventlog.fold import Rules
 from eventlog.opening.config import Config, InvalidSettings, names, read_config, statements
 from eventlog.opening.open_log import driver_user, open_store
@@ -282,3 +288,36 @@ def test_times_are_written_in_the_syntax_that_is_wanted(family: World, syntax: i
     (event,) = receiver.events
     found = event.xpath("string(modify-attr[@attr-name='born']/add-value/value)")
     assert found == (text if syntax > 1 else "999993600")
+
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "eventlog.toml"
+NOT_FOR_FILES = {"status", "http_password"}  # N is the only letter published; passwords are elsewhere
+FREE = {"http_url", "url", "sink", "driver_user", "command_environment"}  # their values are no defaults
+
+EXPLAINED = {field.name: field for _, settings in ALL for field in declared(settings)}
+
+
+def uncommented() -> str:
+    lines = EXAMPLE.read_text().splitlines()
+    return "\n".join(re.sub(r"^# (?=[\w-]+ = |\[)", "", line) for line in lines)
+
+
+def test_every_setting_stands_in_the_example() -> None:
+    shown = {name.replace("-", "_") for name in tomllib.loads(uncommented())}
+    assert shown - {"log", "tables"} == EXPLAINED.keys() - NOT_FOR_FILES
+
+
+def test_the_example_can_be_used_with_every_line(tmp_path: Path) -> None:
+    file = tmp_path / "eventlog.toml"
+    file.write_text(uncommented())
+    found = read_config([settings for _, settings in ALL], {}, {}, file)
+    assert found.columns["table_key"] == "obj_key"
+    assert found.tables["usr"]["withhold"] == ["password_hash"]
+
+
+def test_what_is_commented_out_is_the_default() -> None:
+    plain = tomllib.loads(uncommented())
+    for name, value in plain.items():
+        default: Any = EXPLAINED[name.replace("-", "_")].default if name not in ("log", "tables") else value
+        if default not in (None, "") and name.replace("-", "_") not in FREE:
+            assert value == default or float(value) == float(default), name

@@ -12,7 +12,7 @@ from confluent_kafka import Producer
 from eventlog.core.errors import EventlogError, Misuse, Refused
 from eventlog.core.formats import Object
 from eventlog.sources import capture_feed
-from eventlog.sources.kafka import Topics
+from eventlog.sources.kafka import KafkaFault, Topics, call_brokers
 from eventlog.sources.place_settings import KafkaSettings
 from eventlog.transfer.convert import convert
 from eventlog.transfer.job import Job
@@ -20,6 +20,7 @@ from eventlog.transfer.report import Report
 from tests.gbase.world import World
 from tests.kit.brokers import own_name
 from tests.kit.support import CLOCK
+from tests.publisher.brokers import FORBIDDEN, LIST_OFFSETS, NOT_LEADER, cluster
 from tests.sequence.test_states import USR, Line, task, written
 
 pytestmark = pytest.mark.quick
@@ -126,3 +127,18 @@ def test_misuse(tmp_path: Path, options: dict[str, Any]) -> None:
     into_tables = Job("gbase", "qlik-table", (lines,), url="sqlite://", state=tmp_path / "state")
     with pytest.raises(Misuse, match="write to files or to --kafka, not to --url"):
         run(into_tables)
+
+
+confluent_kafka = pytest.importorskip("confluent_kafka", reason="confluent-kafka is not installed")
+
+
+def test_a_partition_that_moves_is_asked_for_its_ends_again() -> None:
+    with cluster() as brokers:
+        consumer = confluent_kafka.Consumer({"bootstrap.servers": brokers.address, "group.id": "x"})
+        partition = confluent_kafka.TopicPartition("eventlog", 0)
+        brokers.refuse(*[NOT_LEADER] * 8, request=LIST_OFFSETS)
+        assert call_brokers(lambda: consumer.get_watermark_offsets(partition, 10)) == (0, 0)
+        brokers.refuse(*[FORBIDDEN] * 8, request=LIST_OFFSETS)
+        with pytest.raises(KafkaFault):
+            call_brokers(lambda: consumer.get_watermark_offsets(partition, 10))
+        consumer.close()

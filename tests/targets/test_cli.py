@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import io
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from eventlog.core import tablesfile
+from eventlog.core.errors import Refused
 from eventlog.sql.connect import connect
-from tests.kit.commands import Shell
+from eventlog.targets.tables.apply_settings import ApplySettings
+from eventlog.transfer.apply import apply_to_database
+from eventlog.transfer.job import Job
+from eventlog.transfer.report import Report
+from tests.kit.commands import Done, Shell
 from tests.kit.databases import Database
-from tests.targets.support import rows
+from tests.targets.support import rows, run
 
 pytestmark = pytest.mark.quick
 
@@ -210,3 +218,58 @@ def test_a_table_that_no_source_describes_has_the_types_of_its_values_and_is_rep
         ],
     )
     assert rows(connect(postgres.url), "select id, price, zip from item") == [(7, 1.5, "01234")]
+
+
+def line(key: int) -> str:
+    fields = [{"column": "idu", "after": key}, {"column": "fname", "after": "x"}]
+    return json.dumps({"op": "insert", "table": "usr", "key": {"idu": key}, "fields": fields}) + "\n"
+
+
+def test_another_pipe_under_the_name_of_one_that_was_applied_is_an_error(
+    tmp_path: Path, postgres: Database
+) -> None:
+    """Refuse it, because by counting it was applied already, like a capture with a state."""
+    engine = connect(postgres.url)
+    run(engine, "drop table if exists usr, eventlog_applied")
+    run(engine, "create table usr (idu integer primary key, fname varchar(8))")
+    (tmp_path / "t.toml").write_text(TABLES)
+    shell = Shell(tmp_path)
+
+    def apply(*words: str, stdin: str) -> Done:
+        target = ("--to-url", postgres.address, "--tables", "t.toml")
+        return shell.run("apply", *target, "--from", "changes", *words, "-", stdin=stdin)
+
+    assert apply(stdin=line(1) + line(2)).code == 0
+    done = apply(stdin=line(3))
+    assert (done.code, "the input ends after 1 changes, and 2 were applied" in done.stderr) == (1, True), done
+    assert apply("--source", "another", stdin=line(3)).code == 0
+    assert [key for (key,) in rows(engine, "select idu from usr order by idu")] == [1, 2, 3]
+
+
+HEAD = "header__change_seq,header__change_oper,header__stream_position,header__timestamp,idu,fname\n"
+
+
+@pytest.mark.parametrize("tables", [1, 3])
+def test_every_byte_of_change_tables_is_reported_once(
+    postgres: Database, tmp_path: Path, tables: int
+) -> None:
+    names = []
+    for number in range(tables):
+        lines = [
+            f"20250101000000{number * 9 + n:021},I,1,2025-01-01 00:00:00,{number * 9 + n},n\n"
+            for n in range(9)
+        ]
+        path = tmp_path / str(number) / "usr__ct.csv"
+        path.parent.mkdir()
+        path.write_text(HEAD + "".join(lines))
+        names.append(str(path))
+    reported: list[int] = []
+    refused: list[Refused] = []
+    job = Job("qlik-table", "changes", tuple(names), tables=tablesfile.read(TABLES))
+    url = postgres.address
+    report = Report(refused.append, io.BytesIO(), False)
+    tally = apply_to_database(
+        job, url, ApplySettings(), report, "2025-01-02 00:00:00.000000", reported.append
+    )
+    assert (refused, tally.inserted) == ([], 9 * tables)
+    assert sum(reported) == sum(Path(name).stat().st_size for name in names)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import closing
-from itertools import combinations
+from itertools import combinations, count
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from sqlalchemy import event, text
 from sqlalchemy.engine import Engine
 
@@ -24,7 +26,8 @@ from eventlog.targets.tables.database import Database, Group
 from eventlog.targets.tables.outcomes import OtherApply
 from eventlog.targets.tables.writer import MOST_CHARACTERS
 from tests.kit.databases import Database as Postgres
-from tests.targets.model import changed
+from tests.kit.tiers import drawn
+from tests.targets.model import COLUMNS, Model, changed, transactions
 from tests.targets.support import TABLES, apply, places, rows, run
 
 pytestmark = pytest.mark.quick
@@ -328,3 +331,30 @@ def test_two_schemas_of_a_source_go_to_two_where_asked(postgres: Postgres) -> No
     assert rows(engine, "select idu from north.usr") == [(1,)]
     assert rows(engine, "select idu from south.usr") == [(2,)]
     engine.dispose()
+
+
+_SOURCES = count()
+
+
+def rows_by_key(engine: Engine) -> dict[Any, dict[str, Any]]:
+    """Return the rows of usr by key."""
+    records = rows(engine, f"select {', '.join(COLUMNS)} from usr")
+    return {row[0]: dict(zip(COLUMNS, row, strict=True)) for row in records}
+
+
+@pytest.mark.parametrize("missing_rows", ["refuse", "insert", "ignore"])
+def test_any_changes_in_any_groups_give_what_one_by_one_gives(engine: Engine, missing_rows: str) -> None:
+    apply(engine, [changed(Op.INSERT, 0, fname=None, lname=None, n=None)])
+
+    @settings(max_examples=drawn(15))
+    @given(transactions(), st.sampled_from((1, 3, 100)))
+    def check(changes: list[Change], group: int) -> None:
+        run(engine, "delete from usr")
+        given: dict[str, Any] = {"missing_rows": missing_rows, "group": group}
+        tally, refused = apply(engine, changes, source=f"s{next(_SOURCES)}", **given)
+        expected = Model(missing_rows).apply(changes)
+        assert rows_by_key(engine) == expected.rows
+        assert places(refused) == [f"usr:{change.position}" for change in expected.refused]
+        assert tally.refused == len(refused)
+
+    check()

@@ -1,8 +1,9 @@
-"""The pages about the house name every room of it, and no other."""
+"""The pages about the house name every room of it, and no other; every file of the repository has a place."""
 
 from __future__ import annotations
 
 import re
+import subprocess
 from collections import defaultdict
 from pathlib import Path
 
@@ -40,3 +41,21 @@ def test_the_architecture_names_each_room() -> None:
     rooms |= {path.stem for path in (ROOT / "eventlog").glob("[a-z]*.py")}
     wings = {f"{path.parent.name}/" for path in SPARK.glob("*/__init__.py")}
     assert (rooms | wings) - named == set()
+
+
+FOLDERS = {".ci", ".githooks", "bench", "docker", "docs", "eventlog", "examples", "spark", "tests"}
+FILES = {".gitignore", ".pre-commit-config.yaml", "LICENSE", "Makefile", "constraints.txt", "mkdocs.yml"}
+PAGES = {"CHANGELOG.md", "CONTRIBUTING.md", "README.md", "SECURITY.md"}
+LARGEST = 400_000  # bytes
+
+
+@pytest.mark.long
+def test_nothing_stands_there_that_has_no_place() -> None:
+    if not (ROOT / ".git").exists():
+        pytest.skip("this is no clone")
+    command = ["git", "-c", "safe.directory=*", "ls-files", "-z"]
+    listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    names = listed.stdout.rstrip("\0").split("\0")
+    assert {name.partition("/")[0] for name in names} == FOLDERS | FILES | PAGES | {"pyproject.toml"}
+    sizes = {name: (ROOT / name).stat().st_size for name in names if (ROOT / name).exists()}
+    assert {name: size for name, size in sizes.items() if size > LARGEST} == {}

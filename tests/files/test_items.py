@@ -1,4 +1,4 @@
-"""Items come back by their parts and keys, from memory and from disk, and a full disk names its folder."""
+"""Items come back by parts and keys, or sorted, from memory and from disk; a full disk names its folder."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventlog.files.stores import Key, KeyedItems
+from eventlog.files.stores import Key, KeyedItems, SortedItems
 
 pytestmark = pytest.mark.quick
 
@@ -72,3 +72,20 @@ def test_a_disk_without_room_names_its_folder(tmp_path: Path, monkeypatch: pytes
         with pytest.raises(OSError, match="No space left") as raised:
             store.add(0, b"x" * 1_000_000, 1)
         assert raised.value.filename == str(tmp_path)
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 9), st.integers()), max_size=30),
+    st.sampled_from((1, 40_000)),  # one block on disk holds all items, or two
+    st.integers(0, 10),
+)
+def test_what_memory_does_not_hold_comes_back_sorted(
+    items: list[tuple[int, int]], size: int, memory: int
+) -> None:
+    with closing(
+        SortedItems[tuple[int, int]](lambda item: item[0], lambda item: size, memory * size)
+    ) as runs:
+        for item in items:
+            runs.add(item)
+        expected = sorted(items, key=lambda item: item[0])
+        assert list(runs.in_order()) == list(runs.in_order()) == expected

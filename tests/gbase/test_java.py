@@ -1,7 +1,9 @@
-"""The way to a server through JDBC, as far as it goes without the vendor's jar."""
+"""Java's side: the way to a server through JDBC without the vendor's jar, and the vendor's own client."""
 
 from __future__ import annotations
 
+import os
+import re
 import subprocess
 import sys
 from importlib.util import find_spec
@@ -9,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.kit import judges
 from tests.kit.commands import ROOT, environment
 
 pytestmark = pytest.mark.quick
@@ -36,3 +39,23 @@ def test_values_errors_and_bytes_of_java(tmp_path: Path) -> None:
     )
     assert done.stderr == ""
     assert done.stdout == EXPECTED
+
+
+@pytest.mark.nightly
+@pytest.mark.skipif(find_spec("jpype") is None, reason="the extra informix is not installed")
+@pytest.mark.parametrize("seed", [1, 2])
+def test_the_vendors_client_says_the_same(seed: int) -> None:
+    judges.java("informix")
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.gbase.vendor", "--seed", str(seed)],
+        cwd=ROOT,
+        env=os.environ,
+        capture_output=True,
+        text=True,
+        timeout=200,
+        check=False,
+    )
+    last = (done.stdout.splitlines() or [done.stderr])[-1]
+    found = re.fullmatch(r"RUN: (\d+) values and records alike, \d+ known to differ, 0 not explained", last)
+    assert found, done.stdout + done.stderr
+    assert int(found[1]) > 4000

@@ -8,15 +8,14 @@ import socket
 import subprocess
 import sys
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
 from tests.kit.commands import Done, Shell, environment
-from tests.kit.support import HEADER, USR
+from tests.kit.support import HEADER, USR, patient, until
 
 pytestmark = pytest.mark.quick
 
@@ -316,7 +315,7 @@ def test_a_signal_ends_the_command_with_its_own_code(number: signal.Signals, fol
         process.stdin.flush()
         until_reading(process)
         process.send_signal(number)
-        _, reported = process.communicate(timeout=60)
+        _, reported = process.communicate(timeout=patient(60))
     assert reported == f"eventlog: stopped by {number.name}\n"
     assert process.returncode == 128 + number
 
@@ -355,14 +354,6 @@ def until_reading(process: subprocess.Popen[str]) -> None:
     """Wait until the process waits for more of its input."""
     wait = Path(f"/proc/{process.pid}/wchan")
     until(lambda: "pipe_read" in wait.read_text())
-
-
-def until(true: Callable[[], bool]) -> None:
-    for _ in range(1200):
-        if true():
-            return
-        time.sleep(0.05)
-    raise AssertionError("it never came to that")
 
 
 def test_an_unforeseen_fault_is_reported_as_one_of_ours(folder: Path) -> None:

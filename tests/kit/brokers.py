@@ -10,12 +10,13 @@ import re
 import secrets
 import socket
 import subprocess
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+
+from tests.kit.support import until
 
 MOCK, REAL = "mock cluster", "broker"
 ADDRESS = os.environ.get("EVENTLOG_TEST_KAFKA", "")
@@ -47,10 +48,7 @@ def settle(topic: str, address: str) -> None:
 
     A broker reports a commit or abort before its partitions know of it.
     """
-    deadline = time.monotonic() + 30
-    while _ends(topic, address, "read_committed") != _ends(topic, address, "read_uncommitted"):
-        assert time.monotonic() < deadline, f"a transaction of {topic} is open"
-        time.sleep(0.05)
+    until(lambda: _ends(topic, address, "read_committed") == _ends(topic, address, "read_uncommitted"), 30)
 
 
 def _ends(topic: str, address: str, isolation: str) -> list[int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -24,11 +25,21 @@ CLOCK = "2025-03-23 10:57:19"
 HEADER = "record_id,event_type,table_name,table_key,column_name,old_value,new_value\n"
 
 
-def until(condition: Callable[[], object], patience: float = 60.0, pause: float = 0.01) -> None:
-    """Wait for what must come to pass; look again after each pause."""
-    deadline = time.monotonic() + patience
+def patient(seconds: float) -> float:
+    """Return how long what takes less than these seconds may take now, with the load of this machine."""
+    return seconds * max(1.0, os.getloadavg()[0] / len(os.sched_getaffinity(0)))
+
+
+def until(
+    condition: Callable[[], object],
+    patience: float = 60.0,
+    pause: float = 0.01,
+    fault: Callable[[], str] = lambda: "it did not come to pass",
+) -> None:
+    """Wait for what must come to pass, the longer the more load there is; look again after each pause."""
+    begun = time.monotonic()
     while not condition():
-        assert time.monotonic() < deadline, "it did not come to pass"
+        assert time.monotonic() - begun < patient(patience), fault()
         time.sleep(pause)
 
 

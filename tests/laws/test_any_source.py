@@ -24,6 +24,7 @@ from tests.gbase.helpers import write_changes
 from tests.kit.brokers import MOCK, addresses, own_name
 from tests.kit.commands import ROOT, Done, Shell
 from tests.kit.databases import Database
+from tests.kit.support import until
 from tests.world.rig import PATIENCE, SEED
 
 pytestmark = pytest.mark.long
@@ -135,10 +136,8 @@ def test_what_the_receiver_has_is_the_copy_and_the_copy_is_the_source(
             return int(connection.execute(text("select count(*) from eventlog")).scalar_one())
 
     def await_more_rows(count: int) -> None:
-        deadline = time.monotonic() + PATIENCE
-        while rows_logged() <= count:
-            assert time.monotonic() < deadline, (tmp_path / "apply.log").read_text()[-2000:]
-            time.sleep(0.05)
+        log = tmp_path / "apply.log"
+        until(lambda: rows_logged() > count, PATIENCE, 0.05, lambda: log.read_text()[-2000:])
 
     with source(tmp_path) as (words, reveal):
         reveal(0)

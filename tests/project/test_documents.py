@@ -15,7 +15,6 @@ import shlex
 import socket
 import subprocess
 import tempfile
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -26,6 +25,7 @@ from sqlalchemy.engine import make_url
 from eventlog import embedded
 from eventlog.embedded import FAST, embedded_postgres
 from tests.kit.installed import ROOT, Installation, base, build, everything, source
+from tests.kit.support import patient, until
 
 pytestmark = pytest.mark.long
 
@@ -72,7 +72,6 @@ ELSEWHERE = {
     "docker compose -f docker/compose.yaml up": (".ci/containers", "compose up --detach"),
 }
 PORTS = ("8780", "9780")  # that the pages name
-PATIENCE = 60.0
 
 
 @pytest.fixture(scope="session")
@@ -172,26 +171,24 @@ def running(command: str, output: str, environment: dict[str, str]) -> Iterator[
         process = subprocess.Popen(
             shlex.split(command), cwd=folder, env=environment, stdout=file, stderr=subprocess.STDOUT
         )
-    deadline = time.monotonic() + PATIENCE
-    while output_file.read_text().count("\n") < output.count("\n") and process.poll() is None:
-        assert time.monotonic() < deadline, output_file.read_text()
-        time.sleep(0.05)
+    count = output.count("\n")
+    until(
+        lambda: output_file.read_text().count("\n") >= count or process.poll() is not None,
+        fault=output_file.read_text,
+    )
     try:
         assert stable(output_file.read_text()) == stable(output), command
         yield
     finally:
         process.terminate()
-        code = process.wait(PATIENCE)
+        code = process.wait(patient(60))
     assert code == 0, output_file.read_text()
 
 
 def await_published(environment: dict[str, str]) -> None:
     """Wait until the publisher that runs has sent everything."""
-    deadline = time.monotonic() + PATIENCE
-    while (status := json.loads(run("eventlog status --json", environment)))["pending"]:
-        assert time.monotonic() < deadline, status
-        time.sleep(0.1)
-    assert "S" in status["counts"]
+    until(lambda: not json.loads(run("eventlog status --json", environment))["pending"], pause=0.1)
+    assert "S" in json.loads(run("eventlog status --json", environment))["counts"]
 
 
 def port_of(folder: Path, number: str) -> int:

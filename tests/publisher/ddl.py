@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -11,6 +10,7 @@ from sqlalchemy import text
 from sqlalchemy.engine import Connection
 
 from tests.kit.logs import World
+from tests.kit.support import patient, until
 
 WAITING = {
     "postgresql": "select count(*) from pg_stat_activity where datname = current_database()"
@@ -35,7 +35,7 @@ class Running(threading.Thread):
 
     def end(self) -> None:
         """Wait for the end, and raise what the function raised."""
-        self.join(60)
+        self.join(patient(60))
         assert not self.is_alive()
         if self.fault is not None:
             raise self.fault
@@ -48,12 +48,12 @@ def transactional(world: World) -> bool:
 def await_waiting(world: World) -> None:
     """Wait until somebody waits for a lock."""
     kind = "postgresql" if transactional(world) else "mysql"
-    for _ in range(3_000):
+
+    def is_waiting() -> bool:
         with world.engine.connect() as connection:
-            if connection.execute(text(WAITING[kind])).scalar():
-                return
-        time.sleep(0.01)  # between two questions
-    raise AssertionError("nobody waits for a lock")
+            return bool(connection.execute(text(WAITING[kind])).scalar())
+
+    until(is_waiting)
 
 
 @contextmanager

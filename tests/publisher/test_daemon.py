@@ -35,7 +35,7 @@ from eventlog.sql.relation import Choice
 from eventlog.transfer.signals import Signals
 from tests.kit.commands import environment
 from tests.kit.logs import World, call, key, metrics_text
-from tests.kit.support import until
+from tests.kit.support import patient, until
 from tests.world.killable import KILLABLE
 from tests.world.rig import Arrivals
 
@@ -65,7 +65,7 @@ class Run:
         """Stop it; how long that took."""
         begun = time.monotonic()
         self.signals.request_stop()
-        self.thread.join(30)
+        self.thread.join(patient(30))
         assert not self.thread.is_alive()
         return time.monotonic() - begun
 
@@ -92,7 +92,7 @@ def test_it_publishes_what_comes_and_stops_when_reported(world: World, arrivals:
         until(lambda: len(arrivals.documents) == 1)
         world.write(key(2, event_type=4))
         until(lambda: len(arrivals.documents) == 2)
-        assert run.stop() < 2
+        assert run.stop() < patient(2)
     assert world.counts() == {"S": 2}
 
 
@@ -174,7 +174,7 @@ def test_a_writer_wakes_it(world: World, arrivals: Arrivals) -> None:
             begun = time.monotonic()
             world.user(1)
             until(lambda: arrivals.documents)
-            assert time.monotonic() - begun < 2
+            assert time.monotonic() - begun < patient(2)
     finally:
         untrack(world.engine, world.log, "usr")
 
@@ -224,7 +224,7 @@ def test_it_is_pausing_until_its_batch_is_over(
 
     def behave(handler: Any) -> None:
         is_asked.set()
-        assert may_answer.wait(30)
+        assert may_answer.wait(patient(30))
         arrivals.accept(handler)
 
     arrivals.behave = behave
@@ -257,7 +257,7 @@ def test_it_stops_between_two_documents(world: World, arrivals: Arrivals) -> Non
     arrivals.behave = slowly
     with running(world, arrivals) as run:
         until(lambda: len(arrivals.documents) > 2)
-        assert run.stop() < 2
+        assert run.stop() < patient(2)
     sent = len(arrivals.documents)
     assert sent < 60
     assert world.counts() == {"S": sent, "N": 100 - sent}
@@ -290,7 +290,7 @@ def test_fatal_ends_it(world: World, arrivals: Arrivals) -> None:
     world.write(key(1, event_type=4), key(2, event_type=4))
     arrivals.behave = lambda handler: handler.reply(FATAL)
     with running(world, arrivals) as run:
-        run.thread.join(20)
+        run.thread.join(patient(20))
         assert isinstance(run.fault, ReceiverFatal)
     assert world.letters() == {1: "F", 2: "N"}
 
@@ -556,7 +556,7 @@ def test_a_process_stops_with_0_when_reported_and_with_1_on_fatal(postgres: Any,
         if reported is not None:
             until(lambda: world.letters()[record_id] == "S")  # noqa: B023
             process.send_signal(reported)
-        _, words = process.communicate(timeout=20)
+        _, words = process.communicate(timeout=patient(20))
         assert process.returncode == code, words
         assert b"geheim" not in words
 

@@ -29,6 +29,7 @@ from tests.kit import judges
 from tests.kit.brokers import own_name
 from tests.kit.logs import World, call, fresh_world, publishing
 from tests.kit.receivers import Answering, receiver
+from tests.kit.support import patient
 from tests.sinks.test_kafka import consumed
 
 pytestmark = pytest.mark.quick
@@ -406,7 +407,7 @@ def test_a_killed_publisher_goes_on_with_the_same_messages(people: World, tmp_pa
     with receiver(answer) as url:
         words = ("--sync-tables", "person", "--sink", "http", "--http-url", url, "--document", "debezium")
         with publishing(people, tmp_path, *words) as process:
-            process.wait(60)
+            process.wait(patient(60))
     assert len(before_kill) == 5
     after_kill = post(people, "--allow-loopback")
     sent = {message["source"]["position"]: message for message in before_kill}

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.kit.logs import World, events_of, key, publishing
-from tests.kit.support import until
+from tests.kit.support import patient, until
 
 pytestmark = pytest.mark.quick
 EVENTS = 60
@@ -27,7 +27,7 @@ def publishing_and_stopped(world: World, folder: Path, log: Path) -> Iterator[su
     with log.open("wb") as out, publishing(world, folder, *words, stderr=out) as process:
         yield process
         process.terminate()
-        assert process.wait(20) == 0, log.read_text()
+        assert process.wait(patient(20)) == 0, log.read_text()
 
 
 def fill(world: World) -> None:

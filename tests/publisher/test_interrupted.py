@@ -12,7 +12,7 @@ from sqlalchemy import text
 from sqlalchemy.engine import Connection
 
 from tests.kit.logs import World, key, publishing
-from tests.kit.support import until
+from tests.kit.support import patient, until
 
 pytestmark = pytest.mark.quick
 WAITING = {
@@ -67,12 +67,12 @@ def test_a_stop_ends_a_statement_that_waits(
         with locked(world, table):
             until(lambda: waiting(world) == 1)
             process.send_signal(number)
-            _, words = process.communicate(timeout=20)
+            _, words = process.communicate(timeout=patient(20))
             assert (process.returncode, b"stopped while it read" in words) == (0, True), words
             until(lambda: waiting(world) == 0)
     write(3)
     with publishing(world, tmp_path, "--mode", mode, "--once") as process:
-        _, words = process.communicate(timeout=60)
+        _, words = process.communicate(timeout=patient(60))
         assert process.returncode == 0, words
     assert documents() == 3
     assert {letter for letter, _ in world.counts().items()} == {"S"}

@@ -21,7 +21,7 @@ from eventlog.targets.tables.apply_settings import ApplySettings
 from eventlog.targets.tables.database import Database, Group
 from tests.kit.commands import environment
 from tests.kit.databases import Database as Placed
-from tests.kit.support import until
+from tests.kit.support import patient, until
 from tests.targets.model import changed
 from tests.targets.support import TABLES, apply, rows, run
 from tests.targets.test_cli import line_of
@@ -60,7 +60,7 @@ def test_a_group_that_ends_in_a_deadlock_is_done_again(engine: Engine) -> None:
         until(lambda: _count(watcher, WAITING[kind(engine)]), pause=LOOK_AGAIN)
         blocker.execute(text("update usr set lname = 'c' where idu = 1"))
         blocker.commit()
-    applier.join(60)
+    applier.join(patient(60))
     ((tally, refused),) = reported
     assert refused == []
     assert tally.updated == 3
@@ -146,7 +146,7 @@ def test_a_run_that_follows_applies_what_comes_and_ends_by_a_signal(tmp_path: Pa
             time.sleep(0.3)  # it may look at the half transaction, or not
         until(lambda: applied(3))
         following.send_signal(signal.SIGTERM)
-        _, said = following.communicate(timeout=60)
+        _, said = following.communicate(timeout=patient(60))
     finally:
         following.kill()
     assert (following.returncode, said) == (0, "eventlog: 3 inserted, 0 updated, 0 deleted\n")

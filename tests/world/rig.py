@@ -26,6 +26,7 @@ from eventlog.sql.relation import Choice
 from eventlog.sql.schema import migrate
 from tests.kit.databases import Database
 from tests.kit.receivers import serving
+from tests.kit.support import patient
 
 ROOT = Path(__file__).parents[2]
 SEED = int(os.environ.get("EVENTLOG_PROOF_SEED", "4"))
@@ -158,15 +159,15 @@ class Rig:
         names = self.log.names()
         ended = ", ".join(f"'{letter}'" for letter in ("S", *but))
         pending = text(f"select count(*) from {names['log']} where {names['status']} not in ({ended})")
-        fewest, deadline = sys.maxsize, 0.0
+        fewest, since = sys.maxsize, 0.0
         while True:
             with self.engine.connect() as connection:
                 pending_rows = int(connection.execute(pending).scalar() or 0)
             if not pending_rows:
                 return
             if pending_rows < fewest:
-                fewest, deadline = pending_rows, time.monotonic() + patience
-            if time.monotonic() > deadline:
+                fewest, since = pending_rows, time.monotonic()
+            if time.monotonic() - since > patient(patience):
                 break
             time.sleep(0.1)
         raise AssertionError(

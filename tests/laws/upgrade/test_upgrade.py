@@ -24,6 +24,7 @@ from eventlog.sql.schema import migrate
 from tests.kit.commands import ROOT, Shell
 from tests.kit.databases import Database
 from tests.kit.logs import leading, write_rows
+from tests.kit.support import patient
 from tests.laws.upgrade.conftest import Call
 from tests.sql.test_install import in_client, schema
 
@@ -195,7 +196,7 @@ def test_a_publisher_on_standby_during_an_upgrade_ends_with_words(
         printed = newer("install", "--sql", "--dialect", log.dialect.name, "--from", "0001").stdout
         in_client(database, printed)
         before = rows_of(engine)["eventlog"]
-    stdout, stderr = standby.communicate(timeout=60)
+    stdout, stderr = standby.communicate(timeout=patient(60))
     assert (standby.returncode, stdout) == (1, ""), waits + stderr
     assert "has revision 0002 of the schema, from a newer eventlog" in stderr
     assert rows_of(engine)["eventlog"] == before

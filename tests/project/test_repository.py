@@ -1,8 +1,9 @@
-"""The pages about the house name every room of it, and no other; every file of the repository has a place."""
+"""The pages about the house name every room of it, and no other; each file and each task has a place."""
 
 from __future__ import annotations
 
 import re
+import runpy
 import subprocess
 from collections import defaultdict
 from pathlib import Path
@@ -59,3 +60,14 @@ def test_nothing_stands_there_that_has_no_place() -> None:
     assert {name.partition("/")[0] for name in names} == FOLDERS | FILES | PAGES | {"pyproject.toml"}
     sizes = {name: (ROOT / name).stat().st_size for name in names if (ROOT / name).exists()}
     assert {name: size for name, size in sizes.items() if size > LARGEST} == {}
+
+
+def test_each_task_of_the_first_page_is_in_the_navigation() -> None:
+    page = (ROOT / "docs" / "index.md").read_text("utf-8")
+    lines = page.partition("| I want to … | |\n|---|---|\n")[2].partition("\n\n")[0].splitlines()
+    tasks = runpy.run_path(str(ROOT / "docs" / ".hooks.py"))["tasks"](page)
+    assert 18 <= len(tasks) == len(lines)
+    for line, (title, address) in zip(lines, tasks, strict=True):
+        assert line.lower().startswith(f"| {title.lower()} | [")
+        file = address.replace("/#", ".md#") if "#" in address else f"{address.removesuffix('/')}.md"
+        assert f"]({file})" in line

@@ -792,4 +792,6 @@ def test_a_skipped_row_is_called_skipped(watched: Watched) -> None:
     assert "<strong>Skipped</strong>" in page
     assert 'class="level warning"' not in page
     watched.board.__dict__["_counted_until"] = 0.0
-    assert '<span class="level skipped">skipped</span>' in watched.client.get()
+    for path in ("/", "/recent"):
+        assert '<span class="level skipped">skipped</span>' in watched.client.get(path)
+    assert 'class="level warning"' not in watched.client.get("/recent")

@@ -24,7 +24,8 @@ class Browser:
     """One window."""
 
     def __init__(self, driver: str, profile: Path) -> None:
-        arguments = ["--headless=new", "--no-sandbox", "--disable-gpu", f"--user-data-dir={profile}"]
+        arguments = ["--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"]
+        arguments.append(f"--user-data-dir={profile}")
         capabilities = {"browserName": "chrome", "goog:chromeOptions": {"args": arguments}}
         capabilities["goog:loggingPrefs"] = {"browser": "ALL"}
         session = _call(f"{driver}/session", {"capabilities": {"alwaysMatch": capabilities}})
@@ -33,9 +34,9 @@ class Browser:
     def open(self, url: str) -> None:
         self._post("url", url=url)
 
-    def run(self, script: str) -> Any:
-        """Return the value of a script's return."""
-        return self._post("execute/sync", script=script, args=[])
+    def run(self, script: str, *values: object) -> Any:
+        """Return the value of a script's return, or of the promise that it returns."""
+        return self._post("execute/sync", script=script, args=values)
 
     def text(self) -> str:
         return str(self.run("return document.body.innerText"))
@@ -60,9 +61,9 @@ class Browser:
         return [str(entry["message"]) for entry in self._post("se/log", type="browser")]
 
     @contextmanager
-    def looking(self, width: int, scheme: str) -> Iterator[None]:
-        """Look through a window of this width, in light or in dark."""
-        size = {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": width < 600}
+    def looking(self, width: int, scheme: str, height: int = 800) -> Iterator[None]:
+        """Look through a window of this size, in light or in dark."""
+        size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600}
         self._devtools("Emulation.setDeviceMetricsOverride", **size)
         colours = [{"name": "prefers-color-scheme", "value": scheme}]
         self._devtools("Emulation.setEmulatedMedia", features=colours)

@@ -41,12 +41,13 @@ class Picky:
         self.refuses = False
         self.is_busy = False
         self.busy_with = ""  # what a document that is to wait contains
+        self.words = HOSTILE
 
     def deliver(self, documents: Sequence[OutgoingDocument]) -> Iterator[Reply]:
         for document in documents:
             is_busy = self.is_busy and self.busy_with in document.text
             level = Level.RETRY if is_busy else Level.ERROR if self.refuses else Level.SUCCESS
-            yield Reply([Status(level, item.event_id, HOSTILE) for item in document.items])
+            yield Reply([Status(level, item.event_id, self.words) for item in document.items])
 
     def knows(self, name: str) -> bool:
         return False

@@ -1,10 +1,13 @@
-"""The cost of capture on PostgreSQL: bulk inserts and updates, and single durable updates.
+"""The cost of capture on PostgreSQL: bulk inserts, updates and deletes, and single durable updates.
 
     eventlog bench triggers [ROWS] [URL]
 
 Without a URL the embedded server is measured. PgQ's trigger in C, pgq.logutriga, is measured with
-ours if its extension is installed. A replication slot needs wal_level = logical; no publisher reads it
-while writers are measured. Each figure is the best of several rounds; ratios are of one run.
+ours if its extension is installed. Slots need wal_level = logical. No one reads them while writers are
+measured, which is the same for writers: Debezium is its publication and its slot alone.
+In the table of bulk statements each way takes turns with a table without capture, and which of the two is
+first changes from round to round. A figure is the median of the nine ratios, and behind it are the lowest
+and the highest. "no capture, again" is a table without capture instead of a way: its spread is the noise.
 Bulk figures are CPU time of the server's process, or time where the server is elsewhere.
 The floor is the bare insert and one plain `insert … select` of its log rows, with fewer and fewer indexes.
 """
@@ -15,13 +18,14 @@ import statistics
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from functools import partial
 from pathlib import Path
 
 from sqlalchemy import text
 from sqlalchemy.engine import Engine
 
+from bench.peers import debezium
 from eventlog.core.errors import EventlogError
 from eventlog.embedded import embedded_postgres
 from eventlog.opening.config import Config
@@ -36,7 +40,7 @@ from eventlog.sql.relation import Choice
 from eventlog.sql.schema import migrate
 
 ROWS = 200_000
-ROUNDS = 5
+ROUNDS = 9
 TURNS = 2_000  # of single updates
 SETTINGS = {
     "shared_buffers": "512MB",
@@ -56,6 +60,7 @@ from generate_series(1, {rows}) i
 """
 INSERT = f"insert into {TABLE} select * from bench_source"
 UPDATE = f"update {TABLE} set fname = fname || 'x', age = age + 1"
+BULK = {"insert": INSERT, "update of two columns": UPDATE, "delete": f"delete from {TABLE}"}
 LOG_ROWS = f"""
 insert into {{log}} (event_type, table_name, table_key)
 select 5, '{TABLE}', 'id=' || n.id::text from {TABLE} n
@@ -136,27 +141,37 @@ def _floor(engine: Engine, log: Log, rows: int) -> None:
 
 
 def _bulk(engine: Engine, log: Log, rows: int) -> None:
-    kinds: dict[str, Callable[[], object]] = {"no trigger": lambda: None}
+    """Measure statements of many rows, each way in turns with no capture."""
+    ways: dict[str, Callable[[], AbstractContextManager[object]]] = {"no capture, again": nullcontext}
     for name, choice in CHOICES.items():
-        kinds[name] = partial(track, engine, log, TABLE, choice)
+        ways[name] = partial(_tracking, engine, log, choice)
     for name, identity in SLOTS.items():
-        kinds[name] = partial(_fill_by_slot, engine, log, identity)
+        ways[name] = partial(_filling_by_slot, engine, log, identity)
+    ways["Debezium, its slot"] = partial(_read_by_debezium, engine)
     if _pgq(engine):
-        kinds[PGQ] = lambda: _log_by_pgq(engine)
-    best = {name: [float("inf"), float("inf")] for name in kinds}
-    for _ in range(ROUNDS):
-        for name, make in kinds.items():
-            _run(engine, f"drop table {TABLE}", CREATE_TABLE, f"truncate {log.table}")
-            make()
-            for place, statement in enumerate((INSERT, UPDATE)):
-                best[name][place] = min(best[name][place], _timed(engine, statement))
-    print(f"\n{rows} rows in one statement        insert              update of two columns")
-    bare = best["no trigger"]
-    for name, figures in best.items():
-        cells = (f"{took * 1e3:7.0f} ms {took / bare[at]:6.2f}x" for at, took in enumerate(figures))
-        print(f"{name:28} {'   '.join(cells)}")
-    if PGQ not in kinds:
+        ways[PGQ] = partial(_logging_by_pgq, engine)
+    bare: list[dict[str, float]] = []
+    ratios: dict[str, list[dict[str, float]]] = {name: [] for name in ways}
+    for number in range(ROUNDS):
+        for name, way in ways.items():
+            pair = {}
+            for is_captured in (False, True) if number % 2 else (True, False):
+                _run(engine, f"drop table {TABLE}", CREATE_TABLE, f"truncate {log.table}")
+                with way() if is_captured else nullcontext():
+                    pair[is_captured] = {words: _timed(engine, sql) for words, sql in BULK.items()}
+            bare.append(pair[False])
+            ratios[name].append({words: pair[True][words] / pair[False][words] for words in BULK})
+    print(f"\n{rows} rows in one statement{''.join(f'{words:>26}' for words in BULK)}")
+    medians = (statistics.median(took[words] for took in bare) for words in BULK)
+    print(f"{'no capture':28}{''.join(f'{took * 1e3:23.0f} ms' for took in medians)}")
+    for name, figures in ratios.items():
+        print(f"{name:28}{''.join(_spread([ratio[words] for ratio in figures]) for words in BULK)}")
+    if PGQ not in ways:
         print(f"{PGQ:28} not measured: the extension pgq is not installed on this server")
+
+
+def _spread(ratios: list[float]) -> str:
+    return f"{statistics.median(ratios):9.2f}x ({min(ratios):5.2f}-{max(ratios):5.2f})"
 
 
 def _single(engine: Engine, log: Log) -> None:
@@ -218,23 +233,45 @@ def _pgq(engine: Engine) -> bool:
         )
 
 
-def _fill_by_slot(engine: Engine, log: Log, identity: str) -> None:
-    """Let a slot fill the log; no publisher reads it while writers are measured."""
+@contextmanager
+def _tracking(engine: Engine, log: Log, choice: Choice) -> Iterator[None]:
+    track(engine, log, TABLE, choice)
+    yield
     untrack(engine, log, TABLE)
+
+
+@contextmanager
+def _filling_by_slot(engine: Engine, log: Log, identity: str) -> Iterator[None]:
+    """Let a slot fill the log, which no publisher reads."""
     _run(engine, f"alter table {TABLE} replica identity {identity}")
     values = {"sync_tables": TABLE, "log_table": log.table, "publication_mode": "slot"}
-    list(fill_by_slot(Config(values), Store(engine, log), "bench"))
+    store = Store(engine, log)
+    list(fill_by_slot(Config(values), store, "bench"))
+    yield
+    with store.upkeep() as upkeep:
+        state = upkeep.slot()
+        state.drop(state.slot_name())
+        state.record(None)
 
 
-def _log_by_pgq(engine: Engine) -> None:
+@contextmanager
+def _read_by_debezium(engine: Engine) -> Iterator[None]:
+    debezium.begin(engine, [TABLE])
+    yield
+    debezium.end(engine)
+
+
+@contextmanager
+def _logging_by_pgq(engine: Engine) -> Iterator[None]:
     _run(
         engine,
         "create extension if not exists pgq",
-        "select pgq.drop_queue('bench', true) from pgq.queue where queue_name = 'bench'",
         "select pgq.create_queue('bench')",
         f"create trigger bench after insert or update or delete on {TABLE}"
         " for each row execute function pgq.logutriga('bench')",
     )
+    yield
+    _run(engine, "select pgq.drop_queue('bench', true)")
 
 
 def _run(engine: Engine, *statements: str) -> None:

@@ -19,6 +19,7 @@ from eventlog.core.portions import portions
 from eventlog.files.ready import ready
 from eventlog.opening.comparing import ComparingSettings
 from eventlog.opening.config import Config
+from eventlog.opening.open_log import driver_user
 from eventlog.opening.slots import SlotTables, read_slot_tables
 from eventlog.publisher.filling import Filler, TableCycle
 from eventlog.publisher.sleep import Sleeper
@@ -66,15 +67,12 @@ class SlotFiller(Filler):
         self._queue: deque[SlotTransaction] = deque()
         self._rows = 0  # in the queue
         self._tables: SlotTables | None = None  # as they were last read
-        self._reader = self._new_reader()
+        self._reader = SlotReader(0)
         self._read_at = self._tried_at = self._unseen_at = -inf
         self._unseen = 0.0  # seconds until a snapshot is taken again
         self._gaps: dict[str, str] = {}  # tables whose changes may be lost, and why
         self._is_stale = False  # the tables that cycles use
         self._facts = self._read_facts()
-
-    def _new_reader(self) -> SlotReader:
-        return SlotReader(self._settings.compare_memory << 20)
 
     def _read_facts(self) -> SlotFacts:
         """Return what is on record of the slot; NoSlotYet if none fills the log."""
@@ -269,13 +267,14 @@ class SlotFiller(Filler):
     def _open(self) -> None:
         """Begin to stream the slot from the position in the log, unless changes are lost."""
         self._facts = facts = self._read_facts()
-        self._reader = self._new_reader()
-        self._read_tables()
         with self._store.work(self._epoch) as work:  # who leads no more ends no stream
             state = work.slot()
             now, position = state.on_server(facts.slot), state.position()
             if now.active_pid is not None:
                 state.end_reader(facts.slot)
+        own_user = self._config.values.get("driver_user") or driver_user(self._store.engine, self._store.log)
+        self._reader = SlotReader(self._settings.compare_memory << 20, None if now.proves_users else own_user)
+        self._read_tables()
         self.lost = why_lost(facts, now, position)
         if self.lost is not None or position is None:
             self._fault = f"{self.lost}: changes may be lost. {MAKE_AGAIN}"

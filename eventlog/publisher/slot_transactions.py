@@ -83,10 +83,14 @@ class FeedPlaces(NamedTuple):
 
 
 class SlotReader:
-    """A reader that puts transactions together; over `memory` bytes their changes are on disk."""
+    """A reader that puts transactions together; over `memory` bytes their changes are on disk.
 
-    def __init__(self, memory: int) -> None:
+    A message that names the `unproven` user is not believed.
+    """
+
+    def __init__(self, memory: int, unproven: str | None = None) -> None:
         self._memory = memory // 2
+        self._unproven = unproven
         self._changes = KeyedItems[ObjectChange](self._memory)
         self.feeds: list[Feed] = []  # that were ever read; changes name them by their places
         self._numbers: Mapping[int, list[int]] = {}  # of the feeds of each table
@@ -139,7 +143,8 @@ class SlotReader:
             numbers = chain.from_iterable(self._numbers.get(table, ()) for table in message.tables)
             self._opened.gaps |= {self.feeds[number].table: EMPTIED for number in numbers}
         elif isinstance(message, MessageRead) and message.prefix == USER:
-            self._opened.who = message.content[:_LONGEST]
+            name = message.content[:_LONGEST]
+            self._opened.who = None if name == self._unproven else name
         elif isinstance(message, CommitRead):
             return self._end(message)
         return None

@@ -59,6 +59,7 @@ class ServerSlot(NamedTuple):
     publication: int | None
     fails_over: bool  # standbys keep the slot, too
     free_slots: int
+    proves_users: bool  # only roles with a right of their own send messages, so whom they name is believed
 
 
 class Gap(NamedTuple):

@@ -18,7 +18,11 @@ select pg_catalog.current_setting('wal_level') as wal_level,
   cast(p.oid as bigint) as publication,
   coalesce(to_jsonb(s) ->> 'failover', 'true') = 'true' as fails_over,
   cast(pg_catalog.current_setting('max_replication_slots') as integer)
-    - (select count(*) from pg_catalog.pg_replication_slots) as free_slots
+    - (select count(*) from pg_catalog.pg_replication_slots) as free_slots,
+  not exists (
+    select from pg_catalog.pg_proc f
+    cross join pg_catalog.aclexplode(coalesce(f.proacl, pg_catalog.acldefault('f', f.proowner))) a
+    where f.proname = 'pg_logical_emit_message' and a.grantee = 0) as proves_users
 from (select 1) always
 left join pg_catalog.pg_replication_slots s on s.slot_name = :slot
 left join pg_catalog.pg_publication p on p.pubname = :slot

@@ -56,6 +56,14 @@ CHANGES: dict[str, tuple[str, list[tuple[int, str]]]] = {
         "begin; insert into usr values (3); savepoint s; delete from usr; rollback to s; commit",
         [(5, C)],
     ),
+    "a savepoint that is released": (
+        "begin; savepoint s; insert into usr values (3); delete from usr where idu = 1; release s; commit",
+        [(4, A), (5, C)],
+    ),
+    "a truncate that was rolled back": (
+        "begin; insert into usr values (3); savepoint s; truncate usr; rollback to s; commit",
+        [(5, C)],
+    ),
     "another table": ("create table other (n integer primary key); insert into other values (1)", []),
 }
 
@@ -136,6 +144,34 @@ def test_the_user_whom_the_application_names_is_the_perpetrator(world: SlotWorld
     assert [tuple(row) for row in rows] == [("idu=1", named), ("idu=2", None)]
 
 
+NAMED = """
+begin;
+select pg_logical_emit_message(true, 'eventlog.user', session_user);
+insert into usr values ({});
+commit
+"""
+NOT_FOR_ALL = """
+do $$
+declare f record;
+begin
+  for f in select cast(oid as regprocedure) as name from pg_proc where proname ~ '^pg_logical_emit' loop
+    execute format('revoke execute on function %s from public', f.name);
+  end loop;
+end $$
+"""
+
+
+def test_the_driver_is_believed_only_where_not_everyone_sends_messages(world: SlotWorld) -> None:
+    world.fill()
+    sends_messages = int(world.value("show server_version_num")) >= 140_000
+    for number, revoking, is_believed in ((1, [], False), (2, [NOT_FOR_ALL], sends_messages)):
+        world.run(*revoking, NAMED.format(number))
+        done = call(world, "run", "--once", EVENTLOG_PUBLICATION_MODE="slot", EVENTLOG_SYNC_TABLES="usr")
+        assert (done.exit_code, "loopback" in done.output) == (0, is_believed), done.output
+        perpetrator = world.value("select perpetrator from eventlog order by record_id desc limit 1")
+        assert (perpetrator is not None) == is_believed
+
+
 def test_unchanged_toast_and_every_replica_identity(world: SlotWorld) -> None:
     world.run(
         "alter table usr alter fname type text, alter fname set storage external",
@@ -156,6 +192,22 @@ def test_unchanged_toast_and_every_replica_identity(world: SlotWorld) -> None:
         once(world, copy)
         assert copy.rows.keys() == {"idu=2", "idu=3"}
         assert len(copy.rows["idu=3"]["fname"]) == 9000
+
+
+@pytest.mark.parametrize("identity", ["default", "full"])
+def test_a_key_that_is_stored_apart_is_named(world: SlotWorld, identity: str) -> None:
+    world.run(
+        "create table long (id text primary key, fname text, lname text)",
+        "alter table long alter id set storage external",
+        f"alter table long replica identity {identity}",
+        "insert into long values (repeat('k', 2500), 'Jack')",
+    )
+    world.fill("long")
+    world.run("update long set fname = 'June'", "update long set id = repeat('l', 2500)", "delete from long")
+    once(world, Receiver(), "long")
+    before, after = (f"id={letter * 2500}" for letter in "kl")
+    assert kinds(world.logged()) == [(6, before), (4, before), (5, after), (4, after)]
+    assert world.gaps() == {}
 
 
 def test_a_partitioned_table_is_one_table(world: SlotWorld) -> None:

@@ -136,8 +136,10 @@ def _fill(config: Config, store: Store, mode: str, who: str) -> None:
 
     if mode == "slot":
         lines = changing.fill_by_slot(config, store, who)
+    elif mode == "trigger":
+        lines = changing.fill_by_triggers(config, store)
     else:
-        lines = changing.fill_by_triggers(config, store, with_triggers=mode == "trigger")
+        lines = changing.fill_by_comparison(config, store)
     for line in lines:
         print_line(line)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 
@@ -14,7 +14,7 @@ from eventlog.opening.tables import keyed_tables, read_tables
 from eventlog.sql.capture.slot import Published, feeds_of, publishable
 from eventlog.sql.catalogue import NoSuchTable, open_catalogue
 from eventlog.sql.common.dialect import Dialect
-from eventlog.sql.log.slot_state import Feed, Member
+from eventlog.sql.log.slot_state import Feed, Member, SlotState
 from eventlog.sql.log.store import Store
 from eventlog.sql.relation import Place
 
@@ -96,13 +96,21 @@ def read_slot_tables(config: Config, store: Store, slot: str) -> SlotTables:
             break
     with store.upkeep() as upkeep:
         state = upkeep.slot()
-        for published in (p for p in chosen.published if p.name in changed):
-            for table in {feed.table for feed in published.feeds} - state.gaps().keys():
-                state.note_gap(table, _TAKEN_OUT.format(published.name, slot))
+        note_taken_out(state, chosen, slot, changed)
+        if facts is not None and changed:
+            state.record(replace(facts, members={**members, **chosen.recorded}))
         gaps = {table: gap.why for table, gap in state.gaps().items()}
     unread = chosen.unread | {f.table: _OUTSIDE.format(p.name, slot) for p in chosen.outside for f in p.feeds}
     unnamed = sorted(members.keys() - {published.name for published in chosen.published} - unread.keys())
     return replace(chosen, unread=unread | dict.fromkeys(unnamed, _UNNAMED), gaps=gaps)
+
+
+def note_taken_out(state: SlotState, chosen: SlotTables, slot: str, names: Container[str]) -> None:
+    """Note that the log may lack changes of tables which the publication lacked for a while."""
+    for published in chosen.published:
+        for table in {feed.table for feed in published.feeds} - state.gaps().keys():
+            if published.name in names:
+                state.note_gap(table, _TAKEN_OUT.format(published.name, slot))
 
 
 def choose_tables(config: Config, store: Store, slot: str) -> SlotTables:

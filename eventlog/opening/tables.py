@@ -21,7 +21,7 @@ from eventlog.opening.config import Config, names
 from eventlog.opening.published import Absent, TableChoice, published, readable_in, refer
 from eventlog.opening.settings import SourceSettings, TablePublishing, compiled
 from eventlog.sql.catalogue import Directory, NoSuchTable, open_catalogue
-from eventlog.sql.log.object_states import StateLost, TableState
+from eventlog.sql.log.object_states import StateLost, TableState, kept_by_publisher
 from eventlog.sql.log.receiver_state import ReceiverState
 from eventlog.sql.names import Log
 from eventlog.sql.queries import Queries
@@ -196,7 +196,7 @@ def read_bases(connection: Connection, log: Log) -> dict[str, TableState]:
         bases = ReceiverState(connection, Queries(log)).table_states()
     except StateLost:
         return {}
-    return {table: base for table, base in bases.items() if base.mark is None}
+    return kept_by_publisher(bases)
 
 
 def with_former(table: Table, bases: Mapping[str, TableState]) -> Table:

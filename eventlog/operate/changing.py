@@ -1,9 +1,10 @@
-"""Change what fills the log: from triggers to a replication slot, and back; no event is lost or doubled.
+"""Change what fills the log: to a replication slot, and from it; no event is lost or doubled.
 
 To a slot: publication, slot; then one transaction locks the tables, drops the triggers and notes the position
 that the server's log has by then. What was committed before is in the log already. Back: one transaction
 makes the triggers under locks and notes the position; what is before it is read from the slot, which is
-dropped then.
+dropped then. To a comparison: once everything is out, the present rows are kept as what the receiver has.
+Then the slot is read to its end again. If it names a row, the command must be given again.
 """
 
 from __future__ import annotations
@@ -18,13 +19,16 @@ from sqlalchemy.engine import Connection
 from eventlog.core.errors import EventlogError
 from eventlog.core.plurals import quantity
 from eventlog.core.tables import Tables
+from eventlog.opening.comparing import ComparingSettings
 from eventlog.opening.config import Config
-from eventlog.opening.slots import SlotTables, choose_tables, demand_slots
+from eventlog.opening.slots import SlotTables, choose_tables, demand_slots, note_taken_out
 from eventlog.operate.unexplained import OthersState, Unexplained, log_unexplained
+from eventlog.publisher.comparison import Comparison
 from eventlog.publisher.slot import SlotFiller
 from eventlog.sql.capture import track
 from eventlog.sql.capture.record import read_record
 from eventlog.sql.capture.slot import (
+    MAKE_AGAIN,
     Published,
     demand_decoding,
     lock_tables,
@@ -36,11 +40,12 @@ from eventlog.sql.capture.slot import (
 from eventlog.sql.catalogue import Catalogue
 from eventlog.sql.connect import execute_plain
 from eventlog.sql.log.leader import Leader
-from eventlog.sql.log.object_states import TableState
+from eventlog.sql.log.object_states import TableState, kept_by_publisher
 from eventlog.sql.log.slot_state import ServerSlot, SlotFacts, SlotState
 from eventlog.sql.log.store import Store
 from eventlog.sql.relation import Choice, place_of
 
+_AS_IT_IS = {"publication_mode": "compare", "startup_option": "future"}
 _MOMENT = 0.1  # seconds between two looks
 _COMPARED = "it was compared before, and what changed since is not logged yet"
 _PATIENCE = 600.0  # seconds until what is before the change is in the log
@@ -51,8 +56,7 @@ class StillPublishing(EventlogError):
 
 
 class StillOnTheWay(EventlogError):
-    """{0} pending of what was compared: publish them with `eventlog run --once --mode compare`, and give \
-the command again"""
+    """{0} pending: publish them with `eventlog run --once --mode {1}`, and give the command again"""
 
 
 class NotDrained(EventlogError):
@@ -73,15 +77,17 @@ def fill_by_slot(config: Config, store: Store, who: str) -> Iterator[str]:
             upkeep.slot().drop(slot)
             now = upkeep.slot().on_server(slot)
     chosen = choose_tables(config, store, slot)
-    is_new = facts is None or lost is not None
     with _settled(store, chosen):
-        if is_new:
+        if is_new := facts is None or lost is not None:
             _make(store, slot, now, chosen)
             _begin(store, slot, chosen, lost)
         else:
             with store.engine.begin() as connection:
+                state, members = store.slot_state(connection), facts.members
+                missed = {name for name in members if members[name] != chosen.recorded.get(name)}
+                note_taken_out(state, chosen, slot, missed)
                 make_publication(connection, store.queries, slot, now, chosen.published)
-                _record(store.slot_state(connection), slot, chosen)
+                _record(state, slot, chosen)
     yield f"slot {slot} fills the log" + (f" again: {lost}" if lost else "" if is_new else " already")
     yield from (f"{table} is not published: {why}" for table, why in chosen.unread.items())
     yield from _baseline(config, store, chosen, who)
@@ -91,21 +97,28 @@ def fill_by_slot(config: Config, store: Store, who: str) -> Iterator[str]:
 def _settled(store: Store, chosen: SlotTables) -> Iterator[None]:
     """Keep publishers out if one compared the tables; StillOnTheWay until its events are out."""
     with store.upkeep() as upkeep:
-        states, pending = upkeep.receiver_state().table_states(), upkeep.backlog().pending
+        states, facts = upkeep.receiver_state().table_states(), upkeep.slot().facts()
     if not _compared(states, chosen):
         yield
         return
-    if pending:
-        raise StillOnTheWay(quantity(pending, "row is", "rows are"))
+    _demand_all_out(store, "compare" if facts is None else "slot")
     with _leading(store):
         with store.upkeep() as upkeep:
             upkeep.receiver_state().settle_events()
         yield
 
 
+def _demand_all_out(store: Store, mode: str) -> None:
+    """Raise StillOnTheWay if rows are pending, which a publisher with this mode publishes."""
+    with store.upkeep() as upkeep:
+        pending = upkeep.backlog().pending
+    if pending:
+        raise StillOnTheWay(quantity(pending, "row is", "rows are"), mode)
+
+
 def _compared(states: Mapping[str, TableState], chosen: SlotTables) -> set[str]:
     """Return the published tables whose states a publisher kept that compared them."""
-    return {name for name, state in states.items() if state.mark is None} & chosen.readable
+    return kept_by_publisher(states).keys() & chosen.readable
 
 
 def _leading(store: Store) -> Leader:
@@ -176,37 +189,61 @@ def _baseline(config: Config, store: Store, chosen: SlotTables, who: str) -> Ite
         yield f"no state is kept, so deletes of a gap could not be found: {fault}"
 
 
-def fill_by_triggers(config: Config, store: Store, *, with_triggers: bool = True) -> Iterator[str]:
-    """Let triggers fill the log again, or nothing but a comparison. Yield a line about each step."""
-    if not store.log.dialect.has_slots:
-        return
-    with store.upkeep() as upkeep:
-        facts = upkeep.slot().facts()
+def fill_by_triggers(config: Config, store: Store) -> Iterator[str]:
+    """Let triggers fill the log again. Yield a line about each step."""
+    facts = _facts(store)
     if facts is None:
         return
     with _leading(store) as leader:
         if facts.until is None:
-            facts = _end(config, store, facts, with_triggers=with_triggers)
-        fault = _drain(config, store, leader.epoch, facts)
+            facts = _end(config, store, facts)
+        assert facts.until is not None
+        fault = _drain(config, store, leader.epoch, facts.until)
         with store.upkeep() as upkeep:
-            state = upkeep.slot()
-            if fault is not None:
-                for table in {*facts.members}:
-                    state.note_gap(table, fault)
-            state.drop(facts.slot)
-            state.record(None)
-    yield f"slot {facts.slot} is dropped; what it had is in the log"
+            for table in {*facts.members} if fault is not None else ():
+                upkeep.slot().note_gap(table, str(fault))
+        yield _drop(store, facts)
     if fault is not None:
         yield f"{fault}: `eventlog resync TABLE --compare` logs what was lost, for each table"
 
 
-def _end(config: Config, store: Store, facts: SlotFacts, *, with_triggers: bool) -> SlotFacts:
+def fill_by_comparison(config: Config, store: Store) -> Iterator[str]:
+    """Let a publisher that compares fill the log. Yield a line about each step."""
+    facts = _facts(store)
+    if facts is None:
+        return
+    with _leading(store) as leader:
+        _read_to_end(config, store, leader.epoch, facts)
+        now = replace(config, values={**config.values, **_AS_IT_IS})
+        comparison = Comparison(now, store, leader.epoch, now.build(ComparingSettings))
+        comparison.poll()
+        _read_to_end(config, store, leader.epoch, facts)
+        yield _drop(store, facts)
+    yield from (f"{table} is not published: {why}" for table, why in comparison.unread.items())
+
+
+def _facts(store: Store) -> SlotFacts | None:
+    """Return what is on record of the slot, None if something else fills the log."""
+    if not store.log.dialect.has_slots:
+        return None
+    with store.upkeep() as upkeep:
+        return upkeep.slot().facts()
+
+
+def _drop(store: Store, facts: SlotFacts) -> str:
+    """Drop the slot, which fills the log no more. Return a line about it."""
+    with store.upkeep() as upkeep:
+        upkeep.slot().drop(facts.slot)
+        upkeep.slot().record(None)
+    return f"slot {facts.slot} is dropped; what it had is in the log"
+
+
+def _end(config: Config, store: Store, facts: SlotFacts) -> SlotFacts:
     """Make the triggers and note the position in one transaction."""
     chosen = choose_tables(config, store, facts.slot)
     with store.engine.begin() as connection:
-        if with_triggers:
-            lock_tables(connection, store.queries, {p.place for p in chosen.published})
-            _track(connection, store, chosen.published)
+        lock_tables(connection, store.queries, {p.place for p in chosen.published})
+        _track(connection, store, chosen.published)
         state = store.slot_state(connection)
         ending = replace(facts, until=state.on_server(facts.slot).end)
         state.record(ending)
@@ -224,17 +261,27 @@ def _track(connection: Connection, store: Store, published: Iterable[Published])
         track.plan_track(connection, log, name, choice).run(connection)
 
 
-def _drain(config: Config, store: Store, epoch: int, facts: SlotFacts) -> str | None:
-    """Read the slot up to the noted position. Return why that cannot be, if changes are lost."""
-    assert facts.until is not None
+def _read_to_end(config: Config, store: Store, epoch: int, facts: SlotFacts) -> None:
+    """Log what the slot has by now.
+
+    Raise NotDrained if changes are lost, and StillOnTheWay if rows are pending.
+    """
+    with store.upkeep() as upkeep:
+        end = upkeep.slot().on_server(facts.slot).end
+    fault = _drain(config, store, epoch, end)
+    if fault is not None:
+        raise NotDrained(f"{fault}. {MAKE_AGAIN}")
+    _demand_all_out(store, "slot")
+
+
+def _drain(config: Config, store: Store, epoch: int, until: int) -> str | None:
+    """Read the slot up to a position. Return why that cannot be, if changes are lost."""
     filler, ends = SlotFiller(config, store, epoch), time.monotonic() + _PATIENCE
     try:
         while True:
             filler.drain()
-            if filler.lost is not None:
+            if filler.lost is not None or filler.has_read(until):
                 return filler.lost
-            if filler.position >= facts.until:
-                return None
             if time.monotonic() > ends:
                 raise NotDrained("it took too long")
             filler.wait(_MOMENT)

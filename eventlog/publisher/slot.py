@@ -129,9 +129,13 @@ class SlotFiller(Filler):
         self._report()
         return logged
 
+    def has_read(self, position: int) -> bool:
+        """Return whether all changes before a position are in the log."""
+        return self.stream is not None and not self._queue and self.stream.end >= position
+
     def _awaits_more(self) -> bool:
         """Return whether something came that the server had when the stream began; wait for it."""
-        if self.stream is None or self._queue or max(self.position, self.stream.end) >= self._target:
+        if self.stream is None or self._queue or self.has_read(self._target):
             return False
         if not self.wait(_RETRY):
             self._target = 0
@@ -247,8 +251,7 @@ class SlotFiller(Filler):
         """Note how far the server's log is, if it grew without a change for us."""
         assert self.stream is not None
         end = self.stream.end
-        step = _IDLE if self._facts.until is None else 1
-        if self._reader.open is None and end >= self.position + step:
+        if self._reader.open is None and end >= self.position + _IDLE:
             with self._store.work(self._epoch) as work:
                 work.write_last(work.slot().calls((), (), end, None))
             self.position = end

@@ -114,6 +114,11 @@ class TableState(NamedTuple):
     unsure: bool = False  # the receiver may have objects that the state lacks
 
 
+def kept_by_publisher(states: Mapping[str, TableState]) -> dict[str, TableState]:
+    """Return the states that a publisher keeps, without those in addition to triggers or a slot."""
+    return {table: state for table, state in states.items() if state.mark is None}
+
+
 class ObjectState(NamedTuple):
     """An object in the state, and its event that is on its way or failed."""
 

@@ -27,6 +27,7 @@ from eventlog.sql.log.object_states import (
     StateLost,
     StateStep,
     TableState,
+    kept_by_publisher,
     next_row,
     outcome_of,
     place_of_step,
@@ -67,7 +68,7 @@ class ReceiverState:
             yield str(table), str(key)
 
     def settle_events(self) -> dict[str, TableState]:
-        """Write the outcomes of the events that were on their way. Return the state of each table.
+        """Write the outcomes of the events that were on their way. Return the states that a publisher keeps.
 
         Raise StateLost if a table has not as many objects as it should have.
         """
@@ -77,7 +78,7 @@ class ReceiverState:
             self._run_on_objects(f"known_{outcome}", table, hashes)
             deleted_counts[table] += len(hashes) if outcome == "gone" else 0
         self._count_objects({table: -count for table, count in deleted_counts.items()}, table_states)
-        return table_states
+        return kept_by_publisher(table_states)
 
     def _outcomes(self) -> Iterator[tuple[str, str, list[str]]]:
         """Yield outcomes of events, with a table and the hashes of its objects."""
@@ -151,11 +152,7 @@ class ReceiverState:
     def _publisher_states(self) -> dict[str, TableState]:
         """Return the table states that a publisher keeps; none if they are damaged: then a start decides."""
         with suppress(StateLost):
-            return {
-                table: table_state
-                for table, table_state in self.table_states().items()
-                if table_state.mark is None
-            }
+            return kept_by_publisher(self.table_states())
         return {}
 
     def _events_of(self, ids: Iterable[int]) -> dict[str, dict[str, EventRows]]:

@@ -11,7 +11,7 @@ from eventlog.opening.slots import FilledBySlot
 from eventlog.publisher.slot import NoSlotYet
 from tests.kit.logs import call
 from tests.kit.support import until
-from tests.publisher.slot.rig import Copy, SlotWorld, drop_slots, life, once, rows_of
+from tests.publisher.slot.rig import Copy, Life, SlotWorld, drop_slots, life, once, rows_of
 
 pytestmark = pytest.mark.quick
 
@@ -164,7 +164,16 @@ def test_a_table_outside_the_publication_is_reported_and_one_taken_out_is_a_gap(
     with life(world, copy) as publisher:
         publisher.cycle()
         assert "taken out" in publisher.filler.unread["public.usr"]
-    world.fill()
+    done = call(world, "resync", "usr", "--compare", EVENTLOG_PUBLICATION_MODE="slot")
+    assert done.exit_code == 0, done.output
+    once(world, copy)
+    assert (copy.rows, world.gaps()) == (rows_of(world), {})
+
+
+def test_a_table_that_install_puts_back_is_compared(world: SlotWorld) -> None:
+    copy = publish(world)
+    world.run(f'alter publication "{world.slot}" drop table usr', "update usr set fname = 'unseen'")
+    assert any("2 objects differed" in line for line in world.fill())
     once(world, copy)
     assert (copy.rows, world.gaps()) == (rows_of(world), {})
 
@@ -233,6 +242,61 @@ def test_ddl_of_all_kinds(world: SlotWorld) -> None:
         world.run("update usr set lname = 'end'")
         until(lambda: not publisher.cycle() and _without(copy, "more") == rows_of(world), pause=0)
     assert world.gaps() == {}
+
+
+def test_a_table_that_is_made_again_is_reported_until_it_is_in_the_publication(world: SlotWorld) -> None:
+    copy = publish(world)
+    world.run(
+        "drop table usr",
+        "create table usr (idu integer primary key, fname varchar(40), lname varchar(40))",
+        "insert into usr values (2, 'June', 'Doe'), (3, 'new', null)",
+    )
+    with life(world, copy) as publisher:
+        publisher.cycle()
+        assert "`eventlog install --mode slot` adds it" in publisher.filler.unread["public.usr"]
+    assert any("3 objects differed" in line for line in world.fill())
+    world.run("insert into usr values (4, 'later')")
+    once(world, copy)
+    assert (copy.rows, world.gaps()) == (rows_of(world), {})
+
+
+@pytest.mark.parametrize("moved", ["alter table usr rename to people", "alter table usr set schema other"])
+def test_a_table_that_moved_is_reported(world: SlotWorld, moved: str) -> None:
+    copy = publish(world)
+    world.run("create schema other", moved)
+    with life(world, copy) as publisher:
+        publisher.cycle()
+        assert "it is gone" in publisher.filler.unread["public.usr"]
+
+
+def test_another_key_comes_by_the_way_that_the_page_names(world: SlotWorld) -> None:
+    copy = publish(world)
+    world.run(
+        f"""begin; alter publication "{world.slot}" drop table usr;
+        alter table usr drop constraint usr_pkey, alter idu type bigint, add primary key (idu); commit""",
+        "update usr set fname = 'June' where idu = 2",
+    )
+    assert any("differed and were logged" in line for line in world.fill())
+    world.run("insert into usr values (3000000000, 'more')")
+    once(world, copy)
+    assert (copy.rows, world.gaps()) == (rows_of(world), {})
+
+
+def _unread(publisher: Life) -> str:
+    return publisher.filler.unread.get("public.usr", "")
+
+
+def test_a_slot_that_is_dropped_while_it_is_read(world: SlotWorld) -> None:
+    copy = publish(world)
+    with life(world, copy) as publisher:
+        publisher.cycle()
+        drop_slots(world)
+        world.run("insert into usr values (3)")
+        until(lambda: not publisher.cycle() and "there is no slot" in _unread(publisher), pause=0.2)
+        assert "idu=3" not in copy.rows
+    assert any("differed and were logged" in line for line in world.fill())
+    once(world, copy)
+    assert copy.rows == rows_of(world)
 
 
 def test_a_renamed_key_is_a_gap(world: SlotWorld) -> None:

@@ -11,10 +11,18 @@ from pathlib import Path
 import pytest
 from sqlalchemy import text
 
-from eventlog.operate.changing import StillOnTheWay, StillPublishing, fill_by_slot, fill_by_triggers
+from eventlog.operate.changing import (
+    NotDrained,
+    StillOnTheWay,
+    StillPublishing,
+    fill_by_comparison,
+    fill_by_slot,
+    fill_by_triggers,
+)
+from eventlog.publisher.comparison import Comparison
 from eventlog.publisher.slot import SlotFiller
 from eventlog.sinks.sink import OutgoingDocument, Reply
-from eventlog.sql.capture.track import track
+from eventlog.sql.capture.track import track, untrack
 from eventlog.sql.log.work import LeadershipLost
 from eventlog.sql.relation import Choice
 from tests.compare.rig import life as comparing
@@ -127,6 +135,69 @@ def test_a_change_from_comparing_that_is_killed_goes_on(world: SlotWorld) -> Non
     world.fill()
     once(world, copy)
     assert (copy.rows, world.gaps()) == (rows_of(world), {})
+
+
+def test_a_change_to_comparing_loses_and_doubles_nothing(world: SlotWorld) -> None:
+    copy = Copy()
+    world.fill()
+    world.run("insert into usr values (1, 'Jack', 'Frost'), (2, 'Jane', 'Doe'), (3, 'Joe', 'Doe')")
+    once(world, copy)
+    world.run("delete from usr where idu = 1", "update usr set fname = 'June' where idu = 2")
+    with pytest.raises(StillOnTheWay):
+        list(fill_by_comparison(world.settings(), world.store))
+    once(world, copy)
+    assert any("is dropped" in line for line in fill_by_comparison(world.settings(), world.store))
+    before, logged = copy.reported.copy(), len(world.logged())
+    world.run("delete from usr where idu = 3", "insert into usr values (4, 'new')")
+    with comparing(world, copy) as publisher:
+        assert [publisher.cycle(), publisher.cycle()] == [2, 0]
+    assert copy.rows == rows_of(world)
+    assert copy.reported - before == {"delete": 1, "add": 1}
+    assert {key for *_, key in world.logged()[logged:]} == {"idu=3", "idu=4"}
+    world.fill()
+    world.run("update usr set fname = 'again'")
+    once(world, copy)
+    assert (copy.rows, world.gaps()) == (rows_of(world), {})
+
+
+def test_a_change_to_comparing_sees_what_was_written_meanwhile(
+    world: SlotWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copy = Copy()
+    world.fill()
+    world.user(1)
+    once(world, copy)
+    poll = Comparison.poll
+
+    def write_and_poll(comparison: Comparison) -> int:
+        world.run("delete from usr", "insert into usr values (2)")
+        return poll(comparison)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Comparison, "poll", write_and_poll)
+        with pytest.raises(StillOnTheWay):
+            list(fill_by_comparison(world.settings(), world.store))
+    once(world, copy)
+    list(fill_by_comparison(world.settings(), world.store))
+    with comparing(world, copy) as publisher:
+        assert publisher.cycle() == 0
+    assert copy.rows == rows_of(world)
+
+
+def test_a_slot_that_lost_changes_is_made_again_before_a_change_to_comparing(world: SlotWorld) -> None:
+    world.fill()
+    drop_slots(world)
+    with pytest.raises(NotDrained, match="install --mode slot"):
+        list(fill_by_comparison(world.settings(), world.store))
+
+
+def test_a_state_in_addition_to_triggers_is_not_that_of_a_publisher(world: SlotWorld) -> None:
+    track(world.engine, world.log, "usr", Choice())
+    world.user(1)
+    assert call(world, "resync", "usr", "--compare").exit_code == 0
+    untrack(world.engine, world.log, "usr")
+    with comparing(world, Copy()) as publisher:
+        assert [publisher.cycle(), publisher.cycle()] == [1, 0]
 
 
 def test_a_change_back_waits_for_no_publisher(world: SlotWorld) -> None:

@@ -249,9 +249,8 @@ def _filling_by_slot(engine: Engine, log: Log, identity: str) -> Iterator[None]:
     list(fill_by_slot(Config(values), store, "bench"))
     yield
     with store.upkeep() as upkeep:
-        state = upkeep.slot()
-        state.drop(state.slot_name())
-        state.record(None)
+        upkeep.slot().drop()
+        upkeep.slot().record(None)
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from eventlog.opening.tables import keyed_tables, read_tables
 from eventlog.sql.capture.slot import Published, feeds_of, publishable
 from eventlog.sql.catalogue import NoSuchTable, open_catalogue
 from eventlog.sql.common.dialect import Dialect
-from eventlog.sql.log.slot_state import Feed, Member, SlotState
+from eventlog.sql.log.slot_state import Feed, Member, SlotFacts, SlotState
 from eventlog.sql.log.store import Store
 from eventlog.sql.relation import Place
 
@@ -69,13 +69,18 @@ class FilledBySlot(Misuse):
 drops it and lets triggers fill the log again; rows that are in the log stay"""
 
 
+def recorded_slot(store: Store) -> SlotFacts | None:
+    """Return what is on record of the slot, None if something else fills the log."""
+    if not store.log.dialect.has_slots:
+        return None
+    with store.upkeep() as upkeep:
+        return upkeep.slot().facts()
+
+
 def refuse_slot(store: Store) -> None:
     """Raise FilledBySlot if a slot fills the log."""
-    if store.log.dialect.has_slots:
-        with store.upkeep() as upkeep:
-            facts = upkeep.slot().facts()
-        if facts is not None:
-            raise FilledBySlot(facts.slot)
+    if (facts := recorded_slot(store)) is not None:
+        raise FilledBySlot(facts.slot)
 
 
 def demand_slots(dialect: Dialect) -> None:
@@ -87,9 +92,7 @@ def demand_slots(dialect: Dialect) -> None:
 def read_slot_tables(config: Config, store: Store, slot: str) -> SlotTables:
     """Return the tables that settings name and `track` recorded, as their slot sees them."""
     for _ in range(2):  # the publication may be changed between two looks
-        chosen = choose_tables(config, store, slot)
-        with store.upkeep() as upkeep:
-            facts = upkeep.slot().facts()
+        chosen, facts = choose_tables(config, store, slot), recorded_slot(store)
         members = {} if facts is None else facts.members
         changed = {name for name, number in chosen.recorded.items() if number != members.get(name)}
         if not changed:

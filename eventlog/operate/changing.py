@@ -21,7 +21,7 @@ from eventlog.core.plurals import quantity
 from eventlog.core.tables import Tables
 from eventlog.opening.comparing import ComparingSettings
 from eventlog.opening.config import Config
-from eventlog.opening.slots import SlotTables, choose_tables, demand_slots, note_taken_out
+from eventlog.opening.slots import SlotTables, choose_tables, demand_slots, note_taken_out, recorded_slot
 from eventlog.operate.unexplained import OthersState, Unexplained, log_unexplained
 from eventlog.publisher.comparison import Comparison
 from eventlog.publisher.slot import SlotFiller
@@ -74,7 +74,7 @@ def fill_by_slot(config: Config, store: Store, who: str) -> Iterator[str]:
     lost = None if facts is None else why_lost(facts, now, position)
     if lost is not None and now.plugin is not None and now.here:
         with store.upkeep() as upkeep:
-            upkeep.slot().drop(slot)
+            upkeep.slot().drop()
             now = upkeep.slot().on_server(slot)
     chosen = choose_tables(config, store, slot)
     with _settled(store, chosen):
@@ -97,11 +97,11 @@ def fill_by_slot(config: Config, store: Store, who: str) -> Iterator[str]:
 def _settled(store: Store, chosen: SlotTables) -> Iterator[None]:
     """Keep publishers out if one compared the tables; StillOnTheWay until its events are out."""
     with store.upkeep() as upkeep:
-        states, facts = upkeep.receiver_state().table_states(), upkeep.slot().facts()
+        states = upkeep.receiver_state().table_states()
     if not _compared(states, chosen):
         yield
         return
-    _demand_all_out(store, "compare" if facts is None else "slot")
+    _demand_all_out(store, "compare" if recorded_slot(store) is None else "slot")
     with _leading(store):
         with store.upkeep() as upkeep:
             upkeep.receiver_state().settle_events()
@@ -191,7 +191,7 @@ def _baseline(config: Config, store: Store, chosen: SlotTables, who: str) -> Ite
 
 def fill_by_triggers(config: Config, store: Store) -> Iterator[str]:
     """Let triggers fill the log again. Yield a line about each step."""
-    facts = _facts(store)
+    facts = recorded_slot(store)
     if facts is None:
         return
     with _leading(store) as leader:
@@ -209,7 +209,7 @@ def fill_by_triggers(config: Config, store: Store) -> Iterator[str]:
 
 def fill_by_comparison(config: Config, store: Store) -> Iterator[str]:
     """Let a publisher that compares fill the log. Yield a line about each step."""
-    facts = _facts(store)
+    facts = recorded_slot(store)
     if facts is None:
         return
     with _leading(store) as leader:
@@ -222,18 +222,10 @@ def fill_by_comparison(config: Config, store: Store) -> Iterator[str]:
     yield from (f"{table} is not published: {why}" for table, why in comparison.unread.items())
 
 
-def _facts(store: Store) -> SlotFacts | None:
-    """Return what is on record of the slot, None if something else fills the log."""
-    if not store.log.dialect.has_slots:
-        return None
-    with store.upkeep() as upkeep:
-        return upkeep.slot().facts()
-
-
 def _drop(store: Store, facts: SlotFacts) -> str:
     """Drop the slot, which fills the log no more. Return a line about it."""
     with store.upkeep() as upkeep:
-        upkeep.slot().drop(facts.slot)
+        upkeep.slot().drop()
         upkeep.slot().record(None)
     return f"slot {facts.slot} is dropped; what it had is in the log"
 

@@ -20,7 +20,7 @@ from eventlog.files.ready import ready
 from eventlog.opening.comparing import ComparingSettings
 from eventlog.opening.config import Config
 from eventlog.opening.open_log import driver_user
-from eventlog.opening.slots import SlotTables, read_slot_tables
+from eventlog.opening.slots import SlotTables, read_slot_tables, recorded_slot
 from eventlog.publisher.filling import Filler, TableCycle
 from eventlog.publisher.sleep import Sleeper
 from eventlog.publisher.slot_transactions import EMPTIED, SlotReader, SlotTransaction
@@ -76,9 +76,7 @@ class SlotFiller(Filler):
 
     def _read_facts(self) -> SlotFacts:
         """Return what is on record of the slot; NoSlotYet if none fills the log."""
-        with self._store.upkeep() as upkeep:
-            facts = upkeep.slot().facts()
-        if facts is None:
+        if (facts := recorded_slot(self._store)) is None:
             raise NoSlotYet
         return facts
 
@@ -170,10 +168,10 @@ class SlotFiller(Filler):
             return
         for data in self.stream.messages():
             message = pgoutput.read(data)
-            if isinstance(message, pgoutput.TableDescribed) and self._reader.describe(message):
+            transaction = self._reader.take(message)
+            if self._reader.is_changed:
                 self._read_tables()
                 self._is_stale = True  # a column may have another type
-            transaction = self._reader.take(message)
             if transaction is None:
                 continue
             is_logged = self._facts.until is not None and transaction.end > self._facts.until  # by triggers
@@ -218,8 +216,8 @@ class SlotFiller(Filler):
                 if table not in open_gaps or why == EMPTIED:  # a comparison that runs does not see this one
                     state.note_gap(table, why)
             self._write(work, visible, is_careful=is_careful)
-        for transaction in visible:
-            self._gaps |= transaction.gaps
+            if gaps or is_careful:
+                self._gaps = {table: gap.why for table, gap in state.gaps().items()}
         return visible_count
 
     def _write(self, work: Work, visible: list[SlotTransaction], *, is_careful: bool) -> None:

@@ -43,6 +43,9 @@ class Happening(IntEnum):
     DEPARTED = -1
 
 
+_HAPPENINGS = {b"I": Happening.ARRIVED, b"U": Happening.UPDATED, b"D": Happening.DEPARTED}
+
+
 class ObjectChange(NamedTuple):
     """A change of an object within its transaction."""
 
@@ -75,11 +78,7 @@ class SlotTransaction:
             self.rows.close()
 
 
-class FeedPlaces(NamedTuple):
-    """The places of keys in the rows of a table, by the numbers of its feeds."""
-
-    places: Mapping[int, tuple[int, ...]]
-    gaps: Mapping[str, str]  # tables whose keys the rows lack, and why
+Places = dict[int, tuple[int, ...]]  # of keys in the rows of a table, by the numbers of its feeds
 
 
 class SlotReader:
@@ -95,7 +94,8 @@ class SlotReader:
         self.feeds: list[Feed] = []  # that were ever read; changes name them by their places
         self._numbers: Mapping[int, list[int]] = {}  # of the feeds of each table
         self._described: dict[int, TableDescribed] = {}
-        self._places: dict[int, FeedPlaces] = {}
+        self._places: dict[int, tuple[Places, dict[str, str]]] = {}  # by table, and those that lack a key
+        self.is_changed = False  # the last message: columns of a table changed, or do not have a key
         self.open: SlotTransaction | None = None
 
     def renew(self, feeds: Mapping[int, Sequence[Feed]]) -> None:
@@ -104,14 +104,14 @@ class SlotReader:
         self._numbers = {table: [*map(self.feeds.index, named)] for table, named in feeds.items()}
         self._places.clear()
 
-    def describe(self, described: TableDescribed) -> bool:
-        """Take the columns of a table. Return whether they changed, or do not have a key."""
+    def _describe(self, described: TableDescribed) -> None:
         before = self._described.get(described.table, described)
         self._described[described.table] = described
         self._places.pop(described.table, None)
-        return before != described or bool(self._places_of(described.table).gaps)
+        _, gaps = self._places_of(described.table)
+        self.is_changed = before != described or bool(gaps)
 
-    def _places_of(self, table: int) -> FeedPlaces:
+    def _places_of(self, table: int) -> tuple[Places, dict[str, str]]:
         if table not in self._described:
             raise BrokenOutput(f"table {table} is not described")
         if table not in self._places:
@@ -122,7 +122,7 @@ class SlotReader:
                     gaps[feed.table] = _RENAMED.format(", ".join(missing))
                 else:
                     places[number] = tuple(map(columns.index, feed.names))
-            self._places[table] = FeedPlaces(places, gaps)
+            self._places[table] = places, gaps
         return self._places[table]
 
     def close(self) -> None:
@@ -131,10 +131,11 @@ class SlotReader:
 
     def take(self, message: OutputMessage | None) -> SlotTransaction | None:
         """Take a message. Return the transaction that it ends."""
+        self.is_changed = False
         if isinstance(message, BeginRead):
             self.open = SlotTransaction(message.xid, message.time)
         elif isinstance(message, TableDescribed):
-            self.describe(message)
+            self._describe(message)
         elif message is not None and self.open is None:
             raise BrokenOutput(f"{type(message).__name__} is outside a transaction")
         elif isinstance(message, RowChanged):
@@ -170,7 +171,7 @@ class SlotReader:
                 self._add(number, Happening.DEPARTED, before)
                 self._add(number, Happening.ARRIVED, after)
             else:
-                self._add(number, _kind(change), after or before)
+                self._add(number, _HAPPENINGS[change.kind], after or before)
 
     def _add(self, number: int, kind: Happening, values: Row | None) -> None:
         texts = tuple(value for value in values or () if isinstance(value, str))
@@ -187,7 +188,7 @@ class SlotReader:
         transaction.end = commit.end
         if transaction.count:
             items = self._changes.pop(0)
-            transaction.rows = rows = SortedItems(_order, _size, self._memory)
+            transaction.rows = rows = SortedItems(lambda item: item[:2], _size, self._memory)
             for (number, values), changes in groupby(items, lambda change: (change.feed, change.values)):
                 for place, kind in reduced(changes):
                     rows.add((kind != 4, place, LoggedChange(number, kind, transaction.who, values)))
@@ -213,12 +214,6 @@ def reduced(changes: Iterable[ObjectChange]) -> Iterator[tuple[int, int]]:
         yield place, 5
 
 
-def _kind(change: RowChanged) -> Happening:
-    if change.before is None and change.new is not None:
-        return Happening.UPDATED if change.is_update else Happening.ARRIVED
-    return Happening.DEPARTED if change.new is None else Happening.UPDATED
-
-
 def _values(row: Row, places: Sequence[int], before: Row | None = None) -> Row:
     """Return the values at these places; one that was not sent is that of before, if there is one."""
     if max(places) >= len(row):
@@ -227,10 +222,6 @@ def _values(row: Row, places: Sequence[int], before: Row | None = None) -> Row:
     if before is None:
         return tuple(values)
     return tuple(b if value is NOT_SENT else value for b, value in zip(before, values, strict=True))
-
-
-def _order(item: tuple[bool, int, LoggedChange]) -> tuple[bool, int]:
-    return item[:2]
 
 
 def _size(item: tuple[bool, int, LoggedChange]) -> int:

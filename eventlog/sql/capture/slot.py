@@ -83,13 +83,10 @@ class ReplicaIdentity:
 def feeds_of(table: Table, children: Sequence[Child], log_name: str) -> dict[Place, list[Feed]]:
     """Return how the changes of a table and its children name its objects."""
     key = tuple((column.name, column) for column in table.key_columns)
-    feeds = {place_of(table): [Feed(str(table), log_name, table.key, key)]}
+    feeds = {place_of(table): [Feed(str(table), log_name, key)]}
     for child in children:
-        child_key = child.key(table.key)
-        names = tuple(column.name for _, column in child_key)
-        feeds.setdefault(child.relation.place, []).append(
-            Feed(str(table), log_name, names, child_key, is_child=True)
-        )
+        feed = Feed(str(table), log_name, child.key(table.key), is_child=True)
+        feeds.setdefault(child.relation.place, []).append(feed)
     return feeds
 
 

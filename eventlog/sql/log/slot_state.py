@@ -82,9 +82,13 @@ class Feed(NamedTuple):
 
     table: str  # whose object it is
     logged_as: str
-    names: tuple[str, ...]  # the columns of the changed table that have the key
-    key: tuple[tuple[str, Column], ...]
+    key: tuple[tuple[str, Column], ...]  # its names, and the columns of the changed table that have it
     is_child: bool = False  # a change of it is an update of its parent
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Return the columns of the changed table that have the key."""
+        return tuple(column.name for _, column in self.key)
 
 
 class LoggedChange(NamedTuple):
@@ -120,7 +124,6 @@ class SlotState:
     def note(self, lsn: int, time: int | None = None) -> None:
         """Note the position in place of the former one, with the time of the last logged change."""
         self._run("slot_note", lsn=lsn, time=time)
-        self._run("slot_forget", lsn=lsn)
 
     def slot_name(self) -> str:
         """Return the name of the log's slot and publication."""
@@ -139,35 +142,32 @@ class SlotState:
         """End the session that reads a slot."""
         self._run("slot_end_reader", slot=slot)
 
-    def drop(self, slot: str) -> None:
-        """Drop a slot of this database, if there is one, and its publication."""
+    def drop(self) -> None:
+        """Drop the slot that fills the log, if it is of this database, and its publication."""
+        facts = self.facts()
         for _ in range(_ENDINGS):
-            if self.on_server(slot).active_pid is None:
+            if facts is None or self.on_server(facts.slot).active_pid is None:
                 break
-            self.end_reader(slot)
+            self.end_reader(facts.slot)
             time.sleep(_ENDING)
-        self._run("slot_drop", slot=slot)
-        quoted = self._queries.log.dialect.quote(slot)
-        execute_plain(self._connection, self._queries.filled("publication_drop", publication=quoted))
+        body = self._queries.filled("drop_recorded_slot", state=self._queries.name("state"))
+        execute_plain(self._connection, f"do {literal(body)}")
 
     def visible(self, xids: Sequence[int]) -> int:
         """Return how many of these transactions, from the first on, a new snapshot sees."""
         return int(self._run("slot_visible", xids=json.dumps(xids)).scalar())
 
     def calls(
-        self, feeds: Sequence[Feed], rows: Sequence[LoggedChange], lsn: int | None, time: int | None
+        self, feeds: Sequence[Feed], rows: Sequence[LoggedChange], lsn: int, time: int | None
     ) -> list[Call]:
-        """Return the statements that log changes and note the position, if there is one."""
+        """Return the statements that log changes and note the position."""
         logging = [self._logging(feeds, rows)] if rows else []
-        if lsn is None:
-            return logging
-        noting = self._queries.call("slot_note", lsn=lsn, time=time)
-        return [*logging, noting, self._queries.call("slot_forget", lsn=lsn)]
+        return [*logging, self._queries.call("slot_note", lsn=lsn, time=time)]
 
     def log(self, feeds: Sequence[Feed], rows: Sequence[LoggedChange]) -> None:
         """Log changes now."""
-        for call in self.calls(feeds, rows, None, None):
-            self._connection.execute(*call)
+        if rows:
+            self._connection.execute(*self._logging(feeds, rows))
 
     def log_by_table(self, feeds: Sequence[Feed], rows: Sequence[LoggedChange]) -> None:
         """Log changes table by table. Those of a table whose keys cannot be read by now are a gap of it."""

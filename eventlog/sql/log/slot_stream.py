@@ -15,22 +15,12 @@ from psycopg import OperationalError, conninfo, pq
 from sqlalchemy.engine import Engine
 
 from eventlog.core.errors import EventlogError
+from eventlog.sql.common import templates
 from eventlog.sql.common.expression import literal
 from eventlog.sql.connect import ConnectionLost
 from eventlog.sql.dialects import dialect_of
 from eventlog.sql.postgresql.pgoutput import EPOCH, VERSION
 
-# The texts of values must be those that a session of the log reads.
-_OPTIONS = " ".join(
-    f"-c {name}={value}"
-    for name, value in (
-        ("datestyle", "ISO"),
-        ("intervalstyle", "postgres"),
-        ("timezone", "UTC"),
-        ("extra_float_digits", "1"),
-        ("bytea_output", "hex"),
-    )
-)
 _DATA, _ALIVE, _STATUS = b"w", b"k", b"r"
 _HEAD: Final = 25  # bytes before a message of the plugin
 _ALIVE_FORM = Struct("!cQqB")  # its kind, the end of the server's log, the time, whether to answer
@@ -116,11 +106,9 @@ def _connected() -> Iterator[None]:
 def _connect(engine: Engine) -> Any:
     _, of_driver = engine.dialect.create_connect_args(engine.url)
     arguments = {name: value for name, value in of_driver.items() if isinstance(value, (str, int))}
-    options = f"{arguments.get('options', '')} {_OPTIONS}"
     address: dict[str, Any] = {
         "fallback_application_name": "eventlog",
         **arguments,
-        "options": options,
         "client_encoding": "UTF8",
         "replication": "database",
     }
@@ -129,6 +117,10 @@ def _connect(engine: Engine) -> Any:
         fault = _words(connection.error_message)
         connection.finish()
         raise ConnectionLost(fault)
+    # the texts of values must be those that a session of the log reads
+    settings = templates.statements(dialect_of(engine), "session", {})
+    with _connected():
+        connection.exec_("; ".join(settings).encode())
     return connection
 
 

@@ -16,7 +16,7 @@ VERSION: Final = 1
 EPOCH: Final = 946_684_800  # 2000-01-01 in seconds of Unix; times count microseconds from there
 
 _BEGIN = Struct("!8xqI")  # the end of the commit record, time, xid without its epoch
-_COMMIT = Struct("!9xQq")  # flags and the commit record, end of the transaction, time
+_COMMIT = Struct("!9xQ8x")  # flags and the commit record, end of the transaction, time
 _NUMBER, _SHORT, _SIZE = Struct("!I"), Struct("!H"), Struct("!i")
 _TRUNCATE = Struct("!Ix")  # number of tables, options
 
@@ -45,7 +45,6 @@ class CommitRead(NamedTuple):
     """A transaction ends."""
 
     end: int
-    time: int
 
 
 class TableDescribed(NamedTuple):
@@ -61,9 +60,9 @@ class RowChanged(NamedTuple):
     """A changed row, before and after; an update has no row before unless its identity changed or is full."""
 
     table: int
+    kind: bytes  # I, U or D
     before: Row | None
     new: Row | None
-    is_update: bool = False
 
 
 class TablesTruncated(NamedTuple):
@@ -157,11 +156,11 @@ def _described(data: _Bytes) -> TableDescribed:
 
 
 def _changed(data: _Bytes) -> RowChanged:
-    kind, table, rows = data.kind, data.number(), data.parts()
+    table, rows = data.number(), data.parts()
     new = rows.get(b"N")
-    if not rows or (new is None) != (kind == b"D"):
+    if not rows or (new is None) != (data.kind == b"D"):
         raise IndexError("a row is missing")
-    return RowChanged(table, rows.get(b"K", rows.get(b"O")), new, is_update=kind == b"U")
+    return RowChanged(table, data.kind, rows.get(b"K", rows.get(b"O")), new)
 
 
 def _truncated(data: _Bytes) -> TablesTruncated:

@@ -69,15 +69,12 @@ update {state} set slot_facts = :facts where one = 1
 select lsn, committed_at, noted_at from {slot} order by lsn desc limit 1
 
 -- slot_note --
--- Notes up to where the changes are in the log. A row is added, because the versions of one that is changed pile up while
--- somebody keeps an old snapshot open.
+-- Notes up to where the changes are in the log, in place of the former position. A row is added, because the versions of one
+-- that is changed pile up while somebody keeps an old snapshot open.
+with former as (delete from {slot} where lsn <> :lsn)
 insert into {slot} (lsn, committed_at)
 values (:lsn, timestamp '2000-01-01' + cast(:time as bigint) * interval '1 microsecond')
 on conflict do nothing
-
--- slot_forget --
--- Forgets former positions.
-delete from {slot} where lsn <> :lsn
 
 -- slot_visible --
 -- How many of these transactions, from the first on, a new snapshot sees. Their numbers are widened by the epoch of the next
@@ -144,12 +141,6 @@ where s.slot_name = :slot and s.active_pid is not null
 -- Makes a slot, which standbys keep too from PostgreSQL 17 on.
 select lsn from pg_catalog.pg_create_logical_replication_slot({slot_text}, 'pgoutput'{failover}) as made (name, lsn)
 
--- slot_drop --
--- Drops a slot of this database.
-select pg_catalog.pg_drop_replication_slot(s.slot_name)
-from pg_catalog.pg_replication_slots s
-where s.slot_name = :slot and s.database = pg_catalog.current_database()
-
 -- drop_recorded_slot --
 -- Drops the slot that fills the log, if one does, and its publication.
 declare
@@ -184,10 +175,6 @@ from (
   select r.oid, r.prrelid, r.prpubid, to_jsonb(r) -> 'prattrs' as listed from pg_catalog.pg_publication_rel r
 ) m
 join pg_catalog.pg_publication p on p.oid = m.prpubid and p.pubname = :slot
-
--- publication_drop --
--- Drops a publication.
-drop publication if exists {publication}
 
 -- lock_writers_out --
 -- Keeps writers out until the transaction ends.

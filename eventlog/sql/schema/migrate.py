@@ -96,7 +96,7 @@ def uninstall(engine: Engine, log: Log, *, discard: bool = False) -> bool:
         if is_ours and not discard:
             _refuse_unpublished(connection, log)
         if slot is not None and facts is not None:
-            slot.drop(facts.slot)
+            slot.drop()
             connection.commit()
         connection.rollback()
         _execute(connection, iter(_uninstalling(log, is_ours)))

@@ -9,6 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from eventlog.core.tables import Column
+from eventlog.core.values import Kind
 from eventlog.publisher.slot_transactions import Happening, ObjectChange, SlotReader, reduced
 from eventlog.sql.log.slot_state import Feed
 from eventlog.sql.postgresql import pgoutput
@@ -16,6 +18,7 @@ from eventlog.sql.postgresql.pgoutput import NOT_SENT, BrokenOutput, Value, read
 from tests.kit.tiers import drawn
 
 pytestmark = pytest.mark.quick
+IDU = Column("idu", "integer", Kind.INT, "idu")
 
 
 def row(*values: Value) -> bytes:
@@ -46,11 +49,11 @@ MESSAGES = (BEGIN, COMMIT, TABLE, INSERT, UPDATE, DELETE, TRUNCATE, TEXT)
 def test_messages_are_read() -> None:
     assert list(map(read, MESSAGES)) == [
         pgoutput.BeginRead(7, 5),
-        pgoutput.CommitRead(100, 7),
+        pgoutput.CommitRead(100),
         pgoutput.TableDescribed(1, "public", "usr", ("idu", "fname")),
-        pgoutput.RowChanged(1, None, ("1", None)),
-        pgoutput.RowChanged(1, ("1", None), ("2", NOT_SENT), is_update=True),
-        pgoutput.RowChanged(1, ("2", None), None),
+        pgoutput.RowChanged(1, b"I", None, ("1", None)),
+        pgoutput.RowChanged(1, b"U", ("1", None), ("2", NOT_SENT)),
+        pgoutput.RowChanged(1, b"D", ("2", None), None),
         pgoutput.TablesTruncated((1,)),
         pgoutput.MessageRead("eventlog.user", "jack"),
     ]
@@ -66,7 +69,7 @@ def test_a_message_that_is_cut_is_refused(message: bytes) -> None:
 @settings(max_examples=drawn(300), deadline=None)
 @given(st.lists(st.one_of(st.sampled_from(MESSAGES), st.binary(max_size=40)), max_size=12))
 def test_any_bytes_are_read_or_refused(parts: list[bytes]) -> None:
-    feed = Feed("usr", "usr", ("idu",), ())
+    feed = Feed("usr", "usr", (("idu", IDU),))
     reader = SlotReader(1 << 20)
     reader.renew({1: [feed]})
     with suppress(BrokenOutput):
@@ -92,7 +95,7 @@ def test_the_changes_of_an_object_become_these_types(happenings: list[Happening]
 
 
 def test_a_key_that_was_not_sent_is_a_gap_and_no_guess() -> None:
-    feed = Feed("usr", "usr", ("idu",), ())
+    feed = Feed("usr", "usr", (("idu", IDU),))
     reader = SlotReader(1 << 20)
     reader.renew({1: [feed]})
     update = b"U" + NUMBER + b"N" + row(NOT_SENT, "x")

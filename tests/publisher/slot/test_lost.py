@@ -282,6 +282,20 @@ def test_another_key_comes_by_the_way_that_the_page_names(world: SlotWorld) -> N
     assert (copy.rows, world.gaps()) == (rows_of(world), {})
 
 
+def test_former_keys_that_the_new_type_does_not_have_are_a_gap_of_their_table_alone(world: SlotWorld) -> None:
+    world.run("create table odd (id text primary key)", "alter table odd replica identity full")
+    world.fill("usr odd")
+    world.run("insert into odd values ('abc'), ('abcd')", "insert into usr values (1)", "delete from odd")
+    world.run("alter table odd alter id type integer using 0")
+    with life(world, Copy(), "usr odd") as publisher:
+        publisher.cycle()
+        assert "keys of changes could not be read" in publisher.filler.unread["public.odd"]
+    assert world.logged() == [(5, "usr", "idu=1")]
+    world.run("insert into odd values (2)")
+    assert "public.odd: 1 object differed and were logged" in world.fill("usr odd")
+    assert (world.logged()[1:], world.gaps()) == ([(5, "public.odd", "id=2")], {})
+
+
 def _unread(publisher: Life) -> str:
     return publisher.filler.unread.get("public.usr", "")
 

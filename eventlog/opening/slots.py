@@ -20,7 +20,8 @@ from eventlog.sql.relation import Place
 
 _OUTSIDE = "{0} is not in publication {1}: `eventlog install --mode slot` adds it"
 _UNNAMED = "it is in the publication, and it is gone, or the settings do not name it any more"
-_TAKEN_OUT = "{0} was taken out of publication {1} for a while: changes may be lost"
+_TAKEN_OUT = "{0} was taken out of publication {1}, or could not be read, for a while: changes may be lost"
+NOT_READ = 0  # instead of its number in the publication
 
 
 class NoSlots(Misuse):
@@ -94,14 +95,15 @@ def read_slot_tables(config: Config, store: Store, slot: str) -> SlotTables:
     for _ in range(2):  # the publication may be changed between two looks
         chosen, facts = choose_tables(config, store, slot), recorded_slot(store)
         members = {} if facts is None else facts.members
-        changed = {name for name, number in chosen.recorded.items() if number != members.get(name)}
-        if not changed:
+        read = {**dict.fromkeys(members, NOT_READ), **chosen.recorded}
+        if read == members:
             break
     with store.upkeep() as upkeep:
         state = upkeep.slot()
-        note_taken_out(state, chosen, slot, changed)
-        if facts is not None and changed:
-            state.record(replace(facts, members={**members, **chosen.recorded}))
+        returned = {name for name, number in chosen.recorded.items() if number != members.get(name)}
+        note_taken_out(state, chosen, slot, returned)
+        if read != members and (facts := state.facts()) is not None:
+            state.record(replace(facts, members=read))
         gaps = {table: gap.why for table, gap in state.gaps().items()}
     unread = chosen.unread | {f.table: _OUTSIDE.format(p.name, slot) for p in chosen.outside for f in p.feeds}
     unnamed = sorted(members.keys() - {published.name for published in chosen.published} - unread.keys())
@@ -109,7 +111,7 @@ def read_slot_tables(config: Config, store: Store, slot: str) -> SlotTables:
 
 
 def note_taken_out(state: SlotState, chosen: SlotTables, slot: str, names: Container[str]) -> None:
-    """Note that the log may lack changes of tables which the publication lacked for a while."""
+    """Note that the log may lack changes of tables that were not read for a while."""
     for published in chosen.published:
         for table in {feed.table for feed in published.feeds} - state.gaps().keys():
             if published.name in names:

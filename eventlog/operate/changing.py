@@ -41,6 +41,7 @@ from eventlog.sql.catalogue import Catalogue
 from eventlog.sql.connect import execute_plain
 from eventlog.sql.log.leader import Leader
 from eventlog.sql.log.object_states import TableState, kept_by_publisher
+from eventlog.sql.log.receiver_state import ReceiverState
 from eventlog.sql.log.slot_state import ServerSlot, SlotFacts, SlotState
 from eventlog.sql.log.store import Store
 from eventlog.sql.relation import Choice, place_of
@@ -85,6 +86,8 @@ def fill_by_slot(config: Config, store: Store, who: str) -> Iterator[str]:
             with store.engine.begin() as connection:
                 state, members = store.slot_state(connection), facts.members
                 missed = {name for name in members if members[name] != chosen.recorded.get(name)}
+                states = ReceiverState(connection, store.queries).table_states().keys()
+                missed |= {p.name for p in chosen.outside if not states.isdisjoint(f.table for f in p.feeds)}
                 note_taken_out(state, chosen, slot, missed)
                 make_publication(connection, store.queries, slot, now, chosen.published)
                 _record(state, slot, chosen)

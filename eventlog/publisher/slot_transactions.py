@@ -116,9 +116,10 @@ class SlotReader:
             raise BrokenOutput(f"table {table} is not described")
         if table not in self._places:
             columns, gaps, places = self._described[table].columns, {}, {}
+            identity = self._described[table].identity or columns  # that of partitions need not be the root's
             for number in self._numbers.get(table, ()):
                 feed = self.feeds[number]
-                if missing := [name for name in feed.names if name not in columns]:
+                if missing := [name for name in feed.names if name not in columns or name not in identity]:
                     gaps[feed.table] = _RENAMED.format(", ".join(missing))
                 else:
                     places[number] = tuple(map(columns.index, feed.names))

@@ -30,7 +30,7 @@ class SlotFacts:
     slot: str
     system: str  # the identifier of the server
     publication: int  # its number, which is another one after it was made anew
-    members: Mapping[str, int] = field(default_factory=dict)  # the number of each table in it
+    members: Mapping[str, int] = field(default_factory=dict)  # the number of each table in it, or 0
     until: int | None = None  # from this position on triggers fill the log again
 
 

@@ -54,6 +54,7 @@ class TableDescribed(NamedTuple):
     schema: str
     name: str
     columns: tuple[str, ...]
+    identity: tuple[str, ...]  # those that name old rows
 
 
 class RowChanged(NamedTuple):
@@ -147,12 +148,14 @@ class _Bytes:
 
 def _described(data: _Bytes) -> TableDescribed:
     table, schema, name, _ = data.number(), data.name(), data.name(), data.take(1)  # the identity
-    columns = []
+    columns: list[str] = []
+    identity: list[str] = []
     for _ in range(data.number(_SHORT)):
-        data.take(1)  # whether it is of the identity
+        is_of_identity = data.take(1) == b"\1"
         columns.append(data.name())
+        identity += columns[-1:] if is_of_identity else ()
         data.take(8)  # its type and modifier
-    return TableDescribed(table, schema or "pg_catalog", name, tuple(columns))
+    return TableDescribed(table, schema or "pg_catalog", name, tuple(columns), tuple(identity))
 
 
 def _changed(data: _Bytes) -> RowChanged:

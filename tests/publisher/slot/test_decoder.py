@@ -50,7 +50,7 @@ def test_messages_are_read() -> None:
     assert list(map(read, MESSAGES)) == [
         pgoutput.BeginRead(7, 5),
         pgoutput.CommitRead(100),
-        pgoutput.TableDescribed(1, "public", "usr", ("idu", "fname")),
+        pgoutput.TableDescribed(1, "public", "usr", ("idu", "fname"), ("idu",)),
         pgoutput.RowChanged(1, b"I", None, ("1", None)),
         pgoutput.RowChanged(1, b"U", ("1", None), ("2", NOT_SENT)),
         pgoutput.RowChanged(1, b"D", ("2", None), None),

@@ -164,8 +164,7 @@ def test_a_table_outside_the_publication_is_reported_and_one_taken_out_is_a_gap(
     with life(world, copy) as publisher:
         publisher.cycle()
         assert "taken out" in publisher.filler.unread["public.usr"]
-    done = call(world, "resync", "usr", "--compare", EVENTLOG_PUBLICATION_MODE="slot")
-    assert done.exit_code == 0, done.output
+    _compare(world)
     once(world, copy)
     assert (copy.rows, world.gaps()) == (rows_of(world), {})
 
@@ -280,6 +279,61 @@ def test_another_key_comes_by_the_way_that_the_page_names(world: SlotWorld) -> N
     world.run("insert into usr values (3000000000, 'more')")
     once(world, copy)
     assert (copy.rows, world.gaps()) == (rows_of(world), {})
+
+
+def _compare(world: SlotWorld) -> None:
+    """Log what differs, by the remedy that messages name."""
+    done = call(world, "resync", "usr", "--compare", EVENTLOG_PUBLICATION_MODE="slot")
+    assert done.exit_code == 0, done.output
+
+
+def _identity(world: SlotWorld, copy: Copy, *meanwhile: str) -> None:
+    with life(world, copy) as publisher:
+        publisher.cycle()
+        world.run("alter table usr replica identity using index by_code", *meanwhile)
+        until(lambda: not publisher.cycle() and "replica identity lacks idu" in _unread(publisher))
+    world.run("alter table usr replica identity full")
+
+
+def _renamed(world: SlotWorld, copy: Copy, *meanwhile: str) -> None:
+    world.run("alter table usr rename to people")
+    once(world, copy)
+    world.run(*(statement.replace("usr", "people") for statement in meanwhile))
+    once(world, copy)
+    world.run("alter table people rename to usr")
+
+
+@pytest.mark.parametrize("hide", [_identity, _renamed])
+def test_what_a_table_changed_while_it_could_not_be_read_is_a_gap(
+    world: SlotWorld, hide: Callable[..., None]
+) -> None:
+    world.run(
+        "alter table usr add code serial",
+        "create unique index by_code on usr (code)",
+        "alter table usr replica identity full",
+    )
+    world.fill()
+    copy = Copy()
+    world.run("insert into usr values (1, 'Jack', 'Frost'), (2, 'Jane', 'Doe')")
+    once(world, copy)
+    hide(world, copy, "delete from usr where idu = 1", "update usr set fname = 'June' where idu = 2")
+    world.run("insert into usr values (3)")
+    with life(world, copy) as publisher:
+        publisher.cycle()
+        assert "may be lost" in _unread(publisher)
+    _compare(world)
+    once(world, copy)
+    assert (_without(copy, "code"), world.gaps()) == (rows_of(world), {})
+
+
+def test_a_table_that_the_settings_left_out_is_compared_when_they_name_it_again(world: SlotWorld) -> None:
+    copy = publish(world)
+    world.run("create table other (n integer primary key)")
+    world.fill("other")
+    world.run("update usr set fname = 'unseen'", "delete from usr where idu = 2")
+    assert "public.usr: 2 objects differed and were logged" in world.fill("usr other")
+    once(world, copy, "usr other")
+    assert copy.rows == rows_of(world)
 
 
 def test_former_keys_that_the_new_type_does_not_have_are_a_gap_of_their_table_alone(world: SlotWorld) -> None:

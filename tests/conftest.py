@@ -71,6 +71,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items.sort(key=lambda item: parallel.turn(item.path))
 
 
+def pytest_collection_finish() -> None:
+    frugal.spare_the_collector()
+
+
 def pytest_sessionfinish(session: pytest.Session) -> None:
     left_out = session.config.stash[_LEFT_OUT]
     if hasattr(session.config, "workeroutput"):

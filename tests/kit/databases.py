@@ -12,7 +12,8 @@ import os
 import secrets
 import socket
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 import pytest
@@ -22,7 +23,7 @@ from sqlalchemy.engine import URL, Engine, make_url
 from eventlog.embedded import FAST, Server, embedded_postgres
 from eventlog.sql import connect
 from eventlog.sql.common.dialect import Dialect
-from eventlog.sql.dialects import DIALECTS
+from eventlog.sql.dialects import DIALECTS, dialect_of
 from eventlog.sql.names import Log
 from eventlog.sql.schema import migrate
 
@@ -37,6 +38,7 @@ class Database:
     name: str
     url: URL
     dialect: Dialect
+    engines: list[Engine] = field(default_factory=list, compare=False, repr=False)  # all that were made
 
     @property
     def address(self) -> str:
@@ -44,7 +46,9 @@ class Database:
         return self.url.render_as_string(hide_password=False)
 
     def engine(self, *connection_init: str) -> Engine:
-        return connect.connect(self.url, connection_init)
+        """Return an engine that keeps its connections, until the database is dropped."""
+        self.engines.append(connect.connect(self.url, connection_init, keep_open=2))
+        return self.engines[-1]
 
 
 def _from_environment() -> dict[str, URL]:
@@ -109,6 +113,14 @@ def embedded_server() -> Iterator[Server]:
         yield server
 
 
+@cache
+def _owner(url: URL) -> Engine:
+    """Return an engine that makes and drops databases; its connection stays until the next one is made."""
+    owner = connect.connect(url, keep_open=1)
+    connect.dialect_at(owner)
+    return owner
+
+
 @contextlib.contextmanager
 def temporary_database(
     name: str, url: URL, options: str = "", template: str = "template0"
@@ -117,16 +129,19 @@ def temporary_database(
 
     On PostgreSQL it is a copy of `template`; elsewhere it is empty.
     """
-    owner = connect.connect(url)
-    dialect = connect.dialect_at(owner)
+    owner = _owner(url)
+    dialect = dialect_of(owner)
     place = f"t_{secrets.token_hex(6)}"
     make, drop, reach = _PLACES[dialect.name]
     _run(owner, (make[0] + options, *make[1:]), place, template)
+    database = Database(name, reach(url, place), dialect)
     try:
-        yield Database(name, reach(url, place), dialect)
+        yield database
     finally:
+        for engine in database.engines:
+            engine.dispose()
+        owner.dispose()  # the server may have been killed meanwhile
         _run(owner, drop, place)
-        owner.dispose()
 
 
 @contextlib.contextmanager

@@ -195,11 +195,15 @@ class World:
         """Empty the tables; record ids begin anew, and handled rows stay."""
         self.delete_from_log = False
         names = self.log.names()
-        for table in ("batch", "retry", "held", "failed", "notice", "known", "sent", "log"):
-            self.change(_EMPTY[self.log.dialect.transactional_ddl].format(names[table]))
+        tables = ("batch", "retry", "held", "failed", "notice", "known", "sent", "log")
         nothing = ["paused_at", "rested_at", "cycle_facts", "heartbeat_at", "published_as"]
-        self.change(f"update {names['state']} set {', '.join(f'{column} = null' for column in nothing)}")
-        self.change("delete from usr")
+        emptying = _EMPTY[self.log.dialect.transactional_ddl]
+        with self.engine.begin() as connection:
+            for table in tables:
+                connection.exec_driver_sql(emptying.format(names[table]))
+            values = ", ".join(f"{column} = null" for column in nothing)
+            connection.exec_driver_sql(f"update {names['state']} set {values}")
+            connection.exec_driver_sql("delete from usr")
 
     def change(self, statement: str, **values: Any) -> None:
         """Run a statement of somebody else."""

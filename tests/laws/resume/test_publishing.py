@@ -11,6 +11,7 @@ import pytest
 from lxml import etree
 
 from eventlog.sinks.files import FilesSink
+from eventlog.sql.connect import connect
 from eventlog.transfer.loop import RunLength
 from eventlog.transfer.report import Report
 from tests.compare.rig import life
@@ -41,7 +42,8 @@ class Publishing:
         self.folder = folder
         self._place = place
         place.empty()
-        self._world = World(place.database.engine(), place.database.dialect)
+        engine = connect(place.url)  # it keeps no connection, which a child would share
+        self._world = World(engine, place.database.dialect)
         self._world.make()
 
     def add(self, stage: int) -> None:

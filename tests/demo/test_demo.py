@@ -168,7 +168,7 @@ def test_at_a_terminal_sections_wait_while_the_receivers_page_shows_what_came(fo
     assert processes_in(folder) == []
 
 
-@pytest.mark.slow("it is the whole demo")
+@pytest.mark.long
 def test_fast_waits_for_nobody_and_without_spark_its_remedy_is_reported(folder: str) -> None:
     terminal = Terminal(folder, [sys.executable, "-c", HIDDEN, "demo", "--fast"])
     reported = terminal.read_until("never said")

@@ -24,6 +24,8 @@ ROOT = Path(__file__).parents[2]
 LAZY_MODULES = (  # what commands import when they need it
     "alembic.runtime.environment",
     "alembic.script",
+    "eventlog.audit.judge",
+    "eventlog.audit.since",
     "eventlog.cli.states",
     "eventlog.log_files.by_column",
     "eventlog.operate.explaining",
@@ -31,7 +33,13 @@ LAZY_MODULES = (  # what commands import when they need it
     "eventlog.publisher.fold_columns",
     "eventlog.publisher.comparison",
     "eventlog.publisher.daemon",
+    "eventlog.publisher.metrics",
+    "eventlog.sql.postgresql.pipeline",
+    "eventlog.sql.schema.migrations",
     "eventlog.web.monitor.board",
+    "importlib.readers",
+    "importlib.resources.readers",
+    "prometheus_client",
     "sqlalchemy.dialects.postgresql.psycopg",
 )
 PARENT = """

@@ -12,9 +12,17 @@ from eventlog.core.errors import InvalidValue, Misuse
 from eventlog.core.extras import extra
 from eventlog.core.settings import setting
 from eventlog.sinks.document_kinds import DocumentKind, KafkaRecord, document_kind, document_setting
-from eventlog.sinks.sink import Item, OutgoingDocument, Reply, Sink, SinkKind, unanswered, unreachable
+from eventlog.sinks.sink import (
+    Item,
+    OutgoingDocument,
+    Reply,
+    Sink,
+    SinkKind,
+    document_text,
+    unanswered,
+    unreachable,
+)
 from eventlog.xds.answers import Level, Status
-from eventlog.xds.documents import document
 
 # errors of a broker about a batch, which are certain only for a batch of one message
 _OF_MESSAGES = ("MSG_SIZE_TOO_LARGE", "RECORD_LIST_TOO_LARGE", "INVALID_RECORD")
@@ -216,7 +224,7 @@ def _encoded(headers: Mapping[str, str]) -> tuple[tuple[str, bytes], ...]:
 
 
 def _xds_records(item: Item) -> Sequence[KafkaRecord]:
-    return (KafkaRecord(item.key.encode(), document([item.text]).encode(), {"event-id": item.event_id}),)
+    return (KafkaRecord(item.key.encode(), document_text([item.text]).encode(), {"event-id": item.event_id}),)
 
 
 def _halves(batch: Sequence[Message], faults: Faults) -> list[Sequence[Message]]:

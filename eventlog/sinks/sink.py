@@ -15,7 +15,6 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 from eventlog.core.errors import InvalidDocument, shortened
 from eventlog.sinks.trace_context import trace_of_process
 from eventlog.xds import answers
-from eventlog.xds.documents import document
 
 logger = logging.getLogger("eventlog.publishing")
 
@@ -49,6 +48,8 @@ class Item(NamedTuple):
 
 def document_text(events: Sequence[str]) -> str:
     """Return the document of some events: those that are not XDS are lines."""
+    from eventlog.xds.documents import document  # lxml takes a while to load, and a help needs none
+
     is_xds = not events or events[0].startswith("<")
     return document(events) if is_xds else "\n".join(event.rstrip("\n") for event in events)
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Iterable, Mapping
-from typing import NamedTuple
-
-from lxml import etree
+from typing import TYPE_CHECKING, NamedTuple
 
 from eventlog.core.errors import IllegalCharacter, InvalidDocument
-from eventlog.core.xmlparser import parse
 from eventlog.xds.text import attribute, content
+
+if TYPE_CHECKING:
+    from lxml import etree
 
 
 class Level(enum.IntEnum):
@@ -44,6 +44,8 @@ def read(
 
     A query is not answered. A reply with a query and no status is a retry.
     """
+    from eventlog.core.xmlparser import parse  # lxml takes a while to load, and a log's record needs none
+
     if len(reply) > limit:
         raise InvalidDocument(f"an answer of {len(reply)} bytes is over the limit of {limit}")
     try:

@@ -128,7 +128,7 @@ def test_a_pipe_needs_no_package_that_draws(imported_by: Imported, tmp_path: Pat
 
 
 # Our own modules, a tenth more than there were when it was counted.
-MOST_MODULES = {"--version": 36, "--help": 35, "status": 135, "errors": 146, "explain": 125}
+MOST_MODULES = {"--version": 36, "--help": 35, "status": 124, "errors": 139, "explain": 125}
 
 
 @pytest.mark.parametrize("name", MOST_MODULES)
@@ -140,7 +140,7 @@ def test_what_is_asked_at_a_prompt_imports_few_modules(
     files = ("--tables", str(tmp_path / "tables.toml"), str(tmp_path / "in.csv"))
     imported = imported_by(name, *files if name == "explain" else (), EVENTLOG_URL=address)
     assert len([module for module in imported if module.startswith("eventlog")]) <= MOST_MODULES[name]
-    assert imported & PUBLISHING == set()
+    assert imported & (PUBLISHING | {"lxml"}) == set()
 
 
 def test_the_list_of_commands_imports_none_of_them(imported_by: Imported) -> None:

@@ -17,7 +17,6 @@ from sqlalchemy.engine import Connection, Engine
 
 from eventlog.core.errors import EventlogError, Misuse
 from eventlog.core.plurals import quantity
-from eventlog.sql.capture.track import tracked
 from eventlog.sql.common import templates
 from eventlog.sql.common.expression import literal
 from eventlog.sql.connect import execute_plain
@@ -292,6 +291,8 @@ def _exists(connection: Connection, log: Log, table: str) -> bool:
 
 
 def _refuse_tracked(connection: Connection, log: Log, *, recorded: bool) -> None:
+    from eventlog.sql.capture.track import tracked  # `status` loads this module, and no trigger
+
     written = tracked(connection, log, recorded=recorded)
     if written:
         raise LogWritten(", ".join(written), log.full_name)

@@ -62,6 +62,15 @@ def test_nothing_stands_there_that_has_no_place() -> None:
     assert {name: size for name, size in sizes.items() if size > LARGEST} == {}
 
 
+def test_the_first_screen_names_who_and_why_and_when_not_before_an_example() -> None:
+    first_screen, _, rest = (ROOT / "README.md").read_text("utf-8").partition("```console")
+    asked = re.findall(r"\*\*([A-Z][^*]+)[.?]\*\*", first_screen)
+    assert asked == ["For whom", "What for", "Why not that driver", "Why not Debezium", "When not"]
+    assert "fold" not in first_screen.partition("**For whom")[0]
+    assert rest.partition("\n## ")[2].startswith("Try it")
+    assert len(first_screen.splitlines()) <= 40
+
+
 def test_each_task_of_the_first_page_is_in_the_navigation() -> None:
     page = (ROOT / "docs" / "index.md").read_text("utf-8")
     lines = page.partition("| I want to … | |\n|---|---|\n")[2].partition("\n\n")[0].splitlines()

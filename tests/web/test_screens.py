@@ -48,6 +48,10 @@ TALL_RECORDS = """
     return [...document.querySelectorAll('tbody tr')].map((row) => row.getBoundingClientRect().height)
       .filter((height) => height > 70)"""
 
+WIDTHS_OF_ANSWERS = """
+    return [...document.querySelectorAll('td[data-label="Answer, and who"]')]
+      .map((cell) => cell.getBoundingClientRect().width)"""
+
 
 def look(browser: Browser, client: Client, site: str, paths: dict[str, str]) -> None:
     """Look at each page on each screen."""
@@ -105,6 +109,11 @@ def test_the_pages_of_a_publisher_fit_every_screen(watched: Watched, tmp_path: P
     }
     with chromium(tmp_path) as browser:
         look(browser, watched.client, "publisher", paths)
+        with browser.looking(width=390, scheme="light"):  # an answer has a line of its own
+            browser.open(f"http://127.0.0.1:{watched.client.port}{paths['tries']}")
+            widths = browser.run(WIDTHS_OF_ANSWERS)
+    assert len(widths) > 2
+    assert min(widths) > 300
 
 
 def test_the_pages_of_a_receiver_fit_every_screen(client: Client, tmp_path: Path) -> None:

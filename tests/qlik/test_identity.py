@@ -74,9 +74,12 @@ def test_avro_messages(case: Case, logical: bool) -> None:
 
 
 @pytest.mark.parametrize("sides", [(0.0, -0.0), (-0.0, 0.0)])
-def test_a_zero_that_loses_its_sign_is_a_change(sides: tuple[float, float]) -> None:
-    known = tablesfile.read('[tables.t]\nkey = ["k"]\ncolumns = { k = "integer", r = "real" }\n')
-    fields = (Field("k", 1, 1), Field("r", *sides))
+def test_a_zero_that_loses_its_sign_is_a_change_and_what_stays_no_number_is_none(
+    sides: tuple[float, float],
+) -> None:
+    columns = '{ k = "integer", r = "real", n = "real" }'
+    known = tablesfile.read(f'[tables.t]\nkey = ["k"]\ncolumns = {columns}\n')
+    fields = (Field("k", 1, 1), Field("r", *sides), Field("n", "NaN", "NaN"))
     changes = [Change(Op.UPDATE, None, "t", (("k", 1),), fields, seq(1))]
     read = (
         read_rows(*as_sources(write_rows(changes, known)), tables=known),

@@ -23,8 +23,7 @@ from eventlog.core import settings
 from eventlog.core.errors import Misuse
 from eventlog.core.formats import Shape
 from eventlog.core.plurals import quantity
-from eventlog.core.tables import Table, Tables
-from eventlog.files.limits import Limits
+from eventlog.core.tables import Table
 from eventlog.fold import Rules, assumed_present
 from eventlog.log_files.current_files import keyed
 from eventlog.sequence.ordered import SEQUENCERS
@@ -39,6 +38,7 @@ from eventlog_spark.inputs import (
     exists,
     find_files,
     is_remote,
+    is_small,
     parquet_frames,
     plain,
     read_by_name,
@@ -193,7 +193,9 @@ class LogFiles:
             named = find_files(spark, [name], Shape.ROWS, None)
             self._current.setdefault(keyed(job.tables, table), []).extend(named)
         self._reading = backlog.reading(list(self._current))
-        native = [file for file in files if read_by_spark(file)]
+        all_files = chain(files, *self._current.values())
+        self._is_small = backlog.partitions is None and is_small(list(all_files))
+        native = [] if self._is_small else [file for file in files if read_by_spark(file)]
         self._streams = [[file] for file in files if file not in native]
         self._frames = [PlainRows(frame, self._reading) for frame in parquet_frames(spark, native)]
 
@@ -212,15 +214,23 @@ class LogFiles:
         rows = [frame.all(are_plain=not look.has_others) for frame in self._frames]
         if self._streams:
             read = partial(read_log_stream, reading)
-            rows.append(read_streams(spark, self._streams, Shape.ROWS, self._limits, read, ROWS))
+            streams = read_streams(spark, self._streams, Shape.ROWS, self._limits, read, ROWS)
+            rows.append(streams.coalesce(1) if self._is_small else streams)
         together = log_rows.together(rows)
         if self._streams or look.repeats:
             together = log_rows.once(together)
-        answering = [
-            _current(spark, backlog.job.tables, table, named, self._limits)
-            for table, named in self._current.items()
-        ]
-        return folded(together, answering, reading, backlog.form, backlog.partitions, output)
+        answering = [self._current_rows(table, named) for table, named in self._current.items()]
+        partitions = 0 if self._is_small else backlog.partitions
+        return folded(together, answering, reading, backlog.form, partitions, output)
+
+    def _current_rows(self, table: Table, files: Sequence[InputFile]) -> Any:
+        """Return the current rows of a table."""
+        tables = self._backlog.job.tables
+        if len(files) == 1 and read_by_name(files[0]) and not self._is_small:
+            (frame,) = parquet_frames(self._spark, files)
+            return current_rows(frame, tables, table)
+        read = partial(read_current_stream, tables.name_of(table), table)
+        return read_streams(self._spark, [files], Shape.ROWS, self._limits, read, ROWS)
 
 
 class _Look(NamedTuple):
@@ -250,15 +260,6 @@ def _look_at(spark: Any, log_frames: Sequence[PlainRows]) -> _Look:
         shown.write.format("noop").mode("overwrite").save()  # a second aggregate would be a second shuffle
     counts = look.get
     return _Look(counts["rows"] or 0, bool(counts["repeats"]), bool(counts["others"]))
-
-
-def _current(spark: Any, tables: Tables, table: Table, files: Sequence[InputFile], limits: Limits) -> Any:
-    """Return the current rows of a table."""
-    if len(files) == 1 and read_by_name(files[0]):
-        (frame,) = parquet_frames(spark, files)
-        return current_rows(frame, tables, table)
-    read = partial(read_current_stream, tables.name_of(table), table)
-    return read_streams(spark, [files], Shape.ROWS, limits, read, ROWS)
 
 
 def _converted(spark: Any, backlog: Backlog, say: Say, _: FoldOutput) -> Any:

@@ -31,6 +31,7 @@ from eventlog.files.limits import Limits
 
 _NAMED = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://([^/]*)/?(.*)", re.DOTALL)
 _PATTERN = re.compile(r"[\[\]{}*?\\]")
+_SMALL = 1 << 18  # bytes, which Python reads in less time than Spark plans to
 _CONTENT = "stream long, place long, content binary"
 
 
@@ -46,6 +47,12 @@ def is_remote(name: str) -> bool:
     """Return whether a name is of a store, and not of a file of this machine."""
     parts = _NAMED.fullmatch(name)
     return parts is not None and parts[1].lower() != "file"
+
+
+def is_small(files: Sequence[InputFile]) -> bool:
+    """Return whether one task reads all files soonest: they are of this machine, and have few bytes."""
+    paths = [file.path for file in files]
+    return not any(map(is_remote, paths)) and sum(map(os.path.getsize, paths)) < _SMALL
 
 
 def find_files(spark: Any, names: Iterable[str], shape: Shape, container: str | None) -> list[InputFile]:

@@ -56,10 +56,15 @@ _ORDER = ("h", "record_id")
 
 
 def group_rows(rows: Any, partitions: int | None = None) -> Any:
-    """Return the rows of each object in one task, sorted. Without a number of tasks the size decides it."""
+    """Return the rows of each object in one task, sorted. Without a number of tasks the size decides it; with
+    0 the task that reads the rows folds them, without a shuffle.
+    """
     hashed = rows.withColumn("h", _group_hash(rows.columns))
-    tasks = partitions or few_tasks(rows)
-    spread = hashed.repartition(tasks, "h") if tasks else hashed.repartition("h")
+    if partitions == 0:
+        spread = hashed.coalesce(1)
+    else:
+        tasks = partitions or few_tasks(rows)
+        spread = hashed.repartition(tasks, "h") if tasks else hashed.repartition("h")
     ordered = spread.sortWithinPartitions(*_ORDER)
     return ordered.withColumn("name", packed_name()).drop("table_name", "column_name")
 

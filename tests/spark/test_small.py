@@ -5,14 +5,16 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
 from eventlog_spark import documents
+from eventlog_spark.backlog import Backlog, run
 
 import eventlog
 from tests.kit.installed import ROOT
-from tests.spark.helpers import configured
+from tests.spark.helpers import CLOCK, configured, job, write_log
 
 pytestmark = pytest.mark.quick
 
@@ -29,6 +31,15 @@ def test_small_data_take_few_tasks(spark: Any) -> None:
         kept = sent.cache()  # of a plan that is kept, Spark does not reduce the tasks by itself
         assert kept.rdd.getNumPartitions() <= spark.sparkContext.defaultParallelism
         kept.unpersist()
+
+
+def test_a_small_log_is_read_and_folded_by_one_task(spark: Any, tmp_path: Path) -> None:
+    rows = [(n, "N", 2, CLOCK, None, "usr", f"idu={n}", "fname", "a", "b") for n in range(1, 99)]
+    log = write_log(tmp_path / "log.parquet", rows)
+    stages: list[str] = []
+    assert run(spark, Backlog(job([log], tmp_path / "out"), CLOCK), stages.append).documents == 98
+    assert stages[0] == "fold"
+    assert len(list(tmp_path.glob("out/documents/part-*"))) == 1
 
 
 def test_importing_the_package_changes_no_environment() -> None:

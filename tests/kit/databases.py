@@ -12,7 +12,7 @@ import os
 import secrets
 import socket
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -38,7 +38,6 @@ class Database:
     name: str
     url: URL
     dialect: Dialect
-    engines: list[Engine] = field(default_factory=list, compare=False, repr=False)  # all that were made
 
     @property
     def address(self) -> str:
@@ -46,9 +45,8 @@ class Database:
         return self.url.render_as_string(hide_password=False)
 
     def engine(self, *connection_init: str) -> Engine:
-        """Return an engine that keeps its connections, until the database is dropped."""
-        self.engines.append(connect.connect(self.url, connection_init, keep_open=2))
-        return self.engines[-1]
+        """Return an engine that keeps no connection: what a test sets in a session ends with it."""
+        return connect.connect(self.url, connection_init)
 
 
 def _from_environment() -> dict[str, URL]:
@@ -134,12 +132,9 @@ def temporary_database(
     place = f"t_{secrets.token_hex(6)}"
     make, drop, reach = _PLACES[dialect.name]
     _run(owner, (make[0] + options, *make[1:]), place, template)
-    database = Database(name, reach(url, place), dialect)
     try:
-        yield database
+        yield Database(name, reach(url, place), dialect)
     finally:
-        for engine in database.engines:
-            engine.dispose()
         owner.dispose()  # the server may have been killed meanwhile
         _run(owner, drop, place)
 

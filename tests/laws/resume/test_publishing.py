@@ -11,7 +11,6 @@ import pytest
 from lxml import etree
 
 from eventlog.sinks.files import FilesSink
-from eventlog.sql.connect import connect
 from eventlog.transfer.loop import RunLength
 from eventlog.transfer.report import Report
 from tests.compare.rig import life
@@ -42,8 +41,7 @@ class Publishing:
         self.folder = folder
         self._place = place
         place.empty()
-        engine = connect(place.url)  # it keeps no connection, which a child would share
-        self._world = World(engine, place.database.dialect)
+        self._world = World(place.database.engine(), place.database.dialect)
         self._world.make()
 
     def add(self, stage: int) -> None:

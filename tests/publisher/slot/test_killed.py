@@ -29,7 +29,8 @@ pytestmark = [
 HOWS = (How.KILLED, How.FAILED)
 SAMPLES = [
     pytest.param(12, marks=pytest.mark.slow("publishers on a database")),
-    pytest.param(None, marks=[pytest.mark.long, pytest.mark.timeout(1800)]),
+    pytest.param(60, marks=pytest.mark.long),
+    pytest.param(None, marks=[pytest.mark.nightly, pytest.mark.timeout(1800)]),
 ]
 # each runs in a transaction of its own; {0} is the number of a round
 CHANGES = (

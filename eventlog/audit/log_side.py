@@ -67,6 +67,7 @@ class Facts:
     redriven: frozenset[int] = frozenset()  # rows that an operator made new again
     is_purged: bool = False
     holes_are_purged: bool = False  # rows that failed or were skipped were among them
+    loopback_is_purged: bool = False  # rows of the driver itself may have been among them
     is_compared: bool = False  # tables were compared, so an object may go and come back without a row
     log_name: str = "eventlog"  # in event-ids
     published: Sequence[PublishedThen] = ()  # what was published and how, oldest first

@@ -204,6 +204,9 @@ def _open_laws(facts: Facts, *, has_contents: bool, has_state: bool) -> Iterator
     elif facts.holes_are_purged:
         words = "rows that failed or were skipped are purged, so their objects are not known"
         yield Law.SAME_STATE, words
+    elif facts.loopback_is_purged:
+        words = "rows of the driver itself may be among the deleted ones, so what it wrote is not known"
+        yield Law.SAME_STATE, f"{words}; with allow-loopback all of them are published"
 
 
 def _gather_log(
@@ -240,6 +243,7 @@ def _gather_log(
                 xds = config.build(XdsSettings)
                 gathered.add_present(present_rows(snapshot, tables, readable, xds), reader)
     facts.is_purged |= config.build(PublisherSettings).delete_from_log
+    facts.loopback_is_purged = facts.is_purged and driver_user is not None
     return reader, facts
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
@@ -22,6 +23,8 @@ class Signals:
         self.stop = False
         self._interrupts = False
         self.pipe, self._writer = os.pipe()
+        for end in (self.pipe, self._writer):
+            weakref.finalize(self, os.close, end)
         os.set_blocking(self.pipe, False)
         os.set_blocking(self._writer, False)
 

@@ -313,6 +313,19 @@ def test_states_stay_open_once_skipped_rows_are_purged(audited_log: AuditedLog) 
     assert "rows that failed or were skipped are purged" in audited_log.audit("--state")
 
 
+def test_states_stay_open_once_rows_of_the_driver_may_be_purged(audited_log: AuditedLog) -> None:
+    """Purge a row that was never sent: no one knows any more that the receiver itself changed the object."""
+    audited_log.change(
+        "update usr set lname = 'Day' where idu = 1",
+        "update eventlog set status = 'S', perpetrator = 'idm' where record_id = 9",
+    )
+    driver = ("--no-allow-loopback", "--driver-user", "idm", "--state")
+    assert audited_log.audit(*driver, "--json")["laws"][-1]["judged"]
+    audited_log.run("purge", "--older-than", "0s", "--letters", "S")
+    assert "rows of the driver itself may be among the deleted ones" in audited_log.audit(*driver)
+    assert audited_log.broken("--state") == [("same_state", 8)]  # with allow-loopback it was to be sent
+
+
 ROWS = """\
 record_id,status,event_type,event_time,perpetrator,table_name,table_key,column_name,old_value,new_value
 1,S,1,2025-03-23 10:57:19,hr,usr,idu=1,fname,,Jack

@@ -87,8 +87,8 @@ def _breaches(
         letters |= dict.fromkeys(deleted, "W")
     kept_rows = [row for row in audited_rows if ledger.rows[row.record_id].letter != DELETED]
     if len(kept_rows) < len(rows):  # as the audit of a log without its finished rows is
-        in_log = audited._replace(rows=kept_rows)
-        object_breaches = [*object_breaches, *breaches_of(in_log, replace(facts, is_purged=True)).breaches]
+        in_log, as_purged = audited._replace(rows=kept_rows), replace(facts, is_purged=True, compared=None)
+        object_breaches = [*object_breaches, *breaches_of(in_log, as_purged).breaches]
     return object_breaches
 
 

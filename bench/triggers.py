@@ -6,7 +6,7 @@ Without a URL the embedded server is measured. PgQ's trigger in C, pgq.logutriga
 ours if its extension is installed. Slots need wal_level = logical. No one reads them while writers are
 measured, which is the same for writers: Debezium is its publication and its slot alone.
 In the table of bulk statements each way takes turns with a table without capture, and which of the two is
-first changes from round to round. A figure is the median of the nine ratios, and behind it are the lowest
+first changes from round to round. A figure is the median of the nine ratios, and after it are the lowest
 and the highest. "no capture, again" is a table without capture instead of a way: its spread is the noise.
 Bulk figures are CPU time of the server's process, or time where the server is elsewhere.
 The floor is the bare insert and one plain `insert … select` of its log rows, with fewer and fewer indexes.

@@ -204,7 +204,12 @@ def breaches(
                 without_effect = [
                     r for r in life if _is_skipped(r) or ((was_gone or r.has_no_event) and r.event_type > 4)
                 ]
-                words = _why_wrong(row, run_of_row, [*without_effect, *swallowing])
+                may_be_shorter = run_of_row.last < rows[-1].record_id and any(
+                    run_of_row.first <= reader.record_id <= run_of_row.last for reader in readers
+                )
+                words = _why_wrong(
+                    row, run_of_row, [*without_effect, *swallowing], may_be_shorter=may_be_shorter
+                )
             elif row.letter != "N" and not is_purged:
                 words = _why_unaccounted(row, readers, run_by_row, is_gone)
             if words:
@@ -359,12 +364,13 @@ def _reading(row: AuditedRow, readers: Iterable[AuditedRow]) -> list[AuditedRow]
     return [reader for reader in readers if reader.event_type in (5, 6) or reader.column == row.column]
 
 
-def _why_wrong(row: AuditedRow, run: Run, excuses: Sequence[AuditedRow]) -> str:
+def _why_wrong(row: AuditedRow, run: Run, excuses: Sequence[AuditedRow], *, may_be_shorter: bool) -> str:
     """Return why the letter of a row does not fit the last answers to its event; empty if it does.
 
     An event that waited, or failed, may find its object gone when it is to go again, or one of its rows
     skipped. Then it is a success, or has the warning that another part got. So is a value of an insert that a
-    later row reads back, at once.
+    later row reads back, at once. The answer to a part may be lost in a crash. If the object changed then,
+    the event may have fewer parts, and end with the answers to those before.
     """
     begins = [
         at for at, delivery in enumerate(run.deliveries) if delivery.event_id == run.name and delivery.level
@@ -372,16 +378,24 @@ def _why_wrong(row: AuditedRow, run: Run, excuses: Sequence[AuditedRow]) -> str:
     deliveries = run.deliveries[max(begins, default=0) :]  # all parts go again, and may be fewer by then
     is_open = any(last.level not in _ANSWERS for last in {d.event_id: d for d in deliveries}.values())
     in_order = sorted(deliveries, key=lambda d: d.level in _ANSWERS)  # no answer takes none back
-    worst = min({d.event_id: d for d in in_order}.values(), key=lambda d: _WORST_FIRST.index(d.level))
+    last_answers = {d.event_id: d for d in in_order}.values()
+    worst = _worst(last_answers)
     if row.letter == "N":
         fits = row.is_remembered or is_open or any(delivery.is_late for delivery in run.deliveries)
     else:
         levels = {worst.level}
         if any(run.first <= excuse.record_id <= run.last for excuse in excuses):
             levels |= {"success", *(d.level for d in deliveries if d.level in _TAKEN)}
+        if may_be_shorter:
+            parts = sorted(last_answers, key=run.part_of)
+            levels |= {_worst(parts[:count]).level for count in range(1, len(parts))}
         fits = _LEVEL_OF_LETTER[row.letter] in levels
     answer = f"was answered {worst.level or 'nothing'} in {worst.where} ({worst.event_id})"
     return "" if fits else answer
+
+
+def _worst(deliveries: Iterable[Arrival]) -> Arrival:
+    return min(deliveries, key=lambda delivery: _WORST_FIRST.index(delivery.level))
 
 
 def _why_unaccounted(

@@ -43,7 +43,12 @@ def judged(rows: list[AuditedRow], deliveries: list[Arrival], **facts: object) -
 ROWS = [row(1, 1), row(2, 1, column="lname"), row(4, 2), row(7, 4)]
 EVENTS = [event(1, 2, operation="add"), event(4), event(7, operation="delete")]
 
+CUT_AND_REFUSED = [event(1), event(1, event_id="log:1.2", level="error"), event(7)]
 RIGHT = {
+    "a part whose answer was lost, and that a changed object does not have any more": (
+        [row(1, 8), row(7, 8)],
+        CUT_AND_REFUSED,
+    ),
     "a redriven event of fewer parts than before": (
         [row(1, 7, is_redriven=True)],
         [event(1), event(1, event_id="log:1.2", level="fatal"), event(1, content=b"all of it")],
@@ -181,6 +186,7 @@ def test_the_laws_hold(case: str) -> None:
 
 
 WRONG = {
+    "a refused part of an object that did not change": ([row(1, 8)], CUT_AND_REFUSED[:2], Law.ANSWERED, 1),
     "a deleted document": (ROWS, EVENTS[:1] + EVENTS[2:], Law.ACCOUNTED, 4),
     "a deleted document of two rows": (ROWS, EVENTS[1:], Law.ACCOUNTED, 1),
     "two that are swapped": (ROWS, [EVENTS[1], EVENTS[0], EVENTS[2]], Law.IN_ORDER, 1),

@@ -14,7 +14,10 @@ import pytest
 from tests.kit import judges
 from tests.kit.commands import ROOT, environment
 
-pytestmark = pytest.mark.quick
+pytestmark = [
+    pytest.mark.quick,
+    pytest.mark.skipif(find_spec("jpype") is None, reason="the extra informix is not installed"),
+]
 
 EXPECTED = """\
 Misuse the vendor's driver is not part of eventlog: name its file w
@@ -27,7 +30,6 @@ ServerError [-951] user cdc, password ***: no
 """
 
 
-@pytest.mark.skipif(find_spec("jpype") is None, reason="the extra informix is not installed")
 def test_values_errors_and_bytes_of_java(tmp_path: Path) -> None:
     script = ROOT / "tests" / "gbase" / "through_java.py"
     done = subprocess.run(
@@ -42,7 +44,6 @@ def test_values_errors_and_bytes_of_java(tmp_path: Path) -> None:
 
 
 @pytest.mark.nightly
-@pytest.mark.skipif(find_spec("jpype") is None, reason="the extra informix is not installed")
 @pytest.mark.parametrize("seed", [1, 2])
 def test_the_vendors_client_says_the_same(seed: int) -> None:
     judges.java("informix")

@@ -161,7 +161,7 @@ def read_event_time(text: str) -> str:
 def _integer(name: str, cell: Cell) -> int:
     if cell is None:
         raise WrongRow(f"{name} is null")
-    number = read_integer(cell)
+    number = cell if isinstance(cell, str) else read_integer(cell)
     if isinstance(number, int):
         return number
     if not isinstance(number, str):

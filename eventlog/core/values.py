@@ -219,9 +219,8 @@ def read_moment(kind: Kind, text: str) -> Moment:
         raise InvalidValue(_short(text), kind.value)
     parts = match.groupdict()
     try:
-        hours, minutes, seconds = map(int, (parts.get("clock") or "0:0:0").split(":"))
-        day = dt.datetime.fromisoformat(parts.get("date") or "1970-01-01")
-        at = day + dt.timedelta(hours=hours, minutes=minutes, seconds=seconds)
+        date, clock = parts.get("date") or "1970-01-01", parts.get("clock") or "00:00:00"
+        at = _NEXT_DAY if clock == _DAY_END else dt.datetime.fromisoformat(f"{date}T{clock}")
         zone = parts.get("zone")
         if zone and zone != "Z":
             at -= _offset(zone)

@@ -140,7 +140,7 @@ def _future_order(placed: PlacedEntry) -> tuple[ObjectName, str, int]:
 
 
 def _entry_size(placed: PlacedEntry) -> int:
-    return 600 + len(placed.raw) + sum(len(text) for text in placed.entry[7:] if text)
+    return 600 + len(placed.raw) + sum(map(len, filter(None, placed.entry[7:])))
 
 
 def _event_size(event: Event) -> int:

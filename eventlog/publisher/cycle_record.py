@@ -37,8 +37,8 @@ class CycleRecord:
         self._finished += cycle.finished
         self.take_point()
         if cycle.rows or cycle.documents:
-            facts = asdict(cycle)
-            self._worked = {"at": str(self._clock.now())} | {name: facts[name] for name in _WORK}
+            work = {name: getattr(cycle, name) for name in _WORK}
+            self._worked = {"at": str(self._clock.now())} | work
 
     def facts(self, cycle: Cycle, *, is_running: bool) -> str:
         """Return what is on record of a cycle, and of those before it."""

@@ -66,6 +66,7 @@ class PickUpFolder:
         self._make_writer = make_writer
         self._writer: TextWriter = make_writer(tables) if make_writer else Skeletons(tables, xds)
         self._bound = 0  # the highest record_id that the log's sequence can have given to a row
+        self._folds_columns = isinstance(self._writer, EventForm)
         self._own_user = None if rules.allow_loopback else rules.driver_user
 
     @cached_property
@@ -98,7 +99,7 @@ class PickUpFolder:
             tables=self.tables,
             halted=self.tables.halted_spellings(),
             objects=self,
-            by_column=by_column and isinstance(self._writer, EventForm),
+            by_column=by_column and self._folds_columns,
         )
 
     def preview(

@@ -82,18 +82,11 @@ class PickUp(NamedTuple):
 
 
 class FirstLook(NamedTuple):
-    """A first look at the pending rows: how many, how large, and the rows themselves if both are little."""
+    """A first look at the pending rows: the rows themselves, if they are few and small together."""
 
     choice: PickUpFilter
-    octets: int  # of the rows that may go, up to the limit
-    row_count: int
-    few_rows: list[Cells]  # these rows, if they are few and small together
+    few_rows: list[Cells]  # none if there are none, too
     own_rows: list[int]  # the pending rows of our own user
-
-    @property
-    def has_rows(self) -> bool:
-        """The look shows the rows themselves."""
-        return self.row_count < BY_COLUMN_FROM and self.octets <= self.choice.most_bytes
 
 
 class Pending:
@@ -109,13 +102,14 @@ class Pending:
         plain = all(stored[name].storage is Storage.INTEGER for name in ("record_id", "event_type"))
         return plain and choice.objects is not None and not choice.future
 
-    def fit(self, choice: PickUpFilter, look: FirstLook) -> PickUpFilter:
+    def fit(self, choice: PickUpFilter) -> PickUpFilter:
         """Return the choice with no more rows than its bytes allow, but at least one; few rows come one by
         one.
         """
-        if look.row_count < BY_COLUMN_FROM:
+        octets, row_count = map(int, self.pending("pending_bytes", choice)[0])
+        if row_count < BY_COLUMN_FROM:
             choice = replace(choice, by_column=False)
-        if look.octets <= choice.most_bytes:
+        if octets <= choice.most_bytes:
             return choice
         sizes = [int(row[1]) for row in self.pending("pending_sizes", choice)]
         return replace(choice, limit=max(1, bisect_right(list(accumulate(sizes)), choice.most_bytes)))
@@ -197,7 +191,7 @@ def first_look(queries: Queries, choice: PickUpFilter) -> list[Call]:
     few = replace(choice, limit=min(choice.limit, BY_COLUMN_FROM))
     few_clause, values = pending_statement(queries, "pick_few", few)
     values = {**values, "few": BY_COLUMN_FROM, "most_bytes": choice.most_bytes}
-    calls = [pending_statement(queries, "pending_bytes", choice), Call(few_clause, values)]
+    calls = [Call(few_clause, values)]
     if choice.driver_user is None:
         return calls
     loopback = ids_statement(queries, choice.limit, "loopback", choice.above, driver_user=choice.driver_user)
@@ -206,10 +200,8 @@ def first_look(queries: Queries, choice: PickUpFilter) -> list[Call]:
 
 def looked(choice: PickUpFilter, answers: Sequence[Any]) -> FirstLook:
     """Return what the answers to a first look show."""
-    ((octets, row_count),), few_rows, *own_rows = answers
-    return FirstLook(
-        choice, int(octets), int(row_count), few_rows, [row[0] for rows in own_rows for row in rows]
-    )
+    few_rows, *own_rows = answers
+    return FirstLook(choice, few_rows, [row[0] for rows in own_rows for row in rows])
 
 
 def ids_statement(queries: Queries, limit: int, condition: str, above: int = LOWEST, **values: Any) -> Call:

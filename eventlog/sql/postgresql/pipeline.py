@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from psycopg import abc, adapt, errors
 from psycopg.adapt import PyFormat
-from psycopg.pq import ExecStatus
+from psycopg.pq import ExecStatus, Format
 from psycopg.pq.abc import PGconn, PGresult
 from psycopg.waiting import Ready, Wait
 from sqlalchemy import text
@@ -39,8 +39,8 @@ class Bound(NamedTuple):
     """A statement with its values in the form of the protocol."""
 
     key: Key
-    values: Sequence[Any] | None
-    transformer: abc.Transformer  # reads the result, too
+    values: Sequence[Any] | None = None
+    formats: Sequence[Format] | None = None
 
 
 class PreparedStatements:
@@ -52,7 +52,7 @@ class PreparedStatements:
 
     def send(self, pgconn: PGconn, bound: Bound) -> int:
         """Send a statement. Return how many answers come before its own."""
-        (command, types), formats = bound.key, bound.transformer.formats
+        (command, types), formats = bound.key, bound.formats
         was_sent, name = bound.key in self._names, self._names.pop(bound.key, None)
         prepares = was_sent and name is None
         if prepares:
@@ -89,7 +89,8 @@ def run_together(connection: Connection, calls: Sequence[Call], *, commit: bool 
     """
     driver: Any = connection.connection.dbapi_connection
     prepared: PreparedStatements = connection.info.setdefault(_PREPARED, PreparedStatements())
-    bounds = [_bound(driver, call) for call in ([*calls, _COMMIT] if commit else calls)]
+    transformer = adapt.Transformer(driver)
+    bounds = [_bound(transformer, call) for call in ([*calls, _COMMIT] if commit else calls)]
     with driver.lock:
         try:
             results, failed = driver.wait(_exchange(driver.pgconn, prepared, bounds))
@@ -99,18 +100,17 @@ def run_together(connection: Connection, calls: Sequence[Call], *, commit: bool 
     if failed is not None:
         prepared.forget(bounds)
         raise errors.error_from_result(failed, driver.info.encoding)
-    return [_rows(bound, result) for bound, result in zip(bounds[: len(calls)], results, strict=False)]
+    return [_rows(transformer, result) for result in results[: len(calls)]]
 
 
-def _bound(driver: Any, call: Call) -> Bound:
+def _bound(transformer: abc.Transformer, call: Call) -> Bound:
     """Return a statement as it is sent."""
     command, names = _numbered(call.clause.text)
-    transformer = adapt.Transformer(driver)
     if not names:
-        return Bound((command, None), None, transformer)
+        return Bound((command, None))
     values = [call.values[name] for name in names]
     dumped = transformer.dump_sequence(values, [PyFormat.AUTO] * len(values))
-    return Bound((command, transformer.types), dumped, transformer)
+    return Bound((command, transformer.types), dumped, transformer.formats)
 
 
 @lru_cache(maxsize=2_000)
@@ -149,9 +149,9 @@ def _answer(pgconn: PGconn) -> abc.PQGen[PGresult | None]:
     return pgconn.get_result()
 
 
-def _rows(bound: Bound, result: PGresult) -> Any:
+def _rows(transformer: abc.Transformer, result: PGresult) -> Any:
     """Return the rows of a result, or the number of changed rows."""
     if result.status == ExecStatus.COMMAND_OK:
         return result.command_tuples or 0
-    bound.transformer.set_pgresult(result)
-    return bound.transformer.load_rows(0, result.ntuples, tuple)
+    transformer.set_pgresult(result)
+    return transformer.load_rows(0, result.ntuples, tuple)

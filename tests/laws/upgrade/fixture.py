@@ -7,19 +7,26 @@ servers in EVENTLOG_TEST_URLS. Once a version is released its folder is never ma
 from __future__ import annotations
 
 import contextlib
+import json
 import re
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from click.testing import CliRunner
+from confluent_kafka import Producer
 from sqlalchemy import MetaData, Table, event, inspect, text
-from sqlalchemy.engine import Connection, Engine
+from sqlalchemy.engine import Connection, Engine, make_url
 
 from eventlog.cli import cli
+from eventlog.core import tablesfile
+from eventlog.publisher.cycle import ReceiverFatal
+from eventlog.qlik.message_settings import MessageSettings
+from eventlog.qlik.message_writer import MessageWriter, WrittenMessage
 from eventlog.sql.capture import track
 from eventlog.sql.capture.resync import Resync, resync
 from eventlog.sql.catalogue import Catalogue
@@ -32,11 +39,16 @@ from eventlog.sql.log.store import Store
 from eventlog.sql.names import Log
 from eventlog.sql.relation import Choice
 from eventlog.sql.schema import migrate
+from eventlog.web.receiver import incoming
+from eventlog.web.receiver.archive import Archive
 from eventlog.xds.answers import Level
+from tests.kit.brokers import MOCK, addresses
 from tests.kit.commands import Done, Shell
-from tests.kit.databases import AT_HAND, embedded_server, own_ids, server_url, temporary_database
+from tests.kit.databases import AT_HAND, EMBEDDED, embedded_server, own_ids, server_url, temporary_database
 from tests.kit.logs import Answering, Crash, Receiver, World, answering, busy, crash, fail, key
 from tests.laws.resume import inputs
+from tests.linter.helpers import ROW_1, ROW_2, end, operation
+from tests.linter.test_in_database import QUEUE, add
 
 FOLDER = Path(__file__).parent / "0.1.0"
 BEFORE, GROWN = FOLDER / "before", FOLDER / "grown"  # files that were read, and the same after they grew
@@ -79,6 +91,7 @@ _SOURCES = {
     "tables": ("qlik-table", "fish__ct.csv", "pond__ct.csv"),
     "capture": ("gbase", "capture.bin"),
 }  # what is converted, with a state of each
+_TOPICS = {"messages": ("qlik-message", "hr"), "debezium": ("debezium", "db.hr.fish,db.transaction")}
 _TABLES = """\
 [tables.fish]
 number = 7
@@ -91,6 +104,12 @@ columns = { id = "integer", name = "varchar(20)" }
 [tables.pet]
 key = ["idp"]
 columns = { idp = "integer", name = "varchar(20)" }
+[tables.usr]
+schema = "own"
+number = 9
+key = ["idu"]
+columns = { idu = "integer", fname = "varchar(10)" }
+linter = { columns = { idu = "integer", fname = "char(8)" } }
 """
 _PETS = {BEFORE: "idp,name\n1,Rex\n2,Mimi\n", GROWN: "idp,name\n1,Rex II\n3,Tom\n"}
 SETTINGS = {"EVENTLOG_ALLOW_LOOPBACK": "true", "EVENTLOG_HANDLE_FUTURE_EVENTS": "false"}
@@ -114,14 +133,34 @@ def run_on(url: str, shell: Shell) -> Run:
 
 
 def convert(shell: Shell) -> str:
-    """Convert what changed in the files since their states; return all that they became."""
+    """Convert and deliver what the files have beyond their states; return all that they became."""
+    settings = ("--to", "changes", "--tables", "tables.toml")
+
+    def run(name: str, source: str, *words: str) -> None:
+        state = ("--state", f"{name}.state", "-o", f"{name}/")
+        shell.run("convert", "--from", source, *settings, *state, *words)  # which refuses some records
+
     for name, (source, *files) in _SOURCES.items():
-        words = ("--from", source, "--to", "changes", "--tables", "tables.toml", "--state", f"{name}.state")
-        shell.run("convert", *words, *files, "-o", f"{name}/")  # which refuses some records
-    words = ("--keep", "kept.parquet", "--tables", "tables.toml", "--table", "pet", "--to", "changes")
+        run(name, source, *files)
+    with addresses(MOCK) as brokers:
+        place = ("--kafka-brokers", brokers, "--kafka-timeout", "2", "--open-time", "1e9")
+        for name, (source, topics) in _TOPICS.items():
+            _send(brokers, shell.folder / f"{name}.topic")
+            run(name, source, "--kafka", topics, *place)
+    shell.run("deliver", "documents.xml", "--sink", "files", "--files-folder", "delivered")
+    words = ("--keep", "kept.parquet", *settings, "--table", "pet")
     shell.run("compare", "kept.parquet", "pet.csv", *words, "-o", "compared.jsonl")
-    parts = sorted(shell.folder.rglob("*.jsonl"))
+    parts = sorted([*shell.folder.rglob("*.jsonl"), *shell.folder.glob("delivered/*.xml")])
     return "".join(f"# {path.relative_to(shell.folder)}\n{path.read_text()}" for path in parts)
+
+
+def _send(brokers: str, file: Path) -> None:
+    """Send the messages of a file to their topics, in its order."""
+    producer = Producer({"bootstrap.servers": brokers, "log_level": 0})
+    for line in file.read_text().splitlines():
+        topic, key, value = json.loads(line)
+        producer.produce(topic, json.dumps(value).encode(), key and json.dumps(key).encode(), 0)
+        producer.flush(10)
 
 
 def apply(url: str, folder: Path) -> None:
@@ -131,6 +170,17 @@ def apply(url: str, folder: Path) -> None:
     with contextlib.chdir(folder):
         done = CliRunner().invoke(cli, ["apply", *words, *files])  # which refuses some records
     assert done.exit_code == 1, done.output
+
+
+def read_queue(run: Run, engine: Engine, folder: Path) -> str:
+    """Convert what a queue in this database has beyond its state; return the changes."""
+    QUEUE.create(engine)
+    add(engine, *(tuple(json.loads(line)) for line in (folder / "queue.lines").read_text().splitlines()))
+    url = engine.url.render_as_string(hide_password=False)
+    words = ("--to", "changes", "--tables", "tables.toml", "--state", "queue.state", "--url", url)
+    run("convert", "--from", "linter", *words, QUEUE.name, "-o", "queue/")
+    QUEUE.drop(engine)
+    return "".join(path.read_text() for path in sorted((folder / "queue").iterdir()))
 
 
 def publish(run: Run, engine: Engine, folder: Path) -> str:
@@ -161,6 +211,7 @@ def publish(run: Run, engine: Engine, folder: Path) -> str:
         for table in ("fish", "pond"):
             rows = connection.execute(text(f"select id, name from {table} order by id"))
             steps.extend((f"# rows of {table}", *(f"{row.id} {row.name}" for row in rows)))
+    steps.extend(("# all changes of the queue", *read_queue(run, engine, folder).splitlines()))
     return "\n".join((*steps, ""))
 
 
@@ -222,11 +273,12 @@ class Maker:
         for statement in USER_TABLES:
             world.change(statement)
         self._install()
-        for number, name in enumerate(("Jack", "Jill", "June", "Joe", "Jim", "Jane"), 1):
+        for number, name in enumerate(("Jack", "Jill", "June", "Joe", "Jim", "Jane", "Joy"), 1):
             world.change(f"insert into usr values ({number}, '{name}', 'Frost')")
         self._cycle(Receiver())
         self._answer(1, answering(Level.WARNING, "taken, but"))
         self._answer(2, fail)
+        self._answer(7, answering(Level.FATAL, "the receiver shuts down"))
         self._answer(3, busy)
         self.world.change("update usr set lname = 'held' where idu = 3")
         self._answer(4, fail)
@@ -262,7 +314,8 @@ class Maker:
                 migrate.install(engine, Log(dialect, name), future_events=True)
             track.install_routines(engine, self.world.log)
             for table, choice in TRACKED.items():
-                track.track(engine, self.world.log, table, choice)
+                replicated = dialect.triggers.replicates and table == "grp"
+                track.track(engine, self.world.log, table, replace(choice, replicated=replicated))
             apply(self.world.url, self.shell.folder)
 
     def _cycle(self, receiver: Receiver) -> None:
@@ -271,7 +324,7 @@ class Maker:
     def _answer(self, number: int, answering: Answering) -> None:
         """Change a user, and answer the event so."""
         self.world.change(f"update usr set fname = 'changed' where idu = {number}")
-        with contextlib.suppress(Crash):
+        with contextlib.suppress(Crash, ReceiverFatal):
             self._cycle(Receiver(answering))
 
     def _failed(self, number: int) -> list[int]:
@@ -355,12 +408,64 @@ def write_files(shell: Shell) -> None:
         for name, source in (("fish", "usr"), ("pond", "grp")):
             rows = (",".join(row) for row in inputs.table_rows(source, until))
             (folder / f"{name}__ct.csv").write_text("\n".join((inputs.HEADING, *rows, "")))
+        stages = 1 if folder is BEFORE else 3
+        _write_lines(folder / "messages.topic", _messages(stages))
+        _write_lines(folder / "debezium.topic", _debezium_messages(stages))
+        _write_lines(folder / "queue.lines", _queue_rows(stages))
+        documents = b"".join(inputs.documents_of_stage(stage) for stage in range(stages))
+        (folder / "documents.xml").write_bytes(documents)
         (folder / "pet.csv").write_text(_PETS[folder])
         count = 1 if folder is BEFORE else None
         (folder / "capture.bin").write_bytes(b"".join(inputs.capture_stages()[:count]))
     shutil.copytree(BEFORE, shell.folder, dirs_exist_ok=True)
     convert(shell)
-    shutil.copytree(shell.folder, BEFORE, dirs_exist_ok=True)
+    with contextlib.closing(Archive(shell.folder / "received")) as archive:
+        body = inputs.documents_of_stage(0)
+        archive.keep("2026-11-28T12:00:00Z", body, incoming.read(body), "success", b"<nds/>")
+
+
+def _write_lines(file: Path, records: Iterable[Any]) -> None:
+    file.write_text("".join(f"{json.dumps(record)}\n" for record in records))
+
+
+def _messages(stages: int) -> Iterator[tuple[str, Any, Any]]:
+    """Yield messages of Replicate with their topics and keys, and the metadata before them."""
+    changes = (change._replace(table="fish") for n in range(stages) for change in inputs.message_changes(n))
+    writer = MessageWriter(tablesfile.read(_TABLES), MessageSettings(now="2023-11-14T22:13:00Z"))
+    for written in writer.write(changes):
+        assert isinstance(written, WrittenMessage)
+        yield "hr", written.change and dict(written.change.key), written.message
+
+
+def _debezium_messages(stages: int) -> Iterator[tuple[str, Any, Any]]:
+    """Yield messages of Debezium with their topics and keys.
+
+    Each stage has a whole transaction, and one whose end is in the next stage.
+    """
+    ends, moment = "db.transaction", {"ts_ms": 1_700_000_000_000}
+    counts = {"event_count": 1, "data_collections": [{"data_collection": "hr.fish", "event_count": 1}]}
+    for stage in range(stages):
+        if stage:
+            yield ends, None, {"status": "END", "id": f"open {stage - 1}", **counts, **moment}
+        for number, name in enumerate((f"whole {stage}", f"open {stage}")):
+            value = {"op": "u", "before": None, "after": {"id": number, "name": name}}
+            value["source"] = {"connector": "postgresql", "schema": "hr", "table": "fish", "lsn": stage}
+            value["transaction"] = {"id": name, "total_order": 1, "data_collection_order": 1}
+            yield "db.hr.fish", {"id": number}, value | moment
+        yield ends, None, {"status": "END", "id": f"whole {stage}", **counts, **moment}
+
+
+def _queue_rows(stages: int) -> list[tuple[Any, ...]]:
+    """Return the rows of a queue: a transaction that ends in each stage, and one that ends in the next."""
+    rows: list[tuple[Any, ...]] = []
+    for stage in range(stages):
+        facts: dict[str, Any] = {"SYSLOG_ADDR": 100 * stage, "TABNUM_SRC": 9}
+        rows += [operation(2, ROW_1, TRANSACT_ID=stage + 1, **facts)]
+        rows += [
+            operation(3, ROW_1, ROW_2, TRANSACT_ID=stage + 2, **facts | {"SYSLOG_ADDR": 100 * stage + 10})
+        ]
+        rows += [end(SYSLOG_ADDR=100 * stage + 20, TRANSACT_ID=stage + 1)]
+    return rows
 
 
 def main() -> None:
@@ -371,6 +476,9 @@ def main() -> None:
     with embedded_server() as embedded, tempfile.TemporaryDirectory() as temporary:
         shell = Shell(Path(temporary) / "run")
         write_files(shell)
+        with temporary_database(EMBEDDED, make_url(embedded.url)) as database:
+            read_queue(run_on(database.address, shell), database.engine(), shell.folder)
+        shutil.copytree(shell.folder, BEFORE, dirs_exist_ok=True)
         for name in AT_HAND:
             with server_url(name, embedded) as url, temporary_database(name, url) as database:
                 dialect = database.dialect.name
@@ -389,7 +497,7 @@ def main() -> None:
                     restore(database.engine(), statements.read_text())
                     run = run_on(database.address, shell)
                     events.write_text(publish(run, database.engine(), shell.folder))
-                    print(f"{statements}: {events.read_text().count(':')} events")
+                    print(f"{statements}: {len(events.read_text().splitlines())} lines of what it has")
 
 
 if __name__ == "__main__":

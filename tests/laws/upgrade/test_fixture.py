@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 from pathlib import Path
 
@@ -9,8 +10,11 @@ import pytest
 from sqlalchemy import inspect, text
 from sqlalchemy.engine import Engine
 
+from eventlog.core.entry import Letter
 from eventlog.sql.names import Log
 from eventlog.sql.schema import migrate
+from eventlog.web.receiver import incoming
+from eventlog.web.receiver.archive import Archive, Filter
 from tests.kit.commands import Shell
 from tests.kit.databases import Database
 from tests.laws.upgrade import fixture
@@ -55,15 +59,27 @@ def test_a_log_is_upgraded_and_sends_what_it_has(
     assert {row["status"] for row in rows_of(engine)["eventlog"]} <= {"S", "W", "E", "F"}
 
 
+@pytest.mark.slow("two readers of topics wait for the brokers")
 def test_the_files_are_converted_on_from_their_states(shell: Shell) -> None:
     assert fixture.convert(shell) == (FOLDER / "parts.jsonl").read_text()
+
+
+def test_the_file_of_a_receiver_is_read_and_written_on(tmp_path: Path) -> None:
+    shutil.copy(BEFORE / "received", tmp_path)
+    with contextlib.closing(Archive(tmp_path / "received")) as archive:
+        before = archive.lines(Filter())
+        assert [line.event_id for line in before[::-1]] == ["e0.0", "e0.1", "e0.2"]
+        body = b"".join(path.read_bytes() for path in sorted(BEFORE.glob("delivered/*.xml")))
+        archive.keep("2026-11-29T12:00:00Z", body, incoming.read(body), "success", b"<nds/>")
+        after = [line.event_id for line in archive.history(before[0].association, 9)]
+        assert after == ["e0.0", "e0.2", "e0.0", "e0.2"]
 
 
 @pytest.mark.slow("three logs are restored")
 def test_the_fixture_has_rows_in_every_state(engine: Engine, restored: str) -> None:
     rows = rows_of(engine)
     filled = {name for name, of_table in rows.items() if of_table}
-    assert {row["status"] for row in rows["eventlog"]} == {"N", "S", "W", "E"}
+    assert {row["status"] for row in rows["eventlog"]} == {*Letter}
     assert [row["settled_at"] for row in rows["eventlog_batch"]].count(None) == 1
     names = {
         f"eventlog_{name}" for name in ("retry", "held", "failed", "resync", "notice", "tracked", "sent")

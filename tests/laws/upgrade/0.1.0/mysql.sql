@@ -22,6 +22,8 @@ insert into `usr` (`idu`, `fname`, `lname`) values (5, 'changed', 'Frost')
 /
 insert into `usr` (`idu`, `fname`, `lname`) values (6, 'Jane', 'Frost')
 /
+insert into `usr` (`idu`, `fname`, `lname`) values (7, 'changed', 'Frost')
+/
 insert into `dept` (`idd`, `name`, `photo`) values (1, 'd1', 'p')
 /
 insert into `dept` (`idd`, `name`, `photo`) values (2, 'd2', 'p')
@@ -1425,159 +1427,169 @@ create table `database_of_the_fixture`.`pond` (
   constraint `pond_key` primary key (`id`)
 ) character set utf8mb4 collate utf8mb4_0900_bin
 /
-insert into `compared` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (1, 'S', 1, timestamp '2026-11-28 00:39:30.562150', null, 'database_of_the_fixture.pet', 'idp=1', 'name', null, 'Rex I')
+insert into `compared` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (1, 'S', 1, timestamp '2026-11-28 03:57:08.750914', null, 'database_of_the_fixture.pet', 'idp=1', 'name', null, 'Rex I')
 /
-insert into `compared` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (2, 'S', 1, timestamp '2026-11-28 00:39:30.562150', null, 'database_of_the_fixture.pet', 'idp=2', 'name', null, 'Mimi')
+insert into `compared` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (2, 'S', 1, timestamp '2026-11-28 03:57:08.750914', null, 'database_of_the_fixture.pet', 'idp=2', 'name', null, 'Mimi')
 /
-insert into `compared_batch` (`batch`, `epoch`, `first_id`, `last_id`, `remembered_at`, `settled_at`, `content`) values (1, 1, 1, 2, timestamp '2026-11-28 00:39:30.797576', timestamp '2026-11-28 00:39:30.842636', '[["1-1",[["compared:1",[1],1000]]],["2-2",[["compared:2",[2],1000]]]]')
+insert into `compared_batch` (`batch`, `epoch`, `first_id`, `last_id`, `remembered_at`, `settled_at`, `content`) values (1, 1, 1, 2, timestamp '2026-11-28 03:57:08.774363', timestamp '2026-11-28 03:57:08.778647', '[["1-1",[["compared:1",[1],1000]]],["2-2",[["compared:2",[2],1000]]]]')
 /
-insert into `compared_known` (`object_table`, `key_hash`, `object_key`, `digest`, `row_values`, `next_digest`, `next_values`, `first_id`, `last_id`, `failed`) values ('database_of_the_fixture.pet', '1c62bc14ecd9ef26dc7f68bf6a71327d', 'idp=2', null, null, 'bd3f6dfdd6f648a82f023658ec13596b', '3ce1acd6c785490f{"name": "Mimi"}', 2, 2, 0)
+insert into `compared_known` (`object_table`, `key_hash`, `object_key`, `digest`, `row_values`, `next_digest`, `next_values`, `first_id`, `last_id`, `failed`) values ('database_of_the_fixture.pet', '1c62bc14ecd9ef26dc7f68bf6a71327d', 'idp=2', null, null, 'bd3f6dfdd6f648a82f023658ec13596b', '4991ccb31f8a3daf{"name": "Mimi"}', 2, 2, 0)
 /
-insert into `compared_known` (`object_table`, `key_hash`, `object_key`, `digest`, `row_values`, `next_digest`, `next_values`, `first_id`, `last_id`, `failed`) values ('database_of_the_fixture.pet', '8752300b51abe210fd9e51c9e3c449b3', 'idp=1', null, null, '5da7b7014d136b317d9a66ab591e2508', 'c58db8a5b7735a9d{"name": "Rex I"}', 1, 1, 0)
+insert into `compared_known` (`object_table`, `key_hash`, `object_key`, `digest`, `row_values`, `next_digest`, `next_values`, `first_id`, `last_id`, `failed`) values ('database_of_the_fixture.pet', '8752300b51abe210fd9e51c9e3c449b3', 'idp=1', null, null, '5da7b7014d136b317d9a66ab591e2508', '28009e2f7dc086f4{"name": "Rex I"}', 1, 1, 0)
 /
 insert into `compared_known` (`object_table`, `key_hash`, `object_key`, `digest`, `row_values`, `next_digest`, `next_values`, `first_id`, `last_id`, `failed`) values ('database_of_the_fixture.pet', 'base', 'base', null, '{"format": 2, "objects": 2, "mark": null, "names": ["name"], "key": ["idp"], "stale": [], "unsure": false}', null, null, null, null, 0)
 /
-insert into `compared_notice` (`notice_id`, `noticed_at`, `username`, `kind`, `table_name`, `table_key`, `first_id`, `last_id`, `row_count`, `record_ids`, `event_id`, `answer`, `who`, `words`, `session_id`) values (1, timestamp '2026-11-28 00:39:29.978088', 'eventlog', 'publish', null, null, null, null, null, null, null, null, null, '{"document": "xds", "time_syntax": 1, "insert_query_back": "modify", "dialect": "mysql", "tables": [{"schema": "database_of_the_fixture", "name": "pet", "key": ["idp"], "view": false, "logged_as": null, "closed": false, "columns": [{"name": "idp", "type": "int", "kind": "INT", "published": "idp"}, {"name": "name", "type": "varchar(64)", "kind": "STRING", "published": "name"}]}]}', null)
+insert into `compared_notice` (`notice_id`, `noticed_at`, `username`, `kind`, `table_name`, `table_key`, `first_id`, `last_id`, `row_count`, `record_ids`, `event_id`, `answer`, `who`, `words`, `session_id`) values (1, timestamp '2026-11-28 03:57:08.662737', 'eventlog', 'publish', null, null, null, null, null, null, null, null, null, '{"document": "xds", "time_syntax": 1, "insert_query_back": "modify", "dialect": "mysql", "tables": [{"schema": "database_of_the_fixture", "name": "pet", "key": ["idp"], "view": false, "logged_as": null, "closed": false, "columns": [{"name": "idp", "type": "int", "kind": "INT", "published": "idp"}, {"name": "name", "type": "varchar(64)", "kind": "STRING", "published": "name"}]}]}', null)
 /
-insert into `compared_notice` (`notice_id`, `noticed_at`, `username`, `kind`, `table_name`, `table_key`, `first_id`, `last_id`, `row_count`, `record_ids`, `event_id`, `answer`, `who`, `words`, `session_id`) values (2, timestamp '2026-11-28 00:39:30.202051', 'eventlog', 'compare', 'database_of_the_fixture.pet', null, null, null, null, null, null, null, null, null, null)
+insert into `compared_notice` (`notice_id`, `noticed_at`, `username`, `kind`, `table_name`, `table_key`, `first_id`, `last_id`, `row_count`, `record_ids`, `event_id`, `answer`, `who`, `words`, `session_id`) values (2, timestamp '2026-11-28 03:57:08.702474', 'eventlog', 'compare', 'database_of_the_fixture.pet', null, null, null, null, null, null, null, null, null, null)
 /
 insert into `compared_sent` (`record_id`) values (2)
 /
-insert into `compared_state` (`one`, `attached`, `association`, `epoch`, `leader`, `leader_session`, `leader_since`, `paused_at`, `paused_by`, `pause_reason`, `rested_at`, `cycle_at`, `cycle_facts`, `heartbeat_at`, `published_as`, `slot_facts`) values (1, 0, 'canonical', 1, 'vm, pid 11375', '3669', timestamp '2026-11-28 00:39:29.787899', null, null, null, null, timestamp '2026-11-28 00:39:30.847008', '{"rows": 2, "finished": 2, "documents": 2, "events": 2, "refused": 0, "loopback": 0, "full": false, "paused": false, "stopped": false, "down": null, "wait": null, "unread": {}, "stopped_tables": [], "seconds": 0.1792760000025737, "query_back": 1.7796999600250274e-05, "delivery": 0.017231107005500235, "answers": {}, "running": false, "worked": {"at": "2026-11-28 00:39:30.832876", "rows": 2, "finished": 2, "documents": 2, "events": 2, "refused": 0, "seconds": 0.1792760000025737, "down": null}, "finished_by_leader": 2, "course": [["2026-11-28 00:39:30.653391", 2, 0]]}', null, '{"values": {"sync_tables": "pet", "allow_loopback": true, "handle_future_events": false, "publication_mode": "compare"}, "tables": {}, "has_source": false}', null)
+insert into `compared_state` (`one`, `attached`, `association`, `epoch`, `leader`, `leader_session`, `leader_since`, `paused_at`, `paused_by`, `pause_reason`, `rested_at`, `cycle_at`, `cycle_facts`, `heartbeat_at`, `published_as`, `slot_facts`) values (1, 0, 'canonical', 1, 'vm, pid 20969', '516', timestamp '2026-11-28 03:57:08.642248', null, null, null, null, timestamp '2026-11-28 03:57:08.780014', '{"rows": 2, "finished": 2, "documents": 2, "events": 2, "refused": 0, "loopback": 0, "full": false, "paused": false, "stopped": false, "down": null, "wait": null, "unread": {}, "stopped_tables": [], "seconds": 0.015015653989394195, "query_back": 1.4242003089748323e-05, "delivery": 0.001724540998111479, "answers": {}, "running": false, "worked": {"at": "2026-11-28 03:57:08.779033", "rows": 2, "finished": 2, "documents": 2, "events": 2, "refused": 0, "seconds": 0.015015653989394195, "down": null}, "finished_by_leader": 2, "course": [["2026-11-28 03:57:08.763872", 2, 0]]}', null, '{"values": {"sync_tables": "pet", "allow_loopback": true, "handle_future_events": false, "publication_mode": "compare"}, "tables": {}, "has_source": false}', null)
 /
 insert into `compared_version` (`version_num`) values ('0001')
 /
-insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (1, 'S', 1, timestamp '2026-11-28 00:39:09.852338', 'eventlog', 'usr', 'idu=1', 'fname', null, 'Jack')
+insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (1, 'S', 1, timestamp '2026-11-28 03:57:04.881848', 'eventlog', 'usr', 'idu=1', 'fname', null, 'Jack')
 /
-insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (2, 'S', 1, timestamp '2026-11-28 00:39:09.852338', 'eventlog', 'usr', 'idu=1', 'lname', null, 'Frost')
+insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (2, 'S', 1, timestamp '2026-11-28 03:57:04.881848', 'eventlog', 'usr', 'idu=1', 'lname', null, 'Frost')
 /
-insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (3, 'S', 1, timestamp '2026-11-28 00:39:10.011316', 'eventlog', 'usr', 'idu=2', 'fname', null, 'Jill')
+insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (3, 'S', 1, timestamp '2026-11-28 03:57:04.906197', 'eventlog', 'usr', 'idu=2', 'fname', null, 'Jill')
 /
-insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (4, 'S', 1, timestamp '2026-11-28 00:39:10.011316', 'eventlog', 'usr', 'idu=2', 'lname', null, 'Frost')
+insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (4, 'S', 1, timestamp '2026-11-28 03:57:04.906197', 'eventlog', 'usr', 'idu=2', 'lname', null, 'Frost')
 /
-insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (5, 'S', 1, timestamp '2026-11-28 00:39:10.174737', 'eventlog', 'usr', 'idu=3', 'fname', null, 'June')
+insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (5, 'S', 1, timestamp '2026-11-28 03:57:04.929984', 'eventlog', 'usr', 'idu=3', 'fname', null, 'June')
 /
-insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (6, 'S', 1, timestamp '2026-11-28 00:39:10.174737', 'eventlog', 'usr', 'idu=3', 'lname', null, 'Frost')
+insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (6, 'S', 1, timestamp '2026-11-28 03:57:04.929984', 'eventlog', 'usr', 'idu=3', 'lname', null, 'Frost')
 /
-insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (7, 'S', 1, timestamp '2026-11-28 00:39:10.328756', 'eventlog', 'usr', 'idu=4', 'fname', null, 'Joe')
+insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (7, 'S', 1, timestamp '2026-11-28 03:57:04.953354', 'eventlog', 'usr', 'idu=4', 'fname', null, 'Joe')
 /
-insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (8, 'S', 1, timestamp '2026-11-28 00:39:10.328756', 'eventlog', 'usr', 'idu=4', 'lname', null, 'Frost')
+insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (8, 'S', 1, timestamp '2026-11-28 03:57:04.953354', 'eventlog', 'usr', 'idu=4', 'lname', null, 'Frost')
 /
-insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (9, 'S', 1, timestamp '2026-11-28 00:39:10.437104', 'eventlog', 'usr', 'idu=5', 'fname', null, 'Jim')
+insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (9, 'S', 1, timestamp '2026-11-28 03:57:04.978100', 'eventlog', 'usr', 'idu=5', 'fname', null, 'Jim')
 /
-insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (10, 'S', 1, timestamp '2026-11-28 00:39:10.437104', 'eventlog', 'usr', 'idu=5', 'lname', null, 'Frost')
+insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (10, 'S', 1, timestamp '2026-11-28 03:57:04.978100', 'eventlog', 'usr', 'idu=5', 'lname', null, 'Frost')
 /
-insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (11, 'S', 1, timestamp '2026-11-28 00:39:10.546744', 'eventlog', 'usr', 'idu=6', 'fname', null, 'Jane')
+insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (11, 'S', 1, timestamp '2026-11-28 03:57:05.002377', 'eventlog', 'usr', 'idu=6', 'fname', null, 'Jane')
 /
-insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (12, 'S', 1, timestamp '2026-11-28 00:39:10.546744', 'eventlog', 'usr', 'idu=6', 'lname', null, 'Frost')
+insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (12, 'S', 1, timestamp '2026-11-28 03:57:05.002377', 'eventlog', 'usr', 'idu=6', 'lname', null, 'Frost')
 /
-insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (13, 'W', 2, timestamp '2026-11-28 00:39:12.298505', 'eventlog', 'usr', 'idu=1', 'fname', 'Jack', 'changed')
+insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (13, 'S', 1, timestamp '2026-11-28 03:57:05.026104', 'eventlog', 'usr', 'idu=7', 'fname', null, 'Joy')
 /
-insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (14, 'E', 2, timestamp '2026-11-28 00:39:13.871160', 'eventlog', 'usr', 'idu=2', 'fname', 'Jill', 'changed')
+insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (14, 'S', 1, timestamp '2026-11-28 03:57:05.026104', 'eventlog', 'usr', 'idu=7', 'lname', null, 'Frost')
 /
-insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (15, 'N', 2, timestamp '2026-11-28 00:39:15.759295', 'eventlog', 'usr', 'idu=3', 'fname', 'June', 'changed')
+insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (15, 'W', 2, timestamp '2026-11-28 03:57:05.389607', 'eventlog', 'usr', 'idu=1', 'fname', 'Jack', 'changed')
 /
-insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (16, 'N', 2, timestamp '2026-11-28 00:39:17.813248', 'eventlog', 'usr', 'idu=3', 'lname', 'Frost', 'held')
+insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (16, 'E', 2, timestamp '2026-11-28 03:57:05.724717', 'eventlog', 'usr', 'idu=2', 'fname', 'Jill', 'changed')
 /
-insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (17, 'W', 2, timestamp '2026-11-28 00:39:17.978031', 'eventlog', 'usr', 'idu=4', 'fname', 'Joe', 'changed')
+insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (17, 'F', 2, timestamp '2026-11-28 03:57:06.057254', 'eventlog', 'usr', 'idu=7', 'fname', 'Joy', 'changed')
 /
-insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (18, 'E', 6, timestamp '2026-11-28 00:39:20.786828', null, 'usr', 'nonsense', null, null, null)
+insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (18, 'N', 2, timestamp '2026-11-28 03:57:06.398537', 'eventlog', 'usr', 'idu=3', 'fname', 'June', 'changed')
 /
-insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (19, 'E', 12, timestamp '2026-11-28 00:39:20.786828', null, 'usr', 'idu=5', null, null, null)
+insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (19, 'N', 2, timestamp '2026-11-28 03:57:06.734231', 'eventlog', 'usr', 'idu=3', 'lname', 'Frost', 'held')
 /
-insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (20, 'S', 5, timestamp '2026-11-28 00:39:23.106918', 'eventlog', 'dept', 'idd=1', null, null, null)
+insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (20, 'W', 2, timestamp '2026-11-28 03:57:06.759022', 'eventlog', 'usr', 'idu=4', 'fname', 'Joe', 'changed')
 /
-insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (21, 'S', 5, timestamp '2026-11-28 00:39:23.225476', 'eventlog', 'dept', 'idd=2', null, null, null)
+insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (21, 'E', 6, timestamp '2026-11-28 03:57:07.224475', null, 'usr', 'nonsense', null, null, null)
 /
-insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (22, 'S', 5, timestamp '2026-11-28 00:39:23.402603', 'eventlog', 'dept', 'idd=3', null, null, null)
+insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (22, 'E', 12, timestamp '2026-11-28 03:57:07.224475', null, 'usr', 'idu=5', null, null, null)
 /
-insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (23, 'S', 5, timestamp '2026-11-28 00:39:23.616897', 'eventlog', 'dept', 'idd=4', null, null, null)
+insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (23, 'S', 5, timestamp '2026-11-28 03:57:07.659067', 'eventlog', 'dept', 'idd=1', null, null, null)
 /
-insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (24, 'S', 5, timestamp '2026-11-28 00:39:23.785551', 'eventlog', 'dept', 'idd=5', null, null, null)
+insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (24, 'S', 5, timestamp '2026-11-28 03:57:07.682868', 'eventlog', 'dept', 'idd=2', null, null, null)
 /
-insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (25, 'N', 5, timestamp '2026-11-28 00:39:26.367603', null, 'dept', 'idd=1', null, null, null)
+insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (25, 'S', 5, timestamp '2026-11-28 03:57:07.706440', 'eventlog', 'dept', 'idd=3', null, null, null)
 /
-insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (26, 'N', 5, timestamp '2026-11-28 00:39:26.367603', null, 'dept', 'idd=2', null, null, null)
+insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (26, 'S', 5, timestamp '2026-11-28 03:57:07.730055', 'eventlog', 'dept', 'idd=4', null, null, null)
 /
-insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (27, 'N', 2, timestamp '2026-11-28 00:39:26.486391', 'eventlog', 'usr', 'idu=5', 'fname', 'Jim', 'changed')
+insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (27, 'S', 5, timestamp '2026-11-28 03:57:07.753439', 'eventlog', 'dept', 'idd=5', null, null, null)
 /
-insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (28, 'N', 1, timestamp '2026-11-28 00:39:28.533236', null, 'usr', 'idu=1', 'fname', null, 'a')
+insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (28, 'N', 5, timestamp '2026-11-28 03:57:08.158544', null, 'dept', 'idd=1', null, null, null)
 /
-insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (29, 'N', 2, timestamp '2026-11-28 00:39:28.551145', null, 'usr', 'idu=1', 'fname', 'a', 'b')
+insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (29, 'N', 5, timestamp '2026-11-28 03:57:08.158544', null, 'dept', 'idd=2', null, null, null)
 /
-insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (30, 'N', 3, timestamp '2026-11-28 00:39:28.551145', null, 'usr', 'idu=1', 'fname', 'b', 'it''s \\ one')
+insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (30, 'N', 2, timestamp '2026-11-28 03:57:08.182112', 'eventlog', 'usr', 'idu=5', 'fname', 'Jim', 'changed')
 /
-insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (31, 'N', 4, timestamp '2026-11-28 00:39:28.551863', null, 'usr', 'idu=6', null, null, null)
+insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (31, 'N', 1, timestamp '2026-11-28 03:57:08.482614', null, 'usr', 'idu=1', 'fname', null, 'a')
 /
-insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (32, 'N', 5, timestamp '2026-11-28 00:39:28.551863', null, 'usr', 'idu=1', null, null, null)
+insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (32, 'N', 2, timestamp '2026-11-28 03:57:08.483135', null, 'usr', 'idu=1', 'fname', 'a', 'b')
 /
-insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (33, 'N', 6, timestamp '2026-11-28 00:39:28.551863', null, 'usr', 'idu=2', null, null, null)
+insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (33, 'N', 3, timestamp '2026-11-28 03:57:08.483135', null, 'usr', 'idu=1', 'fname', 'b', 'it''s \\ one')
 /
-insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (34, 'N', 7, timestamp '2026-11-28 00:39:28.552216', null, 'usr', 'idu=1', 'lname', null, null)
+insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (34, 'N', 4, timestamp '2026-11-28 03:57:08.483372', null, 'usr', 'idu=6', null, null, null)
 /
-insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (35, 'N', 8, timestamp '2026-11-28 00:39:28.552216', null, 'usr', 'idu=1', 'lname', null, null)
+insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (35, 'N', 5, timestamp '2026-11-28 03:57:08.483372', null, 'usr', 'idu=1', null, null, null)
+/
+insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (36, 'N', 6, timestamp '2026-11-28 03:57:08.483372', null, 'usr', 'idu=2', null, null, null)
+/
+insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (37, 'N', 7, timestamp '2026-11-28 03:57:08.483609', null, 'usr', 'idu=1', 'lname', null, null)
+/
+insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (38, 'N', 8, timestamp '2026-11-28 03:57:08.483609', null, 'usr', 'idu=1', 'lname', null, null)
 /
 insert into `eventlog_applied` (`source`, `state`, `rounds`) values ('qlik-table', '{"by": "stream", "read": "{\\"since\\": \\"\\", \\"tables\\": {\\"fish\\": [\\"2023111422134099\\", \\"20231114221441000000000000000000011\\", [\\"20231114221440000000000000000000008BU\\", \\"20231114221441000000000000000000011I\\"]], \\"pond\\": [\\"2023111422134099\\", \\"20231114221441000000000000000000010\\", [\\"20231114221440000000000000000000009D\\", \\"20231114221441000000000000000000010BU\\"]]}, \\"loaded\\": {}}", "changed": [[null, "fish"], [null, "pond"]], "loading": []}', 1)
 /
-insert into `eventlog_applied_ddl` (`source`, `made_at`, `statement`) values ('qlik-table', timestamp '2026-11-28 00:39:09', 'create table `database_of_the_fixture`.`fish` (
+insert into `eventlog_applied_ddl` (`source`, `made_at`, `statement`) values ('qlik-table', timestamp '2026-11-28 03:57:05', 'create table `database_of_the_fixture`.`fish` (
   `id` INTEGER not null,
   `name` VARCHAR(20),
   constraint `fish_key` primary key (`id`)
 ) character set utf8mb4 collate utf8mb4_0900_bin')
 /
-insert into `eventlog_applied_ddl` (`source`, `made_at`, `statement`) values ('qlik-table', timestamp '2026-11-28 00:39:10', 'create table `database_of_the_fixture`.`pond` (
+insert into `eventlog_applied_ddl` (`source`, `made_at`, `statement`) values ('qlik-table', timestamp '2026-11-28 03:57:05', 'create table `database_of_the_fixture`.`pond` (
   `id` INTEGER not null,
   `name` VARCHAR(20),
   constraint `pond_key` primary key (`id`)
 ) character set utf8mb4 collate utf8mb4_0900_bin')
 /
-insert into `eventlog_batch` (`batch`, `epoch`, `first_id`, `last_id`, `remembered_at`, `settled_at`, `content`) values (1, 1, 1, 12, timestamp '2026-11-28 00:39:12.047546', timestamp '2026-11-28 00:39:12.166297', '[["1-2",[["eventlog:1-2:17f8af97",[1,2],1000]]],["3-4",[["eventlog:3-4:5cc3ec01",[3,4],1000]]],["5-6",[["eventlog:5-6:e96f71a6",[5,6],1000]]],["7-8",[["eventlog:7-8:294a6563",[7,8],1000]]],["9-10",[["eventlog:9-10:69c37d73",[9,10],1000]]],["11-12",[["eventlog:11-12:97083d1d",[11,12],1000]]]]')
+insert into `eventlog_batch` (`batch`, `epoch`, `first_id`, `last_id`, `remembered_at`, `settled_at`, `content`) values (1, 1, 1, 14, timestamp '2026-11-28 03:57:05.331971', timestamp '2026-11-28 03:57:05.360140', '[["1-2",[["eventlog:1-2:17f8af97",[1,2],1000]]],["3-4",[["eventlog:3-4:5cc3ec01",[3,4],1000]]],["5-6",[["eventlog:5-6:e96f71a6",[5,6],1000]]],["7-8",[["eventlog:7-8:294a6563",[7,8],1000]]],["9-10",[["eventlog:9-10:69c37d73",[9,10],1000]]],["11-12",[["eventlog:11-12:97083d1d",[11,12],1000]]],["13-14",[["eventlog:13-14:858d37b5",[13,14],1000]]]]')
 /
-insert into `eventlog_batch` (`batch`, `epoch`, `first_id`, `last_id`, `remembered_at`, `settled_at`, `content`) values (2, 2, 13, 13, timestamp '2026-11-28 00:39:13.621047', timestamp '2026-11-28 00:39:13.745655', '[["13-13",[["eventlog:13",[13],1000]]]]')
+insert into `eventlog_batch` (`batch`, `epoch`, `first_id`, `last_id`, `remembered_at`, `settled_at`, `content`) values (2, 2, 15, 15, timestamp '2026-11-28 03:57:05.673430', timestamp '2026-11-28 03:57:05.700080', '[["15-15",[["eventlog:15",[15],1000]]]]')
 /
-insert into `eventlog_batch` (`batch`, `epoch`, `first_id`, `last_id`, `remembered_at`, `settled_at`, `content`) values (3, 3, 14, 14, timestamp '2026-11-28 00:39:15.480611', timestamp '2026-11-28 00:39:15.623770', '[["14-14",[["eventlog:14",[14],1000]]]]')
+insert into `eventlog_batch` (`batch`, `epoch`, `first_id`, `last_id`, `remembered_at`, `settled_at`, `content`) values (3, 3, 16, 16, timestamp '2026-11-28 03:57:06.003909', timestamp '2026-11-28 03:57:06.031831', '[["16-16",[["eventlog:16",[16],1000]]]]')
 /
-insert into `eventlog_batch` (`batch`, `epoch`, `first_id`, `last_id`, `remembered_at`, `settled_at`, `content`) values (5, 4, 15, 15, timestamp '2026-11-28 00:39:17.713641', timestamp '2026-11-28 00:39:17.713783', '[["tries",[["RETRY","the receiver answered retry",[["eventlog:15",1,[15]]]]]]]')
+insert into `eventlog_batch` (`batch`, `epoch`, `first_id`, `last_id`, `remembered_at`, `settled_at`, `content`) values (4, 4, 17, 17, timestamp '2026-11-28 03:57:06.346292', timestamp '2026-11-28 03:57:06.373664', '[["17-17",[["eventlog:17",[17],1000]]]]')
 /
-insert into `eventlog_batch` (`batch`, `epoch`, `first_id`, `last_id`, `remembered_at`, `settled_at`, `content`) values (6, 5, 17, 17, timestamp '2026-11-28 00:39:19.627067', timestamp '2026-11-28 00:39:19.784890', '[["17-17",[["eventlog:17",[17],1000]]]]')
+insert into `eventlog_batch` (`batch`, `epoch`, `first_id`, `last_id`, `remembered_at`, `settled_at`, `content`) values (6, 5, 18, 18, timestamp '2026-11-28 03:57:06.708971', timestamp '2026-11-28 03:57:06.709100', '[["tries",[["RETRY","the receiver answered retry",[["eventlog:18",1,[18]]]]]]]')
 /
-insert into `eventlog_batch` (`batch`, `epoch`, `first_id`, `last_id`, `remembered_at`, `settled_at`, `content`) values (7, 6, 18, 19, timestamp '2026-11-28 00:39:22.987744', timestamp '2026-11-28 00:39:22.987981', '[["refused",[{"log":"refused","max_changes":0,"sizes":[],"ranges":[18,2]}]]]')
+insert into `eventlog_batch` (`batch`, `epoch`, `first_id`, `last_id`, `remembered_at`, `settled_at`, `content`) values (7, 6, 20, 20, timestamp '2026-11-28 03:57:07.041051', timestamp '2026-11-28 03:57:07.068032', '[["20-20",[["eventlog:20",[20],1000]]]]')
 /
-insert into `eventlog_batch` (`batch`, `epoch`, `first_id`, `last_id`, `remembered_at`, `settled_at`, `content`) values (8, 7, 20, 24, timestamp '2026-11-28 00:39:25.630291', timestamp '2026-11-28 00:39:25.802384', '[["20-20",[["eventlog:20",[20],1000]]],["21-21",[["eventlog:21",[21],1000]]],["22-22",[["eventlog:22",[22],1000]]],["23-23",[["eventlog:23",[23],1000]]],["24-24",[["eventlog:24",[24],1000]]]]')
+insert into `eventlog_batch` (`batch`, `epoch`, `first_id`, `last_id`, `remembered_at`, `settled_at`, `content`) values (8, 7, 21, 22, timestamp '2026-11-28 03:57:07.633896', timestamp '2026-11-28 03:57:07.634104', '[["refused",[{"log":"refused","max_changes":0,"sizes":[],"ranges":[21,2]}]]]')
 /
-insert into `eventlog_batch` (`batch`, `epoch`, `first_id`, `last_id`, `remembered_at`, `settled_at`, `content`) values (9, 8, 25, 27, timestamp '2026-11-28 00:39:28.378320', null, '[["25-25",[["eventlog:25",[25],1000]]],["26-26",[["eventlog:26",[26],1000]]],["27-27",[["eventlog:27",[27],1000]]]]')
+insert into `eventlog_batch` (`batch`, `epoch`, `first_id`, `last_id`, `remembered_at`, `settled_at`, `content`) values (9, 8, 23, 27, timestamp '2026-11-28 03:57:08.032038', timestamp '2026-11-28 03:57:08.056923', '[["23-23",[["eventlog:23",[23],1000]]],["24-24",[["eventlog:24",[24],1000]]],["25-25",[["eventlog:25",[25],1000]]],["26-26",[["eventlog:26",[26],1000]]],["27-27",[["eventlog:27",[27],1000]]]]')
 /
-insert into `eventlog_failed` (`record_id`, `event_id`, `reason`, `document`, `tries`, `failed_at`) values (14, 'eventlog:14', 'no eventlog:14', '<nds dtdversion="4.0"><source><product version="0.1.0">eventlog</product><contact>eventlog</contact></source><input><modify class-name="usr" event-id="eventlog:14"><association>idu=2,table=usr,schema=database_of_the_fixture</association><modify-attr attr-name="fname"><remove-value><value type="string">Jill</value></remove-value><add-value><value type="string">changed</value></add-value></modify-attr></modify></input></nds>', 1, timestamp '2026-11-28 00:39:15.614841')
+insert into `eventlog_batch` (`batch`, `epoch`, `first_id`, `last_id`, `remembered_at`, `settled_at`, `content`) values (10, 9, 28, 30, timestamp '2026-11-28 03:57:08.457114', null, '[["28-28",[["eventlog:28",[28],1000]]],["29-29",[["eventlog:29",[29],1000]]],["30-30",[["eventlog:30",[30],1000]]]]')
 /
-insert into `eventlog_failed` (`record_id`, `event_id`, `reason`, `document`, `tries`, `failed_at`) values (18, null, 'malformed key: at character 9, expected ''='' after the column name', null, 1, timestamp '2026-11-28 00:39:22.984026')
+insert into `eventlog_failed` (`record_id`, `event_id`, `reason`, `document`, `tries`, `failed_at`) values (16, 'eventlog:16', 'no eventlog:16', '<nds dtdversion="4.0"><source><product version="0.1.0">eventlog</product><contact>eventlog</contact></source><input><modify class-name="usr" event-id="eventlog:16"><association>idu=2,table=usr,schema=database_of_the_fixture</association><modify-attr attr-name="fname"><remove-value><value type="string">Jill</value></remove-value><add-value><value type="string">changed</value></add-value></modify-attr></modify></input></nds>', 1, timestamp '2026-11-28 03:57:06.031171')
 /
-insert into `eventlog_failed` (`record_id`, `event_id`, `reason`, `document`, `tries`, `failed_at`) values (19, null, 'event_type is 12, not 1 to 8', null, 1, timestamp '2026-11-28 00:39:22.984026')
+insert into `eventlog_failed` (`record_id`, `event_id`, `reason`, `document`, `tries`, `failed_at`) values (17, 'eventlog:17', 'the receiver shuts down', '<nds dtdversion="4.0"><source><product version="0.1.0">eventlog</product><contact>eventlog</contact></source><input><modify class-name="usr" event-id="eventlog:17"><association>idu=7,table=usr,schema=database_of_the_fixture</association><modify-attr attr-name="fname"><remove-value><value type="string">Joy</value></remove-value><add-value><value type="string">changed</value></add-value></modify-attr></modify></input></nds>', 1, timestamp '2026-11-28 03:57:06.372591')
+/
+insert into `eventlog_failed` (`record_id`, `event_id`, `reason`, `document`, `tries`, `failed_at`) values (21, null, 'malformed key: at character 9, expected ''='' after the column name', null, 1, timestamp '2026-11-28 03:57:07.633210')
+/
+insert into `eventlog_failed` (`record_id`, `event_id`, `reason`, `document`, `tries`, `failed_at`) values (22, null, 'event_type is 12, not 1 to 8', null, 1, timestamp '2026-11-28 03:57:07.633210')
 /
 insert into `eventlog_held` (`object_hash`, `spelling_hash`, `table_name`, `table_key`) values ('79603cb1610edc6eb79065b9f76eda9c20d9c51350bf823fde43933d61b96e45', '79603cb1610edc6eb79065b9f76eda9c20d9c51350bf823fde43933d61b96e45', 'usr', 'idu=3')
 /
-insert into `eventlog_notice` (`notice_id`, `noticed_at`, `username`, `kind`, `table_name`, `table_key`, `first_id`, `last_id`, `row_count`, `record_ids`, `event_id`, `answer`, `who`, `words`, `session_id`) values (1, timestamp '2026-11-28 00:39:20.590898', 'eventlog', 'skip', 'usr', 'idu=4', 17, 17, 1, '[17]', 'eventlog:17', 'E', 'ada', 'given up', null)
+insert into `eventlog_notice` (`notice_id`, `noticed_at`, `username`, `kind`, `table_name`, `table_key`, `first_id`, `last_id`, `row_count`, `record_ids`, `event_id`, `answer`, `who`, `words`, `session_id`) values (1, timestamp '2026-11-28 03:57:07.187716', 'eventlog', 'skip', 'usr', 'idu=4', 20, 20, 1, '[20]', 'eventlog:20', 'E', 'ada', 'given up', null)
 /
-insert into `eventlog_notice` (`notice_id`, `noticed_at`, `username`, `kind`, `table_name`, `table_key`, `first_id`, `last_id`, `row_count`, `record_ids`, `event_id`, `answer`, `who`, `words`, `session_id`) values (2, timestamp '2026-11-28 00:39:26.149035', 'eventlog', 'resync', 'database_of_the_fixture.dept', null, null, null, null, null, null, null, null, 'are being logged, as event type 5', null)
+insert into `eventlog_notice` (`notice_id`, `noticed_at`, `username`, `kind`, `table_name`, `table_key`, `first_id`, `last_id`, `row_count`, `record_ids`, `event_id`, `answer`, `who`, `words`, `session_id`) values (2, timestamp '2026-11-28 03:57:08.110810', 'eventlog', 'resync', 'database_of_the_fixture.dept', null, null, null, null, null, null, null, null, 'are being logged, as event type 5', null)
 /
-insert into `eventlog_notice` (`notice_id`, `noticed_at`, `username`, `kind`, `table_name`, `table_key`, `first_id`, `last_id`, `row_count`, `record_ids`, `event_id`, `answer`, `who`, `words`, `session_id`) values (3, timestamp '2026-11-28 00:39:31.476026', 'eventlog', 'pause', null, null, null, null, null, null, null, null, 'ada', 'an upgrade', null)
+insert into `eventlog_notice` (`notice_id`, `noticed_at`, `username`, `kind`, `table_name`, `table_key`, `first_id`, `last_id`, `row_count`, `record_ids`, `event_id`, `answer`, `who`, `words`, `session_id`) values (3, timestamp '2026-11-28 03:57:08.873133', 'eventlog', 'pause', null, null, null, null, null, null, null, null, 'ada', 'an upgrade', null)
 /
 insert into `eventlog_resync` (`table_name`, `choice`, `last_key`, `rows_logged`) values ('database_of_the_fixture.dept', '[5, null]', '[["int", 2]]', 2)
 /
-insert into `eventlog_retry` (`object_hash`, `first_id`, `event_id`, `object_table`, `object_key`, `record_ids`, `max_changes`, `tries`, `next_at`, `reason`) values ('79603cb1610edc6eb79065b9f76eda9c20d9c51350bf823fde43933d61b96e45', 15, 'eventlog:15', 'usr', 'idu=3', '[15]', 1000, 1, timestamp '2026-11-28 00:39:31.929730', 'the receiver answered retry')
+insert into `eventlog_retry` (`object_hash`, `first_id`, `event_id`, `object_table`, `object_key`, `record_ids`, `max_changes`, `tries`, `next_at`, `reason`) values ('79603cb1610edc6eb79065b9f76eda9c20d9c51350bf823fde43933d61b96e45', 18, 'eventlog:18', 'usr', 'idu=3', '[18]', 1000, 1, timestamp '2026-11-28 03:57:08.924353', 'the receiver answered retry')
 /
-insert into `eventlog_sent` (`record_id`) values (27)
+insert into `eventlog_sent` (`record_id`) values (30)
 /
-insert into `eventlog_state` (`one`, `attached`, `association`, `epoch`, `leader`, `leader_session`, `leader_since`, `paused_at`, `paused_by`, `pause_reason`, `rested_at`, `cycle_at`, `cycle_facts`, `heartbeat_at`, `published_as`, `slot_facts`) values (1, 0, 'canonical', 8, 'test', '3655', timestamp '2026-11-28 00:39:26.697012', timestamp '2026-11-28 00:39:31.474707', 'ada', 'an upgrade', null, null, null, null, null, null)
+insert into `eventlog_state` (`one`, `attached`, `association`, `epoch`, `leader`, `leader_session`, `leader_since`, `paused_at`, `paused_by`, `pause_reason`, `rested_at`, `cycle_at`, `cycle_facts`, `heartbeat_at`, `published_as`, `slot_facts`) values (1, 0, 'canonical', 9, 'test', '502', timestamp '2026-11-28 03:57:08.226381', timestamp '2026-11-28 03:57:08.872468', 'ada', 'an upgrade', null, null, null, null, null, null)
 /
-insert into `eventlog_tracked` (`schema_name`, `table_name`, `of_schema`, `of_table`, `logged_as`, `table_id`, `table_owner`, `choice`, `tracked_at`, `tracked_by`) values ('database_of_the_fixture', 'dept', 'database_of_the_fixture', 'dept', 'dept', null, null, '{"without": ["photo"]}', timestamp '2026-11-28 00:39:07.954311', 'eventlog')
+insert into `eventlog_tracked` (`schema_name`, `table_name`, `of_schema`, `of_table`, `logged_as`, `table_id`, `table_owner`, `choice`, `tracked_at`, `tracked_by`) values ('database_of_the_fixture', 'dept', 'database_of_the_fixture', 'dept', 'dept', null, null, '{"without": ["photo"]}', timestamp '2026-11-28 03:57:04.539433', 'eventlog')
 /
-insert into `eventlog_tracked` (`schema_name`, `table_name`, `of_schema`, `of_table`, `logged_as`, `table_id`, `table_owner`, `choice`, `tracked_at`, `tracked_by`) values ('database_of_the_fixture', 'grp', 'database_of_the_fixture', 'grp', 'grp', null, null, '{"delete": null, "insert": 7, "update": 8}', timestamp '2026-11-28 00:39:08.489146', 'eventlog')
+insert into `eventlog_tracked` (`schema_name`, `table_name`, `of_schema`, `of_table`, `logged_as`, `table_id`, `table_owner`, `choice`, `tracked_at`, `tracked_by`) values ('database_of_the_fixture', 'grp', 'database_of_the_fixture', 'grp', 'grp', null, null, '{"delete": null, "insert": 7, "update": 8}', timestamp '2026-11-28 03:57:04.644251', 'eventlog')
 /
-insert into `eventlog_tracked` (`schema_name`, `table_name`, `of_schema`, `of_table`, `logged_as`, `table_id`, `table_owner`, `choice`, `tracked_at`, `tracked_by`) values ('database_of_the_fixture', 'item', 'database_of_the_fixture', 'item', 'item', null, null, '{"columns": ["price"], "granularity": "row", "insert": 1, "update": 3}', timestamp '2026-11-28 00:39:08.959327', 'eventlog')
+insert into `eventlog_tracked` (`schema_name`, `table_name`, `of_schema`, `of_table`, `logged_as`, `table_id`, `table_owner`, `choice`, `tracked_at`, `tracked_by`) values ('database_of_the_fixture', 'item', 'database_of_the_fixture', 'item', 'item', null, null, '{"columns": ["price"], "granularity": "row", "insert": 1, "update": 3}', timestamp '2026-11-28 03:57:04.742900', 'eventlog')
 /
-insert into `eventlog_tracked` (`schema_name`, `table_name`, `of_schema`, `of_table`, `logged_as`, `table_id`, `table_owner`, `choice`, `tracked_at`, `tracked_by`) values ('database_of_the_fixture', 'usr', 'database_of_the_fixture', 'usr', 'usr', null, null, '{"insert": 1, "update": 2}', timestamp '2026-11-28 00:39:07.422391', 'eventlog')
+insert into `eventlog_tracked` (`schema_name`, `table_name`, `of_schema`, `of_table`, `logged_as`, `table_id`, `table_owner`, `choice`, `tracked_at`, `tracked_by`) values ('database_of_the_fixture', 'usr', 'database_of_the_fixture', 'usr', 'usr', null, null, '{"insert": 1, "update": 2}', timestamp '2026-11-28 03:57:04.389019', 'eventlog')
 /
-insert into `eventlog_tracked` (`schema_name`, `table_name`, `of_schema`, `of_table`, `logged_as`, `table_id`, `table_owner`, `choice`, `tracked_at`, `tracked_by`) values ('database_of_the_fixture', 'usr_phone', 'database_of_the_fixture', 'usr', null, null, null, '["n"]', timestamp '2026-11-28 00:39:07.422838', 'eventlog')
+insert into `eventlog_tracked` (`schema_name`, `table_name`, `of_schema`, `of_table`, `logged_as`, `table_id`, `table_owner`, `choice`, `tracked_at`, `tracked_by`) values ('database_of_the_fixture', 'usr_phone', 'database_of_the_fixture', 'usr', null, null, null, '["n"]', timestamp '2026-11-28 03:57:04.389228', 'eventlog')
 /
 insert into `eventlog_version` (`version_num`) values ('0001')
 /

@@ -22,6 +22,8 @@ insert into "usr" ("idu", "fname", "lname") overriding system value values (5, '
 /
 insert into "usr" ("idu", "fname", "lname") overriding system value values (6, 'Jane', 'Frost')
 /
+insert into "usr" ("idu", "fname", "lname") overriding system value values (7, 'changed', 'Frost')
+/
 insert into "dept" ("idd", "name", "photo") overriding system value values (1, 'd1', 'p')
 /
 insert into "dept" ("idd", "name", "photo") overriding system value values (2, 'd2', 'p')
@@ -1266,7 +1268,7 @@ set intervalstyle to 'postgres'
 set bytea_output to 'hex'
 set extra_float_digits to 1
 as $eventlog$
--- eventlog track {"delete": null, "insert": 7, "update": 8}
+-- eventlog track {"delete": null, "insert": 7, "replicated": true, "update": 8}
 declare
   logged boolean := false;
 begin
@@ -1275,7 +1277,7 @@ begin
     return null;
   end if;
   insert into "public"."eventlog" ("event_type", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value")
-  select f.event_type, session_user, 'grp', 'idg=' operator(pg_catalog.||) case when n."idg"::pg_catalog.text operator(pg_catalog.~) E'[,;''+"=\\\\<>]' then '"' operator(pg_catalog.||) pg_catalog.replace(pg_catalog.replace(n."idg"::pg_catalog.text, E'\\', E'\\\\'), '"', E'\\"') operator(pg_catalog.||) '"' else n."idg"::pg_catalog.text end, f.column_name, f.old_value, f.new_value
+  select f.event_type, case when exists (select from pg_catalog.pg_stat_get_subscription(null) s where s.pid operator(pg_catalog.=) pg_catalog.pg_backend_pid()) then null else session_user end, 'grp', 'idg=' operator(pg_catalog.||) case when n."idg"::pg_catalog.text operator(pg_catalog.~) E'[,;''+"=\\\\<>]' then '"' operator(pg_catalog.||) pg_catalog.replace(pg_catalog.replace(n."idg"::pg_catalog.text, E'\\', E'\\\\'), '"', E'\\"') operator(pg_catalog.||) '"' else n."idg"::pg_catalog.text end, f.column_name, f.old_value, f.new_value
   from eventlog_new n
     cross join lateral (
       select 7 as event_type, 'name'::pg_catalog.text as column_name, null::pg_catalog.text as old_value, null::pg_catalog.text as new_value
@@ -1314,7 +1316,7 @@ set intervalstyle to 'postgres'
 set bytea_output to 'hex'
 set extra_float_digits to 1
 as $eventlog$
--- eventlog track {"delete": null, "insert": 7, "update": 8}
+-- eventlog track {"delete": null, "insert": 7, "replicated": true, "update": 8}
 declare
   logged boolean := false;
 begin
@@ -1324,7 +1326,7 @@ begin
   end if;
   if not exists (select from eventlog_new offset 1) then
     insert into "public"."eventlog" ("event_type", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value")
-    select f.event_type, session_user, 'grp', 'idg=' operator(pg_catalog.||) case when n."idg"::pg_catalog.text operator(pg_catalog.~) E'[,;''+"=\\\\<>]' then '"' operator(pg_catalog.||) pg_catalog.replace(pg_catalog.replace(n."idg"::pg_catalog.text, E'\\', E'\\\\'), '"', E'\\"') operator(pg_catalog.||) '"' else n."idg"::pg_catalog.text end, f.column_name, f.old_value, f.new_value
+    select f.event_type, case when exists (select from pg_catalog.pg_stat_get_subscription(null) s where s.pid operator(pg_catalog.=) pg_catalog.pg_backend_pid()) then null else session_user end, 'grp', 'idg=' operator(pg_catalog.||) case when n."idg"::pg_catalog.text operator(pg_catalog.~) E'[,;''+"=\\\\<>]' then '"' operator(pg_catalog.||) pg_catalog.replace(pg_catalog.replace(n."idg"::pg_catalog.text, E'\\', E'\\\\'), '"', E'\\"') operator(pg_catalog.||) '"' else n."idg"::pg_catalog.text end, f.column_name, f.old_value, f.new_value
     from eventlog_old o cross join eventlog_new n
       cross join lateral (
         select 8 as event_type, 'name'::pg_catalog.text as column_name, null::pg_catalog.text as old_value, null::pg_catalog.text as new_value
@@ -1334,7 +1336,7 @@ begin
     logged := logged or found;
     if not found then
       insert into "public"."eventlog" ("event_type", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value")
-      select f.event_type, session_user, 'grp', 'idg=' operator(pg_catalog.||) case when n."idg"::pg_catalog.text operator(pg_catalog.~) E'[,;''+"=\\\\<>]' then '"' operator(pg_catalog.||) pg_catalog.replace(pg_catalog.replace(n."idg"::pg_catalog.text, E'\\', E'\\\\'), '"', E'\\"') operator(pg_catalog.||) '"' else n."idg"::pg_catalog.text end, f.column_name, f.old_value, f.new_value
+      select f.event_type, case when exists (select from pg_catalog.pg_stat_get_subscription(null) s where s.pid operator(pg_catalog.=) pg_catalog.pg_backend_pid()) then null else session_user end, 'grp', 'idg=' operator(pg_catalog.||) case when n."idg"::pg_catalog.text operator(pg_catalog.~) E'[,;''+"=\\\\<>]' then '"' operator(pg_catalog.||) pg_catalog.replace(pg_catalog.replace(n."idg"::pg_catalog.text, E'\\', E'\\\\'), '"', E'\\"') operator(pg_catalog.||) '"' else n."idg"::pg_catalog.text end, f.column_name, f.old_value, f.new_value
       from eventlog_old o cross join eventlog_new n
         cross join lateral (
           select 7 as event_type, 'name'::pg_catalog.text as column_name, null::pg_catalog.text as old_value, null::pg_catalog.text as new_value
@@ -1351,7 +1353,7 @@ begin
       full join (select x."idg", x."name", pg_catalog.row_number() over () as eventlog_at from eventlog_new x) n on n.eventlog_at operator(pg_catalog.=) o.eventlog_at
       where o."idg" is distinct from n."idg" collate "C") then
       insert into "public"."eventlog" ("event_type", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value")
-      select f.event_type, session_user, 'grp', 'idg=' operator(pg_catalog.||) case when n."idg"::pg_catalog.text operator(pg_catalog.~) E'[,;''+"=\\\\<>]' then '"' operator(pg_catalog.||) pg_catalog.replace(pg_catalog.replace(n."idg"::pg_catalog.text, E'\\', E'\\\\'), '"', E'\\"') operator(pg_catalog.||) '"' else n."idg"::pg_catalog.text end, f.column_name, f.old_value, f.new_value
+      select f.event_type, case when exists (select from pg_catalog.pg_stat_get_subscription(null) s where s.pid operator(pg_catalog.=) pg_catalog.pg_backend_pid()) then null else session_user end, 'grp', 'idg=' operator(pg_catalog.||) case when n."idg"::pg_catalog.text operator(pg_catalog.~) E'[,;''+"=\\\\<>]' then '"' operator(pg_catalog.||) pg_catalog.replace(pg_catalog.replace(n."idg"::pg_catalog.text, E'\\', E'\\\\'), '"', E'\\"') operator(pg_catalog.||) '"' else n."idg"::pg_catalog.text end, f.column_name, f.old_value, f.new_value
       from (select x."idg", x."name", pg_catalog.row_number() over () as eventlog_at from eventlog_old x) o
         full join (select x."idg", x."name", pg_catalog.row_number() over () as eventlog_at from eventlog_new x) n on n.eventlog_at operator(pg_catalog.=) o.eventlog_at
         cross join lateral (
@@ -1365,7 +1367,7 @@ begin
       logged := logged or found;
     end if;
     insert into "public"."eventlog" ("event_type", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value")
-    select f.event_type, session_user, 'grp', 'idg=' operator(pg_catalog.||) case when n."idg"::pg_catalog.text operator(pg_catalog.~) E'[,;''+"=\\\\<>]' then '"' operator(pg_catalog.||) pg_catalog.replace(pg_catalog.replace(n."idg"::pg_catalog.text, E'\\', E'\\\\'), '"', E'\\"') operator(pg_catalog.||) '"' else n."idg"::pg_catalog.text end, f.column_name, f.old_value, f.new_value
+    select f.event_type, case when exists (select from pg_catalog.pg_stat_get_subscription(null) s where s.pid operator(pg_catalog.=) pg_catalog.pg_backend_pid()) then null else session_user end, 'grp', 'idg=' operator(pg_catalog.||) case when n."idg"::pg_catalog.text operator(pg_catalog.~) E'[,;''+"=\\\\<>]' then '"' operator(pg_catalog.||) pg_catalog.replace(pg_catalog.replace(n."idg"::pg_catalog.text, E'\\', E'\\\\'), '"', E'\\"') operator(pg_catalog.||) '"' else n."idg"::pg_catalog.text end, f.column_name, f.old_value, f.new_value
     from (select x."idg", x."name", pg_catalog.row_number() over () as eventlog_at from eventlog_old x) o
       full join (select x."idg", x."name", pg_catalog.row_number() over () as eventlog_at from eventlog_new x) n on n.eventlog_at operator(pg_catalog.=) o.eventlog_at
       cross join lateral (
@@ -1392,6 +1394,81 @@ create trigger "!eventlog_update"
   after update on "public"."grp"
   referencing old table as eventlog_old new table as eventlog_new
   for each statement execute function "public"."eventlog$public$grp$update"()
+/
+create or replace function "public"."eventlog$public$grp$replicated"() returns trigger
+language plpgsql
+security definer
+set search_path to pg_catalog, pg_temp
+set row_security to off
+set time zone 'UTC'
+set datestyle to 'ISO, YMD'
+set intervalstyle to 'postgres'
+set bytea_output to 'hex'
+set extra_float_digits to 1
+as $eventlog$
+-- eventlog track {"delete": null, "insert": 7, "replicated": true, "update": 8}
+declare
+  logged boolean := false;
+begin
+  perform pg_catalog.pg_current_xact_id(); -- before a record_id is drawn: by this the publisher knows who may still write
+  if pg_catalog.current_setting('eventlog.capture', true) operator(pg_catalog.<>) '' and "public"."eventlog_capture_is_off"() then
+    return null;
+  end if;
+  if tg_op operator(pg_catalog.=) 'INSERT' then
+    insert into "public"."eventlog" ("event_type", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value")
+    select f.event_type, case when exists (select from pg_catalog.pg_stat_get_subscription(null) s where s.pid operator(pg_catalog.=) pg_catalog.pg_backend_pid()) then null else session_user end, 'grp', 'idg=' operator(pg_catalog.||) case when n."idg"::pg_catalog.text operator(pg_catalog.~) E'[,;''+"=\\\\<>]' then '"' operator(pg_catalog.||) pg_catalog.replace(pg_catalog.replace(n."idg"::pg_catalog.text, E'\\', E'\\\\'), '"', E'\\"') operator(pg_catalog.||) '"' else n."idg"::pg_catalog.text end, f.column_name, f.old_value, f.new_value
+    from (select new.*) n
+      cross join lateral (
+        select 7 as event_type, 'name'::pg_catalog.text as column_name, null::pg_catalog.text as old_value, null::pg_catalog.text as new_value
+        where n."name" is distinct from null
+        union all
+        select 7, 'name'::pg_catalog.text, null::pg_catalog.text, null::pg_catalog.text
+        where n."name" is not distinct from null
+      ) f;
+    logged := logged or found;
+  elsif tg_op operator(pg_catalog.=) 'UPDATE' then
+    insert into "public"."eventlog" ("event_type", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value")
+    select f.event_type, case when exists (select from pg_catalog.pg_stat_get_subscription(null) s where s.pid operator(pg_catalog.=) pg_catalog.pg_backend_pid()) then null else session_user end, 'grp', 'idg=' operator(pg_catalog.||) case when n."idg"::pg_catalog.text operator(pg_catalog.~) E'[,;''+"=\\\\<>]' then '"' operator(pg_catalog.||) pg_catalog.replace(pg_catalog.replace(n."idg"::pg_catalog.text, E'\\', E'\\\\'), '"', E'\\"') operator(pg_catalog.||) '"' else n."idg"::pg_catalog.text end, f.column_name, f.old_value, f.new_value
+    from (select old.*) o cross join (select new.*) n
+      cross join lateral (
+        select 8 as event_type, 'name'::pg_catalog.text as column_name, null::pg_catalog.text as old_value, null::pg_catalog.text as new_value
+        where o."name" is distinct from n."name" collate "C"
+      ) f
+      where (not (o."idg" is distinct from n."idg" collate "C"));
+    logged := logged or found;
+    if not found then
+      insert into "public"."eventlog" ("event_type", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value")
+      select f.event_type, case when exists (select from pg_catalog.pg_stat_get_subscription(null) s where s.pid operator(pg_catalog.=) pg_catalog.pg_backend_pid()) then null else session_user end, 'grp', 'idg=' operator(pg_catalog.||) case when n."idg"::pg_catalog.text operator(pg_catalog.~) E'[,;''+"=\\\\<>]' then '"' operator(pg_catalog.||) pg_catalog.replace(pg_catalog.replace(n."idg"::pg_catalog.text, E'\\', E'\\\\'), '"', E'\\"') operator(pg_catalog.||) '"' else n."idg"::pg_catalog.text end, f.column_name, f.old_value, f.new_value
+      from (select old.*) o cross join (select new.*) n
+        cross join lateral (
+          select 7 as event_type, 'name'::pg_catalog.text as column_name, null::pg_catalog.text as old_value, null::pg_catalog.text as new_value
+          where n."name" is distinct from null
+          union all
+          select 7, 'name'::pg_catalog.text, null::pg_catalog.text, null::pg_catalog.text
+          where n."name" is not distinct from null
+        ) f
+        where (o."idg" is distinct from n."idg" collate "C");
+      logged := logged or found;
+    end if;
+  end if;
+  -- a transaction that notified could not be prepared for two-phase commit: where there is such a thing, nobody does
+  if logged and pg_catalog.current_setting('max_prepared_transactions') operator(pg_catalog.=) '0' then
+    -- a publisher that sleeps holds this lock: only then is there somebody to wake
+    if not (pg_catalog.pg_try_advisory_lock_shared(1702259815, -1735834242) and pg_catalog.pg_advisory_unlock_shared(1702259815, -1735834242)) then
+      perform pg_catalog.pg_notify('eventlog', 'eventlog');
+    end if;
+  end if;
+  return null;
+end
+$eventlog$
+/
+alter function "public"."eventlog$public$grp$replicated"() owner to "eventlog"
+/
+create trigger "!eventlog_replicated"
+  after insert or update or delete on "public"."grp"
+  for each row execute function "public"."eventlog$public$grp$replicated"()
+/
+alter table "public"."grp" enable replica trigger "!eventlog_replicated"
 /
 create or replace function "public"."eventlog$public$item$insert"() returns trigger
 language plpgsql
@@ -1693,11 +1770,11 @@ create table "public"."pond" (
   constraint "pond_key" primary key ("id")
 )
 /
-insert into "compared" ("record_id", "status", "event_type", "event_time", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value") overriding system value values (1, 'S', 1, timestamp '2026-11-27 21:53:16.576464', null, 'public.pet', 'idp=1', 'name', null, 'Rex I')
+insert into "compared" ("record_id", "status", "event_type", "event_time", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value") overriding system value values (1, 'S', 1, timestamp '2026-11-28 03:56:54.221213', null, 'public.pet', 'idp=1', 'name', null, 'Rex I')
 /
-insert into "compared" ("record_id", "status", "event_type", "event_time", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value") overriding system value values (2, 'S', 1, timestamp '2026-11-27 21:53:16.576635', null, 'public.pet', 'idp=2', 'name', null, 'Mimi')
+insert into "compared" ("record_id", "status", "event_type", "event_time", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value") overriding system value values (2, 'S', 1, timestamp '2026-11-28 03:56:54.221361', null, 'public.pet', 'idp=2', 'name', null, 'Mimi')
 /
-insert into "compared_batch" ("batch", "epoch", "first_id", "last_id", "remembered_at", "settled_at", "content") overriding system value values (1, 1, 1, 2, timestamp '2026-11-27 21:53:16.736836', timestamp '2026-11-27 21:53:16.746918', '[["1-1",[["compared:1",[1],1000]]],["2-2",[["compared:2",[2],1000]]]]')
+insert into "compared_batch" ("batch", "epoch", "first_id", "last_id", "remembered_at", "settled_at", "content") overriding system value values (1, 1, 1, 2, timestamp '2026-11-28 03:56:54.251255', timestamp '2026-11-28 03:56:54.252789', '[["1-1",[["compared:1",[1],1000]]],["2-2",[["compared:2",[2],1000]]]]')
 /
 insert into "compared_known" ("object_table", "key_hash", "object_key", "digest", "row_values", "next_digest", "next_values", "first_id", "last_id", "failed") overriding system value values ('public.pet', '1c62bc14ecd9ef26dc7f68bf6a71327d', 'idp=2', null, null, 'bd3f6dfdd6f648a82f023658ec13596b', '669ef29f768ff6df{"name": "Mimi"}', 2, 2, 0)
 /
@@ -1705,147 +1782,157 @@ insert into "compared_known" ("object_table", "key_hash", "object_key", "digest"
 /
 insert into "compared_known" ("object_table", "key_hash", "object_key", "digest", "row_values", "next_digest", "next_values", "first_id", "last_id", "failed") overriding system value values ('public.pet', 'base                            ', 'base', null, '{"format": 2, "objects": 2, "mark": null, "names": ["name"], "key": ["idp"], "stale": [], "unsure": false}', null, null, null, null, 0)
 /
-insert into "compared_notice" ("notice_id", "noticed_at", "username", "kind", "table_name", "table_key", "first_id", "last_id", "row_count", "record_ids", "event_id", "answer", "who", "words", "session_id") overriding system value values (1, timestamp '2026-11-27 21:53:16.341622', 'eventlog', 'publish', null, null, null, null, null, null, null, null, null, '{"document": "xds", "time_syntax": 1, "insert_query_back": "modify", "dialect": "postgresql", "tables": [{"schema": "public", "name": "pet", "key": ["idp"], "view": false, "logged_as": null, "closed": false, "columns": [{"name": "idp", "type": "integer", "kind": "INT", "published": "idp"}, {"name": "name", "type": "character varying(64)", "kind": "STRING", "published": "name"}]}]}', null)
+insert into "compared_notice" ("notice_id", "noticed_at", "username", "kind", "table_name", "table_key", "first_id", "last_id", "row_count", "record_ids", "event_id", "answer", "who", "words", "session_id") overriding system value values (1, timestamp '2026-11-28 03:56:54.174860', 'eventlog', 'publish', null, null, null, null, null, null, null, null, null, '{"document": "xds", "time_syntax": 1, "insert_query_back": "modify", "dialect": "postgresql", "tables": [{"schema": "public", "name": "pet", "key": ["idp"], "view": false, "logged_as": null, "closed": false, "columns": [{"name": "idp", "type": "integer", "kind": "INT", "published": "idp"}, {"name": "name", "type": "character varying(64)", "kind": "STRING", "published": "name"}]}]}', null)
 /
-insert into "compared_notice" ("notice_id", "noticed_at", "username", "kind", "table_name", "table_key", "first_id", "last_id", "row_count", "record_ids", "event_id", "answer", "who", "words", "session_id") overriding system value values (2, timestamp '2026-11-27 21:53:16.493467', 'eventlog', 'compare', 'public.pet', null, null, null, null, null, null, null, null, null, null)
+insert into "compared_notice" ("notice_id", "noticed_at", "username", "kind", "table_name", "table_key", "first_id", "last_id", "row_count", "record_ids", "event_id", "answer", "who", "words", "session_id") overriding system value values (2, timestamp '2026-11-28 03:56:54.204889', 'eventlog', 'compare', 'public.pet', null, null, null, null, null, null, null, null, null, null)
 /
 insert into "compared_sent" ("record_id") overriding system value values (2)
 /
-insert into "compared_state" ("one", "attached", "association", "epoch", "leader", "leader_session", "leader_since", "paused_at", "paused_by", "pause_reason", "rested_at", "cycle_at", "cycle_facts", "heartbeat_at", "published_as", "slot_facts") overriding system value values (1, 0, 'canonical', 1, 'vm, pid 15154', '15158', timestamp '2026-11-27 21:53:16.219595', null, null, null, null, timestamp '2026-11-27 21:53:16.755115', '{"rows": 2, "finished": 2, "documents": 2, "events": 2, "refused": 0, "loopback": 0, "full": false, "paused": false, "stopped": false, "down": null, "wait": null, "unread": {}, "stopped_tables": [], "seconds": 0.06424316900665872, "query_back": 1.9249004253651947e-05, "delivery": 0.0072949050008901395, "answers": {}, "running": false, "worked": {"at": "2026-11-27 21:53:16.750835", "rows": 2, "finished": 2, "documents": 2, "events": 2, "refused": 0, "seconds": 0.06424316900665872, "down": null}, "finished_by_leader": 2, "course": [["2026-11-27 21:53:16.686387", 2, 0]]}', null, '{"values": {"sync_tables": "pet", "allow_loopback": true, "handle_future_events": false, "publication_mode": "compare"}, "tables": {}, "has_source": false}', null)
+insert into "compared_state" ("one", "attached", "association", "epoch", "leader", "leader_session", "leader_since", "paused_at", "paused_by", "pause_reason", "rested_at", "cycle_at", "cycle_facts", "heartbeat_at", "published_as", "slot_facts") overriding system value values (1, 0, 'canonical', 1, 'vm, pid 20783', '20784', timestamp '2026-11-28 03:56:54.134267', null, null, null, null, timestamp '2026-11-28 03:56:54.253445', '{"rows": 2, "finished": 2, "documents": 2, "events": 2, "refused": 0, "loopback": 0, "full": false, "paused": false, "stopped": false, "down": null, "wait": null, "unread": {}, "stopped_tables": [], "seconds": 0.011496799008455127, "query_back": 1.595300273038447e-05, "delivery": 0.0008204030018532649, "answers": {}, "running": false, "worked": {"at": "2026-11-28 03:56:54.252538", "rows": 2, "finished": 2, "documents": 2, "events": 2, "refused": 0, "seconds": 0.011496799008455127, "down": null}, "finished_by_leader": 2, "course": [["2026-11-28 03:56:54.240907", 2, 0]]}', null, '{"values": {"sync_tables": "pet", "allow_loopback": true, "handle_future_events": false, "publication_mode": "compare"}, "tables": {}, "has_source": false}', null)
 /
 insert into "compared_version" ("version_num") overriding system value values ('0001')
 /
-insert into "eventlog" ("record_id", "status", "event_type", "event_time", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value") overriding system value values (1, 'S', 1, timestamp '2026-11-27 21:53:10.133847', 'eventlog', 'usr', 'idu=1', 'fname', null, 'Jack')
+insert into "eventlog" ("record_id", "status", "event_type", "event_time", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value") overriding system value values (1, 'S', 1, timestamp '2026-11-28 03:56:52.488682', 'eventlog', 'usr', 'idu=1', 'fname', null, 'Jack')
 /
-insert into "eventlog" ("record_id", "status", "event_type", "event_time", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value") overriding system value values (2, 'S', 1, timestamp '2026-11-27 21:53:10.134206', 'eventlog', 'usr', 'idu=1', 'lname', null, 'Frost')
+insert into "eventlog" ("record_id", "status", "event_type", "event_time", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value") overriding system value values (2, 'S', 1, timestamp '2026-11-28 03:56:52.488897', 'eventlog', 'usr', 'idu=1', 'lname', null, 'Frost')
 /
-insert into "eventlog" ("record_id", "status", "event_type", "event_time", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value") overriding system value values (3, 'S', 1, timestamp '2026-11-27 21:53:10.157534', 'eventlog', 'usr', 'idu=2', 'fname', null, 'Jill')
+insert into "eventlog" ("record_id", "status", "event_type", "event_time", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value") overriding system value values (3, 'S', 1, timestamp '2026-11-28 03:56:52.497418', 'eventlog', 'usr', 'idu=2', 'fname', null, 'Jill')
 /
-insert into "eventlog" ("record_id", "status", "event_type", "event_time", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value") overriding system value values (4, 'S', 1, timestamp '2026-11-27 21:53:10.157631', 'eventlog', 'usr', 'idu=2', 'lname', null, 'Frost')
+insert into "eventlog" ("record_id", "status", "event_type", "event_time", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value") overriding system value values (4, 'S', 1, timestamp '2026-11-28 03:56:52.497509', 'eventlog', 'usr', 'idu=2', 'lname', null, 'Frost')
 /
-insert into "eventlog" ("record_id", "status", "event_type", "event_time", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value") overriding system value values (5, 'S', 1, timestamp '2026-11-27 21:53:10.188740', 'eventlog', 'usr', 'idu=3', 'fname', null, 'June')
+insert into "eventlog" ("record_id", "status", "event_type", "event_time", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value") overriding system value values (5, 'S', 1, timestamp '2026-11-28 03:56:52.505009', 'eventlog', 'usr', 'idu=3', 'fname', null, 'June')
 /
-insert into "eventlog" ("record_id", "status", "event_type", "event_time", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value") overriding system value values (6, 'S', 1, timestamp '2026-11-27 21:53:10.188844', 'eventlog', 'usr', 'idu=3', 'lname', null, 'Frost')
+insert into "eventlog" ("record_id", "status", "event_type", "event_time", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value") overriding system value values (6, 'S', 1, timestamp '2026-11-28 03:56:52.505098', 'eventlog', 'usr', 'idu=3', 'lname', null, 'Frost')
 /
-insert into "eventlog" ("record_id", "status", "event_type", "event_time", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value") overriding system value values (7, 'S', 1, timestamp '2026-11-27 21:53:10.208301', 'eventlog', 'usr', 'idu=4', 'fname', null, 'Joe')
+insert into "eventlog" ("record_id", "status", "event_type", "event_time", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value") overriding system value values (7, 'S', 1, timestamp '2026-11-28 03:56:52.512979', 'eventlog', 'usr', 'idu=4', 'fname', null, 'Joe')
 /
-insert into "eventlog" ("record_id", "status", "event_type", "event_time", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value") overriding system value values (8, 'S', 1, timestamp '2026-11-27 21:53:10.208398', 'eventlog', 'usr', 'idu=4', 'lname', null, 'Frost')
+insert into "eventlog" ("record_id", "status", "event_type", "event_time", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value") overriding system value values (8, 'S', 1, timestamp '2026-11-28 03:56:52.513072', 'eventlog', 'usr', 'idu=4', 'lname', null, 'Frost')
 /
-insert into "eventlog" ("record_id", "status", "event_type", "event_time", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value") overriding system value values (9, 'S', 1, timestamp '2026-11-27 21:53:10.228580', 'eventlog', 'usr', 'idu=5', 'fname', null, 'Jim')
+insert into "eventlog" ("record_id", "status", "event_type", "event_time", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value") overriding system value values (9, 'S', 1, timestamp '2026-11-28 03:56:52.520957', 'eventlog', 'usr', 'idu=5', 'fname', null, 'Jim')
 /
-insert into "eventlog" ("record_id", "status", "event_type", "event_time", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value") overriding system value values (10, 'S', 1, timestamp '2026-11-27 21:53:10.228688', 'eventlog', 'usr', 'idu=5', 'lname', null, 'Frost')
+insert into "eventlog" ("record_id", "status", "event_type", "event_time", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value") overriding system value values (10, 'S', 1, timestamp '2026-11-28 03:56:52.521050', 'eventlog', 'usr', 'idu=5', 'lname', null, 'Frost')
 /
-insert into "eventlog" ("record_id", "status", "event_type", "event_time", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value") overriding system value values (11, 'S', 1, timestamp '2026-11-27 21:53:10.245837', 'eventlog', 'usr', 'idu=6', 'fname', null, 'Jane')
+insert into "eventlog" ("record_id", "status", "event_type", "event_time", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value") overriding system value values (11, 'S', 1, timestamp '2026-11-28 03:56:52.529277', 'eventlog', 'usr', 'idu=6', 'fname', null, 'Jane')
 /
-insert into "eventlog" ("record_id", "status", "event_type", "event_time", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value") overriding system value values (12, 'S', 1, timestamp '2026-11-27 21:53:10.245937', 'eventlog', 'usr', 'idu=6', 'lname', null, 'Frost')
+insert into "eventlog" ("record_id", "status", "event_type", "event_time", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value") overriding system value values (12, 'S', 1, timestamp '2026-11-28 03:56:52.529362', 'eventlog', 'usr', 'idu=6', 'lname', null, 'Frost')
 /
-insert into "eventlog" ("record_id", "status", "event_type", "event_time", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value") overriding system value values (13, 'W', 2, timestamp '2026-11-27 21:53:10.843476', 'eventlog', 'usr', 'idu=1', 'fname', 'Jack', 'changed')
+insert into "eventlog" ("record_id", "status", "event_type", "event_time", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value") overriding system value values (13, 'S', 1, timestamp '2026-11-28 03:56:52.537199', 'eventlog', 'usr', 'idu=7', 'fname', null, 'Joy')
 /
-insert into "eventlog" ("record_id", "status", "event_type", "event_time", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value") overriding system value values (14, 'E', 2, timestamp '2026-11-27 21:53:11.345068', 'eventlog', 'usr', 'idu=2', 'fname', 'Jill', 'changed')
+insert into "eventlog" ("record_id", "status", "event_type", "event_time", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value") overriding system value values (14, 'S', 1, timestamp '2026-11-28 03:56:52.537289', 'eventlog', 'usr', 'idu=7', 'lname', null, 'Frost')
 /
-insert into "eventlog" ("record_id", "status", "event_type", "event_time", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value") overriding system value values (15, 'N', 2, timestamp '2026-11-27 21:53:12.033642', 'eventlog', 'usr', 'idu=3', 'fname', 'June', 'changed')
+insert into "eventlog" ("record_id", "status", "event_type", "event_time", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value") overriding system value values (15, 'W', 2, timestamp '2026-11-28 03:56:52.677741', 'eventlog', 'usr', 'idu=1', 'fname', 'Jack', 'changed')
 /
-insert into "eventlog" ("record_id", "status", "event_type", "event_time", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value") overriding system value values (16, 'N', 2, timestamp '2026-11-27 21:53:12.761958', 'eventlog', 'usr', 'idu=3', 'lname', 'Frost', 'held')
+insert into "eventlog" ("record_id", "status", "event_type", "event_time", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value") overriding system value values (16, 'E', 2, timestamp '2026-11-28 03:56:52.809378', 'eventlog', 'usr', 'idu=2', 'fname', 'Jill', 'changed')
 /
-insert into "eventlog" ("record_id", "status", "event_type", "event_time", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value") overriding system value values (17, 'W', 2, timestamp '2026-11-27 21:53:12.793700', 'eventlog', 'usr', 'idu=4', 'fname', 'Joe', 'changed')
+insert into "eventlog" ("record_id", "status", "event_type", "event_time", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value") overriding system value values (17, 'F', 2, timestamp '2026-11-28 03:56:52.947367', 'eventlog', 'usr', 'idu=7', 'fname', 'Joy', 'changed')
 /
-insert into "eventlog" ("record_id", "status", "event_type", "event_time", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value") overriding system value values (18, 'E', 6, timestamp '2026-11-27 21:53:13.776069', null, 'usr', 'nonsense', null, null, null)
+insert into "eventlog" ("record_id", "status", "event_type", "event_time", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value") overriding system value values (18, 'N', 2, timestamp '2026-11-28 03:56:53.090781', 'eventlog', 'usr', 'idu=3', 'fname', 'June', 'changed')
 /
-insert into "eventlog" ("record_id", "status", "event_type", "event_time", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value") overriding system value values (19, 'E', 12, timestamp '2026-11-27 21:53:13.776383', null, 'usr', 'idu=5', null, null, null)
+insert into "eventlog" ("record_id", "status", "event_type", "event_time", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value") overriding system value values (19, 'N', 2, timestamp '2026-11-28 03:56:53.252095', 'eventlog', 'usr', 'idu=3', 'lname', 'Frost', 'held')
 /
-insert into "eventlog" ("record_id", "status", "event_type", "event_time", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value") overriding system value values (20, 'S', 5, timestamp '2026-11-27 21:53:14.484275', 'eventlog', 'dept', 'idd=1', null, null, null)
+insert into "eventlog" ("record_id", "status", "event_type", "event_time", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value") overriding system value values (20, 'W', 2, timestamp '2026-11-28 03:56:53.260766', 'eventlog', 'usr', 'idu=4', 'fname', 'Joe', 'changed')
 /
-insert into "eventlog" ("record_id", "status", "event_type", "event_time", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value") overriding system value values (21, 'S', 5, timestamp '2026-11-27 21:53:14.527344', 'eventlog', 'dept', 'idd=2', null, null, null)
+insert into "eventlog" ("record_id", "status", "event_type", "event_time", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value") overriding system value values (21, 'E', 6, timestamp '2026-11-28 03:56:53.453748', null, 'usr', 'nonsense', null, null, null)
 /
-insert into "eventlog" ("record_id", "status", "event_type", "event_time", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value") overriding system value values (22, 'S', 5, timestamp '2026-11-27 21:53:14.557861', 'eventlog', 'dept', 'idd=3', null, null, null)
+insert into "eventlog" ("record_id", "status", "event_type", "event_time", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value") overriding system value values (22, 'E', 12, timestamp '2026-11-28 03:56:53.453943', null, 'usr', 'idu=5', null, null, null)
 /
-insert into "eventlog" ("record_id", "status", "event_type", "event_time", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value") overriding system value values (23, 'S', 5, timestamp '2026-11-27 21:53:14.605428', 'eventlog', 'dept', 'idd=4', null, null, null)
+insert into "eventlog" ("record_id", "status", "event_type", "event_time", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value") overriding system value values (23, 'S', 5, timestamp '2026-11-28 03:56:53.680449', 'eventlog', 'dept', 'idd=1', null, null, null)
 /
-insert into "eventlog" ("record_id", "status", "event_type", "event_time", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value") overriding system value values (24, 'S', 5, timestamp '2026-11-27 21:53:14.627255', 'eventlog', 'dept', 'idd=5', null, null, null)
+insert into "eventlog" ("record_id", "status", "event_type", "event_time", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value") overriding system value values (24, 'S', 5, timestamp '2026-11-28 03:56:53.693732', 'eventlog', 'dept', 'idd=2', null, null, null)
 /
-insert into "eventlog" ("record_id", "status", "event_type", "event_time", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value") overriding system value values (25, 'N', 5, timestamp '2026-11-27 21:53:15.388360', null, 'dept', 'idd=1', null, null, null)
+insert into "eventlog" ("record_id", "status", "event_type", "event_time", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value") overriding system value values (25, 'S', 5, timestamp '2026-11-28 03:56:53.702837', 'eventlog', 'dept', 'idd=3', null, null, null)
 /
-insert into "eventlog" ("record_id", "status", "event_type", "event_time", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value") overriding system value values (26, 'N', 5, timestamp '2026-11-27 21:53:15.388599', null, 'dept', 'idd=2', null, null, null)
+insert into "eventlog" ("record_id", "status", "event_type", "event_time", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value") overriding system value values (26, 'S', 5, timestamp '2026-11-28 03:56:53.711421', 'eventlog', 'dept', 'idd=4', null, null, null)
 /
-insert into "eventlog" ("record_id", "status", "event_type", "event_time", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value") overriding system value values (27, 'N', 2, timestamp '2026-11-27 21:53:15.417111', 'eventlog', 'usr', 'idu=5', 'fname', 'Jim', 'changed')
+insert into "eventlog" ("record_id", "status", "event_type", "event_time", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value") overriding system value values (27, 'S', 5, timestamp '2026-11-28 03:56:53.719965', 'eventlog', 'dept', 'idd=5', null, null, null)
 /
-insert into "eventlog" ("record_id", "status", "event_type", "event_time", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value") overriding system value values (28, 'N', 1, timestamp '2026-11-27 21:53:15.930263', null, 'usr', 'idu=1', 'fname', null, 'a')
+insert into "eventlog" ("record_id", "status", "event_type", "event_time", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value") overriding system value values (28, 'N', 5, timestamp '2026-11-28 03:56:53.913705', null, 'dept', 'idd=1', null, null, null)
 /
-insert into "eventlog" ("record_id", "status", "event_type", "event_time", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value") overriding system value values (29, 'N', 2, timestamp '2026-11-27 21:53:15.934154', null, 'usr', 'idu=1', 'fname', 'a', 'b')
+insert into "eventlog" ("record_id", "status", "event_type", "event_time", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value") overriding system value values (29, 'N', 5, timestamp '2026-11-28 03:56:53.913858', null, 'dept', 'idd=2', null, null, null)
 /
-insert into "eventlog" ("record_id", "status", "event_type", "event_time", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value") overriding system value values (30, 'N', 3, timestamp '2026-11-27 21:53:15.934207', null, 'usr', 'idu=1', 'fname', 'b', 'it''s \ one')
+insert into "eventlog" ("record_id", "status", "event_type", "event_time", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value") overriding system value values (30, 'N', 2, timestamp '2026-11-28 03:56:53.923742', 'eventlog', 'usr', 'idu=5', 'fname', 'Jim', 'changed')
 /
-insert into "eventlog" ("record_id", "status", "event_type", "event_time", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value") overriding system value values (31, 'N', 4, timestamp '2026-11-27 21:53:15.934701', null, 'usr', 'idu=6', null, null, null)
+insert into "eventlog" ("record_id", "status", "event_type", "event_time", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value") overriding system value values (31, 'N', 1, timestamp '2026-11-28 03:56:54.064026', null, 'usr', 'idu=1', 'fname', null, 'a')
 /
-insert into "eventlog" ("record_id", "status", "event_type", "event_time", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value") overriding system value values (32, 'N', 5, timestamp '2026-11-27 21:53:15.934738', null, 'usr', 'idu=1', null, null, null)
+insert into "eventlog" ("record_id", "status", "event_type", "event_time", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value") overriding system value values (32, 'N', 2, timestamp '2026-11-28 03:56:54.064621', null, 'usr', 'idu=1', 'fname', 'a', 'b')
 /
-insert into "eventlog" ("record_id", "status", "event_type", "event_time", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value") overriding system value values (33, 'N', 6, timestamp '2026-11-27 21:53:15.934756', null, 'usr', 'idu=2', null, null, null)
+insert into "eventlog" ("record_id", "status", "event_type", "event_time", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value") overriding system value values (33, 'N', 3, timestamp '2026-11-28 03:56:54.064655', null, 'usr', 'idu=1', 'fname', 'b', 'it''s \ one')
 /
-insert into "eventlog" ("record_id", "status", "event_type", "event_time", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value") overriding system value values (34, 'N', 7, timestamp '2026-11-27 21:53:15.935128', null, 'usr', 'idu=1', 'lname', null, null)
+insert into "eventlog" ("record_id", "status", "event_type", "event_time", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value") overriding system value values (34, 'N', 4, timestamp '2026-11-28 03:56:54.064912', null, 'usr', 'idu=6', null, null, null)
 /
-insert into "eventlog" ("record_id", "status", "event_type", "event_time", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value") overriding system value values (35, 'N', 8, timestamp '2026-11-27 21:53:15.935179', null, 'usr', 'idu=1', 'lname', null, null)
+insert into "eventlog" ("record_id", "status", "event_type", "event_time", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value") overriding system value values (35, 'N', 5, timestamp '2026-11-28 03:56:54.064941', null, 'usr', 'idu=1', null, null, null)
+/
+insert into "eventlog" ("record_id", "status", "event_type", "event_time", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value") overriding system value values (36, 'N', 6, timestamp '2026-11-28 03:56:54.064959', null, 'usr', 'idu=2', null, null, null)
+/
+insert into "eventlog" ("record_id", "status", "event_type", "event_time", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value") overriding system value values (37, 'N', 7, timestamp '2026-11-28 03:56:54.065239', null, 'usr', 'idu=1', 'lname', null, null)
+/
+insert into "eventlog" ("record_id", "status", "event_type", "event_time", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value") overriding system value values (38, 'N', 8, timestamp '2026-11-28 03:56:54.065263', null, 'usr', 'idu=1', 'lname', null, null)
 /
 insert into "eventlog_applied" ("source", "state", "rounds") overriding system value values ('qlik-table', '{"by": "stream", "read": "{\"since\": \"\", \"tables\": {\"fish\": [\"2023111422134099\", \"20231114221441000000000000000000011\", [\"20231114221440000000000000000000008BU\", \"20231114221441000000000000000000011I\"]], \"pond\": [\"2023111422134099\", \"20231114221441000000000000000000010\", [\"20231114221440000000000000000000009D\", \"20231114221441000000000000000000010BU\"]]}, \"loaded\": {}}", "changed": [[null, "fish"], [null, "pond"]], "loading": []}', 1)
 /
-insert into "eventlog_applied_ddl" ("source", "made_at", "statement") overriding system value values ('qlik-table', timestamp '2026-11-27 21:53:09.911121', 'create table "public"."fish" (
+insert into "eventlog_applied_ddl" ("source", "made_at", "statement") overriding system value values ('qlik-table', timestamp '2026-11-28 03:56:52.433813', 'create table "public"."fish" (
   "id" INTEGER not null,
   "name" VARCHAR(20),
   constraint "fish_key" primary key ("id")
 ) ')
 /
-insert into "eventlog_applied_ddl" ("source", "made_at", "statement") overriding system value values ('qlik-table', timestamp '2026-11-27 21:53:09.966415', 'create table "public"."pond" (
+insert into "eventlog_applied_ddl" ("source", "made_at", "statement") overriding system value values ('qlik-table', timestamp '2026-11-28 03:56:52.447579', 'create table "public"."pond" (
   "id" INTEGER not null,
   "name" VARCHAR(20),
   constraint "pond_key" primary key ("id")
 ) ')
 /
-insert into "eventlog_batch" ("batch", "epoch", "first_id", "last_id", "remembered_at", "settled_at", "content") overriding system value values (1, 1, 1, 12, timestamp '2026-11-27 21:53:10.776117', timestamp '2026-11-27 21:53:10.792702', '[["1-2",[["eventlog:1-2:17f8af97",[1,2],1000]]],["3-4",[["eventlog:3-4:5cc3ec01",[3,4],1000]]],["5-6",[["eventlog:5-6:e96f71a6",[5,6],1000]]],["7-8",[["eventlog:7-8:294a6563",[7,8],1000]]],["9-10",[["eventlog:9-10:69c37d73",[9,10],1000]]],["11-12",[["eventlog:11-12:97083d1d",[11,12],1000]]]]')
+insert into "eventlog_batch" ("batch", "epoch", "first_id", "last_id", "remembered_at", "settled_at", "content") overriding system value values (1, 1, 1, 14, timestamp '2026-11-28 03:56:52.658827', timestamp '2026-11-28 03:56:52.665794', '[["1-2",[["eventlog:1-2:17f8af97",[1,2],1000]]],["3-4",[["eventlog:3-4:5cc3ec01",[3,4],1000]]],["5-6",[["eventlog:5-6:e96f71a6",[5,6],1000]]],["7-8",[["eventlog:7-8:294a6563",[7,8],1000]]],["9-10",[["eventlog:9-10:69c37d73",[9,10],1000]]],["11-12",[["eventlog:11-12:97083d1d",[11,12],1000]]],["13-14",[["eventlog:13-14:858d37b5",[13,14],1000]]]]')
 /
-insert into "eventlog_batch" ("batch", "epoch", "first_id", "last_id", "remembered_at", "settled_at", "content") overriding system value values (2, 2, 13, 13, timestamp '2026-11-27 21:53:11.285138', timestamp '2026-11-27 21:53:11.314989', '[["13-13",[["eventlog:13",[13],1000]]]]')
+insert into "eventlog_batch" ("batch", "epoch", "first_id", "last_id", "remembered_at", "settled_at", "content") overriding system value values (2, 2, 15, 15, timestamp '2026-11-28 03:56:52.791868', timestamp '2026-11-28 03:56:52.798212', '[["15-15",[["eventlog:15",[15],1000]]]]')
 /
-insert into "eventlog_batch" ("batch", "epoch", "first_id", "last_id", "remembered_at", "settled_at", "content") overriding system value values (3, 3, 14, 14, timestamp '2026-11-27 21:53:11.945569', timestamp '2026-11-27 21:53:11.976682', '[["14-14",[["eventlog:14",[14],1000]]]]')
+insert into "eventlog_batch" ("batch", "epoch", "first_id", "last_id", "remembered_at", "settled_at", "content") overriding system value values (3, 3, 16, 16, timestamp '2026-11-28 03:56:52.926728', timestamp '2026-11-28 03:56:52.933380', '[["16-16",[["eventlog:16",[16],1000]]]]')
 /
-insert into "eventlog_batch" ("batch", "epoch", "first_id", "last_id", "remembered_at", "settled_at", "content") overriding system value values (5, 4, 15, 15, timestamp '2026-11-27 21:53:12.717102', timestamp '2026-11-27 21:53:12.686806', '[["tries",[["RETRY","the receiver answered retry",[["eventlog:15",1,[15]]]]]]]')
+insert into "eventlog_batch" ("batch", "epoch", "first_id", "last_id", "remembered_at", "settled_at", "content") overriding system value values (4, 4, 17, 17, timestamp '2026-11-28 03:56:53.069037', timestamp '2026-11-28 03:56:53.075575', '[["17-17",[["eventlog:17",[17],1000]]]]')
 /
-insert into "eventlog_batch" ("batch", "epoch", "first_id", "last_id", "remembered_at", "settled_at", "content") overriding system value values (6, 5, 17, 17, timestamp '2026-11-27 21:53:13.336190', timestamp '2026-11-27 21:53:13.365211', '[["17-17",[["eventlog:17",[17],1000]]]]')
+insert into "eventlog_batch" ("batch", "epoch", "first_id", "last_id", "remembered_at", "settled_at", "content") overriding system value values (6, 5, 18, 18, timestamp '2026-11-28 03:56:53.241925', timestamp '2026-11-28 03:56:53.237786', '[["tries",[["RETRY","the receiver answered retry",[["eventlog:18",1,[18]]]]]]]')
 /
-insert into "eventlog_batch" ("batch", "epoch", "first_id", "last_id", "remembered_at", "settled_at", "content") overriding system value values (7, 6, 18, 19, timestamp '2026-11-27 21:53:14.451761', timestamp '2026-11-27 21:53:14.440018', '[["refused",[{"log":"refused","max_changes":0,"sizes":[],"ranges":[18,2]}]]]')
+insert into "eventlog_batch" ("batch", "epoch", "first_id", "last_id", "remembered_at", "settled_at", "content") overriding system value values (7, 6, 20, 20, timestamp '2026-11-28 03:56:53.372417', timestamp '2026-11-28 03:56:53.378289', '[["20-20",[["eventlog:20",[20],1000]]]]')
 /
-insert into "eventlog_batch" ("batch", "epoch", "first_id", "last_id", "remembered_at", "settled_at", "content") overriding system value values (8, 7, 20, 24, timestamp '2026-11-27 21:53:15.165807', timestamp '2026-11-27 21:53:15.191936', '[["20-20",[["eventlog:20",[20],1000]]],["21-21",[["eventlog:21",[21],1000]]],["22-22",[["eventlog:22",[22],1000]]],["23-23",[["eventlog:23",[23],1000]]],["24-24",[["eventlog:24",[24],1000]]]]')
+insert into "eventlog_batch" ("batch", "epoch", "first_id", "last_id", "remembered_at", "settled_at", "content") overriding system value values (8, 7, 21, 22, timestamp '2026-11-28 03:56:53.670382', timestamp '2026-11-28 03:56:53.666961', '[["refused",[{"log":"refused","max_changes":0,"sizes":[],"ranges":[21,2]}]]]')
 /
-insert into "eventlog_batch" ("batch", "epoch", "first_id", "last_id", "remembered_at", "settled_at", "content") overriding system value values (9, 8, 25, 27, timestamp '2026-11-27 21:53:15.904139', null, '[["25-25",[["eventlog:25",[25],1000]]],["26-26",[["eventlog:26",[26],1000]]],["27-27",[["eventlog:27",[27],1000]]]]')
+insert into "eventlog_batch" ("batch", "epoch", "first_id", "last_id", "remembered_at", "settled_at", "content") overriding system value values (9, 8, 23, 27, timestamp '2026-11-28 03:56:53.854388', timestamp '2026-11-28 03:56:53.861088', '[["23-23",[["eventlog:23",[23],1000]]],["24-24",[["eventlog:24",[24],1000]]],["25-25",[["eventlog:25",[25],1000]]],["26-26",[["eventlog:26",[26],1000]]],["27-27",[["eventlog:27",[27],1000]]]]')
 /
-insert into "eventlog_failed" ("record_id", "event_id", "reason", "document", "tries", "failed_at") overriding system value values (14, 'eventlog:14', 'no eventlog:14', '<nds dtdversion="4.0"><source><product version="0.1.0">eventlog</product><contact>eventlog</contact></source><input><modify class-name="usr" event-id="eventlog:14"><association>idu=2,table=usr,schema=public</association><modify-attr attr-name="fname"><remove-value><value type="string">Jill</value></remove-value><add-value><value type="string">changed</value></add-value></modify-attr></modify></input></nds>', 1, timestamp '2026-11-27 21:53:11.998829')
+insert into "eventlog_batch" ("batch", "epoch", "first_id", "last_id", "remembered_at", "settled_at", "content") overriding system value values (10, 9, 28, 30, timestamp '2026-11-28 03:56:54.056495', null, '[["28-28",[["eventlog:28",[28],1000]]],["29-29",[["eventlog:29",[29],1000]]],["30-30",[["eventlog:30",[30],1000]]]]')
 /
-insert into "eventlog_failed" ("record_id", "event_id", "reason", "document", "tries", "failed_at") overriding system value values (18, null, 'malformed key: at character 9, expected ''='' after the column name', null, 1, timestamp '2026-11-27 21:53:14.451290')
+insert into "eventlog_failed" ("record_id", "event_id", "reason", "document", "tries", "failed_at") overriding system value values (16, 'eventlog:16', 'no eventlog:16', '<nds dtdversion="4.0"><source><product version="0.1.0">eventlog</product><contact>eventlog</contact></source><input><modify class-name="usr" event-id="eventlog:16"><association>idu=2,table=usr,schema=public</association><modify-attr attr-name="fname"><remove-value><value type="string">Jill</value></remove-value><add-value><value type="string">changed</value></add-value></modify-attr></modify></input></nds>', 1, timestamp '2026-11-28 03:56:52.936645')
 /
-insert into "eventlog_failed" ("record_id", "event_id", "reason", "document", "tries", "failed_at") overriding system value values (19, null, 'event_type is 12, not 1 to 8', null, 1, timestamp '2026-11-27 21:53:14.451243')
+insert into "eventlog_failed" ("record_id", "event_id", "reason", "document", "tries", "failed_at") overriding system value values (17, 'eventlog:17', 'the receiver shuts down', '<nds dtdversion="4.0"><source><product version="0.1.0">eventlog</product><contact>eventlog</contact></source><input><modify class-name="usr" event-id="eventlog:17"><association>idu=7,table=usr,schema=public</association><modify-attr attr-name="fname"><remove-value><value type="string">Joy</value></remove-value><add-value><value type="string">changed</value></add-value></modify-attr></modify></input></nds>', 1, timestamp '2026-11-28 03:56:53.078435')
+/
+insert into "eventlog_failed" ("record_id", "event_id", "reason", "document", "tries", "failed_at") overriding system value values (21, null, 'malformed key: at character 9, expected ''='' after the column name', null, 1, timestamp '2026-11-28 03:56:53.669964')
+/
+insert into "eventlog_failed" ("record_id", "event_id", "reason", "document", "tries", "failed_at") overriding system value values (22, null, 'event_type is 12, not 1 to 8', null, 1, timestamp '2026-11-28 03:56:53.669913')
 /
 insert into "eventlog_held" ("object_hash", "spelling_hash", "table_name", "table_key") overriding system value values ('79603cb1610edc6eb79065b9f76eda9c20d9c51350bf823fde43933d61b96e45', '79603cb1610edc6eb79065b9f76eda9c20d9c51350bf823fde43933d61b96e45', 'usr', 'idu=3')
 /
-insert into "eventlog_notice" ("notice_id", "noticed_at", "username", "kind", "table_name", "table_key", "first_id", "last_id", "row_count", "record_ids", "event_id", "answer", "who", "words", "session_id") overriding system value values (1, timestamp '2026-11-27 21:53:13.688112', 'eventlog', 'skip', 'usr', 'idu=4', 17, 17, 1, '[17]', 'eventlog:17', 'E', 'ada', 'given up', null)
+insert into "eventlog_notice" ("notice_id", "noticed_at", "username", "kind", "table_name", "table_key", "first_id", "last_id", "row_count", "record_ids", "event_id", "answer", "who", "words", "session_id") overriding system value values (1, timestamp '2026-11-28 03:56:53.437670', 'eventlog', 'skip', 'usr', 'idu=4', 20, 20, 1, '[20]', 'eventlog:20', 'E', 'ada', 'given up', null)
 /
-insert into "eventlog_notice" ("notice_id", "noticed_at", "username", "kind", "table_name", "table_key", "first_id", "last_id", "row_count", "record_ids", "event_id", "answer", "who", "words", "session_id") overriding system value values (2, timestamp '2026-11-27 21:53:15.310648', 'eventlog', 'resync', 'public.dept', null, null, null, null, null, null, null, null, 'are being logged, as event type 5', null)
+insert into "eventlog_notice" ("notice_id", "noticed_at", "username", "kind", "table_name", "table_key", "first_id", "last_id", "row_count", "record_ids", "event_id", "answer", "who", "words", "session_id") overriding system value values (2, timestamp '2026-11-28 03:56:53.892918', 'eventlog', 'resync', 'public.dept', null, null, null, null, null, null, null, null, 'are being logged, as event type 5', null)
 /
-insert into "eventlog_notice" ("notice_id", "noticed_at", "username", "kind", "table_name", "table_key", "first_id", "last_id", "row_count", "record_ids", "event_id", "answer", "who", "words", "session_id") overriding system value values (3, timestamp '2026-11-27 21:53:17.015826', 'eventlog', 'pause', null, null, null, null, null, null, null, null, 'ada', 'an upgrade', null)
+insert into "eventlog_notice" ("notice_id", "noticed_at", "username", "kind", "table_name", "table_key", "first_id", "last_id", "row_count", "record_ids", "event_id", "answer", "who", "words", "session_id") overriding system value values (3, timestamp '2026-11-28 03:56:54.321165', 'eventlog', 'pause', null, null, null, null, null, null, null, null, 'ada', 'an upgrade', null)
 /
 insert into "eventlog_resync" ("table_name", "choice", "last_key", "rows_logged") overriding system value values ('public.dept', '[5, null]', '[["int", 2]]', 2)
 /
-insert into "eventlog_retry" ("object_hash", "first_id", "event_id", "object_table", "object_key", "record_ids", "max_changes", "tries", "next_at", "reason") overriding system value values ('79603cb1610edc6eb79065b9f76eda9c20d9c51350bf823fde43933d61b96e45', 15, 'eventlog:15', 'usr', 'idu=3', '[15]', 1000, 1, timestamp '2026-11-27 21:53:17.150632', 'the receiver answered retry')
+insert into "eventlog_retry" ("object_hash", "first_id", "event_id", "object_table", "object_key", "record_ids", "max_changes", "tries", "next_at", "reason") overriding system value values ('79603cb1610edc6eb79065b9f76eda9c20d9c51350bf823fde43933d61b96e45', 18, 'eventlog:18', 'usr', 'idu=3', '[18]', 1000, 1, timestamp '2026-11-28 03:56:54.344204', 'the receiver answered retry')
 /
-insert into "eventlog_sent" ("record_id") overriding system value values (27)
+insert into "eventlog_sent" ("record_id") overriding system value values (30)
 /
-insert into "eventlog_state" ("one", "attached", "association", "epoch", "leader", "leader_session", "leader_since", "paused_at", "paused_by", "pause_reason", "rested_at", "cycle_at", "cycle_facts", "heartbeat_at", "published_as", "slot_facts") overriding system value values (1, 0, 'canonical', 8, 'test', '15126', timestamp '2026-11-27 21:53:15.470244', timestamp '2026-11-27 21:53:17.010047', 'ada', 'an upgrade', null, null, null, null, null, null)
+insert into "eventlog_state" ("one", "attached", "association", "epoch", "leader", "leader_session", "leader_since", "paused_at", "paused_by", "pause_reason", "rested_at", "cycle_at", "cycle_facts", "heartbeat_at", "published_as", "slot_facts") overriding system value values (1, 0, 'canonical', 9, 'test', '20769', timestamp '2026-11-28 03:56:53.940886', timestamp '2026-11-28 03:56:54.319887', 'ada', 'an upgrade', null, null, null, null, null, null)
 /
-insert into "eventlog_tracked" ("schema_name", "table_name", "of_schema", "of_table", "logged_as", "table_id", "table_owner", "choice", "tracked_at", "tracked_by") overriding system value values ('public', 'dept', 'public', 'dept', 'dept', (select cast(cast('public.dept' as regclass) as oid)::text), current_user, '{"without": ["photo"]}', timestamp '2026-11-27 21:53:08.486156', 'eventlog')
+insert into "eventlog_tracked" ("schema_name", "table_name", "of_schema", "of_table", "logged_as", "table_id", "table_owner", "choice", "tracked_at", "tracked_by") overriding system value values ('public', 'dept', 'public', 'dept', 'dept', (select cast(cast('public.dept' as regclass) as oid)::text), current_user, '{"without": ["photo"]}', timestamp '2026-11-28 03:56:52.224126', 'eventlog')
 /
-insert into "eventlog_tracked" ("schema_name", "table_name", "of_schema", "of_table", "logged_as", "table_id", "table_owner", "choice", "tracked_at", "tracked_by") overriding system value values ('public', 'grp', 'public', 'grp', 'grp', (select cast(cast('public.grp' as regclass) as oid)::text), current_user, '{"delete": null, "insert": 7, "update": 8}', timestamp '2026-11-27 21:53:08.734823', 'eventlog')
+insert into "eventlog_tracked" ("schema_name", "table_name", "of_schema", "of_table", "logged_as", "table_id", "table_owner", "choice", "tracked_at", "tracked_by") overriding system value values ('public', 'grp', 'public', 'grp', 'grp', (select cast(cast('public.grp' as regclass) as oid)::text), current_user, '{"delete": null, "insert": 7, "replicated": true, "update": 8}', timestamp '2026-11-28 03:56:52.281067', 'eventlog')
 /
-insert into "eventlog_tracked" ("schema_name", "table_name", "of_schema", "of_table", "logged_as", "table_id", "table_owner", "choice", "tracked_at", "tracked_by") overriding system value values ('public', 'item', 'public', 'item', 'item', (select cast(cast('public.item' as regclass) as oid)::text), current_user, '{"columns": ["price"], "granularity": "row", "insert": 1, "update": 3}', timestamp '2026-11-27 21:53:08.979768', 'eventlog')
+insert into "eventlog_tracked" ("schema_name", "table_name", "of_schema", "of_table", "logged_as", "table_id", "table_owner", "choice", "tracked_at", "tracked_by") overriding system value values ('public', 'item', 'public', 'item', 'item', (select cast(cast('public.item' as regclass) as oid)::text), current_user, '{"columns": ["price"], "granularity": "row", "insert": 1, "update": 3}', timestamp '2026-11-28 03:56:52.336912', 'eventlog')
 /
-insert into "eventlog_tracked" ("schema_name", "table_name", "of_schema", "of_table", "logged_as", "table_id", "table_owner", "choice", "tracked_at", "tracked_by") overriding system value values ('public', 'usr', 'public', 'usr', 'usr', (select cast(cast('public.usr' as regclass) as oid)::text), current_user, '{"insert": 1, "update": 2}', timestamp '2026-11-27 21:53:08.261828', 'eventlog')
+insert into "eventlog_tracked" ("schema_name", "table_name", "of_schema", "of_table", "logged_as", "table_id", "table_owner", "choice", "tracked_at", "tracked_by") overriding system value values ('public', 'usr', 'public', 'usr', 'usr', (select cast(cast('public.usr' as regclass) as oid)::text), current_user, '{"insert": 1, "update": 2}', timestamp '2026-11-28 03:56:52.154733', 'eventlog')
 /
-insert into "eventlog_tracked" ("schema_name", "table_name", "of_schema", "of_table", "logged_as", "table_id", "table_owner", "choice", "tracked_at", "tracked_by") overriding system value values ('public', 'usr_phone', 'public', 'usr', null, (select cast(cast('public.usr_phone' as regclass) as oid)::text), current_user, '["n"]', timestamp '2026-11-27 21:53:08.262519', 'eventlog')
+insert into "eventlog_tracked" ("schema_name", "table_name", "of_schema", "of_table", "logged_as", "table_id", "table_owner", "choice", "tracked_at", "tracked_by") overriding system value values ('public', 'usr_phone', 'public', 'usr', null, (select cast(cast('public.usr_phone' as regclass) as oid)::text), current_user, '["n"]', timestamp '2026-11-28 03:56:52.155209', 'eventlog')
 /
 insert into "eventlog_version" ("version_num") overriding system value values ('0001')
 /
@@ -1855,7 +1942,7 @@ insert into "fish" ("id", "name") overriding system value values (2, 'again')
 /
 insert into "pond" ("id", "name") overriding system value values (2, 'b')
 /
-insert into "slotted_slot" ("lsn", "committed_at", "noted_at") overriding system value values (24000000, null, timestamp '2026-11-27 21:53:16.831534')
+insert into "slotted_slot" ("lsn", "committed_at", "noted_at") overriding system value values (24000000, null, timestamp '2026-11-28 03:56:54.278743')
 /
 insert into "slotted_state" ("one", "attached", "association", "epoch", "leader", "leader_session", "leader_since", "paused_at", "paused_by", "pause_reason", "rested_at", "cycle_at", "cycle_facts", "heartbeat_at", "published_as", "slot_facts") overriding system value values (1, 0, 'canonical', 0, null, null, null, null, null, null, null, null, null, null, null, '{"slot": "slotted", "system": "7000000000000000001", "publication": 16400, "members": {"public.pet": 16390}, "until": null}')
 /

@@ -28,7 +28,7 @@ IN_WHEEL = (
     f"{NAME}.dist-info/licenses/LICENSE",
 )
 IN_SOURCES = (
-    *("LICENSE", "PKG-INFO", "README.md", "pyproject.toml", "setup.cfg"),
+    *("DESCRIPTION.md", "LICENSE", "PKG-INFO", "README.md", "pyproject.toml", "setup.cfg"),
     *(f"{NAME}.egg-info/{name}" for name in ("PKG-INFO", "SOURCES.txt", "dependency_links.txt")),
     *(f"{NAME}.egg-info/{name}" for name in ("entry_points.txt", "requires.txt", "top_level.txt")),
 )

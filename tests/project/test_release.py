@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import email
 import os
+import re
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import pytest
 
+from eventlog.cli import COMMANDS
+from eventlog.core.extras import EXTRAS
 from tests.kit.installed import ROOT, Installation, base, everything, source
 from tests.project import artifacts
 from tests.project.artifacts import contents, differences, settle
 
 pytestmark = pytest.mark.long
 
+DESCRIPTION = (ROOT / "DESCRIPTION.md").read_text("utf-8")
 MOMENT = 1_700_000_000
 BUILD = "import sys; from setuptools import build_meta as builder; getattr(builder, sys.argv[1])(sys.argv[2])"
 
@@ -54,6 +60,19 @@ def test_the_artifacts_have_what_belongs_to_them(built: list[Path]) -> None:
         assert len(contents(artifact)) > 400
         (fault,) = differences(artifact, [name for name in tracked() if not name.endswith("/names.py")])
         assert "names.py does not belong there" in fault
+
+
+def test_the_description_needs_nothing_but_the_wheel(built: list[Path]) -> None:
+    """The package index shows it without the repository, so a link has an address, and an extra a name."""
+    with zipfile.ZipFile(built[0]) as wheel:
+        (name,) = (name for name in wheel.namelist() if name.endswith(".dist-info/METADATA"))
+        described = email.message_from_bytes(wheel.read(name))
+    text = str(described.get_payload())
+    assert (described["Description-Content-Type"], text) == ("text/markdown", DESCRIPTION)
+    assert [link for link in re.findall(r"\]\(([^)]*)\)|\bsrc=|\bhref=", text) if "://" not in link] == []
+    assert {name for name in EXTRAS if f"`{name}`" not in text} == set()
+    for command in re.findall(r"\beventlog ([a-z]+)", text):
+        assert command in COMMANDS
 
 
 def test_a_stranger_comes_from_the_wheel_alone_to_the_end_of_a_log(

@@ -46,7 +46,7 @@ def test_the_architecture_names_each_room() -> None:
 
 FOLDERS = {".ci", ".githooks", "bench", "docker", "docs", "eventlog", "examples", "spark", "tests"}
 FILES = {".gitignore", ".pre-commit-config.yaml", "LICENSE", "Makefile", "constraints.txt", "mkdocs.yml"}
-PAGES = {"CHANGELOG.md", "CONTRIBUTING.md", "README.md", "SECURITY.md"}
+PAGES = {"CHANGELOG.md", "CONTRIBUTING.md", "DESCRIPTION.md", "README.md", "SECURITY.md"}
 LARGEST = 400_000  # bytes
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import cache
 from typing import Any
 
 from eventlog.core.errors import EventlogError
@@ -43,7 +42,6 @@ def _dial(driver: str, connect: Callable[..., Any], arguments: Mapping[str, Any]
     return connection
 
 
-@cache
 def _load_together() -> Together:
     """Return what runs several statements in one round trip."""
     from eventlog.sql.postgresql import pipeline  # it imports the driver

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import os
 import random
+import shutil
 import stat
 import tempfile
+import weakref
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -32,6 +34,7 @@ class Disk:
         self._files: dict[Place, tuple[int, int]] = {}  # an own descriptor and the size that is on disk
         self._names: dict[Place, list[Callable[[], None]]] = defaultdict(list)  # undo changes of a folder
         self._stash = Path(tempfile.mkdtemp(prefix="stash-"))
+        weakref.finalize(self, shutil.rmtree, self._stash, ignore_errors=True)
 
     def before_write(self, descriptor: int) -> None:
         """Note the size of a file, unless an earlier write did."""

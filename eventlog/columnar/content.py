@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -26,6 +26,22 @@ class Pool(NamedTuple):
     first_old: int
     first_new: int
     first_cells: list[int]  # of each group of tables that were read together
+    number_of: Ints | None = None  # of each text: that of the text in its place; None if all are their own
+
+    def places_of(self, numbers: Ints) -> Ints:
+        """Return the numbers of the texts that events hold in place of these."""
+        return numbers if self.number_of is None else self.number_of[numbers]
+
+    def with_replacements(self, replacements: Sequence[Replacements]) -> Pool:
+        """Return the pool with the texts in place of others at its end."""
+        replacements = [texts for texts in replacements if len(texts.numbers)]
+        if not replacements:
+            return self
+        count = sum(map(len, self.arrays))
+        replaced, number_of = np.concatenate([texts.numbers for texts in replacements]), np.arange(count)
+        number_of[replaced] = count + np.arange(len(replaced))
+        arrays = [*self.arrays, *(texts.texts for texts in replacements)]
+        return self._replace(arrays=arrays, number_of=number_of)
 
 
 class RowContent(NamedTuple):
@@ -44,7 +60,6 @@ class Content(NamedTuple):
     parts: list[Part]
     answers: Answers
     pool: Pool
-    replacements: list[Replacements]
     doubtful: Flags  # of each object
 
     @property
@@ -88,7 +103,8 @@ def with_current_rows(batch: Batch, templates: Templates, content: RowContent, a
         doubtful[texts.doubtful] = True
     if sum(texts.nbytes for texts in pool.arrays) > _MAX_BYTES:
         doubtful[:] = True  # in one piece it may be more than Arrow's texts can hold
-    return Content(content.codes, content.parts, answers, pool, [*content.replacements, *cells], doubtful)
+    pool = pool.with_replacements([*content.replacements, *cells])
+    return Content(content.codes, content.parts, answers, pool, doubtful)
 
 
 def _pool(batch: Batch, answers: Answers) -> Pool:

@@ -6,7 +6,8 @@ plain fold and the plain writer, row by row. Which current rows they all need fo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Sequence, Set
+import sys
+from collections.abc import Callable, Container, Iterator, Sequence, Set
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,12 +16,12 @@ import pyarrow.compute as pc
 
 from eventlog.columnar import learn
 from eventlog.columnar.batch import Batch, Rows, gather
-from eventlog.columnar.content import RowContent, read_rows, with_current_rows
+from eventlog.columnar.content import Content, RowContent, read_rows, with_current_rows
 from eventlog.columnar.current import CurrentAnswer, Keys, answers_of, find_keys, lookup_among
 from eventlog.columnar.fold import FATES, Folded, fold
 from eventlog.columnar.learn import Templates
 from eventlog.columnar.vectors import Flags, Ints, offsets
-from eventlog.columnar.write import Written, write
+from eventlog.columnar.write import event_ids, write
 from eventlog.core.change import Op
 from eventlog.core.errors import EventlogError
 from eventlog.core.identity import object_of
@@ -165,6 +166,11 @@ class Engine:
 
     def events(self, needs: Needs, current: CurrentAnswer) -> BatchEvents:
         """Return the events of these rows by the current rows that they need."""
+        (result,) = self.portions(needs, current, sys.maxsize)
+        return result
+
+    def portions(self, needs: Needs, current: CurrentAnswer, size: int) -> Iterator[BatchEvents]:
+        """Yield the events in portions of about so many rows; what became of rows is the same in each."""
         rows, batch, templates = needs.rows, needs.batch, needs.templates
         answers = answers_of(batch, needs.keys, current)
         row_content = needs.content._replace(doubtful=needs.doubtful)
@@ -182,7 +188,7 @@ class Engine:
         certain_codes = content.codes[~folded.doubtful[batch.objects]]
         named = (content.parts[code].unknown for code in np.unique(certain_codes).tolist())
         self.unknown.update(filter(None, named), plain.unknown)
-        return self._in_order(rows, batch, folded, write(batch, templates, content, folded), plain)
+        yield from self._in_order(needs, content, folded, plain, size)
 
     def _plan(self, rows: Rows, batch: Batch, objects: Flags) -> Plan | None:
         """Return the plan of the rows of these objects; None without any."""
@@ -193,10 +199,11 @@ class Engine:
         return plan(entries, self._tables, self._rules, answerable=self._answerable)
 
     def _in_order(
-        self, rows: Rows, batch: Batch, folded: Folded, written: Written, plain: PlainEvents
-    ) -> BatchEvents:
-        """Return the events of both ways in the order of leaving."""
-        plain_events, runs = plain.with_text, folded.runs
+        self, needs: Needs, content: Content, folded: Folded, plain: PlainEvents, size: int
+    ) -> Iterator[BatchEvents]:
+        """Yield the events of both ways in the order of leaving."""
+        rows, batch, runs = needs.rows, needs.batch, folded.runs
+        plain_events = plain.with_text
         place_of = {row: place for place, row in enumerate(rows.ids.tolist())} if plain.outcomes else {}
         for row, outcome in plain.outcomes.items():
             folded.fates[place_of[row]] = FATES.index(outcome.fate)
@@ -206,33 +213,43 @@ class Engine:
         columns = _columns_of(batch, folded).joined(plain_columns(plain_events))
         places = np.concatenate([batch.places[runs.places], plain_places])
         objects = np.concatenate([runs.owners, plain_objects + len(batch.keys)])
-        order = np.lexsort((columns.parts, places))
-        texts = pa.concat_arrays([written.texts, pa.array([w.text for w in plain_events], pa.string())])
-        texts = texts.take(pa.array(order))
-        events = EventTable(
-            self._rules.log_name,
-            self._tables,
-            self._form.around,
-            memoryview(texts.buffers()[2] or b""),
-            offsets(texts),
-            objects[order],
-            ObjectNames(self._tables, batch, list(numbers)),
-            max_changes=self._rules.max_changes,
-            **columns.in_order(order)._asdict(),
-        )
+        names = ObjectNames(self._tables, batch, list(numbers))
         unwritten = [w for w in plain.written if w.fault is not None]
-        plain_ids = [w.event.event_id for w in plain_events]
-        return BatchEvents(
-            events,
-            texts,
-            places[order],
-            folded.fates,
-            unwritten,
-            plain.outcomes,
-            written.ids,
-            plain_ids,
-            order,
-        )
+        ids = event_ids(batch.ids, folded.event_rows, runs)
+        ordered = np.lexsort((columns.parts, places))
+        lengths = np.concatenate([runs.lengths, np.ones(len(plain_events), np.int64)])[ordered]
+        portion = (np.cumsum(lengths) - 1) // size
+        for order in np.split(ordered, np.flatnonzero(np.diff(portion)) + 1):
+            is_plain = order >= len(ids)
+            by_column, by_row = order[~is_plain], order[is_plain] - len(ids)
+            order_of_both = np.argsort(np.argsort(is_plain, kind="stable"))
+            column_ids, written = ids.take(pa.array(by_column)), [plain_events[at] for at in by_row.tolist()]
+            texts = write(batch, needs.templates, content, runs.take(by_column), column_ids)
+            if written:
+                texts = pa.concat_arrays([texts, pa.array([w.text for w in written], pa.string())])
+                texts = texts.take(pa.array(order_of_both))
+            events = EventTable(
+                self._rules.log_name,
+                self._tables,
+                self._form.around,
+                memoryview(texts.buffers()[2] or b""),
+                offsets(texts),
+                objects[order],
+                names,
+                max_changes=self._rules.max_changes,
+                **columns.in_order(order)._asdict(),
+            )
+            yield BatchEvents(
+                events,
+                texts,
+                places[order],
+                folded.fates,
+                unwritten,
+                plain.outcomes,
+                column_ids,
+                [w.event.event_id for w in written],
+                order_of_both,
+            )
 
 
 def _columns_of(batch: Batch, folded: Folded) -> EventColumns:

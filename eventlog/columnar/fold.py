@@ -29,7 +29,7 @@ import numpy as np
 from eventlog.columnar.batch import Batch
 from eventlog.columnar.content import Content
 from eventlog.columnar.learn import Templates
-from eventlog.columnar.vectors import Flags, Ints, RowNumbers, begins
+from eventlog.columnar.vectors import Flags, Ints, RowNumbers, begins, spread
 from eventlog.core.change import Op
 from eventlog.event_table import OPERATIONS
 from eventlog.fold import Fate
@@ -82,6 +82,18 @@ class Runs(NamedTuple):
         """Return the number of each run's event, which has one run or several parts."""
         numbers: Ints = np.cumsum(self.part_numbers == 1) - 1
         return numbers
+
+    def take(self, chosen: RunNumbers) -> Runs:
+        """Return these runs, in this order."""
+        lengths = self.lengths[chosen]
+        run, place = spread(lengths)
+        at = self.starts[chosen][run] + place
+        of_runs = (self.places, self.ops, self.owners)
+        places, ops, owners, numbers, counts = (column[chosen] for column in (*of_runs, *self[-2:]))
+        starts = np.cumsum(lengths) - lengths
+        return Runs(
+            self.rows[at], run, starts, lengths, places, ops, owners, self.widths[at], numbers, counts
+        )
 
 
 class RowsOfEvents(NamedTuple):

@@ -198,13 +198,23 @@ def _replace_each(cells: Cells, make: Callable[[str], str | None]) -> Replacemen
     return Replacements(numbers, pa.array(texts, pa.string()), cells.objects[np.array(failed, np.int64)])
 
 
-def take_texts(pool: Sequence[pa.Array], numbers: Ints, replacements: Sequence[Replacements]) -> pa.Array:
-    """Return the texts of these numbers: from a pool of arrays, or what replaces them."""
-    count = sum(map(len, pool))
-    replacements = [texts for texts in replacements if len(texts.numbers)]
-    if replacements:
-        number_of = np.arange(count)
-        replaced = np.concatenate([texts.numbers for texts in replacements])
-        number_of[replaced] = count + np.arange(len(replaced))
-        numbers = number_of[numbers]
-    return pa.concat_arrays([*pool, *(texts.texts for texts in replacements)]).take(pa.array(numbers))
+def take_texts(pool: Sequence[pa.Array], numbers: Ints) -> pa.Array:
+    """Return the texts of these numbers in a pool of arrays."""
+    if sum(map(len, pool)) > 2 * len(numbers):
+        pool, numbers = _narrow(pool, numbers)
+    return pa.concat_arrays(pool).take(pa.array(numbers))
+
+
+def _narrow(pool: Sequence[pa.Array], numbers: Ints) -> tuple[list[pa.Array], Ints]:
+    """Return the range of each array that has all texts of these numbers, and their numbers among those."""
+    ranges, narrowed = [pool[0][:0]], np.empty_like(numbers)
+    first = count = 0
+    for texts in pool:
+        at = np.flatnonzero((numbers >= first) & (numbers < first + len(texts)))
+        if len(at):
+            begin, end = int(numbers[at].min()), int(numbers[at].max()) + 1
+            ranges.append(texts[begin - first : end - first])
+            narrowed[at] = numbers[at] - begin + count
+            count += end - begin
+        first += len(texts)
+    return ranges, narrowed

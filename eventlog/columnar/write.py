@@ -24,7 +24,7 @@ import pyarrow.compute as pc
 
 from eventlog.columnar.batch import Batch
 from eventlog.columnar.content import Content
-from eventlog.columnar.fold import Folded, RowsOfEvents, Runs
+from eventlog.columnar.fold import RowsOfEvents, Runs
 from eventlog.columnar.learn import Origin, Part, Templates
 from eventlog.columnar.texts import take_texts
 from eventlog.columnar.vectors import (
@@ -61,27 +61,17 @@ class Atoms(NamedTuple):
     sizes: Ints  # how many atoms each row has
 
 
-class Written(NamedTuple):
-    """The texts of the events of runs, and their event-ids without the log's name."""
-
-    texts: pa.Array
-    ids: pa.Array
-
-
-def write(batch: Batch, templates: Templates, content: Content, folded: Folded) -> Written:
-    """Return the folded events."""
-    runs = folded.runs
-    atoms = _atoms(batch, templates, content, runs)
-    ids = _event_ids(pc.cast(pa.array(batch.ids), pa.string()), folded.event_rows, runs)
+def write(batch: Batch, templates: Templates, content: Content, runs: Runs, ids: pa.Array) -> pa.Array:
+    """Return the texts of these runs' events, which have these event-ids without the log's name."""
+    atoms, keys = _atoms(batch, templates, content, runs), content.pool.places_of(runs.owners)
     first_id = sum(map(len, content.pool.arrays))
     first_constant = first_id + len(ids)
     frames = _frames(batch, templates, runs) + first_constant
-    pieces, sizes = _pieces(atoms, runs, frames, first_id, first_constant)
-    pool = [*content.pool.arrays, ids, pa.array(templates.constants, pa.string())]
-    texts = take_texts(pool, pieces, content.replacements)
+    pieces, sizes = _pieces(atoms, runs, keys, frames, first_id, first_constant)
+    texts = take_texts([*content.pool.arrays, ids, pa.array(templates.constants, pa.string())], pieces)
     edges = offsets(texts)[np.concatenate([[0], np.cumsum(sizes)])]
     buffers = [None, pa.py_buffer(edges.astype(np.int32)), texts.buffers()[2]]
-    return Written(pa.Array.from_buffers(pa.string(), len(sizes), buffers), ids)
+    return pa.Array.from_buffers(pa.string(), len(sizes), buffers)
 
 
 def _frames(batch: Batch, templates: Templates, runs: Runs) -> Ints:
@@ -100,7 +90,8 @@ def _atoms(batch: Batch, templates: Templates, content: Content, runs: Runs) -> 
     source, place = spread(runs.widths)
     rows: RowNumbers = runs.rows[source]
     parts, part = list(content.parts), content.codes[rows]
-    atoms = Atoms(parts, part, pool.first_old + rows, pool.first_new + rows, runs.widths)
+    old_values, new_values = (pool.places_of(first + rows) for first in (pool.first_old, pool.first_new))
+    atoms = Atoms(parts, part, old_values, new_values, runs.widths)
     asking = np.flatnonzero(batch.kinds[rows] > 4)
     if len(asking):
         objects = batch.objects[rows[asking]]
@@ -159,10 +150,13 @@ def _fill_cells(batch: Batch, templates: Templates, content: Content, atoms: Ato
                 templates.cell(batch.tables[table], at, op, is_valid)
                 for table, op, is_valid in zip(*examples, strict=True)
             )
-            atoms.new_values[chosen.atoms] = first_cell + at * len(group.numbers) + row
+            numbers = first_cell + at * len(group.numbers) + row
+            atoms.new_values[chosen.atoms] = content.pool.places_of(numbers)
 
 
-def _pieces(atoms: Atoms, runs: Runs, frames: Ints, first_id: int, first_constant: int) -> tuple[Ints, Ints]:
+def _pieces(
+    atoms: Atoms, runs: Runs, keys: PieceNumbers, frames: Ints, first_id: int, first_constant: int
+) -> tuple[PieceNumbers, Ints]:
     """Return the numbers of the pieces of each run's event, in order, and how many each has."""
     body, sizes = _bodies(atoms, first_constant)
     of_atom = np.repeat(runs.run_of_row, atoms.sizes)
@@ -172,7 +166,7 @@ def _pieces(atoms: Atoms, runs: Runs, frames: Ints, first_id: int, first_constan
     pieces[starts + Slot.BEFORE_ID] = frames[:, 0]
     pieces[starts + Slot.ID] = first_id + np.arange(len(starts))
     pieces[starts + Slot.BEFORE_KEY] = frames[:, 1]
-    pieces[starts + Slot.KEY] = runs.owners
+    pieces[starts + Slot.KEY] = keys
     pieces[starts + Slot.BEFORE_BODY] = frames[:, 2]
     pieces[starts + totals - 1] = frames[:, 3]
     # a body comes after those of all atoms before, and after the slots of its own event and of those before
@@ -196,9 +190,9 @@ def _bodies(atoms: Atoms, first_constant: int) -> tuple[Ints, Ints]:
     return pieces, sizes
 
 
-def _event_ids(ids: pa.Array, event_rows: RowsOfEvents, runs: Runs) -> pa.Array:
+def event_ids(record_ids: Ints, event_rows: RowsOfEvents, runs: Runs) -> pa.Array:
     """Return the event-id of each run, without the log's name; the later parts of an event are numbered."""
-    of_event = _ids_of_rows(ids, event_rows)
+    of_event = _ids_of_rows(pa.array(record_ids[event_rows.rows]).cast(pa.string()), event_rows)
     if len(of_event) == len(runs.part_numbers):
         return of_event
     of_run = of_event.take(pa.array(runs.event_of_run))
@@ -207,16 +201,13 @@ def _event_ids(ids: pa.Array, event_rows: RowsOfEvents, runs: Runs) -> pa.Array:
 
 
 def _ids_of_rows(ids: pa.Array, event_rows: RowsOfEvents) -> pa.Array:
-    """Return the id of each event: of one row its number, of several a digest too."""
-    firsts = event_rows.rows[event_rows.begins]
-    lasts = event_rows.rows[event_rows.begins + event_rows.sizes - 1]
-    first_ids = ids.take(pa.array(firsts))
+    """Return the id of each event: of one row its number, of several a digest too; of rows by event."""
     several = np.flatnonzero(event_rows.sizes > 1)
     if not len(several):
-        return first_ids
-    joined = pc.binary_join_element_wise(ids.take(pa.array(event_rows.rows)), "", ",")
-    at = offsets(joined)
-    data = joined.buffers()[2].to_pybytes()
+        return ids
+    first_ids = ids.take(pa.array(event_rows.begins))
+    joined = pc.binary_join_element_wise(ids, "", ",")
+    at, data = offsets(joined), memoryview(joined.buffers()[2])
     starts = at[event_rows.begins[several]].tolist()
     ends = (at[(event_rows.begins + event_rows.sizes)[several]] - 1).tolist()
     digests = b"".join([sha256(data[a:b]).digest()[:4] for a, b in zip(starts, ends, strict=True)])
@@ -224,7 +215,8 @@ def _ids_of_rows(ids: pa.Array, event_rows: RowsOfEvents) -> pa.Array:
     hexadecimal = pa.Array.from_buffers(
         pa.string(), len(several), [None, edges, pa.py_buffer(digests.hex().encode())]
     )
-    first, last = (ids.take(pa.array(rows[several])) for rows in (firsts, lasts))
+    begins, sizes = event_rows.begins[several], event_rows.sizes[several]
+    first, last = (ids.take(pa.array(at)) for at in (begins, begins + sizes - 1))
     of_several = pc.binary_join_element_wise(first, "-", last, ":", hexadecimal, "")
     if len(several) == len(first_ids):
         return of_several

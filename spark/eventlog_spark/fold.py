@@ -9,6 +9,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
+from itertools import pairwise
 from operator import itemgetter
 
 import numpy as np
@@ -43,6 +44,8 @@ from eventlog_spark.unanswerable import Unanswerable, line_of
 _COUNTED = [(str(op), pa.int64()) for op in OPERATIONS]
 BRIEF = pa.schema([("document", pa.string()), ("refused", pa.string()), *_COUNTED])
 _LINES = 1 << 20  # bytes of documents that are one row
+_IDS = 1 << 20  # record_ids of events that are one batch
+_PORTION = 1 << 16  # rows whose events are written together
 
 
 class FoldOutput(enum.Enum):
@@ -87,34 +90,35 @@ class FoldToDocuments:
             hashes = rows.unreadable_hashes()
             if rows.log.num_rows:
                 needs = engine.needs(log_rows(rows.log))
-                result = engine.events(needs, rows.read_back(needs.keys))
-                if self._output is not FoldOutput.REFUSED:
-                    yield from brief_rows(result) if brief else [self._rows(rows.log, result)]
+                for result in engine.portions(needs, rows.read_back(needs.keys), _PORTION):
+                    if self._output is not FoldOutput.REFUSED:
+                        yield from brief_rows(result) if brief else self._rows(rows.log, result)
+                del needs
                 hashes = np.concatenate([hashes, rows.refused_hashes(result)])
             if len(hashes):
                 for records in by_row.refused(shuffled_rows([rows.of_hashes(hashes)])):
                     yield with_nulls({"refused": records.column("refused")}, BRIEF) if brief else records
 
-    def _rows(self, log: pa.RecordBatch, result: BatchEvents) -> pa.RecordBatch:
-        """Return the rows of the events of these log rows."""
+    def _rows(self, log: pa.RecordBatch, result: BatchEvents) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of the events of these log rows; each part of an event has all its record_ids."""
         events, places = result.events, pa.array(result.places)
-        tables, _ = unpack_names(log.column("name"))
-        ids = events.rows_of(slice(None))
-        ends = np.cumsum(events.sizes)
-        return pa.record_batch(
-            [
-                result.texts,
-                result.event_ids(),
-                tables.take(places).cast(pa.string()),
-                log.column("table_key").take(places),
-                _ops(result),
-                pa.array(ids[ends - events.sizes]),
-                pa.array(ids[ends - 1]),
-                pa.ListArray.from_arrays(pa.array(np.concatenate([[0], ends]), pa.int32()), pa.array(ids)),
-                *document_columns(log.column("record_id").to_numpy()[result.places], events.parts),
-            ],
-            schema=self.schema,
-        )
+        tables, _ = unpack_names(log.column("name").take(places))
+        facts = [
+            result.texts,
+            result.event_ids(),
+            tables.cast(pa.string()),
+            log.column("table_key").take(places),
+            _ops(result),
+            pa.array(events.rows[events.begins]),
+            pa.array(events.rows[events.begins + events.sizes - 1]),
+            *document_columns(log.column("record_id").to_numpy()[result.places], events.parts),
+        ]
+        cuts = np.flatnonzero(np.diff(np.cumsum(events.sizes) // _IDS)) + 1
+        for first, end in pairwise([0, *cuts.tolist(), len(events)]):
+            ends, ids = np.cumsum(events.sizes[first:end]), events.rows_of(slice(first, end))
+            lists = pa.ListArray.from_arrays(pa.array(np.concatenate([[0], ends]), pa.int32()), pa.array(ids))
+            cells = [column[first:end] for column in facts]
+            yield pa.record_batch([*cells[:7], lists, *cells[7:]], schema=self.schema)
 
 
 def brief_rows(result: BatchEvents) -> Iterator[pa.RecordBatch]:
@@ -148,19 +152,25 @@ def whole_groups(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             continue
         hashes = batch.column("h").to_numpy()
         if pending and hashes[0] != pending[-1].column("h")[-1].as_py():
-            yield pa.concat_batches(pending)
-            pending = []
+            yield _join(pending)
         before = np.flatnonzero(hashes != hashes[-1])
         begin = int(before[-1]) + 1 if len(before) else 0
         if begin:
-            yield pa.concat_batches([*pending, batch.slice(0, begin)])
-            pending = []
+            pending.append(batch.slice(0, begin))
+            yield _join(pending)
         pending.append(batch.slice(begin))
         size = sum(part.nbytes for part in pending)
         if size > MAX_SHARE_BYTES:
             raise ObjectTooLarge(sum(part.num_rows for part in pending), size)
     if pending:
-        yield pa.concat_batches(pending)
+        yield _join(pending)
+
+
+def _join(pending: list[pa.RecordBatch]) -> pa.RecordBatch:
+    """Return the rows of these batches; the list is empty then, so that memory does not hold them twice."""
+    joined = pa.concat_batches(pending)
+    pending.clear()
+    return joined
 
 
 class SortedRows:
@@ -170,7 +180,8 @@ class SortedRows:
         self._batch = batch
         self._tables = tables
         self._kinds = batch.column("kind").to_numpy()
-        self.log = batch.filter(pa.array(self._kinds > RowKind.CURRENT))
+        is_log = self._kinds > RowKind.CURRENT
+        self.log = batch if is_log.all() else batch.filter(pa.array(is_log))
         self._current = batch.filter(pa.array(self._kinds == RowKind.CURRENT))
 
     def unreadable_hashes(self) -> Ints:

@@ -155,6 +155,9 @@ def test_the_rows_are_those_of_the_plain_fold(
     form = Documents(CATALOGUE, XdsSettings(insert_query_back=insert))
     expected = run_task(FoldToRows(reading, form), rows, size)
     assert run_task(FoldToDocuments(reading, form), rows, size) == expected
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(fold, "_PORTION", size)
+        assert run_task(FoldToDocuments(reading, form), rows, size) == expected
     assert run_task(FoldToDocuments(reading, form, FoldOutput.REFUSED), rows, size) == ([], expected[1])
     documents = [dict(row) for row in expected[0]]
     brief = [
@@ -201,6 +204,16 @@ def test_rows_of_many_lines_are_cut_between_documents(monkeypatch: pytest.Monkey
     ]
     assert len(pieces) > 20
     assert sorted("\n".join(pieces).split("\n")) == sorted(dict(row)["document"] for row in documents)
+
+
+def test_the_record_ids_of_many_parts_are_not_in_memory_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fold, "_IDS", 500)
+    rows = shuffled([(n, "N", 2, TIME, None, "usr", "idu=1", "fname", "a", f"b{n}") for n in range(1, 99)])
+    reading = LogReading(CATALOGUE, Rules(max_changes=2), TIME, None, frozenset())
+    task = FoldToDocuments(reading, Documents(CATALOGUE, XdsSettings()))
+    ids = [batch.column("record_ids").to_pylist() for batch in task(batches(rows, 99))]
+    assert [part for parts in ids for part in parts] == [list(range(1, 99))] * 98
+    assert max(sum(map(len, parts)) for parts in ids) <= 500 + 98
 
 
 def test_rows_that_memory_cannot_hold_together_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:

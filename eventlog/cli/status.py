@@ -100,8 +100,8 @@ def _cycle(cycle: Any) -> str:
     seconds = cycle.get("seconds") or 0.0
     rate = f", {cycle['events'] / seconds:.0f} events/s" if cycle.get("events") and seconds else ""
     down = f"; the sink takes nothing: {cycle['down']}" if cycle.get("down") else ""
-    counts = ", ".join(f"{cycle.get(name, 0)} {name}" for name in ("rows", "documents", "events", "refused"))
-    return f"{counts}, in {seconds:.3f} s{rate}{down}"
+    counts = ", ".join(quantity(cycle.get(f"{name}s", 0), name) for name in ("row", "document", "event"))
+    return f"{counts}, {cycle.get('refused', 0)} refused, in {seconds:.3f} s{rate}{down}"
 
 
 def _slot(slot: SlotStatus) -> str:

@@ -116,6 +116,12 @@ def test_skip_gives_rows_up_and_keeps_why(world: World) -> None:
     assert call(world, "skip", "2").exit_code == 2
 
 
+def test_status_counts_what_the_last_cycle_did(world: World) -> None:
+    world.write(key(1, event_type=4))
+    assert call(world, "run", "--once", "--sink", "stdout").exit_code == 0
+    assert ": 1 row, 1 document, 1 event, 0 refused, in " in call(world, "status").output
+
+
 def test_a_skipped_event_that_waited_frees_its_object_at_once(world: World) -> None:
     world.write(key(1, event_type=4))
     with world.publisher(Receiver(busy)) as publisher:

@@ -232,6 +232,9 @@ class _Buffer(io.BufferedReader):
 
     raw: _Incoming
 
+    def flush(self) -> None:
+        """Do nothing, because nothing is written. The base class raises if the connection is closed."""
+
     def close(self) -> None:
         if not (self.closed or self.raw.closed):
             self.raw.is_over = True

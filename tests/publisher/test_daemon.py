@@ -503,8 +503,9 @@ def test_the_port_tells_metrics_and_health(world: World, arrivals: Arrivals, fre
         assert _get(port, "/healthz") == "alive\n"
         assert _get(port, "/readyz") == "ready\n"
         run.stop()
-        with pytest.raises(HTTPError, match="503"):
+        with pytest.raises(HTTPError, match="503") as refused:
             _get(port, "/readyz")
+        refused.value.close()
 
 
 @pytest.fixture

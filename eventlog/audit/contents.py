@@ -3,7 +3,8 @@
 Nothing here is shared with the fold or the writer. A row of type 1 adds its new value, one of type 2 removes
 the old value and adds the new one, one of type 3 clears and adds. Rows of types 5 to 8 clear their columns
 and add what is read back; as an add they only add. They supersede the values of the columns that they read.
-A redriven row may bring its texts, or what was read back.
+A redriven row may bring its texts, or what was read back. Of an object that is gone when its event goes
+again, nothing is read back, and the other values go alone.
 """
 
 from __future__ import annotations
@@ -47,6 +48,7 @@ def why_wrong(
     *,
     key: Sequence[str] = (),  # the columns of the key, if the table is not known
     is_whole: bool = True,  # all parts of the event are there, and were read at one time
+    may_be_gone: bool = False,  # the object may have been gone when the event went again
 ) -> str:
     """Return what in an event no row explains, or what of its rows is missing; empty if nothing is wrong."""
     if any(row.event_type == 4 for row in rows):
@@ -62,6 +64,8 @@ def why_wrong(
         steps_of.setdefault(spell(step.attribute), []).append(step)
     for name in steps_of.keys() - attributes.keys():
         return f"attribute {name!r} follows from no row, or was not published"
+    if may_be_gone and steps and not any(attributes[name].is_read for name in steps_of):
+        attributes = {name: attributes[name] for name in attributes if not attributes[name].is_read}
     for name, attribute in attributes.items():
         fault = _fault(attribute, operation, steps_of.get(name, []), published, is_whole=is_whole)
         if fault:

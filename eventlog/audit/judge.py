@@ -303,6 +303,7 @@ class ContentJudge:
         self._audited = audited
         self._key = key
         self._facts = facts
+        self._last_delete = max((row.record_id for row in audited.rows if row.event_type == 4), default=0)
         self.is_known = True
 
     def why_wrong(self, run: Run, rows: Sequence[AuditedRow]) -> str:
@@ -315,6 +316,7 @@ class ContentJudge:
         parts = {run.part_of(delivery): delivery for delivery in run.deliveries}
         is_read = any(row.event_type > 4 for row in rows)
         is_open = any(row.letter not in ("S", "W") or row.reason or row.is_redriven for row in rows)
+        may_be_gone = self._last_delete > run.last or self._facts.is_compared or self._facts.is_purged
         if len(parts) == 1 and 1 in parts and not (record.has_more_parts if record else is_open):
             choices = [[delivery] for delivery in {d.content: d for d in run.deliveries}.values()]
             is_whole = True
@@ -323,7 +325,7 @@ class ContentJudge:
         for choice in choices:
             words = ""
             for moment in published:
-                words = self._fault(choice, rows, moment, is_whole=is_whole)
+                words = self._fault(choice, rows, moment, is_whole=is_whole, may_be_gone=may_be_gone)
                 if not words:
                     break
             if words:
@@ -337,6 +339,7 @@ class ContentJudge:
         published: PublishedThen,
         *,
         is_whole: bool,
+        may_be_gone: bool,
     ) -> str:
         """Return what is wrong with the parts of an event, if this was published."""
         table = published.tables.find(self._audited.table)
@@ -348,7 +351,8 @@ class ContentJudge:
         operations = [part.operation for part in parts[1:]]
         if any(operation != "modify" for operation in operations):
             return f"a later part of it is {operations[0]}"
-        return why_wrong(rows, parts[0].operation, steps, table, published, key=self._key, is_whole=is_whole)
+        facts = {"is_whole": is_whole, "may_be_gone": may_be_gone}
+        return why_wrong(rows, parts[0].operation, steps, table, published, key=self._key, **facts)
 
 
 def _shares_of(rows: pa.RecordBatch) -> Ints:

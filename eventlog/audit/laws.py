@@ -158,14 +158,16 @@ def breaches(
     for delivery in deliveries:
         if not _EVENT_ID.fullmatch(delivery.event_id):
             yield Breach(Law.EXPLAINED, name, 0, f"{delivery.where}: {delivery.event_id!r} names no rows")
-    run_by_row: dict[int, Run] = {}  # the last one, because a redrive may make other events of rows
+    # the last run of each row, because a redrive may make other events of rows, and its rows that read back
+    run_by_row: dict[int, tuple[Run, list[AuditedRow]]] = {}
     refused_rows, redriven = set[int](), set[str]()  # events of refused rows come when they are redriven
     for run in sorted(runs.values(), key=lambda run: run.deliveries[-1].place):
         run_rows = _rows_of(run, rows, runs, recorded.get(run.name))
         if log and run.log != log:
             words = f"{run.deliveries[0].where}: event {run.name} is of another log than {log}"
             yield Breach(Law.EXPLAINED, name, run.first, words)
-        run_by_row.update((row.record_id, run) for row in run_rows or ())
+        run_readers = [row for row in run_rows or () if row.event_type > 4]
+        run_by_row.update((row.record_id, (run, run_readers)) for row in run_rows or ())
         ids = [row.record_id for row in run_rows or ()] or [run.first, run.last]  # if its rows are gone
         if any(delivery.level in _REFUSED for delivery in run.deliveries):
             refused_rows.update(ids)
@@ -199,17 +201,15 @@ def breaches(
         for row in (row for row in life if row.letter in _LEVEL_OF_LETTER and row.reason is None):
             words, run_of_row = "", run_by_row.get(row.record_id)
             if run_of_row is not None:
-                swallowing = _reading(row, readers) if row.event_type == 1 else []
-                was_gone = is_gone or (is_compared and run_of_row.last < rows[-1].record_id)
+                run, run_readers = run_of_row
+                is_last = run.last == rows[-1].record_id
+                swallowing = _reading(row, run_readers) if row.event_type == 1 else []
+                was_gone = is_gone or (is_compared and not is_last)
                 without_effect = [
                     r for r in life if _is_skipped(r) or ((was_gone or r.has_no_event) and r.event_type > 4)
                 ]
-                may_be_shorter = run_of_row.last < rows[-1].record_id and any(
-                    run_of_row.first <= reader.record_id <= run_of_row.last for reader in readers
-                )
-                words = _why_wrong(
-                    row, run_of_row, [*without_effect, *swallowing], may_be_shorter=may_be_shorter
-                )
+                may_be_shorter = bool(run_readers) and not is_last
+                words = _why_wrong(row, run, [*without_effect, *swallowing], may_be_shorter=may_be_shorter)
             elif row.letter != "N" and not is_purged:
                 words = _why_unaccounted(row, readers, run_by_row, is_gone)
             if words:

@@ -14,9 +14,14 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
+from eventlog.audit.contents import PublishedThen
 from eventlog.audit.delivered import Delivered, DeliveredTopic, DocumentFiles, ReceiverFile
 from eventlog.audit.judge import Gathered, breaches_of
-from eventlog.audit.log_side import AuditReader, journal_of, read_facts, rows_of_snapshot
+from eventlog.audit.laws import Arrival, AuditedRow, Law, RecordedRows, event_name
+from eventlog.audit.log_side import AuditReader, Facts, journal_of, read_facts, rows_of_snapshot
+from eventlog.audit.share import AuditedObject
+from eventlog.core.tables import Column, Table, Tables
+from eventlog.core.values import Kind
 from eventlog.embedded import Server
 from eventlog.opening.config import Config
 from eventlog.publisher.session import make_reader
@@ -343,6 +348,69 @@ def test_each_corruption_is_named_at_its_object(history: History, kind: str) -> 
         broken = history.audit((history.kinds | {name: changed}).values(), receiver)
         assert {of for _, of in broken} == {OF_KIND.get(name, "field id=1")}, receiver
         assert {law for law, _ in broken} & {"content", "explained"}, receiver
+
+
+USR = Table(
+    "public",
+    "usr",
+    {
+        name: Column(name, kind.value, kind, name)
+        for name, kind in {"idu": Kind.INT, "name": Kind.STRING, "phone": Kind.STRING}.items()
+    },
+    key=("idu",),
+)
+JIM = '<add-value><value type="string">Jim</value></add-value>'
+READ = f'<modify-attr attr-name="name"><remove-all-values/>{JIM}</modify-attr>'
+TEXT = '<modify-attr attr-name="phone"><add-value><value type="string">42</value></add-value></modify-attr>'
+
+
+@pytest.mark.parametrize(
+    ("is_deleted", "again", "is_right"),
+    [
+        (True, TEXT, True),
+        (True, READ + TEXT, True),
+        (True, READ, False),
+        (True, "", False),
+        (True, TEXT.replace("42", "43"), False),
+        (False, READ + TEXT, True),
+        (False, TEXT, False),
+    ],
+)
+def test_nothing_is_read_back_of_an_object_that_is_gone_when_its_event_goes_again(
+    is_deleted: bool, again: str, is_right: bool
+) -> None:
+    """Let row 10 be skipped after the event of both rows went again."""
+    rows = [
+        AuditedRow(8, "S", 7, "name"),
+        AuditedRow(10, "W", 2, "phone", None, "42"),
+        AuditedRow(11, "S", 4),
+    ]
+    name = event_name("eventlog", [8, 10])
+    documents = [
+        ("retry", name, "modify", READ + TEXT),
+        ("success", name, "modify", again),
+        ("success", "eventlog:11", "delete", ""),
+    ]
+    deliveries = [
+        Arrival(place, f"document {place}", event_id, operation, values, level)._replace(
+            text=text_of(operation, event_id, values)
+        )
+        for place, (level, event_id, operation, values) in enumerate(documents)
+    ]
+    size = 3 if is_deleted else 2
+    recorded = {name: RecordedRows([8, 10], 1, 2), "eventlog:11": RecordedRows([11], 3, 4)}
+    audited = AuditedObject("usr", "idu=1", rows[:size], deliveries[:size], recorded, None)
+    facts = Facts({10: "skipped"}, published=[PublishedThen(0, Tables([USR]), False, 1)], has_contents=True)
+    laws = {breach.law for breach in breaches_of(audited, facts).breaches}
+    assert laws == (set() if is_right else {Law.CONTENT})
+
+
+def text_of(operation: str, event_id: str, values: str) -> bytes:
+    """Return an event of the object with these values."""
+    opening = (
+        f'<{operation} class-name="usr" event-id="{event_id}"><association>idu=1,table=usr</association>'
+    )
+    return f"{opening}{values}</{operation}>".encode()
 
 
 @pytest.mark.parametrize("receiver", PUT)

@@ -102,6 +102,10 @@ RIGHT = {
         [row(1, 1), row(2, 6, "E")],
         [event(1, 2, level="error")],
     ),
+    "a value of an insert that a redriven row of an earlier life reads back, which is refused": (
+        [row(1, 7, "F", reason="fatal"), row(2, 4), row(3, 1)],
+        [event(1, level="error"), event(2, operation="delete"), event(1, 3, level="fatal")],
+    ),
     "one of two rows was skipped while they waited, and a later row reads the other": (
         [row(1, 2), row(2, 2, "W", column="phone", reason="skipped"), row(3, 6)],
         [event(1, 2, level="retry"), event(3)],
@@ -204,6 +208,12 @@ WRONG = {
     "a letter changed to warning": ([row(1, 6, "W")], [event(1)], Law.ANSWERED, 1),
     "a letter changed to new": ([row(1, 6, "N")], [event(1)], Law.ANSWERED, 1),
     "an error that is a success": ([row(1, 6)], [event(1, level="error")], Law.ANSWERED, 1),
+    "a refused value of an insert that no row reads back": (
+        [row(1, 7, "F", reason="fatal"), row(3, 1, column="phone")],
+        [event(1, 3, level="fatal")],
+        Law.ANSWERED,
+        3,
+    ),
     "finished before it was answered": ([row(1, 2)], [event(1, level="")], Law.ANSWERED, 1),
     "refused without a reason": ([row(1, 6, "E")], [], Law.ACCOUNTED, 1),
     "a query-back that never left": ([row(1, 6)], [], Law.ACCOUNTED, 1),

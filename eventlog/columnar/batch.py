@@ -64,7 +64,7 @@ class Batch(NamedTuple):
         removes_all = self.kinds == 3  # of its column
         removes_one = (self.kinds == 2) & flags(self.old_values.is_valid())
         adds_one = (self.kinds < 4) & flags(self.new_values.is_valid())
-        counts: Ints = (removes_all | removes_one).astype(np.int64) + adds_one
+        counts: Ints = (removes_all | removes_one).astype(np.int8) + adds_one
         return counts
 
 
@@ -73,13 +73,13 @@ def gather(rows: Rows) -> Batch:
     # Two codes are numbered as one: the first times the count of the second, plus the second.
     table, tables = encode_texts(rows.tables)
     column, columns = encode_texts(rows.columns)
-    pair, first_of_pair = number_distinct(table * len(columns) + column)
+    pair, first_of_pair = number_distinct(table.astype(np.int64) * len(columns) + column)
     named = [(str(tables[table[at]]), columns[column[at]]) for at in first_of_pair.tolist()]
     key = codes_of(rows.keys)
-    objects, first_of_object = (
-        number_distinct(key * len(tables) + table) if len(tables) > 1 else number_distinct(key)
-    )
-    order = np.argsort(objects, kind="stable")
+    if len(tables) > 1:
+        key = key.astype(np.int64) * len(tables) + table
+    objects, first_of_object = number_distinct(key)
+    order = np.argsort(objects, kind="stable").astype(np.int32)
     ids, kinds, old_values, new_values = rows.ids, rows.kinds, rows.old_values, rows.new_values
     if (order[1:] < order[:-1]).any():
         indices = pa.array(order)
@@ -105,5 +105,5 @@ def gather(rows: Rows) -> Batch:
         lengths,
         objects[starts],
         ends[starts + lengths - 1],
-        np.repeat(np.arange(len(starts)), lengths),
+        np.repeat(np.arange(len(starts), dtype=np.int32), lengths),
     )

@@ -67,7 +67,7 @@ class Content(NamedTuple):
         """Return the number of each row's column; a column has one number, however rows spell it."""
         numbers: dict[str, int] = {}
         by_part = [numbers.setdefault(part.column, len(numbers)) for part in self.parts]
-        return np.array(by_part, np.int64)[self.codes]
+        return np.array(by_part, np.int32)[self.codes]
 
     @property
     def unread(self) -> Flags:
@@ -125,8 +125,9 @@ def _parts(batch: Batch, templates: Templates, updates: Flags, has_values: Flags
     has_old, has_new = (flags(pc.is_valid(side)) for side in (batch.old_values, batch.new_values))
     is_same = flags(pc.equal(batch.old_values, batch.new_values)) & updates
     is_same |= _equal_values(batch, templates, has_old & has_new & updates & ~is_same)
-    facts = (batch.kinds << 3) | ((has_old & updates) << 2) | ((has_new & has_values) << 1) | is_same
-    codes, first = number_distinct(batch.pairs << 7 | facts)
+    has_both = (has_old & updates) * np.int8(4) | (has_new & has_values) * np.int8(2)
+    facts = batch.kinds << 3 | has_both | is_same
+    codes, first = number_distinct(batch.pairs.astype(np.int64) << 7 | facts)
     parts = [
         templates.part(batch.named[pair], Fact(fact >> 3, bool(fact & 4), bool(fact & 2), bool(fact & 1)))
         for pair, fact in zip(batch.pairs[first].tolist(), facts[first].tolist(), strict=True)

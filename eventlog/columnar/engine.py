@@ -219,13 +219,17 @@ class Engine:
         ordered = np.lexsort((columns.parts, places))
         lengths = np.concatenate([runs.lengths, np.ones(len(plain_events), np.int64)])[ordered]
         portion = (np.cumsum(lengths) - 1) // size
-        for order in np.split(ordered, np.flatnonzero(np.diff(portion)) + 1):
+        orders = np.split(ordered, np.flatnonzero(np.diff(portion)) + 1)
+        if len(orders) > 1:
+            pa.default_memory_pool().release_unused()  # else Arrow holds what the ids took meanwhile
+        for order in orders:
             is_plain = order >= len(ids)
             by_column, by_row = order[~is_plain], order[is_plain] - len(ids)
-            order_of_both = np.argsort(np.argsort(is_plain, kind="stable"))
             column_ids, written = ids.take(pa.array(by_column)), [plain_events[at] for at in by_row.tolist()]
             texts = write(batch, needs.templates, content, runs.take(by_column), column_ids)
+            order_of_both = np.arange(len(order))
             if written:
+                order_of_both = np.argsort(np.argsort(is_plain, kind="stable"))
                 texts = pa.concat_arrays([texts, pa.array([w.text for w in written], pa.string())])
                 texts = texts.take(pa.array(order_of_both))
             events = EventTable(

@@ -124,7 +124,7 @@ def fold(batch: Batch, templates: Templates, content: Content, max_changes: int)
     if doubtful.any():
         runs = _gather_runs(batch, counting, is_sent & ~doubtful[batch.objects[counting.rows]])
     runs = _cut_runs(batch, runs, max_changes)
-    fates_before_gathering = np.empty(len(batch.ids), np.int64)
+    fates_before_gathering = np.empty(len(batch.ids), np.int8)
     fates_before_gathering[batch.places[precedence.superseded]] = SUPERSEDED
     fates_before_gathering[batch.places[counting.rows]] = counting.fates
     return Folded(runs, _rows_of_events(batch, runs, precedence), fates_before_gathering, doubtful)
@@ -159,7 +159,7 @@ def find_precedence(kinds: Ints, lives: Ints, columns: Ints, unread: Flags) -> P
     >>> find_precedence(kinds, lives, columns, unread)
     Precedence(rows=array([1, 2]), places=array([1, 2]), superseded=array([0]), superseding=array([2]))
     """
-    rows: RowNumbers = np.arange(len(kinds))
+    rows: RowNumbers = np.arange(len(kinds), dtype=np.int32)
     asks, is_delete = _asks(kinds), kinds == 4
     if not asks.any():
         return Precedence(rows, rows, _NO_ROWS, _NO_ROWS)
@@ -171,7 +171,7 @@ def find_precedence(kinds: Ints, lives: Ints, columns: Ints, unread: Flags) -> P
     life_asks_for_row = np.logical_or.reduceat(_asks_for_row(kinds), life_starts)
     by_row = life_asks_for_row[lives] & ~unread
     column_groups = np.where(by_row | is_delete, 0, columns + 1)
-    groups = _Groups(lives * (int(columns.max()) + 2) + column_groups)
+    groups = _Groups(lives.astype(np.int64) * (int(columns.max()) + 2) + column_groups)
 
     # A row is decided by a query-back if any row of its group asks. A delete of group 0 never is.
     first_asking = groups.first(asks)
@@ -217,7 +217,7 @@ def _counting_rows(
 ) -> CountingRows:
     """Return the rows that count, with what they become."""
     rows = precedence.rows
-    ops = np.array([part.op for part in content.parts], np.int64)[content.codes[rows]]
+    ops = np.array([part.op for part in content.parts], np.int8)[content.codes[rows]]
     widths = _widths(batch, templates, rows)
     return CountingRows(rows, precedence.places, ops, widths, _fates(batch, content, rows, ops, widths))
 
@@ -226,15 +226,16 @@ def _widths(batch: Batch, templates: Templates, rows: RowNumbers) -> Ints:
     """Return how many columns each of these rows contains: of a current row all, of a delete none."""
     kinds = batch.kinds[rows]
     tables = [templates.named(name).table for name in batch.tables]
-    table_widths = np.array([len(table.data) if table else 0 for table in tables], np.int64)
+    table_widths = np.array([len(table.data) if table else 0 for table in tables], np.int32)
     row_widths = table_widths[batch.table_of[batch.objects[rows]]]
-    return np.where(kinds == 4, 0, np.where(_asks_for_row(kinds), row_widths, 1))
+    widths = np.where(kinds == 4, 0, np.where(_asks_for_row(kinds), row_widths, 1))
+    return widths.astype(np.int32)
 
 
 def _fates(batch: Batch, content: Content, rows: RowNumbers, ops: Ints, widths: Ints) -> Ints:
     """Return the fates of these rows, which nothing superseded. A later reason overrides an earlier one."""
     asks = _asks(batch.kinds[rows])
-    fates = np.full(len(rows), SENT)
+    fates = np.full(len(rows), SENT, np.int8)
     fates[asks & (widths == 0) & (ops == _UPDATE)] = SAYS_NOTHING
     is_gone = batch.ended[batch.lives[rows]] | (content.answers.rows[batch.objects[rows]] < 0)
     fates[asks & is_gone] = NO_EFFECT
@@ -254,7 +255,7 @@ def _gather_runs(batch: Batch, counting: CountingRows, chosen: Flags) -> Runs:
     ones = np.ones(len(starts), np.int64)
     return Runs(
         rows,
-        run_of_row=np.cumsum(is_start) - 1,
+        run_of_row=np.cumsum(is_start, dtype=np.int32) - 1,
         starts=starts,
         lengths=np.diff(starts, append=len(rows)),
         places=counting.places[chosen][starts],
@@ -299,7 +300,7 @@ def _repeating(runs: Runs, columns: Ints) -> RunNumbers:
         return np.empty(0, np.int64)
     at = np.flatnonzero(several[runs.run_of_row])
     width = int(columns.max()) + 1
-    named = np.sort(runs.run_of_row[at] * width + columns[runs.rows[at]])
+    named = np.sort(runs.run_of_row[at].astype(np.int64) * width + columns[runs.rows[at]])
     twice: RunNumbers = named[1:][named[1:] == named[:-1]] // width
     return twice
 
@@ -326,7 +327,7 @@ def _cut_runs(batch: Batch, runs: Runs, max_changes: int) -> Runs:
     starts = np.flatnonzero(is_start)
     run = runs.run_of_row[starts]  # that had each part
     return runs._replace(
-        run_of_row=np.cumsum(is_start) - 1,
+        run_of_row=np.cumsum(is_start, dtype=np.int32) - 1,
         starts=starts,
         lengths=np.diff(starts, append=len(runs.rows)),
         places=runs.places[run],
@@ -341,7 +342,7 @@ def _cut_positions(runs: Runs, values: Ints, max_changes: int) -> tuple[Ints, Fl
     """Return the part of its run in which each row begins, from 0. Return also whether the row reaches into
     the next part or has no values. The rows remove and add so many values each.
     """
-    ends = np.cumsum(values)
+    ends = np.cumsum(values, dtype=np.int32)
     ends -= (ends - values)[runs.starts][runs.run_of_row]
     part = (ends - values) // max_changes
     return part, (values == 0) | ((ends - 1) // max_changes > part)
@@ -350,7 +351,7 @@ def _cut_positions(runs: Runs, values: Ints, max_changes: int) -> tuple[Ints, Fl
 def _rows_of_events(batch: Batch, runs: Runs, precedence: Precedence) -> RowsOfEvents:
     """Return the rows of each event, and those that they superseded."""
     events = runs.event_of_run
-    event_of_row = np.full(len(batch.ids), -1)
+    event_of_row = np.full(len(batch.ids), -1, np.int32)
     event_of_row[runs.rows] = events[runs.run_of_row]
     event_of_row[precedence.superseded] = event_of_row[precedence.superseding]
     rows = np.flatnonzero(event_of_row >= 0)

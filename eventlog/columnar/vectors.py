@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-Ints = npt.NDArray[np.int64]
+Ints = npt.NDArray[np.signedinteger[Any]]  # of 4 bytes where there is one for each row
 Flags = npt.NDArray[np.bool_]
 RowNumbers = Ints  # positions of rows in a batch, which is gathered by object and life
 PieceNumbers = Ints  # positions of the texts in a pool that make events
@@ -65,7 +65,7 @@ def codes_of(array: pa.Array) -> Ints:
 
 
 def _indices(encoded: pa.DictionaryArray) -> Ints:
-    indices: Ints = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+    indices: Ints = encoded.indices.to_numpy(zero_copy_only=False)
     return indices
 
 
@@ -74,7 +74,7 @@ def number_distinct(values: Ints) -> tuple[Ints, Ints]:
     encoded = pa.array(values).dictionary_encode()
     indices = _indices(encoded)
     first = np.empty(len(encoded.dictionary), np.int64)
-    first[indices[::-1]] = np.arange(len(values) - 1, -1, -1)
+    first[indices[::-1]] = np.arange(len(values) - 1, -1, -1, dtype=np.int32)
     return indices, first
 
 

@@ -162,7 +162,7 @@ def _pieces(
     of_atom = np.repeat(runs.run_of_row, atoms.sizes)
     totals = len(Slot) + np.bincount(of_atom, sizes, len(runs.starts)).astype(np.int64)
     starts = np.cumsum(totals) - totals
-    pieces = np.empty(int(totals.sum()), np.int64)
+    pieces = np.empty(int(totals.sum()), np.int32)
     pieces[starts + Slot.BEFORE_ID] = frames[:, 0]
     pieces[starts + Slot.ID] = first_id + np.arange(len(starts))
     pieces[starts + Slot.BEFORE_KEY] = frames[:, 1]
@@ -178,7 +178,7 @@ def _pieces(
 def _bodies(atoms: Atoms, first_constant: int) -> tuple[Ints, Ints]:
     """Return the numbers of the pieces of each atom, in order, and how many each has."""
     count = np.array([len(part.pieces) for part in atoms.parts], np.int64)
-    constants = np.array([at for part in atoms.parts for _, at in part.pieces], np.int64) + first_constant
+    constants = np.array([at for part in atoms.parts for _, at in part.pieces], np.int32) + first_constant
     sizes = count[atoms.part]
     starts = np.cumsum(sizes) - sizes
     first = (np.cumsum(count) - count)[atoms.part]

@@ -44,8 +44,9 @@ from eventlog_spark.unanswerable import Unanswerable, line_of
 _COUNTED = [(str(op), pa.int64()) for op in OPERATIONS]
 BRIEF = pa.schema([("document", pa.string()), ("refused", pa.string()), *_COUNTED])
 _LINES = 1 << 20  # bytes of documents that are one row
+_FEW = 8  # batches of one group, whose memory may be kept for others
 _IDS = 1 << 20  # record_ids of events that are one batch
-_PORTION = 1 << 16  # rows whose events are written together
+_PORTION = 40_000  # rows whose events are written together
 
 
 class FoldOutput(enum.Enum):
@@ -168,8 +169,10 @@ def whole_groups(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 def _join(pending: list[pa.RecordBatch]) -> pa.RecordBatch:
     """Return the rows of these batches; the list is empty then, so that memory does not hold them twice."""
-    joined = pa.concat_batches(pending)
+    joined, are_many = pa.concat_batches(pending), len(pending) > _FEW
     pending.clear()
+    if are_many:
+        pa.default_memory_pool().release_unused()
     return joined
 
 
@@ -271,7 +274,7 @@ def meeting_keys(batch: pa.RecordBatch) -> pa.Array:
 def log_rows(batch: pa.RecordBatch) -> Rows:
     """Return the log rows of a batch that has no others, each under the names by which it was logged."""
     column = batch.column
-    ids, kinds = (column(name).to_numpy().astype(np.int64) for name in ("record_id", "kind"))
+    ids, kinds = (column(name).to_numpy() for name in ("record_id", "kind"))
     tables, columns = unpack_names(column("name"))
     keys = column("table_key")
     logged = column("logged").to_pylist() if "logged" in batch.schema.names else []
@@ -294,7 +297,7 @@ def unpack_names(names: pa.Array) -> tuple[pa.Array, pa.Array]:
 def _texts_of(numbers: Ints, texts: Sequence[str | None]) -> pa.Array:
     """Return the text of each number."""
     distinct = {text: number for number, text in enumerate(dict.fromkeys(texts))}
-    number_of = np.array([distinct[text] for text in texts], np.int64)
+    number_of = np.array([distinct[text] for text in texts], np.int32)
     return pa.DictionaryArray.from_arrays(pa.array(number_of[numbers]), pa.array(list(distinct), pa.string()))
 
 

@@ -255,7 +255,7 @@ def _judge_share(share: Share, facts: Facts) -> AuditReport:
     )
     reads_all = facts.has_contents or facts.compared is not None
     recorded = np.fromiter({*(facts.reasons or ()), *facts.remembered, *facts.redriven}, np.int64)
-    for audited in share.objects(np.arange(share.size) if reads_all else share.odd_objects(recorded)):
+    for audited in share.objects(range(share.size) if reads_all else share.odd_objects(recorded)):
         judged = breaches_of(audited, facts)
         report.not_judged += not judged.is_known
         report.breach_counts.update(breach.law for breach in judged.breaches)

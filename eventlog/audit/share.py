@@ -87,12 +87,12 @@ class Share:
                     total.update(column.to_numpy().tobytes())
         return total.digest()
 
-    def objects(self, numbers: Ints) -> Iterator[AuditedObject]:
+    def objects(self, numbers: Sequence[int]) -> Iterator[AuditedObject]:
         """Yield some of the objects, whose numbers ascend."""
         for first in range(0, len(numbers), _AT_ONCE):
             yield from self._objects(numbers[first : first + _AT_ONCE])
 
-    def _objects(self, numbers: Ints) -> Iterator[AuditedObject]:
+    def _objects(self, numbers: Sequence[int]) -> Iterator[AuditedObject]:
         rows, of_row = _chosen(self.rows, self._row_objects, numbers)
         events, of_event = _chosen(self.events, self._event_objects, numbers)
         journal, of_entry = _chosen(self._journal, self._entry_objects, numbers)
@@ -112,7 +112,7 @@ class Share:
             present = self._present.get((table, key))
             yield AuditedObject(table, key, own_rows, deliveries[of_receiver], recorded, present)
 
-    def odd_objects(self, recorded: Ints) -> Ints:
+    def odd_objects(self, recorded: Ints) -> Sequence[int]:
         """Return the objects that are not plain; those of recorded rows are none."""
         row_objects, event_objects = self._row_objects, self._event_objects
         is_odd = np.ones(self.size, np.bool_)
@@ -134,7 +134,8 @@ class Share:
         is_odd[event_objects[(starts != expected) | (ends < starts) | missing_end | failed]] = True
         is_odd[np.setdiff1d(row_objects, event_objects)] = True
         self._check_events(is_odd, named, ids, starts, ends)
-        return np.flatnonzero(is_odd)
+        odd: Sequence[int] = np.flatnonzero(is_odd).tolist()
+        return odd
 
     def _rows_of(self, ids: Ints, bounds: Ints) -> Ints:
         """Return the place of the row with each event's first or last record_id; -2 if there is none."""
@@ -190,7 +191,9 @@ def _first_and_last(named: pa.Array) -> tuple[Ints, Ints]:
     return first.to_numpy(), last.to_numpy()
 
 
-def _chosen(records: pa.RecordBatch, objects: Ints, numbers: Ints) -> tuple[pa.RecordBatch, list[int]]:
+def _chosen(
+    records: pa.RecordBatch, objects: Ints, numbers: Sequence[int]
+) -> tuple[pa.RecordBatch, list[int]]:
     """Return the records of some objects, which are in order, and where those of each begin."""
     starts, ends = (np.searchsorted(objects, numbers, side) for side in ("left", "right"))
     within, ends_here = slice(int(starts[0]), int(ends[-1])), np.cumsum(ends - starts)

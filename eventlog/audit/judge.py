@@ -174,6 +174,7 @@ class Gathered:
     def parts(self) -> list[int]:
         """Return the numbers of the shares that have something; all has been taken by now."""
         self._owners.clear()
+        pa.default_memory_pool().release_unused()  # so that processes begin without it
         return [part for part in range(_SHARES) if self._rows.size(part) or self._events.size(part)]
 
     @property

@@ -11,8 +11,8 @@ import enum
 import hashlib
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-from itertools import chain, combinations
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence, Set
+from itertools import accumulate, chain, combinations
 from operator import attrgetter
 from types import MappingProxyType
 from typing import NamedTuple
@@ -129,6 +129,40 @@ class Run(NamedTuple):
         return int(delivery.event_id[len(self.name) + 1 :] or 1)
 
 
+class Answered(NamedTuple):
+    """The answers to an event, as the letters of its rows follow from them."""
+
+    run: Run
+    worst: Arrival
+    is_open: bool  # an answer is missing, or may be late
+    taken: Set[str]  # the levels that an event has, too, of which a row had no effect
+    shorter: Set[str]  # and one with fewer parts
+    read_columns: Set[str | None]  # by its rows; None stands for all
+
+    def reads(self, row: AuditedRow) -> bool:
+        """Return whether another row of the event reads back the value of an insert's row."""
+        return row.event_type == 1 and not self.read_columns.isdisjoint((None, row.column))
+
+    def why_wrong(self, row: AuditedRow, *, is_excused: bool, may_be_shorter: bool) -> str:
+        """Return why the letter of a row does not fit the last answers; empty if it does.
+
+        An event that waited, or failed, may find its object gone when it is to go again, or one of its rows
+        skipped. Then it is a success, or has the warning that another part got. So is a value of an insert
+        that a later row reads back, at once. The answer to a part may be lost in a crash. If the object
+        changed then, the event may have fewer parts, and end with the answers to those before.
+        """
+        if row.letter == "N":
+            fits = row.is_remembered or self.is_open
+        else:
+            levels = {self.worst.level}.union(
+                self.taken if is_excused else (), self.shorter if may_be_shorter else ()
+            )
+            fits = _LEVEL_OF_LETTER[row.letter] in levels
+        worst = self.worst
+        answer = f"was answered {worst.level or 'nothing'} in {worst.where} ({worst.event_id})"
+        return "" if fits else answer
+
+
 WhyWrong = Callable[[Run, Sequence[AuditedRow]], str]
 
 
@@ -158,16 +192,16 @@ def breaches(
     for delivery in deliveries:
         if not _EVENT_ID.fullmatch(delivery.event_id):
             yield Breach(Law.EXPLAINED, name, 0, f"{delivery.where}: {delivery.event_id!r} names no rows")
-    # the last run of each row, because a redrive may make other events of rows, and its rows that read back
-    run_by_row: dict[int, tuple[Run, list[AuditedRow]]] = {}
+    run_by_row: dict[int, Answered] = {}  # the last one, because a redrive may make other events of rows
     refused_rows, redriven = set[int](), set[str]()  # events of refused rows come when they are redriven
     for run in sorted(runs.values(), key=lambda run: run.deliveries[-1].place):
-        run_rows = _rows_of(run, rows, runs, recorded.get(run.name))
+        record = recorded.get(run.name)
+        run_rows = _rows_of(run, rows, runs) if record is None else _rows_on_record(record, row_by_id)
         if log and run.log != log:
             words = f"{run.deliveries[0].where}: event {run.name} is of another log than {log}"
             yield Breach(Law.EXPLAINED, name, run.first, words)
-        run_readers = [row for row in run_rows or () if row.event_type > 4]
-        run_by_row.update((row.record_id, (run, run_readers)) for row in run_rows or ())
+        if run_rows:
+            run_by_row |= dict.fromkeys((row.record_id for row in run_rows), _answered(run, run_rows))
         ids = [row.record_id for row in run_rows or ()] or [run.first, run.last]  # if its rows are gone
         if any(delivery.level in _REFUSED for delivery in run.deliveries):
             refused_rows.update(ids)
@@ -198,22 +232,28 @@ def breaches(
         begin = life[0].record_id if life else 0
         late = [row for row in rows if row.has_no_event and row.record_id < begin]
         readers = [row for row in (*late, *life) if row.event_type > 4]
+        skipped, gone = (
+            [
+                r.record_id
+                for r in life
+                if _is_skipped(r) or (r.event_type > 4 and (was_gone or r.has_no_event))
+            ]
+            for was_gone in (False, True)
+        )
         for row in (row for row in life if row.letter in _LEVEL_OF_LETTER and row.reason is None):
-            words, run_of_row = "", run_by_row.get(row.record_id)
-            if run_of_row is not None:
-                run, run_readers = run_of_row
-                is_last = run.last == rows[-1].record_id
-                swallowing = _reading(row, run_readers) if row.event_type == 1 else []
-                was_gone = is_gone or (is_compared and not is_last)
-                without_effect = [
-                    r for r in life if _is_skipped(r) or ((was_gone or r.has_no_event) and r.event_type > 4)
-                ]
-                may_be_shorter = bool(run_readers) and not is_last
-                words = _why_wrong(row, run, [*without_effect, *swallowing], may_be_shorter=may_be_shorter)
+            words, answered = "", run_by_row.get(row.record_id)
+            if answered is not None:
+                run, is_last = answered.run, answered.run.last == rows[-1].record_id
+                without_effect = gone if is_gone or (is_compared and not is_last) else skipped
+                is_excused = answered.reads(row) or bisect_left(without_effect, run.first) < bisect_right(
+                    without_effect, run.last
+                )
+                may_be_shorter = bool(answered.read_columns) and not is_last
+                words = answered.why_wrong(row, is_excused=is_excused, may_be_shorter=may_be_shorter)
             elif row.letter != "N" and not is_purged:
                 words = _why_unaccounted(row, readers, run_by_row, is_gone)
             if words:
-                law = Law.ACCOUNTED if run_of_row is None else Law.ANSWERED
+                law = Law.ACCOUNTED if answered is None else Law.ANSWERED
                 yield Breach(law, name, row.record_id, f"it is {row.letter}, and {words}")
     is_open = any(row.letter not in ("S", "W") or row.reason or row.is_remembered for row in rows)
     if present is not None and not is_open and not any(row.is_loopback for row in rows):
@@ -251,13 +291,14 @@ def event_name(log: str, record_ids: Sequence[int]) -> str:
     return f"{log}:{record_ids[0]}-{record_ids[-1]}:{digest}"
 
 
-def _rows_of(
-    run: Run, rows: Sequence[AuditedRow], runs: Container[str], recorded: RecordedRows | None = None
-) -> list[AuditedRow] | None:
+def _rows_on_record(record: RecordedRows, row_by_id: Mapping[int, AuditedRow]) -> list[AuditedRow] | None:
+    """Return the rows that the log has on record for an event; None if it has not all of them."""
+    rows = [row_by_id[number] for number in record.rows if number in row_by_id]
+    return rows if len(rows) == len(record.rows) else None
+
+
+def _rows_of(run: Run, rows: Sequence[AuditedRow], runs: Container[str]) -> list[AuditedRow] | None:
     """Return the rows that an event's id names; None if the log has no such rows."""
-    if recorded is not None:
-        named_rows = [row for row in rows if row.record_id in recorded.rows]
-        return named_rows if len(named_rows) == len(recorded.rows) else None
     by_id = attrgetter("record_id")
     between = list(rows[bisect_left(rows, run.first, key=by_id) : bisect_right(rows, run.last, key=by_id)])
     if len(between) < 2:
@@ -364,34 +405,25 @@ def _reading(row: AuditedRow, readers: Iterable[AuditedRow]) -> list[AuditedRow]
     return [reader for reader in readers if reader.event_type in (5, 6) or reader.column == row.column]
 
 
-def _why_wrong(row: AuditedRow, run: Run, excuses: Sequence[AuditedRow], *, may_be_shorter: bool) -> str:
-    """Return why the letter of a row does not fit the last answers to its event; empty if it does.
-
-    An event that waited, or failed, may find its object gone when it is to go again, or one of its rows
-    skipped. Then it is a success, or has the warning that another part got. So is a value of an insert that a
-    later row reads back, at once. The answer to a part may be lost in a crash. If the object changed then,
-    the event may have fewer parts, and end with the answers to those before.
-    """
+def _answered(run: Run, rows: Sequence[AuditedRow]) -> Answered:
+    """Return the last answers to an event of these rows."""
     begins = [
         at for at, delivery in enumerate(run.deliveries) if delivery.event_id == run.name and delivery.level
     ]
     deliveries = run.deliveries[max(begins, default=0) :]  # all parts go again, and may be fewer by then
     is_open = any(last.level not in _ANSWERS for last in {d.event_id: d for d in deliveries}.values())
     in_order = sorted(deliveries, key=lambda d: d.level in _ANSWERS)  # no answer takes none back
-    last_answers = {d.event_id: d for d in in_order}.values()
-    worst = _worst(last_answers)
-    if row.letter == "N":
-        fits = row.is_remembered or is_open or any(delivery.is_late for delivery in run.deliveries)
-    else:
-        levels = {worst.level}
-        if any(run.first <= excuse.record_id <= run.last for excuse in excuses):
-            levels |= {"success", *(d.level for d in deliveries if d.level in _TAKEN)}
-        if may_be_shorter:
-            parts = sorted(last_answers, key=run.part_of)
-            levels |= {_worst(parts[:count]).level for count in range(1, len(parts))}
-        fits = _LEVEL_OF_LETTER[row.letter] in levels
-    answer = f"was answered {worst.level or 'nothing'} in {worst.where} ({worst.event_id})"
-    return "" if fits else answer
+    parts = sorted({d.event_id: d for d in in_order}.values(), key=run.part_of)
+    worst_until = [*accumulate(parts, lambda one, other: _worst((one, other)))]
+    readers = [row for row in rows if row.event_type > 4]
+    return Answered(
+        run,
+        worst_until[-1],
+        is_open or any(delivery.is_late for delivery in run.deliveries),
+        {"success", *(d.level for d in deliveries if d.level in _TAKEN)},
+        {worst.level for worst in worst_until[:-1]},
+        {None if reader.event_type in (5, 6) else reader.column for reader in readers},
+    )
 
 
 def _worst(deliveries: Iterable[Arrival]) -> Arrival:

@@ -8,6 +8,7 @@ from contextlib import ExitStack, closing
 
 import pytest
 
+from eventlog.audit.laws import Arrival, AuditedRow, RecordedRows, breaches, event_name
 from eventlog.columnar import Engine
 from eventlog.compare.digest import digest
 from eventlog.compare.events import dump, step_of
@@ -64,6 +65,15 @@ def parts_of_one_change(size: int) -> Work:
     return lambda: by_column(engine, rows)
 
 
+def rows_of_one_object(size: int) -> Work:
+    """Let rows have events of a hundred, all of which are on record, and be read back or written."""
+    rows = [AuditedRow(n, "S", (1, 8)[n % 2], f"column {n % 3}") for n in range(1, size + 1)]
+    events = [range(first, first + 100) for first in range(1, size + 1, 100)]
+    recorded = {event_name("log", ids): RecordedRows(ids) for ids in events}
+    arrivals = [Arrival(at, "document", name, "modify", at) for at, name in enumerate(recorded)]
+    return lambda: list(breaches("usr idu=1", rows, arrivals, recorded=recorded))
+
+
 @pytest.fixture
 def object_page() -> Iterator[Callable[[int], Work]]:
     """Make receivers with an object of that many values, whose page is the work."""
@@ -90,6 +100,7 @@ def object_page() -> Iterator[Callable[[int], Work]]:
         (child_values, 4_000),
         (rows_of_one_column, 20_000),
         (parts_of_one_change, 10_000),
+        (rows_of_one_object, 4_000),
     ],
 )
 def test_twice_the_input_takes_twice_the_time(prepare: Callable[[int], Work], size: int) -> None:

@@ -135,9 +135,9 @@ class Answered(NamedTuple):
     run: Run
     worst: Arrival
     is_open: bool  # an answer is missing, or may be late
-    taken: Set[str]  # the levels that an event has, too, of which a row had no effect
-    shorter: Set[str]  # and one with fewer parts
-    read_columns: Set[str | None]  # by its rows; None stands for all
+    taken: Set[str]  # the levels that fit, too, if a row of the event had no effect
+    shorter: Set[str]  # and those that fit if the event had fewer parts
+    read_columns: Set[str | None]  # by its rows; None is all of them
 
     def reads(self, row: AuditedRow) -> bool:
         """Return whether another row of the event reads back the value of an insert's row."""

@@ -66,7 +66,7 @@ def parts_of_one_change(size: int) -> Work:
 
 
 def rows_of_one_object(size: int) -> Work:
-    """Let rows have events of a hundred, all of which are on record, and be read back or written."""
+    """Return the judging of one object: a hundred of its rows are one event, which is on record."""
     rows = [AuditedRow(n, "S", (1, 8)[n % 2], f"column {n % 3}") for n in range(1, size + 1)]
     events = [range(first, first + 100) for first in range(1, size + 1, 100)]
     recorded = {event_name("log", ids): RecordedRows(ids) for ids in events}

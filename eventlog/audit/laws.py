@@ -232,19 +232,20 @@ def breaches(
         begin = life[0].record_id if life else 0
         late = [row for row in rows if row.has_no_event and row.record_id < begin]
         readers = [row for row in (*late, *life) if row.event_type > 4]
-        skipped, gone = (
+        skipped, skipped_or_read = (
             [
                 r.record_id
                 for r in life
-                if _is_skipped(r) or (r.event_type > 4 and (was_gone or r.has_no_event))
+                if _is_skipped(r) or (r.event_type > 4 and (reads_nothing or r.has_no_event))
             ]
-            for was_gone in (False, True)
+            for reads_nothing in (False, True)
         )
         for row in (row for row in life if row.letter in _LEVEL_OF_LETTER and row.reason is None):
             words, answered = "", run_by_row.get(row.record_id)
             if answered is not None:
                 run, is_last = answered.run, answered.run.last == rows[-1].record_id
-                without_effect = gone if is_gone or (is_compared and not is_last) else skipped
+                was_gone = is_gone or (is_compared and not is_last)
+                without_effect = skipped_or_read if was_gone else skipped
                 is_excused = answered.reads(row) or bisect_left(without_effect, run.first) < bisect_right(
                     without_effect, run.last
                 )
@@ -414,7 +415,7 @@ def _answered(run: Run, rows: Sequence[AuditedRow]) -> Answered:
     is_open = any(last.level not in _ANSWERS for last in {d.event_id: d for d in deliveries}.values())
     in_order = sorted(deliveries, key=lambda d: d.level in _ANSWERS)  # no answer takes none back
     parts = sorted({d.event_id: d for d in in_order}.values(), key=run.part_of)
-    worst_until = [*accumulate(parts, lambda one, other: _worst((one, other)))]
+    worst_until = [*accumulate(parts, lambda worst, part: _worst((worst, part)))]
     readers = [row for row in rows if row.event_type > 4]
     return Answered(
         run,

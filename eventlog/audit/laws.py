@@ -192,7 +192,7 @@ def breaches(
     for delivery in deliveries:
         if not _EVENT_ID.fullmatch(delivery.event_id):
             yield Breach(Law.EXPLAINED, name, 0, f"{delivery.where}: {delivery.event_id!r} names no rows")
-    run_by_row: dict[int, Answered] = {}  # the last one, because a redrive may make other events of rows
+    answered_by_row: dict[int, Answered] = {}  # the last one, because a redrive may make other events of rows
     refused_rows, redriven = set[int](), set[str]()  # events of refused rows come when they are redriven
     for run in sorted(runs.values(), key=lambda run: run.deliveries[-1].place):
         record = recorded.get(run.name)
@@ -201,7 +201,7 @@ def breaches(
             words = f"{run.deliveries[0].where}: event {run.name} is of another log than {log}"
             yield Breach(Law.EXPLAINED, name, run.first, words)
         if run_rows:
-            run_by_row |= dict.fromkeys((row.record_id for row in run_rows), _answered(run, run_rows))
+            answered_by_row |= dict.fromkeys((row.record_id for row in run_rows), _answered(run, run_rows))
         ids = [row.record_id for row in run_rows or ()] or [run.first, run.last]  # if its rows are gone
         if any(delivery.level in _REFUSED for delivery in run.deliveries):
             refused_rows.update(ids)
@@ -227,11 +227,12 @@ def breaches(
         if row.letter not in _LEVEL_OF_LETTER:
             words = f"it is {row.letter!r}, which no publisher writes, so it is not judged"
             yield Breach(Law.ANSWERED, name, row.record_id, words)
+    late_readers = [row for row in rows if row.has_no_event and row.event_type > 4]
     for life, is_gone in _lives(rows, present):
         # a row of an earlier life that was logged late, or redriven, is folded with the rows of this one
         begin = life[0].record_id if life else 0
-        late = [row for row in rows if row.has_no_event and row.record_id < begin]
-        readers = [row for row in (*late, *life) if row.event_type > 4]
+        late = late_readers[: bisect_left(late_readers, begin, key=attrgetter("record_id"))]
+        readers = [*late, *(row for row in life if row.event_type > 4)]
         skipped, skipped_or_read = (
             [
                 r.record_id
@@ -241,7 +242,7 @@ def breaches(
             for reads_nothing in (False, True)
         )
         for row in (row for row in life if row.letter in _LEVEL_OF_LETTER and row.reason is None):
-            words, answered = "", run_by_row.get(row.record_id)
+            words, answered = "", answered_by_row.get(row.record_id)
             if answered is not None:
                 run, is_last = answered.run, answered.run.last == rows[-1].record_id
                 was_gone = is_gone or (is_compared and not is_last)
@@ -252,7 +253,7 @@ def breaches(
                 may_be_shorter = bool(answered.read_columns) and not is_last
                 words = answered.why_wrong(row, is_excused=is_excused, may_be_shorter=may_be_shorter)
             elif row.letter != "N" and not is_purged:
-                words = _why_unaccounted(row, readers, run_by_row, is_gone)
+                words = _why_unaccounted(row, readers, answered_by_row, is_gone)
             if words:
                 law = Law.ACCOUNTED if answered is None else Law.ANSWERED
                 yield Breach(law, name, row.record_id, f"it is {row.letter}, and {words}")
@@ -432,17 +433,19 @@ def _worst(deliveries: Iterable[Arrival]) -> Arrival:
 
 
 def _why_unaccounted(
-    row: AuditedRow, readers: Iterable[AuditedRow], run_by_row: Container[int], is_gone: bool
+    row: AuditedRow, readers: Iterable[AuditedRow], answered_rows: Container[int], is_gone: bool
 ) -> str:
     """Return why a finished row should have a document, or a reason to have none; empty if it need not."""
     if row.letter != "S":
         return "the log has no reason for it"
+    if row.is_silent or row.is_loopback or (is_gone and row.event_type > 4):
+        return ""
     reading = _reading(row, readers)
     is_gone = is_gone or any(reader.has_no_event for reader in reading)
     is_without_effect = is_gone and row.event_type != 4 and (row.event_type > 4 or reading)
-    is_read_back = row.event_type == 1 and any(reader.record_id in run_by_row for reader in reading)
+    is_read_back = row.event_type == 1 and any(reader.record_id in answered_rows for reader in reading)
     is_given_up = any(_is_skipped(reader) for reader in reading)
-    needs_none = row.is_silent or row.is_loopback or is_without_effect or is_read_back or is_given_up
+    needs_none = is_without_effect or is_read_back or is_given_up
     return "" if needs_none else "no document contains it"
 
 

@@ -74,6 +74,14 @@ def rows_of_one_object(size: int) -> Work:
     return lambda: list(breaches("usr idu=1", rows, arrivals, recorded=recorded))
 
 
+def lives_of_one_object(size: int) -> Work:
+    """Return the judging of an object that came and went, whose query-backs had no effect."""
+    rows = [AuditedRow(n, "S", (4, 6)[n % 2], has_no_event=n % 2 == 1) for n in range(1, size + 1)]
+    arrivals = [Arrival(row.record_id, "document", f"log:{row.record_id}", "delete", 1) for row in rows[1::2]]
+    recorded = {arrival.event_id: RecordedRows([arrival.place]) for arrival in arrivals}
+    return lambda: list(breaches("usr idu=1", rows, arrivals, recorded=recorded))
+
+
 @pytest.fixture
 def object_page() -> Iterator[Callable[[int], Work]]:
     """Make receivers with an object of that many values, whose page is the work."""
@@ -101,6 +109,7 @@ def object_page() -> Iterator[Callable[[int], Work]]:
         (rows_of_one_column, 20_000),
         (parts_of_one_change, 10_000),
         (rows_of_one_object, 4_000),
+        (lives_of_one_object, 4_000),
     ],
 )
 def test_twice_the_input_takes_twice_the_time(prepare: Callable[[int], Work], size: int) -> None:

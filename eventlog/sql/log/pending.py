@@ -102,11 +102,13 @@ class Pending:
         plain = all(stored[name].storage is Storage.INTEGER for name in ("record_id", "event_type"))
         return plain and choice.objects is not None and not choice.future
 
-    def fit(self, choice: PickUpFilter) -> PickUpFilter:
+    def fit(self, choice: PickUpFilter) -> PickUpFilter | None:
         """Return the choice with no more rows than its bytes allow, but at least one; few rows come one by
-        one.
+        one. None if there are no rows.
         """
         octets, row_count = map(int, self.pending("pending_bytes", choice)[0])
+        if not row_count:
+            return None
         if row_count < BY_COLUMN_FROM:
             choice = replace(choice, by_column=False)
         if octets <= choice.most_bytes:

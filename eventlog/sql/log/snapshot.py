@@ -156,8 +156,11 @@ class Snapshot(Pending):
         look = self._look
         if look is None or look.choice is not choice:
             look = looked(choice, self._queries.together(self._connection, first_look(self._queries, choice)))
-        few_rows = look.few_rows
-        rows = self._with_rest(few_rows, choice) if few_rows else self._read_many(self.fit(choice))
+        if look.few_rows:
+            rows = self._with_rest(look.few_rows, choice)
+        else:
+            fitting = self.fit(choice)
+            rows = PickUp([]) if fitting is None else self._read_many(fitting)
         full = rows.full or len(look.own_rows) >= choice.limit
         return rows._replace(full=full, loopback=look.own_rows)
 

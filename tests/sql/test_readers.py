@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import text
+from sqlalchemy import event, text
 from sqlalchemy.engine import Connection, Engine
 
 from eventlog.sql.capture.readers import READERS, check_readers, plan_no_reader, plan_reader
@@ -355,6 +355,27 @@ def test_an_identity_may_have_any_name(database: Database, name: str, reader: st
     with engine.connect() as connection:
         plan_no_reader(connection, reader, "odd").run(engine)
     engine.dispose()
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_a_table_for_readers_may_be_dropped_while_it_is_checked(database: Database, reader: str) -> None:
+    engine, other = database.engine(), database.engine()
+    run(engine, "create table odd (login varchar(9) not null unique)")
+    with engine.connect() as connection:
+        plan_reader(connection, reader, "odd", "login").run(engine)
+    dropped: list[str] = []
+
+    def drop(*words: Any) -> None:
+        if not dropped and "eventlog for " in str(words[3]):  # the list of these tables was read
+            dropped.append("odd")
+            with other.connect() as connection:
+                plan_no_reader(connection, reader, "odd").run(other)
+
+    event.listen(engine, "after_cursor_execute", drop)
+    assert faults(engine) == []
+    assert dropped == ["odd"]
+    engine.dispose()
+    other.dispose()
 
 
 def test_a_key_that_one_statement_may_exchange_is_refused(engine: Engine) -> None:

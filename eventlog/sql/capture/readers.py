@@ -107,19 +107,19 @@ def check_readers(connection: Connection) -> Iterator[Finding]:
     for reader_table in _all_installed(catalogue):
         words = {"table_word": quote(str(reader_table.table)), "identity_word": quote(reader_table.identity)}
         names = {"where": reader_table.name, "table": reader_table.table, "reader": reader_table.reader}
-        found: list[Finding] = []
+        findings: list[Finding] = []
         fault: DatabaseFailed | None = None
         try:
             with connection.begin_nested():
-                found.extend(findings_of(READER_CHECKS, (catalogue, reader_table), names | words))
+                findings.extend(findings_of(READER_CHECKS, (catalogue, reader_table), names | words))
         except DatabaseFailed as why:
             fault = why
-        is_doubtful = fault is not None or any(finding.fault for finding in found)
-        if is_doubtful and reader_table.name not in {other.name for other in _all_installed(catalogue)}:
+        is_doubtful = fault is not None or any(finding.fault for finding in findings)
+        if is_doubtful and reader_table.name not in {table.name for table in _all_installed(catalogue)}:
             continue  # it was dropped meanwhile; a server of MySQL shows those of all databases
         if fault is not None:
             raise fault
-        yield from found
+        yield from findings
 
 
 def has_readers(connection: Connection) -> bool:

@@ -214,9 +214,9 @@ def test_a_standby_that_could_not_take_over_is_not_ready(
         )
         folder.rename(tmp_path / "away")
         folder.touch()
-        until(lambda: not run.monitor.ready)
+        until(lambda: "this standby could not take over" in caplog.text)
+        assert not run.monitor.ready
         assert "cannot be written" in run.monitor.why_not_ready
-        assert "this standby could not take over" in caplog.text
         folder.unlink()
         folder.mkdir()
         until(lambda: run.monitor.ready)

@@ -24,7 +24,8 @@ CONTROLS[9] = False
 
 def flags(array: pa.Array) -> Flags:
     """Return booleans as NumPy holds them; null is false."""
-    booleans: Flags = pc.fill_null(array, False).to_numpy(zero_copy_only=False)
+    filled = pc.fill_null(array, False) if array.null_count else array
+    booleans: Flags = filled.to_numpy(zero_copy_only=False)
     return booleans
 
 
@@ -45,9 +46,11 @@ def suspects(array: pa.Array, escapes: Sequence[tuple[str, str]]) -> Ints:
     if len(array) == 0 or array.buffers()[2] is None:
         return np.empty(0, np.int64)
     at = offsets(array)
-    suspect = CONTROLS.copy()
-    suspect[[ord(character) for character, _ in escapes]] = True
-    hits = np.flatnonzero(suspect[bytes_of(array)])
+    data = bytes_of(array)
+    is_suspect = (data < 32) & (data != 9)
+    for byte in (0xEF, *(ord(character) for character, _ in escapes)):
+        is_suspect |= data == byte
+    hits = np.flatnonzero(is_suspect)
     if len(hits) == 0:
         return np.empty(0, np.int64)
     return np.unique(np.searchsorted(at, hits + at[0], "right") - 1).astype(np.int64)

@@ -207,7 +207,7 @@ def _ids_of_rows(ids: pa.Array, event_rows: RowsOfEvents) -> pa.Array:
         return ids
     first_ids = ids.take(pa.array(event_rows.begins))
     joined = pc.binary_join_element_wise(ids, "", ",")
-    at, data = offsets(joined), memoryview(joined.buffers()[2])
+    at, data = offsets(joined), joined.buffers()[2].to_pybytes()
     starts = at[event_rows.begins[several]].tolist()
     ends = (at[(event_rows.begins + event_rows.sizes)[several]] - 1).tolist()
     digests = b"".join([sha256(data[a:b]).digest()[:4] for a, b in zip(starts, ends, strict=True)])

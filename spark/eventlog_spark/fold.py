@@ -7,7 +7,7 @@ indented documents and refusals.
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from itertools import pairwise
 from operator import itemgetter
@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from eventlog.columnar import BatchEvents, CurrentAnswer, CurrentColumns, Engine, Rows
 from eventlog.columnar.current import NONE, Keys
-from eventlog.columnar.vectors import Flags, Ints, codes_of, encode_texts, flags, offsets, spread
+from eventlog.columnar.vectors import Flags, Ints, codes_of, flags, offsets, spread
 from eventlog.core.entry import Entry
 from eventlog.core.errors import Refused
 from eventlog.core.tables import Table, Tables
@@ -90,7 +90,7 @@ class FoldToDocuments:
             rows = SortedRows(batch, reading.tables)
             hashes = rows.unreadable_hashes()
             if rows.log.num_rows:
-                needs = engine.needs(log_rows(rows.log))
+                needs = engine.needs(rows.as_logged)
                 for result in engine.portions(needs, rows.read_back(needs.keys), _PORTION):
                     if self._output is not FoldOutput.REFUSED:
                         yield from brief_rows(result) if brief else self._rows(rows.log, result)
@@ -103,11 +103,10 @@ class FoldToDocuments:
     def _rows(self, log: pa.RecordBatch, result: BatchEvents) -> Iterator[pa.RecordBatch]:
         """Yield the rows of the events of these log rows; each part of an event has all its record_ids."""
         events, places = result.events, pa.array(result.places)
-        tables, _ = unpack_names(log.column("name").take(places))
         facts = [
             result.texts,
             result.event_ids(),
-            tables.cast(pa.string()),
+            log.column("table_name").take(places),
             log.column("table_key").take(places),
             _ops(result),
             pa.array(events.rows[events.begins]),
@@ -200,6 +199,11 @@ class SortedRows:
         hashes: Ints = self.log.column("h").to_numpy()[is_refused]
         return hashes
 
+    @cached_property
+    def as_logged(self) -> Rows:
+        """Return the log rows, each under the names by which it was logged."""
+        return log_rows(self.log)
+
     def of_hashes(self, hashes: Ints) -> pa.RecordBatch:
         """Return the rows of these hashes."""
         return self._batch.filter(pa.array(np.isin(self._hashes, hashes)))
@@ -221,7 +225,7 @@ class SortedRows:
 
     def _read_table(self, table: Table, keys: pa.Array, first_number: int) -> tuple[CurrentColumns, Ints]:
         """Return the current rows of these keys of a table, and the keys whose rows do not come by column."""
-        rows = log_rows(self.log)
+        rows = self.as_logged
         asking = np.flatnonzero((rows.kinds > 4) & self._is_of(table, self.log))
         asking_keys = rows.keys.take(pa.array(asking))
         first = pc.index_in(keys, value_set=asking_keys).to_numpy(zero_copy_only=False).astype(np.int64)
@@ -237,8 +241,7 @@ class SortedRows:
 
     def _is_of(self, table: Table, rows: pa.RecordBatch) -> Flags:
         """Return whether rows are of objects of this table."""
-        names, _ = unpack_names(rows.column("name"))
-        return flags(pc.equal(names, self._tables.name_of(table)))
+        return flags(pc.equal(rows.column("table_name"), self._tables.name_of(table)))
 
     def lookup(self, table: Table, key: QueryKey) -> Answer:
         """Return the current rows of one object, for the plain fold."""
@@ -275,30 +278,15 @@ def log_rows(batch: pa.RecordBatch) -> Rows:
     """Return the log rows of a batch that has no others, each under the names by which it was logged."""
     column = batch.column
     ids, kinds = (column(name).to_numpy() for name in ("record_id", "kind"))
-    tables, columns = unpack_names(column("name"))
-    keys = column("table_key")
+    tables, keys = column("table_name"), column("table_key")
     logged = column("logged").to_pylist() if "logged" in batch.schema.names else []
     if any(logged):
-        names = [packed and unpack_name(packed) for packed in logged]
+        own_names = [packed and unpack_name(packed) for packed in logged]
         tables, keys = (
-            pc.coalesce(pa.array([name and name[at] for name in names], pa.string()), texts.cast(pa.string()))
+            pc.coalesce(pa.array([name and name[at] for name in own_names], pa.string()), texts)
             for at, texts in enumerate((tables, keys))
         )
-    return Rows(ids, kinds, tables, keys, columns, column("old_value"), column("new_value"))
-
-
-def unpack_names(names: pa.Array) -> tuple[pa.Array, pa.Array]:
-    """Return the tables and the columns of packed names."""
-    numbers, packed = encode_texts(names)
-    tables, columns = zip(*map(unpack_name, packed), strict=True) if packed else ((), ())
-    return _texts_of(numbers, tables), _texts_of(numbers, columns)
-
-
-def _texts_of(numbers: Ints, texts: Sequence[str | None]) -> pa.Array:
-    """Return the text of each number."""
-    distinct = {text: number for number, text in enumerate(dict.fromkeys(texts))}
-    number_of = np.array([distinct[text] for text in texts], np.int32)
-    return pa.DictionaryArray.from_arrays(pa.array(number_of[numbers]), pa.array(list(distinct), pa.string()))
+    return Rows(ids, kinds, tables, keys, column("column_name"), column("old_value"), column("new_value"))
 
 
 def _ops(result: BatchEvents) -> pa.Array:

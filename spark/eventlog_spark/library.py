@@ -184,7 +184,8 @@ def folded(
     if isinstance(form, Documents) and not (reading.rules.handle_future_events or form.settings.pretty):
         task = FoldToDocuments(reading, form, output)
     unused = ("event_type", "event_time", "perpetrator") if task.schema == BRIEF else ("event_type",)
-    rows = log_rows.together([read.where(f.col("kind") <= 8), *answering]).drop(*unused)
+    current = [rows.drop("logged", "meets") for rows in answering]  # of log rows that are not plain alone
+    rows = log_rows.together([read.where(f.col("kind") <= 8), *current]).drop(*unused)
     return group_rows(rows, partitions).mapInArrow(task, from_arrow_schema(task.schema))
 
 

@@ -1,9 +1,7 @@
 """The rows of the shuffle, and the keys by which the rows of one object meet.
 
-Each column of the transfer to Python costs. So a row's table and column are one text: the table, and "="
-and the column if there is one. If the table's name contains "=" or is empty, "=", the number of its
-characters and a blank precede it. The cells of a current row are one text too, because lists cost more. Their
-lengths in bytes are another text: decimal numbers with commas between them; -1 is a null.
+Each column of the transfer to Python costs. So the cells of a current row are one text, because lists cost
+more. Their lengths in bytes are another text: decimal numbers with commas between them; -1 is a null.
 """
 
 from __future__ import annotations
@@ -65,8 +63,7 @@ def group_rows(rows: Any, partitions: int | None = None) -> Any:
     else:
         tasks = partitions or few_tasks(rows)
         spread = hashed.repartition(tasks, "h") if tasks else hashed.repartition("h")
-    ordered = spread.sortWithinPartitions(*_ORDER)
-    return ordered.withColumn("name", packed_name()).drop("table_name", "column_name")
+    return spread.sortWithinPartitions(*_ORDER)
 
 
 def few_tasks(rows: Any) -> int | None:
@@ -123,31 +120,16 @@ def _group_hash(columns: Sequence[str]) -> Any:
 # --- names
 
 
-def packed_name() -> Any:
-    """Return the name as a column, made of the columns table_name and column_name."""
-    table = f.col("table_name")
-    name = f.concat_ws("=", table, "column_name")
-    counted = f.concat(f.lit("="), f.char_length(table).cast("string"), f.lit(" "), name)
-    return f.when((table == "") | table.contains("="), counted).when(table.isNotNull(), name)
-
-
-def pack_name(table: str, column: str | None) -> str:
-    """Return the name as one text."""
-    name = table if column is None else f"{table}={column}"
-    return f"={len(table)} {name}" if not table or "=" in table else name
+def pack_name(table: str, key: str) -> str:
+    """Return a table_name and a table_key as one text."""
+    return f"{len(table)} {table}{key}"
 
 
 @lru_cache(maxsize=20_000)
-def unpack_name(name: str | None) -> tuple[str, str | None]:
-    """Return the table and the column; a row that was not readable has neither."""
-    if name is None:
-        return "", None
-    table, equals, column = name.partition("=")
-    if not table:
-        count, _, counted_name = column.partition(" ")
-        end = int(count)
-        table, equals, column = counted_name[:end], counted_name[end : end + 1], counted_name[end + 1 :]
-    return table, column if equals else None
+def unpack_name(packed: str) -> tuple[str, str]:
+    """Return the table_name and the table_key."""
+    size, _, text = packed.partition(" ")
+    return text[: int(size)], text[int(size) :]
 
 
 def spell(
@@ -253,7 +235,7 @@ class ShuffledRow(NamedTuple):
 
     record_id: int
     kind: int
-    table_name: str
+    table_name: str  # this and the key are null if the row could not be read
     table_key: str
     column_name: str | None = None
     old_value: str | None = None
@@ -271,11 +253,10 @@ class ShuffledRow(NamedTuple):
         """Return the row as the fold takes it: its table and key as they were logged."""
         name, key = (self.table_name, self.table_key) if self.logged is None else unpack_name(self.logged)
         facts = self.record_id, status, self.kind, self.event_time or "", self.perpetrator
-        return Entry(*facts, name, key or "", self.column_name, self.old_value, self.new_value)
+        return Entry(*facts, name, key, self.column_name, self.old_value, self.new_value)
 
 
-_VALUES = ("old_value", "new_value", "event_time", "perpetrator", "logged")
-_ROW = ("record_id", "kind", "name", "table_key", *_VALUES)
+_ROW = ("record_id", "kind", *COLUMNS[5:], *COLUMNS[3:5], "logged")
 
 
 def shuffled_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[ShuffledRow]:
@@ -285,6 +266,4 @@ def shuffled_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[ShuffledRow]:
             batch.column(name).to_pylist() if name in batch.schema.names else repeat(None, batch.num_rows)
             for name in _ROW
         ]
-        for record_id, kind, name, key, *values in zip(*columns, strict=True):
-            table, column = unpack_name(name)
-            yield ShuffledRow(record_id, kind, table, key, column, *values)
+        yield from map(ShuffledRow, *columns)

@@ -13,7 +13,7 @@ from eventlog.columnar.vectors import Flags, Ints, encode_texts, flags, match_ke
 from eventlog.core.entry import COLUMNS, Entry
 from eventlog.fold import plan
 from eventlog_spark.log_rows import LogReading
-from eventlog_spark.shuffle import plain_form, shuffled_rows, unpack_name
+from eventlog_spark.shuffle import plain_form, shuffled_rows
 
 _json = json.JSONEncoder(ensure_ascii=False).encode
 _KINDS: Final = 16  # more than there are
@@ -26,7 +26,7 @@ class Unanswerable:
         self._reading = reading
         tables = (table for table in reading.tables if table.key and table not in reading.answerable)
         self._forms = {reading.tables.name_of(table): plain_form(table) for table in tables}
-        self._reasons: dict[tuple[str | None, int], str] = {}
+        self._reasons: dict[tuple[str | None, str | None, int], str] = {}
 
     def find(self, batch: pa.RecordBatch) -> Flags:
         """Return which rows of a batch are such query-backs."""
@@ -35,11 +35,11 @@ class Unanswerable:
         if self._forms and len(asking):
             names, keys, *logged = (
                 batch.column(name).take(pa.array(asking))
-                for name in ("name", "table_key", "logged")
+                for name in ("table_name", "table_key", "logged")
                 if name in batch.schema.names
             )
-            numbers, packed = encode_texts(names)
-            forms = [self._forms.get(unpack_name(name)[0]) for name in packed]
+            numbers, tables = encode_texts(names)
+            forms = [self._forms.get(table or "") for table in tables]
             is_sure[asking] = match_keys(keys, numbers, forms)
             for other_names in logged:
                 is_sure[asking] &= ~flags(other_names.is_valid())
@@ -47,12 +47,13 @@ class Unanswerable:
 
     def reasons(self, rows: pa.RecordBatch) -> pa.Array:
         """Return why each of these rows is refused."""
-        names, packed = encode_texts(rows.column("name"))
+        table_of, tables = encode_texts(rows.column("table_name"))
+        column_of, columns = encode_texts(rows.column("column_name"))
         kinds: Ints = rows.column("kind").to_numpy().astype(np.int64)
-        codes, first = number_distinct(names * _KINDS + kinds)
+        codes, first = number_distinct((table_of * len(columns) + column_of) * _KINDS + kinds)
         reasons = []
         for at in first.tolist():
-            case = packed[names[at]], int(kinds[at])
+            case = tables[table_of[at]], columns[column_of[at]], int(kinds[at])
             if case not in self._reasons:
                 (row,) = shuffled_rows([rows.slice(at, 1)])
                 self._reasons[case] = self._reason(row.entry(self._reading.rules.status))

@@ -14,7 +14,7 @@ from eventlog_spark import fold
 from eventlog_spark.fold import FoldOutput, FoldToDocuments, FoldToRows
 from eventlog_spark.log_rows import LogReading
 from eventlog_spark.result_rows import Documents
-from eventlog_spark.shuffle import current_row_key, pack_cells, pack_name, spell
+from eventlog_spark.shuffle import current_row_key, pack_cells, spell
 from eventlog_spark.unanswerable import Unanswerable
 from hypothesis import Phase, example, given, settings
 from hypothesis import strategies as st
@@ -38,8 +38,8 @@ SCHEMA = pa.schema(
     + [
         (name, pa.string())
         for name in (
-            *("name", "table_key", "old_value", "new_value", "event_time", "perpetrator"),
-            *("logged", "meets"),
+            *("table_name", "table_key", "column_name", "old_value", "new_value"),
+            *("event_time", "perpetrator", "logged", "meets"),
         )
     ]
 )
@@ -71,19 +71,19 @@ def shuffled(rows: Sequence[Cells]) -> list[Cells]:
     asking: set[tuple[str, str]] = set()
     for row in unique.values():
         if row[2] not in range(1, 9) or (row[7] is None and row[2] not in (4, 5, 6)):
-            cells = (row[0], -1, None, None, None, "it is unreadable", str(row), *[None] * 4)
+            cells = (row[0], -1, None, None, None, None, "it is unreadable", str(row), *[None] * 4)
             keyed_rows.append((f"{row[0]}", cells))
             continue
         name, key, column, logged = spell(CATALOGUE, *row[5:8])
         met_key = meeting(name, key)
         asking.add((name, met_key))
-        packed = pack_name(name, column)
         cells = (
             row[0],
             row[2],
             row[2],
-            packed,
+            name,
             key,
+            column,
             *row[8:],
             row[3].replace(" ", "T"),
             row[4],
@@ -96,7 +96,7 @@ def shuffled(rows: Sequence[Cells]) -> list[Cells]:
         table = CATALOGUE.get(name)
         together = CATALOGUE.name_of(table), current_row_key(table, query)
         for current in answers if together in asking else ():
-            values = pack_name(together[0], None), together[1], *pack_cells(current), *[None] * 4
+            values = *together, None, *pack_cells(current), *[None] * 4
             keyed_rows.append((together, (next(number), 0, None, *values)))
     hashed = [(zlib.crc32(repr(together).encode()), *cells) for together, cells in keyed_rows]
     return sorted(hashed, key=lambda row: (row[0], row[1]))

@@ -45,6 +45,19 @@ def test_a_row_of_an_unread_column_speaks_beside_a_query_back() -> None:
     assert not result.reasons  # none went the plain way
 
 
+def test_templates_that_have_grown_are_learned_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("eventlog.columnar.learn._MAX_LEARNED", 0)
+    tables = tablesfile.read(
+        '[tables.usr]\nkey = ["idu"]\ncolumns = { idu = "integer", fname = "varchar(9)" }\n'
+    )
+    engine = Engine(tables, Rules(), Skeletons(tables, XdsSettings()))
+    writer = EventWriter(tables, XdsSettings())
+    for number, name in enumerate(("Jack", "Jane", "Joe"), 1):
+        entries = [entry(number, 2, "fname", name)]
+        plain = row_by_row(tables, Rules(), writer, entries, lookup)
+        assert by_column(engine, entries).texts.to_pylist() == [written.text for written in plain.with_text]
+
+
 def test_a_row_in_doubt_takes_part_under_the_letter_of_the_rules() -> None:
     tables = tablesfile.read('[tables.usr]\nkey = ["idu"]\ncolumns = { idu = "integer" }\n')
     odd = entry(1, 1, "fname", "Jack")._replace(status="R", table_key='idu="1"')

@@ -355,6 +355,20 @@ def test_texts_of_a_column_say_who_is_active(
     assert entra.users["1"]["active"] is active
 
 
+def test_a_text_that_does_not_say_who_is_active_is_refused(
+    staff: World, entra: Entra, sending: Sending
+) -> None:
+    sending.write(SETTINGS.replace('active = "employed"', 'active = "dept"'))
+    hire(staff, 1, dept="IT")
+    hire(staff, 2, dept="1")
+    staff.write(row(1), row(2))
+    sending.once()
+    assert entra.users["2"]["active"] is True
+    assert [failure.reason for failure in staff.failures()] == [
+        "column dept is 'IT', which is neither true nor false"
+    ]
+
+
 def test_a_null_among_texts_is_refused_as_a_null(staff: World, entra: Entra, sending: Sending) -> None:
     mapping = 'active = { column = "DEPT", values = ["IT", "HR"] }'
     sending.write(SETTINGS.replace('active = "employed"', mapping))

@@ -18,7 +18,7 @@ from eventlog.core.formats import Object, Source
 from eventlog.core.tables import Tables
 from eventlog.qlik.message_settings import MessageSettings
 from eventlog.sequence.delivery import Delivery, Stale
-from eventlog.sequence.progress import Partition, PartitionOffsets, TopicChanged
+from eventlog.sequence.progress import GroupAstray, Partition, PartitionOffsets, TopicChanged
 from eventlog.sequence.stream_settings import StreamSettings
 from eventlog.sequence.transactions import Incomplete
 from eventlog.sources.sequenced_feed import SequencedFeed, TopicReading
@@ -286,6 +286,9 @@ def test_a_topic_that_is_another_or_lost_messages_is_an_error() -> None:
     brokers.low["t", 0] = 1
     with pytest.raises(TopicChanged, match="begins at offset 1: what is wanted from 0 on is gone"):
         read(feed(brokers, one.state))
+    brokers.committed["t", 0] = 0
+    with pytest.raises(GroupAstray, match="holds the offsets 1 to 2, but its group continues at 0"):
+        read(feed(brokers))
     brokers.low["t", 0] = 0
     brokers.logs["t", 0].pop()
     with pytest.raises(TopicChanged, match="ends at offset 1, though it was read up to 2"):

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from eventlog.core.errors import Misuse
+from eventlog.core.errors import InvalidValue, Misuse
 from eventlog.sinks import open_sink
 from eventlog.sinks.sink import Item, OutgoingDocument
 from tests.kit.brokers import ADDRESS, own_name
@@ -126,9 +126,14 @@ def test_a_producer_that_met_a_fatal_error_is_made_anew() -> None:
     sink.close()
 
 
+@pytest.mark.parametrize("options", ["no.such=1", "linger.ms", "=1"])
+def test_kafka_refuses_options_that_are_none(options: str) -> None:
+    pytest.importorskip("confluent_kafka", reason=kafka_missing)
+    with pytest.raises((Misuse, InvalidValue), match=r"kafka-options|name=value"):
+        open_sink("kafka", {"kafka_brokers": "b:1", "kafka_options": options})
+
+
 def test_kafka_needs_brokers() -> None:
     pytest.importorskip("confluent_kafka", reason=kafka_missing)
     with pytest.raises(Misuse, match="kafka-brokers"):
         open_sink("kafka", {})
-    with pytest.raises(Misuse, match="kafka-options"):
-        open_sink("kafka", {"kafka_brokers": "b:1", "kafka_options": "no.such=1"})

@@ -23,6 +23,19 @@ def test_every_sink_can_be_opened_by_its_name() -> None:
         open_sink("smtp", {})
 
 
+@pytest.mark.parametrize(
+    ("name", "setting", "given"),
+    [
+        ("http", "http-url", {}),
+        ("command", "command", {}),
+        ("command", "command", {"command": " "}),
+    ],
+)
+def test_a_sink_names_the_setting_that_it_needs(name: str, setting: str, given: dict[str, str]) -> None:
+    with pytest.raises(Misuse, match=f"the {name} sink needs the setting {setting}"):
+        open_sink(name, given)
+
+
 def test_standard_output_is_a_document_a_line() -> None:
     out = io.BytesIO()
     assert list(StdoutSink(out).deliver([make(1), make(2)])) == [ACCEPTED, ACCEPTED]

@@ -148,6 +148,7 @@ def test_a_column_of_parquet_that_stands_twice_refuses_the_file(tmp_path: Path) 
 NO_TEXTS = [
     ({"record_id": True}, "record_id is 'true', not an integer"),
     ({"event_type": True}, "event_type is 'true', not an integer"),
+    ({"event_type": 1.5}, "event_type is 1.5, not an integer"),
     ({"new_value": {"a": 1}}, "new_value is an object, not text"),
     ({"old_value": ["a"]}, "old_value is a list, not text"),
     ({"status": b"N"}, "status is binary, not text"),

@@ -103,6 +103,8 @@ def test_values_have_the_types_of_their_columns() -> None:
         'type="int">5',
         'type="string">1.5',
     ]
+    as_texts = change._replace(fields=(Field("active", ABSENT, "true"), Field("n", ABSENT, "5")))
+    assert values(write_event(as_texts)) == ['type="state">true', 'type="int">5']
     assert values(write_event(change, time_syntax=2))[2] == 'type="string">19700102'
     assert values(write_event(change, time_syntax=3))[2] == 'type="string">1970-01-02'
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,7 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from eventlog.core import tablesfile
-from eventlog.core.change import ABSENT, Change, Field, Op, Raw, Undecoded
+from eventlog.core.change import ABSENT, Change, Field, Op, Raw, Undecoded, Value
 from eventlog.core.errors import EventlogError, NotExpressible
 from eventlog.core.tables import Table
 from eventlog.sql.common.dialect import Dialect
@@ -44,6 +45,7 @@ TYPES = {
     "m": "time",
     "n": "numeric(6,2)",
     "w": "numeric(6)",
+    "h": "numeric(6,-2)",
     "u": "numeric",
     "f": "double precision",
     "g": "real",
@@ -112,6 +114,80 @@ def test_the_cells_of_a_column_are_those_of_its_values(
 )
 def test_what_sources_tell_is_plain(name: str, plain: list[Any]) -> None:
     assert to_column(TABLE.columns[name], POSTGRESQL)(plain) is not None
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "cell"),
+    [
+        ("k", True, 1),
+        ("k", 2.0, 2),
+        ("k", " +7 ", 7),
+        ("b", None, None),
+        ("b", False, False),
+        ("b", 1, True),
+        ("b", "FALSE", False),
+        ("o", None, None),
+        ("o", b"\xff", b"\xff"),
+        ("n", None, None),
+        ("n", True, "1"),
+        ("n", "1.5", "1.5"),
+        ("n", "12.3400", "12.3400"),
+        ("n", "1e3", "1000"),
+        ("w", "5", 5),
+        ("h", "1200", "1200"),
+        ("u", "NaN", "NaN"),
+        ("u", "-inf", "-Infinity"),
+        ("f", None, None),
+        ("f", "Infinity", "Infinity"),
+        ("g", 0.1, 0.1),
+        ("g", "nan", math.nan),
+        ("d", None, None),
+        ("s", "2025-03-23T10:57:19.120000", "2025-03-23 10:57:19.120000"),
+        ("s", "2025-03-23T10:57:19.5+02:00", "2025-03-23 08:57:19.5"),
+        ("m", "23:30:00-01:00", "00:30:00"),
+        ("p", "ab  ", "ab  "),
+        ("c", 1.5, "1.5"),
+    ],
+)
+def test_a_column_takes_what_it_holds_exactly(name: str, value: Value, cell: Cell) -> None:
+    column = TABLE.columns[name]
+    assert repr(to_cell(column, POSTGRESQL)(value)) == repr(cell)
+    assert repr(to_column(column, POSTGRESQL)([value])) in ("None", repr([cell]))
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "reason"),
+    [
+        ("k", "007", "'007' begins with a zero, which the column's integers would lose"),
+        ("k", 1.5, "1.5 is no integer, as the column holds"),
+        ("b", 2, "2 is neither true nor false"),
+        ("o", "a", "'a' is no binary value, as the column holds"),
+        ("n", b"\xff", r"b'\xff' is no number"),
+        ("n", "five", "'five' is no number"),
+        ("n", "1.505", "'1.505' has more digits after the point than numeric(6,2) holds"),
+        ("h", "1250", "'1250' has more digits after the point than numeric(6,-2) holds"),
+        ("f", b"\xff", r"b'\xff' is no number"),
+        ("f", "five", "'five' is no number that the column holds"),
+        ("f", (1 << 53) + 1, "9007199254740993 has more digits than the column holds"),
+        ("g", 0.123456789012, "0.123456789012 has more digits than the column holds"),
+        ("g", 1e39, "1e+39 has more digits than the column holds"),
+        ("d", 5, "5 is not a date (yyyy-mm-dd)"),
+        (
+            "s",
+            "2025-03-23T10:57:19.1234",
+            "'2025-03-23T10:57:19.1234' has more than the 3 digits that timestamp(3) holds",
+        ),
+        ("t", b"\xff", r"b'\xff' is binary, and the column holds text"),
+        ("t", "a\0", r"'a\x00' holds a zero character, and no text of the target can"),
+        ("p", "abc", "'abc' is longer than char(2) holds"),
+    ],
+)
+def test_a_column_refuses_what_it_would_change(name: str, value: Value, reason: str) -> None:
+    column = TABLE.columns[name]
+    with pytest.raises(NotExpressible) as refused:
+        to_cell(column, POSTGRESQL)(value)
+    assert str(refused.value) == reason
+    assert to_column(column, POSTGRESQL)([value]) is None
 
 
 _SHAPES = st.lists(st.sampled_from([*TYPES, "K", "unknown"]), max_size=5)

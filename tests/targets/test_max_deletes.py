@@ -98,7 +98,7 @@ def test_a_run_is_counted_over_its_groups_and_the_next_goes_on(filled: Engine) -
 
 
 def test_a_percentage_is_of_the_rows_before_the_deletes_of_the_run(filled: Engine) -> None:
-    delete(filled, deletes(range(150)), "50%", group=50)
+    delete(filled, deletes(range(150)), "50%", group=10)
     with pytest.raises(TooManyDeletes, match=r"^150 rows"):
         delete(filled, deletes(range(150, 300)), "70%", group=50, source="second")
     assert count(filled) == 50

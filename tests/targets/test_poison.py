@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
 import sqlalchemy
 from sqlalchemy.engine import Engine
 
+from eventlog.core import tablesfile
 from eventlog.core.change import ABSENT, Change, Field, Op
 from eventlog.core.tables import Tables
+from eventlog.sql.connect import DatabaseFailed
 from eventlog.sql.dialects import dialect_of
 from eventlog.targets.tables.outcomes import NotMade
 from tests.kit.databases import Database
@@ -104,6 +106,21 @@ def test_what_exists_and_can_take_no_further_column_takes_other_changes(engine: 
     assert rows(engine, "select count(*) from eventlog_applied_ddl") == [(0,)]
 
 
+def test_what_the_database_cannot_make_costs_the_changes_that_need_it(engine: Engine) -> None:
+    """Refuse changes for a key of too many columns, or for a column of too many digits."""
+    wide_key = tuple((f"k{n}", n) for n in range(40))
+    wide = Change(Op.INSERT, None, "t", wide_key, tuple(Field(name, ABSENT, n) for name, n in wide_key))
+    more = [{"v": 1}, {"v": 1, "w": 2}, {"w": 3}]
+    tables = tablesfile.read('[tables.t]\ncolumns = { id = "integer", v = "numeric(2000)", w = "integer" }\n')
+    groups = [([wide], 1), ([wide, inserted("t", 1, {})], 1)]
+    groups.append(([inserted("t", n, after) for n, after in enumerate(more, 2)], 2))
+    for number, (changes, refused_count) in enumerate(groups):
+        _, refused = apply(engine, changes, tables=tables if number == 2 else Tables(), source=str(number))
+        assert len(refused) == refused_count
+        assert all("t cannot be made as its changes need it: the" in one.reason for one in refused)
+    assert rows(engine, "select id, w from t order by id") == [(1, None), (4, 3)]
+
+
 def test_keys_and_texts_that_are_poison_in_mysql(engine: Engine) -> None:
     """Use twins by case, blanks at the end, and characters outside a column's character set."""
     if dialect_of(engine).capacity.twins:
@@ -135,17 +152,40 @@ def test_keys_and_texts_that_are_poison_in_mysql(engine: Engine) -> None:
     assert ("d", "x") in rows(engine, "select k, v from t")
 
 
-def test_a_missing_right_ends_the_run_and_passes_nothing_over(postgres: Database) -> None:
+NO_RIGHT = "begin raise 'permission denied' using errcode = '42501'; end"
+
+
+@pytest.mark.parametrize(
+    ("statements", "fault", "message"),
+    [
+        (
+            (
+                f"create function deny() returns event_trigger language plpgsql as $$ {NO_RIGHT} $$",
+                "create event trigger deny on ddl_command_start execute function deny()",
+            ),
+            NotMade,
+            "new cannot be made as its changes need it: the database refused",
+        ),
+        (
+            (
+                "create table new (id integer primary key, v integer)",
+                f"create function deny() returns trigger language plpgsql as $$ {NO_RIGHT} $$",
+                "create trigger deny before insert on new for each row execute function deny()",
+            ),
+            DatabaseFailed,
+            "the database refused: permission denied",
+        ),
+    ],
+    ids=["to make the table", "to insert its rows"],
+)
+def test_a_missing_right_ends_the_run_and_passes_nothing_over(
+    postgres: Database, statements: Sequence[str], fault: type[Exception], message: str
+) -> None:
     """Keep all changes for the next run, because the fault is the target's."""
     engine = postgres.engine()
     apply(engine, [], tables=Tables())  # makes the tables of ours
-    run(
-        engine,
-        """create function deny() returns event_trigger language plpgsql as
-        $$ begin raise 'permission denied for schema public' using errcode = '42501'; end $$""",
-        "create event trigger deny on ddl_command_start when tag in ('CREATE TABLE') execute function deny()",
-    )
-    with pytest.raises(NotMade, match="new cannot be made as its changes need it: the database refused"):
+    run(engine, *statements)
+    with pytest.raises(fault, match=message):
         apply(engine, [inserted("new", 1, {"v": 1})], tables=Tables())
     assert rows(engine, "select rounds from eventlog_applied") == [(0,)]
     engine.dispose()

@@ -9,22 +9,23 @@ from itertools import combinations, count
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import event, text
 from sqlalchemy.engine import Engine
 
 from eventlog.core import tablesfile
-from eventlog.core.change import ABSENT, Change, Field, Op, Undecoded
+from eventlog.core.change import ABSENT, Change, Field, Op, Undecoded, Value
 from eventlog.core.tables import Tables
 from eventlog.sql.connect import DatabaseFailed
 from eventlog.sql.dialects import dialect_of
 from eventlog.sql.queries import unbound
-from eventlog.targets.tables.apply_progress import NoState, OtherInput
+from eventlog.targets.tables import writer
+from eventlog.targets.tables.apply_progress import NoState, OtherInput, Shorter
 from eventlog.targets.tables.apply_settings import ApplySettings
 from eventlog.targets.tables.database import Database, Group
 from eventlog.targets.tables.outcomes import OtherApply
-from eventlog.targets.tables.writer import MOST_CHARACTERS
+from eventlog.targets.tables.writer import MOST_CHARACTERS, SECONDS
 from tests.kit.databases import Database as Postgres
 from tests.kit.tiers import drawn
 from tests.targets.model import COLUMNS, Model, changed, transactions
@@ -40,13 +41,20 @@ def numbered(*changes: Change) -> list[Change]:
     return [change._replace(position=f"{n:035}", transaction=str(n)) for n, change in enumerate(changes, 1)]
 
 
-def test_a_repeat_is_passed_over_and_what_was_added_is_not(engine: Engine) -> None:
+@pytest.mark.parametrize("seconds", [SECONDS, 0.0])
+def test_a_repeat_is_passed_over_and_what_was_added_is_not(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch, seconds: float
+) -> None:
+    """Pass over it also if groups end before a new change, because the input is read slowly."""
+    monkeypatch.setattr(writer, "SECONDS", seconds)
     first = numbered(changed(Op.INSERT, 1, **FULL), changed(Op.UPDATE, 1, n=2))
     assert str(apply(engine, first)[0]) == "1 inserted, 1 updated, 0 deleted"
     run(engine, "update usr set n = 77")  # a repeated change would overwrite this
     assert str(apply(engine, first)[0]) == "0 inserted, 0 updated, 0 deleted, 2 skipped"
     more = [*first, *numbered(*[changed(Op.UPDATE, 1, fname="John")] * 3)[2:]]
     assert str(apply(engine, more)[0]) == "0 inserted, 1 updated, 0 deleted, 2 skipped"
+    with pytest.raises(Shorter, match="the input ends after 2 changes, and 3 were applied"):
+        apply(engine, first)
     assert rows(engine, "select * from usr") == [(1, "John", "Frost", 77)]
 
 
@@ -66,15 +74,22 @@ def test_a_full_load_after_changes_is_refused_or_replaces_the_table(engine: Engi
     apply(engine, first, format_name="qlik-message")
     tally, refused = apply(engine, [*first, *load], format_name="qlik-message")
     assert (tally.skipped, len(refused)) == (2, 2)
+    together = [one._replace(transaction="1") for one in (changed(Op.INSERT, 7, **FULL), load[0])]
+    tally, refused = apply(engine, [*first, *load, *together], format_name="qlik-message")
+    assert (str(tally), places(refused)) == (
+        "1 inserted, 0 updated, 0 deleted, 1 refused, 4 skipped",
+        ["usr"],
+    )
     tally, _ = apply(engine, [*first, *load], format_name="qlik-message", source="again", reload="replace")
     assert rows(engine, "select idu from usr order by idu") == [(1,), (5,)]
 
 
 def test_events_are_known_by_their_names_in_any_order(engine: Engine) -> None:
-    events = [changed(Op.INSERT, n, **FULL)._replace(extra=(("event_id", f"e:{n}"),)) for n in range(6)]
+    names = [f"{'e' * 60 * n}:{n}" for n in range(6)]  # some are longer than what a target keeps
+    events = [changed(Op.INSERT, n, **FULL)._replace(extra=(("event_id", names[n]),)) for n in range(6)]
     assert apply(engine, events[3:], format_name="xds")[0].inserted == 3
-    tally, _ = apply(engine, [*events, events[0]], format_name="xds", group=4)
-    assert (tally.inserted, tally.skipped) == (3, 4)
+    tally, _ = apply(engine, [*events[:2], *events, events[0]], format_name="xds", group=4)
+    assert (tally.inserted, tally.skipped) == (3, 6)
     _, refused = apply(engine, [changed(Op.DELETE, 1)], format_name="xds")
     assert [one.reason for one in refused] == ["it has no event-id, so a repeat would not be noticed"]
 
@@ -192,9 +207,11 @@ def test_keys_that_are_one_row_of_the_target_keep_their_order(engine: Engine) ->
 
     changes = [part(Op.INSERT, "1.0", "a"), part(Op.UPDATE, "1.00", "b"), part(Op.INSERT, "2", "c")]
     changes += [part(Op.UPDATE, "1", "d"), part(Op.DELETE, "2.000")]
+    fields = Field("k", "1.0", "1.000"), Field("v", "d", "e")
+    changes.append(Change(Op.UPDATE, None, "part", (("k", "1.000"),), fields))
     _, refused = apply(engine, numbered(*changes), tables=tables)
     assert refused == []
-    assert rows(engine, "select v from part") == [("d",)]
+    assert rows(engine, "select v from part") == [("e",)]
 
 
 @pytest.mark.parametrize(
@@ -245,6 +262,34 @@ def test_a_column_with_a_default_takes_it_where_nothing_is_supplied(engine: Engi
         (2, "x", None, 7),
         (3, "y", None, None),
         (4, "new", "z", 7),
+    ]
+
+
+def test_a_table_that_no_source_describes_holds_all_values_of_its_first_changes(engine: Engine) -> None:
+    """Give a column a type for all values of the first group; a text in the key has a limit."""
+    values: dict[str, tuple[Value, Value]] = {
+        "a": (1, 1.5),
+        "b": (10**25, 1),
+        "c": (1, "x"),
+        "d": (None, 2.5),
+        "e": (10**20, 10**25),
+    }
+    changes = [
+        Change(
+            Op.INSERT,
+            None,
+            "t",
+            (("k", key),),
+            (Field("k", ABSENT, key), *(Field(name, ABSENT, pair[number]) for name, pair in values.items())),
+        )
+        for number, key in enumerate(("one", "x" * 250))
+    ]
+    longer = Change(Op.INSERT, None, "t", (("k", "x" * 251),), (Field("k", ABSENT, "x" * 251),))
+    _, refused = apply(engine, numbered(*changes, longer), tables=Tables())
+    assert [reason.reason.partition(" is longer than ")[2][-5:] for reason in refused] == ["holds"]
+    assert rows(engine, "select k, a, b, c, d, e from t order by k") == [
+        ("one", 1.0, 10**25, "1", None, 10**20),
+        ("x" * 250, 1.5, 1, "x", 2.5, 10**25),
     ]
 
 
@@ -346,6 +391,7 @@ def rows_by_key(engine: Engine) -> dict[Any, dict[str, Any]]:
 def test_any_changes_in_any_groups_give_what_one_by_one_gives(engine: Engine, missing_rows: str) -> None:
     apply(engine, [changed(Op.INSERT, 0, fname=None, lname=None, n=None)])
 
+    @example(numbered(changed(Op.UPDATE, 1, 2, n=5)), 1)  # the row whose key it changes is missing
     @settings(max_examples=drawn(15))
     @given(transactions(), st.sampled_from((1, 3, 100)))
     def check(changes: list[Change], group: int) -> None:

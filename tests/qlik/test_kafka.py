@@ -17,6 +17,7 @@ from eventlog.core.errors import Refused
 from eventlog.qlik.message_settings import MessageSettings
 from eventlog.sources.kafka import KafkaFault, Topics
 from eventlog.sources.place_settings import KafkaSettings
+from eventlog.targets.topics import Sender
 from eventlog.transfer.convert import convert
 from eventlog.transfer.job import Job
 from eventlog.transfer.loop import RunLength
@@ -246,6 +247,11 @@ def test_brokers_that_are_not_there() -> None:
         send(changes(1), kafka, metadata=False)
 
 
+def test_what_the_brokers_do_not_take_is_reported_at_the_end(kafka: KafkaSettings) -> None:
+    with pytest.raises(KafkaFault, match="Unknown partition"), Sender(kafka).part() as sender:
+        sender.produce(kafka.kafka, b"{}", None, 99)
+
+
 def convert_into(
     kafka: KafkaSettings, folder: Path, items: list[Change], tables_text: str, **message_settings: object
 ) -> None:
@@ -270,12 +276,15 @@ WIDER = USR.replace(" }", ', age = "integer" }')
 def test_a_later_run_goes_on_where_the_topic_ends(
     kafka: KafkaSettings, tmp_path: Path, apart: bool, encoding: str
 ) -> None:
-    """Publish structures only once; versions and sequences continue."""
+    """Publish structures only once; versions and sequences continue, also after what is no message."""
     if apart:
         kafka = replace(kafka, kafka_metadata_topic=f"{kafka.kafka}_metadata")
     new = [change._replace(position=None, time="2024-01-01T10:00:00Z") for change in changes(2)]
+    producer = Producer(kafka.client())
     for known in (USR, USR, WIDER):
         convert_into(kafka, tmp_path, new, known, encoding=encoding)
+        producer.produce(kafka.kafka, b"{", partition=0)
+        producer.flush(10)
     topics = Topics(kafka, encoding)
     published = topics.metadata()
     topics.close()

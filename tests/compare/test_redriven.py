@@ -6,7 +6,7 @@ import contextlib
 from typing import Any
 
 import pytest
-from hypothesis import Phase, example, given, settings
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from lxml import etree
 from sqlalchemy import text
@@ -185,26 +185,43 @@ IN_PART = [  # a row of an event is refused, the others are sent, and the row of
 ]
 
 
-@pytest.mark.slow("the examples that are named are many cycles")
+@pytest.mark.parametrize(
+    ("steps", "delete", "state_values"),
+    [
+        (OLD_RETURNS, False, True),
+        (OLD_RETURNS, True, True),
+        (OLD_RETURNS, True, False),
+        (SUPERSEDED, False, True),
+        (ADDED_AFTER_ALL, True, True),
+        (DELETED_AFTER_ALL, True, True),
+        (FAILED_AGAIN, False, True),
+        (IN_PART, False, True),
+        (IN_PART, True, True),
+        (SKIPPED_WHILE_NEW, False, True),
+    ],
+)
+def test_once_all_of_a_story_is_settled_the_receiver_has_what_the_table_has(
+    world: World, steps: list[tuple[Any, ...]], delete: bool, state_values: bool
+) -> None:
+    settle_and_compare(world, steps, delete=delete, state_values=state_values)
+
+
+@pytest.mark.slow("each example is many cycles")
 @settings(
     max_examples=drawn(8),
     phases=(Phase.explicit, Phase.reuse, Phase.generate),  # shrinking would take minutes
 )
 @given(steps=STEPS, delete=st.booleans(), state_values=st.booleans())
-@example(steps=OLD_RETURNS, delete=False, state_values=True)
-@example(steps=OLD_RETURNS, delete=True, state_values=True)
-@example(steps=OLD_RETURNS, delete=True, state_values=False)
-@example(steps=SUPERSEDED, delete=False, state_values=True)
-@example(steps=ADDED_AFTER_ALL, delete=True, state_values=True)
-@example(steps=DELETED_AFTER_ALL, delete=True, state_values=True)
-@example(steps=FAILED_AGAIN, delete=False, state_values=True)
-@example(steps=IN_PART, delete=False, state_values=True)
-@example(steps=IN_PART, delete=True, state_values=True)
-@example(steps=SKIPPED_WHILE_NEW, delete=False, state_values=True)
 def test_once_all_is_settled_the_receiver_has_what_the_table_has(
     world: World, steps: list[tuple[Any, ...]], delete: bool, state_values: bool
 ) -> None:
-    """Leave out only what was skipped, and that only until its row changes."""
+    settle_and_compare(world, steps, delete=delete, state_values=state_values)
+
+
+def settle_and_compare(
+    world: World, steps: list[tuple[Any, ...]], *, delete: bool, state_values: bool
+) -> None:
+    """Take the steps. Expect that only what was skipped is left out, and that only until its row changes."""
     world.clear()
     receiver, skipped, coming = SetReceiver(), set[str](), iter(steps)
     facts: dict[str, Any] = {"state_values": state_values, "retry_wait": 0, "batch_size": 1}

@@ -102,3 +102,23 @@ def test_a_key_that_was_not_sent_is_a_gap_and_no_guess() -> None:
     transactions = [reader.take(read(message)) for message in (TABLE, BEGIN, update, COMMIT)]
     assert transactions[-1] is not None
     assert (transactions[-1].count, list(transactions[-1].gaps)) == (0, ["usr"])
+
+
+@pytest.mark.parametrize(
+    ("messages", "reason"),
+    [
+        ((INSERT,), "RowChanged is outside a transaction"),
+        ((BEGIN, INSERT), "table 1 is not described"),
+        ((TABLE, BEGIN, b"I" + NUMBER + b"N" + row()), "a row has 0 values, and 1 are described"),
+    ],
+)
+def test_a_change_that_does_not_fit_what_came_before_is_refused(
+    messages: tuple[bytes, ...], reason: str
+) -> None:
+    reader = SlotReader(1 << 20)
+    reader.renew({1: [Feed("usr", "usr", (("idu", IDU),))]})
+    *earlier, last = map(read, messages)
+    assert not any(map(reader.take, earlier))
+    with pytest.raises(BrokenOutput, match=reason):
+        reader.take(last)
+    reader.close()

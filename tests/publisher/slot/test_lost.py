@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from eventlog.opening.slots import FilledBySlot
+from eventlog.publisher.monitor import Monitor
 from eventlog.publisher.slot import NoSlotYet
-from tests.kit.logs import call
+from tests.kit.logs import call, metrics_text
 from tests.kit.support import until
 from tests.publisher.slot.rig import Copy, Life, SlotWorld, drop_slots, life, once, rows_of
 
@@ -401,6 +403,20 @@ def test_the_printed_uninstall_drops_the_slot_and_the_publication(world: SlotWor
 
 def status(world: SlotWorld) -> Any:
     return call(world, "status").output
+
+
+def test_status_and_metrics_have_the_delay_once_a_change_was_logged(world: SlotWorld) -> None:
+    assert "slot" not in status(world)
+    world.fill()
+    assert "bytes to read" in status(world)
+    assert "was logged" not in status(world)
+    world.user(1)
+    once(world, Copy())
+    assert "; the last change was logged " in status(world)
+    monitor = Monitor()
+    monitor.connected(world.store)
+    figures = re.findall(r"^eventlog_slot_(\w+) \d", metrics_text(monitor), re.MULTILINE)
+    assert figures == ["held_bytes", "behind_bytes", "delay_seconds"]
 
 
 def test_status_and_uninstall_know_the_slot(world: SlotWorld) -> None:

@@ -272,11 +272,26 @@ def test_heartbeats_come_while_it_sleeps(
     world: World, arrivals: Arrivals, monkeypatch: pytest.MonkeyPatch, given: dict[str, Any]
 ) -> None:
     monkeypatch.setattr(loop, "MINUTE", 0.2)
-    with running(world, arrivals, pub_heartbeat_interval=1, polling_interval=3600, **given):
+    with running(world, arrivals, pub_heartbeat_interval=1, polling_interval=3600, **given) as run:
         until(lambda: len(arrivals.documents) > 2)
+        assert re.search(r"^eventlog_heartbeat_age_seconds \d", metrics_text(run.monitor), re.MULTILINE)
     assert all('type="heartbeat"' in document for document in arrivals.documents)
     with world.store.upkeep() as upkeep:
         assert upkeep.state().heartbeat_at is not None
+
+
+def test_a_heartbeat_without_an_answer_shows_that_the_receiver_is_down(
+    world: World, arrivals: Arrivals, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(loop, "MINUTE", 0.05)
+    caplog.set_level(logging.INFO)
+    arrivals.behave = lambda handler: handler.reply(b"", status=503)
+    with running(world, arrivals, pub_heartbeat_interval=1, polling_interval=3600):
+        until(lambda: read_log_status(world.store).cycle.get("down"))
+        assert read_log_status(world.store).heartbeat_at is None
+        arrivals.behave = arrivals.accept
+        until(lambda: read_log_status(world.store).heartbeat_at)
+    assert "receiver answers again after" in caplog.text
 
 
 def test_disabled_it_publishes_nothing(world: World, arrivals: Arrivals) -> None:

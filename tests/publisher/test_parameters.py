@@ -11,8 +11,10 @@ import pytest
 from sqlalchemy import text
 
 from eventlog.publisher.sleep import make_sleeper
+from eventlog.sql.capture.track import track, untrack
 from eventlog.sql.connect import DatabaseFailed
 from eventlog.sql.log.work import WaitingEvent
+from eventlog.sql.relation import Choice
 from eventlog.transfer.signals import Signals
 from tests.kit.logs import Receiver, World, busy, key, metrics_text
 from tests.kit.support import until
@@ -21,6 +23,8 @@ from tests.publisher.test_opening import config, publish
 from tests.world.rig import Arrivals
 
 pytestmark = pytest.mark.quick
+
+AGES = 600.0  # seconds, which a test that passes does not sleep
 
 
 def end_by_pid(world: World) -> None:
@@ -72,6 +76,25 @@ def test_without_wake_up_the_polling_interval_passes_between_two_cycles(
         assert time.monotonic() - begun >= 3  # no upper bound: machines differ
         world.write(key(1, event_type=4))
         until(lambda: arrivals.documents)
+
+
+def test_a_writer_wakes_a_publisher_only_while_it_asks_for_that(world: World) -> None:
+    if not world.log.dialect.wakes:
+        pytest.skip(f"{world.log.dialect.title} cannot wake a session")
+    track(world.engine, world.log, "usr", Choice())
+    sleeper = make_sleeper(Signals(), world.engine, world.log, wake_up=True)
+    try:
+        world.user(1)
+        assert not sleeper.sleep(0.05)
+        sleeper.announce()
+        world.user(2)
+        assert sleeper.sleep(AGES)
+        sleeper.rise()
+        world.user(3)
+        assert not sleeper.sleep(0.05)
+    finally:
+        sleeper.close()
+        untrack(world.engine, world.log, "usr")
 
 
 def test_an_event_waits_ever_longer_up_to_the_longest(world: World) -> None:

@@ -32,7 +32,8 @@ def preparing() -> Iterator[Tracked]:
 
 
 def test_a_prepared_change_wakes_the_publisher_once_it_is_committed(preparing: Tracked) -> None:
-    bed = make_sleeper(Signals(), preparing.engine, preparing.log, wake_up=True)
+    signals = Signals()
+    bed = make_sleeper(signals, preparing.engine, preparing.log, wake_up=True)
     try:
         bed.announce()
         preparing.run("begin; insert into usr values (1); prepare transaction 'one'")
@@ -42,5 +43,7 @@ def test_a_prepared_change_wakes_the_publisher_once_it_is_committed(preparing: T
         assert bed.sleep(AGES)
         bed.rise()
         assert not bed.sleep(0.05)
+        signals.request_stop()
+        assert bed.sleep(AGES)
     finally:
         bed.close()

@@ -141,10 +141,9 @@ def read_log_status(store: Store, *, counted: bool = True) -> LogStatus:
     )
 
 
-def _last_audit(notice: Notice, now: datetime) -> LastAudit | None:
+def _last_audit(notice: Notice, now: datetime) -> LastAudit:
     facts = json.loads(notice.words or "{}")
-    if notice.at is None:
-        return None
+    assert notice.at is not None  # the database has the time of each notice
     age = (now - notice.at.replace(tzinfo=None)).total_seconds()
     return LastAudit(notice.at, age, notice.row_count or 0, facts["breaches"], facts["digest"])
 

@@ -205,7 +205,9 @@ class LogReader:
 def _portions(
     sized_events: Iterable[tuple[int, WaitingEvent]], max_bytes: int
 ) -> Iterator[list[WaitingEvent]]:
-    """Yield the events in portions, whose rows have at most so many bytes together; each has one at least."""
+    """Yield the events, one at least, in portions, whose rows have at most so many bytes together; each has
+    one at least.
+    """
     portion: list[WaitingEvent] = []
     room = max_bytes
     for size, event in sized_events:
@@ -214,5 +216,4 @@ def _portions(
             portion, room = [], max_bytes
         portion.append(event)
         room -= size
-    if portion:
-        yield portion
+    yield portion

@@ -27,6 +27,7 @@ from eventlog.audit.log_side import read_facts
 from eventlog.embedded import Server
 from eventlog.opening.log_status import read_log_status
 from eventlog.opening.recorded_settings import read_published
+from eventlog.publisher.monitor import Monitor
 from eventlog.sql.capture.track import track, untrack
 from eventlog.sql.log.record import NoticeKind
 from eventlog.sql.log.store import Store
@@ -38,6 +39,7 @@ from eventlog.web.receiver.incoming import read as read_incoming
 from tests.kit.brokers import MOCK, addresses, own_name
 from tests.kit.commands import Shell
 from tests.kit.databases import EMBEDDED, Database, server_url, temporary_database
+from tests.kit.logs import metrics_text
 from tests.kit.terminal import Terminal
 
 pytestmark = pytest.mark.quick
@@ -186,10 +188,14 @@ def test_an_audit_is_recorded_for_status_and_history(audited_log: AuditedLog) ->
     results = [json.loads(str(notice.words)) for notice in (first, latest)]
     assert [result["breaches"] for result in results] == [0, 1]
     assert (first.who, first.row_count, results[0]["digest"]) == ("ada", 8, report["digest"])
-    status = read_log_status(Store(audited_log.engine, audited_log.log))
+    store = Store(audited_log.engine, audited_log.log)
+    status = read_log_status(store)
     assert status.audit is not None
     assert (status.audit.rows, status.audit.breaches) == (8, 1)
     assert 0 <= status.audit.age < 3600
+    monitor = Monitor()
+    monitor.connected(store)
+    assert "eventlog_audit_breaches 1.0\n" in metrics_text(monitor)
 
 
 @pytest.mark.slow("it audits and publishes a dozen times")

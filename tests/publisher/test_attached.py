@@ -205,8 +205,18 @@ def test_case_and_padding_tell_letters_and_users_apart(engine: Engine, database:
     assert log.facts("status")["pending"] == 0
 
 
-def test_a_log_without_any_key_is_finished_too(engine: Engine, database: Database) -> None:
-    log = Attached(engine, database.dialect, NUMERIC, key=False)
+@pytest.mark.parametrize(
+    ("types", "by_column_from"), [(NUMERIC, 300), ({}, 0)], ids=["row by row", "by column"]
+)
+def test_a_log_without_any_key_is_finished_too(
+    engine: Engine,
+    database: Database,
+    monkeypatch: pytest.MonkeyPatch,
+    types: dict[str, str],
+    by_column_from: int,
+) -> None:
+    monkeypatch.setattr("eventlog.sql.log.pending.BY_COLUMN_FROM", by_column_from)
+    log = Attached(engine, database.dialect, types, key=False)
     log.call("install")
     log.write(*(key(number, event_type=4) for number in (1, 2, 2, 3)))
     log.call("run", "--once")

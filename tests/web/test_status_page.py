@@ -13,6 +13,7 @@ from urllib.parse import urlencode
 import pytest
 
 from eventlog.opening.config import Config, InvalidSettings, read_config
+from eventlog.opening.log_status import Flow, outlook
 from eventlog.publisher import deliver
 from eventlog.publisher.readiness import Outage, Readiness
 from eventlog.sql.log.record import Notice, NoticeKind
@@ -625,6 +626,23 @@ def test_rates_and_the_end_of_the_backlog_are_on_the_first_page(watched: Watched
     page = watched.client.get()
     assert re.search(r"<dt>Rows a second</dt><dd>[\d.]+<span class=\"under quiet\">go, 0 come<", page)
     assert '<dt>Pending</dt><dd>30<span class="under quiet">done in about' in page
+
+
+@pytest.mark.parametrize(
+    ("arriving", "finishing", "words"),
+    [
+        (0.0, 0.5, "done in about 60 s"),
+        (1.5, 3.0, "done in about 20 s"),
+        (4.0, 1.0, "growing by 3 a second"),
+        (1.0, 0.0, "growing by 1 a second"),
+        (1.5, 1.0, "growing by 30 a minute"),
+        (0.51, 0.5, "neither growing nor shrinking"),
+        (1.0, 1.0, "neither growing nor shrinking"),
+        (0.0, 0.000001, "neither growing nor shrinking"),  # a year is no end
+    ],
+)
+def test_a_backlog_has_an_end_or_grows(arriving: float, finishing: float, words: str) -> None:
+    assert outlook(30, Flow(arriving, finishing)) == words
 
 
 def test_what_waits_has_an_age_apart_from_what_moves(watched: Watched) -> None:

@@ -134,6 +134,44 @@ def test_one_table_there_that_cannot_be_read_stops_no_other(world: World, second
     engine.dispose()
 
 
+def test_tables_there_are_read_at_several_moments_if_that_is_asked_for(
+    world: World, second_database: Database
+) -> None:
+    engine, replica = connect(second_database.url, keep_open=1), Replica()
+    with engine.begin() as connection:
+        connection.execute(text(USR))
+        connection.execute(text("insert into usr values (1, 'Jack', 'Frost'), (2, 'Jane', 'Doe')"))
+    with life(world, replica, source_url=second_database.address, snapshot="none") as publisher:
+        assert publisher.cycle() == 2
+        with engine.begin() as connection:
+            connection.execute(text("delete from usr where idu = 1"))
+            connection.execute(text("update usr set fname = 'June'"))
+        assert [publisher.cycle(), publisher.cycle()] == [2, 0]
+    assert replica.rows == {"idu=2": {"fname": "June", "lname": "Doe"}}
+    engine.dispose()
+
+
+@pytest.mark.parametrize(
+    ("settings", "published"),
+    [
+        ({}, {"usr", "tag"}),
+        ({"exclude_table_filter": "t.*"}, {"usr"}),
+        ({"tables": "main.tag"}, {"usr", "tag"}),
+    ],
+)
+def test_a_schema_there_is_all_of_its_tables(
+    world: World, lite: Lite, settings: dict[str, Any], published: set[str]
+) -> None:
+    lite.run("create table tag (name varchar(20) primary key)")
+    lite.run("insert into tag values ('a')")
+    lite.run("insert into usr values (1, 'Jack', 'Frost')")
+    receiver = Receiver()
+    chosen = {"tables": "", "sync_schema": "main"} | settings
+    with life(world, receiver, source_url=lite.url, **chosen) as publisher:
+        assert publisher.cycle() == len(published)
+    assert {str(event.get("class-name")) for event in receiver.events} == published
+
+
 def test_a_database_of_which_no_snapshot_is_known_is_refused(tmp_path: Path) -> None:
     lite = sa.create_engine(f"sqlite:///{tmp_path / 'x.db'}")
     lite.dialect.name = "ibm_db_sa"

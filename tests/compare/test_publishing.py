@@ -15,6 +15,7 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from lxml import etree
 from sqlalchemy import text
+from sqlalchemy.engine import URL
 
 from eventlog.compare.digest import digest_of
 from eventlog.compare.polling import gone_statement
@@ -24,13 +25,13 @@ from eventlog.core.values import Kind
 from eventlog.opening.config import Config
 from eventlog.opening.tables import read_readable, read_tables
 from eventlog.sinks.sink import ACCEPTED, OutgoingDocument, Reply
-from eventlog.sql.log.object_states import StateLost
+from eventlog.sql.log.object_states import StateGone, StateLost
 from eventlog.sql.log.upkeep import FailureFilter
 from eventlog.sql.queries import each_side_once, unbound
 from tests.compare.rig import Replica, life, rows_of
 from tests.kit.commands import Shell
 from tests.kit.databases import Database
-from tests.kit.logs import Receiver, World, fail
+from tests.kit.logs import Receiver, World, call, fail, fresh_world
 from tests.kit.tiers import drawn
 from tests.sql.test_roundtrip import Changes, create, layouts
 from tests.sql.tracked import Logged, Texts, Tracked, query_back, replay
@@ -152,6 +153,19 @@ def test_a_lost_state_is_said(world: World, condition: str) -> None:
         world.change("update usr set lname = 'Doe' where idu = 2")
         publisher.cycle()
     assert replica.rows == rows_of(world)
+
+
+def test_a_state_without_its_table_is_said_with_the_remedy(server: tuple[str, URL]) -> None:
+    with fresh_world(server) as world:
+        world.user(1)
+        world.change(f"drop table {world.log.names()['known']}")
+        checked = call(world, "check", EVENTLOG_PUBLICATION_MODE="compare")
+        assert (checked.exit_code, "eventlog_known" in checked.output) == (1, True), checked.output
+        with life(world, Receiver()) as publisher, pytest.raises(StateGone, match="eventlog install"):
+            publisher.cycle()
+        assert call(world, "install").exit_code == 0
+        with life(world, Receiver()) as publisher:
+            assert publisher.cycle() == 1
 
 
 def test_no_event_is_of_a_column_that_may_not_leave(world: World) -> None:

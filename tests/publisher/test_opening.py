@@ -22,7 +22,7 @@ from eventlog.opening.settings import DaemonSettings, DatabaseSettings, Publishe
 from eventlog.opening.tables import read_tables
 from eventlog.publisher.cycle import Publisher
 from eventlog.publisher.session import make_reader
-from eventlog.sql.catalogue import Catalogue, Directory
+from eventlog.sql.catalogue import Catalogue, Directory, NoSuchTable
 from eventlog.sql.log.store import Store
 from eventlog.sql.names import Log, log_named
 from eventlog.sql.schema import migrate
@@ -212,6 +212,12 @@ def test_a_log_with_its_schema(world: World) -> None:
     assert log_named(world.log.dialect, "app.log").schema == "app"
 
 
+def test_events_are_named_after_the_log_unless_a_name_is_set(world: World) -> None:
+    world.write(key(1, event_type=4), key(2, event_type=4))
+    assert publish(world, world.store, config(world, query_limit=1)).event_ids == ["eventlog:1"]
+    assert publish(world, world.store, config(world, log_name="staff")).event_ids == ["staff:2"]
+
+
 def test_our_own_user_is_loopback_unless_another_is_named(world: World) -> None:
     user = driver_user(world.engine, world.log)
     world.user(1)
@@ -234,6 +240,18 @@ def test_only_the_tables_that_are_named_may_be_read_back(
 ) -> None:
     tables = read_tables(family.engine, family.log, config(family, **given))
     assert {table.name for table in tables} == found
+
+
+def test_a_name_without_a_table_is_misuse_unless_states_are_compared(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    wrong = config(world, sync_tables="usr, nowhere")
+    with pytest.raises(NoSuchTable, match="nowhere"):
+        read_tables(world.engine, world.log, wrong)
+    assert "nowhere" not in caplog.text
+    compared = config(world, sync_tables="usr, nowhere", publication_mode="compare")
+    assert [table.name for table in read_tables(world.engine, world.log, compared)] == ["usr"]
+    assert "nowhere" in caplog.text
 
 
 def test_names_are_listed_once_however_many_are_looked_for(family: World) -> None:

@@ -100,6 +100,19 @@ def test_a_table_that_is_gone_is_untracked_by_its_name(tracking: Tracked) -> Non
     assert findings(tracking)[True] == ""
 
 
+def test_a_view_in_the_place_of_a_tracked_table_is_not_read(
+    tracking: Tracked, caplog: pytest.LogCaptureFixture
+) -> None:
+    tracking.run(USR)
+    tracking.track("usr")
+    tracking.run("drop table usr", "create view usr as select 1 as pk_idu")
+    with caplog.at_level(logging.WARNING):
+        assert published(tracking) == {}
+    (entry,) = record(tracking)
+    remedy = f"it is a view now; `eventlog untrack {entry}` removes it from the record"
+    assert f"{entry} is tracked and not read: {remedy}" in caplog.text
+
+
 def test_settings_name_tables_beside_the_record(tracking: Tracked) -> None:
     tracking.run(
         USR, "create table dept (id integer primary key)", "create table other (id integer primary key)"

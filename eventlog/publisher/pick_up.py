@@ -205,8 +205,8 @@ class LogReader:
 def _portions(
     sized_events: Iterable[tuple[int, WaitingEvent]], max_bytes: int
 ) -> Iterator[list[WaitingEvent]]:
-    """Yield the events, one at least, in portions, whose rows have at most so many bytes together; each has
-    one at least.
+    """Yield one or more events in portions, whose rows have at most so many bytes together, or are of one
+    event.
     """
     portion: list[WaitingEvent] = []
     room = max_bytes

@@ -272,9 +272,8 @@ def test_heartbeats_come_while_it_sleeps(
     world: World, arrivals: Arrivals, monkeypatch: pytest.MonkeyPatch, given: dict[str, Any]
 ) -> None:
     monkeypatch.setattr(loop, "MINUTE", 0.2)
-    with running(world, arrivals, pub_heartbeat_interval=1, polling_interval=3600, **given) as run:
+    with running(world, arrivals, pub_heartbeat_interval=1, polling_interval=3600, **given):
         until(lambda: len(arrivals.documents) > 2)
-        assert re.search(r"^eventlog_heartbeat_age_seconds \d", metrics_text(run.monitor), re.MULTILINE)
     assert all('type="heartbeat"' in document for document in arrivals.documents)
     with world.store.upkeep() as upkeep:
         assert upkeep.state().heartbeat_at is not None

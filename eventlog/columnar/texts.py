@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eventlog.columnar.vectors import CONTROLS, Ints, bytes_of, flags, suspects
+from eventlog.columnar.vectors import Ints, are_controls, bytes_of, flags, suspects
 from eventlog.core.change import Scalar
 from eventlog.core.errors import EventlogError
 from eventlog.core.tables import Column, Table
@@ -117,7 +117,7 @@ def escape(cells: Cells, limit: int, form: EventForm) -> Replacements:
     if not len(hits):
         return NO_REPLACEMENTS._replace(doubtful=too_long)
     suspect_cells = cells.take(hits)
-    if CONTROLS[bytes_of(suspect_cells.texts)].any():
+    if are_controls(bytes_of(suspect_cells.texts)).any():
         escaped = _replace_each(suspect_cells, form.content)
     else:
         texts = suspect_cells.texts

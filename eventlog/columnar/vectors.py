@@ -15,12 +15,6 @@ Flags = npt.NDArray[np.bool_]
 RowNumbers = Ints  # positions of rows in a batch, which is gathered by object and life
 PieceNumbers = Ints  # positions of the texts in a pool that make events
 
-# Bytes of characters that XML may lack: control characters, and the first of U+FFFE and U+FFFF.
-CONTROLS = np.zeros(256, np.bool_)
-CONTROLS[:32] = True
-CONTROLS[0xEF] = True
-CONTROLS[9] = False
-
 
 def flags(array: pa.Array) -> Flags:
     """Return booleans as NumPy holds them; null is false."""
@@ -41,15 +35,21 @@ def bytes_of(array: pa.Array) -> npt.NDArray[np.uint8]:
     return np.frombuffer(array.buffers()[2] or b"", np.uint8)[at[0] : at[-1]]
 
 
+def are_controls(data: npt.NDArray[np.uint8]) -> Flags:
+    """Return which bytes may be of characters that XML lacks: controls, or the first of U+FFFE and U+FFFF."""
+    controls: Flags = ((data < 32) & (data != 9)) | (data == 0xEF)
+    return controls
+
+
 def suspects(array: pa.Array, escapes: Sequence[tuple[str, str]]) -> Ints:
     """Return the positions of the texts with a byte that events may hold otherwise."""
     if len(array) == 0 or array.buffers()[2] is None:
         return np.empty(0, np.int64)
     at = offsets(array)
     data = bytes_of(array)
-    is_suspect = (data < 32) & (data != 9)
-    for byte in (0xEF, *(ord(character) for character, _ in escapes)):
-        is_suspect |= data == byte
+    is_suspect = are_controls(data)
+    for character, _ in escapes:
+        is_suspect |= data == ord(character)
     hits = np.flatnonzero(is_suspect)
     if len(hits) == 0:
         return np.empty(0, np.int64)

@@ -184,7 +184,7 @@ def folded(
     if isinstance(form, Documents) and not (reading.rules.handle_future_events or form.settings.pretty):
         task = FoldToDocuments(reading, form, output)
     unused = ("event_type", "event_time", "perpetrator") if task.schema == BRIEF else ("event_type",)
-    current = [rows.drop("logged", "meets") for rows in answering]  # of log rows that are not plain alone
+    current = [rows.drop("logged", "meets") for rows in answering]  # only log rows have these
     rows = log_rows.together([read.where(f.col("kind") <= 8), *current]).drop(*unused)
     return group_rows(rows, partitions).mapInArrow(task, from_arrow_schema(task.schema))
 

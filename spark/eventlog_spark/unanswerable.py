@@ -50,7 +50,9 @@ class Unanswerable:
         table_of, tables = encode_texts(rows.column("table_name"))
         column_of, columns = encode_texts(rows.column("column_name"))
         kinds: Ints = rows.column("kind").to_numpy().astype(np.int64)
-        codes, first = number_distinct((table_of * len(columns) + column_of) * _KINDS + kinds)
+        codes, first = number_distinct(
+            (table_of.astype(np.int64) * len(columns) + column_of) * _KINDS + kinds
+        )
         reasons = []
         for at in first.tolist():
             case = tables[table_of[at]], columns[column_of[at]], int(kinds[at])

@@ -32,6 +32,7 @@ from eventlog.qlik.structure import (
     DataColumn,
     Structure,
     check_width,
+    keyed,
     observe,
     structure_of,
     with_key,
@@ -114,11 +115,14 @@ def read_structure(
     schema: str | None, table: str, data: Sequence[str], tables: Tables, described: Structure | None = None
 ) -> Structure:
     """Return the structure of a change table's data columns, with the types that are described."""
+    if described is not None and schema is None:
+        schema = described.schema
+    described_table = tables.of(schema, table)
     if described is not None:
-        schema = described.schema if schema is None else schema
-    else:
-        described_table = tables.of(schema, table)
-        described = with_key(structure_of(described_table), described_table.key) if described_table else None
+        if not described.key and described_table is not None:
+            described = keyed(described, described_table.key)
+    elif described_table is not None:
+        described = with_key(structure_of(described_table), described_table.key)
     if described is None:
         return Structure(schema, table, tuple(DataColumn(name) for name in data))
     described_columns = [_describe_column(described, name) for name in data]

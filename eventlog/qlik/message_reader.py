@@ -18,21 +18,14 @@ from eventlog.qlik.envelope import Body, InvalidMessage, UnnamedTable
 from eventlog.qlik.mask import MaskOrder, WrongMaskOrder
 from eventlog.qlik.message_settings import MessageSettings
 from eventlog.qlik.metadata import Metadata
-from eventlog.qlik.metadata_index import MetadataIndex
+from eventlog.qlik.metadata_index import Description, MetadataIndex
 from eventlog.qlik.records import RecordReader
-from eventlog.qlik.structure import DataColumn, Structure, check_width, structure_of
+from eventlog.qlik.structure import Structure, check_width, keyed, structure_of
 
 
 def with_key(table_metadata: Metadata, schema: str) -> Metadata:
     """Return the metadata of a table with the key that a schema of keys states, if it has all its columns."""
-    names, structure = metadata.names_of(schema), table_metadata.structure
-    if not names or not set(names) <= set(structure.names):
-        return table_metadata
-    columns = tuple(
-        replace(column, key_position=names.index(column.name) + 1 if column.name in names else 0)
-        for column in structure.columns
-    )
-    return replace(table_metadata, structure=replace(structure, columns=columns))
+    return replace(table_metadata, structure=keyed(table_metadata.structure, metadata.names_of(schema)))
 
 
 class RegisteredSchemas:
@@ -148,7 +141,7 @@ class MessageReader:
         """Return the id of the metadata that a message needs and that were not read yet; else None."""
         if isinstance(value, dict):
             ids = envelope.ids_of(value)
-            return ids[0] if ids and self.metadata_by_id.keys().isdisjoint(ids) else None
+            return ids[0] if ids and ids[0] not in self.metadata_by_id else None
         message = envelope.binary(value)
         if type(message) is not bytes or not message.startswith(avro.MAGIC):
             return None
@@ -261,24 +254,18 @@ class MessageReader:
             self._clear_readers()
 
     def _reader(self, body: Body, names: tuple[str, ...]) -> RecordReader:
-        table_metadata, (schema, table) = self._metadata_and_table(body, names)
-        described = table_metadata.structure if table_metadata else None
-        message_structure = read_structure(schema, table, names, self._tables, described)
-        if described is None:
-            table_structure = message_structure
-        else:
-            added = tuple(DataColumn(name) for name in names if name not in described.index)
-            table_structure = Structure(schema, table, described.columns + added)
+        description, (schema, table) = self._description_and_table(body, names)
+        described = description.metadata.structure if description.metadata else None
+        message_structure = table_structure = read_structure(schema, table, names, self._tables, described)
+        by_keys = described is None or bool(description.lack)
+        if described is not None and not by_keys:
+            table_structure = Structure(schema, table, described.columns)
         check_width(table_structure)
-        index = table_structure.index
         self._report_structure(table_structure)
-        if any(name not in index for name in message_structure.names):
-            columns = tuple(table_structure.columns[index[name]] for name in names)
-            message_structure = Structure(schema, table, columns)
         row, orders = None, []
         if body.data and len(names) > len(body.data):
             row = message_structure.names[: len(body.data)]
-        if described is None:
+        if by_keys:
             count = len(body.data or body.before or ())
             of_file = _order_of_file(self._tables.of(schema, table), message_structure.names, count)
             orders = [_order_of_image(body, message_structure, names), of_file]
@@ -289,24 +276,24 @@ class MessageReader:
             self._settings.header_time_format,
             row,
             [order for order in orders if order is not None],
-            by_keys=described is None,
+            by_keys=by_keys,
+            lack=description.lack,
         )
 
     def _report_structure(self, structure: Structure) -> None:
         if self._settings.on_structure is not None:
             self._settings.on_structure(structure)
 
-    def _metadata_and_table(
+    def _description_and_table(
         self, body: Body, columns: Sequence[str]
-    ) -> tuple[Metadata | None, tuple[str | None, str]]:
-        """Return the metadata of a message, and its table: named by the message, else by the metadata, else
+    ) -> tuple[Description, tuple[str | None, str]]:
+        """Return what describes a message, and its table: named by the message, else by the metadata, else
         by the settings.
         """
-        stated = _stated_table(body)
-        table_metadata = self._index.by_ids(_ids_of(body), stated)
+        ids, stated = _ids_of(body), _stated_table(body)
         if not stated[1]:
-            stated = self._unstated_table(table_metadata)
-        return table_metadata or self._index.newest(stated, columns), stated
+            stated = self._unstated_table(self._index.named(ids))
+        return self._index.describe(ids, stated, columns), stated
 
     def _unstated_table(self, table_metadata: Metadata | None) -> tuple[str | None, str]:
         if table_metadata is not None and table_metadata.structure.table:
@@ -327,9 +314,10 @@ def _stated_table(body: Body) -> tuple[str | None, str]:
     return None, ""
 
 
-def _ids_of(body: Body) -> tuple[str, ...]:
-    """Return the ids by which a message names its metadata."""
-    return tuple(str(named) for named in (body.schema_id, body.headers.get("externalSchemaId")) if named)
+def _ids_of(body: Body) -> dict[str, str]:
+    """Return the ids by which a message names its metadata, by their headers."""
+    ids = {"messageSchemaId": body.schema_id, "externalSchemaId": body.headers.get("externalSchemaId")}
+    return {header: str(schema_id) for header, schema_id in ids.items() if schema_id}
 
 
 def _names(body: Body, data: Mapping[str, Any]) -> tuple[str, ...]:

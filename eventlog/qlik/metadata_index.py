@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
-from typing import TypeVar
+from collections.abc import Hashable, Iterable, Mapping
+from typing import NamedTuple, TypeVar
 
+from eventlog.qlik.envelope import InvalidMessage
 from eventlog.qlik.metadata import Metadata
 
 _MAX_METADATA = 10_000
 TableName = tuple[str | None, str]
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
+
+
+class Description(NamedTuple):
+    """The metadata that describe the columns of a message, if any do."""
+
+    metadata: Metadata | None = None
+    lack: str = ""  # why the ordinals of the message are others than those of any metadata that were read
 
 
 class MetadataIndex:
@@ -36,22 +44,44 @@ class MetadataIndex:
         is_new, self._newest = newest != self._newest, newest
         return is_new
 
-    def by_ids(self, ids: Iterable[str], table: TableName) -> Metadata | None:
-        """Return the first metadata that the ids name and that are of the table; an empty name is any."""
-        named = (self.by_id.get(schema_id) for schema_id in ids)
-        return next((m for m in named if m is not None and _is_of(m, table)), None)
+    def named(self, ids: Mapping[str, str]) -> Metadata | None:
+        """Return the metadata that the ids of a message name, by their headers.
 
-    def newest(self, table: TableName, columns: Iterable[str]) -> Metadata | None:
-        """Return the newest metadata of a table; None if they lack one of the columns."""
-        table_metadata = self._newest.get(table) or self._newest_by_name(table)
-        if table_metadata is None or not table_metadata.structure.index.keys() >= set(columns):
-            return None
-        return table_metadata
+        Raise InvalidMessage if they name different ones.
+        """
+        named = [self.by_id[schema_id] for schema_id in ids.values() if schema_id in self.by_id]
+        if any(metadata.structure != named[0].structure for metadata in named[1:]):
+            raise InvalidMessage(f"{_shown(ids)} name different metadata messages")
+        return named[0] if named else None
+
+    def describe(self, ids: Mapping[str, str], table: TableName, columns: Iterable[str]) -> Description:
+        """Return what describes the columns of a message of a table; an empty name is any table."""
+        table_metadata = self.named(ids)
+        words = f"{_shown(ids)} {'names' if len(ids) == 1 else 'name'}"
+        if table_metadata is None and ids:
+            return Description(None, f"{words} no metadata message that was read")
+        if table_metadata is None:
+            table_metadata = self._newest.get(table) or self._newest_by_name(table)
+            if table_metadata is None:
+                return Description()
+            words = f"the newest metadata of {table_metadata.structure} lack"
+        elif not _is_of(table_metadata, table):
+            name = ".".join(filter(None, table))
+            return Description(None, f"{words} the metadata of {table_metadata.structure}, not of {name}")
+        else:
+            words = f"{words} metadata without"
+        index = table_metadata.structure.index
+        missing = next((name for name in columns if name not in index), None)
+        return Description(table_metadata, "" if missing is None else f"{words} column {missing}")
 
     def _newest_by_name(self, table: TableName) -> Metadata | None:
         """Return the newest metadata of the only table whose schema may be the same."""
         matches = [m for m in self._newest.values() if m.structure.table and _is_of(m, table)]
         return matches[0] if len(matches) == 1 else None
+
+
+def _shown(ids: Mapping[str, str]) -> str:
+    return " and ".join(f"{header} {schema_id[:40]}" for header, schema_id in ids.items())
 
 
 def _table_of(table_metadata: Metadata) -> TableName:

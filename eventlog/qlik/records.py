@@ -51,8 +51,8 @@ _HEADERS = (
 )
 _MAX_CACHED = 10_000
 BY_KEYS = (
-    "no metadata message of it was read, so the bits of its masks are taken for the keys of data in their"
-    " order. If its metadata are in another topic or file, read that first"
+    "no metadata message that was read describes its messages, so the bits of their masks are taken for the"
+    " keys of data in their order. If one is in another topic or file, read that first"
 )
 
 
@@ -69,11 +69,13 @@ class RecordReader:
         orders: Sequence[Structure] = (),
         *,
         by_keys: bool = False,
+        lack: str = "",
     ) -> None:
         """Take `row`, the columns of data if beforeData has more.
 
         `orders` are orders of the table's columns, and data lack some of them. `by_keys` means that no
-        metadata have the ordinals of the table.
+        metadata have the ordinals of the table. `lack` is why those that were read are of another structure:
+        then each columnMask must prove that data have all columns.
         """
         self.structure = structure  # of the table, whose ordinals are the bits
         self.names = message_structure.names  # of the messages
@@ -90,6 +92,7 @@ class RecordReader:
         self._widest = MaskLayout(0, max(layout.mask.columns for layout in self._layouts))
         self.doubts: list[str] = []  # about the masks that were read, to be reported
         self._by_keys = by_keys
+        self._lack = lack
         self._masks_read: dict[tuple[object, object], tuple[Masks, ...]] = {}
 
     def change(self, body: Body) -> Change:
@@ -224,6 +227,8 @@ class RecordReader:
             load(mask, self._widest, self._order) if mask not in (None, "") else None
             for mask in (column_mask, change_mask)
         )
+        if self._lack and (change_data is not None or column_data is not None):
+            self._check_all_columns(column_data)
         layout = self._layout_of(column_data)
         of_columns, of_change = (
             orders_of(data or b"", layout.mask, self._order) for data in (column_data, change_data)
@@ -233,6 +238,17 @@ class RecordReader:
         orders = [order for order in of_columns if order in of_change] or of_columns[-1:]
         masks = (self._flags(change_data, column_data, order, layout) for order in orders)
         return tuple(dict.fromkeys(masks))
+
+    def _check_all_columns(self, column_data: bytes | None) -> None:
+        """Raise InvalidMask unless a columnMask has the bits of all columns of the message, and no others."""
+        orders = MaskOrder if self._order is None else (self._order,)
+        all_bits = self._message_structure.all_bits
+        if column_data is None or all(read_mask(column_data, order) != all_bits for order in orders):
+            shown = "null" if column_data is None else column_data.hex().upper()
+            raise InvalidMask(
+                f"{self._lack}, and columnMask {shown} does not prove that all columns are there: read the"
+                " metadata message of its structure first"
+            )
 
     def _flags(
         self, change_data: bytes | None, column_data: bytes | None, order: MaskOrder, layout: ColumnLayout

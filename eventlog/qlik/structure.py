@@ -124,6 +124,17 @@ def with_key(structure: Structure, key: Sequence[str]) -> Structure:
     return replace(structure, columns=(*structure.columns, *added)) if added else structure
 
 
+def keyed(structure: Structure, key: Sequence[str]) -> Structure:
+    """Return the structure with this key, if it has all columns of the key."""
+    if not key or not structure.index.keys() >= set(key):
+        return structure
+    columns = tuple(
+        replace(column, key_position=key.index(column.name) + 1 if column.name in key else 0)
+        for column in structure.columns
+    )
+    return replace(structure, columns=columns)
+
+
 def shown(structure: Structure) -> Structure:
     """Return the structure as messages have it: Replicate's mapping for Kafka shows a WSTRING as STRING."""
     columns = tuple(replace(c, spec=_shown(c.spec)) for c in structure.columns)

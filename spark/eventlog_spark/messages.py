@@ -138,12 +138,12 @@ class ReadMessages:
     def _items(self, batches: Iterable[pa.RecordBatch]) -> Iterator[FrameRow]:
         published = (*self.settings.published, *(metadata for _, metadata in self.placed))
         settings = replace(self.settings, published=published)  # of two with one id the later
-        readers = BlockReaders(*(MessageReader(self.tables, settings) for _ in BlockReaders._fields))
+        reader = MessageReader(self.tables, settings)
         for (topic, partition, block), group in groupby(message_rows(batches), key=_block):
             places = SourcePlaces(0, "", self.settings.until)
             source = source_of(self.name, self.settings.encoding, (topic, partition), group)
-            readers.of_place.set_newest(self._published_before(_place(topic, partition, block * _BLOCK)))
-            for number, record in enumerate(_changes(readers, source, places)):
+            reader.set_newest(self._published_before(_place(topic, partition, block * _BLOCK)))
+            for number, record in enumerate(_changes(reader, source, places)):
                 if isinstance(record, Refused):
                     yield REFUSED, topic, partition, number, "", False, None, pack(record)
                     continue
@@ -160,13 +160,6 @@ class ReadMessages:
         yield from (metadata for at, metadata in self.placed if at < place)
 
 
-class BlockReaders(NamedTuple):
-    """The readers of a block's messages."""
-
-    of_place: MessageReader  # without an id, the newest metadata before the message count
-    of_end: MessageReader  # the newest of all count: for an id without metadata, as `convert` does at its end
-
-
 def _place(topic: str | None, partition: int | None, offset: int) -> tuple[str, int, int]:
     return topic or "", partition or 0, offset
 
@@ -176,15 +169,14 @@ def _block(row: dict[str, Any]) -> tuple[Any, ...]:
 
 
 def _changes(
-    readers: BlockReaders, source: Source[Object], places: SourcePlaces
+    reader: MessageReader, source: Source[Object], places: SourcePlaces
 ) -> Iterator[tuple[MessageTable, SequencedMessage | None] | Refused]:
     """Yield the changes of a source, each after its table; None is one beyond `until`."""
     for record in source.records:
         if isinstance(record, Refused):
             yield record
             continue
-        is_of_end = isinstance(record.value, dict) and readers.of_end.awaits(record.value) is not None
-        change = (readers.of_end if is_of_end else readers.of_place).read_record(source, record)
+        change = reader.read_record(source, record)
         if isinstance(change, Refused):
             yield change
         elif change is not None:

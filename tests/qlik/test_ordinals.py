@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from eventlog.core import tablesfile
 from eventlog.core.change import ABSENT, Change, Field
 from eventlog.core.errors import Refused
 from eventlog.core.tables import Tables
@@ -50,7 +51,7 @@ def enveloped(kind: str, message: Any, schema_id: str | None = None) -> dict[str
     }
 
 
-def update(number: int = 1, change_mask: str = "02", **headers: Any) -> dict[str, Any]:
+def update(number: int = 1, change_mask: str | None = "02", **headers: Any) -> dict[str, Any]:
     """Return an update of `age` and `name`, in the order of its keys; its changeMask is for the second."""
     table = headers.pop("table", "usr")
     return {
@@ -80,8 +81,8 @@ def changed(item: Change | Refused) -> list[str]:
 BARE = metadata(FIRST, "name", "age")
 METADATA = enveloped("MD", BARE, FIRST)
 BY_KEYS = (
-    "app.usr: no metadata message of it was read, so the bits of its masks are taken for the keys of data in "
-    "their order. If its metadata are in another topic or file, read that first"
+    "app.usr: no metadata message that was read describes its messages, so the bits of their masks are taken "
+    "for the keys of data in their order. If one is in another topic or file, read that first"
 )
 
 
@@ -92,8 +93,8 @@ BY_KEYS = (
         enveloped("DT", update(), FIRST),
         enveloped("DT", update(externalSchemaId=FIRST)),
         enveloped("DT", update(externalSchemaId=FIRST), SECOND),
+        enveloped("DT", update(externalSchemaId="16777220"), FIRST),
         enveloped("DT", update()),
-        enveloped("DT", update(externalSchemaId="16777220")),
         update(externalSchemaId=FIRST),
         update(),
     ],
@@ -117,15 +118,91 @@ def test_the_newest_metadata_of_the_table_count_where_no_id_names_one() -> None:
     assert [changed(found) for found in read_messages(inputs)] == [["age"], ["name"], ["name"], ["age"]]
 
 
-def test_an_id_of_another_table_does_not_count() -> None:
-    described = [metadata(FIRST, "name", "age"), metadata(SECOND, "age", "name", table="item")]
-    (found,) = read_messages([*described, enveloped("DT", update(externalSchemaId=SECOND), SECOND)])
+NARROWER = metadata(FIRST, "name")
+OF_ITEM = metadata(SECOND, "age", "name", table="item")
+UNKNOWN = "names no metadata message that was read"
+
+
+@pytest.mark.parametrize(
+    ("described", "headers", "schema_id", "cause"),
+    [
+        ([BARE], {}, SECOND, f"messageSchemaId {SECOND} {UNKNOWN}"),
+        ([BARE], {"externalSchemaId": "16777220"}, None, f"externalSchemaId 16777220 {UNKNOWN}"),
+        (
+            [BARE],
+            {"externalSchemaId": "16777220"},
+            SECOND,
+            f"messageSchemaId {SECOND} and externalSchemaId 16777220 name no metadata message that was read",
+        ),
+        ([], {}, SECOND, f"messageSchemaId {SECOND} {UNKNOWN}"),
+        (
+            [BARE, OF_ITEM],
+            {},
+            SECOND,
+            f"messageSchemaId {SECOND} names the metadata of app.item, not of app.usr",
+        ),
+        ([NARROWER], {}, FIRST, f"messageSchemaId {FIRST} names metadata without column age"),
+        ([NARROWER], {}, None, "the newest metadata of app.usr lack column age"),
+    ],
+)
+def test_a_structure_that_no_metadata_describe_is_that_of_the_keys_if_all_are_there(
+    described: list[Any], headers: dict[str, Any], schema_id: str | None, cause: str
+) -> None:
+    """Refuse what columnMask does not prove: another structure's ordinals would lose a changed value."""
+    whole = enveloped("DT", update(1, **headers), schema_id)
+    notice, by_keys = noted_messages([*described, whole])
+    assert (reason(notice), changed(by_keys)) == (BY_KEYS, ["name"])
+    for masks in ({"columnMask": "05"}, {"columnMask": "01"}, {"columnMask": None}):
+        shown = masks["columnMask"] or "null"
+        (refused,) = read_messages([*described, enveloped("DT", update(2, **headers | masks), schema_id)])
+        assert reason(refused) == (
+            f"t.jsonl:{len(described) + 1}: {cause}, and columnMask {shown} does not prove that all columns "
+            "are there: read the metadata message of its structure first"
+        )
+
+
+@pytest.mark.parametrize("operation", ["REFRESH", "UPDATE"])
+def test_a_message_without_masks_needs_no_ordinals(operation: str) -> None:
+    message = update(change_mask=None, columnMask=None, operation=operation)
+    (found,) = noted_messages([BARE, enveloped("DT", message, SECOND)])
+    assert isinstance(found, Change)
+    assert found.after == {"age": "1", "name": "b"}
+
+
+@pytest.mark.parametrize("order", ["auto", "little"])
+def test_a_little_mask_of_all_columns_proves_that_they_are_there(order: str) -> None:
+    message = update(change_mask="0100", columnMask="FF01")
+    message["data"] = {f"c{number}": "1" for number in range(9)}
+    (found,) = read_messages([BARE, enveloped("DT", message, SECOND)], mask_order=order)
+    assert changed(found) == ["c0"]
+    (refused,) = read_messages([BARE, enveloped("DT", message, SECOND)], mask_order="big")
+    assert "does not prove that all columns are there" in reason(refused)
+
+
+def test_ids_that_name_different_metadata_refuse_the_message() -> None:
+    message = enveloped("DT", update(externalSchemaId=SECOND), FIRST)
+    for second in (metadata(SECOND, "age", "name"), OF_ITEM):
+        (refused,) = read_messages([BARE, second, message])
+        ids = f"messageSchemaId {FIRST} and externalSchemaId {SECOND}"
+        assert reason(refused) == f"t.jsonl:3: {ids} name different metadata messages"
+    (found,) = read_messages([BARE, metadata(SECOND, "name", "age"), message])
     assert changed(found) == ["age"]
 
 
-def test_metadata_that_lack_a_column_do_not_count() -> None:
-    notice, found = noted_messages([metadata(FIRST, "name"), update()])
-    assert (reason(notice), changed(found)) == (BY_KEYS, ["name"])
+def test_metadata_without_a_column_still_have_the_key_of_their_table() -> None:
+    described = metadata(FIRST, "name")
+    described["tableStructure"]["tableColumns"]["name"]["primaryKeyPosition"] = 1
+    (found,) = read_messages([described, update()])
+    assert isinstance(found, Change)
+    assert found.key == (("name", "b"),)
+
+
+def test_a_key_that_metadata_do_not_state_is_that_of_the_tables_file() -> None:
+    tables = tablesfile.read('[tables.usr]\nschema = "app"\nkey = ["name"]\n')
+    for described in ([BARE], [metadata(FIRST, "name")], []):
+        (found,) = read_messages([*described, update()], tables)
+        assert isinstance(found, Change)
+        assert found.key == (("name", "b"),)
 
 
 def test_a_message_without_a_schema_is_of_the_only_table_of_its_name() -> None:
@@ -144,6 +221,7 @@ def test_a_message_waits_for_the_metadata_that_its_headers_name() -> None:
     assert reader.awaits(message) == FIRST
     reader.read(METADATA)
     assert reader.awaits(message) is None
+    assert reader.awaits({**message, "messageSchemaId": SECOND}) == SECOND
 
 
 def test_without_metadata_the_order_of_the_keys_counts_and_is_reported_once() -> None:

@@ -117,6 +117,7 @@ def test_ordinals_are_those_of_the_metadata_that_convert_takes(spark: Any, tmp_p
         [ordinals.update(1), ordinals.update(2, externalSchemaId="B" * 32), first, ordinals.update(3)],
         [ordinals.update(4), second, ordinals.update(5), first, ordinals.update(6), second],
         [ordinals.update(7), ordinals.update(8, externalSchemaId="C" * 32), first, first, ordinals.update(9)],
+        [ordinals.enveloped("DT", ordinals.update(10, columnMask="01"), "C" * 32)],
     ]
     for number, part in enumerate(parts):
         (tmp_path / f"t{number}.jsonl").write_text("".join(json.dumps(value) + "\n" for value in part))
@@ -124,8 +125,12 @@ def test_ordinals_are_those_of_the_metadata_that_convert_takes(spark: Any, tmp_p
     expected = converted(job_of(tmp_path, "qlik-message", inputs))
     fields = [json.loads(record)["fields"] for record in expected.records]
     changed = [field["column"] for change in fields for field in change if "before" not in field]
-    assert changed == ["name", "name", "age", "age", "name", "age", "name", "age", "age"]
-    assert in_many(frame_of(spark, inputs), 3) == (expected.records, Counter())
+    assert changed == ["name", "name", "age", "age", "name", "age", "name", "name", "age"]
+    ((_, reason),) = expected.refused
+    assert "does not prove that all columns are there" in reason
+    changes, refused = in_many(frame_of(spark, inputs), 3)
+    assert changes == expected.records
+    assert [text.endswith(reason) for text in refused] == [True]
 
 
 def test_transactions_are_whole(spark: Any, tmp_path: Path) -> None:

@@ -272,6 +272,7 @@ class MessageReader:
         return RecordReader(
             table_structure,
             message_structure,
+            names,
             self._order,
             self._settings.header_time_format,
             row,

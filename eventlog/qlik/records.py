@@ -63,6 +63,7 @@ class RecordReader:
         self,
         structure: Structure,
         message_structure: Structure,
+        names: tuple[str, ...],
         order: MaskOrder | None,
         time_form: str = ISO,
         row: Sequence[str] | None = None,
@@ -71,23 +72,24 @@ class RecordReader:
         by_keys: bool = False,
         lack: str = "",
     ) -> None:
-        """Take `row`, the columns of data if beforeData has more.
+        """Take `names`, the keys of the messages, and `row`, the columns of data if beforeData has more.
 
         `orders` are orders of the table's columns, and data lack some of them. `by_keys` means that no
         metadata have the ordinals of the table. `lack` is why those that were read are of another structure:
         then each columnMask must prove that data have all columns.
         """
         self.structure = structure  # of the table, whose ordinals are the bits
-        self.names = message_structure.names  # of the messages
+        self.names = names
         self._message_structure = message_structure
         self._load = row_plans.loading(message_structure.columns)
         self.kind: object = self.names  # of the messages, as their reader is chosen
         self._order = order
         self._time_form = time_form
-        names = message_structure.names
-        places = tuple(structure.index[name] for name in names)
+        columns = message_structure.names
+        places = tuple(structure.index[name] for name in columns)
         self._own_layout = ColumnLayout(MaskLayout(0, len(structure.columns)), places)
-        layouts = [_layout_of_table(columns, names, names if row is None else row) for columns in orders]
+        own_columns = columns if row is None else row
+        layouts = [_layout_of_table(ordered, columns, own_columns) for ordered in orders]
         self._layouts = [self._own_layout, *layouts] if row is None else [*layouts, self._own_layout]
         self._widest = MaskLayout(0, max(layout.mask.columns for layout in self._layouts))
         self.doubts: list[str] = []  # about the masks that were read, to be reported

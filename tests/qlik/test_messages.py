@@ -341,6 +341,23 @@ def test_a_truncate_has_no_message() -> None:
 # --- names, schemas, headers
 
 
+def test_a_tables_file_that_names_columns_in_another_case_costs_no_value() -> None:
+    tables = tablesfile.read('[tables.t]\nkey = ["id"]\ncolumns = { id = "text", name = "text" }\n')
+    found = only(UPDATE, tables=tables)
+    assert found.fields == (
+        Field("id", "2", "2"),
+        Field("name", "ok", "test Kafka"),
+        *only(UPDATE).fields[2:],
+    )
+    shorter = altered(body(data={"ID": "2", "NAME": "b"}), changeMask="02", columnMask="03")
+    found = only(shorter, tables=tables)
+    assert found.fields == (
+        Field("id", "2", "2"),
+        Field("name", "ok", "b"),
+        Field("tableName", "kit", ABSENT),
+    )
+
+
 @pytest.mark.parametrize("names", ["message", "headers", "off"])
 def test_schema_and_table_in_the_message(names: str) -> None:
     moved = update(Field("id", 1, 1), Field("name", "a", "b"), Field("age", 1, 1), Field("photo", b"a", b"a"))

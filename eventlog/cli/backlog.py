@@ -45,8 +45,8 @@ _CONF = NameAndValue("NAME=VALUE", "spark.executor.memory=4g")
     "--order",
     type=click.Choice(["object", "log", "sequence", "as-is"]),
     help=(
-        "a log: in order for each object, or over all objects; others: as in the inputs; change tables "
-        "and messages: also by their sequence  [default: object, or as-is]"
+        "a log: in order for each object, or over all objects. Change tables and messages: by their "
+        "sequence. All but a log: as in the inputs  [default: object, sequence, or as-is]"
     ),
 )
 @click.option("--documents", type=click.IntRange(1), help="documents in one file  [default: all of a part]")
@@ -90,7 +90,7 @@ def backlog(
         job = replace(options, url=None, settings=job_settings).job(
             str(options.source_format), str(options.target_format), options.inputs, str(options.output)
         )
-        backlog_job = Backlog(job, clock(), order, documents or 0, partitions, options.strict)
+        backlog_job = Backlog(job, clock(), order or "", documents or 0, partitions, options.strict)
         backlog_job.check()
         stack.enter_context(spark_errors_as_ours())
         spark = stack.enter_context(session(master, dict(conf)))

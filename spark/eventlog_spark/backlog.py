@@ -66,10 +66,13 @@ class Backlog:
 
     job: Job
     clock: str
-    order: str | None = None  # None: the first of those that the source has
+    order: str = ""  # empty: the first of those that the source has
     per_file: int = 0
     partitions: int | None = None
     strict: bool = False  # stop at the first bad record
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "order", self.order or self.orders[0])
 
     @property
     def options(self) -> dict[str, Any]:
@@ -93,7 +96,7 @@ class Backlog:
         """The orders that the source has."""
         if self.job.source.format.folded:
             return ("object", "log")
-        return ("as-is", "sequence") if self.job.source_format in SEQUENCERS else ("as-is",)
+        return ("sequence", "as-is") if self.job.source_format in SEQUENCERS else ("as-is",)
 
     @property
     def fold_output(self) -> FoldOutput:
@@ -117,7 +120,7 @@ class Backlog:
                 f"--to {self.job.target_format}: Spark writes {' and '.join(TARGETS)};"
                 " eventlog convert makes the rest of changes"
             )
-        if self.order not in (None, *self.orders):
+        if self.order not in self.orders:
             raise Misuse(
                 f"--order {self.order} is not of {self.job.source_format}:"
                 f" use {' or '.join(f'--order {order}' for order in self.orders)}"

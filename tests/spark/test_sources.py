@@ -30,8 +30,8 @@ FILES = {
 }
 ORDERS = {
     "log": ("object", "log"),
-    "qlik-table": ("as-is", "sequence"),
-    "qlik-message": ("as-is", "sequence"),
+    "qlik-table": ("sequence", "as-is"),
+    "qlik-message": ("sequence", "as-is"),
     "gbase": ("as-is",),
     "linter": ("as-is",),
 }
@@ -141,7 +141,7 @@ def test_an_order_that_a_source_does_not_have_is_refused_before_anything_is_writ
 def test_whole_transactions_without_the_sequence_are_misuse(spark: Any, tmp_path: Path) -> None:
     wanted = job([tmp_path / "m.jsonl"], tmp_path / "out", source="qlik-message", whole_transactions=True)
     with pytest.raises(Misuse, match="--whole-transactions needs --order sequence"):
-        run(spark, Backlog(wanted, CLOCK))
+        run(spark, Backlog(wanted, CLOCK, "as-is"))
     assert not (tmp_path / "out").exists()
 
 
@@ -154,7 +154,7 @@ def test_inputs_that_are_not_there_leave_no_folder(spark: Any, tmp_path: Path, s
 
 @pytest.mark.parametrize("source", FILES)
 def test_another_source_gives_what_convert_gives(spark: Any, tmp_path: Path, source: str) -> None:
-    inputs = [make(tmp_path / f"in{first}", source, first) for first in (10, 20)]
+    inputs = [make(tmp_path / f"in{first}", source, first) for first in (20, 10)]
     wanted = replace(job(inputs, tmp_path / "expected", source=source), tables=LAYOUT)
     alone = source in ("gbase", "linter")  # `convert` reads one stream in a run
     runs = [[path] for path in inputs] if alone else [inputs]
@@ -170,7 +170,7 @@ def test_another_source_gives_what_convert_gives(spark: Any, tmp_path: Path, sou
     assert left_out == set()
 
 
-def test_change_tables_and_messages_are_one_sequence_where_that_is_wanted(spark: Any, tmp_path: Path) -> None:
+def test_change_tables_and_messages_are_one_sequence_by_default(spark: Any, tmp_path: Path) -> None:
     """Join B rows to U rows of another input, as `convert` does."""
     rows = exports.export()
     inputs = []
@@ -181,7 +181,7 @@ def test_change_tables_and_messages_are_one_sequence_where_that_is_wanted(spark:
     wanted = job(inputs, tmp_path / "expected", source="qlik-table", to="changes")
     expected, _ = converted(wanted)
     wanted = replace(wanted, output=str(tmp_path / "out"))
-    found, refused = backlogged(spark, wanted, order="sequence")
+    found, refused = backlogged(spark, wanted)
     assert len(expected) == 512
     assert found == expected
     assert refused.total() == 98

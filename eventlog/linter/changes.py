@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 
 from eventlog.core.change import ABSENT, Change, Fact, Facts, Field, Key, Op, Raw, Value
@@ -14,6 +14,7 @@ from eventlog.linter.images import ImageLayout, read_layout
 from eventlog.linter.linter_settings import LinterSettings
 from eventlog.linter.operations import (
     BLOBS,
+    ENDS,
     OpenTransactions,
     Operation,
     Transaction,
@@ -35,6 +36,10 @@ from eventlog.linter.queue_progress import (
 from eventlog.linter.times import load_time
 
 Answer = Change | Refused
+# columns that show neither the operation of a row nor its time
+_CONTENT: Final = frozenset(("EXTDATA", "REPL_DATE", "BLOBATR", "LEN1", "LEN2", "DATA"))
+_TRANSACTION: Final = frozenset(("DBNODE", "TRANSACT_ID"))
+_UNREAD_PART: Final = -1  # in place of an EXTDATA that cannot be read
 _OPS: Final = {Typ.INSERT: Op.INSERT, Typ.UPDATE: Op.UPDATE, Typ.DELETE: Op.DELETE}
 
 
@@ -122,8 +127,12 @@ class QueueReader:
                 yield row
                 continue
             where = source.at(row.where)
+            part, faults = reader.read(row.cells)
             try:
-                yield self._read_part(reader.read(row.cells), where)
+                if faults:
+                    self._add_unreadable(part, faults, where, row.raw)
+                else:
+                    yield self._read_part(part, where)
             except WrongRow as fault:
                 yield Refused(where, str(fault), row.raw)
 
@@ -143,11 +152,37 @@ class QueueReader:
                 self._note_delivered(part)
             elif transaction is not None:
                 return CommittedTransaction(transaction, part)
-        elif not self._reading.server or part.dst_server == self._reading.server:
-            fault = self._open_transactions.add(part, where)
-            if fault is not None:
-                raise WrongRow(fault)
+        elif self._is_asked_for(part):
+            self._open_transactions.add(part, where)
         return None
+
+    def _is_asked_for(self, part: QueueRow) -> bool:
+        return not self._reading.server or part.dst_server == self._reading.server
+
+    def _add_unreadable(
+        self, part: QueueRow, faults: Mapping[str, str], where: str, raw: bytes | None
+    ) -> None:
+        """Add a row that cannot be read to its operation, which is refused in its place.
+
+        Raise WrongRow if the row is none of a known operation. Its transaction is refused if it may continue
+        one.
+        """
+        fault = next(iter(faults.values()))
+        if self._since.is_past(part):
+            raise WrongRow(fault)
+        if "EXTDATA" in faults:
+            part = part._replace(extdata=_UNREAD_PART)
+        if faults.keys() <= _CONTENT:
+            typ = read_typ(part, self._reading.legacy_typ5)
+            if typ is not Typ.ROLLBACK and (typ is not Typ.COMMIT or _is_blob(part)):
+                if self._is_asked_for(part):
+                    data = raw or b"" if "DATA" in faults else part.data
+                    self._open_transactions.add(part._replace(data=data), where, fault)
+                return
+        elif part.extdata and not faults.keys() & _TRANSACTION:
+            words = "it may continue in a row of its transaction that cannot be read"
+            self._open_transactions.spoil(part, f"{words}: {where}: {fault}")
+        raise WrongRow(fault)
 
     def _changes(self, ended: CommittedTransaction) -> Iterator[Answer]:
         """Yield the changes of a transaction; with the last of them it counts as delivered."""
@@ -168,6 +203,8 @@ class QueueReader:
         for pending in ended.transaction.operations:
             part = pending.parts[0]
             try:
+                if ended.transaction.fault is not None:
+                    raise WrongRow(ended.transaction.fault)
                 operation = assemble(
                     read_typ(part, self._reading.legacy_typ5), pending, self._reading.lengths
                 )
@@ -251,7 +288,7 @@ class FileReader(QueueReader):
 
     def _read_part(self, part: QueueRow, where: str) -> CommittedTransaction | None:
         self._check_order(part, part.transact_id, where)
-        if part.typ in (Typ.COMMIT, Typ.END, Typ.ROLLBACK) and not _is_blob(part):
+        if part.typ in ENDS and not _is_blob(part):
             self._check_order(part, None, where)
         return super()._read_part(part, where)
 

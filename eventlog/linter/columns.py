@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from decimal import Decimal
 from typing import Any, Final, NamedTuple
 
-from eventlog.core.errors import InvalidValue, WrongRow
+from eventlog.core.errors import InvalidValue
 from eventlog.core.formats import Cell, Sheet, SheetColumn
 
 DATA_SIZE: Final = 3400
@@ -145,22 +145,22 @@ class QueueRowReader:
         self._columns = [(column, places[column.name]) for column in RECEIVING if column.name in places]
         self.missing = [column.name for column in RECEIVING if column.required and column.name not in places]
 
-    def read(self, cells: Sequence[Cell]) -> QueueRow:
-        """Return the part in a row; WrongRow names the column that cannot be understood."""
-        if len(cells) <= max((at for _, at in self._columns), default=0):
-            raise WrongRow(f"the row has only {len(cells)} cells")
+    def read(self, cells: Sequence[Cell]) -> tuple[QueueRow, dict[str, str]]:
+        """Return the part in a row, and the columns that cannot be understood, each with its fault."""
         values: dict[str, Any] = {}
+        faults: dict[str, str] = {}
         for column, at in self._columns:
-            cell = cells[at]
-            if cell is None:
-                if column.required and column.name != "DATA":
-                    raise WrongRow(f"{column.name} is null")
-                continue
             try:
-                values[column.name.lower()] = column.read(cell)
+                cell = cells[at]
+                if cell is not None:
+                    values[column.name.lower()] = column.read(cell)
+                elif column.required and column.name != "DATA":
+                    faults[column.name] = f"{column.name} is null"
+            except IndexError:
+                faults[column.name] = f"the row has only {len(cells)} cells"
             except InvalidValue as fault:
-                raise WrongRow(f"{column.name}: {fault}") from None
-        return QueueRow(**values)
+                faults[column.name] = f"{column.name}: {fault}"
+        return QueueRow(**values), faults
 
 
 def write_cells(part: QueueRow) -> tuple[Cell, ...]:

@@ -29,6 +29,7 @@ class Typ(enum.IntEnum):
     ROLLBACK = 10
 
 
+ENDS: Final = (Typ.COMMIT, Typ.END, Typ.ROLLBACK)  # of a transaction
 BLOBS: Final = {
     Typ.COMMIT: "delete",
     Typ.CREATE_BLOB: "create",
@@ -70,14 +71,20 @@ class PendingOperation:
     """An operation whose parts are still coming."""
 
     where: str
-    parts: list[QueueRow]
-    fault: str | None = None
+    parts: list[QueueRow] = field(default_factory=list)
+    fault: str | None = None  # the first of its parts
+    has_first: bool = False
 
-    def add(self, part: QueueRow) -> None:
-        if part.extdata != len(self.parts):
-            self.fault = (
-                f"part {part.extdata} follows part {len(self.parts) - 1}: the operation is incomplete"
+    def add(self, part: QueueRow, fault: str | None) -> None:
+        """Add a part; all of the operation is refused if a part has a fault, or is in the wrong place."""
+        if fault is None and part.extdata != len(self.parts):
+            fault = (
+                f"part {part.extdata} follows part {self.parts[-1].extdata}: the operation is incomplete"
+                if self.parts
+                else f"EXTDATA is {part.extdata}, but no part 0 of this operation was seen"
             )
+        self.fault = self.fault or fault
+        self.has_first = self.has_first or part.extdata == 0
         self.parts.append(part)
 
 
@@ -87,6 +94,7 @@ class Transaction:
     latest: dict[tuple[object, ...], PendingOperation] = field(default_factory=dict)
     size: int = 0
     given_up: bool = False
+    fault: str | None = None  # of all its operations
 
 
 def read_typ(part: QueueRow, legacy: str) -> Typ:
@@ -156,32 +164,41 @@ class OpenTransactions:
         self._size = 0
         self._full = False
 
-    def add(self, part: QueueRow, where: str) -> str | None:
-        """Add a part; return the reason if it is left out."""
-        name = (part.dbnode, part.transact_id)
+    def add(self, part: QueueRow, where: str, fault: str | None = None) -> None:
+        """Add a part to its operation, which is refused if the part has a fault.
+
+        Raise WrongRow if its transaction is left out.
+        """
+        transaction = self._transaction_of(part)
+        if transaction.given_up:
+            return
+        key = key_of(part)
+        operation = transaction.latest.get(key)
+        if operation is None or (part.extdata == 0 and operation.has_first):
+            operation = transaction.latest[key] = PendingOperation(where)
+            transaction.operations.append(operation)
+        operation.add(part, fault)
+        size = len(part.data) + _COST
+        transaction.size += size
+        self._size += size
+        if self._size > self._limit:
+            self._give_up(part, transaction)
+
+    def spoil(self, part: QueueRow, fault: str) -> None:
+        """Refuse all operations of the transaction of a part, if the part may be of any of them."""
+        transaction = self._transaction_of(part)
+        transaction.fault = transaction.fault or fault
+
+    def _transaction_of(self, part: QueueRow) -> Transaction:
         self._full = self._full or self._count >= MAX_TRANSACTIONS
         of_node = self._transactions.setdefault(part.dbnode, {})
         transaction = of_node.get(part.transact_id)
         if transaction is None:
             if self._full:
-                return f"transaction {name[0]}/{name[1]} is left out, as all new ones are: too many were open"
+                raise WrongRow(f"{_name(part)} is left out, as all new ones are: too many were open")
             transaction = of_node[part.transact_id] = Transaction()
             self._count += 1
-        if transaction.given_up:
-            return None
-        key = key_of(part)
-        operation = transaction.latest.get(key)
-        if part.extdata == 0:
-            new_operation = transaction.latest[key] = PendingOperation(where, [part])
-            transaction.operations.append(new_operation)
-        elif operation is None:
-            return f"EXTDATA is {part.extdata}, but no part 0 of this operation was seen"
-        else:
-            operation.add(part)
-        size = len(part.data) + _COST
-        transaction.size += size
-        self._size += size
-        return self._give_up(name, transaction) if self._size > self._limit else None
+        return transaction
 
     def end(self, part: QueueRow) -> Transaction | None:
         """Return the transaction of a COMMIT or ROLLBACK, which is open no longer."""
@@ -210,7 +227,11 @@ class OpenTransactions:
                 return transaction.operations[0].parts[0]
         return None
 
-    def _give_up(self, name: tuple[str, int], transaction: Transaction) -> str:
+    def _give_up(self, part: QueueRow, transaction: Transaction) -> None:
         self._size -= transaction.size
-        self._transactions[name[0]][name[1]] = Transaction(given_up=True)
-        return f"transaction {name[0]}/{name[1]} is left out: what is open is over {self._limit} bytes"
+        self._transactions[part.dbnode][part.transact_id] = Transaction(given_up=True)
+        raise WrongRow(f"{_name(part)} is left out: what is open is over {self._limit} bytes")
+
+
+def _name(part: QueueRow) -> str:
+    return f"transaction {part.dbnode}/{part.transact_id}"

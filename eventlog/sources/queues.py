@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from typing import Any, Final, NamedTuple
 
 import sqlalchemy as sa
 
 from eventlog.core.change import Change
-from eventlog.core.errors import Misuse, Refused, WrongRow
+from eventlog.core.errors import Misuse, Refused
 from eventlog.core.formats import Row, Source
 from eventlog.core.tables import Table, Tables
 from eventlog.linter import attributes
 from eventlog.linter.changes import QueueReader
 from eventlog.linter.columns import QueueRow, QueueRowReader
+from eventlog.linter.operations import ENDS
 from eventlog.linter.queue_progress import START, QueueState, dump_state, load_state
 from eventlog.sources.sql_cells import at_one_moment
 
@@ -63,10 +63,23 @@ def described(connection: sa.Connection, table: str = "DISPATCH_ATTRS") -> list[
 
 
 def _in_order(queue: Columns) -> sa.Select[Any]:
-    """Return the rows by their addresses, those that have none last, wherever a database sorts nulls."""
-    order = [queue[name] for name in ("SYSLOG_ADDR", "EXTDATA") if name in queue]
-    nulls = [sa.case((order[0].is_(None), 1), else_=0)] if "SYSLOG_ADDR" in queue else []
-    return sa.select(*queue.values()).order_by(*nulls, *order)
+    """Return the rows by their addresses, those that have none last, wherever a database sorts nulls.
+
+    Without addresses the rows are sorted by their dates, and an end comes after the operations of its date.
+    """
+    order: list[sa.ColumnElement[Any]] = []
+    if "SYSLOG_ADDR" in queue:
+        order = [sa.case((queue["SYSLOG_ADDR"].is_(None), 1), else_=0), queue["SYSLOG_ADDR"]]
+    elif "TYP" in queue:
+        order = [*([queue["OPER_DATE"]] if "OPER_DATE" in queue else []), _is_end(queue["TYP"])]
+    if "EXTDATA" in queue:
+        order.append(queue["EXTDATA"])
+    return sa.select(*queue.values()).order_by(*order)
+
+
+def _is_end(typ: sa.ColumnElement[Any]) -> sa.ColumnElement[int]:
+    """Return 1 for the end of a transaction, also if the numbers of a copied queue are texts."""
+    return sa.case((sa.cast(typ, sa.String(12)).in_([str(int(end)) for end in ENDS]), 1), else_=0)
 
 
 def _before(queue: Columns, since: QueueState) -> sa.ColumnElement[bool] | None:
@@ -93,8 +106,9 @@ def _rows_before(
     names = [name for name in _IDENTITY if name in queue]
     reader = QueueRowReader(names)
     for row in _fetch(connection, sa.select(*(queue[name] for name in names)).where(before)):
-        with suppress(WrongRow):
-            yield reader.read(row.cells)
+        part, faults = reader.read(row.cells)
+        if not faults:
+            yield part
 
 
 def _source(connection: sa.Connection, table: str, queue: Columns, *queries: sa.Select[Any]) -> Source[Row]:

@@ -16,6 +16,7 @@ from eventlog.core.tables import Tables
 from eventlog.files.parquet import PlacedBatch, rows_of
 from eventlog.formats import format_named
 from eventlog.library import changes_of
+from eventlog.linter.operations import ENDS
 from eventlog.qlik.message_settings import MessageSettings
 from eventlog_spark.batches import bounded
 from eventlog_spark.messages import (
@@ -31,6 +32,7 @@ from eventlog_spark.messages import (
 from eventlog_spark.result_rows import Changes, rows_of_changes
 
 _STREAM = ("path", "content")
+_OF_QUEUE = ("syslog_addr", "oper_date", "typ", "extdata")
 _PIECE = 1 << 20  # bytes of a stream that are read at a time
 
 
@@ -55,8 +57,12 @@ class OneTask:
 
 def _rows_together(frame: Any) -> Any:
     check_single_values(frame)
-    columns = (find_column(frame, name) for name in ("syslog_addr", "extdata"))
-    order = [column.try_cast("long") for column in columns if column is not None]
+    address, date, typ, part = (find_column(frame, name) for name in _OF_QUEUE)
+    order = [] if address is None else [address.isNull(), address.try_cast("long")]
+    if address is None and typ is not None:  # as a queue in a database is sorted
+        order = [*([] if date is None else [date]), typ.try_cast("int").isin(*ENDS)]
+    if part is not None:
+        order.append(part.try_cast("long"))
     together = frame.repartition(1)
     return together.sortWithinPartitions(*order) if order else together
 

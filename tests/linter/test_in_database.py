@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import time
+from base64 import b64decode
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -105,6 +107,33 @@ def test_rows_without_an_address_come_last(tmp_path: Path, engine: sa.Engine) ->
     add(engine, end(SYSLOG_ADDR=None), operation(2, ROW_1))
     convert(job(tmp_path, engine), Report(print), CLOCK)
     assert len((tmp_path / "out.jsonl").read_text().splitlines()) == 1
+
+
+def test_a_queue_without_addresses_is_read_by_its_dates(tmp_path: Path, engine: sa.Engine) -> None:
+    """Read a receiving queue: parts follow each other, and an end follows the operations of its date."""
+    columns = [column for column in QUEUE.columns if column.name != "syslog_addr"]
+    received = sa.Table("received", sa.MetaData(), *(sa.Column(c.name, c.type) for c in columns))
+    received.create(engine)
+    data = bytes(range(4)) * 900
+    halves = [(data[:3400], 1700, 1700), (data[3400:], 100, 100)]
+    with engine.begin() as connection:
+        for second in (2, 1):
+            date = bytes.fromhex(f"3b9acaf{second}0000")
+            common = {"oper_date": date, "transact_id": second, "tabnum_src": 7, "rowid_src": 1}
+            rows = [
+                common | {"typ": 4, "extdata": 0, "len1": 0, "len2": 0},
+                *(
+                    common | {"typ": 3, "extdata": at, "len1": len1, "len2": len2, "data": part}
+                    for at, (part, len1, len2) in enumerate(halves)
+                ),
+            ]
+            for row in reversed(rows):
+                connection.execute(received.insert().values(row))
+    convert(replace(job(tmp_path, engine), inputs=("received",)), Report(print), CLOCK)
+    changes = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
+    assert [change["transaction"] for change in changes] == ["/1", "/2"]
+    images = [b64decode(change["raw"]["after"]["base64"]) for change in changes]
+    assert images == [data[1700:3400] + data[3500:]] * 2
 
 
 @pytest.mark.long

@@ -141,6 +141,28 @@ def test_a_state_of_another_byte_order_is_refused_with_its_name(queue: Queue) ->
     assert queue.read(LinterSettings(time_order="little")) == ["b"]
 
 
+def test_a_part_whose_first_part_becomes_visible_later_is_read_with_it(queue: Queue) -> None:
+    image = bytes.fromhex("01000000") + b"whole   "
+    first, rest = (
+        operation(2, part, EXTDATA=at, SYSLOG_ADDR=100, OPER_DATE=date(1), DATA=part.hex())
+        for at, part in enumerate((image[:7], image[7:]))
+    )
+    queue.add(rest, insert("other", 110, 6), commit(120, 6))
+    assert queue.read() == ["other"]
+    queue.add(first, commit(130, 5))
+    assert queue.read() == ["whole"]
+    assert queue.read() == []
+
+
+def test_a_row_that_cannot_be_read_is_reported_once_with_its_transaction(queue: Queue) -> None:
+    queue.add(insert("bad", 100, DATA="zz"), insert("good", 105))
+    assert queue.read() == []
+    queue.add(commit(130, 5))
+    with pytest.raises(AssertionError, match="'zz' is not at most 3400 bytes"):
+        queue.read()
+    assert queue.read() == []
+
+
 @pytest.mark.parametrize(
     "found",
     [

@@ -258,7 +258,7 @@ def test_an_insert_or_delete_with_a_second_part_contradicts_itself(typ: int, wor
 
 
 FAULTS = [
-    ({"EXTDATA": 1}, "EXTDATA is 1, but no part 0 of this operation was seen"),
+    ({"EXTDATA": 1, "SYSLOG_ADDR": 99}, "EXTDATA is 1, but no part 0 of this operation was seen"),
     ({"LEN1": 99}, "LEN1 99 and LEN2 0 are more than the 17 bytes of DATA"),
     ({"LEN1": -1}, "LEN1: -1 is not between 0 and 2147483647"),
     ({"TYP": 6}, "TYP is 6, which is not documented"),
@@ -293,6 +293,63 @@ def test_a_part_that_comes_twice_leaves_the_operation_out() -> None:
     assert reasons(read_queue([one, two, two, end()], NONE)) == [
         "part 1 follows part 1: the operation is incomplete"
     ]
+
+
+def among(*parts: tuple[Any, ...]) -> list[tuple[Any, ...]]:
+    """Return the parts of an operation between two other operations of its transaction."""
+    return [operation(2, ROW_1, SYSLOG_ADDR=90), *parts, operation(2, ROW_2, SYSLOG_ADDR=110), end()]
+
+
+def with_cell(row: tuple[Any, ...], column: str, cell: Any) -> tuple[Any, ...]:
+    return tuple(cell if name == column else value for name, value in zip(NAMES, row, strict=True))
+
+
+PARTS = long_update((1700, 1700), (800, 800))  # either is an operation, if the other is not there
+
+
+def test_a_part_before_the_first_refuses_the_whole_operation_in_its_place() -> None:
+    first, refused, last = read_queue(among(*reversed(PARTS)), NONE)
+    assert isinstance(first, Change)
+    assert isinstance(refused, Refused)
+    assert (refused.where, refused.reason) == ("q.csv:3", FAULTS[0][1])
+    assert refused.raw == b"".join(bytes.fromhex(str(part[-1])) for part in reversed(PARTS))
+    assert isinstance(last, Change)
+
+
+@pytest.mark.parametrize(
+    ("column", "cell", "reason"),
+    [
+        ("DATA", "zz", "DATA: 'zz' is not at most 3400 bytes, as hex"),
+        ("LEN1", "-1", "LEN1: -1 is not between 0 and"),
+        ("EXTDATA", "x", "EXTDATA: 'x' is not an integer"),
+    ],
+)
+@pytest.mark.parametrize("at", [0, 1])
+def test_a_part_that_cannot_be_read_refuses_the_whole_operation_in_its_place(
+    at: int, column: str, cell: str, reason: str
+) -> None:
+    parts = [*PARTS]
+    parts[at] = with_cell(parts[at], column, cell)
+    first, refused, last = read_queue(among(*parts), NONE)
+    assert isinstance(first, Change)
+    assert reason in reasons([refused])[0]
+    assert isinstance(last, Change)
+
+
+def test_a_part_of_an_unknown_operation_refuses_its_transaction() -> None:
+    """Deliver none of its operations, because any of them may continue in a row that cannot be read."""
+    other = [operation(2, ROW_1, TRANSACT_ID=6, SYSLOG_ADDR=190), end(TRANSACT_ID=6)]
+    unread = with_cell(PARTS[1], "CHANNEL", "x")
+    row, *refused, change = read_queue([*among(PARTS[0], unread), *other], NONE)
+    assert reasons([row]) == ["CHANNEL: 'x' is not an integer"]
+    words = "it may continue in a row of its transaction that cannot be read"
+    assert reasons(refused) == [f"{words}: q.csv:4: CHANNEL: 'x' is not an integer"] * 3
+    assert isinstance(change, Change)
+    assert change.transaction == "DEMO/6"
+
+
+def test_parts_of_a_transaction_that_is_rolled_back_are_no_fault() -> None:
+    assert read_queue([*reversed(PARTS), end(ROLLBACK)], NONE) == []
 
 
 def test_lengths_that_disagree_are_no_operation() -> None:

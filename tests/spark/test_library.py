@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from base64 import b64encode
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -287,6 +288,23 @@ def source_frame(spark: Any, path: Path, source: str) -> tuple[Any, str]:
         [pa.array(column, pa.string()) for column in zip(*cells, strict=True)], names=list(columns)
     )
     return spark.createDataFrame(table).orderBy(f.rand(7)), path.stem
+
+
+def test_a_queue_without_addresses_is_read_by_its_dates(spark: Any) -> None:
+    """Keep the parts of an operation together, and an end after the operations of its date."""
+    parts = [
+        (f"3b9acaf{n}0000", part, 5, 7, n, typ, length, 0, b"x" * length)
+        for n in (3, 1, 2)
+        for part, typ, length in ((1, 2, 100), (0, 2, 3400))
+    ]
+    columns = "oper_date string, extdata int, transact_id int, tabnum_src int, rowid_src int, typ int"
+    end = ("3b9acaf30000", 0, 5, None, None, 4, 0, 0, b"")
+    queue = spark.createDataFrame([end, *parts], f"{columns}, len1 int, len2 int, data binary")
+    reported = eventlog_spark.changes(queue, "linter").collect()
+    assert [row.refused for row in reported] == [None] * 3
+    changes = [json.loads(row.change) for row in reported]
+    assert [change["extra"]["rowid_src"] for change in changes] == [1, 2, 3]
+    assert [change["raw"]["after"]["base64"] for change in changes] == [b64encode(b"x" * 3500).decode()] * 3
 
 
 def test_a_message_that_is_none_is_refused_with_its_place(spark: Any) -> None:

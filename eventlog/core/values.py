@@ -183,7 +183,7 @@ _DATE = r"(?P<date>\d{4}-\d\d-\d\d)"
 _WITHIN_DAY = r"(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d"
 _DAY_END = "24:00:00"
 _FRACTION = r"(?P<fraction>\.\d+)?"
-_ZONE = r"(?P<zone>Z|[+-](?:[01]\d|2[0-3])(?::?[0-5]\d)?)?"
+_ZONE = r"(?P<zone>Z|[+-](?:[01]\d|2[0-3])(?::?[0-5]\d){0,2})?"
 _TIMES = {
     Kind.DATE: re.compile(_DATE, re.ASCII),
     Kind.TIME: re.compile(rf"(?P<clock>{_WITHIN_DAY}|{_DAY_END}(?!\.0*[1-9])){_FRACTION}{_ZONE}", re.ASCII),
@@ -230,9 +230,28 @@ def read_moment(kind: Kind, text: str) -> Moment:
     return Moment(kind, at, parts.get("fraction") or "", bool(zone))
 
 
+def _digits_of(zone: str) -> str:
+    """Return hours, minutes and seconds of a zone, two digits of each."""
+    return zone[1:].replace(":", "").ljust(6, "0")
+
+
 def _offset(zone: str) -> dt.timedelta:
-    minutes = int(zone[1:3]) * 60 + int(zone[3:].lstrip(":") or 0)
-    return dt.timedelta(minutes=minutes if zone[0] == "+" else -minutes)
+    digits = _digits_of(zone)
+    offset = dt.timedelta(hours=int(digits[:2]), minutes=int(digits[2:4]), seconds=int(digits[4:]))
+    return offset if zone[0] == "+" else -offset
+
+
+def read_key_moment(kind: Kind, text: str) -> str:
+    """Return the one form of all texts by which a key names the same moment.
+
+    A time of day keeps its zone, because databases take 12:00+02 and 10:00+00 for two keys.
+    """
+    moment, match = read_moment(kind, text), _TIMES[kind].fullmatch(text)
+    if kind is not Kind.TIME or match is None or not moment.zoned:
+        return moment.iso
+    zone, digits = match["zone"], _digits_of(match["zone"])
+    sign = "-" if zone[0] == "-" and int(digits) else "+"
+    return f"{match['clock']}{moment.fraction}{sign}{digits[:2]}:{digits[2:4]}:{digits[4:]}"
 
 
 def _load_moment(kind: Kind) -> Callable[[str], str]:

@@ -268,7 +268,7 @@ def _query_value(column: Column, text: str) -> Value:
     """Return the one form of all texts by which a key finds the same row."""
     value = column.load(text)
     if column.kind in values.TIMES:
-        return values.read_moment(column.kind, text).iso
+        return values.read_key_moment(column.kind, text)
     return value if column.number is None else values.read_number(column.number, text)
 
 

@@ -19,7 +19,7 @@ from eventlog.sql.schema.migrate import has_companion
 def comparing_findings(store: Store, config: Config, tables: Tables) -> Iterator[Finding]:
     """Return the findings; where triggers fill the log, only the tables that are halted."""
     for name, reason in tables.halted().items():
-        yield Finding(name, reason, "correct the list; the other tables are published")
+        yield Finding(name, reason, "mend it; the other tables are published")
     if config.build(ComparingSettings).publication_mode != "compare":
         return
     from eventlog.compare.polling import why_here  # Arrow takes a while to load

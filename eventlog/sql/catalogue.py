@@ -197,7 +197,8 @@ class Catalogue:
         key = tuple(row["column_name"] for row in key_columns)
         if view:
             key = tuple(column for column in described if read_name(column).is_key)
-        return Table(schema, name, described, key, view=view)
+        reasons = map(self.dialect.why_no_key, (described[column] for column in key))
+        return Table(schema, name, described, key, view=view, halted=next(filter(None, reasons), ""))
 
     def _ask(self, question: str, **values: str | None) -> Iterator[Facts]:
         """Yield the rows of a question; a session that commits by itself prepares what comes again."""

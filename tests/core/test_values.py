@@ -159,6 +159,18 @@ def test_a_zone_is_taken_into_utc() -> None:
     assert values.dump(Kind.TIMESTAMP, "2025-03-23T10:57:19Z") == "2025-03-23 10:57:19"
 
 
+def test_a_time_of_day_in_a_key_keeps_its_zone() -> None:
+    """Take two times of day for one only if their zones are equal, as PostgreSQL does."""
+    texts = ("10:00:00+00", "10:00:00Z", "10:00:00-00:00", "12:00:00+02", "12:00:00+02:00", "12:00:00.5-0130")
+    assert [values.read_key_moment(Kind.TIME, text) for text in texts] == [
+        *["10:00:00+00:00:00"] * 3,
+        *["12:00:00+02:00:00"] * 2,
+        "12:00:00.5-01:30:00",
+    ]
+    assert values.read_key_moment(Kind.TIME, "12:00:00+05:30:15") == "12:00:00+05:30:15"
+    assert values.read_key_moment(Kind.TIMESTAMP, "2025-03-23 12:00:00+02") == "2025-03-23T10:00:00Z"
+
+
 @given(
     st.lists(
         st.tuples(st.datetimes(), st.sampled_from(["", ".5", ".50", ".123456789"])), min_size=2, max_size=5

@@ -6,7 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventlog.sql.common.key_types import KeyType
+from eventlog.core.typenames import kind_of, number_of
+from eventlog.core.values import Kind
+from eventlog.sql.common.dialect import Dialect
+from eventlog.sql.common.key_types import KeyType, key_type_of
 from eventlog.sql.dialects import DIALECTS
 from eventlog.sql.postgresql import POSTGRESQL
 
@@ -33,3 +36,17 @@ def test_other_integers_are_looked_at(text: str) -> None:
     pattern = POSTGRESQL.key_types["integer"].as_it_is
     assert pattern is not None
     assert not re.fullmatch(pattern, text)
+
+
+ONE_TEXT = (Kind.STRING, Kind.PADDED, Kind.OCTET, Kind.STATE)  # for each value
+
+
+@pytest.mark.parametrize("dialect", DIALECTS.values(), ids=DIALECTS)
+def test_a_type_whose_values_have_several_texts_is_not_compared_as_text(dialect: Dialect) -> None:
+    """Ask for a key by the one form of its texts, which may be another than the row's."""
+    assert [
+        name
+        for name in dialect.expressions.by_type
+        if (kind_of(name, dialect.name) not in ONE_TEXT or number_of(name, dialect.name))
+        and key_type_of(dialect.key_types, name) is None
+    ] == []

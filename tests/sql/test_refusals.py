@@ -87,9 +87,9 @@ REFUSED = {
         usr("mysql", table=replace(subject("mysql", Choice()).table, name="a`b")),
         "no trigger of MySQL can name a`b, which holds `: rename it, or leave a column out with --without",
     ),
-    ("_key_types", "unreadable"): (
+    ("_key_types", "why"): (
         keyed_by("BFILE"),
-        "key column F is of type BFILE, which is kept in a file outside the database",
+        "key column F is of type BFILE, which is kept in a file outside the database: give it another key",
     ),
     ("_logged_columns", "unknown"): (
         usr(choice=Choice(columns=("mail",))),

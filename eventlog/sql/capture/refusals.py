@@ -88,7 +88,7 @@ def _child_columns(subject: Subject) -> Iterator[Column]:
 
 
 def _key_types(subject: Subject) -> Iterator[Facts]:
-    return _types(subject, subject.table.key_columns)
+    yield from ({"why": subject.dialect.why_no_key(column)} for column in subject.table.key_columns)
 
 
 def _types(subject: Subject, columns: Iterable[Column]) -> Iterator[Facts]:
@@ -170,9 +170,9 @@ REFUSALS: tuple[Check[Subject], ...] = (
     Check(_quoted_names, "unquotable",
         "no trigger of {title} can name {name}, which holds {mark}",
         "rename it, or leave a column out with --without"),
-    Check(_key_types, "unreadable",
-        "key column {column.name} is of type {column.type}, which {unreadable}",
-        ""),
+    Check(_key_types, "why",
+        "{why}",
+        "give it another key"),
     Check(_logged_columns, "unknown",
         "it has no column {name}",
         "--columns and --without take names from {names}"),

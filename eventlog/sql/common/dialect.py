@@ -14,9 +14,10 @@ from typing import Any, NamedTuple, Protocol
 from sqlalchemy import TextClause
 from sqlalchemy.engine import Connection, Engine
 
+from eventlog.core.tables import Column
 from eventlog.sql.common.capacity import Capacity, IllegalName
 from eventlog.sql.common.expression import Expressions
-from eventlog.sql.common.key_types import KeyType
+from eventlog.sql.common.key_types import KeyType, key_type_of
 
 
 class Storage(enum.Enum):
@@ -165,6 +166,13 @@ class Dialect:
     block_end: str = ";"  # what ends a statement that holds semicolons of its own
     reads_lines: bool = False  # its client looks at each line for the end of a statement, even within names
     block_mark: str | None = None  # announces such a statement's end to the client
+
+    def why_no_key(self, column: Column) -> str:
+        """Return why a column cannot be of a key by which rows are found again; empty if it can."""
+        unreadable = self.expressions.of(column.type).unreadable
+        key_type = key_type_of(self.key_types, column.type)
+        why = f"which {unreadable}" if unreadable else "" if key_type is None else key_type.unfit
+        return f"key column {column.name} is of type {column.type}, {why}" if why else ""
 
     def quote(self, name: str) -> str:
         """Return the name as a quoted identifier, whatever it contains."""

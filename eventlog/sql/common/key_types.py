@@ -1,7 +1,8 @@
 """How the text of a key finds its row: what each type's text must look like, and how it is compared.
 
 A text is checked here, before the database sees it: in a set-based query one bad value would fail
-all the others. Types without an entry are compared as text, which finds the row without its index.
+all the others. Types without an entry are compared as text, which finds the row without its index. They must
+have one text for each value, because a key is asked for by the one form of its texts.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ class KeyType(NamedTuple):
     matches: str = "{c} {equals} {k}"
     sent: Callable[[str], str] = str  # the text as it is sent; InvalidValue if it is none of the type
     as_it_is: str | None = None  # a pattern of texts that are sent as they are
+    unfit: str = ""  # why no key may be of the type; empty if one may
 
 
 _INTEGER = re.compile(r" *[+-]?[0-9]{1,40} *")
@@ -77,9 +79,18 @@ def moment(kind: Kind) -> Callable[[str], str]:
 
     def check(text: str) -> str:
         values.load(kind, text)
-        return text
+        return text.replace("T", " ", 1)
 
     return check
+
+
+def _refuse_search(text: str) -> str:
+    raise InvalidValue(text[:40], "a value of a type that can be looked for")
+
+
+def unfit(declared: str, why: str) -> KeyType:
+    """Return the key type of values whose texts do not find their rows again."""
+    return KeyType(declared, "1 = 0", _refuse_search, unfit=why)
 
 
 def key_type_of(key_types: Mapping[str, KeyType], type_name: str) -> KeyType | None:

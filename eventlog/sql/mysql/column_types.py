@@ -83,16 +83,17 @@ _TEXT_KEY = KeyType(
     as_it_is=WITHOUT_ZERO,
 )
 KEY_TYPES: Mapping[str, KeyType] = {
-    **each("tinyint, smallint, mediumint, int, bigint", integer_of("bigint", 64)),
+    **each("tinyint, smallint, mediumint, int, integer, bigint", integer_of("bigint", 64)),
     "bigint unsigned": integer_of("bigint unsigned", 65),  # 64 bits and the sign
     **each("tinyint(1), bit(1)", KeyType("integer", sent=_bit)),
-    "decimal": KeyType("decimal(65,30)", sent=number),
+    **each("decimal, numeric", KeyType("decimal(65,30)", sent=number)),
     "float": KeyType("double", matches="{c} = cast({k} as float)", sent=double),
-    "double": KeyType("double", sent=double),
+    **each("double, real", KeyType("double", sent=double)),
     **each("char, varchar, tinytext, text, mediumtext, longtext, enum", _TEXT_KEY),
     **each("binary, varbinary", KeyType("longtext", matches="{c} = from_base64({k})", sent=_base64_value)),
     "uuid": KeyType("longtext", matches="{c} = cast({k} as uuid)", sent=uuid_value, as_it_is=UUID_TEXT),
     "date": KeyType("date", sent=moment(Kind.DATE)),
     **each("datetime, timestamp", KeyType("datetime(6)", sent=moment(Kind.TIMESTAMP))),
     "time": KeyType("time(6)", sent=moment(Kind.TIME)),
+    "year": integer_of("integer", 16),
 }

@@ -8,10 +8,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from eventlog.core import values
-from eventlog.core.errors import InvalidValue
 from eventlog.core.values import Kind
 from eventlog.sql.common.expression import Expression, Expressions, each
-from eventlog.sql.common.key_types import WITHOUT_ZERO, KeyType, double, moment, number, text_value
+from eventlog.sql.common.key_types import (
+    WITHOUT_ZERO,
+    KeyType,
+    double,
+    moment,
+    number,
+    text_value,
+    unfit,
+)
 
 _TM9 = "to_char({x}, 'TM9', 'NLS_NUMERIC_CHARACTERS=''.,''')"
 _LEADING_ZERO = rf"regexp_replace({_TM9}, '^(-?)\.', '\10.')"  # TM9 writes .5
@@ -141,10 +148,6 @@ def _hex_digits(text: str) -> str:
     return values.load_base64(text).hex()
 
 
-def _refuse_search(text: str) -> str:
-    raise InvalidValue(text[:40], "a value of a type that can be looked for")
-
-
 _MOMENT = "to_timestamp({k}, 'YYYY-MM-DD HH24:MI:SSXFF', 'NLS_NUMERIC_CHARACTERS=''.,''')"
 KEY_TYPES: Mapping[str, KeyType] = {
     **each("number, float, integer, int, smallint", KeyType("number", sent=number)),
@@ -156,10 +159,14 @@ KEY_TYPES: Mapping[str, KeyType] = {
     ),
     "date": KeyType("varchar2(40)", f"{{c}} = cast({_MOMENT} as date)", moment(Kind.TIMESTAMP)),
     "timestamp": KeyType("varchar2(40)", f"{{c}} = {_MOMENT}", moment(Kind.TIMESTAMP)),
+    **each(
+        "timestamp with time zone, timestamp with local time zone",
+        KeyType("varchar2(40)", f"{{c}} = from_tz({_MOMENT}, 'UTC')", moment(Kind.TIMESTAMP)),
+    ),
     # as hexadecimal digits: 2000 bytes, the most that a query has of a raw, are 4000 of them
     "raw": KeyType("varchar2(4000)", "{c} = hextoraw({k})", _hex_digits),
     **each(
         "clob, nclob", KeyType("varchar2(4000)", "sys.dbms_lob.compare({c}, to_clob({k})) = 0", text_value)
     ),
-    **each("blob, xmltype, json, vector", KeyType("varchar2(1)", "1 = 0", _refuse_search)),
+    **each("blob, xmltype, json, vector", unfit("varchar2(1)", "which no text finds")),
 }

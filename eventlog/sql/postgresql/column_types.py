@@ -16,6 +16,7 @@ from eventlog.sql.common.key_types import (
     moment,
     number,
     text_value,
+    unfit,
     uuid_value,
 )
 
@@ -90,4 +91,10 @@ KEY_TYPES: Mapping[str, KeyType] = {
         "timestamp", "{c} {equals} {k} at time zone 'UTC'", moment(Kind.TIMESTAMP)
     ),
     "time without time zone": KeyType("time", sent=moment(Kind.TIME)),
+    "time with time zone": KeyType("time with time zone", sent=moment(Kind.TIME)),
+    **each(
+        "regclass, regcollation, regconfig, regdictionary, regnamespace, regoper, regoperator, regproc,"
+        " regprocedure, regrole, regtype",
+        unfit("text", "whose text changes when what it names is renamed"),
+    ),
 }

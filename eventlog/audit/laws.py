@@ -104,6 +104,7 @@ class Present(NamedTuple):
 
     state: State | None
     attributes: frozenset[str] = frozenset()  # that are read, and may have no value
+    is_all_key: bool = False  # its table has no column outside the key
 
 
 class RecordedRows(NamedTuple):
@@ -259,9 +260,10 @@ def breaches(
                 yield Breach(law, name, row.record_id, f"it is {row.letter}, and {words}")
     is_open = any(row.letter not in ("S", "W") or row.reason or row.is_remembered for row in rows)
     if present is not None and not is_open and not any(row.is_loopback for row in rows):
-        words = _difference(deliveries, present)
+        has_left = bool(deliveries) or is_purged or not any(_must_leave(row, present) for row in rows)
+        words = _difference(deliveries, present) if has_left else "no document has it, and the table does"
         if words:
-            last = max((run.last for run in runs.values()), default=0)
+            last = max((run.last for run in runs.values()), default=rows[-1].record_id if rows else 0)
             yield Breach(Law.SAME_STATE, name, last, words)
 
 
@@ -467,6 +469,15 @@ def replay(deliveries: Iterable[Arrival]) -> tuple[State | None, bool] | None:
         state = None if delivery.operation == "delete" else state
     is_whole = any(delivery.operation != "modify" for delivery in taken)
     return (state, is_whole) if taken else None
+
+
+def _must_leave(row: AuditedRow, present: Present) -> bool:
+    """Return whether a finished row of an object that the table has comes with a document of the object."""
+    if present.state is None or row.is_silent:
+        return False
+    if row.event_type in (5, 6):
+        return bool(present.attributes) or (present.is_all_key and row.event_type == 5)
+    return row.event_type < 4 or row.column in present.attributes
 
 
 def _difference(deliveries: Sequence[Arrival], present: Present) -> str:

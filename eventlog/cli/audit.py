@@ -121,6 +121,7 @@ def audit(
     from eventlog.audit.contents import PublishedThen
     from eventlog.audit.judge import AuditReport, Gathered, judge  # Arrow takes a while to load
     from eventlog.audit.log_side import AuditReader, Facts, rows_of_files
+    from eventlog.audit.state import compared_tables
 
     if of_object is not None:
         refuse_flags(
@@ -166,7 +167,8 @@ def audit(
         report.open_laws = dict(_open_laws(facts, has_contents=not without_contents, has_state=state))
         facts.has_contents = Law.CONTENT not in report.open_laws
         if Law.SAME_STATE not in report.open_laws:
-            facts.compared = {n: t for t in reader.tables for n in (str(t), t.log_name)}
+            compared = compared_tables(reader.tables)
+            facts.compared = {n: t for t in compared for n in (str(t), t.log_name)}
         judge(gathered, facts, report, os.cpu_count() or 1, lambda words: count(words, 0))
         report.faults += gathered.faults + facts.faults
         report.not_compared += gathered.not_compared

@@ -161,6 +161,17 @@ def test_documents_and_tables_have_one_state(audited_log: AuditedLog) -> None:
     assert audited_log.broken() == [("explained", 1)]
 
 
+def test_an_object_that_is_there_and_never_left_is_named(audited_log: AuditedLog) -> None:
+    """Log a row before its object is there, and let the object come without a row."""
+    columns = "event_type, perpetrator, table_name, table_key"
+    audited_log.change(f"insert into eventlog ({columns}) values (5, null, 'usr', 'idu=3')")
+    audited_log.publish()
+    assert audited_log.audit("--state", "--json")["letters"] == {"S": 9}
+    untrack(audited_log.engine, audited_log.log, "usr")
+    audited_log.change("insert into usr values (3, 'Ann', 'Lee')")
+    assert audited_log.broken("--state", "--sync-tables", "usr") == [("same_state", 9)]
+
+
 def test_what_is_published_is_on_record_whenever_it_changes(audited_log: AuditedLog) -> None:
     audited_log.change("alter table usr add column phone varchar(40)")
     for _ in range(2):

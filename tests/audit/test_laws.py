@@ -319,6 +319,35 @@ def test_the_documents_make_what_the_table_has(
     assert [text.partition(" is not")[0].partition(",")[0] for text in reported] == ([words] if words else [])
 
 
+NOTHING_LEFT = {
+    "a query-back that found nothing": ([row(3, 6, has_no_event=True)], Present(STATE, frozenset(STATE))),
+    "a new row of a table that is all key": ([row(3, 5, has_no_event=True)], Present({}, is_all_key=True)),
+    "one column that was read back": ([row(3, 8, has_no_event=True)], Present(STATE, frozenset(STATE))),
+}
+NOTHING_TO_SEND = {
+    "a withheld value": ([row(3, 1, is_silent=True)], Present(STATE, frozenset(STATE))),
+    "no column that may leave": ([row(3, 6, has_no_event=True)], Present({})),
+    "a column that the table lacks": ([row(3, 8, has_no_event=True)], Present({"lname": frozenset()})),
+    "a change of a table that is all key": ([row(3, 6, has_no_event=True)], Present({}, is_all_key=True)),
+    "a row of the driver's own user": ([row(3, 6, is_loopback=True)], Present(STATE, frozenset(STATE))),
+    "a row that is pending": ([row(3, 6, "N")], Present(STATE, frozenset(STATE))),
+    "a row that is gone": ([row(3, 6, has_no_event=True)], Present(None)),
+}
+
+
+@pytest.mark.parametrize("name", NOTHING_LEFT)
+def test_an_object_that_is_there_has_left(name: str) -> None:
+    rows, present = NOTHING_LEFT[name]
+    assert (Law.SAME_STATE, 3) in judge(rows, [], present=present)
+    assert (Law.SAME_STATE, 3) not in judge(rows, [], present=present, is_purged=True)
+
+
+@pytest.mark.parametrize("name", NOTHING_TO_SEND)
+def test_an_object_of_which_nothing_is_sent_need_not_have_left(name: str) -> None:
+    rows, present = NOTHING_TO_SEND[name]
+    assert Law.SAME_STATE not in {law for law, _ in judge(rows, [], present=present)}
+
+
 def test_a_digest_of_decimal_digits_is_no_row() -> None:
     number = next(n for n in range(2, 10_000) if event_name("log", [1, n]).rpartition(":")[2].isdecimal())
     assert judge([row(1, 1), row(number, 1)], [event(1, number, operation="add")]) == []

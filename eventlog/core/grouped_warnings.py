@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 
 from eventlog.core.errors import Refused
 
-_NAMED = 10  # places that a message names
+NAMED = 10  # places that a message names
 
 
 class GroupedWarnings:
@@ -23,7 +23,7 @@ class GroupedWarnings:
         """Count a record; return it as one that is not reported alone."""
         self._counts[name] += 1
         places = self._places.setdefault(name, [])
-        if len(places) < _NAMED:
+        if len(places) < NAMED:
             places.append(where)
         return Refused(where, self._sentence.format(count=1, places=where), raw, self._fault, grouped=True)
 
@@ -37,7 +37,7 @@ class GroupedWarnings:
         for name, (count, places) in totals.items():
             self._counts[name] += count
             first_places = self._places.setdefault(name, [])
-            first_places += places[: _NAMED - len(first_places)]
+            first_places += places[: NAMED - len(first_places)]
 
     def warnings(self) -> Iterator[Refused]:
         """Yield one sentence for each name."""

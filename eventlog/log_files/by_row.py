@@ -18,6 +18,7 @@ from eventlog.files.stores import SortedItems
 from eventlog.fold import Event, Fate, ObjectName, Outcome, Rules, plan, whole_objects
 from eventlog.fold.understand import UnknownName, why_unknown
 from eventlog.log_files.current_files import CurrentFiles
+from eventlog.log_files.letters import ReservedLetters
 
 OnOutcome = Callable[[PlacedEntry, Outcome], None]
 
@@ -50,6 +51,7 @@ class Pickup:
         self._memory = memory
         self._passes = passes
         self._unknown: set[UnknownName] = set()  # columns that rows named and their tables lack
+        self._reserved = ReservedLetters(rules)
 
     def events(self, sources: Iterable[Source[Row]]) -> Iterator[Event]:
         """Yield the events of the rows of all sources, in the order in which they leave.
@@ -70,6 +72,8 @@ class Pickup:
                         events += 1
             for name in sorted(self._unknown):
                 self._refused(Refused(name[0], why_unknown(name), fault=False))
+            for warning in self._reserved.warnings():
+                self._refused(warning)
             yield from over(by_place.in_order(), events, lambda event: 1)
 
     def _entries(self, sources: Iterable[Source[Row]]) -> Iterator[PlacedEntry]:
@@ -81,6 +85,8 @@ class Pickup:
                         self._refused(read)
                     else:
                         row, entry = read
+                        if entry.status not in self._reserved.letters:
+                            self._reserved.add(1, [(source.at(row.where), entry.status)])
                         name = object_of(self._tables, entry.table_name, entry.table_key)
                         by_id.add(PlacedEntry(entry, source.at(row.where), source.raw(row), name))
             yield from by_id.in_order()

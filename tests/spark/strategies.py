@@ -88,7 +88,7 @@ def row(draw: st.DrawFn, times: st.SearchStrategy[str], few: bool) -> tuple[obje
     event_type = draw(st.sampled_from((1, 1, 2, 2, 2, 3, 3, 4, 5, 6, 7, 8, 2 if few else 9)))
     column = draw(st.sampled_from(COLUMNS[table]))
     return (
-        draw(st.sampled_from("NNNNNNNNS")),
+        draw(st.sampled_from("NNNNNNNNSn")),
         event_type,
         draw(times),
         draw(st.sampled_from((None, None, "ann", "driver"))),

@@ -83,6 +83,20 @@ def test_columns_that_a_table_lacks_are_reported_once(tmp_path: Path) -> None:
     assert [(one.reason, one.fault) for one in refused] == [(why_unknown(("indirect.usr", "size")), False)]
 
 
+def test_rows_of_reserved_letters_are_counted(tmp_path: Path) -> None:
+    letters = ["S", "n", "N", "X", "", "F"]
+    rows = [f"{number},{letter},4,usr,idu={number},,,\n" for number, letter in enumerate(letters, 1)]
+    header = HEADER.replace("record_id,", "record_id,status,")
+    text, refused = run_convert(tmp_path, "log", "xds", header + "".join(rows))
+    assert text.count("<delete ") == 1
+    places = ", ".join(f"{tmp_path}/input.csv:{place}" for place in ("3 'n'", "5 'X'", "6 'null'"))
+    words = "rows with a reserved letter take no part"
+    reason = f"{words}, 3 in all: {places}; set it to N to send them"
+    assert [(one.where, one.reason, one.fault) for one in refused] == [("status", reason, False)]
+    _, refused = run_convert(tmp_path, "log", "xds", header + "".join(rows), status="n")
+    assert [one.reason.split(": ")[0] for one in refused] == [f"{words}, 2 in all"]
+
+
 def test_all_bad_rows_together_cost_themselves(tmp_path: Path) -> None:
     rows = [row for row in BAD_ROWS if '"' not in row]
     text, refused = run_convert(tmp_path, "log", "xds", HEADER + "\n".join([*rows, GOOD]))

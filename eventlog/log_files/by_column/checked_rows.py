@@ -15,10 +15,12 @@ import pyarrow.compute as pc
 
 from eventlog import log
 from eventlog.columnar.vectors import Flags, Ints, flags
-from eventlog.core.entry import COLUMNS, EVENT_TYPES, MAX_RECORD_ID, Entry, read_entry
+from eventlog.core.entry import COLUMNS, EVENT_TYPES, MAX_RECORD_ID, Entry, cell_as_text, read_entry
 from eventlog.core.errors import EventlogError
+from eventlog.core.grouped_warnings import NAMED
 from eventlog.fold import Rules
 from eventlog.log_files.by_column.row_batches import RowBatch
+from eventlog.log_files.letters import ReservedLetters
 
 SCHEMA = pa.schema(
     [("record_id", pa.int64()), ("event_type", pa.int64()), ("source", pa.int64()), ("where", pa.int64())]
@@ -52,8 +54,19 @@ class CheckedRows(NamedTuple):
 class Checker:
     """A checker for the rows of one source."""
 
-    def __init__(self, source: int, columns: Sequence[str], name: str, clock: str, rules: Rules) -> None:
+    def __init__(
+        self,
+        source: int,
+        columns: Sequence[str],
+        name: str,
+        clock: str,
+        rules: Rules,
+        reserved: ReservedLetters,
+    ) -> None:
         self._source = source
+        self._name = name
+        self._reserved = reserved
+        self._letters = pa.array(sorted(reserved.letters))
         self._names = [None if at is None else columns[at] for at in log.places(columns, name)]
         self._defaults = [
             "N" if column == "status" else clock if column == "event_time" else None for column in COLUMNS
@@ -94,14 +107,35 @@ class Checker:
         entry_texts = texts if is_complete else [text.take(pa.array(entry_places)) for text in texts]
         rows = pa.record_batch([*map(pa.array, numbers), *entry_texts], schema=SCHEMA)
         strange = np.flatnonzero(~is_entry)
+        is_reserved = is_entry & ~flags(pc.is_in(status, self._letters))
+        reserved = np.flatnonzero(is_reserved)
+        statuses = map(cell_as_text, status.take(pa.array(reserved)).to_pylist())
+        letters = list(zip(batch.where[reserved].tolist(), statuses, strict=True))
         if not len(strange):
+            self._count_reserved(letters)
             return CheckedRows(rows, [])
         strange_rows = zip(*(column.take(pa.array(strange)).to_pylist() for column in cells), strict=True)
         entries, odd = _read(zip(batch.where[strange].tolist(), strange_rows, strict=True))
-        return CheckedRows(pa.concat_batches([rows, self.by_column(entries)]), odd)
+        self._count_reserved(sorted([*letters, *self._reserved_of(entries)]))
+        return CheckedRows(pa.concat_batches([rows, self._by_column(entries)]), odd)
 
     def by_column(self, entries: Iterable[tuple[int, Entry]]) -> pa.RecordBatch:
         """Return entries and their positions by column."""
+        placed = list(entries)
+        self._count_reserved(self._reserved_of(placed))
+        return self._by_column(placed)
+
+    def _reserved_of(self, entries: Iterable[tuple[int, Entry]]) -> list[tuple[int, str]]:
+        """Return the places and letters of the entries that have reserved ones."""
+        letters = ((where, entry.status) for where, entry in entries)
+        return [(where, letter) for where, letter in letters if letter not in self._reserved.letters]
+
+    def _count_reserved(self, letters: Sequence[tuple[int, str]]) -> None:
+        if letters:
+            named = [(f"{self._name}:{where}", letter) for where, letter in letters[:NAMED]]
+            self._reserved.add(len(letters), named)
+
+    def _by_column(self, entries: Iterable[tuple[int, Entry]]) -> pa.RecordBatch:
         rows = [
             (entry.record_id, self._kind(entry), self._source, where, *entry[5:]) for where, entry in entries
         ]

@@ -29,6 +29,7 @@ from eventlog.log_files.by_column import row_batches
 from eventlog.log_files.by_column.checked_rows import TAKES_NO_PART, Checker
 from eventlog.log_files.by_column.object_spool import RowSpool
 from eventlog.log_files.current_files import CurrentFiles
+from eventlog.log_files.letters import ReservedLetters
 from eventlog.neutral import refuse
 from eventlog.xds.documents import HEAD, TAIL, finish
 from eventlog.xds.settings import XdsSettings
@@ -146,6 +147,7 @@ class BulkPickup:
         self._refused = refused
         self._limits = limits
         self._memory = memory
+        self._reserved = ReservedLetters(rules)
         self._objects = 0  # of all events
         self.written = 0  # events that were written
         self._engine = Engine(tables, rules, Skeletons(tables, settings), answerable=current.tables)
@@ -174,6 +176,8 @@ class BulkPickup:
                 yield from (refuse(event.event.change, event.fault) for event in events if event.fault)
             for column in sorted(self._engine.unknown):
                 self._refused(Refused(column[0], why_unknown(column), fault=False))
+            for warning in self._reserved.warnings():
+                self._refused(warning)
             for refused in refusals.records():
                 self._refused(refused)
             yield from self._packed(passes.over(written_events.in_order(), self.written, len))
@@ -184,7 +188,7 @@ class BulkPickup:
         with open_input(name, advance) as file:
             try:
                 columns, slabs = row_batches.read(file, name, container, self._limits)
-                checker = Checker(number, columns, name, self._clock, self._rules)
+                checker = Checker(number, columns, name, self._clock, self._rules, self._reserved)
                 for slab in slabs:
                     if isinstance(slab, Refused):
                         self._refused(slab)

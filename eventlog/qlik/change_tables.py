@@ -245,6 +245,11 @@ def write_rows(
             if target is None:
                 target = change_table(change, tables, settings)
                 change_tables[change.schema, change.table] = target
+            elif _lacks_partition(target, change, settings):
+                raise NotExpressible(
+                    "the first change of this table had no partition_name, so its change table has no column"
+                    " for one: name all header-columns, with partition_name among them"
+                )
             rows = target.writer.rows(numbered)
             for row in rows:
                 check_cells(target.sheet.columns, row)
@@ -254,6 +259,11 @@ def write_rows(
         for row in rows:
             yield target, row
     yield from tally.warnings()
+
+
+def _lacks_partition(target: ChangeTable, change: Change, settings: TableSettings) -> bool:
+    is_chosen = settings.header_columns is not headers.DEFAULT
+    return not is_chosen and _PARTITION not in target.headers and change.fact(_PARTITION) is not None
 
 
 def change_table(change: Change, tables: Tables, settings: TableSettings) -> ChangeTable:

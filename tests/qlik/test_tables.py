@@ -242,6 +242,22 @@ def test_a_partition_name_passes_unless_header_columns_are_named(
     assert change(again).fields == change(loaded).fields
 
 
+def test_a_partition_name_that_appears_later_is_refused() -> None:
+    first = only(row(1, "I", ALL, "1", "x", "7"))
+    later = only(row(2, "I", ALL, "2", "y", "8"))._replace(extra=(("partition_name", "20240101T120000"),))
+    written, refused, third = write_rows([first, later, first._replace(position=seq(3))], TABLES)
+    assert isinstance(written, SheetRow)
+    assert isinstance(refused, Refused)
+    assert refused.where == f"usr:{seq(2)}"
+    assert refused.reason == (
+        "the first change of this table had no partition_name, so its change table has no column for one:"
+        " name all header-columns, with partition_name among them"
+    )
+    assert isinstance(third, SheetRow)
+    named = write_rows([first, later], TABLES, header_columns=headers.NAMES)
+    assert [r.cells[7] for r in named if isinstance(r, SheetRow)] == [None, "20240101T120000"]
+
+
 def test_the_header_prefix_is_configurable() -> None:
     columns = ct("id", "name", "age", prefix="h_")
     found = only(row(1, "I", ALL, "1", "x", "7"), columns=columns, header_prefix="h_")

@@ -107,7 +107,10 @@ class AnySource:
             if choice.schema is not None:
                 named = catalogue.in_schema(choice.schema)
                 matching += (table for table in named if choice.passes(table.name))
-        return list({str(table): table for table in matching}.values())
+            places: dict[tuple[str | None, str], Table] = {}
+            for table in matching:  # the schema of the connection may be named or not
+                places.setdefault((table.schema or catalogue.default_schema, table.name), table)
+        return list(places.values())
 
     def existing(self, names: Iterable[str]) -> Iterator[Table]:
         with self.engine.connect() as connection:

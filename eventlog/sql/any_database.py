@@ -180,6 +180,11 @@ class AnyCatalogue:
         self._inspector: Inspector = sa.inspect(asking)
         self._tables_by_schema: dict[str | None, Tables] = {}
 
+    @property
+    def default_schema(self) -> str | None:
+        """Return the schema of tables that are named without one; None if the database has no such name."""
+        return self._inspector.default_schema_name
+
     def find(self, name: str) -> Table:
         """Return the table or view of that name, which may carry its schema: exactly, else uniquely without
         case.

@@ -157,6 +157,8 @@ def test_tables_there_are_read_at_several_moments_if_that_is_asked_for(
         ({}, {"usr", "tag"}),
         ({"exclude_table_filter": "t.*"}, {"usr"}),
         ({"tables": "main.tag"}, {"usr", "tag"}),
+        ({"tables": "tag"}, {"usr", "tag"}),
+        ({"tables": "tag main.tag", "sync_schema": None}, {"tag"}),
     ],
 )
 def test_a_schema_there_is_all_of_its_tables(

@@ -24,7 +24,7 @@ from eventlog.core.settings import setting
 from eventlog.core.tables import Tables
 from eventlog.qlik import headers, row_plans, sequence
 from eventlog.qlik.headers import header_time_setting, read_heading
-from eventlog.qlik.mask import MaskOrder, WrongMaskOrder
+from eventlog.qlik.mask import MaskEvidence, MaskOrder, WrongMaskOrder
 from eventlog.qlik.numbering import SequenceMemory, load_memory, memory_of, number, without_no_ops
 from eventlog.qlik.rows import Cells, ChangeRow, ChangeRowWriter, RowReader
 from eventlog.qlik.sequenced import pair
@@ -107,8 +107,9 @@ def read(
     """Yield the changes of change tables; sources of one table that follow each other are its parts."""
     if settings.until:
         sequence.check(settings.until)
+    evidence = MaskEvidence()
     for name, parts in groupby(sources, lambda source: settings.table or source.stem):
-        yield from changes_of(_parse(name, parts, tables, settings))
+        yield from changes_of(_parse(name, parts, tables, settings, evidence))
 
 
 def read_structure(
@@ -155,10 +156,10 @@ def changes_of(rows: Iterable[ChangeRow | Refused]) -> Iterator[Change | Refused
 
 
 def _parse(
-    name: str, parts: Iterable[Source[Row]], tables: Tables, settings: TableSettings
+    name: str, parts: Iterable[Source[Row]], tables: Tables, settings: TableSettings, evidence: MaskEvidence
 ) -> Iterator[ChangeRow | Refused]:
     for source in parts:
-        reader = row_reader(name, source, tables, settings)
+        reader = row_reader(name, source, tables, settings, evidence)
         if isinstance(reader, Refused):
             yield reader
         else:
@@ -166,9 +167,12 @@ def _parse(
 
 
 def row_reader(
-    name: str, source: Source[Row], tables: Tables, settings: TableSettings
+    name: str, source: Source[Row], tables: Tables, settings: TableSettings, evidence: MaskEvidence
 ) -> RowReader | Refused:
-    """Return the reader of a part of the change table of this name; Refused if its columns are unfit."""
+    """Return the reader of a part of the change table of this name; Refused if its columns are unfit.
+
+    The readers of a task share the evidence of its masks.
+    """
     schema, table = table_name(name, tables, settings.suffix)
     try:
         heading = read_heading(source.columns, settings.header_prefix)
@@ -180,7 +184,7 @@ def row_reader(
         settings.on_structure(structure)
     plan = row_plans.loading(structure.columns)
     order = None if settings.mask_order == "auto" else MaskOrder(settings.mask_order)
-    return RowReader(source, heading, structure, plan, order, settings.header_time_format)
+    return RowReader(source, heading, structure, plan, order, evidence, settings.header_time_format)
 
 
 def read_rows(

@@ -39,6 +39,25 @@ class MaskOrder(enum.StrEnum):
     BIG = "big"
 
 
+class MaskEvidence:
+    """A count of the masks that proved each byte order, for the message about one that proves none."""
+
+    def __init__(self) -> None:
+        self._counts = dict.fromkeys(MaskOrder, 0)
+
+    def add(self, order: MaskOrder | None) -> None:
+        """Count a mask that proves an order; None for one that proves none."""
+        if order is not None:
+            self._counts[order] += 1
+
+    def remedy(self) -> str:
+        """Return the end of a sentence: what was proved, and what to set."""
+        big, little = self._counts[MaskOrder.BIG], self._counts[MaskOrder.LITTLE]
+        likely = "big or little" if bool(big) == bool(little) else "big" if big else "little"
+        proved = f"; {big or 'none'} before it prove{'s' if big == 1 else ''} big, {little or 'none'} little"
+        return f"{proved if big or little else ''}: set mask-order to {likely}"
+
+
 def join(places: Iterable[int]) -> int:
     """Return the bits of zero-based places."""
     bits = 0

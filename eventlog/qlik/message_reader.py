@@ -15,7 +15,7 @@ from eventlog.core.tables import Table, Tables
 from eventlog.qlik import avro, envelope, metadata
 from eventlog.qlik.change_tables import read_structure, table_name
 from eventlog.qlik.envelope import Body, InvalidMessage, UnnamedTable
-from eventlog.qlik.mask import MaskOrder, WrongMaskOrder
+from eventlog.qlik.mask import MaskEvidence, MaskOrder, WrongMaskOrder
 from eventlog.qlik.message_settings import MessageSettings
 from eventlog.qlik.metadata import Metadata
 from eventlog.qlik.metadata_index import Description, MetadataIndex
@@ -75,6 +75,7 @@ class MessageReader:
         self._tables = tables
         self._settings = settings
         self._order = None if settings.mask_order == "auto" else MaskOrder(settings.mask_order)
+        self._evidence = MaskEvidence()
         self._only = next(iter(tables)) if len(tables) == 1 else None
         self._topic = settings.table
         self._doubts: dict[tuple[str, str], bool] = {}  # of tables, and whether they are to be reported
@@ -274,6 +275,7 @@ class MessageReader:
             message_structure,
             names,
             self._order,
+            self._evidence,
             self._settings.header_time_format,
             row,
             [order for order in orders if order is not None],

@@ -13,6 +13,7 @@ from eventlog.qlik.envelope import Body, InvalidMessage
 from eventlog.qlik.headers import ISO, read_header_time, utc
 from eventlog.qlik.mask import (
     InvalidMask,
+    MaskEvidence,
     MaskLayout,
     MaskOrder,
     WrongMaskOrder,
@@ -27,7 +28,7 @@ from eventlog.qlik.metadata import Metadata
 from eventlog.qlik.numbering import Numbered, stream_position
 from eventlog.qlik.row_plans import differing, row_sides, written_equal
 from eventlog.qlik.rows import make_change
-from eventlog.qlik.sides import Masks
+from eventlog.qlik.sides import Masks, Readings
 from eventlog.qlik.structure import Structure, observe
 
 _OPS = {
@@ -65,6 +66,7 @@ class RecordReader:
         message_structure: Structure,
         names: tuple[str, ...],
         order: MaskOrder | None,
+        evidence: MaskEvidence,
         time_form: str = ISO,
         row: Sequence[str] | None = None,
         orders: Sequence[Structure] = (),
@@ -84,6 +86,7 @@ class RecordReader:
         self._load = row_plans.loading(message_structure.columns)
         self.kind: object = self.names  # of the messages, as their reader is chosen
         self._order = order
+        self._evidence = evidence
         self._time_form = time_form
         columns = message_structure.names
         places = tuple(structure.index[name] for name in columns)
@@ -95,7 +98,7 @@ class RecordReader:
         self.doubts: list[str] = []  # about the masks that were read, to be reported
         self._by_keys = by_keys
         self._lack = lack
-        self._masks_read: dict[tuple[object, object], tuple[Masks, ...]] = {}
+        self._masks_read: dict[tuple[object, object], Readings] = {}
 
     def change(self, body: Body) -> Change:
         """Return the change that a message states."""
@@ -104,25 +107,29 @@ class RecordReader:
         if op is None:
             raise InvalidMessage(f"operation {str(headers['operation'])[:40]!r} is none of {', '.join(_OPS)}")
         readings = self._masks_of(headers.get("changeMask"), headers.get("columnMask"))
-        if len(readings) > 1:
+        if len(readings.masks) > 1:
             return self._proven_change(op, body, readings)
-        return self._change(op, body, readings[0])
+        self._evidence.add(readings.proven)
+        return self._change(op, body, readings.masks[0])
 
-    def _proven_change(self, op: Op, body: Body, readings: Sequence[Masks]) -> Change:
+    def _proven_change(self, op: Op, body: Body, readings: Readings) -> Change:
         """Return the change that masks state in the only byte order that the values allow, or in both."""
         changes: dict[str, Change] = {}
-        for masks in readings:
+        possible: list[MaskOrder] = []
+        for order, masks in zip(readings.orders, readings.masks, strict=True):
             with suppress(InvalidMask):
                 self._check_absent(body, masks)
                 change = self._change(op, body, masks)
                 changes[repr(change)] = change
+                possible.append(order)
         if len(changes) > 1:
             get = body.headers.get
             raise WrongMaskOrder(
                 f"changeMask {get('changeMask')} and columnMask {get('columnMask')} mark other columns in"
-                " each byte order, and no beforeData prove one: set mask-order to big or little"
+                f" each byte order, and no beforeData prove one{self._evidence.remedy()}"
             )
-        return changes.popitem()[1] if changes else self._change(op, body, readings[-1])
+        self._evidence.add(possible[0] if len(possible) == 1 else None)
+        return changes.popitem()[1] if changes else self._change(op, body, readings.masks[-1])
 
     def _check_absent(self, body: Body, masks: Masks) -> None:
         """Raise InvalidMask if a column that was not captured has a value."""
@@ -214,7 +221,7 @@ class RecordReader:
         cells = tuple(data.get(name) for name in self.names)
         return self._update(cells, self._load(cells), masks._replace(absent=sorted(absent)), image)
 
-    def _masks_of(self, change_mask: Any, column_mask: Any) -> tuple[Masks, ...]:
+    def _masks_of(self, change_mask: Any, column_mask: Any) -> Readings:
         masks = self._masks_read.get((change_mask, column_mask))
         if masks is None:
             masks = self._read_masks(change_mask, column_mask)
@@ -223,7 +230,7 @@ class RecordReader:
             self._masks_read[change_mask, column_mask] = masks
         return masks
 
-    def _read_masks(self, change_mask: Any, column_mask: Any) -> tuple[Masks, ...]:
+    def _read_masks(self, change_mask: Any, column_mask: Any) -> Readings:
         """Return the masks in the orders that are possible for both."""
         column_data, change_data = (
             load(mask, self._widest, self._order) if mask not in (None, "") else None
@@ -235,11 +242,12 @@ class RecordReader:
         of_columns, of_change = (
             orders_of(data or b"", layout.mask, self._order) for data in (column_data, change_data)
         )
-        if self._order is None and column_data is None and MaskOrder.BIG not in of_change:
+        is_assumed = self._order is None and column_data is None and MaskOrder.BIG not in of_change
+        if is_assumed:
             of_change = (MaskOrder.BIG,)  # the table may have more columns than these
-        orders = [order for order in of_columns if order in of_change] or of_columns[-1:]
-        masks = (self._flags(change_data, column_data, order, layout) for order in orders)
-        return tuple(dict.fromkeys(masks))
+        shared = tuple(order for order in of_columns if order in of_change)
+        masks = (self._flags(change_data, column_data, order, layout) for order in shared or of_columns[-1:])
+        return Readings(tuple(dict.fromkeys(masks)), () if self._order or is_assumed else shared)
 
     def _check_all_columns(self, column_data: bytes | None) -> None:
         """Raise InvalidMask unless a columnMask has the bits of all columns of the message, and no others."""

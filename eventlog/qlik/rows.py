@@ -16,6 +16,7 @@ from eventlog.qlik import sequence, sides
 from eventlog.qlik.headers import HEADERS, ISO, NAMES, OPERATIONS, Heading, letter_of, read_header_time, utc
 from eventlog.qlik.mask import (
     InvalidMask,
+    MaskEvidence,
     MaskLayout,
     MaskOrder,
     WrongMaskOrder,
@@ -27,7 +28,7 @@ from eventlog.qlik.mask import (
 )
 from eventlog.qlik.numbering import Numbered, stream_position
 from eventlog.qlik.row_plans import RowPlan, differing, row_sides
-from eventlog.qlik.sides import Masks
+from eventlog.qlik.sides import Masks, Readings
 from eventlog.qlik.structure import Structure
 
 Cells = tuple[Any, ...]
@@ -119,6 +120,7 @@ class RowReader:
         structure: Structure,
         plan: RowPlan,
         order: MaskOrder | None,
+        evidence: MaskEvidence,
         time_form: str = ISO,
     ) -> None:
         """Take the stated byte order of masks; None if each mask is to prove its own."""
@@ -128,6 +130,7 @@ class RowReader:
         self.layout: MaskLayout = heading.layout
         self.places = heading.places
         self._order = order
+        self._evidence = evidence
         self._time_form = time_form
         self._no_lobs = (False,) * len(structure.columns)  # a clear bit of theirs is as good as others
         self._plan = plan
@@ -144,7 +147,7 @@ class RowReader:
         # caches of what has few different values
         self._letters: dict[tuple[object, object], str] = {(None, None): "I"} if heading.full_load else {}
         self._masks: dict[object, bytes] = {}
-        self._readings: dict[bytes | None, tuple[Masks, ...]] = {None: (_NO_MASK,)}
+        self._readings: dict[bytes | None, Readings] = {None: Readings((_NO_MASK,), ())}
 
     def parse(self, where: int, cells: Sequence[Any], raw: bytes | None) -> ChangeRow:
         """Return the row, as far as it can be understood without its B row."""
@@ -187,7 +190,7 @@ class RowReader:
         if row.mask is None:
             return None
         readings = self._readings_of(row)
-        return [frozenset(self.structure.names[i].lower() for i in masks.places) for masks in readings]
+        return [frozenset(self.structure.names[i].lower() for i in masks.places) for masks in readings.masks]
 
     def supplied_values(self, row: ChangeRow) -> dict[str, str]:
         """Return the values of a row by their columns; what is null may be a column that was added later."""
@@ -204,7 +207,7 @@ class RowReader:
 
     def contradicted_column(self, row: ChangeRow, image: ChangeRow) -> str | None:
         """Return a column whose bit is clear and whose value differs from the B row, in each byte order."""
-        columns = [self._contradicted_column(row, image, masks) for masks in self._readings_of(row)]
+        columns = [self._contradicted_column(row, image, masks) for masks in self._readings_of(row).masks]
         return None if None in columns else columns[0]
 
     def _contradicted_column(self, row: ChangeRow, image: ChangeRow, masks: Masks) -> str | None:
@@ -226,16 +229,24 @@ class RowReader:
         if row.letter == "T":
             return self._make_change(Op.TRUNCATE, row, (), ())
         readings = self._readings.get(row.mask) or self._readings_of(row)
-        if len(readings) == 1:
-            return self._change(row, image, readings[0])
-        possible = [masks for masks in readings if image is None or self._is_proven(row, image, masks)]
-        changes = {repr(change): change for change in (self._change(row, image, masks) for masks in possible)}
+        if len(readings.masks) == 1:
+            self._evidence.add(readings.proven)
+            return self._change(row, image, readings.masks[0])
+        possible = [
+            (order, masks)
+            for order, masks in zip(readings.orders, readings.masks, strict=True)
+            if image is None or self._is_proven(row, image, masks)
+        ]
+        changes = {
+            repr(change): change for change in (self._change(row, image, masks) for _, masks in possible)
+        }
         if len(changes) == 1:
+            self._evidence.add(possible[0][0] if len(possible) == 1 else None)
             return changes.popitem()[1]
         assert row.mask is not None
         raise WrongMaskOrder(
             f"{self.source.at(row.where)}: mask {row.mask.hex().upper()} marks other columns in each byte"
-            " order, and no B row proves one: set mask-order to big or little"
+            f" order, and no B row proves one{self._evidence.remedy()}"
         )
 
     def _is_proven(self, row: ChangeRow, image: ChangeRow, masks: Masks) -> bool:
@@ -292,7 +303,7 @@ class RowReader:
         self._last_seq = sequence.check("" if seq is None else str(seq))
         return self._last_seq
 
-    def _readings_of(self, row: ChangeRow) -> tuple[Masks, ...]:
+    def _readings_of(self, row: ChangeRow) -> Readings:
         """Return what a mask means in each byte order in which it is possible."""
         mask = row.mask
         readings = self._readings.get(mask)
@@ -302,8 +313,8 @@ class RowReader:
                 orders = orders_of(mask, self.layout, self._order)
             except WrongMaskOrder as fault:
                 raise WrongMaskOrder(f"{self.source.at(row.where)}: {fault}") from None
-            readings = tuple(dict.fromkeys(self._read_mask(mask, order) for order in orders))
-            self._readings[mask] = readings
+            masks = tuple(dict.fromkeys(self._read_mask(mask, order) for order in orders))
+            readings = self._readings[mask] = Readings(masks, () if self._order else orders)
             _limit(self._readings)
         return readings
 

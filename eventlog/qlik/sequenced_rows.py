@@ -9,6 +9,7 @@ from eventlog.core.errors import Refused
 from eventlog.core.formats import Row, Source
 from eventlog.core.tables import Tables
 from eventlog.qlik.change_tables import TableSettings, read_rows, row_reader
+from eventlog.qlik.mask import MaskEvidence
 from eventlog.qlik.rows import ChangeRow, RowReader
 from eventlog.qlik.sequenced import SequencePlace, Sequencer, SourcePlaces
 
@@ -45,6 +46,7 @@ class RowSequencer(Sequencer):
         self._since = since
         self._until = until or settings.until
         self._change_tables: list[_ChangeTable] = []
+        self._evidence = MaskEvidence()
 
     def has_sequence(self, source: int) -> bool:
         """Return whether the rows of a source have a change_seq, except for those of a full load."""
@@ -62,7 +64,8 @@ class RowSequencer(Sequencer):
     def parse(self, source: Source[Row]) -> Iterator[SequencedRow | Refused]:
         """Yield the rows of a source with their places, and Refused for bad ones."""
         settings = self._settings
-        reader = row_reader(settings.table or source.stem, source, self._described_tables, settings)
+        name = settings.table or source.stem
+        reader = row_reader(name, source, self._described_tables, settings, self._evidence)
         if isinstance(reader, Refused):
             yield reader
             return

@@ -36,6 +36,7 @@ from itertools import repeat
 from typing import Any, NamedTuple
 
 from eventlog.core.change import ABSENT, Field, Key, Side, Value
+from eventlog.qlik.mask import MaskOrder
 from eventlog.qlik.structure import Structure
 
 Parts = tuple[Key, tuple[Field, ...]]  # of a change
@@ -48,6 +49,18 @@ class Masks(NamedTuple):
     changed: tuple[bool, ...] | None = None  # None: there is no mask
     places: tuple[int, ...] = ()  # of the changed columns
     absent: Sequence[int] = ()  # the places of the columns that were not captured
+
+
+class Readings(NamedTuple):
+    """The meanings of the masks of a row, each once, and the byte orders in which they are possible."""
+
+    masks: tuple[Masks, ...]
+    orders: tuple[MaskOrder, ...]  # empty if no order is proven: it is stated, or there are no masks
+
+    @property
+    def proven(self) -> MaskOrder | None:
+        """Return the only order in which the masks are possible, if there is one."""
+        return self.orders[0] if len(self.orders) == 1 else None
 
 
 def absent_in_row(values: Sequence[Value], masks: Masks) -> Sequence[int]:

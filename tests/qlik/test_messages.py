@@ -253,6 +253,22 @@ def test_masks_that_both_byte_orders_allow_need_the_setting_or_before_data() -> 
         assert [f.column for f in only(proven).fields if f.before != f.after] == [changed]
 
 
+def test_masks_that_prove_no_order_are_refused_with_what_the_others_proved() -> None:
+    data = {f"c{i}": i for i in range(1, 16)}
+    unsure = altered(body(data=data, beforeData=None, table="usr"), changeMask="0001", columnMask=None)
+    little = altered(unsure, columnMask="FF7F")
+    imaged = copy.deepcopy(unsure)
+    imaged["message"]["beforeData"] = {**data, "c9": 0}
+    with pytest.raises(
+        WrongMaskOrder, match="prove one; none before it prove big, 2 little: set mask-order to l"
+    ):
+        read_messages([little, imaged, unsure])
+    big = altered(unsure, changeMask="0080")  # little would set a bit past the last column
+    other = altered(body(table="item"), changeMask="02", columnMask="07")  # of one byte
+    with pytest.raises(WrongMaskOrder, match="1 before it proves big, none little: set mask-order to big"):
+        read_messages([big, other, unsure])
+
+
 def test_masks_that_contradict_the_setting_end_the_reading() -> None:
     data = {f"c{i}": i for i in range(1, 17)}
     message = altered(body(data=data, beforeData=None), changeMask="010000", columnMask="FFFF00")

@@ -378,14 +378,33 @@ UNSURE = ct(*(f"c{i}" for i in range(17)))  # masks that are possible in both or
 def test_a_mask_that_both_orders_allow_needs_the_setting_or_a_before_image(order: str, changed: str) -> None:
     data = [str(i) for i in range(17)]
     unclear = row(2, "U", "8000", *data)
-    with pytest.raises(WrongMaskOrder, match=r"usr__ct.csv:3: mask 8000 .* set mask-order to big or little"):
-        read_rows(source(UNSURE, row(1, "U", "010000", *data), unclear))
+    with pytest.raises(WrongMaskOrder, match=r"usr__ct.csv:2: mask 8000 .* one: set mask-order to big or l"):
+        read_rows(source(UNSURE, unclear))
     (stated,) = read_rows(source(UNSURE, unclear), mask_order=order)
     image = row(2, "B", "", *("old" if f"c{i}" == changed else value for i, value in enumerate(data)))
     (proven,) = read_rows(source(UNSURE, image, unclear))
     for found in (stated, proven):
         fields = change(found).fields
         assert [f.column for f in fields if f.before != f.after] == [changed]
+
+
+def test_a_mask_that_proves_no_order_is_refused_with_what_the_others_proved() -> None:
+    """Count rows of all sources: by the bits of their masks, and by their B rows."""
+    data = [str(i) for i in range(17)]
+    big, little, unclear = (
+        row(number, "U", mask, *data) for number, mask in ((1, "010000"), (2, "800001"), (3, "8000"))
+    )
+    image = row(3, "B", "", *(value if i != 8 else "old" for i, value in enumerate(data)))
+    same, known = row(1, "D", "8000", *data), tablesfile.read('[tables.usr]\nkey = ["c0"]\n')
+    cases = [
+        ([big], "1 before it proves big, none little: set mask-order to big"),
+        ([big, same, image, unclear, big], "3 before it prove big, none little: set mask-order to big"),
+        ([little, little], "none before it prove big, 2 little: set mask-order to little"),
+        ([big, little, big], "2 before it prove big, 1 little: set mask-order to big or little"),
+    ]
+    for rows, words in cases:
+        with pytest.raises(WrongMaskOrder, match=rf"mask 8000 .* no B row proves one; {words}$"):
+            read_rows(source(UNSURE, *rows), source(UNSURE, unclear), tables=known)
 
 
 def test_a_mask_that_means_the_same_in_both_orders_needs_no_setting() -> None:

@@ -170,7 +170,7 @@ def test_a_mask_that_nothing_proves_ends_the_action(spark: Any, tmp_path: Path) 
     assert changes == converted(job_of(tmp_path, "qlik-table", proved)).records
     assert not reasons
     unproved = write_tables(tmp_path / "unproved", [proof, unsure], "big")
-    with pytest.raises(WrongMaskOrder, match="set mask-order to big or little"):
+    with pytest.raises(WrongMaskOrder, match="none little: set mask-order to big"):
         converted(job_of(tmp_path, "qlik-table", unproved))
     with pytest.raises(PythonException, match="WrongMaskOrder"):
         changes_in(eventlog_spark.changes(frames_of(spark, unproved), "qlik-table", partitions=2))

@@ -14,11 +14,11 @@ from eventlog.cli.convert import clock
 from eventlog.cli.format_names import refuse_flags
 from eventlog.cli.job import RefusalPrinter, exit_if_refused
 from eventlog.cli.options import SettingsCommand, read_tables, settings_options, shared_options
-from eventlog.cli.terminal import Cell, Listing, print_sentence, show_json, with_hints
+from eventlog.cli.terminal import Cell, Listing, print_line, print_sentence, show_json, with_hints
 from eventlog.core import tablekey
 from eventlog.core.change import Change
 from eventlog.core.entry import MAX_RECORD_ID, PlacedEntry
-from eventlog.core.errors import EventlogError, Misuse, Refused
+from eventlog.core.errors import EventlogError, Misuse, Refused, shortened
 from eventlog.core.formats import Placed
 from eventlog.core.identity import names_object
 from eventlog.core.settings import declared
@@ -95,6 +95,7 @@ def _record_facts(record: Placed | Refused) -> dict[str, object]:
     return {"where": record.where, "outcome": "sent", **facts, "before": record.image_where or None}
 
 
+_LONGEST_NAME = 80  # characters of a table and its key in a listing
 _LIMITS = tuple(field.name for field in declared(Limits))
 _OF_FILES = ("container", "tables_file", "current", "now", "status", *_LIMITS)
 _OF_A_LOG = ("current", *(field.name for of in (Rules, LogSettings) for field in declared(of)))
@@ -243,25 +244,51 @@ def _explain_files(
     source: End, current: Iterable[tuple[str, str]], table: str | None, key: str | None, as_json: bool
 ) -> None:
     """Print what becomes of the rows of log files, by record_id; exit as `convert` does if one is refused."""
-    refused: dict[str, Refused] = {}
-    report = Report(lambda row: refused.update({row.where: row}), inform=print_sentence)
-    with closing(SortedItems(_record_id, lambda pair: 800)) as explained:
+    unlisted = UnlistedRefusals()
+    report = Report(unlisted.add, inform=print_sentence)
+    with closing(SortedItems(_record_id, _explained_size)) as explained:
 
         def add_outcome(placed_entry: PlacedEntry, outcome: Outcome) -> None:
-            refused.pop(placed_entry.where, None)
+            unlisted.leave_out(placed_entry.where)
             entry = placed_entry.entry
             if names_object(source.tables, entry.table_name, entry.table_key, table, key):
-                explained.add((placed_entry._replace(raw=b""), outcome))
+                entry = entry._replace(old_value=None, new_value=None)
+                explained.add((placed_entry._replace(entry=entry, raw=b""), outcome))
 
         run_explain(source, current, report, add_outcome)
         is_any = _print_any(explained.in_order(), _outcome_facts, _outcome_cells, _OUTCOMES, as_json)
-    printer = RefusalPrinter()
-    for row in refused.values():
-        printer.print(row)
-    printer.close()
+    unlisted.print()
     exit_if_refused(report, "row is refused", "rows are refused")
     if not is_any:
         _report_nothing(table, key)
+
+
+class UnlistedRefusals:
+    """The refused rows that have no line in the listing, to be printed after it."""
+
+    def __init__(self) -> None:
+        self._lines: list[str] = []  # few, because the printer counts most rows of one kind
+        self._printer = RefusalPrinter(self._lines.append)
+        self._last: Refused | None = None
+
+    def add(self, row: Refused) -> None:
+        """Take a refused row; an outcome that follows it directly may be its own."""
+        if self._last is not None:
+            self._printer.print(self._last)
+        self._last = row
+
+    def leave_out(self, where: str) -> None:
+        """Leave out the last row if it is of this place, because its outcome is listed."""
+        if self._last is not None and self._last.where == where:
+            self._last = None
+
+    def print(self) -> None:
+        """Print the rows, and how many of each kind were only counted."""
+        if self._last is not None:
+            self._printer.print(self._last)
+        self._printer.close()
+        for line in self._lines:
+            print_line(line)
 
 
 def _report_nothing(table: str | None, key: str | None) -> None:
@@ -273,6 +300,11 @@ def _report_nothing(table: str | None, key: str | None) -> None:
 
 def _record_id(explained: tuple[PlacedEntry, Outcome]) -> int:
     return explained[0].entry.record_id
+
+
+def _explained_size(explained: tuple[PlacedEntry, Outcome]) -> int:
+    (entry, where, _, names), outcome = explained
+    return 800 + 2 * len(entry.table_key) + len(where) + sum(map(len, names)) + len(outcome.reason)
 
 
 def _print_any(
@@ -328,7 +360,7 @@ def _outcome_cells(explained: tuple[PlacedEntry, Outcome]) -> tuple[Cell, ...]:
     return (
         str(entry.record_id),
         str(entry.event_type or "-"),
-        f"{entry.table_name} {entry.table_key}",
+        shortened(f"{entry.table_name} {entry.table_key}", _LONGEST_NAME),
         words,
     )
 

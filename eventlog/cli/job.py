@@ -83,7 +83,8 @@ def job_options(command: Callable[..., None]) -> Callable[..., None]:
 class RefusalPrinter:
     """A printer of bad records; `close` reports those that were only counted."""
 
-    def __init__(self) -> None:
+    def __init__(self, print_line: Callable[[str], object] = print_line) -> None:
+        self._print_line = print_line
         self._counts: Counter[str] = Counter()
         self._last: dict[str, Refused] = {}
 
@@ -94,7 +95,7 @@ class RefusalPrinter:
             kind = "other reasons"
         self._counts[kind] += 1
         if self._counts[kind] <= IN_FULL:
-            print_line(f"{refused.where}: {refused.reason}")
+            self._print_line(f"{refused.where}: {refused.reason}")
         else:
             self._last[kind] = refused
 
@@ -102,7 +103,7 @@ class RefusalPrinter:
         """Print the number of records of each kind that were only counted."""
         for kind, last in self._last.items():
             unprinted_count = self._counts[kind] - IN_FULL
-            print_line(f"and {unprinted_count} more, the last at {last.where}: {last.reason}")
+            self._print_line(f"and {unprinted_count} more, the last at {last.where}: {last.reason}")
 
 
 @contextmanager

@@ -58,23 +58,28 @@ class Pickup:
 
         What was read is reported twice more, as rows are folded and as events leave.
         """
-        over, entries, events = self._passes.over, 0, 0
-        order = _object_order if not self._rules.handle_future_events else _future_order
+        events = 0
         with closing(SortedItems(_event_order, _event_size, self._memory)) as by_place:
-            with closing(SortedItems(order, _entry_size, self._memory)) as by_object:
-                for entry in self._unique(self._entries(sources)):
-                    by_object.add(entry)
-                    entries += 1
-                chunks = whole_objects(by_object.in_order(), attrgetter("object"), _entry_size)
-                for chunk in over(chunks, entries, len):
-                    for event in self._fold(chunk):
-                        by_place.add(event)
-                        events += 1
-            for name in sorted(self._unknown):
-                self._refused(Refused(name[0], why_unknown(name), fault=False))
-            for warning in self._reserved.warnings():
-                self._refused(warning)
-            yield from over(by_place.in_order(), events, lambda event: 1)
+            for event in self.fold(sources):
+                by_place.add(event)
+                events += 1
+            yield from self._passes.over(by_place.in_order(), events, lambda event: 1)
+
+    def fold(self, sources: Iterable[Source[Row]]) -> Iterator[Event]:
+        """Yield the events of the rows of all sources, object by object, and keep none of them."""
+        entries = 0
+        order = _object_order if not self._rules.handle_future_events else _future_order
+        with closing(SortedItems(order, _entry_size, self._memory)) as by_object:
+            for entry in self._unique(self._entries(sources)):
+                by_object.add(entry)
+                entries += 1
+            chunks = whole_objects(by_object.in_order(), attrgetter("object"), _entry_size)
+            for chunk in self._passes.over(chunks, entries, len):
+                yield from self._fold(chunk)
+        for name in sorted(self._unknown):
+            self._refused(Refused(name[0], why_unknown(name), fault=False))
+        for warning in self._reserved.warnings():
+            self._refused(warning)
 
     def _entries(self, sources: Iterable[Source[Row]]) -> Iterator[PlacedEntry]:
         """Return the entries of all sources in the order of their record_ids."""

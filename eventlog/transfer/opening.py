@@ -118,7 +118,7 @@ def explain(
     """Report the outcome of every row of a log that can be understood; the others are refused."""
     with load_current(source.tables, current_files, source.limits) as current:
         sources = report.accepted(open_inputs(source.files, Shape.ROWS, limits=source.limits))
-        for _ in pick_up(source.tables, source.settings, current, report, on_outcome).events(sources):
+        for _ in pick_up(source.tables, source.settings, current, report, on_outcome).fold(sources):
             pass
 
 

@@ -148,6 +148,13 @@ def test_explain_tells_json_lines_and_filters(tmp_path: Path) -> None:
     }
 
 
+def test_explain_cuts_long_keys_in_its_listing(tmp_path: Path) -> None:
+    key = f"idu={'9' * 200}"
+    (tmp_path / "log.csv").write_text(f"{HEADER}1,4,usr,{key},,,\n")
+    done = run(tmp_path, "explain", "--tables", "usr.toml", "log.csv")
+    assert done.stdout == f"       1  4  {f'usr {key}'[:80]}…  sent in eventlog:1\n"
+
+
 def test_explain_reads_standard_input_whatever_database_is_configured(tmp_path: Path) -> None:
     words = ("explain", "--tables", "usr.toml")
     piped = run(tmp_path, *words, stdin=HEADER + GOOD)

@@ -157,6 +157,19 @@ def test_avro_a_schema_that_multiplies_itself() -> None:
         avro.foreign(nested(300))
 
 
+def test_explain_takes_no_more_memory_for_more_rows_that_are_refused(tmp_path: Path) -> None:
+    most = []
+    for rows in (50_000, 250_000):
+        lines = (f"{number},9,usr,idu=1,fname,{'before ' * 8},\n" for number in range(rows))
+        header = "record_id,event_type,table_name,table_key,column_name,old_value,new_value\n"
+        (tmp_path / "log.csv").write_text(header + "".join(lines))
+        command = [sys.executable, "-c", COMMAND, "explain", "log.csv"]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+        assert f"{rows} rows are refused" in done.stderr
+        most.append(int(done.stdout))
+    assert most[1] < most[0] + 20
+
+
 def test_a_log_in_a_file_takes_no_more_memory_for_more_rows(tmp_path: Path) -> None:
     tables, log = tmp_path / "tables.toml", tmp_path / "log.csv"
     tables.write_text('[tables.usr]\nkey = ["idu"]\ncolumns = { idu = "integer", fname = "varchar(64)" }\n')

@@ -6,7 +6,8 @@ LAKE and OUT are folders, or places as s3a://bucket/path that the session can re
 the extra `spark`.
 """
 
-# %% The session: in a notebook it is there.
+# %% The session: in a notebook it is there. Its workers need this Python, which `python3` may not be.
+import os
 import sys
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from pyspark.sql import SparkSession
 
 import eventlog
 
+os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
 spark = SparkSession.builder.getOrCreate()
 lake, out = sys.argv[1:]
 

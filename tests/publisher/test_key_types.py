@@ -89,7 +89,7 @@ from (
     and (t.typcategory <> 'A' or e.typcategory in ('D', 'E') or e.typname = 'text')
 ) types
 """
-WITHOUT_VALUES = {"pg_node_tree", "pg_ndistinct", "pg_dependencies", "pg_mcv_list"}  # nobody can write one
+WITHOUT_VALUES = {"pg_node_tree", "pg_ndistinct", "pg_dependencies", "pg_mcv_list"}  # that could be written
 
 
 def on_postgresql(connection: Connection) -> Iterator[KeyedTable]:

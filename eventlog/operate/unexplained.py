@@ -26,6 +26,7 @@ from eventlog.sql.log.object_states import LogRow, StateStep, TableState
 from eventlog.sql.log.receiver_state import ReceiverState
 from eventlog.sql.log.record import Notice, NoticeKind
 from eventlog.sql.log.store import Store
+from eventlog.sql.tables_read import naming
 
 _MEMORY = 256 << 20
 _UNFINISHED = -1  # no notice: a state that is not whole yet explains nothing
@@ -67,7 +68,7 @@ def log_unexplained(store: Store, config: Config, tables: Tables, who: str) -> I
     readable = read_readable(store.engine, store.log, tables)
     for table in tables:
         name = str(table)
-        with snapshot(store.engine) as moment:
+        with naming(table), snapshot(store.engine) as moment:
             connection = moment.connection
             receiver_state = ReceiverState(connection, store.queries)
             table_states, present_mark = receiver_state.checked_states(), receiver_state.mark()

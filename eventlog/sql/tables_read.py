@@ -33,6 +33,19 @@ class TablesChanged(EventlogError):
         return places
 
 
+class CannotRead(DatabaseFailed):
+    """{0} cannot be read: {1}"""
+
+
+@contextmanager
+def naming(table: object) -> Iterator[None]:
+    """Raise CannotRead, which names the table, if the database refuses a statement inside the block."""
+    try:
+        yield
+    except DatabaseFailed as fault:
+        raise CannotRead(table, fault) from fault.__cause__
+
+
 def tables_changed(places: Iterable[Place]) -> TablesChanged:
     """Return the error that names these tables."""
     ordered = tuple(sorted(places))

@@ -21,6 +21,7 @@ from eventlog.sql.log.record import LogRecord, Notice, NoticeKind
 from eventlog.sql.log.store import Store
 from eventlog.sql.queries import Queries, unbound
 from eventlog.sql.relation import qualified
+from eventlog.sql.tables_read import naming
 
 EVENT_TYPES = (5, 6)
 _WRITTEN = 10_000  # rows of one statement
@@ -123,7 +124,8 @@ class _Run:
         """Read the keys of a chunk as texts, and the last of them as it is, None at the end."""
         values: dict[str, Any] = _values(last) | {"most": self._request.chunk, "skip": 0}
         holes = self._holes(last)
-        rows = self._store.read(lambda snapshot: snapshot.keys(self._request.table, holes, **values))
+        with naming(self._request.table):
+            rows = self._store.read(lambda snapshot: snapshot.keys(self._request.table, holes, **values))
         end = rows[-1][1:] if len(rows) == self._request.chunk else None
         return [str(row[0]) for row in rows], None if end is None else tuple(end)
 

@@ -7,17 +7,22 @@ from dataclasses import dataclass
 
 from sqlalchemy.engine import Connection, Engine
 
+from eventlog.core.portions import portions
 from eventlog.core.tables import Table
 from eventlog.sql.capture.record import TrackRecord, forget, read_record, write_record
 from eventlog.sql.capture.refusals import CannotTrack, demand_defaults, referring_to_script, refuse
 from eventlog.sql.capture.subject import installed_of, read_subject
 from eventlog.sql.catalogue import Catalogue, NoSuchTable
 from eventlog.sql.common import templates
+from eventlog.sql.common.dialect import Dialect
 from eventlog.sql.common.expression import literal
-from eventlog.sql.connect import execute_plain
+from eventlog.sql.connect import DatabaseFailed, execute_plain
+from eventlog.sql.error_causes import blames_rights
 from eventlog.sql.names import Log
 from eventlog.sql.relation import Choice, Installed, Relation, qualified
-from eventlog.sql.trigger_rows import Subject, routines, triggers_of
+from eventlog.sql.trigger_rows import Subject, TriggerRow, TriggerRows, routines, triggers_of
+
+_TRIED = 500  # expressions of one query
 
 
 @dataclass(frozen=True)
@@ -27,11 +32,23 @@ class TrackPlan:
     table: Table
     statements: tuple[str, ...]
     warnings: tuple[str, ...] = ()
+    trials: tuple[str, ...] = ()  # queries with the expressions of the triggers
 
     def run(self, connection: Connection) -> None:
-        """Run the statements; NotAllowed if the user lacks a right."""
+        """Run the statements; CannotTrack if triggers would fail, NotAllowed if the user lacks a right."""
+        for trial in self.trials:
+            self._try(connection, trial)
         with referring_to_script(self.table):
             _run(connection, self.statements)
+
+    def _try(self, connection: Connection, trial: str) -> None:
+        """Run a query with expressions of triggers, unless the user may not read the table."""
+        try:
+            with connection.begin_nested():
+                execute_plain(connection, trial)
+        except DatabaseFailed as fault:
+            if not blames_rights(fault):
+                raise CannotTrack(str(self.table), f"its triggers would fail: {fault}") from fault
 
 
 def track(engine: Engine, log: Log, name: str, choice: Choice) -> TrackPlan:
@@ -90,7 +107,9 @@ def plan_for(catalogue: Catalogue, record: TrackRecord, subject: Subject) -> Tra
     """Return what brings the triggers of a subject, and the record, to their proper state."""
     recording = () if record.stands(subject) else tuple(write_record(subject))
     statements = (*recording, *_replacing(catalogue, record, subject))
-    return TrackPlan(subject.table, statements, tuple(_warnings(subject)) if statements else ())
+    if not statements:
+        return TrackPlan(subject.table, ())
+    return TrackPlan(subject.table, statements, tuple(_warnings(subject)), tuple(_trials(subject)))
 
 
 def plan_offline(log: Log, table: Table, choice: Choice) -> TrackPlan:
@@ -183,6 +202,32 @@ def _routines(catalogue: Catalogue, log: Log) -> Iterator[str]:
         _, begin, body = create.partition("begin\n")
         if bodies_by_name.get(drop.partition(" if exists ")[2]) != (begin + body).replace("'", ""):
             yield from (drop, create)
+
+
+def _trials(subject: Subject) -> Iterator[str]:
+    """Yield queries that evaluate the expressions of the triggers on a row of each table."""
+    rows = TriggerRows(subject)
+    logged = (*rows.inserted("n"), *rows.updated("o", "n"))
+    of_table = [rows.key("n"), rows.moved("o", "n"), *_of_rows(logged)]
+    yield from _trial(subject.relation, of_table, subject.dialect)
+    for child in subject.children:
+        of_child = [rows.child_key(child, "n"), rows.child_moved(child, "o", "n")]
+        yield from _trial(
+            child.relation, [*of_child, *_of_rows(rows.child_rows(child, "o", "n"))], subject.dialect
+        )
+
+
+def _of_rows(rows: Iterable[TriggerRow]) -> Iterator[str]:
+    """Yield the expressions of rows that a trigger logs."""
+    for row in rows:
+        yield from filter(None, (row.old_text, row.new_text, row.when))
+
+
+def _trial(relation: Relation, expressions: Iterable[str], dialect: Dialect) -> Iterator[str]:
+    table = qualified(dialect, *relation.place)
+    for portion in portions(dict.fromkeys(expressions), _TRIED):
+        holes = {"expressions": ",\n  ".join(portion), "table": table}
+        yield from templates.statements(dialect, "trial", holes)
 
 
 def _warnings(subject: Subject) -> Iterator[str]:

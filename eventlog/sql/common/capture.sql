@@ -4,6 +4,14 @@ select schema_name, table_name, of_schema, of_table, logged_as, table_id, table_
 from {tracked}
 order by tracked_at, schema_name, table_name
 
+-- trial --
+-- Evaluates the expressions of triggers on a row of their table, if there is one.
+select
+  {expressions}
+from {table} n
+cross join {table} o
+limit 1
+
 -- unrecord --
 -- Puts on record that a table is tracked no longer.
 delete from {tracked}

@@ -152,6 +152,9 @@ end after statement;
 
 end;
 
+-- trial --
+-- Nothing: some expressions call functions that only triggers have.
+
 -- trigger --
 -- Makes a trigger.
 create or replace trigger {trigger}

@@ -23,7 +23,7 @@ language sql
 immutable
 set search_path to pg_catalog, pg_temp
 as $eventlog$
-select {quoted}
+select {quoted} from (select $1 collate pg_catalog."C") as given (value)
 $eventlog$
 /
 create or replace function {capture_off}(reason text) returns void

@@ -23,9 +23,11 @@ from eventlog.sql.common.key_types import (
 _DISTINCT = "{a} is distinct from {b}"
 
 # A cast between types of the server itself, which no user can replace. The texts of all other types are made
-# by their output functions, because the owner of a type may have written its casts.
+# by their output functions, because the owner of a type may have written its casts. A text would keep the
+# collation of its column, by which another one may be its equal, or which takes no pattern.
 _CAST = "{x}::pg_catalog.text"
-_OUTPUT = "case when {x} is distinct from null then pg_catalog.format('%s', {x}) end"
+_LETTERS = ' collate pg_catalog."C"'
+_OUTPUT = "case when {x} is distinct from null then pg_catalog.format('%s', {x}) end" + _LETTERS
 
 
 def _distinct(text: str) -> Expression:
@@ -43,8 +45,8 @@ EXPRESSIONS = Expressions(
         "numeric": _distinct("pg_catalog.trim_scale({x})::pg_catalog.text"),
         **dict.fromkeys(("numeric(n,n)", "numeric(n,0)"), _distinct(_CAST)),
         "money": _distinct("{x}::pg_catalog.numeric::pg_catalog.text"),
-        **each("text, character varying, name", Expression(_CAST, differs=_DISTINCT + ' collate "C"')),
-        "character": Expression(_CAST),
+        **each("text, character varying, name", Expression(_CAST + _LETTERS, differs=_DISTINCT + _LETTERS)),
+        "character": Expression(_CAST + _LETTERS),
         # PostgreSQL breaks Base64 after 76 characters
         "bytea": Expression(
             "pg_catalog.translate(pg_catalog.encode({x}, 'base64'), pg_catalog.chr(10), '')",
@@ -53,7 +55,7 @@ EXPRESSIONS = Expressions(
         "inet": Expression("pg_catalog.abbrev({x})", plain=True),
     },
     default=Expression(_OUTPUT, by_text=True),
-    texts_differ='{a} is distinct from {b} collate "C"',
+    texts_differ=_DISTINCT,
     quoted=r"""case when {v} operator(pg_catalog.~) E'[,;''+"=\\\\<>]' """
     r"""then '"' operator(pg_catalog.||) pg_catalog.replace(pg_catalog.replace({v}, E'\\', E'\\\\'), '"', """
     r"""E'\\"') operator(pg_catalog.||) '"' else {v} end""",
@@ -73,6 +75,8 @@ def _hex_value(text: str) -> str:
     return "\\x" + values.load_base64(text).hex()
 
 
+# by the index of the column, and letter for letter
+_EXACTLY = "{c} {equals} {k} and {c}" + _LETTERS + " {equals} {k}"
 KEY_TYPES: Mapping[str, KeyType] = {
     "smallint": integer_of("smallint", 16),
     "integer": integer_of("integer", 32),
@@ -80,8 +84,10 @@ KEY_TYPES: Mapping[str, KeyType] = {
     "numeric": KeyType("numeric", sent=number),
     "real": KeyType("real", sent=double),
     "double precision": KeyType("double precision", sent=double),
-    **each("text, character varying", KeyType("text", sent=text_value, as_it_is=WITHOUT_ZERO)),
-    "character": KeyType("text", "{c} {equals} cast({k} as pg_catalog.bpchar)", text_value, WITHOUT_ZERO),
+    **each("text, character varying", KeyType("text", _EXACTLY, text_value, WITHOUT_ZERO)),
+    "character": KeyType(
+        "text", _EXACTLY.replace("{k}", "cast({k} as pg_catalog.bpchar)"), text_value, WITHOUT_ZERO
+    ),
     "uuid": KeyType("uuid", sent=uuid_value, as_it_is=UUID_TEXT),
     "boolean": KeyType("boolean", sent=_state),
     "bytea": KeyType("bytea", sent=_hex_value),

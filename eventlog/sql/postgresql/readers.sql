@@ -147,9 +147,11 @@ drop function if exists {read}()
 
 -- delta_column --
 -- The type of a column, and whether it is not null, and alone in a unique index.
--- no type: an extension compares its values, and we hold them as texts
+-- no type: an extension or a collation compares its values in its own way, and we hold them as texts
 select
   case when not exists (
+    select from pg_collation l where l.oid = a.attcollation and not l.collisdeterministic
+  ) and not exists (
     with recursive under (oid) as (
       select a.atttypid
       union all

@@ -205,12 +205,15 @@ class Bodies:
         return f"(select {names} from {pairs} where {moved})"  # noqa: S608
 
     def _same_row(self, first: str, second: str) -> str:
-        """Return whether two rows have one key; a type that is not built in has no safe operator."""
+        """Return whether two rows have one key, letter for letter; a type that is not built in has no safe
+        operator.
+        """
         expressions, quote = self.rows.expressions, self.dialect.quote
         safe = all(expressions.of(c.type) is not expressions.default for c in self.subject.table.key_columns)
         names = [quote(name) for name in self.subject.table.key]
         if safe:
-            return " and ".join(f"{first}.{name} operator(pg_catalog.=) {second}.{name}" for name in names)
+            equal = (f"{first}.{name} operator(pg_catalog.=) {second}.{name}" for name in names)
+            return f"{' and '.join(equal)} and not ({self.rows.moved(first, second)})"
         rows = [f"row({', '.join(f'{alias}.{name}' for name in names)})" for alias in (first, second)]
         return f"{rows[0]} operator(pg_catalog.*=) {rows[1]}"
 

@@ -217,7 +217,7 @@ language sql
 immutable
 set search_path to pg_catalog, pg_temp
 as $eventlog$
-select case when value operator(pg_catalog.~) E'[,;''+"=\\\\<>]' then '"' operator(pg_catalog.||) pg_catalog.replace(pg_catalog.replace(value, E'\\', E'\\\\'), '"', E'\\"') operator(pg_catalog.||) '"' else value end
+select case when value operator(pg_catalog.~) E'[,;''+"=\\\\<>]' then '"' operator(pg_catalog.||) pg_catalog.replace(pg_catalog.replace(value, E'\\', E'\\\\'), '"', E'\\"') operator(pg_catalog.||) '"' else value end from (select $1 collate pg_catalog."C") as given (value)
 $eventlog$
 $statement$, $name$"eventlog current schema"$name$, '"' || pg_catalog.replace(current_schema(), '"', '""') || '"');
 end

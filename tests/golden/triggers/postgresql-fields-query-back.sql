@@ -24,7 +24,7 @@ language sql
 immutable
 set search_path to pg_catalog, pg_temp
 as $eventlog$
-select case when value operator(pg_catalog.~) E'[,;''+"=\\\\<>]' then '"' operator(pg_catalog.||) pg_catalog.replace(pg_catalog.replace(value, E'\\', E'\\\\'), '"', E'\\"') operator(pg_catalog.||) '"' else value end
+select case when value operator(pg_catalog.~) E'[,;''+"=\\\\<>]' then '"' operator(pg_catalog.||) pg_catalog.replace(pg_catalog.replace(value, E'\\', E'\\\\'), '"', E'\\"') operator(pg_catalog.||) '"' else value end from (select $1 collate pg_catalog."C") as given (value)
 $eventlog$;
 
 create or replace function "indirect"."eventlog_capture_off"(reason text) returns void
@@ -88,7 +88,7 @@ begin
     return null;
   end if;
   insert into "indirect"."eventlog" ("event_type", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value")
-  select f.event_type, session_user, 'usr', 'site=' operator(pg_catalog.||) case when n."site"::pg_catalog.text operator(pg_catalog.~) E'[,;''+"=\\\\<>]' then '"' operator(pg_catalog.||) pg_catalog.replace(pg_catalog.replace(n."site"::pg_catalog.text, E'\\', E'\\\\'), '"', E'\\"') operator(pg_catalog.||) '"' else n."site"::pg_catalog.text end operator(pg_catalog.||) '+idu=' operator(pg_catalog.||) n."idu"::pg_catalog.text, f.column_name, f.old_value, f.new_value
+  select f.event_type, session_user, 'usr', 'site=' operator(pg_catalog.||) case when n."site"::pg_catalog.text collate pg_catalog."C" operator(pg_catalog.~) E'[,;''+"=\\\\<>]' then '"' operator(pg_catalog.||) pg_catalog.replace(pg_catalog.replace(n."site"::pg_catalog.text collate pg_catalog."C", E'\\', E'\\\\'), '"', E'\\"') operator(pg_catalog.||) '"' else n."site"::pg_catalog.text collate pg_catalog."C" end operator(pg_catalog.||) '+idu=' operator(pg_catalog.||) n."idu"::pg_catalog.text, f.column_name, f.old_value, f.new_value
   from eventlog_new n
     cross join lateral (
       select 7 as event_type, 'born'::pg_catalog.text as column_name, null::pg_catalog.text as old_value, null::pg_catalog.text as new_value
@@ -145,7 +145,7 @@ begin
   end if;
   if not exists (select from eventlog_new offset 1) then
     insert into "indirect"."eventlog" ("event_type", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value")
-    select f.event_type, session_user, 'usr', 'site=' operator(pg_catalog.||) case when n."site"::pg_catalog.text operator(pg_catalog.~) E'[,;''+"=\\\\<>]' then '"' operator(pg_catalog.||) pg_catalog.replace(pg_catalog.replace(n."site"::pg_catalog.text, E'\\', E'\\\\'), '"', E'\\"') operator(pg_catalog.||) '"' else n."site"::pg_catalog.text end operator(pg_catalog.||) '+idu=' operator(pg_catalog.||) n."idu"::pg_catalog.text, f.column_name, f.old_value, f.new_value
+    select f.event_type, session_user, 'usr', 'site=' operator(pg_catalog.||) case when n."site"::pg_catalog.text collate pg_catalog."C" operator(pg_catalog.~) E'[,;''+"=\\\\<>]' then '"' operator(pg_catalog.||) pg_catalog.replace(pg_catalog.replace(n."site"::pg_catalog.text collate pg_catalog."C", E'\\', E'\\\\'), '"', E'\\"') operator(pg_catalog.||) '"' else n."site"::pg_catalog.text collate pg_catalog."C" end operator(pg_catalog.||) '+idu=' operator(pg_catalog.||) n."idu"::pg_catalog.text, f.column_name, f.old_value, f.new_value
     from eventlog_old o cross join eventlog_new n
       cross join lateral (
         select 8 as event_type, 'born'::pg_catalog.text as column_name, null::pg_catalog.text as old_value, null::pg_catalog.text as new_value
@@ -157,11 +157,11 @@ begin
         select 8, 'amount'::pg_catalog.text, null::pg_catalog.text, null::pg_catalog.text
         where o."amount" is distinct from n."amount"
       ) f
-      where (not (o."site" is distinct from n."site" collate "C" or o."idu" is distinct from n."idu"));
+      where (not (o."site" is distinct from n."site" collate pg_catalog."C" or o."idu" is distinct from n."idu"));
     logged := logged or found;
     if not found then
       insert into "indirect"."eventlog" ("event_type", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value")
-      select f.event_type, session_user, 'usr', 'site=' operator(pg_catalog.||) case when n."site"::pg_catalog.text operator(pg_catalog.~) E'[,;''+"=\\\\<>]' then '"' operator(pg_catalog.||) pg_catalog.replace(pg_catalog.replace(n."site"::pg_catalog.text, E'\\', E'\\\\'), '"', E'\\"') operator(pg_catalog.||) '"' else n."site"::pg_catalog.text end operator(pg_catalog.||) '+idu=' operator(pg_catalog.||) n."idu"::pg_catalog.text, f.column_name, f.old_value, f.new_value
+      select f.event_type, session_user, 'usr', 'site=' operator(pg_catalog.||) case when n."site"::pg_catalog.text collate pg_catalog."C" operator(pg_catalog.~) E'[,;''+"=\\\\<>]' then '"' operator(pg_catalog.||) pg_catalog.replace(pg_catalog.replace(n."site"::pg_catalog.text collate pg_catalog."C", E'\\', E'\\\\'), '"', E'\\"') operator(pg_catalog.||) '"' else n."site"::pg_catalog.text collate pg_catalog."C" end operator(pg_catalog.||) '+idu=' operator(pg_catalog.||) n."idu"::pg_catalog.text, f.column_name, f.old_value, f.new_value
       from eventlog_old o cross join eventlog_new n
         cross join lateral (
           select 7 as event_type, 'born'::pg_catalog.text as column_name, null::pg_catalog.text as old_value, null::pg_catalog.text as new_value
@@ -176,15 +176,15 @@ begin
           select 7, 'born'::pg_catalog.text, null::pg_catalog.text, null::pg_catalog.text
           where n."born" is not distinct from null and n."photo" is not distinct from null and n."amount" is not distinct from null
         ) f
-        where (o."site" is distinct from n."site" collate "C" or o."idu" is distinct from n."idu");
+        where (o."site" is distinct from n."site" collate pg_catalog."C" or o."idu" is distinct from n."idu");
       logged := logged or found;
     end if;
   else
     if exists (select from (select x."site", x."idu", x."born", x."photo", x."amount", pg_catalog.row_number() over () as eventlog_at from eventlog_old x) o
       full join (select x."site", x."idu", x."born", x."photo", x."amount", pg_catalog.row_number() over () as eventlog_at from eventlog_new x) n on n.eventlog_at operator(pg_catalog.=) o.eventlog_at
-      where o."site" is distinct from n."site" collate "C" or o."idu" is distinct from n."idu") then
+      where o."site" is distinct from n."site" collate pg_catalog."C" or o."idu" is distinct from n."idu") then
       insert into "indirect"."eventlog" ("event_type", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value")
-      select f.event_type, session_user, 'usr', 'site=' operator(pg_catalog.||) case when n."site"::pg_catalog.text operator(pg_catalog.~) E'[,;''+"=\\\\<>]' then '"' operator(pg_catalog.||) pg_catalog.replace(pg_catalog.replace(n."site"::pg_catalog.text, E'\\', E'\\\\'), '"', E'\\"') operator(pg_catalog.||) '"' else n."site"::pg_catalog.text end operator(pg_catalog.||) '+idu=' operator(pg_catalog.||) n."idu"::pg_catalog.text, f.column_name, f.old_value, f.new_value
+      select f.event_type, session_user, 'usr', 'site=' operator(pg_catalog.||) case when n."site"::pg_catalog.text collate pg_catalog."C" operator(pg_catalog.~) E'[,;''+"=\\\\<>]' then '"' operator(pg_catalog.||) pg_catalog.replace(pg_catalog.replace(n."site"::pg_catalog.text collate pg_catalog."C", E'\\', E'\\\\'), '"', E'\\"') operator(pg_catalog.||) '"' else n."site"::pg_catalog.text collate pg_catalog."C" end operator(pg_catalog.||) '+idu=' operator(pg_catalog.||) n."idu"::pg_catalog.text, f.column_name, f.old_value, f.new_value
       from (select x."site", x."idu", x."born", x."photo", x."amount", pg_catalog.row_number() over () as eventlog_at from eventlog_old x) o
         full join (select x."site", x."idu", x."born", x."photo", x."amount", pg_catalog.row_number() over () as eventlog_at from eventlog_new x) n on n.eventlog_at operator(pg_catalog.=) o.eventlog_at
         cross join lateral (
@@ -200,11 +200,11 @@ begin
           select 7, 'born'::pg_catalog.text, null::pg_catalog.text, null::pg_catalog.text
           where n."born" is not distinct from null and n."photo" is not distinct from null and n."amount" is not distinct from null
         ) f
-        where (o."site" is distinct from n."site" collate "C" or o."idu" is distinct from n."idu");
+        where (o."site" is distinct from n."site" collate pg_catalog."C" or o."idu" is distinct from n."idu");
       logged := logged or found;
     end if;
     insert into "indirect"."eventlog" ("event_type", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value")
-    select f.event_type, session_user, 'usr', 'site=' operator(pg_catalog.||) case when n."site"::pg_catalog.text operator(pg_catalog.~) E'[,;''+"=\\\\<>]' then '"' operator(pg_catalog.||) pg_catalog.replace(pg_catalog.replace(n."site"::pg_catalog.text, E'\\', E'\\\\'), '"', E'\\"') operator(pg_catalog.||) '"' else n."site"::pg_catalog.text end operator(pg_catalog.||) '+idu=' operator(pg_catalog.||) n."idu"::pg_catalog.text, f.column_name, f.old_value, f.new_value
+    select f.event_type, session_user, 'usr', 'site=' operator(pg_catalog.||) case when n."site"::pg_catalog.text collate pg_catalog."C" operator(pg_catalog.~) E'[,;''+"=\\\\<>]' then '"' operator(pg_catalog.||) pg_catalog.replace(pg_catalog.replace(n."site"::pg_catalog.text collate pg_catalog."C", E'\\', E'\\\\'), '"', E'\\"') operator(pg_catalog.||) '"' else n."site"::pg_catalog.text collate pg_catalog."C" end operator(pg_catalog.||) '+idu=' operator(pg_catalog.||) n."idu"::pg_catalog.text, f.column_name, f.old_value, f.new_value
     from (select x."site", x."idu", x."born", x."photo", x."amount", pg_catalog.row_number() over () as eventlog_at from eventlog_old x) o
       full join (select x."site", x."idu", x."born", x."photo", x."amount", pg_catalog.row_number() over () as eventlog_at from eventlog_new x) n on n.eventlog_at operator(pg_catalog.=) o.eventlog_at
       cross join lateral (
@@ -217,7 +217,7 @@ begin
         select 8, 'amount'::pg_catalog.text, null::pg_catalog.text, null::pg_catalog.text
         where o."amount" is distinct from n."amount"
       ) f
-      where (not (o."site" is distinct from n."site" collate "C" or o."idu" is distinct from n."idu"));
+      where (not (o."site" is distinct from n."site" collate pg_catalog."C" or o."idu" is distinct from n."idu"));
     logged := logged or found;
   end if;
   -- a transaction that notified could not be prepared for two-phase commit: where there is such a thing, nobody does

@@ -24,7 +24,7 @@ language sql
 immutable
 set search_path to pg_catalog, pg_temp
 as $eventlog$
-select case when value operator(pg_catalog.~) E'[,;''+"=\\\\<>]' then '"' operator(pg_catalog.||) pg_catalog.replace(pg_catalog.replace(value, E'\\', E'\\\\'), '"', E'\\"') operator(pg_catalog.||) '"' else value end
+select case when value operator(pg_catalog.~) E'[,;''+"=\\\\<>]' then '"' operator(pg_catalog.||) pg_catalog.replace(pg_catalog.replace(value, E'\\', E'\\\\'), '"', E'\\"') operator(pg_catalog.||) '"' else value end from (select $1 collate pg_catalog."C") as given (value)
 $eventlog$;
 
 create or replace function "indirect"."eventlog_capture_off"(reason text) returns void
@@ -88,7 +88,7 @@ begin
     return null;
   end if;
   insert into "indirect"."eventlog" ("event_type", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value")
-  select f.event_type, session_user, 'usr', 'site=' operator(pg_catalog.||) case when n."site"::pg_catalog.text operator(pg_catalog.~) E'[,;''+"=\\\\<>]' then '"' operator(pg_catalog.||) pg_catalog.replace(pg_catalog.replace(n."site"::pg_catalog.text, E'\\', E'\\\\'), '"', E'\\"') operator(pg_catalog.||) '"' else n."site"::pg_catalog.text end operator(pg_catalog.||) '+idu=' operator(pg_catalog.||) n."idu"::pg_catalog.text, f.column_name, f.old_value, f.new_value
+  select f.event_type, session_user, 'usr', 'site=' operator(pg_catalog.||) case when n."site"::pg_catalog.text collate pg_catalog."C" operator(pg_catalog.~) E'[,;''+"=\\\\<>]' then '"' operator(pg_catalog.||) pg_catalog.replace(pg_catalog.replace(n."site"::pg_catalog.text collate pg_catalog."C", E'\\', E'\\\\'), '"', E'\\"') operator(pg_catalog.||) '"' else n."site"::pg_catalog.text collate pg_catalog."C" end operator(pg_catalog.||) '+idu=' operator(pg_catalog.||) n."idu"::pg_catalog.text, f.column_name, f.old_value, f.new_value
   from eventlog_new n
     cross join lateral (
       select 1 as event_type, 'born'::pg_catalog.text as column_name, null::pg_catalog.text as old_value, (n."born" at time zone 'UTC')::pg_catalog.text as new_value
@@ -100,7 +100,7 @@ begin
       select 1, 'amount'::pg_catalog.text, null::pg_catalog.text, n."amount"::pg_catalog.text
       where n."amount" is distinct from null
       union all
-      select 1, 'bio'::pg_catalog.text, null::pg_catalog.text, n."bio"::pg_catalog.text
+      select 1, 'bio'::pg_catalog.text, null::pg_catalog.text, n."bio"::pg_catalog.text collate pg_catalog."C"
       where n."bio" is distinct from null
       union all
       select 1, 'born'::pg_catalog.text, null::pg_catalog.text, null::pg_catalog.text
@@ -148,7 +148,7 @@ begin
   end if;
   if not exists (select from eventlog_new offset 1) then
     insert into "indirect"."eventlog" ("event_type", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value")
-    select f.event_type, session_user, 'usr', 'site=' operator(pg_catalog.||) case when n."site"::pg_catalog.text operator(pg_catalog.~) E'[,;''+"=\\\\<>]' then '"' operator(pg_catalog.||) pg_catalog.replace(pg_catalog.replace(n."site"::pg_catalog.text, E'\\', E'\\\\'), '"', E'\\"') operator(pg_catalog.||) '"' else n."site"::pg_catalog.text end operator(pg_catalog.||) '+idu=' operator(pg_catalog.||) n."idu"::pg_catalog.text, f.column_name, f.old_value, f.new_value
+    select f.event_type, session_user, 'usr', 'site=' operator(pg_catalog.||) case when n."site"::pg_catalog.text collate pg_catalog."C" operator(pg_catalog.~) E'[,;''+"=\\\\<>]' then '"' operator(pg_catalog.||) pg_catalog.replace(pg_catalog.replace(n."site"::pg_catalog.text collate pg_catalog."C", E'\\', E'\\\\'), '"', E'\\"') operator(pg_catalog.||) '"' else n."site"::pg_catalog.text collate pg_catalog."C" end operator(pg_catalog.||) '+idu=' operator(pg_catalog.||) n."idu"::pg_catalog.text, f.column_name, f.old_value, f.new_value
     from eventlog_old o cross join eventlog_new n
       cross join lateral (
         select 2 as event_type, 'born'::pg_catalog.text as column_name, (o."born" at time zone 'UTC')::pg_catalog.text as old_value, (n."born" at time zone 'UTC')::pg_catalog.text as new_value
@@ -160,19 +160,19 @@ begin
         select 2, 'amount'::pg_catalog.text, o."amount"::pg_catalog.text, n."amount"::pg_catalog.text
         where o."amount" is distinct from n."amount"
         union all
-        select 2, 'bio'::pg_catalog.text, o."bio"::pg_catalog.text, n."bio"::pg_catalog.text
-        where o."bio" is distinct from n."bio" collate "C"
+        select 2, 'bio'::pg_catalog.text, o."bio"::pg_catalog.text collate pg_catalog."C", n."bio"::pg_catalog.text collate pg_catalog."C"
+        where o."bio" is distinct from n."bio" collate pg_catalog."C"
       ) f
-      where (not (o."site" is distinct from n."site" collate "C" or o."idu" is distinct from n."idu"));
+      where (not (o."site" is distinct from n."site" collate pg_catalog."C" or o."idu" is distinct from n."idu"));
     logged := logged or found;
     if not found then
       insert into "indirect"."eventlog" ("event_type", "perpetrator", "table_name", "table_key")
-      select 4, session_user, 'usr', 'site=' operator(pg_catalog.||) case when o."site"::pg_catalog.text operator(pg_catalog.~) E'[,;''+"=\\\\<>]' then '"' operator(pg_catalog.||) pg_catalog.replace(pg_catalog.replace(o."site"::pg_catalog.text, E'\\', E'\\\\'), '"', E'\\"') operator(pg_catalog.||) '"' else o."site"::pg_catalog.text end operator(pg_catalog.||) '+idu=' operator(pg_catalog.||) o."idu"::pg_catalog.text
+      select 4, session_user, 'usr', 'site=' operator(pg_catalog.||) case when o."site"::pg_catalog.text collate pg_catalog."C" operator(pg_catalog.~) E'[,;''+"=\\\\<>]' then '"' operator(pg_catalog.||) pg_catalog.replace(pg_catalog.replace(o."site"::pg_catalog.text collate pg_catalog."C", E'\\', E'\\\\'), '"', E'\\"') operator(pg_catalog.||) '"' else o."site"::pg_catalog.text collate pg_catalog."C" end operator(pg_catalog.||) '+idu=' operator(pg_catalog.||) o."idu"::pg_catalog.text
       from eventlog_old o cross join eventlog_new n
-        where (o."site" is distinct from n."site" collate "C" or o."idu" is distinct from n."idu");
+        where (o."site" is distinct from n."site" collate pg_catalog."C" or o."idu" is distinct from n."idu");
       logged := logged or found;
       insert into "indirect"."eventlog" ("event_type", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value")
-      select f.event_type, session_user, 'usr', 'site=' operator(pg_catalog.||) case when n."site"::pg_catalog.text operator(pg_catalog.~) E'[,;''+"=\\\\<>]' then '"' operator(pg_catalog.||) pg_catalog.replace(pg_catalog.replace(n."site"::pg_catalog.text, E'\\', E'\\\\'), '"', E'\\"') operator(pg_catalog.||) '"' else n."site"::pg_catalog.text end operator(pg_catalog.||) '+idu=' operator(pg_catalog.||) n."idu"::pg_catalog.text, f.column_name, f.old_value, f.new_value
+      select f.event_type, session_user, 'usr', 'site=' operator(pg_catalog.||) case when n."site"::pg_catalog.text collate pg_catalog."C" operator(pg_catalog.~) E'[,;''+"=\\\\<>]' then '"' operator(pg_catalog.||) pg_catalog.replace(pg_catalog.replace(n."site"::pg_catalog.text collate pg_catalog."C", E'\\', E'\\\\'), '"', E'\\"') operator(pg_catalog.||) '"' else n."site"::pg_catalog.text collate pg_catalog."C" end operator(pg_catalog.||) '+idu=' operator(pg_catalog.||) n."idu"::pg_catalog.text, f.column_name, f.old_value, f.new_value
       from eventlog_old o cross join eventlog_new n
         cross join lateral (
           select 1 as event_type, 'born'::pg_catalog.text as column_name, null::pg_catalog.text as old_value, (n."born" at time zone 'UTC')::pg_catalog.text as new_value
@@ -184,27 +184,27 @@ begin
           select 1, 'amount'::pg_catalog.text, null::pg_catalog.text, n."amount"::pg_catalog.text
           where n."amount" is distinct from null
           union all
-          select 1, 'bio'::pg_catalog.text, null::pg_catalog.text, n."bio"::pg_catalog.text
+          select 1, 'bio'::pg_catalog.text, null::pg_catalog.text, n."bio"::pg_catalog.text collate pg_catalog."C"
           where n."bio" is distinct from null
           union all
           select 1, 'born'::pg_catalog.text, null::pg_catalog.text, null::pg_catalog.text
           where n."born" is not distinct from null and n."photo" is not distinct from null and n."amount" is not distinct from null and n."bio" is not distinct from null
         ) f
-        where (o."site" is distinct from n."site" collate "C" or o."idu" is distinct from n."idu");
+        where (o."site" is distinct from n."site" collate pg_catalog."C" or o."idu" is distinct from n."idu");
       logged := logged or found;
     end if;
   else
     if exists (select from (select x."site", x."idu", x."born", x."photo", x."amount", x."bio", pg_catalog.row_number() over () as eventlog_at from eventlog_old x) o
       full join (select x."site", x."idu", x."born", x."photo", x."amount", x."bio", pg_catalog.row_number() over () as eventlog_at from eventlog_new x) n on n.eventlog_at operator(pg_catalog.=) o.eventlog_at
-      where o."site" is distinct from n."site" collate "C" or o."idu" is distinct from n."idu") then
+      where o."site" is distinct from n."site" collate pg_catalog."C" or o."idu" is distinct from n."idu") then
       insert into "indirect"."eventlog" ("event_type", "perpetrator", "table_name", "table_key")
-      select 4, session_user, 'usr', 'site=' operator(pg_catalog.||) case when o."site"::pg_catalog.text operator(pg_catalog.~) E'[,;''+"=\\\\<>]' then '"' operator(pg_catalog.||) pg_catalog.replace(pg_catalog.replace(o."site"::pg_catalog.text, E'\\', E'\\\\'), '"', E'\\"') operator(pg_catalog.||) '"' else o."site"::pg_catalog.text end operator(pg_catalog.||) '+idu=' operator(pg_catalog.||) o."idu"::pg_catalog.text
+      select 4, session_user, 'usr', 'site=' operator(pg_catalog.||) case when o."site"::pg_catalog.text collate pg_catalog."C" operator(pg_catalog.~) E'[,;''+"=\\\\<>]' then '"' operator(pg_catalog.||) pg_catalog.replace(pg_catalog.replace(o."site"::pg_catalog.text collate pg_catalog."C", E'\\', E'\\\\'), '"', E'\\"') operator(pg_catalog.||) '"' else o."site"::pg_catalog.text collate pg_catalog."C" end operator(pg_catalog.||) '+idu=' operator(pg_catalog.||) o."idu"::pg_catalog.text
       from (select x."site", x."idu", x."born", x."photo", x."amount", x."bio", pg_catalog.row_number() over () as eventlog_at from eventlog_old x) o
         full join (select x."site", x."idu", x."born", x."photo", x."amount", x."bio", pg_catalog.row_number() over () as eventlog_at from eventlog_new x) n on n.eventlog_at operator(pg_catalog.=) o.eventlog_at
-        where (o."site" is distinct from n."site" collate "C" or o."idu" is distinct from n."idu");
+        where (o."site" is distinct from n."site" collate pg_catalog."C" or o."idu" is distinct from n."idu");
       logged := logged or found;
       insert into "indirect"."eventlog" ("event_type", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value")
-      select f.event_type, session_user, 'usr', 'site=' operator(pg_catalog.||) case when n."site"::pg_catalog.text operator(pg_catalog.~) E'[,;''+"=\\\\<>]' then '"' operator(pg_catalog.||) pg_catalog.replace(pg_catalog.replace(n."site"::pg_catalog.text, E'\\', E'\\\\'), '"', E'\\"') operator(pg_catalog.||) '"' else n."site"::pg_catalog.text end operator(pg_catalog.||) '+idu=' operator(pg_catalog.||) n."idu"::pg_catalog.text, f.column_name, f.old_value, f.new_value
+      select f.event_type, session_user, 'usr', 'site=' operator(pg_catalog.||) case when n."site"::pg_catalog.text collate pg_catalog."C" operator(pg_catalog.~) E'[,;''+"=\\\\<>]' then '"' operator(pg_catalog.||) pg_catalog.replace(pg_catalog.replace(n."site"::pg_catalog.text collate pg_catalog."C", E'\\', E'\\\\'), '"', E'\\"') operator(pg_catalog.||) '"' else n."site"::pg_catalog.text collate pg_catalog."C" end operator(pg_catalog.||) '+idu=' operator(pg_catalog.||) n."idu"::pg_catalog.text, f.column_name, f.old_value, f.new_value
       from (select x."site", x."idu", x."born", x."photo", x."amount", x."bio", pg_catalog.row_number() over () as eventlog_at from eventlog_old x) o
         full join (select x."site", x."idu", x."born", x."photo", x."amount", x."bio", pg_catalog.row_number() over () as eventlog_at from eventlog_new x) n on n.eventlog_at operator(pg_catalog.=) o.eventlog_at
         cross join lateral (
@@ -217,17 +217,17 @@ begin
           select 1, 'amount'::pg_catalog.text, null::pg_catalog.text, n."amount"::pg_catalog.text
           where n."amount" is distinct from null
           union all
-          select 1, 'bio'::pg_catalog.text, null::pg_catalog.text, n."bio"::pg_catalog.text
+          select 1, 'bio'::pg_catalog.text, null::pg_catalog.text, n."bio"::pg_catalog.text collate pg_catalog."C"
           where n."bio" is distinct from null
           union all
           select 1, 'born'::pg_catalog.text, null::pg_catalog.text, null::pg_catalog.text
           where n."born" is not distinct from null and n."photo" is not distinct from null and n."amount" is not distinct from null and n."bio" is not distinct from null
         ) f
-        where (o."site" is distinct from n."site" collate "C" or o."idu" is distinct from n."idu");
+        where (o."site" is distinct from n."site" collate pg_catalog."C" or o."idu" is distinct from n."idu");
       logged := logged or found;
     end if;
     insert into "indirect"."eventlog" ("event_type", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value")
-    select f.event_type, session_user, 'usr', 'site=' operator(pg_catalog.||) case when n."site"::pg_catalog.text operator(pg_catalog.~) E'[,;''+"=\\\\<>]' then '"' operator(pg_catalog.||) pg_catalog.replace(pg_catalog.replace(n."site"::pg_catalog.text, E'\\', E'\\\\'), '"', E'\\"') operator(pg_catalog.||) '"' else n."site"::pg_catalog.text end operator(pg_catalog.||) '+idu=' operator(pg_catalog.||) n."idu"::pg_catalog.text, f.column_name, f.old_value, f.new_value
+    select f.event_type, session_user, 'usr', 'site=' operator(pg_catalog.||) case when n."site"::pg_catalog.text collate pg_catalog."C" operator(pg_catalog.~) E'[,;''+"=\\\\<>]' then '"' operator(pg_catalog.||) pg_catalog.replace(pg_catalog.replace(n."site"::pg_catalog.text collate pg_catalog."C", E'\\', E'\\\\'), '"', E'\\"') operator(pg_catalog.||) '"' else n."site"::pg_catalog.text collate pg_catalog."C" end operator(pg_catalog.||) '+idu=' operator(pg_catalog.||) n."idu"::pg_catalog.text, f.column_name, f.old_value, f.new_value
     from (select x."site", x."idu", x."born", x."photo", x."amount", x."bio", pg_catalog.row_number() over () as eventlog_at from eventlog_old x) o
       full join (select x."site", x."idu", x."born", x."photo", x."amount", x."bio", pg_catalog.row_number() over () as eventlog_at from eventlog_new x) n on n.eventlog_at operator(pg_catalog.=) o.eventlog_at
       cross join lateral (
@@ -240,10 +240,10 @@ begin
         select 2, 'amount'::pg_catalog.text, o."amount"::pg_catalog.text, n."amount"::pg_catalog.text
         where o."amount" is distinct from n."amount"
         union all
-        select 2, 'bio'::pg_catalog.text, o."bio"::pg_catalog.text, n."bio"::pg_catalog.text
-        where o."bio" is distinct from n."bio" collate "C"
+        select 2, 'bio'::pg_catalog.text, o."bio"::pg_catalog.text collate pg_catalog."C", n."bio"::pg_catalog.text collate pg_catalog."C"
+        where o."bio" is distinct from n."bio" collate pg_catalog."C"
       ) f
-      where (not (o."site" is distinct from n."site" collate "C" or o."idu" is distinct from n."idu"));
+      where (not (o."site" is distinct from n."site" collate pg_catalog."C" or o."idu" is distinct from n."idu"));
     logged := logged or found;
   end if;
   -- a transaction that notified could not be prepared for two-phase commit: where there is such a thing, nobody does
@@ -286,7 +286,7 @@ begin
     return null;
   end if;
   insert into "indirect"."eventlog" ("event_type", "perpetrator", "table_name", "table_key")
-  select 4, session_user, 'usr', 'site=' operator(pg_catalog.||) case when o."site"::pg_catalog.text operator(pg_catalog.~) E'[,;''+"=\\\\<>]' then '"' operator(pg_catalog.||) pg_catalog.replace(pg_catalog.replace(o."site"::pg_catalog.text, E'\\', E'\\\\'), '"', E'\\"') operator(pg_catalog.||) '"' else o."site"::pg_catalog.text end operator(pg_catalog.||) '+idu=' operator(pg_catalog.||) o."idu"::pg_catalog.text
+  select 4, session_user, 'usr', 'site=' operator(pg_catalog.||) case when o."site"::pg_catalog.text collate pg_catalog."C" operator(pg_catalog.~) E'[,;''+"=\\\\<>]' then '"' operator(pg_catalog.||) pg_catalog.replace(pg_catalog.replace(o."site"::pg_catalog.text collate pg_catalog."C", E'\\', E'\\\\'), '"', E'\\"') operator(pg_catalog.||) '"' else o."site"::pg_catalog.text collate pg_catalog."C" end operator(pg_catalog.||) '+idu=' operator(pg_catalog.||) o."idu"::pg_catalog.text
   from eventlog_old o;
   logged := logged or found;
   -- a transaction that notified could not be prepared for two-phase commit: where there is such a thing, nobody does
@@ -359,7 +359,7 @@ begin
     end;
   end if;
   insert into "indirect"."eventlog" ("event_type", "perpetrator", "table_name", "table_key")
-  select 4, session_user, 'usr', 'site=' operator(pg_catalog.||) case when o."site"::pg_catalog.text operator(pg_catalog.~) E'[,;''+"=\\\\<>]' then '"' operator(pg_catalog.||) pg_catalog.replace(pg_catalog.replace(o."site"::pg_catalog.text, E'\\', E'\\\\'), '"', E'\\"') operator(pg_catalog.||) '"' else o."site"::pg_catalog.text end operator(pg_catalog.||) '+idu=' operator(pg_catalog.||) o."idu"::pg_catalog.text
+  select 4, session_user, 'usr', 'site=' operator(pg_catalog.||) case when o."site"::pg_catalog.text collate pg_catalog."C" operator(pg_catalog.~) E'[,;''+"=\\\\<>]' then '"' operator(pg_catalog.||) pg_catalog.replace(pg_catalog.replace(o."site"::pg_catalog.text collate pg_catalog."C", E'\\', E'\\\\'), '"', E'\\"') operator(pg_catalog.||) '"' else o."site"::pg_catalog.text collate pg_catalog."C" end operator(pg_catalog.||) '+idu=' operator(pg_catalog.||) o."idu"::pg_catalog.text
   from only "indirect"."usr" o;
   logged := logged or found;
   -- a transaction that notified could not be prepared for two-phase commit: where there is such a thing, nobody does
@@ -401,10 +401,10 @@ begin
     return null;
   end if;
   insert into "indirect"."eventlog" ("event_type", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value")
-  select f.event_type, session_user, 'usr', 'site=' operator(pg_catalog.||) case when n."site"::pg_catalog.text operator(pg_catalog.~) E'[,;''+"=\\\\<>]' then '"' operator(pg_catalog.||) pg_catalog.replace(pg_catalog.replace(n."site"::pg_catalog.text, E'\\', E'\\\\'), '"', E'\\"') operator(pg_catalog.||) '"' else n."site"::pg_catalog.text end operator(pg_catalog.||) '+idu=' operator(pg_catalog.||) n."idu"::pg_catalog.text, f.column_name, f.old_value, f.new_value
+  select f.event_type, session_user, 'usr', 'site=' operator(pg_catalog.||) case when n."site"::pg_catalog.text collate pg_catalog."C" operator(pg_catalog.~) E'[,;''+"=\\\\<>]' then '"' operator(pg_catalog.||) pg_catalog.replace(pg_catalog.replace(n."site"::pg_catalog.text collate pg_catalog."C", E'\\', E'\\\\'), '"', E'\\"') operator(pg_catalog.||) '"' else n."site"::pg_catalog.text collate pg_catalog."C" end operator(pg_catalog.||) '+idu=' operator(pg_catalog.||) n."idu"::pg_catalog.text, f.column_name, f.old_value, f.new_value
   from eventlog_new n
     cross join lateral (
-      select 2 as event_type, 'usr_phone.phoneno'::pg_catalog.text as column_name, null::pg_catalog.text as old_value, n."phoneno"::pg_catalog.text as new_value
+      select 2 as event_type, 'usr_phone.phoneno'::pg_catalog.text as column_name, null::pg_catalog.text as old_value, n."phoneno"::pg_catalog.text collate pg_catalog."C" as new_value
       where n."phoneno" is distinct from null
     ) f
     where (n."idu" is distinct from null and n."site" is distinct from null);
@@ -449,34 +449,34 @@ begin
     return null;
   end if;
   insert into "indirect"."eventlog" ("event_type", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value")
-  select f.event_type, session_user, 'usr', 'site=' operator(pg_catalog.||) case when o."site"::pg_catalog.text operator(pg_catalog.~) E'[,;''+"=\\\\<>]' then '"' operator(pg_catalog.||) pg_catalog.replace(pg_catalog.replace(o."site"::pg_catalog.text, E'\\', E'\\\\'), '"', E'\\"') operator(pg_catalog.||) '"' else o."site"::pg_catalog.text end operator(pg_catalog.||) '+idu=' operator(pg_catalog.||) o."idu"::pg_catalog.text, f.column_name, f.old_value, f.new_value
+  select f.event_type, session_user, 'usr', 'site=' operator(pg_catalog.||) case when o."site"::pg_catalog.text collate pg_catalog."C" operator(pg_catalog.~) E'[,;''+"=\\\\<>]' then '"' operator(pg_catalog.||) pg_catalog.replace(pg_catalog.replace(o."site"::pg_catalog.text collate pg_catalog."C", E'\\', E'\\\\'), '"', E'\\"') operator(pg_catalog.||) '"' else o."site"::pg_catalog.text collate pg_catalog."C" end operator(pg_catalog.||) '+idu=' operator(pg_catalog.||) o."idu"::pg_catalog.text, f.column_name, f.old_value, f.new_value
   from (select x."idu", x."site", x."phoneno", pg_catalog.row_number() over () as eventlog_at from eventlog_old x) o
     full join (select x."idu", x."site", x."phoneno", pg_catalog.row_number() over () as eventlog_at from eventlog_new x) n on n.eventlog_at operator(pg_catalog.=) o.eventlog_at
     cross join lateral (
-      select 2 as event_type, 'usr_phone.phoneno'::pg_catalog.text as column_name, o."phoneno"::pg_catalog.text as old_value, null::pg_catalog.text as new_value
+      select 2 as event_type, 'usr_phone.phoneno'::pg_catalog.text as column_name, o."phoneno"::pg_catalog.text collate pg_catalog."C" as old_value, null::pg_catalog.text as new_value
       where o."phoneno" is distinct from null
     ) f
-    where ((o."idu" is distinct from n."idu" or o."site" is distinct from n."site" collate "C") and o."idu" is distinct from null and o."site" is distinct from null and exists (select from "indirect"."usr" p where p."idu" operator(pg_catalog.=) o."idu" and p."site" operator(pg_catalog.=) o."site"));
+    where ((o."idu" is distinct from n."idu" or o."site" is distinct from n."site" collate pg_catalog."C") and o."idu" is distinct from null and o."site" is distinct from null and exists (select from "indirect"."usr" p where p."idu" operator(pg_catalog.=) o."idu" and p."site" operator(pg_catalog.=) o."site"));
   logged := logged or found;
   insert into "indirect"."eventlog" ("event_type", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value")
-  select f.event_type, session_user, 'usr', 'site=' operator(pg_catalog.||) case when n."site"::pg_catalog.text operator(pg_catalog.~) E'[,;''+"=\\\\<>]' then '"' operator(pg_catalog.||) pg_catalog.replace(pg_catalog.replace(n."site"::pg_catalog.text, E'\\', E'\\\\'), '"', E'\\"') operator(pg_catalog.||) '"' else n."site"::pg_catalog.text end operator(pg_catalog.||) '+idu=' operator(pg_catalog.||) n."idu"::pg_catalog.text, f.column_name, f.old_value, f.new_value
+  select f.event_type, session_user, 'usr', 'site=' operator(pg_catalog.||) case when n."site"::pg_catalog.text collate pg_catalog."C" operator(pg_catalog.~) E'[,;''+"=\\\\<>]' then '"' operator(pg_catalog.||) pg_catalog.replace(pg_catalog.replace(n."site"::pg_catalog.text collate pg_catalog."C", E'\\', E'\\\\'), '"', E'\\"') operator(pg_catalog.||) '"' else n."site"::pg_catalog.text collate pg_catalog."C" end operator(pg_catalog.||) '+idu=' operator(pg_catalog.||) n."idu"::pg_catalog.text, f.column_name, f.old_value, f.new_value
   from (select x."idu", x."site", x."phoneno", pg_catalog.row_number() over () as eventlog_at from eventlog_old x) o
     full join (select x."idu", x."site", x."phoneno", pg_catalog.row_number() over () as eventlog_at from eventlog_new x) n on n.eventlog_at operator(pg_catalog.=) o.eventlog_at
     cross join lateral (
-      select 2 as event_type, 'usr_phone.phoneno'::pg_catalog.text as column_name, null::pg_catalog.text as old_value, n."phoneno"::pg_catalog.text as new_value
+      select 2 as event_type, 'usr_phone.phoneno'::pg_catalog.text as column_name, null::pg_catalog.text as old_value, n."phoneno"::pg_catalog.text collate pg_catalog."C" as new_value
       where n."phoneno" is distinct from null
     ) f
-    where ((o."idu" is distinct from n."idu" or o."site" is distinct from n."site" collate "C") and n."idu" is distinct from null and n."site" is distinct from null);
+    where ((o."idu" is distinct from n."idu" or o."site" is distinct from n."site" collate pg_catalog."C") and n."idu" is distinct from null and n."site" is distinct from null);
   logged := logged or found;
   insert into "indirect"."eventlog" ("event_type", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value")
-  select f.event_type, session_user, 'usr', 'site=' operator(pg_catalog.||) case when n."site"::pg_catalog.text operator(pg_catalog.~) E'[,;''+"=\\\\<>]' then '"' operator(pg_catalog.||) pg_catalog.replace(pg_catalog.replace(n."site"::pg_catalog.text, E'\\', E'\\\\'), '"', E'\\"') operator(pg_catalog.||) '"' else n."site"::pg_catalog.text end operator(pg_catalog.||) '+idu=' operator(pg_catalog.||) n."idu"::pg_catalog.text, f.column_name, f.old_value, f.new_value
+  select f.event_type, session_user, 'usr', 'site=' operator(pg_catalog.||) case when n."site"::pg_catalog.text collate pg_catalog."C" operator(pg_catalog.~) E'[,;''+"=\\\\<>]' then '"' operator(pg_catalog.||) pg_catalog.replace(pg_catalog.replace(n."site"::pg_catalog.text collate pg_catalog."C", E'\\', E'\\\\'), '"', E'\\"') operator(pg_catalog.||) '"' else n."site"::pg_catalog.text collate pg_catalog."C" end operator(pg_catalog.||) '+idu=' operator(pg_catalog.||) n."idu"::pg_catalog.text, f.column_name, f.old_value, f.new_value
   from (select x."idu", x."site", x."phoneno", pg_catalog.row_number() over () as eventlog_at from eventlog_old x) o
     full join (select x."idu", x."site", x."phoneno", pg_catalog.row_number() over () as eventlog_at from eventlog_new x) n on n.eventlog_at operator(pg_catalog.=) o.eventlog_at
     cross join lateral (
-      select 2 as event_type, 'usr_phone.phoneno'::pg_catalog.text as column_name, o."phoneno"::pg_catalog.text as old_value, n."phoneno"::pg_catalog.text as new_value
-      where o."phoneno" is distinct from n."phoneno" collate "C"
+      select 2 as event_type, 'usr_phone.phoneno'::pg_catalog.text as column_name, o."phoneno"::pg_catalog.text collate pg_catalog."C" as old_value, n."phoneno"::pg_catalog.text collate pg_catalog."C" as new_value
+      where o."phoneno" is distinct from n."phoneno" collate pg_catalog."C"
     ) f
-    where (not (o."idu" is distinct from n."idu" or o."site" is distinct from n."site" collate "C") and n."idu" is distinct from null and n."site" is distinct from null);
+    where (not (o."idu" is distinct from n."idu" or o."site" is distinct from n."site" collate pg_catalog."C") and n."idu" is distinct from null and n."site" is distinct from null);
   logged := logged or found;
   -- a transaction that notified could not be prepared for two-phase commit: where there is such a thing, nobody does
   if logged and pg_catalog.current_setting('max_prepared_transactions') operator(pg_catalog.=) '0' then
@@ -518,10 +518,10 @@ begin
     return null;
   end if;
   insert into "indirect"."eventlog" ("event_type", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value")
-  select f.event_type, session_user, 'usr', 'site=' operator(pg_catalog.||) case when o."site"::pg_catalog.text operator(pg_catalog.~) E'[,;''+"=\\\\<>]' then '"' operator(pg_catalog.||) pg_catalog.replace(pg_catalog.replace(o."site"::pg_catalog.text, E'\\', E'\\\\'), '"', E'\\"') operator(pg_catalog.||) '"' else o."site"::pg_catalog.text end operator(pg_catalog.||) '+idu=' operator(pg_catalog.||) o."idu"::pg_catalog.text, f.column_name, f.old_value, f.new_value
+  select f.event_type, session_user, 'usr', 'site=' operator(pg_catalog.||) case when o."site"::pg_catalog.text collate pg_catalog."C" operator(pg_catalog.~) E'[,;''+"=\\\\<>]' then '"' operator(pg_catalog.||) pg_catalog.replace(pg_catalog.replace(o."site"::pg_catalog.text collate pg_catalog."C", E'\\', E'\\\\'), '"', E'\\"') operator(pg_catalog.||) '"' else o."site"::pg_catalog.text collate pg_catalog."C" end operator(pg_catalog.||) '+idu=' operator(pg_catalog.||) o."idu"::pg_catalog.text, f.column_name, f.old_value, f.new_value
   from eventlog_old o
     cross join lateral (
-      select 2 as event_type, 'usr_phone.phoneno'::pg_catalog.text as column_name, o."phoneno"::pg_catalog.text as old_value, null::pg_catalog.text as new_value
+      select 2 as event_type, 'usr_phone.phoneno'::pg_catalog.text as column_name, o."phoneno"::pg_catalog.text collate pg_catalog."C" as old_value, null::pg_catalog.text as new_value
       where o."phoneno" is distinct from null
     ) f
     where (o."idu" is distinct from null and o."site" is distinct from null and exists (select from "indirect"."usr" p where p."idu" operator(pg_catalog.=) o."idu" and p."site" operator(pg_catalog.=) o."site"));

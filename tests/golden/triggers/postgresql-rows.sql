@@ -24,7 +24,7 @@ language sql
 immutable
 set search_path to pg_catalog, pg_temp
 as $eventlog$
-select case when value operator(pg_catalog.~) E'[,;''+"=\\\\<>]' then '"' operator(pg_catalog.||) pg_catalog.replace(pg_catalog.replace(value, E'\\', E'\\\\'), '"', E'\\"') operator(pg_catalog.||) '"' else value end
+select case when value operator(pg_catalog.~) E'[,;''+"=\\\\<>]' then '"' operator(pg_catalog.||) pg_catalog.replace(pg_catalog.replace(value, E'\\', E'\\\\'), '"', E'\\"') operator(pg_catalog.||) '"' else value end from (select $1 collate pg_catalog."C") as given (value)
 $eventlog$;
 
 create or replace function "indirect"."eventlog_capture_off"(reason text) returns void
@@ -88,7 +88,7 @@ begin
     return null;
   end if;
   insert into "indirect"."eventlog" ("event_type", "perpetrator", "table_name", "table_key")
-  select 5, session_user, 'usr', 'site=' operator(pg_catalog.||) case when n."site"::pg_catalog.text operator(pg_catalog.~) E'[,;''+"=\\\\<>]' then '"' operator(pg_catalog.||) pg_catalog.replace(pg_catalog.replace(n."site"::pg_catalog.text, E'\\', E'\\\\'), '"', E'\\"') operator(pg_catalog.||) '"' else n."site"::pg_catalog.text end operator(pg_catalog.||) '+idu=' operator(pg_catalog.||) n."idu"::pg_catalog.text
+  select 5, session_user, 'usr', 'site=' operator(pg_catalog.||) case when n."site"::pg_catalog.text collate pg_catalog."C" operator(pg_catalog.~) E'[,;''+"=\\\\<>]' then '"' operator(pg_catalog.||) pg_catalog.replace(pg_catalog.replace(n."site"::pg_catalog.text collate pg_catalog."C", E'\\', E'\\\\'), '"', E'\\"') operator(pg_catalog.||) '"' else n."site"::pg_catalog.text collate pg_catalog."C" end operator(pg_catalog.||) '+idu=' operator(pg_catalog.||) n."idu"::pg_catalog.text
   from eventlog_new n;
   logged := logged or found;
   -- a transaction that notified could not be prepared for two-phase commit: where there is such a thing, nobody does
@@ -132,44 +132,44 @@ begin
   end if;
   if not exists (select from eventlog_new offset 1) then
     insert into "indirect"."eventlog" ("event_type", "perpetrator", "table_name", "table_key")
-    select 6, session_user, 'usr', 'site=' operator(pg_catalog.||) case when n."site"::pg_catalog.text operator(pg_catalog.~) E'[,;''+"=\\\\<>]' then '"' operator(pg_catalog.||) pg_catalog.replace(pg_catalog.replace(n."site"::pg_catalog.text, E'\\', E'\\\\'), '"', E'\\"') operator(pg_catalog.||) '"' else n."site"::pg_catalog.text end operator(pg_catalog.||) '+idu=' operator(pg_catalog.||) n."idu"::pg_catalog.text
+    select 6, session_user, 'usr', 'site=' operator(pg_catalog.||) case when n."site"::pg_catalog.text collate pg_catalog."C" operator(pg_catalog.~) E'[,;''+"=\\\\<>]' then '"' operator(pg_catalog.||) pg_catalog.replace(pg_catalog.replace(n."site"::pg_catalog.text collate pg_catalog."C", E'\\', E'\\\\'), '"', E'\\"') operator(pg_catalog.||) '"' else n."site"::pg_catalog.text collate pg_catalog."C" end operator(pg_catalog.||) '+idu=' operator(pg_catalog.||) n."idu"::pg_catalog.text
     from eventlog_old o cross join eventlog_new n
-      where (not (o."site" is distinct from n."site" collate "C" or o."idu" is distinct from n."idu")) and (o."born" is distinct from n."born" or o."photo" is distinct from n."photo" or o."amount" is distinct from n."amount" or o."bio" is distinct from n."bio" collate "C");
+      where (not (o."site" is distinct from n."site" collate pg_catalog."C" or o."idu" is distinct from n."idu")) and (o."born" is distinct from n."born" or o."photo" is distinct from n."photo" or o."amount" is distinct from n."amount" or o."bio" is distinct from n."bio" collate pg_catalog."C");
     logged := logged or found;
     if not found then
       insert into "indirect"."eventlog" ("event_type", "perpetrator", "table_name", "table_key")
-      select 4, session_user, 'usr', 'site=' operator(pg_catalog.||) case when o."site"::pg_catalog.text operator(pg_catalog.~) E'[,;''+"=\\\\<>]' then '"' operator(pg_catalog.||) pg_catalog.replace(pg_catalog.replace(o."site"::pg_catalog.text, E'\\', E'\\\\'), '"', E'\\"') operator(pg_catalog.||) '"' else o."site"::pg_catalog.text end operator(pg_catalog.||) '+idu=' operator(pg_catalog.||) o."idu"::pg_catalog.text
+      select 4, session_user, 'usr', 'site=' operator(pg_catalog.||) case when o."site"::pg_catalog.text collate pg_catalog."C" operator(pg_catalog.~) E'[,;''+"=\\\\<>]' then '"' operator(pg_catalog.||) pg_catalog.replace(pg_catalog.replace(o."site"::pg_catalog.text collate pg_catalog."C", E'\\', E'\\\\'), '"', E'\\"') operator(pg_catalog.||) '"' else o."site"::pg_catalog.text collate pg_catalog."C" end operator(pg_catalog.||) '+idu=' operator(pg_catalog.||) o."idu"::pg_catalog.text
       from eventlog_old o cross join eventlog_new n
-        where (o."site" is distinct from n."site" collate "C" or o."idu" is distinct from n."idu");
+        where (o."site" is distinct from n."site" collate pg_catalog."C" or o."idu" is distinct from n."idu");
       logged := logged or found;
       insert into "indirect"."eventlog" ("event_type", "perpetrator", "table_name", "table_key")
-      select 5, session_user, 'usr', 'site=' operator(pg_catalog.||) case when n."site"::pg_catalog.text operator(pg_catalog.~) E'[,;''+"=\\\\<>]' then '"' operator(pg_catalog.||) pg_catalog.replace(pg_catalog.replace(n."site"::pg_catalog.text, E'\\', E'\\\\'), '"', E'\\"') operator(pg_catalog.||) '"' else n."site"::pg_catalog.text end operator(pg_catalog.||) '+idu=' operator(pg_catalog.||) n."idu"::pg_catalog.text
+      select 5, session_user, 'usr', 'site=' operator(pg_catalog.||) case when n."site"::pg_catalog.text collate pg_catalog."C" operator(pg_catalog.~) E'[,;''+"=\\\\<>]' then '"' operator(pg_catalog.||) pg_catalog.replace(pg_catalog.replace(n."site"::pg_catalog.text collate pg_catalog."C", E'\\', E'\\\\'), '"', E'\\"') operator(pg_catalog.||) '"' else n."site"::pg_catalog.text collate pg_catalog."C" end operator(pg_catalog.||) '+idu=' operator(pg_catalog.||) n."idu"::pg_catalog.text
       from eventlog_old o cross join eventlog_new n
-        where (o."site" is distinct from n."site" collate "C" or o."idu" is distinct from n."idu");
+        where (o."site" is distinct from n."site" collate pg_catalog."C" or o."idu" is distinct from n."idu");
       logged := logged or found;
     end if;
   else
     if exists (select from (select x."site", x."idu", x."born", x."photo", x."amount", x."bio", pg_catalog.row_number() over () as eventlog_at from eventlog_old x) o
       full join (select x."site", x."idu", x."born", x."photo", x."amount", x."bio", pg_catalog.row_number() over () as eventlog_at from eventlog_new x) n on n.eventlog_at operator(pg_catalog.=) o.eventlog_at
-      where o."site" is distinct from n."site" collate "C" or o."idu" is distinct from n."idu") then
+      where o."site" is distinct from n."site" collate pg_catalog."C" or o."idu" is distinct from n."idu") then
       insert into "indirect"."eventlog" ("event_type", "perpetrator", "table_name", "table_key")
-      select 4, session_user, 'usr', 'site=' operator(pg_catalog.||) case when o."site"::pg_catalog.text operator(pg_catalog.~) E'[,;''+"=\\\\<>]' then '"' operator(pg_catalog.||) pg_catalog.replace(pg_catalog.replace(o."site"::pg_catalog.text, E'\\', E'\\\\'), '"', E'\\"') operator(pg_catalog.||) '"' else o."site"::pg_catalog.text end operator(pg_catalog.||) '+idu=' operator(pg_catalog.||) o."idu"::pg_catalog.text
+      select 4, session_user, 'usr', 'site=' operator(pg_catalog.||) case when o."site"::pg_catalog.text collate pg_catalog."C" operator(pg_catalog.~) E'[,;''+"=\\\\<>]' then '"' operator(pg_catalog.||) pg_catalog.replace(pg_catalog.replace(o."site"::pg_catalog.text collate pg_catalog."C", E'\\', E'\\\\'), '"', E'\\"') operator(pg_catalog.||) '"' else o."site"::pg_catalog.text collate pg_catalog."C" end operator(pg_catalog.||) '+idu=' operator(pg_catalog.||) o."idu"::pg_catalog.text
       from (select x."site", x."idu", x."born", x."photo", x."amount", x."bio", pg_catalog.row_number() over () as eventlog_at from eventlog_old x) o
         full join (select x."site", x."idu", x."born", x."photo", x."amount", x."bio", pg_catalog.row_number() over () as eventlog_at from eventlog_new x) n on n.eventlog_at operator(pg_catalog.=) o.eventlog_at
-        where (o."site" is distinct from n."site" collate "C" or o."idu" is distinct from n."idu");
+        where (o."site" is distinct from n."site" collate pg_catalog."C" or o."idu" is distinct from n."idu");
       logged := logged or found;
       insert into "indirect"."eventlog" ("event_type", "perpetrator", "table_name", "table_key")
-      select 5, session_user, 'usr', 'site=' operator(pg_catalog.||) case when n."site"::pg_catalog.text operator(pg_catalog.~) E'[,;''+"=\\\\<>]' then '"' operator(pg_catalog.||) pg_catalog.replace(pg_catalog.replace(n."site"::pg_catalog.text, E'\\', E'\\\\'), '"', E'\\"') operator(pg_catalog.||) '"' else n."site"::pg_catalog.text end operator(pg_catalog.||) '+idu=' operator(pg_catalog.||) n."idu"::pg_catalog.text
+      select 5, session_user, 'usr', 'site=' operator(pg_catalog.||) case when n."site"::pg_catalog.text collate pg_catalog."C" operator(pg_catalog.~) E'[,;''+"=\\\\<>]' then '"' operator(pg_catalog.||) pg_catalog.replace(pg_catalog.replace(n."site"::pg_catalog.text collate pg_catalog."C", E'\\', E'\\\\'), '"', E'\\"') operator(pg_catalog.||) '"' else n."site"::pg_catalog.text collate pg_catalog."C" end operator(pg_catalog.||) '+idu=' operator(pg_catalog.||) n."idu"::pg_catalog.text
       from (select x."site", x."idu", x."born", x."photo", x."amount", x."bio", pg_catalog.row_number() over () as eventlog_at from eventlog_old x) o
         full join (select x."site", x."idu", x."born", x."photo", x."amount", x."bio", pg_catalog.row_number() over () as eventlog_at from eventlog_new x) n on n.eventlog_at operator(pg_catalog.=) o.eventlog_at
-        where (o."site" is distinct from n."site" collate "C" or o."idu" is distinct from n."idu");
+        where (o."site" is distinct from n."site" collate pg_catalog."C" or o."idu" is distinct from n."idu");
       logged := logged or found;
     end if;
     insert into "indirect"."eventlog" ("event_type", "perpetrator", "table_name", "table_key")
-    select 6, session_user, 'usr', 'site=' operator(pg_catalog.||) case when n."site"::pg_catalog.text operator(pg_catalog.~) E'[,;''+"=\\\\<>]' then '"' operator(pg_catalog.||) pg_catalog.replace(pg_catalog.replace(n."site"::pg_catalog.text, E'\\', E'\\\\'), '"', E'\\"') operator(pg_catalog.||) '"' else n."site"::pg_catalog.text end operator(pg_catalog.||) '+idu=' operator(pg_catalog.||) n."idu"::pg_catalog.text
+    select 6, session_user, 'usr', 'site=' operator(pg_catalog.||) case when n."site"::pg_catalog.text collate pg_catalog."C" operator(pg_catalog.~) E'[,;''+"=\\\\<>]' then '"' operator(pg_catalog.||) pg_catalog.replace(pg_catalog.replace(n."site"::pg_catalog.text collate pg_catalog."C", E'\\', E'\\\\'), '"', E'\\"') operator(pg_catalog.||) '"' else n."site"::pg_catalog.text collate pg_catalog."C" end operator(pg_catalog.||) '+idu=' operator(pg_catalog.||) n."idu"::pg_catalog.text
     from (select x."site", x."idu", x."born", x."photo", x."amount", x."bio", pg_catalog.row_number() over () as eventlog_at from eventlog_old x) o
       full join (select x."site", x."idu", x."born", x."photo", x."amount", x."bio", pg_catalog.row_number() over () as eventlog_at from eventlog_new x) n on n.eventlog_at operator(pg_catalog.=) o.eventlog_at
-      where (not (o."site" is distinct from n."site" collate "C" or o."idu" is distinct from n."idu")) and (o."born" is distinct from n."born" or o."photo" is distinct from n."photo" or o."amount" is distinct from n."amount" or o."bio" is distinct from n."bio" collate "C");
+      where (not (o."site" is distinct from n."site" collate pg_catalog."C" or o."idu" is distinct from n."idu")) and (o."born" is distinct from n."born" or o."photo" is distinct from n."photo" or o."amount" is distinct from n."amount" or o."bio" is distinct from n."bio" collate pg_catalog."C");
     logged := logged or found;
   end if;
   -- a transaction that notified could not be prepared for two-phase commit: where there is such a thing, nobody does
@@ -212,7 +212,7 @@ begin
     return null;
   end if;
   insert into "indirect"."eventlog" ("event_type", "perpetrator", "table_name", "table_key")
-  select 4, session_user, 'usr', 'site=' operator(pg_catalog.||) case when o."site"::pg_catalog.text operator(pg_catalog.~) E'[,;''+"=\\\\<>]' then '"' operator(pg_catalog.||) pg_catalog.replace(pg_catalog.replace(o."site"::pg_catalog.text, E'\\', E'\\\\'), '"', E'\\"') operator(pg_catalog.||) '"' else o."site"::pg_catalog.text end operator(pg_catalog.||) '+idu=' operator(pg_catalog.||) o."idu"::pg_catalog.text
+  select 4, session_user, 'usr', 'site=' operator(pg_catalog.||) case when o."site"::pg_catalog.text collate pg_catalog."C" operator(pg_catalog.~) E'[,;''+"=\\\\<>]' then '"' operator(pg_catalog.||) pg_catalog.replace(pg_catalog.replace(o."site"::pg_catalog.text collate pg_catalog."C", E'\\', E'\\\\'), '"', E'\\"') operator(pg_catalog.||) '"' else o."site"::pg_catalog.text collate pg_catalog."C" end operator(pg_catalog.||) '+idu=' operator(pg_catalog.||) o."idu"::pg_catalog.text
   from eventlog_old o;
   logged := logged or found;
   -- a transaction that notified could not be prepared for two-phase commit: where there is such a thing, nobody does
@@ -285,7 +285,7 @@ begin
     end;
   end if;
   insert into "indirect"."eventlog" ("event_type", "perpetrator", "table_name", "table_key")
-  select 4, session_user, 'usr', 'site=' operator(pg_catalog.||) case when o."site"::pg_catalog.text operator(pg_catalog.~) E'[,;''+"=\\\\<>]' then '"' operator(pg_catalog.||) pg_catalog.replace(pg_catalog.replace(o."site"::pg_catalog.text, E'\\', E'\\\\'), '"', E'\\"') operator(pg_catalog.||) '"' else o."site"::pg_catalog.text end operator(pg_catalog.||) '+idu=' operator(pg_catalog.||) o."idu"::pg_catalog.text
+  select 4, session_user, 'usr', 'site=' operator(pg_catalog.||) case when o."site"::pg_catalog.text collate pg_catalog."C" operator(pg_catalog.~) E'[,;''+"=\\\\<>]' then '"' operator(pg_catalog.||) pg_catalog.replace(pg_catalog.replace(o."site"::pg_catalog.text collate pg_catalog."C", E'\\', E'\\\\'), '"', E'\\"') operator(pg_catalog.||) '"' else o."site"::pg_catalog.text collate pg_catalog."C" end operator(pg_catalog.||) '+idu=' operator(pg_catalog.||) o."idu"::pg_catalog.text
   from only "indirect"."usr" o;
   logged := logged or found;
   -- a transaction that notified could not be prepared for two-phase commit: where there is such a thing, nobody does

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 
@@ -14,13 +14,13 @@ from eventlog.opening.tables import keyed_tables, read_tables
 from eventlog.sql.capture.slot import Published, feeds_of, publishable
 from eventlog.sql.catalogue import NoSuchTable, open_catalogue
 from eventlog.sql.common.dialect import Dialect
-from eventlog.sql.log.slot_state import Feed, Member, SlotFacts, SlotState
+from eventlog.sql.log.slot_state import Feed, Member, ServerSlot, SlotFacts, SlotState
 from eventlog.sql.log.store import Store
 from eventlog.sql.relation import Place
 
-_OUTSIDE = "{0} is not in publication {1}: `eventlog install --mode slot` adds it"
+_PUT_RIGHT = "`eventlog install --mode slot` puts it right"
 _UNNAMED = "it is in the publication, and it is gone, or the settings do not name it any more"
-_TAKEN_OUT = "{0} was taken out of publication {1}, or could not be read, for a while: changes may be lost"
+_TAKEN_OUT = "{0} was taken out of publication {1}, or could not be read, for a while"
 NOT_READ = 0  # instead of its number in the publication
 
 
@@ -32,6 +32,7 @@ class NoSlots(Misuse):
 class SlotTables:
     """The tables of a slot."""
 
+    slot: str
     tables: Tables  # that are to be published
     published: Sequence[Published]
     unread: dict[str, str]
@@ -49,15 +50,32 @@ class SlotTables:
         return {feed.table for feed in chain.from_iterable(self.feeds.values())}
 
     @property
-    def outside(self) -> list[Published]:
-        """Return the tables that the publication lacks."""
-        return [published for published in self.published if published.number not in self.members]
+    def incomplete(self) -> list[tuple[Published, str]]:
+        """Return the tables whose changes the publication lacks, and why."""
+        reasons = ((p, p.why_incomplete(self.slot, self.members.get(p.number))) for p in self.published)
+        return [(published, why) for published, why in reasons if why is not None]
+
+    @property
+    def lossy_tables(self) -> dict[str, str]:
+        """Return why the publication lacks changes of objects, by the tables of these."""
+        return {
+            feed.table: f"{published.name}: {why}" if feed.is_child else why
+            for published, why in self.incomplete
+            for feed in published.feeds
+        }
+
+    @property
+    def strangers(self) -> list[str]:
+        """Return the names of tables in the publication that are not to be published."""
+        numbers = {published.number for published in self.published}
+        return sorted(member.name for number, member in self.members.items() if number not in numbers)
 
     @property
     def recorded(self) -> dict[str, int]:
         """Return the number of each table in the publication, as it is put on record."""
-        inside = (published for published in self.published if published.number in self.members)
-        return {published.name: self.members[published.number].number for published in inside}
+        incomplete_names = {published.name for published, _ in self.incomplete}
+        complete = (published for published in self.published if published.name not in incomplete_names)
+        return {p.name: number for p in complete if (number := self.members[p.number].number) is not None}
 
     @property
     def names(self) -> list[str]:
@@ -101,21 +119,38 @@ def read_slot_tables(config: Config, store: Store, slot: str) -> SlotTables:
     with store.upkeep() as upkeep:
         state = upkeep.slot()
         returned = {name for name, number in chosen.recorded.items() if number != members.get(name)}
-        note_taken_out(state, chosen, slot, returned)
         if read != members and (facts := state.facts()) is not None:
-            state.record(replace(facts, members=read))
+            record_returned(state, replace(facts, members=read), chosen, returned)
         gaps = {table: gap.why for table, gap in state.gaps().items()}
-    unread = chosen.unread | {f.table: _OUTSIDE.format(p.name, slot) for p in chosen.outside for f in p.feeds}
+    unread = chosen.unread | {table: f"{why}. {_PUT_RIGHT}" for table, why in chosen.lossy_tables.items()}
     unnamed = sorted(members.keys() - {published.name for published in chosen.published} - unread.keys())
     return replace(chosen, unread=unread | dict.fromkeys(unnamed, _UNNAMED), gaps=gaps)
 
 
-def note_taken_out(state: SlotState, chosen: SlotTables, slot: str, names: Container[str]) -> None:
-    """Note that the log may lack changes of tables that were not read for a while."""
-    for published in chosen.published:
-        for table in {feed.table for feed in published.feeds} - state.gaps().keys():
-            if published.name in names:
-                state.note_gap(table, _TAKEN_OUT.format(published.name, slot))
+def record_returned(state: SlotState, facts: SlotFacts, chosen: SlotTables, names: Container[str]) -> None:
+    """Put on record what is read, and that the log may lack changes of tables that were not for a while. What
+    the server's log has of them by now is left to a comparison.
+    """
+    returned = {f.table: p.name for p in chosen.published if p.name in names for f in p.feeds}
+    since = dict.fromkeys(returned, state.on_server(facts.slot).end)
+    state.record(replace(facts, since={**facts.since, **since}))  # from here on no publisher logs
+    for table, name in returned.items():
+        state.note_gap(table, _TAKEN_OUT.format(name, facts.slot))
+
+
+def publication_faults(now: ServerSlot, chosen: SlotTables) -> Iterator[tuple[str, str]]:
+    """Yield what is wrong with a publication: the table, or the publication, and the words."""
+    if now.has_all_tables:
+        yield chosen.slot, "the publication has all tables of the database"
+        return
+    if now.missing_options:
+        yield chosen.slot, f"the publication lacks {', '.join(now.missing_options)}"
+    if now.hides_generated:
+        yield chosen.slot, "the publication lacks generated columns"
+    yield from ((published.name, why) for published, why in chosen.incomplete)
+    if chosen.strangers:
+        names = ", ".join(chosen.strangers)
+        yield chosen.slot, f"the publication has tables that are not published here ({names})"
 
 
 def choose_tables(config: Config, store: Store, slot: str) -> SlotTables:
@@ -135,4 +170,4 @@ def choose_tables(config: Config, store: Store, slot: str) -> SlotTables:
                 feeds.setdefault(place, []).extend(own_feeds)
         published, why_not = publishable(catalogue.connection, store.queries, feeds)
         members = store.slot_state(catalogue.connection).members(slot)
-    return SlotTables(catalogued, published, unread | why_not, members)
+    return SlotTables(slot, catalogued, published, unread | why_not, members)

@@ -4,7 +4,8 @@ To a slot: publication, slot; then one transaction locks the tables, drops the t
 that the server's log has by then. What was committed before is in the log already. Back: one transaction
 makes the triggers under locks and notes the position; what is before it is read from the slot, which is
 dropped then. To a comparison: once everything is out, the present rows are kept as what the receiver has.
-Then the slot is read to its end again. If it names a row, the command must be given again.
+Then the slot is read to its end again. If it names a row, the command must be given again. Changes that a
+slot did not have are logged first, because a comparison takes the present rows for what the receiver has.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from shlex import quote
 
 from sqlalchemy.engine import Connection
 
@@ -21,7 +23,14 @@ from eventlog.core.plurals import quantity
 from eventlog.core.tables import Tables
 from eventlog.opening.comparing import ComparingSettings
 from eventlog.opening.config import Config
-from eventlog.opening.slots import SlotTables, choose_tables, demand_slots, note_taken_out, recorded_slot
+from eventlog.opening.slots import (
+    SlotTables,
+    choose_tables,
+    demand_slots,
+    publication_faults,
+    record_returned,
+    recorded_slot,
+)
 from eventlog.operate.unexplained import OthersState, Unexplained, log_unexplained
 from eventlog.publisher.comparison import Comparison
 from eventlog.publisher.slot import SlotFiller
@@ -60,6 +69,10 @@ class StillOnTheWay(EventlogError):
     """{0} pending: publish them with `eventlog run --once --mode {1}`, and give the command again"""
 
 
+class ChangesLost(EventlogError):
+    """changes of {0} may be lost: {1}. `eventlog install --mode slot` logs them; then repeat the command"""
+
+
 class NotDrained(EventlogError):
     """the slot could not be read to its end: {0}; give the command again"""
 
@@ -73,25 +86,25 @@ def fill_by_slot(config: Config, store: Store, who: str) -> Iterator[str]:
         now, position = state.on_server(slot), state.position()
     demand_decoding(now)
     lost = None if facts is None else why_lost(facts, now, position)
-    if lost is not None and now.plugin is not None and now.here:
-        with store.upkeep() as upkeep:
-            upkeep.slot().drop()
-            now = upkeep.slot().on_server(slot)
     chosen = choose_tables(config, store, slot)
     with _settled(store, chosen):
         if is_new := facts is None or lost is not None:
-            _make(store, slot, now, chosen)
+            _make(store, slot, now, chosen, lost)
             _begin(store, slot, chosen, lost)
         else:
             with store.engine.begin() as connection:
                 state, members = store.slot_state(connection), facts.members
                 missed = {name for name in members if members[name] != chosen.recorded.get(name)}
                 states = ReceiverState(connection, store.queries).table_states().keys()
-                missed |= {p.name for p in chosen.outside if not states.isdisjoint(f.table for f in p.feeds)}
-                note_taken_out(state, chosen, slot, missed)
+                incomplete = [published for published, _ in chosen.incomplete]
+                missed |= {p.name for p in incomplete if not states.isdisjoint(f.table for f in p.feeds)}
                 make_publication(connection, store.queries, slot, now, chosen.published)
-                _record(state, slot, chosen)
+                # a comparison sees what writers did who came before, because they have ended
+                lock_tables(connection, store.queries, {published.place for published in incomplete})
+                record_returned(state, _facts(state, slot, chosen, facts.since), chosen, missed)
     yield f"slot {slot} fills the log" + (f" again: {lost}" if lost else "" if is_new else " already")
+    if now.publication is not None:
+        yield from (f"{where}: {what}; this is put right" for where, what in publication_faults(now, chosen))
     yield from (f"{table} is not published: {why}" for table, why in chosen.unread.items())
     yield from _baseline(config, store, chosen, who)
 
@@ -146,11 +159,16 @@ def slot_script(config: Config, store: Store) -> str:
     )
 
 
-def _make(store: Store, slot: str, now: ServerSlot, chosen: SlotTables) -> None:
-    """Make the publication, then the slot, which cannot be read where there was no publication."""
+def _make(store: Store, slot: str, now: ServerSlot, chosen: SlotTables, lost: str | None) -> None:
+    """Make the publication, then the slot, which cannot be read where there was no publication. A slot that
+    lost changes is made anew.
+    """
     with store.engine.begin() as connection:
         make_publication(connection, store.queries, slot, now, chosen.published)
-    if now.plugin is None:
+    if lost is not None and now.here:
+        with store.upkeep() as upkeep:
+            upkeep.slot().drop_slot(slot)
+    if lost is not None or now.plugin is None:
         with store.engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
             execute_plain(connection, slot_statement(store.queries, slot, now))
 
@@ -164,17 +182,18 @@ def _begin(store: Store, slot: str, chosen: SlotTables, lost: str | None) -> Non
         for plan in plans:
             plan.run(connection)
         state = store.slot_state(connection)
-        _record(state, slot, chosen)
+        state.record(_facts(state, slot, chosen, {}))
         state.note(state.on_server(slot).end)
         for table in chosen.readable if lost is not None else ():
             state.note_gap(table, str(lost))
 
 
-def _record(state: SlotState, slot: str, chosen: SlotTables) -> None:
-    """Put on record that the slot fills the log, as this transaction sees its publication."""
+def _facts(state: SlotState, slot: str, chosen: SlotTables, since: Mapping[str, int]) -> SlotFacts:
+    """Return what is to be on record of the slot, as this transaction sees its publication."""
     now, members = state.on_server(slot), state.members(slot)
     assert now.publication is not None
-    state.record(SlotFacts(slot, now.system, now.publication, replace(chosen, members=members).recorded))
+    recorded = replace(chosen, members=members).recorded
+    return SlotFacts(slot, now.system, now.publication, recorded, altered_by=now.altered_by, since=since)
 
 
 def _baseline(config: Config, store: Store, chosen: SlotTables, who: str) -> Iterator[str]:
@@ -202,12 +221,16 @@ def fill_by_triggers(config: Config, store: Store) -> Iterator[str]:
             facts = _end(config, store, facts)
         assert facts.until is not None
         fault = _drain(config, store, leader.epoch, facts.until)
+        chosen = choose_tables(config, store, facts.slot)
         with store.upkeep() as upkeep:
-            for table in {*facts.members} if fault is not None else ():
-                upkeep.slot().note_gap(table, str(fault))
+            slot = upkeep.slot()
+            reasons = chosen.lossy_tables if fault is None else dict.fromkeys(chosen.readable, fault)
+            for table, why in reasons.items():
+                slot.note_gap(table, why)
+            gaps = slot.gaps()
         yield _drop(store, facts)
-    if fault is not None:
-        yield f"{fault}: `eventlog resync TABLE --compare` logs what was lost, for each table"
+    for table, gap in gaps.items():
+        yield f"{table}: {gap.why}: `eventlog resync {quote(table)} --compare` logs what was lost"
 
 
 def fill_by_comparison(config: Config, store: Store) -> Iterator[str]:
@@ -259,13 +282,18 @@ def _track(connection: Connection, store: Store, published: Iterable[Published])
 def _read_to_end(config: Config, store: Store, epoch: int, facts: SlotFacts) -> None:
     """Log what the slot has by now.
 
-    Raise NotDrained if changes are lost, and StillOnTheWay if rows are pending.
+    Raise NotDrained or ChangesLost if changes are lost, and StillOnTheWay if rows are pending.
     """
     with store.upkeep() as upkeep:
         end = upkeep.slot().on_server(facts.slot).end
     fault = _drain(config, store, epoch, end)
     if fault is not None:
         raise NotDrained(f"{fault}. {MAKE_AGAIN}")
+    with store.upkeep() as upkeep:
+        reasons = {table: gap.why for table, gap in upkeep.slot().gaps().items()}
+    reasons |= choose_tables(config, store, facts.slot).lossy_tables
+    for table, why in reasons.items():
+        raise ChangesLost(table, why)
     _demand_all_out(store, "slot")
 
 

@@ -7,7 +7,7 @@ from shlex import quote
 
 from eventlog.opening.comparing import ComparingSettings
 from eventlog.opening.config import Config
-from eventlog.opening.slots import SlotTables, choose_tables
+from eventlog.opening.slots import SlotTables, choose_tables, publication_faults
 from eventlog.sql.capture.findings import Finding
 from eventlog.sql.capture.slot import FAILOVER, why_lost
 from eventlog.sql.catalogue import Catalogue
@@ -40,8 +40,13 @@ def slot_findings(store: Store, config: Config) -> Iterator[Finding]:
             slot, f"{lost}: changes may be lost", "make it again, and log what differs:", commands=_INSTALL
         )
     chosen = choose_tables(config, store, slot)
-    yield from _of_tables(store, chosen, slot)
+    for where, what in publication_faults(now, chosen):
+        if not (lost and where == slot):
+            yield Finding(where, what, "put it right:", commands=_INSTALL)
+    yield from _of_tables(store, chosen)
     for table, gap in gaps.items():
+        if lost or table in chosen.lossy_tables:  # a comparison comes with the remedy
+            continue
         commands = (f"eventlog resync {quote(table)} --compare",)
         yield Finding(table, f"changes of it may be lost: {gap.why}", "log what differs:", commands=commands)
     yield from _notes(slot, now)
@@ -58,12 +63,10 @@ def _no_slot(slot: str, now: ServerSlot) -> Iterator[Finding]:
     yield Finding(slot, "no slot fills the log", "make one:", commands=_INSTALL)
 
 
-def _of_tables(store: Store, chosen: SlotTables, slot: str) -> Iterator[Finding]:
+def _of_tables(store: Store, chosen: SlotTables) -> Iterator[Finding]:
     """Yield the tables that are not read, and those that triggers log, too."""
     for table, why in chosen.unread.items():
         yield Finding(table, f"it is not published: {why}", "the others are published; mend it")
-    for published in chosen.outside:
-        yield Finding(published.name, f"it is not in publication {slot}", "add it:", commands=_INSTALL)
     with store.engine.connect() as connection:
         catalogue = Catalogue(connection)
         marked = catalogue.marked(catalogue.located(store.log))

@@ -6,7 +6,7 @@ so that the receiver gets each row as it is, whatever a trigger logs meanwhile.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping
 from functools import partial
 from typing import NamedTuple
 
@@ -21,8 +21,10 @@ from eventlog.core.tables import Table, Tables
 from eventlog.opening.config import Config, statements
 from eventlog.opening.post_poll import naming_log
 from eventlog.opening.settings import PublisherSettings, SessionSettings
+from eventlog.opening.slots import read_slot_tables, recorded_slot
 from eventlog.opening.tables import read_readable
-from eventlog.sql.log.object_states import LogRow, StateStep, TableState
+from eventlog.sql.capture.slot import why_lost
+from eventlog.sql.log.object_states import LogRow, ObjectState, StateStep, TableState
 from eventlog.sql.log.receiver_state import ReceiverState
 from eventlog.sql.log.record import Notice, NoticeKind
 from eventlog.sql.log.store import Store
@@ -46,6 +48,11 @@ class OthersState(EventlogError):
     """the state of {0} is kept by a publisher with publication-mode compare, which reports its differences"""
 
 
+class StillLost(EventlogError):
+    """changes of {0} are lost as long as this is so: {1}. `eventlog install --mode slot` puts it right, and \
+compares the table"""
+
+
 class ComparedTable(NamedTuple):
     """The differences that were found in one table."""
 
@@ -65,6 +72,7 @@ def log_unexplained(store: Store, config: Config, tables: Tables, who: str) -> I
     post_poll_statements = statements(config.build(SessionSettings).post_poll_stmt)
     if any(naming_log(post_poll_statements, store.log)) or config.build(PublisherSettings).delete_from_log:
         raise Unexplained
+    _demand_whole(store, config, tables)
     readable = read_readable(store.engine, store.log, tables)
     for table in tables:
         name = str(table)
@@ -84,9 +92,12 @@ def log_unexplained(store: Store, config: Config, tables: Tables, who: str) -> I
             of_log = partial(_named, tables, table)
             after = newest if gap is None else max(newest, gap.last_id)
             explained = set() if is_silent else of_log(receiver_state.objects_after(after))
-            vanished: set[str] = set()
+            undeleted_keys, earlier_keys = set[str](), set[str]()  # objects, by their last row and by any row
             if slot and not (is_silent or is_compared) and (gap is not None or slot.facts()):
-                vanished = of_log(slot.objects_left_after(newest))
+                undeleted_keys = of_log(slot.objects_left_after(newest))
+            if gap is not None and not is_compared:
+                earlier_keys = of_log(receiver_state.objects_after(newest)) - explained
+            equal_keys = undeleted_keys | earlier_keys
             logged, missed = (Order[StateStep]([table], _MEMORY // 2) for _ in range(2))
             table_state = TableState() if is_first else table_states[name]
             source = readable[table]
@@ -95,11 +106,12 @@ def log_unexplained(store: Store, config: Config, tables: Tables, who: str) -> I
             polled = PolledTable(connection, store.queries, state_name, source, table_state.objects)
             polled_changes = poll(polled)
             missed_count = _separate(
-                logged, missed, table, polled_changes, explained, vanished, is_silent=is_silent
+                logged, missed, table, polled_changes, explained, equal_keys, is_silent=is_silent
             )
-            missed_count += _add_vanished(
-                missed, table, vanished, receiver_state.states_of(state_name, vanished)
-            )
+            states = receiver_state.states_of(state_name, equal_keys)
+            vanished_keys = {key for key in equal_keys & undeleted_keys if hash_of_key(key) not in states}
+            missed_count += _add_vanished(missed, table, vanished_keys)
+            missed_count += _add_restored(missed, table, equal_keys & earlier_keys, undeleted_keys, states)
         before = present_mark._replace(purged=_UNFINISHED) if is_first else mark or present_mark
         table_state = table_state._replace(mark=before)
         if is_first:
@@ -118,6 +130,19 @@ def log_unexplained(store: Store, config: Config, tables: Tables, who: str) -> I
         yield ComparedTable(table, None if is_silent else missed_count)
 
 
+def _demand_whole(store: Store, config: Config, tables: Iterable[Table]) -> None:
+    """Raise StillLost if a slot fills the log and changes of a table do not come into it."""
+    if (facts := recorded_slot(store)) is None:
+        return
+    lossy_tables = read_slot_tables(config, store, facts.slot).lossy_tables
+    with store.upkeep() as upkeep:
+        state = upkeep.slot()
+        lost = why_lost(facts, state.on_server(facts.slot), state.position())
+    for table in map(str, tables):
+        if (why := lost or lossy_tables.get(table)) is not None:
+            raise StillLost(table, why)
+
+
 def _named(tables: Tables, table: Table, named: Iterable[tuple[str, str]]) -> set[str]:
     """Return the keys of the table's objects among those that rows of the log name."""
     table_name = tables.name_of(table)
@@ -130,16 +155,16 @@ def _separate(
     table: Table,
     polled_changes: Iterable[PolledChange],
     explained: set[str],
-    vanished: set[str],
+    equal_keys: set[str],
     *,
     is_silent: bool,
 ) -> int:
     """Divide differences into those that the log explains and those that were missed. Take the objects that
-    the table has out of those that vanished. Return the number of the missed ones.
+    differ out of those that are equal. Return the number of the missed ones.
     """
     missed_count = 0
     for change in polled_changes:
-        vanished.discard(change.key)
+        equal_keys.discard(change.key)
         phase = Phase.DELETED if change.texts is None else Phase.CHANGED if change.is_known else Phase.NEW
         step = current_row_step(str(table), table, change, keep=dump_nothing)
         if is_silent or change.key in explained:
@@ -150,19 +175,33 @@ def _separate(
     return missed_count
 
 
-def _add_vanished(missed: Order[StateStep], table: Table, vanished: set[str], states: Container[str]) -> int:
+def _add_vanished(missed: Order[StateStep], table: Table, vanished_keys: Collection[str]) -> int:
     """Add the objects that the log names from before changes were lost, and that are neither in the table nor
     in the state. Return how many there are.
     """
-    count = 0
-    for key in vanished:
-        key_hash = hash_of_key(key)
-        if key_hash not in states:
-            rows = _ROWS[Phase.DELETED]
-            step = StateStep(str(table), key_hash, key, None, None, rows=rows, existed=False)
-            missed.add(Phase.DELETED, table, key, step)
-            count += 1
-    return count
+    for key in vanished_keys:
+        rows = _ROWS[Phase.DELETED]
+        step = StateStep(str(table), hash_of_key(key), key, None, None, rows=rows, existed=False)
+        missed.add(Phase.DELETED, table, key, step)
+    return len(vanished_keys)
+
+
+def _add_restored(
+    missed: Order[StateStep],
+    table: Table,
+    earlier_keys: Collection[str],
+    undeleted_keys: Container[str],
+    states: Mapping[str, ObjectState],
+) -> int:
+    """Add the objects that the log names from before changes were lost, and that are again as the state has
+    them. Return how many there are.
+    """
+    restored = {key: state for key in earlier_keys if (state := states.get(hash_of_key(key))) is not None}
+    for key, state in restored.items():
+        phase = Phase.CHANGED if key in undeleted_keys else Phase.NEW  # it was deleted at the receiver
+        step = StateStep(str(table), hash_of_key(key), key, state.digest, None, rows=_ROWS[phase])
+        missed.add(phase, table, key, step)
+    return len(restored)
 
 
 def _log_steps(store: Store, order: Order[StateStep], name: str, table_state: TableState) -> TableState:

@@ -9,7 +9,8 @@ from __future__ import annotations
 import logging
 import time
 from collections import deque
-from itertools import chain
+from collections.abc import Mapping
+from dataclasses import replace
 from math import inf
 from shlex import quote
 from typing import Final
@@ -23,7 +24,7 @@ from eventlog.opening.open_log import driver_user
 from eventlog.opening.slots import SlotTables, read_slot_tables, recorded_slot
 from eventlog.publisher.filling import Filler, TableCycle
 from eventlog.publisher.sleep import Sleeper
-from eventlog.publisher.slot_transactions import EMPTIED, SlotReader, SlotTransaction
+from eventlog.publisher.slot_transactions import SlotReader, SlotTransaction
 from eventlog.sql.capture.slot import MAKE_AGAIN, why_lost
 from eventlog.sql.connect import DatabaseFailed
 from eventlog.sql.log.slot_state import LoggedChange, SlotFacts
@@ -84,7 +85,7 @@ class SlotFiller(Filler):
 
     def prepare(self, cycle: TableCycle) -> int:
         if self.stream is not None and time.monotonic() > self._read_at + _AGE:
-            self._read_tables()
+            self._look_again()
         count = self._fill(_ROWS if not cycle.is_down else inf)
         if self._is_stale:
             cycle.refresh()
@@ -206,25 +207,30 @@ class SlotFiller(Filler):
         """Log transactions and the position in one transaction. Return how many of them a snapshot sees."""
         with self._store.work(self._epoch) as work:
             state = work.slot()
-            visible_count = state.visible([transaction.xid for transaction in batch])
-            if not visible_count:
+            visible_count, facts = state.visible([transaction.xid for transaction in batch])
+            if not visible_count or facts is None:
                 return 0
             visible = batch[:visible_count]
-            gaps = dict.fromkeys(chain.from_iterable(t.gaps.items() for t in visible))
-            open_gaps = state.gaps() if gaps else {}
-            for table, why in gaps:
-                if table not in open_gaps or why == EMPTIED:  # a comparison that runs does not see this one
-                    state.note_gap(table, why)
-            self._write(work, visible, is_careful=is_careful)
+            all_gaps = ((gap, t.end) for t in visible for gap in t.gaps.items())
+            gaps = dict.fromkeys(gap for gap, end in all_gaps if end > facts.since.get(gap[0], 0))
+            for table, why in gaps:  # also if one is open, because rows were logged since
+                state.note_gap(table, why)
+            self._write(work, visible, facts.since, is_careful=is_careful)
             if gaps or is_careful:
                 self._gaps = {table: gap.why for table, gap in state.gaps().items()}
         return visible_count
 
-    def _write(self, work: Work, visible: list[SlotTransaction], *, is_careful: bool) -> None:
-        """Log the rows of transactions; the last ones go to the server with the position."""
+    def _write(
+        self, work: Work, visible: list[SlotTransaction], since: Mapping[str, int], *, is_careful: bool
+    ) -> None:
+        """Log the rows of transactions, of some tables since a position; the last ones go to the server with
+        the position.
+        """
         state, feeds, end = work.slot(), self._reader.feeds, visible[-1]
+        begins = [since.get(feed.table, 0) for feed in feeds]
+        logged = (row for t in visible for row in t.logged() if t.end > begins[row.feed])
         rows: list[LoggedChange] = []
-        for chunk in portions(chain.from_iterable(t.logged() for t in visible), _ROWS):
+        for chunk in portions(logged, _ROWS):
             state.log(feeds, rows)
             rows = chunk
             if is_careful:
@@ -277,6 +283,9 @@ class SlotFiller(Filler):
         self._reader = SlotReader(self._settings.compare_memory << 20, None if now.proves_users else own_user)
         self._read_tables()
         self.lost = why_lost(facts, now, position)
+        if self.lost is None and facts.altered_by is None:
+            with self._store.upkeep() as upkeep:
+                upkeep.slot().record(replace(self._read_facts(), altered_by=now.altered_by))
         if self.lost is not None or position is None:
             self._fault = f"{self.lost}: changes may be lost. {MAKE_AGAIN}"
             return
@@ -289,6 +298,18 @@ class SlotFiller(Filler):
         self.stream = SlotStream(self._store.engine, facts.slot, position.lsn, options)
         self.stream.confirm(position.lsn)
         self._fault = None
+
+    def _look_again(self) -> None:
+        """Read the tables again. End the stream if changes may be lost by now, so that its beginning names
+        why.
+        """
+        with self._store.upkeep() as upkeep:
+            state = upkeep.slot()
+            now, position = state.on_server(self._facts.slot), state.position()
+        if why_lost(self._read_facts(), now, position) is None:
+            self._read_tables()
+        else:
+            self.close()
 
     def _refuse(self, why: str) -> None:
         """Note why nothing is streamed for now."""
@@ -307,11 +328,11 @@ class SlotFiller(Filler):
     def _report(self) -> None:
         """Report the tables that are not published."""
         assert self._tables is not None
-        unread = dict(self._tables.unread)
-        unread |= {
+        unread = {
             table: f"changes of it may be lost: {why}. `eventlog resync {quote(table)} --compare` logs them"
             for table, why in self._gaps.items()
         }
+        unread |= self._tables.unread
         if self._fault is not None:
             unread |= dict.fromkeys(self._tables.names or (self._facts.slot,), self._fault)
         self._unread.report(unread)

@@ -14,12 +14,14 @@ from eventlog.core.tables import Table
 from eventlog.sql.common import templates
 from eventlog.sql.common.expression import literal
 from eventlog.sql.connect import DatabaseFailed, execute_plain
-from eventlog.sql.log.slot_state import Feed, ServerSlot, SlotFacts, SlotPosition, SlotState
+from eventlog.sql.log.slot_state import Feed, Member, ServerSlot, SlotFacts, SlotPosition, SlotState
 from eventlog.sql.queries import Queries
 from eventlog.sql.relation import Child, Place, place_of, qualified
 
 COLUMN_LISTS: Final = 15  # the first version whose publications list columns
 FAILOVER: Final = 17  # the first version whose standbys keep slots
+GENERATED: Final = 18  # the first version whose publications may have generated columns
+_OPTIONS: Final = "publish = 'insert, update, delete, truncate', publish_via_partition_root = true"
 MAKE_AGAIN: Final = (
     "`eventlog install --mode slot` makes it again, and logs what differs from the kept states"
 )
@@ -46,6 +48,21 @@ class Published(NamedTuple):
         """Return its name with the schema."""
         return ".".join(self.place)
 
+    def why_incomplete(self, slot: str, member: Member | None) -> str | None:
+        """Return why a publication does not have all changes of the table; None if it has."""
+        if member is None or member.number is None:
+            return f"it is not in publication {slot}"
+        if member.is_filtered:
+            return f"publication {slot} has only rows of it that pass a filter"
+        listed = self.key_columns if member.columns is None else member.columns
+        missing_names = sorted(self.key_columns.difference(listed))
+        return f"publication {slot} lacks its columns {', '.join(missing_names)}" if missing_names else None
+
+    @property
+    def key_columns(self) -> set[str]:
+        """Return the columns by which changes name objects."""
+        return {name for feed in self.feeds for name in feed.names}
+
 
 @dataclass(frozen=True, slots=True)
 class ReplicaIdentity:
@@ -57,10 +74,14 @@ class ReplicaIdentity:
     has_heirs: bool
     is_full: bool  # at least in one of them
     columns: frozenset[str]
+    unsent: frozenset[str]  # generated columns that the server does not send
+    rejects: bool  # updates of it fail once it is published
+    partitions: frozenset[int]
 
     def why_not(self, feeds: Iterable[Feed]) -> str | None:
         """Return why changes of the table cannot be read."""
-        missing_names = sorted({name for feed in feeds for name in feed.names} - self.columns)
+        names = {name for feed in feeds for name in feed.names}
+        missing_names, unsent_names = sorted(names - self.columns), sorted(names & self.unsent)
         if not self.is_table:
             return "it is no table, so the server's log has no changes of it: name its tables"
         if not self.is_logged:
@@ -76,6 +97,16 @@ class ReplicaIdentity:
             return (
                 f"its replica identity lacks {', '.join(missing_names)}, so its old rows name no object: "
                 "`alter table … replica identity full`, or `using index` of a unique one with these columns"
+            )
+        if unsent_names:
+            return (
+                f"its key has generated columns ({', '.join(unsent_names)}), which PostgreSQL publishes from"
+                " version 18 on"
+            )
+        if self.rejects:
+            return (
+                "its replica identity has virtual generated columns, and an update would fail if it were"
+                " published: `alter table … replica identity default`, or `using index`"
             )
         return None
 
@@ -98,15 +129,18 @@ def publishable(
     unread: dict[str, str] = {}
     places = list(feeds)
     identities = _identities(connection, queries, places)
+    roots = {n: ".".join(places[i]) for i, identity in identities.items() for n in identity.partitions}
     for number, place in enumerate(places):
         identity, own_feeds = identities.get(number), feeds[place]
         why = "there is no such table" if identity is None else identity.why_not(own_feeds)
+        if identity is not None and identity.number in roots:
+            why = f"it is a partition of {roots[identity.number]}, as which its changes are published"
         if identity is None or why is not None:
             name = ".".join(place)
             unread |= {f.table: f"{name}: {why}" if f.is_child else str(why) for f in own_feeds}
             continue
         names = identity.columns | {name for feed in own_feeds for name in feed.names}
-        columns = None if identity.is_full else tuple(sorted(names))
+        columns = None if identity.is_full or names & identity.unsent else tuple(sorted(names))
         published.append(Published(place, identity.number, columns, tuple(own_feeds)))
     return [each for each in published if not all(f.table in unread for f in each.feeds)], unread
 
@@ -117,14 +151,27 @@ def _identities(
     named = [{"place": n, "schema_name": p[0], "table_name": p[1]} for n, p in enumerate(places)]
     identities: dict[int, ReplicaIdentity] = {}
     rows = queries.run(connection, "slot_tables", tables=json.dumps(named))
-    for place, number, is_table, is_logged, has_heirs, is_full, columns in rows:
-        identity = ReplicaIdentity(number, is_table, is_logged, has_heirs, is_full, frozenset(columns))
+    for place, root, number, is_table, is_logged, has_heirs, is_full, columns, unsent, rejects in rows:
+        identity = ReplicaIdentity(
+            root,
+            is_table,
+            is_logged,
+            has_heirs,
+            is_full,
+            frozenset(columns),
+            frozenset(unsent),
+            rejects,
+            frozenset({number} - {root}),
+        )
         before = identities.get(place, identity)
         identities[place] = replace(
             before,
             is_logged=before.is_logged and identity.is_logged,
             is_full=before.is_full or identity.is_full,
             columns=before.columns & identity.columns,
+            unsent=before.unsent | identity.unsent,
+            rejects=before.rejects or identity.rejects,
+            partitions=before.partitions | identity.partitions,
         )
     return identities
 
@@ -142,6 +189,10 @@ def why_lost(facts: SlotFacts, now: ServerSlot, position: SlotPosition | None) -
         return f"the server dropped what slot {name} still needed (max_slot_wal_keep_size)"
     if now.publication != facts.publication:
         return f"publication {name} was dropped, or made anew by somebody else"
+    if now.missing_options:
+        return f"publication {name} was altered by somebody else, and lacks {', '.join(now.missing_options)}"
+    if facts.altered_by not in (None, now.altered_by):
+        return f"publication {name} was altered by somebody else, and may have lacked changes"
     if position is None or position.lsn > now.end:
         return "the position in the log is not one of this server"
     if now.confirmed > position.lsn:
@@ -152,10 +203,12 @@ def why_lost(facts: SlotFacts, now: ServerSlot, position: SlotPosition | None) -
 def make_publication(
     connection: Connection, queries: Queries, slot: str, now: ServerSlot, published: Sequence[Published]
 ) -> None:
-    """Make the publication, if there is none, and give it exactly these tables."""
-    members = SlotState(connection, queries).members(slot)
-    has = {number: member.columns for number, member in members.items()}
-    if now.publication is not None and has == {each.number: each.columns for each in published}:
+    """Make the publication, if there is none, and give it its options and exactly these tables."""
+    members = SlotState(connection, queries).members(slot).items()
+    has = {table: (m.number is not None, m.columns, m.is_filtered) for table, m in members}
+    has_options = not (now.missing_options or now.hides_generated or now.has_all_tables)
+    is_there = now.publication is not None and has_options
+    if is_there and has == {each.number: (True, each.columns, False) for each in published}:
         return
     statements = publication_statements(queries, slot, now, published)
     try:
@@ -169,11 +222,16 @@ def make_publication(
 def publication_statements(
     queries: Queries, slot: str, now: ServerSlot, published: Sequence[Published]
 ) -> list[str]:
-    """Return what makes the publication, if there is none, and gives it these tables."""
+    """Return what makes the publication, if there is none, and gives it its options and these tables."""
     members = ", ".join(_member(queries, each, now.version) for each in published)
-    names = [] if now.publication is not None else ["publication_create"]
+    names = ["publication_drop"] if now.has_all_tables else []  # which is for ever
+    if now.publication is None or now.has_all_tables:
+        names.append("publication_create")
+    elif now.missing_options or now.hides_generated:
+        names.append("publication_options")
     names += ["publication_tables"] if published else []
-    holes = {"publication": queries.log.dialect.quote(slot), "members": members}
+    options = _OPTIONS if now.version < GENERATED else f"{_OPTIONS}, publish_generated_columns = stored"
+    holes = {"publication": queries.log.dialect.quote(slot), "options": options, "members": members}
     return [templates.statement(queries.log.dialect, name, **holes) for name in names]
 
 

@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from sqlalchemy import text
@@ -32,6 +33,8 @@ class SlotFacts:
     publication: int  # its number, which is another one after it was made anew
     members: Mapping[str, int] = field(default_factory=dict)  # the number of each table in it, or 0
     until: int | None = None  # from this position on triggers fill the log again
+    altered_by: int | None = None  # the transaction that last altered the publication; None: noted by 0.1.0
+    since: Mapping[str, int] = field(default_factory=dict)  # where the log goes on for tables with a gap
 
 
 class SlotPosition(NamedTuple):
@@ -57,6 +60,10 @@ class ServerSlot(NamedTuple):
     restart: int | None
     confirmed: int | None
     publication: int | None
+    altered_by: int | None  # the transaction that last altered the publication itself
+    missing_options: Sequence[str]  # what it does not publish
+    hides_generated: bool  # columns, which a replica identity of all columns has
+    has_all_tables: bool
     fails_over: bool  # standbys keep the slot, too
     free_slots: int
     proves_users: bool  # only roles with a right of their own send messages, so whom they name is believed
@@ -73,8 +80,10 @@ class Gap(NamedTuple):
 class Member(NamedTuple):
     """A table of a publication."""
 
-    number: int  # another one after the table was taken out and put back
+    name: str
+    number: int | None  # another one after the table was taken out and put back; None: it is not listed
     columns: tuple[str, ...] | None  # that are published; None: all
+    is_filtered: bool  # not all rows are published
 
 
 class Feed(NamedTuple):
@@ -109,8 +118,7 @@ class SlotState:
 
     def facts(self) -> SlotFacts | None:
         """Return what is on record of the slot, None if something else fills the log."""
-        facts = self._run("slot_facts").scalar()
-        return None if facts is None else SlotFacts(**json.loads(facts))
+        return _read_facts(self._run("slot_facts").scalar())
 
     def record(self, facts: SlotFacts | None) -> None:
         """Put on record which slot fills the log."""
@@ -136,26 +144,37 @@ class SlotState:
     def members(self, slot: str) -> dict[int, Member]:
         """Return the tables of the slot's publication by their numbers."""
         rows = self._run("publication_members", slot=slot)
-        return {table: Member(number, columns and tuple(columns)) for table, number, columns in rows}
+        return {
+            table: Member(name, number, columns and tuple(columns), is_filtered)
+            for table, name, number, columns, is_filtered in rows
+        }
 
     def end_reader(self, slot: str) -> None:
         """End the session that reads a slot."""
         self._run("slot_end_reader", slot=slot)
 
+    def drop_slot(self, slot: str) -> None:
+        """Drop a slot if it is of this database."""
+        for _ in range(_ENDINGS):
+            if self.on_server(slot).active_pid is None:
+                break
+            self.end_reader(slot)
+            time.sleep(_ENDING)
+        self._run("slot_drop", slot=slot)
+
     def drop(self) -> None:
         """Drop the slot that fills the log, if it is of this database, and its publication."""
-        facts = self.facts()
-        for _ in range(_ENDINGS):
-            if facts is None or self.on_server(facts.slot).active_pid is None:
-                break
-            self.end_reader(facts.slot)
-            time.sleep(_ENDING)
+        if (facts := self.facts()) is not None:
+            self.drop_slot(facts.slot)
         body = self._queries.filled("drop_recorded_slot", state=self._queries.name("state"))
         execute_plain(self._connection, f"do {literal(body)}")
 
-    def visible(self, xids: Sequence[int]) -> int:
-        """Return how many of these transactions, from the first on, a new snapshot sees."""
-        return int(self._run("slot_visible", xids=json.dumps(xids)).scalar())
+    def visible(self, xids: Sequence[int]) -> tuple[int, SlotFacts | None]:
+        """Return how many of these transactions, from the first on, a new snapshot sees, and the slot's
+        record; None if something else fills the log by now.
+        """
+        count, facts = self._run("slot_visible", xids=json.dumps(xids)).one()
+        return int(count), _read_facts(facts)
 
     def calls(
         self, feeds: Sequence[Feed], rows: Sequence[LoggedChange], lsn: int, time: int | None
@@ -219,6 +238,11 @@ class SlotState:
 
     def _run(self, name: str, holes: dict[str, str] | None = None, **values: Any) -> Any:
         return self._queries.run(self._connection, name, holes, **values)
+
+
+@lru_cache(maxsize=1)
+def _read_facts(text: str | None) -> SlotFacts | None:
+    return None if text is None else SlotFacts(**json.loads(text))
 
 
 def _as_json(rows: Iterable[LoggedChange]) -> str:

@@ -15,7 +15,16 @@ select pg_catalog.current_setting('wal_level') as wal_level,
   cast(pg_catalog.pg_current_wal_insert_lsn() - '0/0' as bigint) as server_end,
   s.plugin, coalesce(s.database = pg_catalog.current_database(), false) as here, s.active_pid, s.wal_status,
   cast(s.restart_lsn - '0/0' as bigint) as restart, cast(s.confirmed_flush_lsn - '0/0' as bigint) as confirmed,
-  cast(p.oid as bigint) as publication,
+  cast(p.oid as bigint) as publication, cast(cast(p.xmin as text) as bigint) as altered_by,
+  cast(pg_catalog.array_remove(array[
+    case when not p.pubinsert then 'inserts' end,
+    case when not p.pubupdate then 'updates' end,
+    case when not p.pubdelete then 'deletes' end,
+    case when not p.pubtruncate then 'truncates' end,
+    case when not p.pubviaroot then 'publish_via_partition_root' end
+  ], null) as text[]) as missing_options,
+  coalesce(to_jsonb(p) ->> 'pubgencols' = 'n', false) as hides_generated,
+  coalesce(p.puballtables, false) as has_all_tables,
   coalesce(to_jsonb(s) ->> 'failover', 'true') = 'true' as fails_over,
   cast(pg_catalog.current_setting('max_replication_slots') as integer)
     - (select count(*) from pg_catalog.pg_replication_slots) as free_slots,
@@ -28,7 +37,8 @@ left join pg_catalog.pg_replication_slots s on s.slot_name = :slot
 left join pg_catalog.pg_publication p on p.pubname = :slot
 
 -- slot_tables --
--- The identity of tables, by which their old rows are named: one row for a table and for each of its partitions.
+-- The identity of tables, by which their old rows are named: one row for a table and for each of its partitions. Of generated
+-- columns the server sends those that are stored, from PostgreSQL 18 on.
 with recursive named as (
   select g.place, c.oid
   from json_to_recordset(cast(:tables as json)) as g (place integer, schema_name text, table_name text)
@@ -42,7 +52,7 @@ with recursive named as (
   join pg_catalog.pg_class p on p.oid = tree.oid and p.relkind = 'p'
   join pg_catalog.pg_inherits i on i.inhparent = tree.oid
 )
-select tree.place, cast(tree.root as bigint), c.relkind in ('r', 'p'), c.relpersistence = 'p',
+select tree.place, cast(tree.root as bigint), cast(tree.oid as bigint), c.relkind in ('r', 'p'), c.relpersistence = 'p',
   exists (select from pg_catalog.pg_inherits i where c.relkind = 'r' and i.inhparent = c.oid), c.relreplident = 'f',
   cast(array(
     select a.attname
@@ -51,7 +61,15 @@ select tree.place, cast(tree.root as bigint), c.relkind in ('r', 'p'), c.relpers
       select from pg_catalog.pg_index i
       where i.indrelid = c.oid and a.attnum = any (i.indkey) and i.indisvalid
         and case c.relreplident when 'd' then i.indisprimary when 'i' then i.indisreplident else false end))
-  ) as text[])
+  ) as text[]),
+  cast(array(
+    select a.attname
+    from pg_catalog.pg_attribute a
+    where a.attrelid = c.oid and not a.attisdropped and (a.attgenerated = 'v'
+      or a.attgenerated = 's' and cast(pg_catalog.current_setting('server_version_num') as integer) < 180000)
+  ) as text[]),
+  c.relreplident = 'f' and exists (
+    select from pg_catalog.pg_attribute a where a.attrelid = c.oid and not a.attisdropped and a.attgenerated = 'v')
 from tree
 join pg_catalog.pg_class c on c.oid = tree.oid
 order by tree.place
@@ -77,13 +95,13 @@ values (:lsn, timestamp '2000-01-01' + cast(:time as bigint) * interval '1 micro
 on conflict do nothing
 
 -- slot_visible --
--- How many of these transactions, from the first on, a new snapshot sees. Their numbers are widened by the epoch of the next
--- number of all.
+-- How many of these transactions, from the first on, a new snapshot sees, and what is on record of the slot. Their numbers are
+-- widened by the epoch of the next number of all.
 with seen as materialized (
   select s.snapshot, cast(cast(pg_catalog.pg_snapshot_xmax(s.snapshot) as text) as bigint) as last
   from (select pg_catalog.pg_current_snapshot() as snapshot) s
 )
-select count(*)
+select count(*), (select slot_facts from {state} where one = 1)
 from (
   select bool_and(pg_catalog.pg_visible_in_snapshot(
     cast(cast(seen.last + (x.xid - seen.last % 4294967296 + 6442450944) % 4294967296 - 2147483648 as text) as xid8),
@@ -141,6 +159,12 @@ where s.slot_name = :slot and s.active_pid is not null
 -- Makes a slot, which standbys keep too from PostgreSQL 17 on.
 select lsn from pg_catalog.pg_create_logical_replication_slot({slot_text}, 'pgoutput'{failover}) as made (name, lsn)
 
+-- slot_drop --
+-- Drops a slot of this database.
+select pg_catalog.pg_drop_replication_slot(s.slot_name)
+from pg_catalog.pg_replication_slots s
+where s.slot_name = :slot and s.database = pg_catalog.current_database()
+
 -- drop_recorded_slot --
 -- Drops the slot that fills the log, if one does, and its publication.
 declare
@@ -156,25 +180,40 @@ end
 
 -- publication_create --
 -- Makes a publication without tables.
-create publication {publication} with (publish_via_partition_root = true)
+create publication {publication} with ({options})
+
+-- publication_options --
+-- Gives a publication its options.
+alter publication {publication} set ({options})
+
+-- publication_drop --
+-- Drops a publication.
+drop publication {publication}
 
 -- publication_tables --
 -- Gives a publication its tables.
 alter publication {publication} set table {members}
 
 -- publication_members --
--- The tables of a publication, with the columns where it lists some. Before PostgreSQL 15 none does.
-select cast(m.prrelid as bigint), cast(m.oid as bigint),
-  case when pg_catalog.jsonb_typeof(m.listed) = 'array' then cast(array(
+-- The tables that a publication has by their own names, each with its number, with the columns where it lists some, and whether
+-- it has only some rows. The number is null if the publication has the table by its schema, or has all tables. Before PostgreSQL 15
+-- none of it is so. A partition is missing if its changes are published as those of a table above it.
+select cast(c.oid as bigint), n.nspname || '.' || c.relname, cast(m.oid as bigint),
+  case when pg_catalog.jsonb_typeof(m.entry -> 'prattrs') = 'array' then cast(array(
     select a.attname
     from pg_catalog.pg_attribute a
-    where a.attrelid = m.prrelid and m.listed @> to_jsonb(a.attnum)
+    where a.attrelid = c.oid and m.entry -> 'prattrs' @> to_jsonb(a.attnum)
     order by a.attname
-  ) as text[]) end
-from (
-  select r.oid, r.prrelid, r.prpubid, to_jsonb(r) -> 'prattrs' as listed from pg_catalog.pg_publication_rel r
-) m
-join pg_catalog.pg_publication p on p.oid = m.prpubid and p.pubname = :slot
+  ) as text[]) end,
+  coalesce(pg_catalog.jsonb_typeof(m.entry -> 'prqual') <> 'null', false)
+from pg_catalog.pg_publication p
+join pg_catalog.pg_publication_tables t on t.pubname = p.pubname
+join pg_catalog.pg_namespace n on n.nspname = t.schemaname
+join pg_catalog.pg_class c on c.relnamespace = n.oid and c.relname = t.tablename
+left join (
+  select r.oid, r.prpubid, r.prrelid, to_jsonb(r) as entry from pg_catalog.pg_publication_rel r
+) m on m.prpubid = p.oid and m.prrelid = c.oid
+where p.pubname = :slot
 
 -- lock_writers_out --
 -- Keeps writers out until the transaction ends.

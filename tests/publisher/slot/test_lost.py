@@ -254,7 +254,7 @@ def test_a_table_that_is_made_again_is_reported_until_it_is_in_the_publication(w
     )
     with life(world, copy) as publisher:
         publisher.cycle()
-        assert "`eventlog install --mode slot` adds it" in publisher.filler.unread["public.usr"]
+        assert "`eventlog install --mode slot` puts it right" in publisher.filler.unread["public.usr"]
     assert any("3 objects differed" in line for line in world.fill())
     world.run("insert into usr values (4, 'later')")
     once(world, copy)

@@ -95,7 +95,7 @@ def test_tables_are_read_again_after_a_while(world: SlotWorld, monkeypatch: pyte
         assert unread(publisher) == ""
         monkeypatch.setattr("eventlog.publisher.slot._AGE", 0.0)
         publisher.cycle()
-        assert "`eventlog install --mode slot` adds it" in unread(publisher)
+        assert "`eventlog install --mode slot` puts it right" in unread(publisher)
 
 
 def test_the_position_follows_the_server_where_nothing_of_ours_changes(world: SlotWorld) -> None:

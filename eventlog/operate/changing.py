@@ -40,6 +40,7 @@ from eventlog.sql.capture.slot import (
     MAKE_AGAIN,
     Published,
     demand_decoding,
+    drop_publication,
     lock_tables,
     make_publication,
     publication_statements,
@@ -58,6 +59,10 @@ from eventlog.sql.relation import Choice, place_of
 _AS_IT_IS = {"publication_mode": "compare", "startup_option": "future"}
 _MOMENT = 0.1  # seconds between two looks
 _COMPARED = "it was compared before, and what changed since is not logged yet"
+_NOT_OURS = (
+    "slot {0} belongs to {1}, so this log's slot is {2}; if nothing reads it any more, drop it there:"
+    " select pg_drop_replication_slot('{0}')"
+)
 _PATIENCE = 600.0  # seconds until what is before the change is in the log
 
 
@@ -82,10 +87,10 @@ def fill_by_slot(config: Config, store: Store, who: str) -> Iterator[str]:
     demand_slots(store.log.dialect)
     with store.upkeep() as upkeep:
         state = upkeep.slot()
-        slot, facts = state.slot_name(), state.facts()
+        (slot, owners), facts = state.choose_name(), state.facts()
         now, position = state.on_server(slot), state.position()
+        lost = None if facts is None else why_lost(facts, state.on_server(facts.slot), position)
     demand_decoding(now)
-    lost = None if facts is None else why_lost(facts, now, position)
     chosen = choose_tables(config, store, slot)
     with _settled(store, chosen):
         if is_new := facts is None or lost is not None:
@@ -102,11 +107,16 @@ def fill_by_slot(config: Config, store: Store, who: str) -> Iterator[str]:
                 # a comparison sees what writers did who came before, because they have ended
                 lock_tables(connection, store.queries, {published.place for published in incomplete})
                 record_returned(state, _facts(state, slot, chosen, facts.since), chosen, missed)
+    for name, owner in owners.items():
+        yield _NOT_OURS.format(name, owner, slot)
     yield f"slot {slot} fills the log" + (f" again: {lost}" if lost else "" if is_new else " already")
     if now.publication is not None:
         yield from (f"{where}: {what}; this is put right" for where, what in publication_faults(now, chosen))
     yield from (f"{table} is not published: {why}" for table, why in chosen.unread.items())
     yield from _baseline(config, store, chosen, who)
+    if facts is not None and facts.slot != slot:
+        with store.engine.begin() as connection:
+            drop_publication(connection, store.queries, facts.slot)
 
 
 @contextmanager
@@ -165,10 +175,10 @@ def _make(store: Store, slot: str, now: ServerSlot, chosen: SlotTables, lost: st
     """
     with store.engine.begin() as connection:
         make_publication(connection, store.queries, slot, now, chosen.published)
-    if lost is not None and now.here:
+    if lost is not None and now.is_there:
         with store.upkeep() as upkeep:
             upkeep.slot().drop_slot(slot)
-    if lost is not None or now.plugin is None:
+    if lost is not None or not now.is_there:
         with store.engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
             execute_plain(connection, slot_statement(store.queries, slot, now))
 

@@ -58,7 +58,7 @@ def _no_slot(slot: str, now: ServerSlot) -> Iterator[Finding]:
     if now.wal_level != "logical":
         words = f"wal_level of the server is {now.wal_level}"
         yield Finding(slot, words, f"set it to logical{start_again}")
-    if now.plugin is None and now.free_slots < 1:
+    if not now.is_there and now.free_slots < 1:
         yield Finding(slot, "the server has no free slot", f"raise max_replication_slots{start_again}")
     yield Finding(slot, "no slot fills the log", "make one:", commands=_INSTALL)
 
@@ -81,7 +81,7 @@ def _notes(slot: str, now: ServerSlot) -> Iterator[Finding]:
         words = "the server keeps its log for it without a limit, while no publisher runs"
         remedy = "set max_slot_wal_keep_size to what the disk can hold"
         yield Finding(slot, words, remedy, fault=False, shown=True)
-    if now.plugin is not None and now.version >= FAILOVER and not now.fails_over:
+    if now.is_there and now.version >= FAILOVER and not now.fails_over:
         words = "standbys do not keep it, so a failover loses changes"
         yield Finding(
             slot, words, "make it with failover, and set sync_replication_slots", fault=False, shown=True

@@ -35,6 +35,10 @@ class CannotPublish(EventlogError):
     """this user may not change publication {0}: {1}. Let the owner of the tables run:\n{2}"""
 
 
+class CannotDrop(EventlogError):
+    """this user may not drop publication {0}, which no slot has any more: {1}. Let its owner run:\n{2}"""
+
+
 class Published(NamedTuple):
     """A table whose changes the server's log is read for, or a child of one."""
 
@@ -181,10 +185,10 @@ def why_lost(facts: SlotFacts, now: ServerSlot, position: SlotPosition | None) -
     name = facts.slot
     if facts.system != now.system:
         return f"this is another server than the one on which slot {name} was read"
-    if now.plugin is None:
+    if not now.is_there:
         return f"there is no slot {name} any more"
-    if not now.here or now.plugin != "pgoutput":
-        return f"the slot {name} is not of this database, or not of the plugin pgoutput"
+    if now.owner is not None:
+        return f"slot {name} belongs to {now.owner}"
     if now.wal_status == "lost" or now.confirmed is None or now.restart is None:
         return f"the server dropped what slot {name} still needed (max_slot_wal_keep_size)"
     if now.publication != facts.publication:
@@ -217,6 +221,16 @@ def make_publication(
     except DatabaseFailed as fault:
         script = "\n".join(f"  {statement};" for statement in statements)
         raise CannotPublish(slot, fault, script) from fault
+
+
+def drop_publication(connection: Connection, queries: Queries, slot: str) -> None:
+    """Drop a publication that no slot has any more, if it exists."""
+    dialect = queries.log.dialect
+    statement = templates.statement(dialect, "publication_drop", publication=dialect.quote(slot))
+    try:
+        execute_plain(connection, statement)
+    except DatabaseFailed as fault:
+        raise CannotDrop(slot, fault, f"  {statement};") from fault
 
 
 def publication_statements(

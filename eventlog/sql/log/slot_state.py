@@ -53,8 +53,8 @@ class ServerSlot(NamedTuple):
     version: int
     system: str
     end: int  # of its log
-    plugin: str | None  # None: there is no such slot
-    here: bool  # it is of this database
+    is_there: bool  # a slot of that name
+    owner: str | None  # of the slot, if it is not one of this database that we can read
     active_pid: int | None
     wal_status: str | None
     restart: int | None
@@ -135,7 +135,16 @@ class SlotState:
 
     def slot_name(self) -> str:
         """Return the name of the log's slot and publication."""
-        return str(self._run("slot_name").scalar())
+        return self.choose_name()[0]
+
+    def choose_name(self) -> tuple[str, dict[str, str]]:
+        """Return the name of the log's slot and publication, and the owners of slots with names before it."""
+        owners: dict[str, str] = {}
+        for name in self._run("slot_names").scalars():
+            if (owner := self.on_server(name).owner) is None:
+                break
+            owners[name] = owner
+        return str(name), owners
 
     def on_server(self, slot: str) -> ServerSlot:
         """Return what the server has of a slot."""

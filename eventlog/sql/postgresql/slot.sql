@@ -1,10 +1,17 @@
--- slot_name --
--- The name of the slot and the publication of a log: unique among all databases of the server, of letters that slots take.
-select pg_catalog.substr(pg_catalog.regexp_replace(n.name, '[^a-z0-9_]', '_', 'g'), 1, 50) || '_'
-  || pg_catalog.substr(pg_catalog.md5(n.name), 1, 8)
-from (
+-- slot_names --
+-- Names for the slot and the publication of a log, of letters that slots take. The name on record is the first. The next one is
+-- unique among all databases of the server, unless one of them was renamed.
+with base as (
   select pg_catalog.lower(pg_catalog.current_database() || '_' || {schema_text} || '_' || {log_text}) as name
-) n
+), numbered as (
+  select 0 as place, cast(slot_facts as json) ->> 'slot' as name from {state} where one = 1
+  union all
+  select t.place, pg_catalog.substr(pg_catalog.regexp_replace(base.name, '[^a-z0-9_]', '_', 'g'), 1, 50) || '_'
+    || pg_catalog.substr(pg_catalog.md5(base.name || case when t.place > 1 then ' ' || t.place else '' end), 1, 8)
+  from base
+  cross join pg_catalog.generate_series(1, 99) as t (place)
+)
+select name from numbered where name is not null order by place
 
 -- slot_now --
 -- The server, and what it has of the slot and its publication.
@@ -13,7 +20,13 @@ select pg_catalog.current_setting('wal_level') as wal_level,
   cast(pg_catalog.current_setting('server_version_num') as integer) / 10000 as version,
   cast((select system_identifier from pg_catalog.pg_control_system()) as text) as system,
   cast(pg_catalog.pg_current_wal_insert_lsn() - '0/0' as bigint) as server_end,
-  s.plugin, coalesce(s.database = pg_catalog.current_database(), false) as here, s.active_pid, s.wal_status,
+  named.slot_name is not null as is_there,
+  case when s.plugin = 'pgoutput' then null
+    when s.plugin is not null then 'the plugin ' || s.plugin
+    when named.database is not null then 'database ' || named.database
+    when named.slot_name is not null then 'physical replication'
+  end as owner,
+  s.active_pid, s.wal_status,
   cast(s.restart_lsn - '0/0' as bigint) as restart, cast(s.confirmed_flush_lsn - '0/0' as bigint) as confirmed,
   cast(p.oid as bigint) as publication, cast(cast(p.xmin as text) as bigint) as altered_by,
   cast(pg_catalog.array_remove(array[
@@ -33,7 +46,8 @@ select pg_catalog.current_setting('wal_level') as wal_level,
     cross join pg_catalog.aclexplode(coalesce(f.proacl, pg_catalog.acldefault('f', f.proowner))) a
     where f.proname = 'pg_logical_emit_message' and a.grantee = 0) as proves_users
 from (select 1) always
-left join pg_catalog.pg_replication_slots s on s.slot_name = :slot
+left join pg_catalog.pg_replication_slots named on named.slot_name = :slot
+left join pg_catalog.pg_replication_slots s on s.slot_name = :slot and s.database = pg_catalog.current_database()
 left join pg_catalog.pg_publication p on p.pubname = :slot
 
 -- slot_tables --
@@ -153,7 +167,7 @@ having max(case when cast({event_type} as text) = '4' then 0 else {record_id} en
 -- Ends the session that reads the slot: of a publisher that leads no more.
 select pg_catalog.pg_terminate_backend(s.active_pid)
 from pg_catalog.pg_replication_slots s
-where s.slot_name = :slot and s.active_pid is not null
+where s.slot_name = :slot and s.database = pg_catalog.current_database() and s.active_pid is not null
 
 -- slot_create --
 -- Makes a slot, which standbys keep too from PostgreSQL 17 on.
@@ -188,7 +202,7 @@ alter publication {publication} set ({options})
 
 -- publication_drop --
 -- Drops a publication.
-drop publication {publication}
+drop publication if exists {publication}
 
 -- publication_tables --
 -- Gives a publication its tables.

@@ -37,6 +37,7 @@ from eventlog_spark.inputs import (
     InputFile,
     exists,
     find_files,
+    in_portions,
     is_remote,
     is_small,
     parquet_frames,
@@ -271,12 +272,12 @@ def _converted(spark: Any, backlog: Backlog, say: Say, _: FoldOutput) -> Any:
     job, source = backlog.job, backlog.job.source.format
     if job.expand_truncate and any(is_remote(name) for _, name in job.current):
         raise Misuse("--expand-truncate: every machine must reach its --current files")
-    streams = [find_files(spark, [name], source.shape, job.container) for name in job.inputs]
-    files = list(chain.from_iterable(streams))
-    if backlog.order == "sequence":
-        streams = [files]
     if source.name in SELF_CONTAINED:
-        streams = [[file] for file in files]
+        streams = in_portions(find_files(spark, job.inputs, source.shape, job.container))
+    else:
+        streams = [find_files(spark, [name], source.shape, job.container) for name in job.inputs]
+    if backlog.order == "sequence":
+        streams = [list(chain.from_iterable(streams))]
     convert = Convert(job, backlog.options, backlog.order == "sequence")
     return read_streams(spark, streams, source.shape, job.source.limits, convert, LINES)
 

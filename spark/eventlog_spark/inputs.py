@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from itertools import groupby
+from itertools import chain, groupby
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
@@ -26,21 +26,24 @@ from eventlog import log
 from eventlog.core.entry import COLUMNS
 from eventlog.core.errors import EventlogError, Misuse, Refused
 from eventlog.core.formats import Shape, Source
+from eventlog.core.portions import portions
 from eventlog.files.inputs import Input, container_of, open_inputs
 from eventlog.files.limits import Limits
 
 _NAMED = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://([^/]*)/?(.*)", re.DOTALL)
 _PATTERN = re.compile(r"[\[\]{}*?\\]")
 _SMALL = 1 << 18  # bytes, which Python reads in less time than Spark plans to
+_PORTION_FILES, _PORTION_BYTES = 1000, 1 << 22  # one of them is a second's work for a task
 _CONTENT = "stream long, place long, content binary"
 
 
 class InputFile(NamedTuple):
-    """An input: its name in messages, where it is, and its container."""
+    """An input: its name in messages, where it is, its container, and its bytes."""
 
     name: str
     path: str
     container: str
+    size: int
 
 
 def is_remote(name: str) -> bool:
@@ -51,27 +54,35 @@ def is_remote(name: str) -> bool:
 
 def is_small(files: Sequence[InputFile]) -> bool:
     """Return whether one task reads all files soonest: they are of this machine, and have few bytes."""
-    paths = [file.path for file in files]
-    return not any(map(is_remote, paths)) and sum(map(os.path.getsize, paths)) < _SMALL
+    return not any(is_remote(file.path) for file in files) and sum(file.size for file in files) < _SMALL
+
+
+def in_portions(files: Iterable[InputFile]) -> list[list[InputFile]]:
+    """Return consecutive files in portions that are worth a task each."""
+    return list(portions(files, _PORTION_FILES, lambda file: file.size, _PORTION_BYTES))
 
 
 def find_files(spark: Any, names: Iterable[str], shape: Shape, container: str | None) -> list[InputFile]:
     """Return the files of names, folders and globs; hidden files and those that begin with _ are left out."""
     files: dict[str, InputFile] = {}
-    for name, path in (pair for name_or_glob in names for pair in _find(spark, name_or_glob)):
+    for name, path, size in chain.from_iterable(_find(spark, name) for name in names):
         if path in files:
             raise Misuse(f"{name} is named twice")
-        files[path] = InputFile(name, path, container_of(name, shape, container))
+        files[path] = InputFile(name, path, container_of(name, shape, container), size)
     return list(files.values())
 
 
-def _find(spark: Any, name: str) -> list[tuple[str, str]]:
+def _find(spark: Any, name: str) -> list[tuple[str, str, int]]:
+    """Return the name, the path and the bytes of each file."""
     if name == "-":
         raise Misuse("a backlog reads files, not standard input: its tasks read them more than once")
-    paths = _in_store(spark, name) if is_remote(name) else _on_disk(plain(name))
-    if not paths:
+    if is_remote(name):
+        files = [(path, path, size) for path, size in _in_store(spark, name)]
+    else:
+        files = [(path, os.path.abspath(path), os.path.getsize(path)) for path in _on_disk(plain(name))]
+    if not files:
         raise Misuse(f"{name}: no such file, and no files in or under it")
-    return [(path, path if is_remote(name) else os.path.abspath(path)) for path in paths]
+    return files
 
 
 def plain(name: str) -> str:
@@ -93,13 +104,13 @@ def _on_disk(name: str) -> list[str]:
     return [file for file in named if Path(file).is_file()]
 
 
-def _in_store(spark: Any, name: str) -> list[str]:
-    """Return the files of a store as Spark finds them."""
+def _in_store(spark: Any, name: str) -> list[tuple[str, int]]:
+    """Return the files of a store as Spark finds them, with their bytes."""
     check_no_key(name)
     listing = spark.read.format("binaryFile").option("recursiveFileLookup", "true")
     if not exists(listing.load, name):
         return []
-    return sorted(row.path for row in listing.load(name).select("path").collect())
+    return sorted((row.path, row.length) for row in listing.load(name).select("path", "length").collect())
 
 
 def exists(load: Callable[[str], Any], path: str) -> bool:

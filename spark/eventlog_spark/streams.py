@@ -93,9 +93,9 @@ class Convert:
             yield from good(expand_truncates(changes, job.tables, current))
 
     def _with_positions(self, number: int, changes: Iterator[Change]) -> Iterator[Change]:
-        """Yield changes, each with a position that no other stream has."""
+        """Yield changes; those that would get event-ids of their place have one that no other stream has."""
         for at, change in enumerate(changes, 1):
-            needs_position = number and change.position is None
+            needs_position = number and change.position is None and change.fact("event_id") is None
             yield change._replace(position=f"{number + 1}.{at}") if needs_position else change
 
     def _read(self, sources: Any, good: Good) -> Iterator[Change]:

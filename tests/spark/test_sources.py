@@ -170,6 +170,20 @@ def test_another_source_gives_what_convert_gives(spark: Any, tmp_path: Path, sou
     assert left_out == set()
 
 
+@pytest.mark.parametrize("target", ["xds", "changes"])
+def test_small_files_of_documents_share_a_task(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, target: str
+) -> None:
+    """Give a change no position of its task, because it has an event-id."""
+    monkeypatch.setattr("eventlog_spark.inputs._PORTION_FILES", 2)
+    inputs = [make(tmp_path / f"in{first}", "xds", first) for first in (10, 20, 30)]
+    wanted = replace(job(inputs, tmp_path / "expected", source="xds", to=target), tables=LAYOUT)
+    expected, _ = converted(wanted)
+    found, refused = backlogged(spark, replace(wanted, output=str(tmp_path / "out")))
+    assert (found, refused) == (expected, {})
+    assert len([*tmp_path.glob("out/documents/part-*")]) == 2
+
+
 def test_change_tables_and_messages_are_one_sequence_by_default(spark: Any, tmp_path: Path) -> None:
     """Join B rows to U rows of another input, as `convert` does."""
     rows = exports.export()

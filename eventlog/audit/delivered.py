@@ -12,7 +12,7 @@ import sqlite3
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from itertools import chain, count
+from itertools import chain
 from pathlib import Path
 from typing import IO, NamedTuple
 
@@ -22,9 +22,9 @@ from eventlog.audit.laws import ValueStep
 from eventlog.core.errors import EventlogError, Misuse, Refused
 from eventlog.core.extras import extra
 from eventlog.core.tablekey import read_association
+from eventlog.files.document_folder import in_order
 from eventlog.files.inputs import open_input
 from eventlog.sinks.cloud_events import document_of
-from eventlog.sinks.files import names_on_record
 from eventlog.sinks.kafka import KafkaSinkSettings
 from eventlog.sources.place_settings import KafkaSettings
 from eventlog.xds import answers
@@ -66,8 +66,8 @@ class DeliveredEvent(NamedTuple):
 class DocumentFiles:
     """A folder or a file of documents.
 
-    The order of a folder is that of the numbers in the names. If the files sink has its record there, that
-    of the record is the order. Files that are not on the record come before or after, by their times.
+    A folder of the files sink is read in the order in which the documents left, any other by the numbers in
+    the names of its files.
     """
 
     def __init__(self, path: Path, max_event: int = MAX_EVENT) -> None:
@@ -106,16 +106,8 @@ class DocumentFiles:
 
     def _in_order(self) -> list[Path]:
         """Return the files in the order in which they came."""
-        by_numbers = sorted(self._files(), key=_in_numbers)
-        recorded = dict(zip(names_on_record(self._path), count()))
-        written = {path: path.stat().st_mtime_ns for path in by_numbers if recorded}
-        begun = min((written[path] for path in written if path.stem in recorded), default=0)
-
-        def place(path: Path) -> tuple[int, int]:
-            before, after = -1, len(recorded)
-            return recorded.get(path.stem, before if written[path] <= begun else after), written[path]
-
-        return sorted(by_numbers, key=place) if recorded else by_numbers
+        by_numbers = map(str, sorted(self._files(), key=_in_numbers))
+        return list(map(Path, in_order([*by_numbers], [str(self._path)])))
 
     def _files(self) -> Iterator[Path]:
         if not self._path.is_dir():

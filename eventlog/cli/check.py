@@ -29,7 +29,7 @@ from eventlog.opening.settings import SessionSettings
 from eventlog.opening.tables import read_tables
 from eventlog.operate.comparing import comparing_findings
 from eventlog.operate.slots import slot_findings
-from eventlog.sinks import check_sink
+from eventlog.sinks import check_sink, flaws_of
 from eventlog.sql.capture.check import check as run_check
 from eventlog.sql.capture.findings import Finding
 from eventlog.sql.capture.readers import check_readers, has_readers
@@ -124,7 +124,7 @@ def _of_publishing(config: Config, tables: Tables) -> Iterator[Finding]:
     """Yield what is wrong with what is published."""
     if readers := config.build(MonitorSettings).readers:
         yield Finding("monitor-host", readers, CLOSING, fault=False, shown=True)
-    yield from _unopened_sink(config)
+    yield from _of_sink(config)
     with opened(config) as store:
         yield from _failed(store)
         if config.build(ComparingSettings).publication_mode == "trigger":
@@ -133,12 +133,13 @@ def _of_publishing(config: Config, tables: Tables) -> Iterator[Finding]:
         yield from slot_findings(store, config)
 
 
-def _unopened_sink(config: Config) -> Iterator[Finding]:
-    """Yield why the sink that is set could not be opened here; nothing is sent."""
+def _of_sink(config: Config) -> Iterator[Finding]:
+    """Yield why the sink that is set could not be opened here, or what to mend about it; nothing is sent."""
     sink = config.values.get("sink")
     try:
         if sink:
             check_sink(sink, config.values)
+            yield from (Finding(f"sink {sink}", *flaw) for flaw in flaws_of(sink, config.values))
     except EventlogError as fault:
         remedy = "mend it, because a publisher on this machine could not take over"
         yield Finding(f"sink {sink}", f"it cannot be opened here: {fault}", remedy)

@@ -14,6 +14,7 @@ from typing import IO, Any, NamedTuple, TypeVar
 from eventlog.core.errors import BadFile, InvalidDocument, Misuse, Refused
 from eventlog.core.formats import Shape, Source
 from eventlog.files import csv, jsonlines, messages, parquet
+from eventlog.files.document_folder import in_order
 from eventlog.files.limits import LIMITS, Limits
 
 T = TypeVar("T")
@@ -73,9 +74,9 @@ class Input(NamedTuple):
     container: str
 
 
-def inputs_of(names: Iterable[str], shape: Shape, container: str | None = None) -> tuple[Input, ...]:
-    """Return the files of these names with their containers."""
-    return tuple(Input(name, container_of(name, shape, container)) for name in names)
+def inputs_of(names: Sequence[str], shape: Shape, container: str | None = None) -> tuple[Input, ...]:
+    """Return the files of these names with their containers; documents of the files sink in their order."""
+    return tuple(Input(name, container_of(name, shape, container)) for name in in_order(names))
 
 
 def open_sources(

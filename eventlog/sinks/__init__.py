@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +10,7 @@ from eventlog.core.errors import Misuse
 from eventlog.core.settings import build
 
 if TYPE_CHECKING:
-    from eventlog.sinks.sink import Sink, SinkKind
+    from eventlog.sinks.sink import Flaw, Sink, SinkKind
 
 SINKS = {
     "stdout": "eventlog.sinks.stdout",
@@ -33,6 +33,12 @@ def check_sink(name: str, values: Mapping[str, Any]) -> None:
     """Raise why the sink could not open: a setting, a package, a file or a program. Nothing is sent."""
     kind = sink_kind(name)
     kind.check(build(kind.settings, values))
+
+
+def flaws_of(name: str, values: Mapping[str, Any]) -> Iterable[Flaw]:
+    """Return what should be mended about the sink of that name, which can be opened."""
+    kind = sink_kind(name)
+    return kind.flaws(build(kind.settings, values))
 
 
 def open_sink(name: str, values: Mapping[str, Any]) -> Sink:

@@ -1,7 +1,7 @@
 """One file per document or per batch, each exactly once, even after kill -9 or if files are moved away.
 
-A document is written to `.eventlog` in the folder, then its name is recorded there, and then it gets its
-place. A recorded document is out, or gets its place at the next start.
+A document is written to `.eventlog` in the folder, then its number and its name are recorded there, and then
+it gets its place. A recorded document is out, or gets its place at the next start.
 """
 
 from __future__ import annotations
@@ -10,38 +10,48 @@ import errno
 import fcntl
 import os
 import re
-import secrets
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
 from eventlog.core.errors import EventlogError
+from eventlog.core.plurals import quantity
 from eventlog.core.settings import setting
-from eventlog.files.durable import sync, sync_names, write_all
-from eventlog.sinks.sink import ACCEPTED, OutgoingDocument, Reply, Sink, SinkKind, too_large, unreachable
+from eventlog.files.document_folder import (
+    ASIDE,
+    RECORD,
+    SUFFIX,
+    VERSION,
+    RecordedFile,
+    highest_number,
+    read_record,
+    unnumbered,
+)
+from eventlog.files.durable import sync, sync_names, write_all, write_whole
+from eventlog.sinks.sink import (
+    ACCEPTED,
+    Flaw,
+    OutgoingDocument,
+    Reply,
+    Sink,
+    SinkKind,
+    too_large,
+    unreachable,
+)
 
-SUFFIX = ".xml"
-RECORD = "record"
-ASIDE = ".eventlog"
+_NUMBER = "number"  # the file of the highest number, where the record does not have it any more
 _ROWS = re.compile(r"[0-9]{1,19}-([0-9]{1,19})(?![0-9])")  # how a document's name begins
-_OUT = " out"  # ends a line of the record; a line that a crash cut has no such end
-_AND = "/"  # between the names of documents in one file: none of them holds it
-_LONGEST_NAME = "9" * 60  # longer than any that we give
+_LONGEST_NAME = "9" * 80  # longer than any that we give
 _TOO_LARGE = (errno.EFBIG, errno.ENAMETOOLONG)  # errors about one file, not about the file system
 _FULL = (errno.ENOSPC, errno.EDQUOT)  # a smaller file may still fit
 _RECORD_FLAGS = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW
-_LONGEST_RECORD = 1 << 20  # bytes; then it starts anew with what may still be asked for
-
-
-Names = Sequence[str]  # of the documents in one file
+_LONGEST_RECORD = 1 << 20  # bytes; then it begins anew
 
 
 class FolderFailed(EventlogError):
     """the folder {0} cannot be written: {1}"""
-
-
-class FileInTheWay(EventlogError):
-    """{0} exists and is not on record as ours: move it away"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,20 +67,26 @@ class FilesSink(Sink):
         self._folder = folder
         self._per_batch = per_batch
         self._aside = folder / ASIDE
-        try:
-            self._record = _open_record(folder)
-            self._lock()
-            self._recorded = set(names_on_record(folder))
-            self._highest = highest(self._recorded)
-            self._put_in_place()
-        except OSError as fault:
-            raise FolderFailed(folder, fault.strerror) from fault
-        self._size = os.fstat(self._record).st_size
+        with ExitStack() as stack:
+            try:
+                self._record = _open_record(folder)
+                stack.callback(os.close, self._record)
+                self._lock()
+                files = read_record(folder) or []
+                self._recorded = {name for file in files for name in file.names}
+                self._highest = highest(self._recorded)
+                self._number = self._last_number(files)
+                self._unplaced = self._left_aside(files)
+                self._put_in_place()
+                if not files:
+                    os.ftruncate(self._record, 0)  # what a crash left of a first line
+                self._size = os.fstat(self._record).st_size
+            except OSError as fault:
+                raise FolderFailed(folder, fault.strerror) from fault
+            stack.pop_all()
 
     def deliver(self, documents: Sequence[OutgoingDocument]) -> Iterator[Reply]:
         """Write all aside, put all on record, give each its place: three flushes for the lot."""
-        if any(document.name in self._recorded for document in documents):
-            self._begin_record()  # its names were those of another log's documents
         together = self._per_batch and len(documents) > 1
         replies, files = (self._write_batch if together else self._write_each)(documents)
         taken, failed = self._put_out(files)
@@ -84,9 +100,7 @@ class FilesSink(Sink):
         if name not in self._recorded:
             return False
         try:
-            if (self._aside / name).exists():
-                self._place(name)
-                sync(self._folder)
+            self._put_in_place()
         except OSError as fault:
             raise FolderFailed(self._folder, fault.strerror) from fault
         return True
@@ -98,100 +112,124 @@ class FilesSink(Sink):
     def close(self) -> None:
         os.close(self._record)
 
-    def _write_each(self, documents: Sequence[OutgoingDocument]) -> tuple[list[Reply], list[Names]]:
+    def _write_each(self, documents: Sequence[OutgoingDocument]) -> tuple[list[Reply], list[RecordedFile]]:
         """Write documents aside, each into a file of its own, up to the first that is not taken.
 
-        Return the replies, and the documents of each file.
+        Return the replies, and the files.
         """
         replies: list[Reply] = []
-        files: list[Names] = []
+        files: list[RecordedFile] = []
         for document in documents:
             try:
-                self._write_aside([document])
-            except (OSError, FileInTheWay) as fault:
+                files.append(self._write_aside([document]))
+            except OSError as fault:
                 replies.append(self._not_written(document, fault))
                 break
             replies.append(ACCEPTED)
-            files.append([document.name])
         return replies, files
 
-    def _write_batch(self, documents: Sequence[OutgoingDocument]) -> tuple[list[Reply], list[Names]]:
+    def _write_batch(self, documents: Sequence[OutgoingDocument]) -> tuple[list[Reply], list[RecordedFile]]:
         """Write documents aside into one file; if the file system has no room for that, each into its own.
 
-        Return the replies, and the documents of each file.
+        Return the replies, and the files.
         """
         try:
-            self._write_aside(documents)
-        except (OSError, FileInTheWay) as fault:
-            if isinstance(fault, OSError) and fault.errno in (*_TOO_LARGE, *_FULL):
+            file = self._write_aside(documents)
+        except OSError as fault:
+            if fault.errno in (*_TOO_LARGE, *_FULL):
                 return self._write_each(documents)
             return [self._not_written(documents[0], fault)], []
-        return [ACCEPTED] * len(documents), [[document.name for document in documents]]
+        return [ACCEPTED] * len(documents), [file]
 
-    def _not_written(self, document: OutgoingDocument, fault: Exception) -> Reply:
-        if isinstance(fault, OSError) and fault.errno in _TOO_LARGE:
+    def _not_written(self, document: OutgoingDocument, fault: OSError) -> Reply:
+        if fault.errno in _TOO_LARGE:
             return too_large(document, f"folder {self._folder}: {fault.strerror}")
         return self._refused(fault)
 
-    def _put_out(self, files: Sequence[Names]) -> tuple[int, Reply | None]:
+    def _put_out(self, files: Sequence[RecordedFile]) -> tuple[int, Reply | None]:
         """Put the files on record and in their places; how many of them, and the reply to the others."""
         try:
             recorded, failed = self._put_on_record(files)
-            for names in files[:recorded]:
-                self._place(names[0])
-            sync(self._folder)
+            self._put_in_place()
         except OSError as fault:
             return 0, self._refused(fault)
         return recorded, failed
 
-    def _refused(self, fault: Exception) -> Reply:
-        reason = fault.strerror if isinstance(fault, OSError) else str(fault)
-        return unreachable(f"folder {self._folder}: {reason}")
+    def _refused(self, fault: OSError) -> Reply:
+        return unreachable(f"folder {self._folder}: {fault.strerror}")
 
     def _lock(self) -> None:
         """One writer a folder, also where a former leader was only asleep."""
         try:
             fcntl.flock(self._record, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as fault:
-            os.close(self._record)
             raise FolderFailed(self._folder, "another process writes there") from fault
 
+    def _last_number(self, files: Sequence[RecordedFile]) -> int:
+        """Return the highest number that was ever given here.
+
+        The record has it, or the file that was written when the record began anew. Without both it is in the
+        folder, because the record was lost.
+        """
+        try:
+            begun = int((self._aside / _NUMBER).read_text("ascii", "replace"))
+        except FileNotFoundError:
+            begun = 0 if files else highest_number(self._folder)
+        except ValueError as fault:
+            reason = f"{ASIDE}/{_NUMBER} contains no number: remove it"
+            raise FolderFailed(self._folder, reason) from fault
+        return max(begun, *(file.number or 0 for file in files), 0)
+
+    def _left_aside(self, files: Sequence[RecordedFile]) -> deque[str]:
+        """Return files that have no place though they are on record; remove those that never were."""
+        paths = {path.name: path for path in self._aside.iterdir() if path.name not in (RECORD, _NUMBER)}
+        unplaced = dict.fromkeys(file.stem for file in files if file.stem in paths)
+        for name in paths.keys() - unplaced:
+            paths[name].unlink()
+        return deque(unplaced)
+
     def _put_in_place(self) -> None:
-        """Finish what a crash interrupted: on record, it gets its place; not on record, it never was."""
-        for path in self._aside.iterdir():
-            if path.name in self._recorded:
-                self._place(path.name)
-            elif path.name != RECORD:
-                path.unlink()
+        """Give each file on record its place, in the order of the record."""
+        if not self._unplaced:
+            return
+        while self._unplaced:
+            stem = self._unplaced[0]
+            (self._aside / stem).rename(self._folder / (stem + SUFFIX))
+            self._unplaced.popleft()
         sync(self._folder)
 
-    def _write_aside(self, documents: Sequence[OutgoingDocument]) -> None:
-        """Write documents into one file, which has the name of the first."""
-        name = documents[0].name
-        if (self._folder / (name + SUFFIX)).exists():
-            raise FileInTheWay(name + SUFFIX)
-        unfinished = self._aside / f"unfinished-{secrets.token_hex(8)}"
-        file = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)  # EXCL opens no link
+    def _write_aside(self, documents: Sequence[OutgoingDocument]) -> RecordedFile:
+        """Write documents into one file under the next number; a number that is taken is passed over."""
+        names = [document.name for document in documents]
+        while True:
+            self._number += 1
+            file = RecordedFile(self._number, names)
+            if not (self._folder / (file.stem + SUFFIX)).exists():
+                break
+        path = self._aside / file.stem
+        opened = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)  # EXCL opens no link
         try:
-            write_all(file, b"".join(line for document in documents for line in (document.data, b"\n")))
-            os.fsync(file)
-            unfinished.rename(self._aside / name)
+            write_all(opened, b"".join(line for document in documents for line in (document.data, b"\n")))
+            os.fsync(opened)
         except OSError:
-            unfinished.unlink(missing_ok=True)  # room for the record of the others
+            path.unlink(missing_ok=True)  # room for the record of the others
             raise
         finally:
-            os.close(file)
+            os.close(opened)
+        return file
 
-    def _put_on_record(self, files: Sequence[Names]) -> tuple[int, Reply | None]:
+    def _put_on_record(self, files: Sequence[RecordedFile]) -> tuple[int, Reply | None]:
         """Put documents on record; those of one file in one line, which is there as a whole or not at all.
         Where that fails the later half of the files gives its room to the record of the others: how many
         files are on record, and the reply to the others."""
-        sync(self._aside)
-        if self._size > _LONGEST_RECORD:
-            self._begin_record()
-        lines = "".join(f"\n{_AND.join(names)}{_OUT}\n" for names in files).encode()
+        documents = [name for file in files for name in file.names]
+        lines = "".join(f"\n{file.line}\n" for file in files)
         try:
-            write_all(self._record, lines)
+            sync(self._aside)
+            if self._size > _LONGEST_RECORD or not self._recorded.isdisjoint(documents):
+                self._begin_record()
+            data = (lines if self._size else f"{VERSION}\n{lines}").encode()
+            write_all(self._record, data)
             os.fsync(self._record)
         except OSError as fault:
             half = len(files) // 2
@@ -199,45 +237,45 @@ class FilesSink(Sink):
             if not half:
                 raise
             return self._put_on_record(files[:half])[0], self._refused(fault)
-        self._size += len(lines)
-        documents = [name for names in files for name in names]
+        self._size += len(data)
         self._recorded.update(documents)
         rows = (self._highest, highest(documents))
         self._highest = max((row for row in rows if row is not None), default=None)
+        self._unplaced.extend(file.stem for file in files)
         return len(files), None
 
-    def _take_back(self, files: Sequence[Names]) -> None:
-        """Remove files that could not be recorded, to free their space."""
-        os.ftruncate(self._record, self._size)
-        os.fsync(self._record)
-        for names in files:
-            (self._aside / names[0]).unlink()
+    def _take_back(self, files: Sequence[RecordedFile]) -> None:
+        """Remove files that could not be recorded, to free their space.
+
+        Raise FolderFailed if the record may have them: then only a new start shows that.
+        """
+        try:
+            os.ftruncate(self._record, self._size)
+            os.fsync(self._record)
+        except OSError as fault:
+            raise FolderFailed(self._folder, fault.strerror) from fault
+        for file in files:
+            (self._aside / file.stem).unlink()
 
     def _begin_record(self) -> None:
-        """A new record: what was on the old one is settled by now, for another delivery has begun."""
+        """Begin a new record, once all files on the old one have their places; the number is kept.
+
+        What was on it is settled by now, for another delivery has begun; or its names were those of another
+        log's documents.
+        """
+        self._put_in_place()
+        sync(self._folder)
+        write_whole(self._aside / _NUMBER, f"{self._number}\n")
         os.ftruncate(self._record, 0)
         self._recorded.clear()
         self._highest = None
         self._size = 0
-
-    def _place(self, name: str) -> None:
-        (self._aside / name).rename(self._folder / (name + SUFFIX))
 
 
 def highest(names: Iterable[str]) -> int | None:
     """Return the highest record_id in names of documents, which begin with the first and the last."""
     matches = (_ROWS.match(name) for name in names)
     return max((int(match[1]) for match in matches if match), default=None)
-
-
-def names_on_record(folder: Path) -> list[str]:
-    """Return the names of the documents on a folder's record, in the order in which they went out."""
-    try:
-        lines = (folder / ASIDE / RECORD).read_text("utf-8", "replace").splitlines()
-    except (FileNotFoundError, NotADirectoryError):
-        return []
-    names_of_line = (line.removesuffix(_OUT).split(_AND) for line in lines if line.endswith(_OUT))
-    return [name for names in names_of_line for name in names]
 
 
 def _open_record(folder: Path) -> int:
@@ -257,11 +295,25 @@ def _open(settings: FilesSettings) -> FilesSink:
 
 
 def _check(settings: FilesSettings) -> None:
-    """Raise FolderFailed if the folder cannot be written, without the lock that its writer holds."""
+    """Raise why the folder cannot be written, without the lock that its writer holds."""
+    folder = Path(settings.files_folder)
     try:
-        os.close(_open_record(Path(settings.files_folder)))
+        os.close(_open_record(folder))
+        read_record(folder)
     except OSError as fault:
         raise FolderFailed(settings.files_folder, fault.strerror) from fault
 
 
-KIND = SinkKind(FilesSettings, _open, keeps_record=True, check=_check)
+def _flaws(settings: FilesSettings) -> Iterator[Flaw]:
+    """Yield that files of 0.1.0 are in the folder, because a sort by name puts them after later ones."""
+    if names := unnumbered(Path(settings.files_folder)):
+        have = quantity(len(names), "file has", "files have")
+        yield Flaw(
+            f"{have} no number in the name, as {names[0]}: by name they do not come in the order in which"
+            f" they left, and new files come before them",
+            f"read them with convert, apply, backlog or audit, which go by the record in {ASIDE}; then move"
+            f" them to another folder, with a copy of {ASIDE}",
+        )
+
+
+KIND = SinkKind(FilesSettings, _open, keeps_record=True, check=_check, flaws=_flaws)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import html
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
@@ -157,6 +157,13 @@ class Recording(Protocol):
         ...
 
 
+class Flaw(NamedTuple):
+    """A fault of a sink that opens, and its remedy."""
+
+    what: str
+    remedy: str
+
+
 class SinkKind(NamedTuple):
     """A sink as the registry knows it."""
 
@@ -164,3 +171,4 @@ class SinkKind(NamedTuple):
     open: Callable[[Any], Sink]  # with its settings
     keeps_record: bool = False  # it knows which documents are out
     check: Callable[[Any], object] = lambda settings: None  # raises why it could not open, and takes nothing
+    flaws: Callable[[Any], Iterable[Flaw]] = lambda settings: ()  # of a sink that can be opened

@@ -27,6 +27,7 @@ from eventlog.core.entry import COLUMNS
 from eventlog.core.errors import EventlogError, Misuse, Refused
 from eventlog.core.formats import Shape, Source
 from eventlog.core.portions import portions
+from eventlog.files.document_folder import in_order
 from eventlog.files.inputs import Input, container_of, open_inputs
 from eventlog.files.limits import Limits
 
@@ -63,13 +64,23 @@ def in_portions(files: Iterable[InputFile]) -> list[list[InputFile]]:
 
 
 def find_files(spark: Any, names: Iterable[str], shape: Shape, container: str | None) -> list[InputFile]:
-    """Return the files of names, folders and globs; hidden files and those that begin with _ are left out."""
+    """Return the files of names, folders and globs; hidden files and those that begin with _ are left out.
+
+    Documents of the files sink come in the order in which they left.
+    """
     files: dict[str, InputFile] = {}
     for name, path, size in chain.from_iterable(_find(spark, name) for name in names):
         if path in files:
             raise Misuse(f"{name} is named twice")
         files[path] = InputFile(name, path, container_of(name, shape, container), size)
-    return list(files.values())
+    by_name = {file.name: file for file in files.values()}
+    return [by_name[name] for name in in_order([*by_name], _folders(names))]
+
+
+def _folders(names: Iterable[str]) -> list[str]:
+    """Return the folders of this machine among names."""
+    paths = [Path(plain(name)) for name in names if not is_remote(name)]
+    return [str(path) for path in paths if path.is_dir()]
 
 
 def _find(spark: Any, name: str) -> list[tuple[str, str, int]]:

@@ -227,7 +227,7 @@ def test_a_later_audit_judges_what_changed_since(audited_log: AuditedLog) -> Non
     os.utime(documents(log)["3-3"], (before, before))
     assert "only objects that changed since 20" in log.audit("--since")
     assert log.broken() == [("content", 3)]
-    foreign = log.documents / "5-5.xml"
+    foreign = log.documents / "000000000000099-5-5.xml"
     foreign.write_bytes(documents(log)["7-7"].read_bytes().replace(b"eventlog:7", b"eventlog:99"))
     assert log.broken("--since") == [("explained", 99)]
     foreign.unlink()
@@ -244,10 +244,11 @@ def test_a_later_audit_judges_what_changed_since(audited_log: AuditedLog) -> Non
     log.publish()
     assert log.audit("--since", "--json")["letters"] == {"S": 2, "E": 1}  # the last brings the old value, too
     for name in documents(log).keys() & {"9-10", "9-9", "10-10"}:
-        documents(log)[name].rename(log.documents.with_name(name))
+        path = documents(log)[name]
+        path.rename(log.documents.with_name(path.name))
     assert log.broken("--since") == [("accounted", 9)]
-    for path in log.documents.parent.glob("*-*"):
-        path.rename(log.documents / f"{path.name}.xml")
+    for path in log.documents.parent.glob("*-*.xml"):
+        path.rename(log.documents / path.name)
     record_an_audit(log)
     assert log.audit("--since", "--json")["objects"] == 0
     log.run("skip", "13", "--because", "a joke")
@@ -480,8 +481,26 @@ def test_a_folder_is_in_the_order_in_which_its_documents_went(audited_log: Audit
         late.commit()
     audited_log.change("update usr set fname = 'Joe' where idu = 1")
     audited_log.publish("--batch-size", "2")
-    assert {path.stem for path in audited_log.documents.glob("*.xml")} >= {"10-10", "9-11"}
+    assert list(documents(audited_log))[-2:] == ["10-10", "9-11"]
     audited_log.audit("--state")
+    shutil.rmtree(audited_log.documents / ".eventlog")  # their names are enough
+    audited_log.audit("--state")
+
+
+def test_a_folder_of_the_first_version_is_in_the_order_of_its_record(audited_log: AuditedLog) -> None:
+    audited_log.change("update usr set fname = 'Jo' where idu = 1")  # row 9
+    audited_log.change("update usr set fname = 'Joe' where idu = 1")  # row 10
+    audited_log.publish()
+    names = [*documents(audited_log)]
+    for name, path in documents(audited_log).items():
+        path.rename(audited_log.documents / f"{name}.xml")
+    record = audited_log.documents / ".eventlog" / "record"
+    record.write_text("".join(f"\n{name} out\n" for name in names))
+    audited_log.audit("--state")
+    record.write_text("".join(f"\n{name} out\n" for name in reversed(names)))
+    assert audited_log.broken()[0][0] == "in_order"
+    record.write_text("".join(f"\n{name} out\n" for name in names[2:]))
+    assert audited_log.audit(code=2) == ""
 
 
 def test_odd_types_and_keys_of_other_tables_excuse_nothing(tmp_path: Path) -> None:
@@ -496,7 +515,7 @@ def test_odd_types_and_keys_of_other_tables_excuse_nothing(tmp_path: Path) -> No
 
 def test_a_row_of_a_type_that_is_none_is_read(audited_log: AuditedLog) -> None:
     event = '<delete event-id="eventlog:9"><association>idu=9,table=usr</association></delete>'
-    (audited_log.documents / "9-9.xml").write_text(f"<nds><input>{event}</input></nds>")
+    (audited_log.documents / "000000000000099-9-9.xml").write_text(f"<nds><input>{event}</input></nds>")
     columns = "status, event_type, table_name, table_key"
     audited_log.change(f"insert into eventlog ({columns}) values ('S', 9, 'usr', 'idu=9')")
     assert audited_log.broken() == [("explained", 9)]
@@ -524,7 +543,8 @@ def test_paths_are_checked_before_the_log_is_read(tmp_path: Path) -> None:
 
 
 def documents(log: AuditedLog) -> dict[str, Path]:
-    return {path.stem: path for path in log.documents.glob("*.xml")}
+    """Return the files in the order of their numbers, by the names of their documents."""
+    return {path.stem.partition("-")[2]: path for path in sorted(log.documents.glob("*.xml"))}
 
 
 def swap(log: AuditedLog) -> None:
@@ -535,7 +555,7 @@ def swap(log: AuditedLog) -> None:
 
 
 def repeat_with_another_value(log: AuditedLog) -> None:
-    copy = log.documents / "99-99.xml"
+    copy = log.documents / "000000000000099-99-99.xml"
     copy.write_bytes(documents(log)["3-3"].read_bytes().replace(b"John", b"Joan"))
 
 
@@ -626,8 +646,8 @@ def test_the_receipt_of_an_object(kept_log: AuditedLog) -> None:
         "  row 7  type 4  S  in eventlog:7",
         "  event eventlog:5-6:e96f71a6  rows 5, 6, document 5-6, answered",
         "  event eventlog:7  row 7, document 7-7, answered",
-        "  5-6.xml  add  eventlog:5-6:e96f71a6  answered success",
-        "  7-7.xml  delete  eventlog:7  answered success",
+        "  000000000000004-5-6.xml  add  eventlog:5-6:e96f71a6  answered success",
+        "  000000000000005-7-7.xml  delete  eventlog:7  answered success",
         "  now  the table does not have it",
     ]
 

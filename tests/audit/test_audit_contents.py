@@ -119,7 +119,7 @@ class History:
         self.run(
             "run", "--once", "--allow-loopback", "--sink", "files", "--files-folder", "documents", *words
         )
-        new = sorted(set(folder.glob("*.xml")) - before, key=lambda path: (len(path.stem), path.stem))
+        new = sorted(set(folder.glob("*.xml")) - before)
         return {f"{kind} {n}" if n else kind: path.read_bytes() for n, path in enumerate(new)}
 
     def run(self, *words: str) -> None:

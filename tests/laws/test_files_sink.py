@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from eventlog.files.document_folder import in_order
 from tests.kit.commands import Shell
 from tests.kit.databases import Database
 from tests.kit.support import until
@@ -63,6 +64,10 @@ def test_a_folder_has_every_event_once(
     documents = [line for path in folder.glob("*.xml") for line in path.read_text().splitlines()]
     names = [event.get("event-id") for document in documents for event in events_of(document)]
     assert len(set(names)) == len(names) > 0
+    paths = sorted(map(str, folder.glob("*.xml")))
+    assert in_order(paths) == paths  # that of the record
+    numbers = [Path(path).name.partition("-")[0] for path in paths]
+    assert len(set(numbers)) == len(numbers)
     audited = Shell(tmp_path).run(
         *("audit", "--delivered", "out", "--state", "--allow-loopback"), EVENTLOG_URL=rig.url
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from contextlib import closing
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import pytest
 
 from eventlog.core.errors import Misuse
 from eventlog.operate.upkeep import NotInLog, read_age
+from eventlog.sinks.files import FilesSink
 from tests.kit.logs import Receiver, World, busy, call, fail, key
 
 pytestmark = pytest.mark.quick
@@ -206,6 +208,21 @@ def test_check_reports_a_sink_with_which_this_machine_could_not_take_over(
         sink = {"EVENTLOG_SINK": "files", "EVENTLOG_FILES_FOLDER": str(tmp_path / folder)}
         checked = call(world, "check", **sink)
         assert ("sink files: it cannot be opened here" in checked.output) == bool(code), checked.output
+
+
+def test_check_names_files_of_the_first_version_in_the_folder(world: World, tmp_path: Path) -> None:
+    world.write(key(1, event_type=4), key(2, event_type=4))
+    with closing(FilesSink(tmp_path / "out")) as sink:
+        world.cycle(sink, batch_size=1)
+    sink_settings = {"EVENTLOG_SINK": "files", "EVENTLOG_FILES_FOLDER": str(tmp_path / "out")}
+    assert call(world, "check", **sink_settings).exit_code == 0
+    for path in sorted((tmp_path / "out").glob("*.xml")):
+        path.rename(path.with_name(path.name.partition("-")[2]))
+    checked = call(world, "check", **sink_settings)
+    assert checked.exit_code == 1
+    words = " ".join(checked.output.split())
+    assert "sink files: 2 files have no number in the name, as 1-1.xml: by name they do not come" in words
+    assert "read them with convert, apply, backlog or audit, which go by the record in .eventlog" in words
 
 
 def test_preview_prints_what_the_next_cycle_would_send_and_changes_nothing(world: World) -> None:

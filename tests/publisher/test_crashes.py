@@ -59,11 +59,11 @@ def files(folder: Path) -> dict[str, list[str]]:
 
 
 @pytest.mark.parametrize("delete", [False, True])
-@pytest.mark.parametrize("left", range(7))
+@pytest.mark.parametrize("left", range(4))
 def test_the_parts_of_a_cut_event_are_out_once(
     world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, left: int, delete: bool
 ) -> None:
-    """Write three files of one delivery, each with its name in another place first."""
+    """Write three files of one delivery, each in another place first."""
     world.delete_from_log = delete
     world.write(key(3, event_type=4))
     world.write(*(key(1, event_type=1, column_name="fname", new_value=str(n)) for n in range(5)))

@@ -282,14 +282,15 @@ def test_the_parts_of_a_cut_event_are_documents_and_its_rows_get_the_worst(world
     assert world.letters() == dict.fromkeys(range(1, 6), "W") | {6: "S"}
 
 
-def test_files_hold_what_was_sent_under_first_and_last_record_id(world: World, tmp_path: Path) -> None:
+def test_files_are_named_by_a_number_and_first_and_last_record_id(world: World, tmp_path: Path) -> None:
     for number in (1, 2, 3):
         world.user(number)
     world.write(key(1), key(2), key(3))
     sink = FilesSink(tmp_path)
     world.cycle(sink, batch_size=2)
     sink.close()
-    assert sorted(path.name for path in tmp_path.glob("*.xml")) == ["1-2.xml", "3-3.xml"]
+    names = ["000000000000001-1-2.xml", "000000000000002-3-3.xml"]
+    assert sorted(path.name for path in tmp_path.glob("*.xml")) == names
     assert world.counts() == {"S": 3}
 
 

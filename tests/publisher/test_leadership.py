@@ -170,7 +170,7 @@ def test_a_standby_leaves_the_folder_of_the_leader_as_it_is(
 ) -> None:
     caplog.set_level(logging.INFO)
     sink = open_sink("files", {"files_folder": str(tmp_path)})
-    unfinished = tmp_path / ".eventlog" / "1-1"
+    unfinished = tmp_path / ".eventlog" / "000000000000001-1-1"
     unfinished.touch()
     with world.elect(), running(world, arrivals, sink="files", files_folder=str(tmp_path)) as run:
         until(lambda: run.fault or "on standby" in caplog.text)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -83,7 +82,7 @@ class Publishing:
         return bool(self._world.counts()["N"])
 
     def documents(self) -> list[Document]:
-        paths = sorted((self.folder / "out").glob("*.xml"), key=_order)
+        paths = sorted((self.folder / "out").glob("*.xml"))
         documents = [self._document(event) for path in paths for event in events_of(path.read_text())]
         return [*documents, Document("log", "", str(sorted(self._world.counts().items())))]
 
@@ -91,11 +90,6 @@ class Publishing:
         event.attrib.pop("timestamp", "")
         text = etree.tostring(event, encoding="unicode")
         return Document(str(event.findtext("association")), str(event.get("event-id")), text)
-
-
-def _order(path: Path) -> list[int]:
-    """Return the numbers of the rows and of the part in the name of a document."""
-    return [int(number) for number in re.findall(r"\d+", path.name)]
 
 
 class Comparing(Publishing):

@@ -57,6 +57,7 @@ END = "\n/\n"  # of a statement
 _DDL = re.compile(r"\s*(--.*\n\s*)*(create (?!temp)|alter|comment|do\b)", re.IGNORECASE)
 _IF_MISSING = re.compile(r"\s*(--.*\n\s*)*(set @|prepare|execute|deallocate)")  # of an index on MySQL
 _EVENT_ID = re.compile(r'event-id="([^"]+)"')
+_NUMBER = re.compile(r"(?<=/)[0-9]{15}-")  # of a file of documents; those of 0.1.0 have none
 USER_TABLES = (
     "create table usr (idu integer primary key, fname varchar(64), lname varchar(64))",
     "create table usr_phone (idp integer primary key, idu integer references usr (idu), n varchar(9))",
@@ -150,8 +151,9 @@ def convert(shell: Shell) -> str:
     shell.run("deliver", "documents.xml", "--sink", "files", "--files-folder", "delivered")
     words = ("--keep", "kept.parquet", *settings, "--table", "pet")
     shell.run("compare", "kept.parquet", "pet.csv", *words, "-o", "compared.jsonl")
-    parts = sorted([*shell.folder.rglob("*.jsonl"), *shell.folder.glob("delivered/*.xml")])
-    return "".join(f"# {path.relative_to(shell.folder)}\n{path.read_text()}" for path in parts)
+    paths = [*shell.folder.rglob("*.jsonl"), *shell.folder.glob("delivered/*.xml")]
+    parts = {_NUMBER.sub("", str(path.relative_to(shell.folder))): path for path in paths}
+    return "".join(f"# {name}\n{parts[name].read_text()}" for name in sorted(parts, key=Path))
 
 
 def _send(brokers: str, file: Path) -> None:

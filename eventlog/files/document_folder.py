@@ -1,0 +1,140 @@
+"""The folder of the files sink: the names of its files, its record, and the order in which documents left.
+
+A file's name is a number of 15 digits, which only grows in a folder, and the name of its document. So every
+sort by name is the order in which the documents left. Files of version 0.1.0 have no number; the record has
+their order.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import defaultdict
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from eventlog.core.errors import EventlogError, Misuse
+from eventlog.core.plurals import quantity
+
+ASIDE = ".eventlog"  # in the folder: the record, the number, and files that are not complete
+RECORD = "record"
+SUFFIX = ".xml"
+VERSION = "eventlog files 2"  # the first line of a record; that of 0.1.0 is empty
+_SUFFIXES = (SUFFIX, f"{SUFFIX}.gz")
+_NUMBERED = re.compile(r"([0-9]{15})-[^-]+-.+")
+_UNNUMBERED = re.compile(r"[0-9]{1,19}(?:\.[0-9]+)?-[0-9a-f]{1,19}")  # the name of a document alone
+_LINE = re.compile(r"(?:([0-9]{15}) )?(\S+) out")  # a line that a crash cut has no such end
+_AND = "/"  # between the names of documents in one file: none of them holds it
+
+
+class LaterRecord(EventlogError):
+    """the record of the folder {0} begins with {1!r}, from a newer eventlog: use that version, or name \
+another folder"""
+
+
+class UnknownOrder(Misuse):
+    """{0}: neither a number in the name nor a record in the folder shows when {1} left. Read such files \
+from a folder of their own, with the record (.eventlog) that they had"""
+
+
+class RecordedFile(NamedTuple):
+    """A file on the record: its number, which a file of 0.1.0 lacks, and the names of its documents."""
+
+    number: int | None
+    names: Sequence[str]
+
+    @property
+    def stem(self) -> str:
+        """Return the name without its suffix, after the first document."""
+        return self.names[0] if self.number is None else f"{self.number:015}-{self.names[0]}"
+
+    @property
+    def line(self) -> str:
+        """Return the line of the record."""
+        return f"{self.number:015} {_AND.join(self.names)} out"
+
+
+def read_record(folder: Path) -> list[RecordedFile] | None:
+    """Return the files on a folder's record, in the order in which they went out; None without a record."""
+    path = folder / ASIDE / RECORD
+    if not path.is_file():
+        return None
+    first, end, lines = path.read_text("utf-8", "replace").partition("\n")
+    if end and first not in ("", VERSION):
+        raise LaterRecord(folder, first)
+    matches = filter(None, map(_LINE.fullmatch, lines.split("\n")))
+    return [RecordedFile(int(match[1]) if match[1] else None, match[2].split(_AND)) for match in matches]
+
+
+def highest_number(folder: Path) -> int:
+    """Return the highest number in the names of files in a folder; 0 if none has one."""
+    return max((number for number in map(_number, os.listdir(folder)) if number is not None), default=0)
+
+
+def unnumbered(folder: Path) -> list[str]:
+    """Return the names in a folder that are those of documents alone."""
+    return sorted(filter(_is_unnumbered, os.listdir(folder)))
+
+
+def in_order(names: Sequence[str], roots: Sequence[str] = ()) -> list[str]:
+    """Return names of files, with the documents of each folder in the order in which they left.
+
+    Names of other files stay where they are. All documents below a root that has a record are of its folder.
+    """
+    recorded = [root for root in map(Path, roots) if read_record(root) is not None]
+    places: dict[Path, list[int]] = defaultdict(list)
+    for place, name in enumerate(names):
+        if name.endswith(_SUFFIXES):
+            root = next((root for root in recorded if root in Path(name).parents), None)
+            places[Path(os.path.dirname(name)) if root is None else root].append(place)
+    ordered = list(names)
+    for folder, places_of_folder in places.items():
+        files = _in_order_of_folder(folder, [names[place] for place in places_of_folder])
+        for place, name in zip(places_of_folder, files, strict=True):
+            ordered[place] = name
+    return ordered
+
+
+def _in_order_of_folder(folder: Path, names: Sequence[str]) -> Sequence[str]:
+    """Return the names of a folder's files in the order in which they left, by its record or the numbers.
+
+    A file that left before the record began has a lower number than those on it. Without a record and without
+    numbers the names stay as they are.
+    """
+    record, numbers = read_record(folder), {name: _number(name) for name in names}
+    if record is None and set(numbers.values()) == {None}:
+        return names
+    places = {file.stem: place for place, file in enumerate(record or ())}
+    first = next((file.number for file in record or () if file.number is not None), 0)
+    unknown = [name for name in names if _stem(name) not in places and _is_unnumbered(name)]
+    if unknown and len(names) > 1:
+        raise UnknownOrder(folder, _listed(unknown))
+
+    def place_of(name: str) -> tuple[int, int, str]:
+        place, number = places.get(_stem(name)), numbers[name]
+        if place is not None:
+            return 1, place, name
+        return (3, 0, name) if number is None else (0 if number < first else 2, number, name)
+
+    return sorted(names, key=place_of)
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Return the first of some names, and how many others there are."""
+    first = os.path.basename(min(names))
+    return first if len(names) == 1 else f"{first} and {quantity(len(names) - 1, 'other file')}"
+
+
+def _number(name: str) -> int | None:
+    """Return the number in the name of a file; None if it has none."""
+    match = _NUMBERED.fullmatch(_stem(name))
+    return int(match[1]) if match else None
+
+
+def _is_unnumbered(name: str) -> bool:
+    return name.endswith(_SUFFIXES) and _UNNUMBERED.fullmatch(_stem(name)) is not None
+
+
+def _stem(name: str) -> str:
+    return os.path.basename(name).removesuffix(".gz").removesuffix(SUFFIX)

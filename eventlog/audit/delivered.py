@@ -29,7 +29,7 @@ from eventlog.sinks.kafka import KafkaSinkSettings
 from eventlog.sources.place_settings import KafkaSettings
 from eventlog.xds import answers
 from eventlog.xds.documents import HEAD, TAIL
-from eventlog.xds.split import MAX_EVENT, Broken, split
+from eventlog.xds.split import BEGINNING, MAX_EVENT, Broken, may_begin, split
 
 OPERATIONS = ("add", "modify", "delete")
 _CHUNK = 1 << 20
@@ -38,8 +38,6 @@ _NUMBERS = re.compile(r"([0-9]+)")
 _TOPIC = "kafka:"
 _ODD = re.compile(rb"&|<[!?]")  # a parser gives such a text back in another spelling
 _SQLITE = b"SQLite format 3\0"
-_BEGINNING = 1 << 16  # bytes, in which the first document of a file begins
-_ROOT = b"<nds"
 
 
 class DeliveredEvent(NamedTuple):
@@ -370,10 +368,9 @@ def _statuses(reply: bytes) -> list[answers.Status]:
 
 
 def _may_begin(path: Path) -> bool:
-    """Return whether a document begins in a file, in any encoding, or nothing is in the file."""
+    """Return whether a document begins in a file, or nothing is in the file."""
     with open_input(str(path)) as file:
-        beginning = file.read(_BEGINNING).replace(b"\0", b"")
-    return not beginning.strip() or _ROOT in beginning
+        return may_begin(file.read(BEGINNING))
 
 
 def _in_numbers(path: Path) -> list[tuple[int, int | str]]:

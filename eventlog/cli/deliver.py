@@ -15,6 +15,7 @@ from eventlog.cli.log_options import INPUT, SINK, live_options
 from eventlog.cli.options import SettingsCommand
 from eventlog.cli.terminal import print_sentence
 from eventlog.core.errors import Misuse
+from eventlog.core.plurals import quantity
 from eventlog.files.durable import open_to_write
 from eventlog.files.inputs import open_input
 from eventlog.files.limits import Limits
@@ -23,6 +24,7 @@ from eventlog.opening.settings import PublisherSettings, SessionSettings
 from eventlog.opening.waits import Waits
 from eventlog.operate.deliver import AnswerMemory, FileDelivery, memory_of
 from eventlog.sinks import open_sink
+from eventlog.xds.split import BEGINNING, may_begin
 
 _CHUNK = 1 << 20
 # What only a log has, or a file of rows.
@@ -36,8 +38,14 @@ NOT_DELIVERING = ("delete_from_log", "query_limit", "wake_up", "post_poll_stmt")
     type=click.Path(path_type=Path),
     help="remember here what was delivered  [default: FILE.delivered]",
 )
+@click.option(
+    "--tries",
+    type=click.IntRange(1),
+    metavar="N",
+    help="end after N tries, with exit code 1 if events are left  [default: no limit]",
+)
 @live_options((*INPUT, *SINK, ("retries", PublisherSettings)), without=NOT_DELIVERING)
-def deliver(file: str, state: Path | None, config: Config) -> None:
+def deliver(file: str, state: Path | None, tries: int | None, config: Config) -> None:
     """Send the xds documents of FILE, or of standard input, as the publisher would.
 
     Events that are answered with retry, or not at all, are sent again, and hold back only the later
@@ -50,6 +58,7 @@ def deliver(file: str, state: Path | None, config: Config) -> None:
         raise Misuse("these documents are XDS, and the setting document is of another kind: leave it out")
     with tempfile.TemporaryDirectory() as folder:
         source = _rereadable(file, Path(folder))
+        _need_documents(source, file)
         sink = open_sink(config.build(SessionSettings).sink, config.values)
         answers = AnswerMemory(state) if state else memory_of(Path(source))
         delivery = FileDelivery(
@@ -58,14 +67,18 @@ def deliver(file: str, state: Path | None, config: Config) -> None:
             Waits(settings.retry_wait, settings.retry_longest),
             print_sentence,
             max_event=limits.max_record,
+            max_tries=tries,
         )
         delivery.run(lambda: _chunks(source))
         sink.close()
         answers.close()
     levels = ", ".join(f"{count} {level}" for level, count in delivery.levels.items())
     nothing = "nothing was left to send" if delivery.has_events else f"{_shown(file)} holds no event"
+    if delivery.is_given_up:
+        nothing = "no event was answered"
+        print_sentence(f"given up after {quantity(tries or 0, 'try', 'tries')}: events are left")
     print_sentence(levels or nothing)
-    if delivery.levels.keys() - {"success", "warning"}:
+    if delivery.is_given_up or delivery.levels.keys() - {"success", "warning"}:
         sys.exit(1)
 
 
@@ -84,6 +97,13 @@ def _rereadable(name: str, folder: Path) -> str:
     if path.exists() and not path.is_file():
         raise Misuse(f"{name} is no regular file: documents may also come by a pipe")
     return name
+
+
+def _need_documents(source: str, name: str) -> None:
+    """Raise Misuse if no document begins in a file, before anything is made for it."""
+    with open_input(source) as file:
+        if not may_begin(file.read(BEGINNING)):
+            raise Misuse(f"{_shown(name)} holds no XDS documents: make them with eventlog convert --to xds")
 
 
 def _copy(source: IO[bytes], path: Path) -> str:

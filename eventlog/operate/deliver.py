@@ -69,26 +69,34 @@ class FileDelivery:
         print_line: Callable[[str], None],
         sleep: Callable[[float], None] = time.sleep,
         max_event: int = MAX_EVENT,
+        max_tries: int | None = None,
     ) -> None:
         self.levels: Counter[str] = Counter()
         self.fatal = False
+        self.is_given_up = False  # events are left after the last try
         self.has_events = False
         self._sink = sink
         self._memory = memory
         self._waits = waits
         self._print = print_line
         self._max_event = max_event
+        self._max_tries = max_tries
         self._sleep = sleep
         self._reported: set[str] = set()
 
     def run(self, chunks: Chunks) -> None:
-        """Deliver, again and again, until everything is answered; or until the receiver answers fatal."""
-        rounds = 0
+        """Deliver, again and again, until everything is answered, or fatal is, or no try is left."""
+        tries = 0
         while self._send_all(chunks()) and not self.fatal:
-            rounds += 1
-            seconds = self._waits.after(rounds).total_seconds()
+            tries += 1
+            if tries == self._max_tries:
+                self.is_given_up = True
+                return
+            seconds = self._waits.after(tries).total_seconds()
             if seconds:
-                self._print(f"next try in {seconds:g} s")
+                limit = f" of {self._max_tries}" if self._max_tries else ""
+                no_limit = "" if limit else ", without a limit of tries (--tries)"
+                self._print(f"try {tries + 1}{limit} in {seconds:g} s{no_limit}")
             self._sleep(seconds)
 
     def _send_all(self, chunks: Iterable[bytes]) -> bool:

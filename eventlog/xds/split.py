@@ -18,6 +18,8 @@ from eventlog.core.xmlscan import Scanner
 
 MAX_EVENT = 256 << 20  # bytes of one event
 MAX_DEPTH = 64
+BEGINNING = 1 << 16  # bytes of a file, in which its first document begins
+_ROOT = b"<nds"
 
 
 class Element(NamedTuple):
@@ -33,6 +35,12 @@ class Broken(NamedTuple):
     where: str
     reason: str
     raw: bytes
+
+
+def may_begin(beginning: bytes) -> bool:
+    """Return whether a document begins in the first bytes of a file, in any encoding, or nothing is there."""
+    text = beginning.replace(b"\0", b"")
+    return not text.strip() or _ROOT in text
 
 
 def split(chunks: Iterable[bytes], max_event: int = MAX_EVENT) -> Iterator[Element | Broken]:

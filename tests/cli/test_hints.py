@@ -50,10 +50,11 @@ def test_who_has_a_settings_file_is_reported_its_line(shell: Shell, postgres: Da
 
 
 def test_a_setting_that_is_missing_is_named_likewise(shell: Shell) -> None:
-    done = shell.run("deliver", "--sink", "http", "log.csv")
+    (shell.folder / "in.xml").write_text("<nds/>")
+    done = shell.run("deliver", "--sink", "http", "in.xml")
     assert (done.code, done.stderr) == (2, "eventlog: the http sink needs --http-url\n")
     (shell.folder / "eventlog.toml").write_text('sink = "http"\n')
-    done = shell.run("deliver", "log.csv")
+    done = shell.run("deliver", "in.xml")
     assert (done.code, done.stderr) == (2, "eventlog: the http sink needs http-url in eventlog.toml\n")
 
 

@@ -95,6 +95,45 @@ def test_what_comes_by_a_pipe_is_sent_again_too(tmp_path: Path) -> None:
     assert (result.exit_code, result.output) == (0, "eventlog: 1 success\n")
 
 
+def test_what_is_no_xml_is_refused_before_anything_is_made(tmp_path: Path) -> None:
+    (tmp_path / "in.csv").write_text("record_id,status\n1,N\n")
+    for name, words in (
+        ("in.csv", "in.csv holds no XDS documents: make them with"),
+        ("none.xml", "none.xml"),
+    ):
+        words_of_sink = ("--sink", "files", "--files-folder", str(tmp_path / "out"))
+        done = CliRunner().invoke(cli, ["deliver", str(tmp_path / name), *words_of_sink])
+        assert words in str(done.exception)
+    assert [path.name for path in tmp_path.iterdir()] == ["in.csv"]
+    done = CliRunner().invoke(cli, ["deliver", "--state", str(tmp_path / "memory")], input="a,b\n")
+    assert "standard input holds no XDS documents" in str(done.exception)
+    assert not (tmp_path / "memory").exists()
+
+
+def test_the_limit_of_tries_is_named(tmp_path: Path) -> None:
+    (tmp_path / "in.xml").write_text(document([event(1, 1), event(2, 2)]))
+    words = ["deliver", str(tmp_path / "in.xml"), "--sink", "http", "--http-url", "http://127.0.0.1:1/"]
+    given_up = CliRunner().invoke(cli, [*words, "--tries", "2", "--retry-wait", "0.01"])
+    assert given_up.exit_code == 1
+    assert given_up.output.count("no answer: ") == 2
+    sentences = ["try 2 of 2 in 0.01 s", "given up after 2 tries: events are left", "no event was answered"]
+    assert [line for line in given_up.output.splitlines() if "no answer: " not in line] == [
+        f"eventlog: {sentence}" for sentence in sentences
+    ]
+    assert "[default: no limit]" in " ".join(CliRunner().invoke(cli, ["deliver", "--help"]).output.split())
+    sentences = []
+    replies = iter([unreachable("nobody")])
+    delivery = FileDelivery(
+        Receiver(lambda document: next(replies, Reply())),
+        AnswerMemory(tmp_path / "memory"),
+        Waits(1, 4),
+        sentences.append,
+        lambda seconds: None,
+    )
+    delivery.run(lambda: [(tmp_path / "in.xml").read_bytes()])
+    assert sentences == ["no answer: nobody", "try 2 in 1 s, without a limit of tries (--tries)"]
+
+
 def test_from_the_command_line(tmp_path: Path) -> None:
     (tmp_path / "in.xml").write_text(FILE.replace("rubbish", ""))
     words = ["deliver", str(tmp_path / "in.xml"), "--sink", "files", "--files-folder", str(tmp_path / "out")]

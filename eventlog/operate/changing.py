@@ -11,10 +11,12 @@ slot did not have are logged first, because a comparison takes the present rows 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from shlex import quote
+from typing import TypeVar
 
 from sqlalchemy.engine import Connection
 
@@ -38,6 +40,7 @@ from eventlog.sql.capture import track
 from eventlog.sql.capture.record import read_record
 from eventlog.sql.capture.slot import (
     MAKE_AGAIN,
+    LockMode,
     Published,
     demand_decoding,
     drop_publication,
@@ -48,7 +51,8 @@ from eventlog.sql.capture.slot import (
     why_lost,
 )
 from eventlog.sql.catalogue import Catalogue
-from eventlog.sql.connect import execute_plain
+from eventlog.sql.connect import DatabaseFailed, execute_plain
+from eventlog.sql.error_causes import blames_other_transaction
 from eventlog.sql.log.leader import Leader
 from eventlog.sql.log.object_states import TableState, kept_by_publisher
 from eventlog.sql.log.receiver_state import ReceiverState
@@ -56,6 +60,7 @@ from eventlog.sql.log.slot_state import ServerSlot, SlotFacts, SlotState
 from eventlog.sql.log.store import Store
 from eventlog.sql.relation import Choice, place_of
 
+Result = TypeVar("Result")
 _AS_IT_IS = {"publication_mode": "compare", "startup_option": "future"}
 _MOMENT = 0.1  # seconds between two looks
 _COMPARED = "it was compared before, and what changed since is not logged yet"
@@ -63,6 +68,7 @@ _NOT_OURS = (
     "slot {0} belongs to {1}, so this log's slot is {2}; if nothing reads it any more, drop it there:"
     " select pg_drop_replication_slot('{0}')"
 )
+_PAUSES = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0)  # seconds before a transaction is done again
 _PATIENCE = 600.0  # seconds until what is before the change is in the log
 
 
@@ -76,6 +82,10 @@ class StillOnTheWay(EventlogError):
 
 class ChangesLost(EventlogError):
     """changes of {0} may be lost: {1}. `eventlog install --mode slot` logs them; then repeat the command"""
+
+
+class StillInUse(EventlogError):
+    """other transactions use the tables all the time: {0}. Give the command again when they have ended"""
 
 
 class NotDrained(EventlogError):
@@ -97,16 +107,7 @@ def fill_by_slot(config: Config, store: Store, who: str) -> Iterator[str]:
             _make(store, slot, now, chosen, lost)
             _begin(store, slot, chosen, lost)
         else:
-            with store.engine.begin() as connection:
-                state, members = store.slot_state(connection), facts.members
-                missed = {name for name in members if members[name] != chosen.recorded.get(name)}
-                states = ReceiverState(connection, store.queries).table_states().keys()
-                incomplete = [published for published, _ in chosen.incomplete]
-                missed |= {p.name for p in incomplete if not states.isdisjoint(f.table for f in p.feeds)}
-                make_publication(connection, store.queries, slot, now, chosen.published)
-                # a comparison sees what writers did who came before, because they have ended
-                lock_tables(connection, store.queries, {published.place for published in incomplete})
-                record_returned(state, _facts(state, slot, chosen, facts.since), chosen, missed)
+            _transact(store, partial(_adapt, store, facts, now, chosen))
     for name, owner in owners.items():
         yield _NOT_OURS.format(name, owner, slot)
     yield f"slot {slot} fills the log" + (f" again: {lost}" if lost else "" if is_new else " already")
@@ -173,8 +174,9 @@ def _make(store: Store, slot: str, now: ServerSlot, chosen: SlotTables, lost: st
     """Make the publication, then the slot, which cannot be read where there was no publication. A slot that
     lost changes is made anew.
     """
-    with store.engine.begin() as connection:
-        make_publication(connection, store.queries, slot, now, chosen.published)
+    _transact(
+        store, lambda connection: make_publication(connection, store.queries, slot, now, chosen.published)
+    )
     if lost is not None and now.is_there:
         with store.upkeep() as upkeep:
             upkeep.slot().drop_slot(slot)
@@ -185,10 +187,12 @@ def _make(store: Store, slot: str, now: ServerSlot, chosen: SlotTables, lost: st
 
 def _begin(store: Store, slot: str, chosen: SlotTables, lost: str | None) -> None:
     """Drop the triggers and note the position in one transaction."""
-    with store.engine.begin() as connection:
+
+    def begin(connection: Connection) -> None:
         plans = [plan for plan in track.plan_silence(connection, store.log) if plan.statements]
         if plans:
-            lock_tables(connection, store.queries, {p.place for p in chosen.published})
+            places = {p.place for p in chosen.published} | {place_of(plan.table) for plan in plans}
+            lock_tables(connection, store.queries, places, LockMode.ALL)
         for plan in plans:
             plan.run(connection)
         state = store.slot_state(connection)
@@ -196,6 +200,39 @@ def _begin(store: Store, slot: str, chosen: SlotTables, lost: str | None) -> Non
         state.note(state.on_server(slot).end)
         for table in chosen.readable if lost is not None else ():
             state.note_gap(table, str(lost))
+
+    _transact(store, begin)
+
+
+def _adapt(
+    store: Store, facts: SlotFacts, now: ServerSlot, chosen: SlotTables, connection: Connection
+) -> None:
+    """Put the publication right, and note the tables that were not read, in one transaction."""
+    state, members = store.slot_state(connection), facts.members
+    missed = {name for name in members if members[name] != chosen.recorded.get(name)}
+    states = ReceiverState(connection, store.queries).table_states().keys()
+    incomplete = [published for published, _ in chosen.incomplete]
+    missed |= {p.name for p in incomplete if not states.isdisjoint(f.table for f in p.feeds)}
+    make_publication(connection, store.queries, facts.slot, now, chosen.published)
+    # a comparison sees what writers did who came before, because they have ended
+    lock_tables(connection, store.queries, {published.place for published in incomplete})
+    record_returned(state, _facts(state, facts.slot, chosen, facts.since), chosen, missed)
+
+
+def _transact(store: Store, change: Callable[[Connection], Result]) -> Result:
+    """Run a change in a transaction, again if others were in the way; raise StillInUse if they always are."""
+    pauses = iter(_PAUSES)
+    while True:
+        try:
+            with store.engine.begin() as connection:
+                return change(connection)
+        except DatabaseFailed as fault:
+            if not blames_other_transaction(fault, store.log.dialect):
+                raise
+            pause = next(pauses, None)
+            if pause is None:
+                raise StillInUse(fault) from fault
+        time.sleep(pause)
 
 
 def _facts(state: SlotState, slot: str, chosen: SlotTables, since: Mapping[str, int]) -> SlotFacts:
@@ -269,13 +306,16 @@ def _drop(store: Store, facts: SlotFacts) -> str:
 def _end(config: Config, store: Store, facts: SlotFacts) -> SlotFacts:
     """Make the triggers and note the position in one transaction."""
     chosen = choose_tables(config, store, facts.slot)
-    with store.engine.begin() as connection:
+
+    def end(connection: Connection) -> SlotFacts:
         lock_tables(connection, store.queries, {p.place for p in chosen.published})
         _track(connection, store, chosen.published)
         state = store.slot_state(connection)
         ending = replace(facts, until=state.on_server(facts.slot).end)
         state.record(ending)
-    return ending
+        return ending
+
+    return _transact(store, end)
 
 
 def _track(connection: Connection, store: Store, published: Iterable[Published]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from enum import StrEnum
 from typing import Final, NamedTuple
 
 from sqlalchemy.engine import Connection
@@ -14,6 +15,7 @@ from eventlog.core.tables import Table
 from eventlog.sql.common import templates
 from eventlog.sql.common.expression import literal
 from eventlog.sql.connect import DatabaseFailed, execute_plain
+from eventlog.sql.error_causes import blames_other_transaction
 from eventlog.sql.log.slot_state import Feed, Member, ServerSlot, SlotFacts, SlotPosition, SlotState
 from eventlog.sql.queries import Queries
 from eventlog.sql.relation import Child, Place, place_of, qualified
@@ -25,6 +27,13 @@ _OPTIONS: Final = "publish = 'insert, update, delete, truncate', publish_via_par
 MAKE_AGAIN: Final = (
     "`eventlog install --mode slot` makes it again, and logs what differs from the kept states"
 )
+
+
+class LockMode(StrEnum):
+    """The users of a table that a lock keeps out."""
+
+    WRITERS = "share row exclusive"
+    ALL = "access exclusive"  # as a dropped trigger needs it
 
 
 class NoDecoding(EventlogError):
@@ -219,6 +228,8 @@ def make_publication(
         for statement in statements:
             execute_plain(connection, statement)
     except DatabaseFailed as fault:
+        if blames_other_transaction(fault, queries.log.dialect):
+            raise
         script = "\n".join(f"  {statement};" for statement in statements)
         raise CannotPublish(slot, fault, script) from fault
 
@@ -264,11 +275,17 @@ def slot_statement(queries: Queries, slot: str, now: ServerSlot) -> str:
     return templates.statement(queries.log.dialect, "slot_create", slot_text=literal(slot), failover=failover)
 
 
-def lock_tables(connection: Connection, queries: Queries, places: Iterable[Place]) -> None:
-    """Keep writers out of tables until the transaction ends."""
+def lock_tables(
+    connection: Connection, queries: Queries, places: Iterable[Place], mode: LockMode = LockMode.WRITERS
+) -> None:
+    """Keep others out of tables until the transaction ends.
+
+    The error is one after which the transaction is to be done again if they are in use for too long.
+    """
     dialect = queries.log.dialect
-    if tables := ", ".join(qualified(dialect, *place) for place in sorted(places)):
-        execute_plain(connection, templates.statement(dialect, "lock_writers_out", tables=tables))
+    if tables := ", ".join(literal(qualified(dialect, *place)) for place in sorted(places)):
+        body = templates.statement(dialect, "lock_users_out", tables=tables, mode=mode)
+        execute_plain(connection, f"do {literal(body)}")
 
 
 def demand_decoding(now: ServerSlot) -> None:

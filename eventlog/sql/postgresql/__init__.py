@@ -123,7 +123,7 @@ POSTGRESQL = Dialect(
     # a row met twice; a number that is always generated; a view's check; a row or a key that is too large;
     # raised by a trigger
     refusals=frozenset(("21000", "428C9", "44000", "54000", "P0001")),
-    conflicts=frozenset(("40001", "40P01")),
+    conflicts=frozenset(("40001", "40P01", "55P03")),  # not serializable, a deadlock, waited too long
     load_together=_load_together,
     session_options={"isolation_level": "AUTOCOMMIT"},  # no round trip of its own for `begin`
     copies=True,

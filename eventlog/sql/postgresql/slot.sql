@@ -229,6 +229,19 @@ left join (
 ) m on m.prpubid = p.oid and m.prrelid = c.oid
 where p.pubname = :slot
 
--- lock_writers_out --
--- Keeps writers out until the transaction ends.
-lock table {tables} in share row exclusive mode
+-- lock_users_out --
+-- Locks tables until the transaction ends. Gives up before a writer that waits for one of them looks for a deadlock, because the
+-- server ends the session that finds one.
+declare
+  former text := pg_catalog.current_setting('lock_timeout');
+  ends timestamptz := pg_catalog.clock_timestamp() + (
+    select cast(setting as integer) / 2 * interval '1 ms' from pg_catalog.pg_settings where name = 'deadlock_timeout');
+  name text;
+begin
+  foreach name in array array[{tables}] loop
+    perform pg_catalog.set_config('lock_timeout', cast(greatest(1, pg_catalog.floor(
+      extract(epoch from ends - pg_catalog.clock_timestamp()) * 1000)) as text), true);
+    execute 'lock table ' || name || ' in {mode} mode';
+  end loop;
+  perform pg_catalog.set_config('lock_timeout', former, true);
+end

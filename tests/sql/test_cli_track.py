@@ -124,6 +124,24 @@ def test_an_integer_of_oracle_is_the_number_that_its_catalogue_calls_it(tmp_path
     assert scripts[0] == scripts[1]
 
 
+def test_a_name_without_capitals_is_one_without_quotes(tmp_path: Path) -> None:
+    """Write such a name in the capitals of Oracle, as that of the log."""
+    call = Shell(tmp_path, strict=True).run
+    scripts = []
+    for adapt in (str.upper, str.lower):
+        schema, name, key, column = map(adapt, ("hr", "usr", "idu", "fname"))
+        columns = {
+            column: Column(column, "NUMBER(9,0)", Kind.INT, column) for column in (key, column, adapt("age"))
+        }
+        described = tablesfile.write([Table(schema, name, columns, (key,))], "oracle")
+        (tmp_path / "tables.toml").write_text(described)
+        words = ("--sql", "--dialect", "oracle", "--tables", "tables.toml", "--insert", "1")
+        done = call("track", name, *words, "--columns", column, "--log-table", adapt("el.eventlog"))
+        assert (done.code, done.stderr) == (0, "")
+        scripts.append(done.stdout)
+    assert scripts[0] == scripts[1]
+
+
 def test_the_example_of_the_docs_on_a_view(pg: Tracked) -> None:
     install_routines(pg.engine, pg.log)
     pg.run(

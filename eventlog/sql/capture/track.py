@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sqlalchemy.engine import Connection, Engine
 
@@ -123,11 +123,29 @@ def plan_offline(log: Log, table: Table, choice: Choice) -> TrackPlan:
         )
     if choice.children:
         raise CannotTrack(str(table), "--child needs the foreign keys of the catalogue: connect with --url")
+    table, choice = _without_quotes(log.dialect, table, choice)
     subject = Subject(log, Relation(table), choice, name=table.name)
     refuse(subject)
     creates = (statement for trigger in triggers_of(subject) for statement in trigger.create)
     statements = (*write_record(subject), *routines(log), *creates)
     return TrackPlan(table, statements, tuple(_warnings(subject)))
+
+
+def _without_quotes(dialect: Dialect, table: Table, choice: Choice) -> tuple[Table, Choice]:
+    """Return a table and a choice with names as the catalogue has them, if they were given without quotes."""
+    fold = dialect.fold
+    columns = {fold(name): replace(column, name=fold(name)) for name, column in table.columns.items()}
+    if len(columns) < len(table.columns):
+        raise CannotTrack(str(table), "without a connection no two columns may differ only in capitals")
+    table = replace(
+        table,
+        schema=table.schema and fold(table.schema),
+        name=fold(table.name),
+        columns=columns,
+        key=tuple(map(fold, table.key)),
+    )
+    chosen_names = None if choice.columns is None else tuple(map(fold, choice.columns))
+    return table, replace(choice, columns=chosen_names, without=tuple(map(fold, choice.without)))
 
 
 def plan_untrack(connection: Connection, log: Log, name: str) -> TrackPlan:

@@ -86,7 +86,8 @@ def folder(tmp_path: Path) -> Path:
     """A folder with a log, and its tables."""
     (tmp_path / "log.csv").write_text(LOG)
     (tmp_path / "tables.toml").write_text(TABLES)
-    for name in ("rows.parquet", "avro.bin", "out.xml"):
+    (tmp_path / "out.xml").write_text("<nds/>")
+    for name in ("rows.parquet", "avro.bin"):
         (tmp_path / name).write_bytes(b"\0\0\0\5atMSG")
     return tmp_path
 

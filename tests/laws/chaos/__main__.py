@@ -11,10 +11,16 @@ import logging
 import shutil
 import sys
 import tempfile
+from collections.abc import Collection, Iterable
 from pathlib import Path
 
 from tests.laws.chaos.run import MODES, run
 from tests.world.killable import KILLABLE
+
+
+def choose_modes(products: Iterable[str], modes: Collection[str] | None) -> list[tuple[str, str]]:
+    """Return each database with each mode that it has and that is asked for."""
+    return [(product, mode) for product in products for mode in MODES[product] if not modes or mode in modes]
 
 
 def main() -> int:
@@ -30,8 +36,11 @@ def main() -> int:
     seeds = range(arguments.seed, arguments.seed + arguments.runs)
     logging.getLogger("sqlalchemy.pool").setLevel(logging.CRITICAL)  # our connections are cut, too
     failed = 0
-    products = arguments.database or KILLABLE
-    modes = [(product, mode) for product in products for mode in arguments.mode or MODES[product]]
+    products = arguments.database or [*KILLABLE]
+    modes = choose_modes(products, arguments.mode)
+    if not modes:
+        own_modes = ", ".join(mode for product in products for mode in MODES[product])
+        parser.error(f"{products[0]} has no mode {arguments.mode[0]}: choose {own_modes}")
     for seed, (product, mode) in itertools.product(seeds, modes):
         folder = Path(tempfile.mkdtemp(prefix="chaos-"))
         outcome = run(product, mode, arguments.seconds, seed, folder)

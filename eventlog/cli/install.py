@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import click
-from sqlalchemy.engine import Connection
+from sqlalchemy.engine import Connection, Engine
 
 from eventlog.cli.format_names import refuse_flags
 from eventlog.cli.log_options import DATABASE, by_option, database_options, live_options
@@ -15,12 +17,14 @@ from eventlog.core.plurals import quantity
 from eventlog.core.settings import declared
 from eventlog.opening.comparing import MODES
 from eventlog.opening.config import Config
-from eventlog.opening.open_log import place_of
+from eventlog.opening.open_log import naming_rights, place_of
 from eventlog.opening.settings import TablePublishing
 from eventlog.opening.tables import read_tables
 from eventlog.sql.capture import track
 from eventlog.sql.catalogue import Catalogue
-from eventlog.sql.dialects import DIALECTS, dialect_named
+from eventlog.sql.connect import ConnectionLost, DatabaseFailed
+from eventlog.sql.dialects import DIALECTS, dialect_named, dialect_of
+from eventlog.sql.error_causes import blames_rights
 from eventlog.sql.log.store import Store
 from eventlog.sql.log.upkeep import Upkeep
 from eventlog.sql.names import Log
@@ -36,6 +40,11 @@ _dialect = click.option(
 _attach = click.option(
     "--attach", is_flag=True, help="with --sql: the log is there already, leave it as it is"
 )
+
+
+class NotOwner(DatabaseFailed):
+    """the database refused: {0}. If the log exists, let its owner give the command; else give it --sql \
+--dialect {1}, and let the owner of the schema run what it prints"""
 
 
 @click.command()
@@ -93,10 +102,12 @@ def install(
         return
     refuse_flags(_OF_SQL, "goes with --sql")
     engine = place.connect()
-    log = place.find(engine, older=True)
-    done = migrate.install(engine, log, future_events=future_events)
-    track.install_routines(engine, log)
-    log = place.find(engine)
+    with _naming_owner(engine):
+        log = place.find(engine, older=True)
+        done = migrate.install(engine, log, future_events=future_events)
+        if done or mode is None:  # else a publisher's user may give the command
+            track.install_routines(engine, log)
+        log = place.find(engine)
     with engine.connect() as connection:
         catalogue = Catalogue(connection)
         owner = catalogue.owner(log)
@@ -115,7 +126,19 @@ def install(
             " else let a role of its own install it (docs/databases/postgresql.md)"
         )
     if mode is not None:
-        _fill(config, Store(engine, log), mode, who)
+        with naming_rights():
+            _fill(config, Store(engine, log), mode, who)
+
+
+@contextmanager
+def _naming_owner(engine: Engine) -> Iterator[None]:
+    """Raise NotOwner if the user lacks a right for what the block does."""
+    try:
+        yield
+    except (DatabaseFailed, ConnectionLost) as fault:
+        if blames_rights(fault):
+            raise NotOwner(*fault.args, dialect_of(engine).name) from fault.__cause__
+        raise
 
 
 def _print_slot(config: Config) -> None:

@@ -15,7 +15,7 @@ from eventlog.cli.options import read_tables
 from eventlog.cli.terminal import print_line, write_output
 from eventlog.core.errors import Misuse
 from eventlog.opening.config import Config
-from eventlog.opening.open_log import place_of
+from eventlog.opening.open_log import naming_rights, place_of
 from eventlog.opening.slots import refuse_slot
 from eventlog.sql.capture import readers
 from eventlog.sql.capture import track as tracking
@@ -91,6 +91,7 @@ def _types(numbers: tuple[int | None, ...]) -> click.Choice[str]:
     help="with --dialect: the tables file",
 )
 @database_options
+@naming_rights()
 def track(
     tables: tuple[str, ...],
     insert: str,
@@ -156,6 +157,7 @@ def track(
 @_reader
 @_sql
 @database_options
+@naming_rights()
 def untrack(
     tables: tuple[str, ...],
     reader: str | None,

@@ -230,6 +230,30 @@ def test_a_user_that_may_not_track_a_table_is_referred_to_the_script(house: Hous
         assert house.call(owner, *words, "--sql").output
 
 
+def test_a_user_that_may_not_install_is_referred_to_the_script(house: House) -> None:
+    user = house.user("app", *(["grant usage on schema app to eventlog_app"] if house.schemas else []))
+    log = house.named("app.eventlog")
+    environment = {"EVENTLOG_URL": user.render_as_string(False), "EVENTLOG_LOG_TABLE": log}
+    if not house.schemas:
+        house.run("grant select on app.usr to eventlog_app")  # else it may not connect to the database
+    failed = CliRunner().invoke(cli, ["install"], env=environment)
+    words = ("--sql", "--dialect", house.dialect.name)
+    assert failed.exit_code == 1
+    assert f"else give it {' '.join(words)}, and let the owner" in str(failed.exception)
+    assert "create table" in house.call(user, "install", *words).output
+
+
+def test_a_user_without_rights_on_a_log_learns_who_has_them(house: House, owner: URL, app: URL) -> None:
+    table = house.named("app.usr")
+    environment = {"EVENTLOG_URL": app.render_as_string(False), "EVENTLOG_LOG_TABLE": house.log}
+    remedies = {"install": "its owner", "track": "--grants ROLE", "untrack": "--grants ROLE"}
+    for command, remedy in remedies.items():
+        words = [command, table] if "track" in command else [command]
+        failed = CliRunner().invoke(cli, words, env=environment)
+        assert failed.exit_code == 1
+        assert remedy in str(failed.exception)
+
+
 def replace(house: House, owner: URL, *words: str) -> None:
     """Return what removes triggers; on PostgreSQL only the table's owner may run it."""
     if not house.schemas:

@@ -36,7 +36,7 @@ class Law(enum.StrEnum):
 
     ACCOUNTED = "every row is accounted for"
     EXPLAINED = "nothing was delivered that no row explains"
-    CONTENT = "an event contains what its rows contain, and nothing else"
+    CONTENT = "an event contains what its rows contain; of what was read back only column and type are judged"
     ONE_CONTENT = "an event-id has one content"
     IN_ORDER = "the events of an object come in the order of their rows"
     ANSWERED = "a row has the letter of the answer to its document"

@@ -350,6 +350,13 @@ def test_each_corruption_is_named_at_its_object(history: History, kind: str) -> 
         assert {law for law, _ in broken} & {"content", "explained"}, receiver
 
 
+def test_a_value_that_was_read_back_is_not_judged_and_the_report_says_so(history: History) -> None:
+    changed = corrupted(history.kinds["whole"], value("name"), r"\1Eve")
+    broken = history.audit((history.kinds | {"whole": changed}).values())
+    assert broken == ({("content", "whole id=1")} if history.is_compared else set())
+    assert "of what was read back only column and type are judged" in Law.CONTENT
+
+
 USR = Table(
     "public",
     "usr",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,6 +13,7 @@ from eventlog.sinks.files import FilesSink
 from eventlog.sinks.sink import OutgoingDocument, Reply, answered, unanswered, unreachable
 from eventlog.sql.catalogue import Catalogue
 from eventlog.xds.answers import Level, Status
+from tests.compare.rig import Replica, rows_of
 from tests.kit.logs import Answering, Crash, Receiver, World, crash, key
 
 pytestmark = [pytest.mark.quick, pytest.mark.usefixtures("either_way")]
@@ -178,6 +180,45 @@ def test_a_cycle_that_fills_its_limit_says_so(world: World) -> None:
         assert publisher.cycle().full
         assert not publisher.cycle().full
     assert world.counts() == {"S": 5}
+
+
+FNAME = {"column_name": "fname", "old_value": "Jack", "new_value": "John"}
+
+
+@pytest.mark.parametrize(
+    ("first", "further", "together", "apart"),
+    [
+        ({"event_type": 2, **FNAME}, [{"event_type": 8, **FNAME}], ["modify 1-4"], ["modify 1", "modify 4"]),
+        ({"event_type": 6}, [{"event_type": 6}], ["modify 1-4"], ["modify 1", "modify 4"]),
+        (
+            {"event_type": 6},
+            [{"event_type": 4}, {"event_type": 5}],
+            ["delete 4", "add 5"],
+            ["modify 1", "delete 4", "add 5"],
+        ),
+    ],
+    ids=["a field is read back", "a row is read back", "a row is deleted and comes again"],
+)
+def test_rows_of_an_object_farther_apart_than_the_limit_make_more_events_and_the_same_end(
+    world: World,
+    first: dict[str, Any],
+    further: list[dict[str, Any]],
+    together: list[str],
+    apart: list[str],
+) -> None:
+    others = [key(number, event_type=4) for number in (8, 9)]
+    for limit, events in ((10, together), (2, apart)):
+        world.clear()
+        world.user(1, "Joe")
+        world.write(key(1, **first), *others, *(key(1, **row) for row in further))
+        receiver = Replica()
+        receiver.rows = {"idu=1": {"fname": "Jack", "lname": "Frost"}, "idu=8": {}, "idu=9": {}}
+        with world.publisher(receiver, query_limit=limit, insert_query_back="add") as publisher:
+            while publisher.cycle().rows:
+                pass
+        sent = [f"{event.tag!s} {str(event.get('event-id')).split(':')[1]}" for event in receiver.events]
+        assert [event for event in sent if event not in ("delete 2", "delete 3")] == events
+        assert receiver.rows == rows_of(world)
 
 
 def test_an_event_to_be_retried_holds_only_its_own_object(world: World) -> None:

@@ -224,9 +224,8 @@ def _gather_log(
 
     with opened_as_published(config) as (config, store):
         rules = read_rules(config, store)
-        driver_user = None if rules.allow_loopback else rules.driver_user
         tables = make_reader(config, store).tables
-        reader = AuditReader(tables, driver_user)
+        reader = AuditReader(tables, rules.loopback_user)
         readable = readable_of(config, store.engine, store.log, tables)
         with store.snapshot() as snapshot:
             facts = read_facts(snapshot)
@@ -245,7 +244,7 @@ def _gather_log(
                 xds = config.build(XdsSettings)
                 gathered.add_present(present_rows(snapshot, tables, readable, xds), reader)
     facts.is_purged |= config.build(PublisherSettings).delete_from_log
-    facts.loopback_is_purged = facts.is_purged and driver_user is not None
+    facts.loopback_is_purged = facts.is_purged and rules.loopback_user is not None
     return reader, facts
 
 

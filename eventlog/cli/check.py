@@ -13,7 +13,8 @@ import click
 from sqlalchemy.engine import Connection, Engine
 
 from eventlog.cli import distribution
-from eventlog.cli.log_options import database_options
+from eventlog.cli.log_options import publisher_options
+from eventlog.cli.options import SettingsCommand
 from eventlog.cli.terminal import Listing, print_line, print_sentence
 from eventlog.core import tablesfile
 from eventlog.core.errors import EventlogError
@@ -44,10 +45,7 @@ from eventlog.sql.schema.migrate import exists
 from eventlog.web.monitor import CLOSING, MonitorSettings
 
 
-@click.command()
-@click.option(
-    "--driver-user", help="the database user as whom the publisher connects  [default: that of --url]"
-)
+@click.command(cls=SettingsCommand)
 @click.option(
     "--patience",
     type=click.FloatRange(0),
@@ -64,10 +62,9 @@ from eventlog.web.monitor import CLOSING, MonitorSettings
     type=click.Path(dir_okay=False, path_type=Path, allow_dash=True),
     help="write the tables file of the published tables there instead of checking",
 )
-@database_options
+@publisher_options(logs=False)
 @naming_rights()
 def check(
-    driver_user: str | None,
     patience: float,
     ways_round: bool,
     write_tables: Path | None,
@@ -90,10 +87,12 @@ def check(
         if not has_log and not has_readers(connection):
             bind(connection, log)  # which reports what is missing
         if has_log:
-            user, longest = driver_user or engine.url.username, timedelta(hours=patience)
+            from eventlog.publisher.session import read_rules  # what publishes takes a while to load
+
+            rules, longest = read_rules(config, Store(engine, log)), timedelta(hours=patience)
             with _reported_once():
                 published_tables = read_tables(engine, log, config)
-            findings += run_check(connection, log, user, longest, published_tables)
+            findings += run_check(connection, log, rules, longest, published_tables)
     if has_log:
         findings += _of_publishing(config, published_tables)
         post_poll_statements = statements(config.build(SessionSettings).post_poll_stmt)

@@ -8,6 +8,7 @@ import logging
 import os
 import sys
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from eventlog.cli.options import SettingOption, add_options, setting_option, sha
 from eventlog.core.settings import declared
 from eventlog.files.limits import Limits
 from eventlog.fold import Rules
-from eventlog.opening.comparing import ComparingSettings
+from eventlog.opening.comparing import MODES, ComparingSettings
 from eventlog.opening.config import Config, read_config
 from eventlog.opening.settings import (
     DaemonSettings,
@@ -95,6 +96,28 @@ def live_options(
     return decorate
 
 
+def publisher_options(*, logs: bool = True) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Add the settings of a publisher with --mode, and give the command those that a publisher uses."""
+
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        @click.option("--mode", type=click.Choice(MODES), help="a short name of --publication-mode")
+        @functools.wraps(command)
+        def configured(mode: str | None, config: Config, **values: Any) -> None:
+            publication = {} if mode is None else {"publication_mode": mode}
+            command(config=_for_publisher(replace(config, values={**config.values, **publication})), **values)
+
+        return live_options(RUNNING, without=_NOT_PUBLISHING, logs=logs)(configured)
+
+    return decorate
+
+
+def _for_publisher(config: Config) -> Config:
+    """Return the settings without those that a file has for other commands."""
+    used = {field.name for _, settings in RUNNING for field in declared(settings)} - _NOT_PUBLISHING
+    return replace(config, values={name: value for name, value in config.values.items() if name in used})
+
+
+_NOT_PUBLISHING = frozenset(("pretty",))
 # A live log publishes rows with N alone, and every known database has positions.
 _NOT_LIVE = ("status",)
 

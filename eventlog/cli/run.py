@@ -7,17 +7,15 @@ import re
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from eventlog.cli.log_options import RUNNING, live_options
+from eventlog.cli.log_options import publisher_options
 from eventlog.cli.options import SettingsCommand
 from eventlog.core.errors import Misuse
 from eventlog.core.plurals import quantity
-from eventlog.core.settings import build, declared
-from eventlog.opening.comparing import MODES
+from eventlog.core.settings import build
 from eventlog.opening.config import Config
 from eventlog.opening.settings import DatabaseSettings, SessionSettings
 from eventlog.sinks import check_sink, sink_kind
@@ -32,14 +30,11 @@ logger = logging.getLogger("eventlog.run")
 # The setting for the place of a sink's documents.
 _PLACES = {"files": "files_folder", "http": "http_url", "command": "command", "kafka": "kafka_topic"}
 
-_UNUSED = frozenset(("pretty",))
-
 
 @click.command(cls=SettingsCommand)
 @click.option("--once", is_flag=True, help="one cycle, then stop")
-@click.option("--mode", type=click.Choice(MODES), help="a short name of --publication-mode")
-@live_options(RUNNING, without=_UNUSED)
-def run(once: bool, mode: str | None, config: Config) -> None:
+@publisher_options()
+def run(once: bool, config: Config) -> None:
     """Publish the rows of the log until SIGTERM or SIGINT.
 
     Several publishers may run: one publishes, the others take over when its session ends.
@@ -48,9 +43,6 @@ def run(once: bool, mode: str | None, config: Config) -> None:
     from eventlog.publisher.monitor import Monitor
     from eventlog.publisher.tracing import tracing
 
-    if mode is not None:
-        config = replace(config, values={**config.values, "publication_mode": mode})
-    config = without_unused(config)
     check_sink(config.build(SessionSettings).sink, config.values)
     signals = Signals()
     monitor = Monitor()
@@ -100,12 +92,6 @@ def serving(config: Config, monitor: Monitor) -> Iterator[int | None]:
             logging.getLogger("eventlog.monitor").warning("%s: %s", settings.readers, CLOSING)
         threading.Thread(target=board.sample_often, args=(ended,), daemon=True).start()
         yield address.port
-
-
-def without_unused(config: Config) -> Config:
-    """Return the settings without those that a file has for other commands."""
-    used = {field.name for _, settings in RUNNING for field in declared(settings)} - _UNUSED
-    return replace(config, values={name: value for name, value in config.values.items() if name in used})
 
 
 def announcement(config: Config, port: int | None) -> str:

@@ -56,6 +56,11 @@ class Rules:
     )
     whole_rows: bool = False  # every row but a delete is a query-back of its object's whole row
 
+    @property
+    def loopback_user(self) -> str | None:
+        """Return the user whose rows are not published; None if all rows are."""
+        return None if self.allow_loopback else self.driver_user
+
 
 def present_of(rules: Rules, now: str | None, clock: str) -> str | None:
     """Return the time after which rows of files wait: as set, else the clock; None if no row waits."""

@@ -116,10 +116,9 @@ def with_tries(
 def summarise(config: Config, store: Store, limit: int | None = None) -> dict[str, str]:
     """Return a sentence for each fate for which pending rows are not in the next cycle."""
     rules = publishing_rules(config, store)
-    user = None if rules.allow_loopback else rules.driver_user
     choice = config.build(PublisherSettings).choice(limit)
     with store.snapshot() as snapshot:
-        fates = snapshot.fates(PickUpFilter(choice.limit, user, rules.handle_future_events))
+        fates = snapshot.fates(PickUpFilter(choice.limit, rules.loopback_user, rules.handle_future_events))
     waiting = _waiting(store).values()
     sentences: Mapping[str, Callable[[Fates], str]] = {
         "held": lambda of: _held_sentence(of, waiting),

@@ -67,7 +67,7 @@ class PickUpFolder:
         self._writer: TextWriter = make_writer(tables) if make_writer else Skeletons(tables, xds)
         self._bound = 0  # the highest record_id that the log's sequence can have given to a row
         self._folds_columns = isinstance(self._writer, EventForm)
-        self._own_user = None if rules.allow_loopback else rules.driver_user
+        self._own_user = rules.loopback_user
 
     @cached_property
     def no_events(self) -> EventTable:

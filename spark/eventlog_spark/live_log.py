@@ -207,8 +207,8 @@ class _Run:
         Rows with ids that the log's sequence has not given are left to the publisher, which refuses them.
         """
         rules, held_objects, bound = self._reading.rules, snapshot.held_objects(), snapshot.bound
-        user = None if rules.allow_loopback else rules.driver_user
-        choice = PickUpFilter(CHUNK, user, tables=self._tables, halted=self._tables.halted_spellings())
+        halted = self._tables.halted_spellings()
+        choice = PickUpFilter(CHUNK, rules.loopback_user, tables=self._tables, halted=halted)
         now = read_event_time(snapshot.now()) if rules.handle_future_events else None
         for cells in snapshot.every_pending(choice, None, bound):
             is_future = now is not None and not _due(cells[_EVENT_TIME], now)
@@ -320,8 +320,8 @@ class _Run:
 
     def _finish_loopback(self) -> int:
         """Finish the pending rows of our own user as a publisher does. Return how many they were."""
-        user, rules, finished = self._reading.rules.driver_user, self._reading.rules, 0
-        while user is not None and not rules.allow_loopback:
+        user, finished = self._reading.rules.loopback_user, 0
+        while user is not None:
             with self._live.store.snapshot() as snapshot:
                 ids = snapshot.loopback(user, _CHUNK)
             if not ids:

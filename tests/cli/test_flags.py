@@ -93,6 +93,10 @@ TAKEN_ALONG = {
     "install": {"--log-time"},
     "uninstall": {"--log-time"},
     "compare": {"--trim-char"},  # of the gbase that is read
+    "check": {
+        *("--slot-origin", "--files-per-batch", "--http-timeout", "--http-cert", "--http-signing-file"),
+        *("--command-timeout", "--monitor-tokens-file"),
+    },
     "deliver": {"--files-per-batch", "--csv-delimiter", "--csv-quote", "--csv-null"},
     "explain": {"--insert-query-back", "--max-changes", "--association"},
 }
@@ -356,6 +360,10 @@ def test_every_flag_has_its_case(name: str) -> None:
         if flag not in known and not {flag, f"{name} {flag}"} & UNSEEN and not shown.has(flag, setting)
     ]
     assert missing == []
+
+
+def test_check_takes_every_setting_that_run_takes() -> None:
+    assert {flag for flag, _ in {*flags("run")} - {*flags("check")}} == {"--once", "--log-format"}
 
 
 def test_no_case_is_of_a_flag_that_is_gone() -> None:

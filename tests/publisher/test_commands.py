@@ -191,6 +191,56 @@ def test_check_says_who_may_read_the_status_page(world: World) -> None:
     assert not reported(EVENTLOG_MONITOR_HOST="0.0.0.0")
 
 
+def test_check_takes_the_settings_of_run_for_what_rows_will_become(world: World) -> None:
+    """A row of the connected user, one of idm, one of an unknown column, one of an unknown table."""
+    user = str(world.engine.url.username)
+    world.write(
+        key(1, perpetrator=user),
+        key(1, perpetrator="idm"),
+        key(1, event_type=3, column_name="age", new_value="7"),
+        {"event_type": 4, "table_name": "dept", "table_key": "id=1"},
+        {"event_type": 6, "table_name": "dept", "table_key": "id=1"},
+        {"event_type": 4, "table_key": "IDU=1"},
+    )
+
+    def reported(*words: str) -> list[str]:
+        """Return what check reports of pending rows."""
+        lines = call(world, "check", *words).stdout.splitlines()
+        findings = (line.removeprefix("eventlog: ") for line in lines if line.startswith("eventlog: "))
+        return [finding for finding in findings if " pending " in finding]
+
+    of = "the work of {}, {}: such count as loopback and are not published"
+    own = f"1 pending row is {of.format(user, 'as whom the publisher connects')}"
+    named = f"1 pending row is {of.format('idm', 'whom driver-user names')}"
+    column = "1 pending row names column 'age', which {}usr lacks: "
+    is_sent = column + "values leave as strings, and types 7 and 8 bring none"
+    dept = "{} dept, which is no table or view that is published"
+    forms = "1 pending objects have two associations"
+    everything = reported("--association", "as-logged")
+    assert own in everything
+    assert dept.format("2 pending rows name") in everything
+    assert any(line.startswith(forms) for line in everything)
+    place = next(line for line in everything if "'age'" in line).partition("which ")[2].partition("usr")[0]
+    assert is_sent.format(place) in everything
+    adapted = reported(
+        *("--driver-user", "idm", "--unknown-columns", "refuse", "--unknown-tables", "string"),
+        *("--association", "canonical"),
+    )
+    assert named in adapted
+    assert dept.format("1 pending row names") in adapted
+    assert column.format(place) + "they will get E" in adapted
+    assert not any(line == own or line.startswith(forms) for line in adapted)
+    assert not any("loopback" in line for line in reported("--allow-loopback"))
+    assert any("loopback" in line for line in reported("--no-allow-loopback"))
+
+
+@pytest.mark.parametrize("mode", ["compare", "slot"])
+def test_check_takes_the_mode_of_run(world: World, mode: str) -> None:
+    called = call(world, "check", "--mode", mode)
+    assert called.output == call(world, "check", EVENTLOG_PUBLICATION_MODE=mode).output
+    assert called.exit_code != 2
+
+
 def test_check_warns_of_a_statement_that_names_the_log(world: World) -> None:
     def warns(statement: str) -> bool:
         return "names the log" in call(world, "check", EVENTLOG_POST_POLL_STMT=statement).output

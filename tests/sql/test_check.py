@@ -8,6 +8,7 @@ from datetime import timedelta
 import pytest
 
 from eventlog.core.tables import Table, Tables
+from eventlog.fold import Rules
 from eventlog.opening.config import Config
 from eventlog.opening.tables import read_tables
 from eventlog.sql.capture.check import check
@@ -23,7 +24,9 @@ pytestmark = pytest.mark.quick
 def faults_of(tracking: Tracked, patience: timedelta = timedelta(days=1)) -> list[Finding]:
     with tracking.engine.connect() as connection:
         return [
-            finding for finding in check(connection, tracking.log, "publisher", patience) if finding.fault
+            finding
+            for finding in check(connection, tracking.log, Rules(driver_user="publisher"), patience)
+            if finding.fault
         ]
 
 
@@ -60,7 +63,7 @@ def test_objects_of_tables_outside_the_search_path_are_counted(pg: Tracked) -> N
         log(pg, table_name="'USR'", table_key=f"'{key}'")
     tables = read_tables(pg.engine, pg.log, Config({"sync_schema": "indirect"}))
     with pg.engine.connect() as connection:
-        findings = list(check(connection, pg.log, published=tables))
+        findings = list(check(connection, pg.log, Rules(), published=tables))
     (finding,) = (one for one in findings if "associations" in one.what)
     assert "2 pending objects have two associations, such as IDU=1 of usr, which is idu=1" in finding.what
     assert 'association = "canonical"' in finding.remedy
@@ -71,7 +74,7 @@ def test_a_name_that_may_be_any_of_two_tables_is_reported(tracking: Tracked) -> 
     log(tracking)
     twins = Tables([Table("a", "usr", {}, ("idu",)), Table("b", "usr", {}, ("idu",))])
     with tracking.engine.connect() as connection:
-        (finding, *_) = check(connection, tracking.log, published=twins)
+        (finding, *_) = check(connection, tracking.log, Rules(), published=twins)
     assert finding.what == "2 pending rows: 'usr' may be any of a.usr or b.usr: name one exactly"
     assert finding.remedy == "log the name with its schema"
 
@@ -104,7 +107,7 @@ def test_a_cascade_that_fires_no_trigger_is_a_warning_and_a_fault(usr: Tracked) 
 
 def test_every_way_round_the_triggers_is_reported(usr: Tracked) -> None:
     with usr.engine.connect() as connection:
-        reported = [finding for finding in check(connection, usr.log) if not finding.fault]
+        reported = [finding for finding in check(connection, usr.log, Rules()) if not finding.fault]
     assert reported
     assert all(finding.remedy for finding in reported)
 
@@ -130,7 +133,7 @@ def test_a_view_over_a_function_is_noted_because_ddl_can_hide_its_rows(pg: Track
     )
     with pg.engine.connect() as connection:
         tables = Tables([Catalogue(connection).find(name).table for name in ("people", "plain", "hidden")])
-        findings = list(check(connection, pg.log, published=tables))
+        findings = list(check(connection, pg.log, Rules(), published=tables))
     (finding,) = (one for one in findings if "DDL" in one.what)
     assert (finding.where, finding.fault, finding.shown) == ("public.people", False, True)
     assert finding.what.startswith("it calls the function everyone")

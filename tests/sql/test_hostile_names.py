@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from sqlalchemy import text
 
+from eventlog.fold import Rules
 from eventlog.sql.capture import track
 from eventlog.sql.capture.check import check
 from eventlog.sql.capture.record import read_record
@@ -127,7 +128,7 @@ def test_no_name_leaves_its_quotes(names: Names, pg: Tracked, postgres: Database
 
     read_back(pg, table, ("1", "x"), "v")
     with pg.engine.connect() as connection:
-        faults = [found for found in check(connection, pg.log, "publisher") if found.fault]
+        faults = [found for found in check(connection, pg.log, Rules(driver_user="publisher")) if found.fault]
     assert faults == []
     for name in (table, whole):
         assert track.untrack(pg.engine, pg.log, name).statements

@@ -8,6 +8,7 @@ from contextlib import suppress
 import pytest
 from sqlalchemy import text
 
+from eventlog.fold import Rules
 from eventlog.sql.capture.check import check
 from eventlog.sql.capture.refusals import CannotTrack
 from eventlog.sql.capture.track import plan_track, untrack
@@ -51,7 +52,7 @@ def test_any_name_can_be_tracked_and_its_triggers_are_known_again(my: Tracked, n
     ]
     assert not my.track(f"t{name}", insert=1, update=2).statements
     with my.engine.connect() as connection:
-        assert [found for found in check(connection, my.log) if found.fault] == []
+        assert [found for found in check(connection, my.log, Rules()) if found.fault] == []
 
 
 def test_a_table_that_is_tracked_under_its_new_name_is_logged_under_that_alone(my: Tracked) -> None:

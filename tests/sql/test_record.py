@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
+from eventlog.fold import Rules
 from eventlog.opening.config import Config
 from eventlog.opening.open_log import opened
 from eventlog.opening.published import NothingPublished
@@ -51,7 +52,7 @@ def published(tracking: Tracked, **settings: str) -> dict[str, list[str]]:
 
 def findings(tracking: Tracked) -> dict[bool, str]:
     with tracking.engine.connect() as connection:
-        all_findings = list(check(connection, tracking.log, "publisher"))
+        all_findings = list(check(connection, tracking.log, Rules(driver_user="publisher")))
     return {
         f: "\n".join(f"{x.where}: {x.what} -> {x.remedy}" for x in all_findings if x.fault is f)
         for f in (True, False)

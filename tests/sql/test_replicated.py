@@ -13,6 +13,7 @@ from sqlalchemy import text
 from sqlalchemy.engine import URL, make_url
 
 from eventlog.embedded import FAST, embedded_postgres
+from eventlog.fold import Rules
 from eventlog.sql.capture.check import check
 from eventlog.sql.capture.track import untrack
 from tests.sql.replicating import Replication, replicating
@@ -48,7 +49,7 @@ def replication(logical: URL) -> Iterator[Replication]:
 
 def findings(tracking: Tracked) -> list[str]:
     with tracking.engine.connect() as connection:
-        all_findings = check(connection, tracking.log)
+        all_findings = check(connection, tracking.log, Rules())
         return [f"{finding.what} -> {finding.remedy}" for finding in all_findings if finding.fault]
 
 

@@ -72,7 +72,7 @@ class Checker:
             "N" if column == "status" else clock if column == "event_time" else None for column in COLUMNS
         ]
         self._status = rules.status
-        self._mine = None if rules.allow_loopback else rules.driver_user
+        self._mine = rules.loopback_user
 
     def fits(self, batch: RowBatch) -> bool:
         """Return whether the columns have types that can be read here."""

@@ -13,6 +13,7 @@ from datetime import timedelta
 from sqlalchemy.engine import Connection
 
 from eventlog.core.tables import Table, Tables
+from eventlog.fold import Rules
 from eventlog.sql.capture import facts
 from eventlog.sql.capture.facts import CheckedLog, CheckedTable
 from eventlog.sql.capture.findings import Check, Finding, findings_of
@@ -60,14 +61,22 @@ LOG_CHECKS: tuple[Check[CheckedLog], ...] = (
     Check(facts.pending_names, "unpublished",
         "{count:pending row names|pending rows name} {name}, which is no table or view that is published",
         "track it, name it in sync-tables or sync-schema, or mend the trigger that writes them"),
-    Check(facts.unknown_columns, "count",
+    Check(facts.unknown_columns, "send",
         "{count:pending row names|pending rows name} column {column!r}, which {table} lacks: values leave as"
         " strings, and types 7 and 8 bring none",
         "add the column, mend what writes the rows, or refuse them with unknown-columns = refuse"),
-    Check(facts.loopback, "count",
+    Check(facts.unknown_columns, "refuse",
+        "{count:pending row names|pending rows name} column {column!r}, which {table} lacks: they will get E",
+        "add the column, mend what writes the rows, or publish them with unknown-columns = send"),
+    Check(facts.loopback, "own",
         "{count:pending row is|pending rows are} the work of {user}, as whom the publisher connects: such"
         " count as loopback and are not published",
-        "let the publisher connect as a user of its own, or set allow-loopback"),
+        "let the publisher connect as a user of its own, or set driver-user or allow-loopback"),
+    Check(facts.loopback, "named",
+        "{count:pending row is|pending rows are} the work of {user}, whom driver-user names: such count as"
+        " loopback and are not published",
+        "right where the receiver made these changes; else set allow-loopback",
+        fault=False, shown=True),
     Check(facts.overdue, "late",
         "the oldest pending row has waited {age}",
         "start a publisher, or see why the one that runs does not send them:",
@@ -154,19 +163,20 @@ TABLE_CHECKS: tuple[Check[CheckedTable], ...] = (
 def check(
     connection: Connection,
     log: Log,
-    driver_user: str | None = None,
+    rules: Rules,
     patience: timedelta = timedelta(days=1),
     published: Tables | None = None,
 ) -> Iterator[Finding]:
-    """Yield every finding about the log and the tables that are tracked; `published` are those that rows may
-    name, if others than these.
+    """Yield every finding about the log and the tables that are tracked, by the rules of its publisher.
+
+    `published` are the tables that rows may name, if others than these.
     """
     catalogue = Catalogue(connection)
     log_name = "" if log.full_name == Log.table else log.full_name
     log = catalogue.located(log)
     record = read_record(connection, log)
     tables = Tables(_recorded(catalogue, record)) if published is None else published
-    checked = CheckedLog(connection, log, catalogue, record, tables, driver_user, patience, log_name)
+    checked = CheckedLog(connection, log, catalogue, record, tables, rules, patience, log_name)
     yield from findings_of(LOG_CHECKS, checked, checked.names())
     filled = SlotState(connection, Queries(log)).facts() if log.dialect.has_slots else None
     for table in facts.tracked_tables(checked) if filled is None else ():  # a slot needs no triggers

@@ -20,6 +20,7 @@ from eventlog.core.entry import EVENT_TYPES, MAX_RECORD_ID, Letter, read_event_t
 from eventlog.core.errors import AmbiguousName, EventlogError, MalformedKey, WrongRow
 from eventlog.core.identity import object_of
 from eventlog.core.tables import Tables
+from eventlog.fold import Rules
 from eventlog.sql.capture import track
 from eventlog.sql.capture.findings import Facts
 from eventlog.sql.capture.record import TrackRecord
@@ -51,7 +52,7 @@ class CheckedLog:
     catalogue: Catalogue
     record: TrackRecord
     tables: Tables
-    driver_user: str | None
+    rules: Rules
     patience: timedelta
     log_name: str  # the log, as commands must name it; empty where they find it
 
@@ -161,6 +162,8 @@ def padded_keys(log: CheckedLog) -> Iterator[Facts]:
 
 def two_forms(log: CheckedLog) -> Iterator[Facts]:
     """Yield the objects of published tables whose key as logged is not that in the catalogue's names."""
+    if log.rules.association == "canonical":
+        return
     forms = ((key, object_of(log.tables, table, key)) for table, key in log.pending_keys)
     odd = {name: key for key, name in forms if name[1] != key}
     if odd:
@@ -169,7 +172,12 @@ def two_forms(log: CheckedLog) -> Iterator[Facts]:
 
 
 def pending_names(log: CheckedLog) -> Iterator[Facts]:
-    names = Counter(row.table_name for row in log.pending if row.table_name is not None)
+    leave_as_strings = (1, 2, 3, 4) if log.rules.unknown_tables == "string" else ()
+    names = Counter(
+        row.table_name
+        for row in log.pending
+        if row.table_name is not None and read_integer(row.event_type) not in leave_as_strings
+    )
     for name, count in sorted(names.items()):
         facts = {"name": name, "count": count}
         try:
@@ -188,7 +196,7 @@ def unknown_columns(log: CheckedLog) -> Iterator[Facts]:
             if table is not None and table.key and table.column(column) is None:
                 counts[str(table), column] += 1
     for (name, column), count in sorted(counts.items()):
-        yield {"table": name, "column": column, "count": count}
+        yield {"table": name, "column": column, "count": count, log.rules.unknown_columns: count}
 
 
 def _named_columns(log: CheckedLog) -> Iterator[tuple[str, str]]:
@@ -198,9 +206,10 @@ def _named_columns(log: CheckedLog) -> Iterator[tuple[str, str]]:
 
 
 def loopback(log: CheckedLog) -> Iterator[Facts]:
-    if log.driver_user is not None:
-        count = sum(row.perpetrator == log.driver_user for row in log.pending)
-        yield {"user": log.driver_user, "count": count}
+    user = log.rules.loopback_user
+    if count := sum(row.perpetrator == user for row in log.pending if user is not None):
+        ((connected_user,),) = log.ask("user")
+        yield {"user": user, "count": count, "own": user == connected_user, "named": user != connected_user}
 
 
 def overdue(log: CheckedLog) -> Iterator[Facts]:

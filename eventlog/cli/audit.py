@@ -23,6 +23,7 @@ from eventlog.cli.terminal import Listing, print_sentence, show
 from eventlog.core.entry import MAX_RECORD_ID
 from eventlog.core.errors import Misuse
 from eventlog.core.plurals import quantity
+from eventlog.core.remedies import Remedy
 from eventlog.core.settings import declared
 from eventlog.files.durable import write_whole
 from eventlog.files.limits import Limits
@@ -38,14 +39,16 @@ if TYPE_CHECKING:
     from eventlog.audit.share import AuditedObject
     from eventlog.operate.receipt import Receipt
 
+_RESYNC = f"`{Remedy.RESYNC}` sends the present rows"
 REMEDIES = {
-    Law.ACCOUNTED: "look for the document; if the receiver lacks it, send the present row: eventlog resync",
+    Law.ACCOUNTED: f"look for the document; if it is lost, {_RESYNC}",
     Law.EXPLAINED: "find out who changed the log, or who else sends documents to this receiver",
-    Law.CONTENT: "compare the document with the rows; eventlog resync sends the present row",
-    Law.ONE_CONTENT: "compare both documents; eventlog resync sends the present row",
-    Law.IN_ORDER: "compare the object at the receiver with the table; eventlog resync sends the present row",
+    Law.CONTENT: f"compare the document with the rows; {_RESYNC}",
+    Law.ONE_CONTENT: f"compare both documents; {_RESYNC}",
+    Law.IN_ORDER: f"compare the object at the receiver with the table; {_RESYNC}",
     Law.ANSWERED: "find out who changed the status column; only the publisher writes it",
-    Law.SAME_STATE: "look for changes without triggers, or at the receiver; eventlog resync --compare",
+    Law.SAME_STATE: "look for changes without triggers, or at the receiver; "
+    f"`{Remedy.RESYNC_COMPARE}` finds them",
 }
 
 _USED = ("driver_user", "allow_loopback", "log_name", "insert_query_back", "time_syntax", "delete_from_log")

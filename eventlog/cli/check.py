@@ -19,6 +19,7 @@ from eventlog.cli.terminal import Listing, print_line, print_sentence
 from eventlog.core import tablesfile
 from eventlog.core.errors import EventlogError
 from eventlog.core.plurals import quantity
+from eventlog.core.remedies import Remedy
 from eventlog.core.tables import Tables
 from eventlog.opening.comparing import ComparingSettings
 from eventlog.opening.config import Config, statements
@@ -27,6 +28,7 @@ from eventlog.opening.post_poll import naming_log, why_warned
 from eventlog.opening.published import NOT_READ, among
 from eventlog.opening.published import logger as publishing
 from eventlog.opening.settings import SessionSettings
+from eventlog.opening.slots import recorded_slot
 from eventlog.opening.tables import read_tables
 from eventlog.operate.comparing import comparing_findings
 from eventlog.operate.slots import slot_findings
@@ -126,7 +128,7 @@ def _of_publishing(config: Config, tables: Tables) -> Iterator[Finding]:
     yield from _of_sink(config)
     with opened(config) as store:
         yield from _failed(store)
-        if config.build(ComparingSettings).publication_mode == "trigger":
+        if config.build(ComparingSettings).publication_mode == "trigger" and recorded_slot(store) is None:
             yield from _nothing_tracked(store)
         yield from comparing_findings(store, config, tables)
         yield from slot_findings(store, config)
@@ -151,7 +153,7 @@ def _failed(store: Store) -> Iterator[Finding]:
     if failed:
         words = f"{quantity(failed, 'row has', 'rows have')} failed and will not be sent again by themselves"
         remedy = "see why, then redrive or skip them"
-        yield Finding(store.log.table, words, remedy, fault=False, shown=True, commands=("eventlog errors",))
+        yield Finding(store.log.table, words, remedy, fault=False, shown=True, commands=(Remedy.ERRORS,))
 
 
 def _nothing_tracked(store: Store) -> Iterator[Finding]:
@@ -162,8 +164,7 @@ def _nothing_tracked(store: Store) -> Iterator[Finding]:
         pending = Upkeep(connection, Queries(store.log)).backlog().pending
     words = f"no table is tracked; {quantity(pending, 'row', 'rows')} pending"
     remedy = "right where other triggers write the log; else track its tables:"
-    commands = ("eventlog track TABLE",)
-    yield Finding(store.log.table, words, remedy, fault=False, shown=True, commands=commands)
+    yield Finding(store.log.table, words, remedy, fault=False, shown=True, commands=(Remedy.TRACK,))
 
 
 def _published_tables(engine: Engine, connection: Connection, log: Log, config: Config) -> Tables:

@@ -22,7 +22,7 @@ from eventlog.opening.settings import TablePublishing
 from eventlog.opening.tables import read_tables
 from eventlog.sql.capture import track
 from eventlog.sql.catalogue import Catalogue
-from eventlog.sql.connect import ConnectionLost, DatabaseFailed
+from eventlog.sql.connect import ConnectionLost, DatabaseFailed, read_url
 from eventlog.sql.dialects import DIALECTS, dialect_named, dialect_of
 from eventlog.sql.error_causes import blames_rights
 from eventlog.sql.log.store import Store
@@ -35,7 +35,9 @@ _OF_SQL = ("dialect", "attach", "after", "grants")
 _NOT_FLAGS = {"connection_init"} | {field.name for field in declared(TablePublishing)} - {"sync_tables"}
 _sql = click.option("--sql", is_flag=True, help="print the DDL instead; needs no connection")
 _dialect = click.option(
-    "--dialect", type=click.Choice(tuple(DIALECTS)), help="the database that --sql writes for"
+    "--dialect",
+    type=click.Choice(tuple(DIALECTS)),
+    help="the database that --sql writes for  [default: that of --url]",
 )
 _attach = click.option(
     "--attach", is_flag=True, help="with --sql: the log is there already, leave it as it is"
@@ -88,7 +90,7 @@ def install(
     """
     place = place_of(config)
     if sql:
-        log = place.log(dialect_named(_required(dialect)))
+        log = place.log(dialect_named(dialect or _dialect_of(config)))
         if mode and not grants:
             raise Misuse("--mode goes with --grants")
         if grants:
@@ -183,7 +185,7 @@ def uninstall(
     """Drop the event log and its further tables; an attached log stays."""
     place = place_of(config)
     if sql:
-        log = place.log(dialect_named(_required(dialect)))
+        log = place.log(dialect_named(dialect or _dialect_of(config)))
         write_output(migrate.uninstall_script(log, attached=attach))
         return
     refuse_flags(_OF_SQL, "goes with --sql")
@@ -216,7 +218,8 @@ def _warn_of_others(catalogue: Catalogue, log: Log) -> None:
         )
 
 
-def _required(dialect: str | None) -> str:
-    if dialect is None:
+def _dialect_of(config: Config) -> str:
+    """Return the dialect of the configured database, which is not connected to."""
+    if not (url := config.values.get("url")):
         raise Misuse(f"--sql needs --dialect: one of {', '.join(DIALECTS)}")
-    return dialect
+    return read_url(url).get_backend_name()

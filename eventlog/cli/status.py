@@ -14,6 +14,7 @@ from eventlog.cli.options import SettingsCommand
 from eventlog.cli.terminal import Listing, show
 from eventlog.core.entry import Letter
 from eventlog.core.plurals import duration, quantity
+from eventlog.core.remedies import Remedy
 from eventlog.opening.config import Config
 
 if TYPE_CHECKING:
@@ -64,10 +65,10 @@ def _facts(state: LogStatus) -> Iterator[tuple[str, str]]:
         )
     for letter, tables in state.counts.items():
         listed = ", ".join(f"{table} {rows}" for table, rows in tables.items())
-        skips = ", those that `eventlog history` names were skipped" if letter == Letter.WARNING else ""
+        skips = f", those that `{Remedy.HISTORY}` names were skipped" if letter == Letter.WARNING else ""
         yield _WORDS.get(letter, letter), f"{sum(tables.values())}  ({listed}){skips}"
     if state.paused is not None:
-        since = f"{state.paused}, since {state.paused_at}; `eventlog resume` ends it"
+        since = f"{state.paused}, since {state.paused_at}; `{Remedy.RESUME}` ends it"
         yield ("pausing", f"this batch; {since}") if state.pausing else ("paused", since)
     for table, why in state.cycle.get("unread", {}).items():
         yield "not published", f"{table}: {why}"
@@ -108,7 +109,7 @@ def _slot(slot: SlotStatus) -> str:
     from eventlog.opening.log_status import roughly
 
     if slot.wal_status in (None, "lost"):
-        return "it is lost; `eventlog check` has the remedy"
+        return f"it is lost; `{Remedy.CHECK}` has the remedy"
     delay = (
         "" if slot.delay is None else f"; the last change was logged {roughly(slot.delay)} after its commit"
     )

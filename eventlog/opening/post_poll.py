@@ -6,6 +6,7 @@ import logging
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
+from eventlog.core.remedies import Remedy
 from eventlog.sql.connect import DatabaseFailed, execute_plain
 from eventlog.sql.log.store import Store
 from eventlog.sql.names import COMPANIONS, Log
@@ -24,7 +25,7 @@ def why_warned(statement: str) -> str:
     """Return what a statement that names the log can do, and what to do instead."""
     return (
         f"post-poll-stmt names the log: {statement}. It may delete rows that are not published yet; use"
-        " delete-from-log or `eventlog purge`"
+        f" delete-from-log or `{Remedy.PURGE.command(AGE='30d')}`"
     )
 
 

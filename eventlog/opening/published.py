@@ -5,11 +5,11 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import replace
-from shlex import quote
 from typing import NamedTuple
 
 from eventlog.core.errors import EventlogError
 from eventlog.core.meta_identifiers import MetaName, read_name
+from eventlog.core.remedies import Remedy
 from eventlog.core.tables import LOST, Column, Table
 from eventlog.sql.capture.record import Recorded, TrackRecord, read_record
 from eventlog.sql.capture.subject import children_of, is_child, linked, split
@@ -210,12 +210,13 @@ def _tracked(catalogue: Catalogue, record: TrackRecord) -> Iterator[Relation]:
 
 
 def _change(entry: Recorded, relation: Relation | None) -> str:
-    word = quote(str(entry))
+    removing = f"`{Remedy.UNTRACK.command(TABLE=entry)}` removes it from the record"
     if relation is None:
-        return f"this table no longer exists; `eventlog untrack {word}` removes it from the record"
+        return f"this table no longer exists; {removing}"
     if not relation.identity.is_table:
-        return f"it is a {relation.kind} now; `eventlog untrack {word}` removes it from the record"
-    return f"it was created again or has another owner; `eventlog track {word}` records it again"
+        return f"it is a {relation.kind} now; {removing}"
+    tracking = Remedy.TRACK.command(TABLE=entry)
+    return f"it was created again or has another owner; `{tracking}` records it again"
 
 
 def _readable_whole(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from eventlog.core.plurals import quantity
+from eventlog.core.remedies import Remedy
 from eventlog.core.tables import Table, Tables
 from eventlog.opening.comparing import ComparingSettings
 from eventlog.opening.config import Config
@@ -63,7 +64,7 @@ def _state_findings(store: Store) -> Iterator[Finding]:
         there = has_companion(connection, store.log, "known")
     if not there:
         name = store.log.companion_name("known")
-        yield Finding(name, str(StateGone(name)), "make it anew", commands=("eventlog install",))
+        yield Finding(name, str(StateGone(name)), "make it anew", commands=(Remedy.INSTALL,))
         return
     try:
         with store.upkeep() as upkeep:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from shlex import quote
 
+from eventlog.core.remedies import Remedy
 from eventlog.opening.comparing import ComparingSettings
 from eventlog.opening.config import Config
 from eventlog.opening.slots import SlotTables, choose_tables, publication_faults
@@ -14,7 +14,7 @@ from eventlog.sql.catalogue import Catalogue
 from eventlog.sql.log.slot_state import ServerSlot
 from eventlog.sql.log.store import Store
 
-_INSTALL = ("eventlog install --mode slot",)
+_INSTALL = (Remedy.INSTALL_SLOT,)
 
 
 def slot_findings(store: Store, config: Config) -> Iterator[Finding]:
@@ -34,7 +34,7 @@ def slot_findings(store: Store, config: Config) -> Iterator[Finding]:
         now = state.on_server(slot)
     if mode != "slot":
         words, remedy = f"it fills the log, and publication-mode is {mode}", "set it to slot, or change back:"
-        yield Finding(slot, words, remedy, commands=("eventlog install --mode trigger",))
+        yield Finding(slot, words, remedy, commands=(Remedy.INSTALL_TRIGGER,))
     if lost := why_lost(facts, now, position):
         yield Finding(
             slot, f"{lost}: changes may be lost", "make it again, and log what differs:", commands=_INSTALL
@@ -47,7 +47,7 @@ def slot_findings(store: Store, config: Config) -> Iterator[Finding]:
     for table, gap in gaps.items():
         if lost or table in chosen.lossy_tables:  # a comparison comes with the remedy
             continue
-        commands = (f"eventlog resync {quote(table)} --compare",)
+        commands = (Remedy.RESYNC_COMPARE.command(TABLE=table),)
         yield Finding(table, f"changes of it may be lost: {gap.why}", "log what differs:", commands=commands)
     yield from _notes(slot, now)
     yield from _without_baseline(store, chosen)
@@ -72,7 +72,7 @@ def _of_tables(store: Store, chosen: SlotTables) -> Iterator[Finding]:
         marked = catalogue.marked(catalogue.located(store.log))
     for place in sorted(marked.keys() & {published.place for published in chosen.published}):
         name, words = ".".join(place), "its triggers fill this log, too: each change is published twice"
-        yield Finding(name, words, "drop them:", commands=(f"eventlog untrack {quote(name)}",))
+        yield Finding(name, words, "drop them:", commands=(Remedy.UNTRACK.command(TABLE=name),))
 
 
 def _notes(slot: str, now: ServerSlot) -> Iterator[Finding]:
@@ -97,5 +97,5 @@ def _without_baseline(store: Store, chosen: SlotTables) -> Iterator[Finding]:
         mark_kept = states[table].mark if table in states else None
         if table not in chosen.unread and (mark_kept is None or mark_kept.purged != mark.purged):
             words = "no state is kept of it: if the slot were lost, its deletes could not be found"
-            commands = (f"eventlog resync {quote(table)} --compare",)
+            commands = (Remedy.RESYNC_COMPARE.command(TABLE=table),)
             yield Finding(table, words, "keep one:", fault=False, shown=True, commands=commands)

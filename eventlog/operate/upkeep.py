@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from eventlog.core.entry import COLUMNS, Letter, read_integer
 from eventlog.core.errors import EventlogError, Misuse, similar
+from eventlog.core.remedies import Remedy
 from eventlog.core.tables import Tables
 from eventlog.opening.config import Config
 from eventlog.opening.log_status import read_log_status
@@ -118,6 +119,12 @@ def skip(
         rows_by_reason[f"not a failed row of {table}"] = [*unmatched_ids]
     reports = tuple(StayReport(why_not, tuple(rows)) for why_not, rows in rows_by_reason.items())
     return Skipped(len(skipped), tuple(sorted({*skipped}.difference(ids))), reports)
+
+
+def commands_for(letter: str, ids: Sequence[int]) -> list[str]:
+    """Return the commands that send rows with this letter again, or give them up."""
+    letters = {Remedy.REDRIVE: FAILED, Remedy.SKIP: _OPEN}
+    return [remedy.command(ROWS=tuple(ids)) for remedy in letters if letter in letters[remedy]]
 
 
 def _why_not_skipped(letter: str | None) -> str:

@@ -629,7 +629,7 @@ def test_the_page_for_people_names_place_and_remedy(kept_log: AuditedLog) -> Non
         "8 rows (S 8), 2 objects, 5 delivered events",
         "broken    every row is accounted for: once at row 4 of usr idu=1",
         "          it is S, and no document contains it",
-        "          look for the document; if the receiver lacks it, send the present row: eventlog resync",
+        "          look for the document; if it is lost, `eventlog resync TABLE` sends the present rows",
         "holds     nothing was delivered that no row explains",
     ]
     assert page.splitlines()[-1].startswith("digest ")

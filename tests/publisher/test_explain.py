@@ -133,4 +133,4 @@ def test_a_page_shows_the_first_rows_of_an_object_and_how_to_see_all(world: Worl
     board = Board(Process(world.store), Config({"sync_tables": "usr"}))
     page = ask(board_app(board, HOST), "GET", "/object?table=usr&key=idu%3D1")[1]
     assert page.count("<tr>") == 1 + LOOKED_AT
-    assert f"the first {LOOKED_AT} rows; eventlog explain --key shows all" in page
+    assert f"the first {LOOKED_AT} rows; `eventlog explain --key idu=1` shows all" in page

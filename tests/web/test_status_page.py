@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import time
 from dataclasses import replace
 from datetime import datetime
+from html import unescape
 from pathlib import Path
 from urllib.parse import urlencode
 
@@ -21,6 +23,7 @@ from eventlog.web.monitor import MonitorSettings
 from eventlog.web.monitor.board import Board, Sample
 from eventlog.web.monitor.desk import board_app
 from eventlog.web.server import serve
+from tests.kit.commands import Shell
 from tests.web.browser import chromium
 from tests.web.conftest import TOKEN, Process, Watched
 from tests.web.receiver.conftest import HOST, HOSTILE
@@ -704,9 +707,53 @@ def test_a_row_of_any_letter_has_a_page(watched: Watched) -> None:
         assert ("Try now" in page, "Redrive this event" in page) == (state == "Waiting", state == "Failed")
 
 
-def fail_one_more(watched: Watched) -> None:
+def test_the_commands_of_a_page_run_as_they_are_printed(watched: Watched, shell: Shell) -> None:
+    """Read the pages of a row that was handled, that failed, that is held, and that is pending."""
+    url = str(watched.board.config.values["url"])
+    watched.board.config = Config({"url": url, "allow_loopback": True})
+    watched.run("insert into usr values (1, 'Jack')")
+    watched.publisher.cycle()
+    fail_one_more(watched)
+    fail_one_more(watched, 3)
+    watched.sink.is_busy = True
+    watched.run("insert into usr values (4, 'Ann')")
+    watched.publisher.cycle()
+    watched.run("insert into usr values (5, 'Joe')")
+    printed = {number: commands_on(watched, f"/row/{number}") for number in (1, 2, 4, 5)}
+    assert printed == {
+        1: [],
+        2: ["eventlog redrive 2", "eventlog skip 2 --because WHY"],
+        4: ["eventlog skip 4 --because WHY"],
+        5: ["eventlog skip 5 --because WHY"],
+    }
+    of_errors = commands_on(watched, "/errors?table=usr")
+    assert of_errors == ["eventlog redrive 3 2", "eventlog skip 3 2 --because WHY"]
+    for command, letters in (
+        (printed[4][0], "SEEWN"),
+        (printed[5][0], "SEEWW"),
+        (of_errors[0], "SNNWW"),
+        (of_errors[1], "SWWWW"),
+    ):
+        done = shell.run(*shlex.split(command)[1:], EVENTLOG_URL=url)
+        assert (done.code, watched.letters()) == (0, letters), (command, done.stderr)
+
+
+def test_the_command_for_an_object_with_many_rows_shows_all(watched: Watched, shell: Shell) -> None:
+    row = "insert into eventlog (event_type, table_name, table_key) select 6, 'usr', 'idu=\"a b\"'"
+    watched.run(f"{row} from generate_series(1, 201)")
+    path = "/object?" + urlencode({"table": "usr", "key": 'idu="a b"'})
+    (command,) = re.findall("`(eventlog [^`]*)` shows all", unescape(watched.client.get(path)))
+    done = shell.run(*shlex.split(command)[1:], EVENTLOG_URL=str(watched.board.config.values["url"]))
+    assert (done.code, len(done.stdout.splitlines())) == (0, 201)
+
+
+def commands_on(watched: Watched, path: str) -> list[str]:
+    return list(map(unescape, re.findall("<code>(eventlog [^<]*)</code>", watched.client.get(path))))
+
+
+def fail_one_more(watched: Watched, number: int = 2) -> None:
     watched.sink.refuses = True
-    watched.run("insert into usr values (2, 'Jane')")
+    watched.run(f"insert into usr values ({number}, 'Jane')")
     watched.publisher.cycle()
     watched.sink.refuses = False
 

@@ -12,6 +12,7 @@ from datetime import timedelta
 
 from sqlalchemy.engine import Connection
 
+from eventlog.core.remedies import Remedy
 from eventlog.core.tables import Table, Tables
 from eventlog.fold import Rules
 from eventlog.sql.capture import facts
@@ -23,8 +24,8 @@ from eventlog.sql.log.slot_state import SlotState
 from eventlog.sql.names import Log
 from eventlog.sql.queries import Queries
 
-_TRACK = "eventlog track {table_word}{flags}{log_option}"
-_UNTRACK = "eventlog untrack {table_word}{log_option}"
+_TRACK = Remedy.TRACK.template(TABLE="{table_word}{flags}{log_option}")
+_UNTRACK = Remedy.UNTRACK.template(TABLE="{table_word}{log_option}")
 
 LOG_CHECKS: tuple[Check[CheckedLog], ...] = (
     # its rows
@@ -80,7 +81,7 @@ LOG_CHECKS: tuple[Check[CheckedLog], ...] = (
     Check(facts.overdue, "late",
         "the oldest pending row has waited {age}",
         "start a publisher, or see why the one that runs does not send them:",
-        ("eventlog status{log_option}",)),
+        (Remedy.STATUS + "{log_option}",)),
     # its lock, its index, its published tables, its sequence, its routines
     Check(facts.lock_holder, "stranger",
         "the lock of its publisher is held by {holder}: nothing is published until it is released",
@@ -107,11 +108,11 @@ LOG_CHECKS: tuple[Check[CheckedLog], ...] = (
     Check(facts.routines_of_log, "missing",
         "routine {routine} is missing",
         "make it again:",
-        ("eventlog install{log_option}",)),
+        (Remedy.INSTALL + "{log_option}",)),
     Check(facts.routines_of_log, "differs",
         "routine {routine} differs from the one that install makes",
         "make it again:",
-        ("eventlog install{log_option}",)),
+        (Remedy.INSTALL + "{log_option}",)),
     # its record of tracked tables
     Check(facts.recorded_tables, "gone",
         "it is tracked, and there is no such table any more",

@@ -15,6 +15,7 @@ from typing import Any, Final, NamedTuple
 from sqlalchemy import text
 from sqlalchemy.engine import Connection, Engine
 
+from eventlog.core.remedies import Remedy
 from eventlog.core.tables import Table
 from eventlog.sql.capture.findings import Check, Facts, Finding, findings_of
 from eventlog.sql.capture.refusals import CannotTrack, referring_to_script
@@ -230,8 +231,8 @@ def _ways_round(installed: _Installed) -> Iterator[Facts]:
 
 _LOST = "changes may be missing: make it again, then read all objects once"
 _REMAKING = (
-    "eventlog untrack --for {reader} {table_word}",
-    "eventlog track --for {reader} --identity {identity_word} {table_word}",
+    Remedy.UNTRACK_FOR.template(READER="{reader}", TABLE="{table_word}"),
+    Remedy.TRACK_FOR.template(READER="{reader}", COLUMN="{identity_word}", TABLE="{table_word}"),
 )
 
 READER_CHECKS: tuple[Check[_Installed], ...] = (

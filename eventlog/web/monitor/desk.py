@@ -22,10 +22,12 @@ from starlette.types import ASGIApp, ExceptionHandler
 from eventlog.core.entry import COLUMNS, MAX_RECORD_ID, Letter, PlacedEntry
 from eventlog.core.errors import EventlogError
 from eventlog.core.redaction import one_line
+from eventlog.core.remedies import Remedy
 from eventlog.fold import Fate, Outcome
 from eventlog.opening.log_status import LogStatus
 from eventlog.operate.notice_sentences import sentence_of
 from eventlog.operate.recent import NEWEST, RecordPlace
+from eventlog.operate.upkeep import commands_for
 from eventlog.publisher.monitor import Monitor
 from eventlog.sql.log.pending import Cells
 from eventlog.sql.log.upkeep import FailureFilter
@@ -203,6 +205,7 @@ def _errors(board: Board, request: Request) -> Response:
         reasons=reasons[:PAGE],
         total=min(sum(reason.rows for reason in reasons), MOST_AT_ONCE),
         rows=rows[:PAGE],
+        commands=commands_for(Letter.ERROR, [row.record_id for row in rows[:PAGE]]),
         older=str(rows[PAGE - 1].record_id - 1) if len(rows) > PAGE else "",
     )
 
@@ -232,6 +235,7 @@ def _row(board: Board, request: Request) -> Response:
         row=entry,
         outcome=outcome,
         state=_state_of(entry.status, outcome),
+        commands=commands_for(entry.status, (record_id,)),
         failed=next((row for row in event if row.document), event[0]) if event else None,
         rows=rows[:PAGE],
         values=partial(_cell, cells),
@@ -325,7 +329,7 @@ def _object(board: Board, request: Request) -> Response:
         "monitor/object.html",
         title=f"{name} {key}".strip(),
         receipt=receipt._replace(rows=receipt.rows[:LOOKED_AT]),
-        hint=f"These are the first {LOOKED_AT} rows; eventlog explain --key shows all."
+        hint=f"These are the first {LOOKED_AT} rows; `{Remedy.EXPLAIN_KEY.command(KEY=key)}` shows all."
         if receipt.rows[LOOKED_AT:]
         else "",
     )

@@ -1,0 +1,290 @@
+"""Commands that findings, messages and pages print as remedies: of one list, and each runs as it is printed.
+
+What a page prints is run by tests/web/test_status_page.py.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import shlex
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from sqlalchemy.engine import make_url
+
+from eventlog.cli import COMMANDS
+from eventlog.core.remedies import Remedy
+from eventlog.embedded import Server
+from tests.kit.commands import Done, Shell
+from tests.kit.databases import EMBEDDED, Database, temporary_database
+
+pytestmark = pytest.mark.quick
+
+SOURCE = Path(__file__).parents[2] / "eventlog"
+PAGES = {Remedy.REDRIVE, Remedy.SKIP, Remedy.EXPLAIN_KEY}
+FILLED = {"ROLE": "reader", "TABLE": "usr"}  # what only the reader knows
+OTHER_TEXTS = {"demo", "examples.py", "relation.py", "remedies.py"}  # what triggers remember; the list itself
+NAMED = {"import-config", "receive", "run"}  # commands that texts name, and that are no remedy
+NEEDS = re.compile(r"\b[A-Z]{2,}\b")
+A_COMMAND = rf"eventlog (?:{'|'.join(COMMANDS)})\b"
+
+
+@dataclass
+class Place:
+    """A database with a log and the tracked table usr, the shell, and the variables that commands have."""
+
+    database: Database
+    shell: Shell
+    variables: dict[str, str] = field(default_factory=dict)
+
+    def sql(self, *statements: str) -> None:
+        """Run statements, each as a transaction of its own."""
+        engine = self.database.engine()
+        with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+            for statement in statements:
+                connection.exec_driver_sql(statement)
+        engine.dispose()
+
+    def call(self, words: str) -> Done:
+        """Run a command with our variables."""
+        return self.shell.run(
+            *shlex.split(words), **{"EVENTLOG_URL": self.database.address, **self.variables}
+        )
+
+    def calls(self, *commands: str) -> None:
+        """Run commands that succeed."""
+        for words in commands:
+            done = self.call(words)
+            assert done.code == 0, (words, done)
+
+
+PENDING = (
+    "insert into eventlog (event_type, table_name, table_key, perpetrator) values (6, 'usr', 'idu=1', 'hr')"
+)
+WRONG = PENDING.replace("(6", "(3")  # without a column_name
+OUR_SLOTS = "from pg_replication_slots where database = current_database()"
+TO_FILES = "run --once --sink files --files-folder out"
+
+
+def nothing_installed(place: Place) -> Done:
+    place.calls("untrack usr", "uninstall")
+    return place.call("status")
+
+
+def stranger(place: Place) -> Done:
+    role = f"stranger_{place.database.url.database}"
+    place.sql(f"create role {role} login password 'x'")
+    try:
+        address = make_url(place.database.address).set(username=role, password="x")
+        return place.call(f"status --url {shlex.quote(address.render_as_string(hide_password=False))}")
+    finally:
+        place.sql(f"drop role {role}")
+
+
+def column_added(place: Place) -> Done:
+    place.sql("alter table usr add column mail text")
+    return place.call("check")
+
+
+def table_gone(place: Place) -> Done:
+    place.sql("drop table usr")
+    return place.call("check")
+
+
+def trigger_of_reader_gone(place: Place) -> Done:
+    place.calls("track --for sailpoint --identity idu usr")
+    place.sql(
+        "do $$ declare name text; begin for name in select tgname from pg_trigger"
+        " where tgrelid = 'usr'::regclass and not tgisinternal loop"
+        " execute format('drop trigger %%I on usr', name); end loop; end $$"
+    )
+    return place.call("check")
+
+
+def by_slot(place: Place) -> None:
+    place.variables |= {"EVENTLOG_PUBLICATION_MODE": "slot"}
+    place.calls("untrack usr")
+    place.variables |= {"EVENTLOG_SYNC_TABLES": "usr"}
+
+
+def no_slot(place: Place) -> Done:
+    by_slot(place)
+    return place.call("check")
+
+
+def slot_and_triggers(place: Place) -> Done:
+    by_slot(place)
+    place.calls("install --mode slot")
+    place.variables |= {"EVENTLOG_PUBLICATION_MODE": "trigger"}
+    return place.call("check")
+
+
+def slot_lost(place: Place) -> Done:
+    by_slot(place)
+    place.calls("install --mode slot")
+    place.sql(f"select pg_drop_replication_slot(slot_name) {OUR_SLOTS}")
+    return place.call("status")
+
+
+def overdue(place: Place) -> Done:
+    place.sql(PENDING)
+    return place.call("check --patience 0")
+
+
+def failed(place: Place) -> Done:
+    place.sql(WRONG)
+    place.calls(TO_FILES)
+    return place.call("check")
+
+
+def skipped(place: Place) -> Done:
+    place.sql(PENDING)
+    place.calls("skip 1 --because test")
+    return place.call("status")
+
+
+def paused(place: Place) -> Done:
+    place.calls("pause")
+    return place.call("status")
+
+
+def deletes_stopped(place: Place) -> Done:
+    place.variables |= {"EVENTLOG_PUBLICATION_MODE": "compare", "EVENTLOG_SYNC_TABLES": "usr"}
+    place.calls("untrack usr")
+    place.sql("insert into usr values (1, 'Jack')")
+    place.calls(TO_FILES)
+    place.sql("delete from usr")
+    return place.call(f"{TO_FILES} --max-deletes 0")
+
+
+def compared_and_pending(place: Place) -> Done:
+    place.variables |= {"EVENTLOG_PUBLICATION_MODE": "compare", "EVENTLOG_SYNC_TABLES": "usr"}
+    place.calls("untrack usr", TO_FILES)
+    place.sql(PENDING)
+    return place.call("install --mode slot")
+
+
+def statement_names_log(place: Place) -> Done:
+    place.variables |= {"EVENTLOG_POST_POLL_STMT": "delete from eventlog"}
+    return place.call("check")
+
+
+def documents_lost(place: Place) -> Done:
+    place.sql("insert into usr values (1, 'Jack')")
+    place.variables |= {"EVENTLOG_ALLOW_LOOPBACK": "yes"}
+    place.calls(TO_FILES)
+    (place.shell.folder / "empty.xml").write_text("<nds><input/></nds>")
+    return place.call("audit --delivered empty.xml")
+
+
+def changed_without_triggers(place: Place) -> Done:
+    place.sql("insert into usr values (1, 'Jack')")
+    place.variables |= {"EVENTLOG_ALLOW_LOOPBACK": "yes"}
+    place.calls(TO_FILES)
+    place.sql("alter table usr disable trigger all", "update usr set fname = 'Joe'")
+    return place.call("audit --state --delivered out")
+
+
+DOORS: dict[Callable[[Place], Done], set[Remedy]] = {
+    nothing_installed: {Remedy.INSTALL},
+    stranger: {Remedy.GRANTS},
+    column_added: {Remedy.TRACK},
+    table_gone: {Remedy.UNTRACK},
+    trigger_of_reader_gone: {Remedy.UNTRACK_FOR, Remedy.TRACK_FOR},
+    no_slot: {Remedy.INSTALL_SLOT},
+    slot_and_triggers: {Remedy.INSTALL_TRIGGER},
+    slot_lost: {Remedy.CHECK},
+    overdue: {Remedy.STATUS},
+    failed: {Remedy.ERRORS},
+    skipped: {Remedy.HISTORY},
+    paused: {Remedy.RESUME},
+    deletes_stopped: {Remedy.RESUME_TABLE},
+    compared_and_pending: {Remedy.RUN_ONCE},
+    statement_names_log: {Remedy.PURGE},
+    documents_lost: {Remedy.RESYNC},
+    changed_without_triggers: {Remedy.RESYNC_COMPARE},
+}
+
+
+@pytest.fixture(scope="module")
+def template(embedded: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A database with a log and the tracked table usr."""
+    with temporary_database(EMBEDDED, make_url(embedded.url)) as database:
+        place = Place(database, Shell(tmp_path_factory.mktemp("template")))
+        place.sql("create table usr (idu integer primary key, fname text)")
+        place.calls("install", "track usr")
+        yield str(database.url.database)
+
+
+@pytest.fixture
+def place(embedded: Server, template: str, shell: Shell) -> Iterator[Place]:
+    with temporary_database(EMBEDDED, make_url(embedded.url), template=template) as database:
+        new_place = Place(database, shell)
+        yield new_place
+        new_place.sql(f"select pg_drop_replication_slot(slot_name) {OUR_SLOTS}")
+
+
+def printed(text: str) -> list[str]:
+    """Return the commands in a text: in backquotes, or a line each."""
+    pattern = rf"`({A_COMMAND}[^`]*)`|^\s*({A_COMMAND}.*)$"
+    return ["".join(groups) for groups in re.findall(pattern, text, re.MULTILINE)]
+
+
+def form_of(command: str) -> Remedy | None:
+    """Return the remedy that a command is; a hole may be any word of it."""
+    for remedy in Remedy:
+        words = (r"(?:\S+|'[^']*')" if NEEDS.fullmatch(word) else re.escape(word) for word in remedy.split())
+        if re.fullmatch(rf"{' '.join(words)}( --log-table public.eventlog)?", command):
+            return remedy
+    return None
+
+
+@pytest.mark.parametrize("door", DOORS, ids=lambda door: door.__name__)
+def test_a_command_that_is_printed_runs(door: Callable[[Place], Done], place: Place) -> None:
+    output = "".join(door(place)[1:])
+    commands = printed(output)
+    assert DOORS[door] <= {form_of(command) for command in commands}, output
+    for command in commands:
+        filled = NEEDS.sub(lambda need: FILLED[need[0]], command)
+        done = place.call(filled.removeprefix("eventlog "))
+        assert done.code == 0 or (command == Remedy.CHECK and done.code == 1), (command, done)
+
+
+def test_each_remedy_has_a_door_that_prints_it() -> None:
+    assert PAGES | set[Remedy]().union(*DOORS.values()) == {*Remedy}
+
+
+def texts_of(path: Path) -> Iterator[str]:
+    """Yield the texts of a module that a user may read; a hole is a word in capitals."""
+    tree = ast.parse(path.read_text("utf-8"))
+    nodes = [node for node in ast.walk(tree) if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef)]
+    descriptions = {
+        id(node.body[0].value)
+        for node in nodes
+        if node.body
+        and isinstance(node.body[0], ast.Expr)
+        and not (isinstance(node, ast.ClassDef) and node.bases)  # the docstring of an error is its message
+    }
+    for node in ast.walk(tree):
+        if isinstance(node, ast.JoinedStr):
+            parts = (part.value if isinstance(part, ast.Constant) else "HOLE" for part in node.values)
+            descriptions.update(map(id, node.values))
+            yield "".join(map(str, parts))
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in descriptions:
+            yield re.sub(r"\{\w*\}", "HOLE", node.value)
+
+
+def test_texts_name_no_other_command_as_a_remedy() -> None:
+    paths = [path for path in SOURCE.rglob("*.py") if not OTHER_TEXTS & {path.name, path.parent.name}]
+    texts = {(path.name, text) for path in paths for text in texts_of(path)}
+    texts |= {(path.name, path.read_text("utf-8")) for path in SOURCE.rglob("*.html")}
+    unlisted = [
+        (name, command)
+        for name, text in sorted(texts)
+        for command in re.findall(rf"{A_COMMAND}(?:[^`.:;<]*(?=`))?", text)
+        if form_of(command) is None and command.removeprefix("eventlog ") not in NAMED
+    ]
+    assert unlisted == []

@@ -85,6 +85,11 @@ class Commands(click.Group):
         command: click.Command = getattr(import_module(COMMANDS[cmd_name]), cmd_name.replace("-", "_"))
         if not any(parameter.name == "verbose" for parameter in command.params):
             command.params.append(verbose_option(expose_value=False))
+        from eventlog.cli.options import TEXT  # the help of all commands needs no settings
+
+        for parameter in command.params:
+            if parameter.type is click.STRING:
+                parameter.type = TEXT
         command.short_help = SUMMARIES[cmd_name]
         command.epilog = examples.shown(cmd_name)
         return command

@@ -11,7 +11,7 @@ from eventlog.cli.convert import DECLARING as CONVERTING
 from eventlog.cli.convert import clock, from_option, used_headings
 from eventlog.cli.format_names import guess, refuse_unused_settings
 from eventlog.cli.job import JobOptions, job_options, reporting, until_signal
-from eventlog.cli.options import SettingsCommand, settings_options, shared_options
+from eventlog.cli.options import FILE_NAME, SettingsCommand, settings_options, shared_options
 from eventlog.cli.progress import progress
 from eventlog.cli.terminal import print_sentence
 from eventlog.core import settings
@@ -33,7 +33,7 @@ DECLARING = [
 
 
 @click.command(cls=SettingsCommand)
-@click.argument("inputs", nargs=-1)
+@click.argument("inputs", nargs=-1, type=FILE_NAME)
 @from_option
 @click.option(
     "--to-url", required=True, help="the database whose tables take the changes, as a SQLAlchemy URL"

@@ -17,7 +17,7 @@ from eventlog.audit.delivered import Delivered, receiver_at
 from eventlog.audit.laws import Law, events_of_rows
 from eventlog.cli.format_names import refuse_flags
 from eventlog.cli.log_options import INPUT, READING, by_option, live_options
-from eventlog.cli.options import SettingsCommand, read_tables, shared_options
+from eventlog.cli.options import FILE_NAME, SettingsCommand, read_tables, shared_options
 from eventlog.cli.progress import counter
 from eventlog.cli.terminal import Listing, print_sentence, show
 from eventlog.core.entry import MAX_RECORD_ID
@@ -62,10 +62,11 @@ UNUSED = {"kafka_topic"} | frozenset(
 
 
 @click.command(cls=SettingsCommand)
-@click.argument("log_files", metavar="[FILES]...", nargs=-1)
+@click.argument("log_files", metavar="[FILES]...", nargs=-1, type=FILE_NAME)
 @click.option(
     "--delivered",
     multiple=True,
+    type=FILE_NAME,
     required=True,
     metavar="PATH",
     help="what the receiver has: a folder or file of documents, the file of `eventlog receive`,"

@@ -14,7 +14,7 @@ from eventlog.cli.convert import DECLARING, FORMAT_NAMES, clock, used_headings
 from eventlog.cli.format_names import refuse_flags, refuse_unused_settings
 from eventlog.cli.job import JobOptions, job_options
 from eventlog.cli.log_options import ALL, read_all
-from eventlog.cli.options import NameAndValue, SettingsCommand, settings_options, shared_options
+from eventlog.cli.options import FILE_NAME, NameAndValue, SettingsCommand, settings_options, shared_options
 from eventlog.cli.terminal import print_sentence
 from eventlog.core.errors import Misuse
 from eventlog.core.extras import extra
@@ -29,14 +29,16 @@ _CONF = NameAndValue("NAME=VALUE", "spark.executor.memory=4g")
 
 
 @click.command(cls=SettingsCommand)
-@click.argument("inputs", nargs=-1)
+@click.argument("inputs", nargs=-1, type=FILE_NAME)
 @shared_options("--config")
 @click.option("--url", help="the database whose log is read, where no INPUTS are given")
 @click.option("--from", "source_format", type=FORMAT_NAMES, required=True, help="what the inputs hold")
 @click.option(
     "--to", "target_format", type=click.Choice(["xds", "changes"]), required=True, help="what to write"
 )
-@click.option("-o", "--output", required=True, help="the folder to write, also in a store: s3a://…")
+@click.option(
+    "-o", "--output", type=FILE_NAME, required=True, help="the folder to write, also in a store: s3a://…"
+)
 @click.option(
     "--output-as", "output_container", help="parquet, with the facts of each document  [default: lines]"
 )

@@ -10,7 +10,7 @@ import click
 from eventlog.cli.convert import clock
 from eventlog.cli.format_names import refuse_unused_settings
 from eventlog.cli.job import JobOptions, exit_if_refused, job_options, reporting, until_signal
-from eventlog.cli.options import SettingsCommand, settings_options, shared_options
+from eventlog.cli.options import FILE_NAME, SettingsCommand, settings_options, shared_options
 from eventlog.files.durable import open_to_write
 from eventlog.formats import FORMATS
 from eventlog.gbase.address import read_address
@@ -33,7 +33,13 @@ _NOT_HERE: Final = frozenset(("framed", "size_order", "table", "varchar_prefix")
 @click.argument("address", metavar="informix://USER@HOST:PORT/DB?server=NAME")
 @click.option("--table", "names", multiple=True, required=True, help="DB:OWNER.TABLE, once for each table")
 @click.option("--to", "target_format", type=click.Choice(_TARGETS), default="changes", help="what to write")
-@click.option("-o", "--output", default="-", help="a file, to which is added, or a folder (DIR/) of parts")
+@click.option(
+    "-o",
+    "--output",
+    type=FILE_NAME,
+    default="-",
+    help="a file, to which is added, or a folder (DIR/) of parts",
+)
 @shared_options("--output-as", "--tables", "--state")
 @click.option("--once", is_flag=True, help="end when the server has no more records")
 @shared_options("--refused", "--strict")

@@ -13,7 +13,7 @@ import click
 from eventlog.cli.convert import FORMAT_NAMES
 from eventlog.cli.format_names import guess, refuse_unused_settings
 from eventlog.cli.job import JobOptions, exit_if_refused, job_options, reporting
-from eventlog.cli.options import SettingsCommand, read_tables, settings_options, shared_options
+from eventlog.cli.options import FILE_NAME, SettingsCommand, read_tables, settings_options, shared_options
 from eventlog.cli.progress import progress
 from eventlog.compare import compare_memory
 from eventlog.core.errors import EventlogError
@@ -48,11 +48,15 @@ DECLARING = [
 
 
 @click.command(cls=SettingsCommand)
-@click.argument("before", metavar="A")
-@click.argument("after", metavar="B")
+@click.argument("before", type=FILE_NAME, metavar="A")
+@click.argument("after", type=FILE_NAME, metavar="B")
 @click.option("--to", "target_format", type=FORMAT_NAMES, help="what to write  [default: by name of -o]")
 @click.option(
-    "-o", "--output", default="-", help="a file, or a folder (DIR/) for several tables  [default: -]"
+    "-o",
+    "--output",
+    type=FILE_NAME,
+    default="-",
+    help="a file, or a folder (DIR/) for several tables  [default: -]",
 )
 @shared_options("--as", "--output-as", "--tables")
 @click.option(

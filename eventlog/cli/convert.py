@@ -11,7 +11,7 @@ import click
 
 from eventlog.cli.format_names import guess, refuse_unused_settings
 from eventlog.cli.job import JobOptions, exit_if_refused, job_options, reporting
-from eventlog.cli.options import SettingsCommand, settings_options, shared_options
+from eventlog.cli.options import FILE_NAME, SettingsCommand, settings_options, shared_options
 from eventlog.cli.progress import progress
 from eventlog.cli.terminal import print_sentence
 from eventlog.core.formats import Shape
@@ -43,10 +43,12 @@ _DECLARING = [*DECLARING, ("a stream", StreamSettings), (_SESSION, CaptureSettin
 
 
 @click.command(cls=SettingsCommand)
-@click.argument("inputs", nargs=-1)
+@click.argument("inputs", nargs=-1, type=FILE_NAME)
 @from_option
 @click.option("--to", "target_format", type=FORMAT_NAMES, help="what to write  [default: by name]")
-@click.option("-o", "--output", help="a file, or a folder (DIR/) for several tables  [default: -]")
+@click.option(
+    "-o", "--output", type=FILE_NAME, help="a file, or a folder (DIR/) for several tables  [default: -]"
+)
 @shared_options("--as", "--output-as", "--tables", "--current", "--expand-truncate")
 @click.option("--url", help="the database of change tables or of a queue: INPUTS name tables")
 @click.option("--follow", is_flag=True, help="read on as the source grows")

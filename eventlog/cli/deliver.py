@@ -12,7 +12,7 @@ from typing import IO
 import click
 
 from eventlog.cli.log_options import INPUT, SINK, live_options
-from eventlog.cli.options import SettingsCommand
+from eventlog.cli.options import FILE_NAME, SettingsCommand
 from eventlog.cli.terminal import print_sentence
 from eventlog.core.errors import Misuse
 from eventlog.core.plurals import quantity
@@ -32,7 +32,7 @@ NOT_DELIVERING = ("delete_from_log", "query_limit", "wake_up", "post_poll_stmt")
 
 
 @click.command(cls=SettingsCommand)
-@click.argument("file", default="-")
+@click.argument("file", type=FILE_NAME, default="-")
 @click.option(
     "--state",
     type=click.Path(path_type=Path),

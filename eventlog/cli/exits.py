@@ -21,7 +21,7 @@ import click
 
 from eventlog.cli.log_records import Records
 from eventlog.cli.terminal import print_line, print_sentence, use_names_of
-from eventlog.core.errors import EventlogError, Misuse
+from eventlog.core.errors import EventlogError, Misuse, NotText
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _REPEAT_AFTER = 0.05  # seconds until a signal that got lost is raised again
@@ -78,7 +78,10 @@ class CommandExit:
         except BaseException as fault:
             return self._report(_signal_in(fault) or fault)
         finally:
-            self._close_outputs()
+            try:
+                self._close_outputs()
+            except KeyboardInterrupt:  # a signal that comes when the command has ended
+                self._close_outputs()
         return code if isinstance(code, int) else 0
 
     def _watch(self) -> None:
@@ -250,6 +253,21 @@ def _unforeseen(fault: BaseException) -> Iterator[str]:
     yield f"this is a bug in eventlog, please report it: {text} (-v shows where)"
 
 
+def _unencoded(fault: UnicodeEncodeError) -> Iterator[str]:
+    """Yield a word of the command line or the environment that is not text, if it is to blame."""
+    if word := _word_with(fault):
+        yield str(NotText(word))
+    else:
+        yield from _unforeseen(fault)
+
+
+def _word_with(fault: UnicodeEncodeError) -> str | None:
+    """Return the word with what UTF-8 cannot encode."""
+    part = fault.object[fault.start : fault.end]
+    words = (*sys.argv[1:], *os.environ.values()) if fault.encoding == "utf-8" else ()
+    return next((word for word in words if part in word), None)
+
+
 def _nothing(fault: BaseException) -> Iterator[str]:
     """Yield nothing, because the reader of our output has gone."""
     yield from ()
@@ -272,6 +290,7 @@ _FAULTS: dict[type[BaseException], tuple[Callable[[Any], int], Callable[[Any], I
     EventlogError: (_code, _chain),
     BrokenPipeError: (lambda fault: 1, _nothing),
     OSError: (_code, _chain),
+    UnicodeEncodeError: (lambda fault: 2 if _word_with(fault) else 1, _unencoded),
     MemoryError: (lambda fault: 1, lambda fault: iter(("there is not enough memory",))),
     Ended: (lambda fault: 128 + fault.number, lambda fault: iter((f"stopped by {fault.number.name}",))),
     BaseException: (lambda fault: 1, _unforeseen),

@@ -13,7 +13,7 @@ import click
 from eventlog.cli.convert import clock
 from eventlog.cli.format_names import refuse_flags
 from eventlog.cli.job import RefusalPrinter, exit_if_refused
-from eventlog.cli.options import SettingsCommand, read_tables, settings_options, shared_options
+from eventlog.cli.options import FILE_NAME, SettingsCommand, read_tables, settings_options, shared_options
 from eventlog.cli.terminal import Cell, Listing, print_line, print_sentence, show_json, with_hints
 from eventlog.core import tablekey
 from eventlog.core.change import Change
@@ -104,7 +104,7 @@ _OF_A_DATABASE = ("url", "config_file", "log_table", "everything")
 
 
 @click.command(cls=SettingsCommand)
-@click.argument("inputs", nargs=-1, metavar="[RECORD_ID | INPUT]...")
+@click.argument("inputs", nargs=-1, type=FILE_NAME, metavar="[RECORD_ID | INPUT]...")
 @click.option(
     "--from",
     "source_format",

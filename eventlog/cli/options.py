@@ -16,7 +16,7 @@ import click
 
 from eventlog.cli.terminal import print_sentence
 from eventlog.core.errors import EventlogError
-from eventlog.core.settings import declared, is_flag, read_value, variable
+from eventlog.core.settings import declared, demand_text, is_file, is_flag, read_value, variable
 from eventlog.core.tables import Tables
 from eventlog.files.small_files import read_tables_file
 
@@ -187,7 +187,8 @@ def setting_option(field: dataclasses.Field[Any], heading: str, **attributes: An
         option = SettingOption([f"{flag}/--no-{flag[2:]}"], default=None, help=_help(field), **attributes)
     else:
         metavar = field.metadata["metavar"] or None
-        option = SettingOption([flag], help=_help(field), metavar=metavar, **attributes)
+        kind = {"type": FILE_NAME} if is_file(field) else {}
+        option = SettingOption([flag], help=_help(field), metavar=metavar, **(kind | attributes))
     option.heading = f"{_SETTINGS}{heading}"
     return option
 
@@ -226,6 +227,29 @@ def read_tables(path: Path | None) -> Tables:
     return tables
 
 
+class TextType(click.types.StringParamType):
+    """A text, of an option or argument that is not the name of a file."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        try:
+            demand_text(value)
+        except EventlogError as fault:
+            self.fail(str(fault), param, ctx)
+        return super().convert(value, param, ctx)
+
+
+TEXT = TextType()
+
+
+class FileNameType(click.ParamType[str]):
+    """The name of a file or another place, whose bytes need not be text."""
+
+    name = "path"
+
+
+FILE_NAME = FileNameType()
+
+
 class NameAndValue(click.ParamType[tuple[str, str]]):
     """A name and a value with an equals sign between them."""
 
@@ -239,6 +263,7 @@ class NameAndValue(click.ParamType[tuple[str, str]]):
         name, equals, text = str(value).partition("=")
         if not equals or not name:
             self.fail(f"expected {self.name}, as in {self._example}", param, ctx)
+        TEXT.convert(name, param, ctx)
         return name, text
 
 

@@ -66,6 +66,10 @@ class InvalidValue(QuotedError):
     """{0!r} is not {1}"""
 
 
+class NotText(QuotedError):
+    """{0!r} is not text in the encoding of this environment: write UTF-8, and set LC_ALL=C.UTF-8"""
+
+
 class ValueTooLarge(EventlogError):
     """a value of {0} bytes is over the limit of {1}"""
 

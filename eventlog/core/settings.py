@@ -10,7 +10,7 @@ import dataclasses
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeVar
 
-from eventlog.core.errors import InvalidValue
+from eventlog.core.errors import InvalidValue, NotText
 
 S = TypeVar("S")
 
@@ -54,10 +54,26 @@ def is_flag(field: dataclasses.Field[Any]) -> bool:
     return _type_name(field) == "bool"
 
 
+def is_file(field: dataclasses.Field[Any]) -> bool:
+    """Return whether a setting is the name of a file or folder, whose bytes need not be text."""
+    return field.metadata["metavar"] in ("FILE", "FOLDER")
+
+
+def demand_text(value: object) -> None:
+    """Raise NotText for bytes of the command line or the environment that are not of its encoding."""
+    if isinstance(value, str):
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            raise NotText(value) from None
+
+
 def read_value(field: dataclasses.Field[Any], value: Any) -> Any:
     """Return the value of a setting, of its type and within its limits; raise InvalidValue with what is
-    legal.
+    legal, and NotText for what is none.
     """
+    if not is_file(field):
+        demand_text(value)
     reader: Callable[[Any], Any] = _READERS.get(_type_name(field), _read_text)
     read = reader(value)
     choices, within, check = (field.metadata[fact] for fact in ("choices", "within", "check"))

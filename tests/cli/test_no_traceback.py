@@ -15,6 +15,7 @@ from typing import NamedTuple
 import pytest
 
 from tests.kit.commands import Done, Shell, environment
+from tests.kit.databases import Database
 from tests.kit.support import HEADER, USR, patient, until
 
 pytestmark = pytest.mark.quick
@@ -216,6 +217,49 @@ def test_a_bad_situation_is_reported_in_a_line(situation: Situation, shell: Shel
     assert len(done.stderr) <= 4000
 
 
+NOT_TEXT = "'\\udcff' is not text in the encoding of this environment: write UTF-8, and set LC_ALL=C.UTF-8"
+
+
+@pytest.mark.parametrize(
+    ("words", "environment"),
+    [
+        ("track {}", {}),
+        ("redrive --because {}", {}),
+        ("explain --key {} log.csv", {}),
+        ("run --once --sync-tables {}", {}),
+        ("run --once --url postgres://127.0.0.1:1/db", {"EVENTLOG_LOG_TABLE": "{}"}),
+        (f"{CONVERT} log.csv --driver-user {{}}", {}),
+        (f"{CONVERT} log.csv --current {{}}=log.csv", {}),
+    ],
+)
+def test_bytes_that_are_no_text_are_refused(words: str, environment: dict[str, str], shell: Shell) -> None:
+    variables = {name: value.format("\udcff") for name, value in environment.items()}
+    done = shell.run(*words.format("\udcff").split(), **variables)
+    assert (done.code, NOT_TEXT in done.stderr) == (2, True), done.stderr
+
+
+def test_a_file_may_have_a_name_that_is_no_text(shell: Shell) -> None:
+    (shell.folder / "\udcff.csv").write_text(LOG)
+    done = shell.run(*CONVERT.split(), "\udcff.csv", "-o", "\udcff.xml")
+    assert (done.code, "<delete " in (shell.folder / "\udcff.xml").read_text()) == (0, True), done.stderr
+
+
+def test_a_table_with_a_name_that_is_no_text_is_refused(shell: Shell, postgres: Database) -> None:
+    done = shell.run(
+        *("convert", "--from", "qlik-table", "--to", "changes", "--url", postgres.address, "\udcff")
+    )
+    assert (done.code, NOT_TEXT in done.stderr) == (2, True), done.stderr
+
+
+def test_names_in_another_encoding_than_that_of_the_environment_are_refused(folder: Path) -> None:
+    command = f"{sys.executable} -m eventlog {CONVERT} log.csv --log-name ü"
+    plain = {"LC_ALL": "C", "PYTHONUTF8": "0"}
+    done = subprocess.run(
+        command.split(), cwd=folder, env=environment(**plain), capture_output=True, text=True, timeout=60
+    )
+    assert (done.returncode, NOT_TEXT.replace("udcff", "udcc3\\udcbc") in done.stderr) == (2, True)
+
+
 def test_with_v_the_traceback_is_shown(shell: Shell) -> None:
     done = shell.run(*CONVERT.split(), "ghost.csv", "-v")
     assert done.code == 2
@@ -333,21 +377,21 @@ def test_a_signal_ends_the_help_likewise() -> None:
     assert (done.returncode, done.stderr.strip()) == (143, "eventlog: stopped by SIGTERM")
 
 
-def test_a_ctrl_c_before_the_command_begins_ends_it_without_a_word() -> None:
+@pytest.mark.parametrize(("imported", "code"), [("signal", 128 + signal.SIGINT), ("click", -signal.SIGINT)])
+def test_a_ctrl_c_before_the_command_begins_ends_it_without_a_word(imported: str, code: int) -> None:
     program = (
-        "import os, runpy, signal, sys\n"
-        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "import os, runpy, sys\n"
         "class Busy:\n"
         "    def find_spec(self, name, path=None, target=None):\n"
-        "        if name == 'click':\n"
-        "            os.kill(os.getpid(), signal.SIGINT)\n"
+        f"        if name == '{imported}':\n"
+        f"            os.kill(os.getpid(), {signal.SIGINT:d})\n"
         "sys.meta_path.insert(0, Busy())\n"
         "runpy.run_module('eventlog', run_name='__main__')\n"
     )
     done = subprocess.run(
         [sys.executable, "-c", program], env=environment(), capture_output=True, text=True, timeout=60
     )
-    assert (done.returncode, done.stderr) == (-signal.SIGINT, "")
+    assert (done.returncode, done.stderr) == (code, "")
 
 
 def until_reading(process: subprocess.Popen[str]) -> None:
@@ -415,6 +459,23 @@ def test_a_signal_that_is_lost_ends_a_command_that_goes_on(
     words = [sys.executable, "-c", LOSING.format(lost, behind)]
     done = subprocess.run(words, capture_output=True, text=True, check=False, env=environment())
     assert (done.returncode, done.stderr) == expected
+
+
+def test_a_signal_that_comes_at_the_very_end_changes_nothing() -> None:
+    program = (
+        "import signal, sys\n"
+        "from eventlog.cli.exits import CommandExit\n"
+        "def interrupt(frame, event, argument):\n"
+        "    if frame.f_code.co_name == '_close_outputs':\n"
+        "        sys.settrace(None)\n"
+        "        signal.raise_signal(signal.SIGINT)\n"
+        "ending = CommandExit()\n"
+        "sys.settrace(interrupt)\n"
+        "sys.exit(ending.carry_out(lambda: print('done')))\n"
+    )
+    words = [sys.executable, "-c", program]
+    done = subprocess.run(words, capture_output=True, text=True, check=False, env=environment())
+    assert (done.returncode, done.stdout, done.stderr) == (0, "done\n", "")
 
 
 def test_lines_that_are_no_answers_are_none_in_a_memory(shell: Shell) -> None:

@@ -7,7 +7,7 @@ import getpass
 import logging
 import os
 import sys
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ import click
 from eventlog.cli.exits import verbose_option
 from eventlog.cli.log_records import Records, RecordsAsJson
 from eventlog.cli.options import SettingOption, add_options, setting_option, shared_options
-from eventlog.core.settings import declared
+from eventlog.core.settings import declared, unknown_variables, variable
 from eventlog.files.limits import Limits
 from eventlog.fold import Rules
 from eventlog.opening.comparing import MODES, ComparingSettings
@@ -155,4 +155,21 @@ def database_options(command: Callable[..., None]) -> Callable[..., None]:
 
 def read_all(flags: Mapping[str, Any], file: Path | None) -> Config:
     """Return the settings of flags, environment and file; the last two may hold those of all commands."""
-    return read_config((settings for _, settings in ALL), flags, os.environ, file)
+    names = {field.name for _, settings in ALL for field in declared(settings)}
+    return read_config((settings for _, settings in ALL), flags, _variables(names), file)
+
+
+def _variables(names: Iterable[str]) -> dict[str, str]:
+    """Return the environment without the settings of commands that read no settings file."""
+    unknown = unknown_variables(os.environ, names)
+    settings = {variable(name) for name in _all_settings()} if unknown else ()
+    return {name: value for name, value in os.environ.items() if name not in unknown or name not in settings}
+
+
+def _all_settings() -> set[str]:
+    """Return the names of the settings of all commands, whose modules are imported."""
+    root = click.get_current_context().find_root()
+    assert isinstance(root.command, click.Group)
+    commands = (root.command.get_command(root, name) for name in root.command.list_commands(root))
+    params = (parameter for command in commands if command for parameter in command.params)
+    return {str(parameter.name) for parameter in params if isinstance(parameter, SettingOption)}

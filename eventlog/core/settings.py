@@ -7,10 +7,11 @@ configuration file and the page of the documentation. A name means the same wher
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator, Mapping
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, TypeVar
 
-from eventlog.core.errors import InvalidValue, NotText
+from eventlog.core.errors import InvalidValue, NotText, similar
 
 S = TypeVar("S")
 
@@ -44,9 +45,31 @@ def build(settings: type[S], values: Mapping[str, Any]) -> S:
     return settings(**{name: values[name] for name in names if values.get(name) is not None})
 
 
+_PREFIX = "EVENTLOG_"
+# No settings: variables of tests and containers, and those that Kubernetes makes for a service of our name.
+_NO_SETTING = re.compile(
+    rf"{_PREFIX}(?:(?:(?:TEST|PROOF)_\w+|PEERS|PICTURES|WRITE_GOLDEN|PASSWORD|VERSION|FILES)=.*"
+    r"|(?:\w+_)?(?:SERVICE_HOST=|SERVICE_PORT(?:_\w+)?=|PORT_\d+_\w+=|PORT=(?:tcp|udp|sctp)://).*)",
+    re.DOTALL,
+)
+
+
 def variable(name: str) -> str:
     """Return the environment variable of a setting."""
-    return f"EVENTLOG_{name.upper()}"
+    return f"{_PREFIX}{name.upper()}"
+
+
+def unknown_variables(environment: Mapping[str, str], names: Iterable[str]) -> list[str]:
+    """Return the variables that look like a setting, and are none of these."""
+    variables = {variable(name) for name in names}
+    ours = [name for name in environment if name.startswith(_PREFIX) and name not in variables]
+    return [name for name in ours if not _NO_SETTING.fullmatch(f"{name}={environment[name]}")]
+
+
+def why_unknown(spelling: str, name: str, names: Iterable[str]) -> str:
+    """Return that there is no setting of a name, with a question about one like it."""
+    question = similar(name.lower().removeprefix(_PREFIX.lower()), names).replace("_", "-")
+    return f"{spelling}: there is no such setting{question}"
 
 
 def is_flag(field: dataclasses.Field[Any]) -> bool:

@@ -13,10 +13,17 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from eventlog.core import toml
-from eventlog.core.errors import EventlogError, InvalidDocument, InvalidValue, Misuse, similar
+from eventlog.core.errors import EventlogError, InvalidDocument, InvalidValue, Misuse
 from eventlog.core.plurals import quantity
 from eventlog.core.redaction import shown_address
-from eventlog.core.settings import build, declared, read_value, variable
+from eventlog.core.settings import (
+    build,
+    declared,
+    read_value,
+    unknown_variables,
+    variable,
+    why_unknown,
+)
 from eventlog.files.small_files import read_text
 
 S = TypeVar("S")
@@ -62,7 +69,7 @@ def read_config(
 ) -> Config:
     """Return the settings; InvalidSettings names everything that is wrong with them."""
     fields = {field.name: field for settings in declarations for field in declared(settings)}
-    faults: list[str] = []
+    faults = [why_unknown(name, name, fields) for name in unknown_variables(environment, fields)]
     document, source = read_file(file), str(file or FILE)
     columns = _columns(_take(document, "log", faults, source), faults, source)
     tables = _tables(_take(document, "tables", faults, source), faults)
@@ -74,8 +81,7 @@ def read_config(
     ):
         for name, value in values.items():
             if name not in fields:
-                question = similar(name, fields).replace("_", "-")
-                faults.append(f"{_spell(where, name)}: there is no such setting{question}")
+                faults.append(why_unknown(_spell(where, name), name, fields))
                 continue
             try:
                 values_by_name[name] = read_value(fields[name], value)

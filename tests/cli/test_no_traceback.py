@@ -83,6 +83,7 @@ NO_DATABASE = "run --once --url postgres://127.0.0.1:1/db"
 STREAM = "convert --from gbase --to changes"
 DELIVER = "deliver docs.xml --state memory"
 REGISTRY = "schema registry"
+UNKNOWN = "there is no such setting; did you mean"
 SITUATIONS = [
     Situation(f"{CONVERT} ghost.csv", 2, "ghost.csv: no such file"),
     Situation(f"{CONVERT} --as csv folder", 2, "folder is a folder"),
@@ -191,7 +192,20 @@ SITUATIONS = [
     Situation("import-config junk", 2, "junk is no exported configuration"),
     Situation(f"import-config {UNREADABLE}", 2, "Input/output error"),
     Situation("explain --from log --tables junk.toml log.csv", 2, "junk.toml: byte 1"),
-]
+    Situation(NO_DATABASE, 2, f"EVENTLOG_POLING_INTERVAL: {UNKNOWN} polling-interval?", {
+        "EVENTLOG_POLING_INTERVAL": "5",
+    }),
+    Situation("install", 2, "EVENTLOG_PORT: there is no such setting", {"EVENTLOG_PORT": "9780"}),
+    Situation(NO_DATABASE, 1, "Connection refused", {
+        "EVENTLOG_MASK_ORDER": "big",  # of another command
+        "EVENTLOG_TEST_URLS": "",
+        "EVENTLOG_VERSION": "local",
+        "EVENTLOG_PORT": "tcp://10.0.0.1:9780",  # of Kubernetes
+        "EVENTLOG_PORT_9780_TCP_ADDR": "10.0.0.1",
+        "EVENTLOG_SERVICE_HOST": "10.0.0.1",
+        "EVENTLOG_SERVICE_PORT_MONITOR": "9780",
+    }),
+]  # fmt: skip
 
 
 def last_line(done: Done) -> str:

@@ -142,7 +142,7 @@ class _Listing:
 
 def _with_facts(upkeep: Upkeep, page: Sequence[_Listed]) -> list[RecentRecord]:
     """Return records with what the log has of their rows now."""
-    ids = {row for record in page for row in (record.ids[:1] if record.answer else record.ids)}
+    ids = {row for record in page for row in (record.ids[:1] if record.answer == "retry" else record.ids)}
     rows = {row.record_id: row for row in upkeep.facts_of(ids)}
     skips = upkeep.skips_of(row.record_id for row in rows.values() if row.letter == "W")
     failed_ids = tuple(row.record_id for row in rows.values() if row.letter in ("E", "F"))
@@ -150,12 +150,13 @@ def _with_facts(upkeep: Upkeep, page: Sequence[_Listed]) -> list[RecentRecord]:
     failures = upkeep.latest_failures(FailureFilter(failed_ids), len(failed_ids), highest) if highest else []
     failure_of = {failure.record_id: failure for failure in failures}
 
-    def answer_of(row: int) -> str:
-        letter = rows[row].letter if row in rows else ""
-        return "skipped" if row in skips else _ANSWERS.get(letter, _ABSENT)
+    def answer_of(record: _Listed, row: int) -> str:
+        if row in skips and record.answer != "retry":
+            return "skipped"
+        return record.answer or _ANSWERS.get(rows[row].letter if row in rows else "", _ABSENT)
 
     def with_facts(record: _Listed) -> RecentRecord:
-        answers = Counter(record.answer or answer_of(row) for row in record.ids)
+        answers = Counter(answer_of(record, row) for row in record.ids)
         failure = None if record.answer == "retry" else _first_failure(record.ids, failure_of)
         reason = record.words if failure is None else failure.reason or "no reason is kept"
         first = rows.get(record.ids[0])

@@ -459,6 +459,18 @@ def test_what_was_held_back_or_refused_is_listed_too_with_its_object(watched: Wa
     assert f'<a href="/row/1">{ESCAPED}</a>' in page
 
 
+def test_a_refused_row_that_was_skipped_is_called_skipped(watched: Watched) -> None:
+    wrong = "insert into eventlog (event_type, table_name, table_key) values (9, 'usr', 'idu={}')"
+    watched.run(wrong.format(1), wrong.format(2))
+    watched.publisher.cycle()
+    assert recent(watched.client.get("/recent")) == [("", "refused")]
+    body = urlencode({"token": TOKEN, "act": "skip", "reason": "test data"}).encode()
+    for skipped, levels in ((2, ["refused", "skipped"]), (1, ["skipped"])):
+        watched.client.ask("POST", f"/row/{skipped}", body)
+        answers = watched.client.get("/recent").partition('data-label="Answer"')[2].partition("</td>")[0]
+        assert sorted(re.findall(r'<span class="level (\w+)">', answers)) == levels
+
+
 def test_older_ones_come_by_pages_each_once(watched: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
     """Look page by page at documents that slow batches have again and again, and at what is held back."""
     monkeypatch.setattr(deliver, "PATIENCE", 0.0)

@@ -200,17 +200,26 @@ def _explain_log(
         summarise,
         with_tries,
     )
-    from eventlog.operate.upkeep import check_table
+    from eventlog.operate.upkeep import check_table, demand_rows
+
+    absent = list[int]()
+
+    def noted(rows: Iterable[TriedRow]) -> Iterator[TriedRow]:
+        for row in rows:
+            if row[1].fate is Fate.NOT_IN_LOG:
+                absent.append(row[0].entry.record_id)
+            yield row
 
     with opened_as_published(config) as (config, store):
         explained = explain_store(config, store, table, key, ids=ids, everything=everything)
-        tried = with_tries(store, explained)
+        tried = noted(with_tries(store, explained))
         if not _print_any(tried, _tried_facts, _tried_cells(), _OUTCOMES, as_json):
             if table is not None:
                 check_table(config, store, table)
             if key is not None:
                 raise NothingMeant("the log", _of(table, key))
             print_sentence(f"no row{_of(table, key)} is {'pending' if everything else 'in the next cycle'}")
+        demand_rows(absent)
         if key is None and not everything and not ids:
             for sentence in summarise(config, store).values():
                 print_sentence(f"{sentence} (row by row with --all)")

@@ -58,7 +58,7 @@ def errors(
 ) -> None:
     """List the rows with E and F, each with its reason; RECORD_IDs name events by their rows."""
     from eventlog.opening.recorded_settings import opened_as_published
-    from eventlog.operate.upkeep import failures, whole_events
+    from eventlog.operate.upkeep import demand_present, failures, whole_events
     from eventlog.sql.log.upkeep import FailureFilter
 
     with opened_as_published(config) as (config, store):
@@ -70,6 +70,7 @@ def errors(
             show_json(failed._asdict() for failed in chain([first], rows))
         else:
             _FAILED.show(_cells(failed, document) for failed in chain([first], rows))
+        demand_present(store, ids)
 
 
 def _report_none(config: Config, store: Store, selection: FailureFilter) -> None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
-from eventlog.core.entry import Cell
+from eventlog.core.entry import Cell, read_integer
 from eventlog.opening.config import Config
 from eventlog.opening.settings import PublisherSettings
 from eventlog.sql.log.store import Store
@@ -106,11 +106,13 @@ def redrive(
                 else:
                     types |= event.types(rows_are_deleted)
             rows += upkeep.redrive(types, who)
-    if unknown_ids := sorted({*selection.ids} - seen_ids):
-        subject = "it" if len(unknown_ids) == 1 else "they"
-        reasons[f"{subject} did not fail{' like that' if selection.table or selection.reason else ''}"] = (
-            unknown_ids
-        )
+    if unknown_ids := {*selection.ids} - seen_ids:
+        with store.snapshot() as snapshot:
+            present_ids = {read_integer(row[0]) for row in snapshot.rows(unknown_ids)}
+        subject = "it" if len(present_ids) == 1 else "they"
+        why_not = f"{subject} did not fail{' like that' if selection.table or selection.reason else ''}"
+        for row in sorted(unknown_ids):
+            reasons.setdefault(why_not if row in present_ids else "not in the log", []).append(row)
     return Redriven(rows, tuple(StayReport(reason, tuple(ids)) for reason, ids in reasons.items()))
 
 

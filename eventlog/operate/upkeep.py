@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import chain
 from typing import Any, NamedTuple
 
-from eventlog.core.entry import COLUMNS, Letter, read_integer
+from eventlog.core.entry import COLUMNS, Cell, Letter, read_integer
 from eventlog.core.errors import EventlogError, Misuse, similar
 from eventlog.core.remedies import Remedy
 from eventlog.core.tables import Tables
@@ -72,11 +72,8 @@ def unmatched(config: Config, store: Store, selection: FailureFilter) -> list[st
     """Return why a selection of failed rows is empty; raise NotInLog for a row or a table that is nowhere."""
     if selection.table is not None:
         check_table(config, store, selection.table)
-    with store.snapshot() as snapshot:
-        letters = {read_integer(row[0]): row[_STATUS] for row in snapshot.rows(selection.ids)}
-    for row in selection.ids:
-        if row not in letters:
-            raise NotInLog(f"row {row} is not in the log")
+    letters = _letters(store, selection.ids)
+    demand_rows(row for row in selection.ids if row not in letters)
     sentences = [
         f"row {row} has not failed: its status is {letter}"
         for row, letter in letters.items()
@@ -84,6 +81,25 @@ def unmatched(config: Config, store: Store, selection: FailureFilter) -> list[st
     ]
     none = "no row has failed" if selection == FailureFilter() else "no row of these has failed"
     return sentences or [none]
+
+
+def demand_present(store: Store, ids: Sequence[int]) -> None:
+    """Raise NotInLog for the rows among these that are not in the log."""
+    letters = _letters(store, ids) if ids else {}
+    demand_rows(row for row in ids if row not in letters)
+
+
+def demand_rows(absent: Iterable[int]) -> None:
+    """Raise NotInLog if any rows are absent."""
+    if ids := sorted({*absent}):
+        verb = "row {} is" if len(ids) == 1 else "rows {} are"
+        raise NotInLog(f"{verb.format(', '.join(map(str, ids)))} not in the log")
+
+
+def _letters(store: Store, ids: Sequence[int]) -> dict[Cell, Cell]:
+    """Return the letters of the rows that are in the log."""
+    with store.snapshot() as snapshot:
+        return {read_integer(row[0]): row[_STATUS] for row in snapshot.rows(ids)}
 
 
 def check_table(config: Config, store: Store, name: str) -> None:

@@ -62,6 +62,9 @@ def test_that_nothing_is_there_is_reported(words: str, sentence: str, world: Wor
     ("words", "sentence"),
     [
         ("errors 99999", "row 99999 is not in the log"),
+        ("errors 1 99998 99999", "rows 99998, 99999 are not in the log"),
+        ("explain 99999", "row 99999 is not in the log"),
+        ("explain 1 99998 99999", "rows 99998, 99999 are not in the log"),
         ("errors --table usrr", "no row of the log is of a table usrr, .*; did you mean usr?"),
         ("redrive --table usrr", "no row of the log is of a table usrr, .*; did you mean usr?"),
     ],
@@ -71,6 +74,24 @@ def test_a_row_or_a_table_that_is_nowhere_is_an_error(words: str, sentence: str,
     done = call(world, *words.split())
     assert re.match(sentence, str(done.exception))
     assert isinstance(done.exception, NotInLog)
+
+
+@pytest.mark.parametrize("command", ["errors", "explain"])
+def test_rows_that_are_there_are_listed_before_the_absent_are_named(world: World, command: str) -> None:
+    failed(world)
+    assert call(world, command, "1", "99999").stdout.startswith("       1  ")
+
+
+def test_redrive_of_rows_that_are_nowhere_says_so(world: World) -> None:
+    failed(world)
+    world.write(key(3))
+    done = call(world, "redrive", "3", "99999")
+    assert done.exit_code == 1
+    assert done.stderr.splitlines()[:3] == [
+        "eventlog: 0 rows are new again",
+        "eventlog: row 3 stays: it did not fail",
+        "eventlog: row 99999 stays: not in the log",
+    ]
 
 
 def test_a_table_that_is_published_and_has_no_row_is_none(world: World) -> None:

@@ -137,7 +137,7 @@ def test_rows_that_did_not_fail_are_named(world: World) -> None:
     result = call(world, "redrive", "3", "99", "7")
     assert (result.exit_code, result.output.splitlines()) == (
         1,
-        ["eventlog: 2 rows are new again", "eventlog: rows 7, 99 stay: they did not fail"],
+        ["eventlog: 2 rows are new again", "eventlog: rows 7, 99 stay: not in the log"],
     )
     result = call(world, "redrive", "2", "--table", "other")
     assert (result.exit_code, result.output.splitlines()) == (

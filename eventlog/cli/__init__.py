@@ -63,6 +63,7 @@ _SHARED = {"uninstall": "install", "untrack": "track"}
 _SHARED |= dict.fromkeys(("errors", "redrive", "skip", "pause", "resume", "purge"), "upkeep")
 SUMMARIES = {name: words for summaries in HEADINGS.values() for name, words in summaries.items()}
 COMMANDS = {name: f"eventlog.cli.{_SHARED.get(name, name).replace('-', '_')}" for name in SUMMARIES}
+_NUMBERS: dict[type, str] = {click.IntRange: "whole number", click.FloatRange: "number"}  # in messages
 BENCH = Path(__file__).resolve().parents[2] / "bench"  # of a source tree
 
 
@@ -90,6 +91,8 @@ class Commands(click.Group):
         for parameter in command.params:
             if parameter.type is click.STRING:
                 parameter.type = TEXT
+            if kind := _NUMBERS.get(type(parameter.type)):
+                parameter.type.name = kind
         command.short_help = SUMMARIES[cmd_name]
         command.epilog = examples.shown(cmd_name)
         return command

@@ -164,7 +164,10 @@ def explain(
         _explain_changes(source, ChangeFilter(table, key), as_json)
         return
     refuse_flags(("order",), "is of change tables and messages, and what is explained is a log")
-    ids = tuple(int(name) for name in inputs if name.isascii() and name.isdigit())
+    ids = tuple(int(name) for name in inputs if _is_record_id(name))
+    for name in inputs:
+        if not (_is_record_id(name) or name == "-" or (name and Path(name).exists())):
+            raise Misuse(f"{name or repr(name)}: no such file, and no record_id, which is a whole number")
     if ids and len(ids) < len(inputs):
         raise Misuse("name record_ids or files: a file whose name is a number is ./17")
     if ids and max(ids) > MAX_RECORD_ID:
@@ -179,6 +182,10 @@ def explain(
         return
     refuse_flags(_OF_A_DATABASE, "is for the log of a database, and what is explained are files")
     _explain_files(source, current, table, key, as_json)
+
+
+def _is_record_id(name: str) -> bool:
+    return name.isascii() and name.isdigit()
 
 
 def _read_settings(flags: Mapping[str, Any], config_file: Path | None) -> Config:

@@ -158,6 +158,8 @@ def skip(
 
     if not (ids or table):
         raise Misuse("which rows? name record_ids or --table")
+    if not reason.strip():
+        raise Misuse("why? --because is empty, and the reason is kept with who skipped the rows")
     with opened(config) as store:
         skipped = upkeep.skip(store, ids, reason, who, table=table)
         if not (skipped.rows or skipped.reports):

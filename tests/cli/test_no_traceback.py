@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import shlex
 import signal
 import socket
 import subprocess
@@ -161,7 +162,7 @@ SITUATIONS = [
         "EVENTLOG_HTTP_TOKEN: it holds a line end",
         {"EVENTLOG_HTTP_TOKEN": "secret\nX-Evil: secret"},
     ),
-    Situation(f"{DELIVER} --sink command --command 'never", 2, "command"),
+    Situation(f"{DELIVER} --sink command --command \\'never", 2, "command"),
     Situation(f"{DELIVER} --sink files --files-folder docs.xml", 2, "docs.xml cannot be written"),
     Situation("deliver docs.xml --state folder --sink stdout", 2, "folder is no regular file"),
     Situation("deliver docs.xml --state /dev/zero --sink stdout", 2, "/dev/zero is no regular file"),
@@ -192,6 +193,12 @@ SITUATIONS = [
     Situation("import-config junk", 2, "junk is no exported configuration"),
     Situation(f"import-config {UNREADABLE}", 2, "Input/output error"),
     Situation("explain --from log --tables junk.toml log.csv", 2, "junk.toml: byte 1"),
+    Situation("explain abc", 2, "abc: no such file, and no record_id, which is a whole number"),
+    Situation("explain 17 abc", 2, "abc: no such file, and no record_id, which is a whole number"),
+    Situation("explain --from log --as csv ''", 2, "'': no such file, and no record_id"),
+    Situation("skip 17 --because ''", 2, "why? --because is empty"),
+    Situation("receive --port 80x", 2, "'80x' is not a valid whole number"),
+    Situation("check --patience soon", 2, "'soon' is not a valid number"),
     Situation(NO_DATABASE, 2, f"EVENTLOG_POLING_INTERVAL: {UNKNOWN} polling-interval?", {
         "EVENTLOG_POLING_INTERVAL": "5",
     }),
@@ -221,7 +228,7 @@ def test_a_cause_is_reported_once(shell: Shell) -> None:
 
 @pytest.mark.parametrize("situation", SITUATIONS, ids=lambda situation: situation.words)
 def test_a_bad_situation_is_reported_in_a_line(situation: Situation, shell: Shell) -> None:
-    done = shell.run(*situation.words.split(), **situation.environment)
+    done = shell.run(*shlex.split(situation.words), **situation.environment)
     assert "Traceback" not in done.stderr
     assert "a bug in eventlog" not in done.stderr
     assert (done.code, situation.reported in done.stderr) == (situation.code, True), done.stderr

@@ -31,6 +31,10 @@ class NoSuchTable(EventlogError):
     """no table or view {0}: one outside the connection's own schemas is named with its schema"""
 
 
+class QuotedTable(NoSuchTable):
+    """no table or view {0}: leave out the quotes, as in {1}"""
+
+
 class LogColumn(NamedTuple):
     """A column of a log from the catalogue."""
 
@@ -246,7 +250,8 @@ class Directory:
         for place in ((self._catalogue.home(), name), *splits):
             if relation := self._catalogue.at(place):
                 return relation
-        raise NoSuchTable(name)
+        plain = re.sub('["`]', "", name)
+        raise NoSuchTable(name) if plain == name else QuotedTable(name, plain)
 
     def existing(self, names: Iterable[str]) -> Iterator[Table]:
         """Yield the tables of these names that there are."""

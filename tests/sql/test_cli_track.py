@@ -64,6 +64,10 @@ def test_a_table_from_track_to_untrack(postgres: Database, tmp_path: Path) -> No
     done = call("track", "nowhere")
     assert done.code == 1
     assert done.stderr.startswith("eventlog: no table or view nowhere: ")
+    for words in (("track", 'public."usr"'), ("untrack", '"public"."usr"')):
+        done = call(*words)
+        reason = f"no table or view {words[1]}: leave out the quotes, as in public.usr"
+        assert (done.code, done.stderr) == (1, f"eventlog: {reason}\n")
 
 
 def test_check_says_once_that_a_tracked_table_is_not_read(postgres: Database, tmp_path: Path) -> None:

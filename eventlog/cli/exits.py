@@ -244,7 +244,9 @@ def _right_names(fault: click.ClickException) -> str:
 
 
 def _help(fault: click.exceptions.NoArgsIsHelpError) -> Iterator[str]:
-    fault.show()
+    """Print the help that a command without words asks for, and yield nothing."""
+    if fault.ctx is not None:
+        click.echo(fault.ctx.get_help(), color=fault.ctx.color)
     yield from ()
 
 
@@ -284,7 +286,7 @@ def _code(fault: BaseException) -> int:
 
 # From the particular to the general: the first kind that fits.
 _FAULTS: dict[type[BaseException], tuple[Callable[[Any], int], Callable[[Any], Iterator[str]]]] = {
-    click.exceptions.NoArgsIsHelpError: (lambda fault: fault.exit_code, _help),
+    click.exceptions.NoArgsIsHelpError: (lambda fault: 0, _help),
     click.ClickException: (lambda fault: fault.exit_code, _usage),
     Misuse: (lambda fault: 2, _chain),
     EventlogError: (_code, _chain),

@@ -17,7 +17,7 @@ from eventlog.core.errors import Misuse
 from eventlog.core.plurals import quantity
 from eventlog.core.settings import build
 from eventlog.opening.config import Config
-from eventlog.opening.settings import DatabaseSettings, SessionSettings
+from eventlog.opening.settings import DaemonSettings, DatabaseSettings, SessionSettings
 from eventlog.sinks import check_sink, sink_kind
 from eventlog.transfer.signals import Signals
 from eventlog.web.monitor import CLOSING, MonitorSettings
@@ -39,11 +39,14 @@ def run(once: bool, config: Config) -> None:
 
     Several publishers may run: one publishes, the others take over when its session ends.
     """
+    from eventlog.opening.open_log import place_of
     from eventlog.publisher.daemon import Daemon  # what publishes takes a while to load
     from eventlog.publisher.monitor import Monitor
     from eventlog.publisher.tracing import tracing
 
     check_sink(config.build(SessionSettings).sink, config.values)
+    if not config.build(DaemonSettings).disable:
+        place_of(config).address()
     signals = Signals()
     monitor = Monitor()
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 
-from sqlalchemy.engine import Engine
+from sqlalchemy.engine import URL, Engine
 
 from eventlog.core.errors import Misuse
 from eventlog.opening.config import Config, statements
@@ -39,11 +39,15 @@ class LogPlace:
         log = log_named(dialect, self.settings.log_table, self.columns)
         return replace(log, local_time=self.settings.log_time == "local")
 
-    def connect(self, *, keep_open: int = 0) -> Engine:
-        """Return an engine for the database."""
+    def address(self) -> URL:
+        """Return the address of the database; raise Misuse if the settings name none, or no URL."""
         if not self.settings.url:
             raise Misuse("which database? Give --url, EVENTLOG_URL, or url in eventlog.toml")
-        address = read_url(self.settings.url)
+        return read_url(self.settings.url)
+
+    def connect(self, *, keep_open: int = 0) -> Engine:
+        """Return an engine for the database."""
+        address = self.address()
         return connect_to_log(address, statements(self.settings.connection_init), keep_open=keep_open)
 
     def find(self, engine: Engine, *, older: bool = False) -> Log:

@@ -99,6 +99,22 @@ def test_misuse_is_two(arguments: tuple[str, ...], message: str, tmp_path: Path)
     assert "Traceback" not in done.stderr
 
 
+def test_the_program_alone_prints_its_help(tmp_path: Path) -> None:
+    assert run(tmp_path) == run(tmp_path, "--help")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [((), "which database?"), (("--url", ""), "which database?"), (("--url", "nothing"), "that is no URL")],
+)
+def test_nothing_is_logged_before_a_database_is_named(
+    tmp_path: Path, words: tuple[str, ...], message: str
+) -> None:
+    done = run(tmp_path, "run", "--once", *words)
+    assert (done.code, done.stdout, len(done.stderr.splitlines())) == (2, "", 1)
+    assert done.stderr.startswith(f"eventlog: {message}")
+
+
 def test_a_setting_comes_from_the_flag_then_from_the_environment(tmp_path: Path) -> None:
     two = HEADER + GOOD + "2,4,usr,idu=2,,,\n"
     assert run(tmp_path, *CONVERT, stdin=two).stdout.count("<nds ") == 2

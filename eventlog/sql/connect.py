@@ -3,7 +3,7 @@ where the errors of drivers become ours."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from functools import partial
 from typing import Any
@@ -40,25 +40,16 @@ class ConnectionLost(EventlogError):
 # A right that the user lacks: in PostgreSQL, in MariaDB and MySQL, and in Oracle.
 DENIALS = frozenset(("42501", "1044", "1142", "1143", "1370", "1031"))
 _ENCODING = "encoding"  # of a connection, kept with it
+Join = Callable[[Iterable[str]], str]  # several statements as one text
 
 
 def connect(url: str | URL, connection_init: Sequence[str] = (), *, keep_open: int = 0) -> Engine:
-    """Return an engine whose every new connection uses UTC and ISO and has run the given statements.
+    """Return an engine whose every new connection has our settings and has run the given statements.
 
     It keeps that many connections open for the next use; a caller that asks for some disposes of the engine.
     """
-    address = read_url(url)
-    pool: dict[str, Any] = {"pool_size": keep_open} if keep_open else {"poolclass": NullPool}
-    with _driver(address):
-        engine = sqlalchemy.create_engine(address, connect_args=_name(address), **pool)
-    event.listen(engine, "do_connect", _dial)
-    event.listen(engine, "handle_error", _translate, retval=True)
-    # before SQLAlchemy looks at a session, where it learns from that how names are quoted
-    dialect = dialect_named(address.get_backend_name())
-    event.listen(engine, "connect", _prepare(dialect, connection_init), insert=dialect.quotes_by_session)
-    if dialect.listen is not None:
-        dialect.listen(engine)
-    return engine
+    dialect = dialect_named(read_url(url).get_backend_name())
+    return _connect(url, _settings(dialect), connection_init, (), keep_open)
 
 
 def connect_to_log(url: str | URL, connection_init: Sequence[str] = (), *, keep_open: int = 0) -> Engine:
@@ -67,10 +58,39 @@ def connect_to_log(url: str | URL, connection_init: Sequence[str] = (), *, keep_
     Row security hides nothing silently from its sessions, unless a given statement allows it. Functions of
     others in searched schemas are never run by a bare name.
     """
+    dialect = dialect_named(read_url(url).get_backend_name())
+    settings = (*_settings(dialect), *dialect.sees_all)
+    return _connect(url, settings, connection_init, dialect.pinned_path, keep_open)
+
+
+def _settings(dialect: Dialect) -> Sequence[str]:
+    """Return the statements that every session of ours begins with."""
+    names = ("session", "own_session")
+    return tuple(statement for name in names for statement in templates.statements(dialect, name, {}))
+
+
+def _connect(
+    url: str | URL,
+    settings: Sequence[str],
+    connection_init: Sequence[str],
+    last_settings: Sequence[str],
+    keep_open: int,
+) -> Engine:
+    """Return an engine whose every new connection has run these statements, in this order."""
     address = read_url(url)
+    pool: dict[str, Any] = {"pool_size": keep_open} if keep_open else {"poolclass": NullPool}
+    with _driver(address):
+        engine = sqlalchemy.create_engine(address, connect_args=_name(address), **pool)
+    event.listen(engine, "do_connect", _dial)
+    event.listen(engine, "handle_error", _translate, retval=True)
     dialect = dialect_named(address.get_backend_name())
-    begin = (*dialect.sees_all, *connection_init, *dialect.pinned_path)
-    return connect(address, begin, keep_open=keep_open)
+    join = dialect.at_once if address.drivername == dialect.driver else None
+    prepare = _prepare(settings, connection_init, last_settings, join)
+    # before SQLAlchemy looks at a session, where it learns how names and texts are quoted
+    event.listen(engine, "connect", prepare, insert=True)
+    if dialect.listen is not None:
+        dialect.listen(engine)
+    return engine
 
 
 def connect_any(url: str | URL) -> Engine:
@@ -163,17 +183,39 @@ def _driver(address: URL) -> Iterator[None]:
         raise DriverMissing(address.drivername, fault.name, dialect.name) from fault
 
 
-def _prepare(dialect: Dialect, connection_init: Sequence[str]) -> Any:
+def _prepare(
+    settings: Sequence[str], connection_init: Sequence[str], last_settings: Sequence[str], join: Join | None
+) -> Any:
+    """Return what begins a session by these statements; those of ours together, if they can be joined."""
+
     def prepare(connection: Any, record: Any) -> None:
-        cursor = connection.cursor()
-        ours = (*templates.statements(dialect, "session", {}), *dialect.own_session)
-        for statement in (*ours, *connection_init):
-            cursor.execute(statement)
-        cursor.close()
-        connection.commit()
+        if join is None:
+            _run(connection, (*settings, *connection_init, *last_settings))
+            connection.commit()
+        elif connection_init:
+            _run_at_once(connection, join(settings))
+            _run(connection, connection_init)
+            connection.commit()
+            _run_at_once(connection, join(last_settings))
+        else:
+            _run_at_once(connection, join((*settings, *last_settings)))
         record.info[_ENCODING] = _encoding_of(connection)
 
     return prepare
+
+
+def _run(connection: Any, statements: Iterable[str]) -> None:
+    cursor = connection.cursor()
+    for statement in statements:
+        cursor.execute(statement)
+    cursor.close()
+
+
+def _run_at_once(connection: Any, statements: str) -> None:
+    """Run several statements in one round trip; no later rollback undoes them."""
+    connection.autocommit = True
+    _run(connection, (statements,))
+    connection.autocommit = False
 
 
 def _encoding_of(connection: Any) -> str:

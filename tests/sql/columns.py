@@ -109,6 +109,11 @@ HOSTILE: dict[str, tuple[str, ...]] = {
         "set escape_string_warning to off",
         "set search_path to pg_temp, public",
         "set quote_all_identifiers to on",
+        "set transform_null_equals to on",
+        "set array_nulls to off",
+        "set xmlbinary to hex",
+        "set plpgsql.variable_conflict to use_column",
+        "set plpgsql.extra_errors to 'all'",
     ),
     "mysql": (
         "set time_zone = '+05:45'",
@@ -117,6 +122,7 @@ HOSTILE: dict[str, tuple[str, ...]] = {
         "set collation_connection = 'utf8mb4_general_ci'",
         "set div_precision_increment = 1",
         "set lc_time_names = 'de_DE'",
+        "set group_concat_max_len = 4, max_sort_length = 8, sql_auto_is_null = 1, sql_safe_updates = 1",
     ),
 }
 HOSTILE["mariadb"] = HOSTILE["mysql"]

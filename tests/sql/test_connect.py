@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import socket
+from functools import partial
+from pathlib import Path
+from typing import Any
 
 import pytest
 from sqlalchemy import event, text
@@ -34,6 +38,23 @@ def test_connection_init_runs_on_every_connection(database: Database) -> None:
     for _ in range(2):
         with engine.connect() as connection:
             assert connection.execute(text("select 1 as one" + database.dialect.dual)).scalar() == 1
+
+
+def test_a_session_of_a_log_is_set_up_in_one_round_trip(embedded: Server, tmp_path: Path) -> None:
+    engine = connect.connect_to_log(embedded.url)
+    with engine.connect():
+        """Let SQLAlchemy ask the first session what the server is."""
+    with (tmp_path / "trace").open("w") as file:
+        event.listen(engine, "connect", partial(_trace, file.fileno()), insert=True)
+        with engine.connect() as connection:
+            session: Any = connection.connection.dbapi_connection
+            session.pgconn.untrace()
+    assert re.findall(r"\tF\t\d+\t(\w+)", (tmp_path / "trace").read_text()) == ["Query"]
+
+
+def _trace(file: int, connection: Any, record: object) -> None:
+    """Let the driver write each message of a session into a file."""
+    connection.pgconn.trace(file)
 
 
 def test_what_a_server_keeps_people_from_is_no_matter_of_ours(database: Database) -> None:

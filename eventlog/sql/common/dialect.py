@@ -92,11 +92,10 @@ class Dialect:
     dial: Callable[[str, Callable[..., Any], Mapping[str, Any]], Any] = dial_plainly  # opens a connection
     schema_words: Mapping[str, str] = field(default_factory=dict)  # fill the holes of the common schema
     ddl: Callable[[str], Iterable[str]] = as_it_is  # writes `if exists` in the words of the database
-    own_session: tuple[str, ...] = ()  # what begins our own sessions, and no trigger
+    at_once: Callable[[Iterable[str]], str] | None = None  # joins statements into one text for its own driver
     sees_all: tuple[str, ...] = ()  # makes an error of what would be hidden from a session of a log
     pinned_path: tuple[str, ...] = ()  # has such a session find only the server's own by bare names
     given_path: tuple[str, ...] = ()  # has a transaction find again what it would have found without that
-    quotes_by_session: bool = False  # a setting decides what double quotes are
     session_name: str | None = None  # the driver's argument that names a session on the server
     dual: str = ""  # what a select without a table is followed by
     collation: str = ""  # compares text exactly, by case and by blanks

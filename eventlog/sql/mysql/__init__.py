@@ -79,12 +79,6 @@ _REFUSALS = frozenset(
     ["1118", "1292", "1300", "1364", "1411", "1526", "1644", "1690", "3140", "3819", "4025"]
 )
 
-# A server may be set to protect people from accidents: it cuts results and refuses statements without a key.
-# It may also be set to show changes that others have not committed.
-_SESSION = (
-    "set sql_select_limit = 18446744073709551615, sql_safe_updates = 0, sql_big_selects = 1",
-    "set session transaction isolation level repeatable read",
-)
 _TRUST = (
     "Let an administrator run `set persist log_bin_trust_function_creators = on` (MariaDB: set global, and"
     " the same in its configuration), or install and track as a user with SUPER"
@@ -145,7 +139,6 @@ MYSQL = collated(
         name="mysql",
         title="MySQL",
         folders=("mysql", "common"),
-        own_session=_SESSION,
         expressions=EXPRESSIONS,
         key_types=KEY_TYPES,
         triggers=TRIGGERS,
@@ -160,7 +153,6 @@ MYSQL = collated(
         max_name=64,
         plain_names="exact",
         capacity=_CAPACITY,
-        quotes_by_session=True,
         session_name="program_name",
         compares_by_case=False,
         text_type="longtext",

@@ -2,6 +2,17 @@
 -- What every new session begins with, so that no text depends on its settings.
 set time_zone = '+00:00', sql_mode = 'STRICT_ALL_TABLES,NO_BACKSLASH_ESCAPES,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION'
 
+-- own_session --
+-- What our sessions begin with besides. A server may be set to protect people from accidents: it cuts results and
+-- refuses statements without a key. It may also show what is not committed, what was deleted, and another row than the
+-- one without a number, cut long texts of views or what is sorted by, and begin each transaction at the end of another.
+-- In the texts of views are no words of a language.
+set sql_select_limit = 18446744073709551615, sql_safe_updates = 0, sql_big_selects = 1, sql_auto_is_null = 0,
+  group_concat_max_len = 67108864, max_sort_length = 8192, div_precision_increment = 4, default_week_format = 0,
+  lc_time_names = 'en_US', completion_type = 'NO_CHAIN' /*M!100304 , system_versioning_asof = default */
+/
+set session transaction isolation level repeatable read
+
 -- user --
 -- The user as whom we are connected.
 select left(user(), char_length(user()) - locate('@', reverse(user())))

@@ -9,6 +9,9 @@ alter session set
   nls_comp = 'BINARY'
   nls_sort = 'BINARY'
 
+-- own_session --
+-- Nothing besides.
+
 -- user --
 -- The user as whom we are connected.
 select sys_context('USERENV', 'SESSION_USER') from dual

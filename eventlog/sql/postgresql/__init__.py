@@ -71,10 +71,7 @@ _SCHEMA_WORDS = {
 POSTGRESQL = Dialect(
     name="postgresql",
     title="PostgreSQL",
-    own_session=(
-        "set jit to off",  # compiling takes longer than what we ask for
-        "set eventlog.session to 'kept'",
-    ),
+    at_once="; ".join,
     sees_all=("set row_security to off",),
     pinned_path=(
         "select pg_catalog.set_config('eventlog.path', pg_catalog.current_setting('search_path'), false)",

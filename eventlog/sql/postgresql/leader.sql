@@ -10,6 +10,57 @@ set bytea_output to 'hex'
 /
 set extra_float_digits to 1
 /
+set quote_all_identifiers to off
+/
+
+-- own_session --
+-- What our sessions begin with besides. First how statements and values are read, then texts that views make, then
+-- transactions that name no level, then plans. A session keeps the limits of time and memory that it is given, the
+-- synchronous commit, and lc_monetary, which decides what a value of type money means.
+select pg_catalog.set_config('client_encoding', pg_catalog.current_setting('server_encoding'), false)
+/
+set standard_conforming_strings to on
+/
+set array_nulls to on
+/
+set transform_null_equals to off
+/
+set xmloption to content
+/
+set xmlbinary to base64
+/
+set gin_fuzzy_search_limit to 0
+/
+set default_transaction_isolation to 'read committed'
+/
+set plan_cache_mode to auto
+/
+set enable_nestloop to on
+/
+set enable_hashjoin to on
+/
+set enable_mergejoin to on
+/
+set enable_indexscan to on
+/
+set enable_bitmapscan to on
+/
+set enable_seqscan to on
+/
+set enable_sort to on
+/
+set enable_hashagg to on
+/
+set join_collapse_limit to 8
+/
+set from_collapse_limit to 8
+/
+-- compiling takes longer than what we ask for
+set jit to off
+/
+-- by this a publisher sees whether its session is still the one that it began
+set eventlog.session to 'kept'
+/
 
 -- user --
 -- The user as whom we are connected.

@@ -179,6 +179,8 @@ set bytea_output to 'hex';
 
 set extra_float_digits to 1;
 
+set quote_all_identifiers to off;
+
 do $here$
 begin
   execute replace($statement$

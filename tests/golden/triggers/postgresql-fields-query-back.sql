@@ -78,6 +78,7 @@ set datestyle to 'ISO, YMD'
 set intervalstyle to 'postgres'
 set bytea_output to 'hex'
 set extra_float_digits to 1
+set quote_all_identifiers to off
 as $eventlog$
 -- eventlog track {"delete": null, "insert": 7, "update": 8, "without": ["bio", "BIO"]}
 declare
@@ -134,6 +135,7 @@ set datestyle to 'ISO, YMD'
 set intervalstyle to 'postgres'
 set bytea_output to 'hex'
 set extra_float_digits to 1
+set quote_all_identifiers to off
 as $eventlog$
 -- eventlog track {"delete": null, "insert": 7, "update": 8, "without": ["bio", "BIO"]}
 declare

@@ -78,6 +78,7 @@ set datestyle to 'ISO, YMD'
 set intervalstyle to 'postgres'
 set bytea_output to 'hex'
 set extra_float_digits to 1
+set quote_all_identifiers to off
 as $eventlog$
 -- eventlog track {"children": ["usr_phone.phoneno"], "insert": 1, "update": 2}
 declare
@@ -137,6 +138,7 @@ set datestyle to 'ISO, YMD'
 set intervalstyle to 'postgres'
 set bytea_output to 'hex'
 set extra_float_digits to 1
+set quote_all_identifiers to off
 as $eventlog$
 -- eventlog track {"children": ["usr_phone.phoneno"], "insert": 1, "update": 2}
 declare
@@ -276,6 +278,7 @@ set datestyle to 'ISO, YMD'
 set intervalstyle to 'postgres'
 set bytea_output to 'hex'
 set extra_float_digits to 1
+set quote_all_identifiers to off
 as $eventlog$
 -- eventlog track {"children": ["usr_phone.phoneno"], "insert": 1, "update": 2}
 declare
@@ -319,6 +322,7 @@ set datestyle to 'ISO, YMD'
 set intervalstyle to 'postgres'
 set bytea_output to 'hex'
 set extra_float_digits to 1
+set quote_all_identifiers to off
 as $eventlog$
 -- eventlog track {"children": ["usr_phone.phoneno"], "insert": 1, "update": 2}
 declare
@@ -391,6 +395,7 @@ set datestyle to 'ISO, YMD'
 set intervalstyle to 'postgres'
 set bytea_output to 'hex'
 set extra_float_digits to 1
+set quote_all_identifiers to off
 as $eventlog$
 -- eventlog track {"children": ["usr_phone.phoneno"], "insert": 1, "update": 2}
 declare
@@ -439,6 +444,7 @@ set datestyle to 'ISO, YMD'
 set intervalstyle to 'postgres'
 set bytea_output to 'hex'
 set extra_float_digits to 1
+set quote_all_identifiers to off
 as $eventlog$
 -- eventlog track {"children": ["usr_phone.phoneno"], "insert": 1, "update": 2}
 declare
@@ -508,6 +514,7 @@ set datestyle to 'ISO, YMD'
 set intervalstyle to 'postgres'
 set bytea_output to 'hex'
 set extra_float_digits to 1
+set quote_all_identifiers to off
 as $eventlog$
 -- eventlog track {"children": ["usr_phone.phoneno"], "insert": 1, "update": 2}
 declare

@@ -78,6 +78,7 @@ set datestyle to 'ISO, YMD'
 set intervalstyle to 'postgres'
 set bytea_output to 'hex'
 set extra_float_digits to 1
+set quote_all_identifiers to off
 as $eventlog$
 -- eventlog track {}
 declare
@@ -121,6 +122,7 @@ set datestyle to 'ISO, YMD'
 set intervalstyle to 'postgres'
 set bytea_output to 'hex'
 set extra_float_digits to 1
+set quote_all_identifiers to off
 as $eventlog$
 -- eventlog track {}
 declare
@@ -202,6 +204,7 @@ set datestyle to 'ISO, YMD'
 set intervalstyle to 'postgres'
 set bytea_output to 'hex'
 set extra_float_digits to 1
+set quote_all_identifiers to off
 as $eventlog$
 -- eventlog track {}
 declare
@@ -245,6 +248,7 @@ set datestyle to 'ISO, YMD'
 set intervalstyle to 'postgres'
 set bytea_output to 'hex'
 set extra_float_digits to 1
+set quote_all_identifiers to off
 as $eventlog$
 -- eventlog track {}
 declare

@@ -26,7 +26,7 @@ from eventlog.files.document_folder import in_order
 from eventlog.files.inputs import open_input
 from eventlog.sinks.cloud_events import document_of
 from eventlog.sinks.kafka import KafkaSinkSettings
-from eventlog.sources.place_settings import KafkaSettings
+from eventlog.sources.kafka_settings import KafkaSettings
 from eventlog.xds import answers
 from eventlog.xds.documents import HEAD, TAIL
 from eventlog.xds.split import BEGINNING, MAX_EVENT, Broken, may_begin, split
@@ -160,7 +160,7 @@ class DeliveredTopic:
         if settings.kafka_brokers is None:
             raise Misuse("a topic needs the setting kafka-brokers")
         with extra("kafka", "reading a topic"):
-            from eventlog.sources.kafka import Topics
+            from eventlog.sources.topic_reader import Topics
         names = ("kafka_brokers", "kafka_timeout", "kafka_options")
         client = {name: getattr(settings, name) for name in names}
         self._topics = Topics(KafkaSettings(kafka=topic, **client), encoding="avro")  # bytes as they are

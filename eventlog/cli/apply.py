@@ -19,7 +19,7 @@ from eventlog.core.errors import Misuse
 from eventlog.files.durable import open_to_append
 from eventlog.gbase.address import is_live
 from eventlog.sequence.stream_settings import StreamSettings
-from eventlog.sources.place_settings import CaptureSettings
+from eventlog.sources.capture_settings import CaptureSettings
 from eventlog.targets.tables.apply_settings import ApplySettings, read_key
 from eventlog.transfer.loop import ONE_ROUND
 

@@ -16,7 +16,7 @@ from eventlog.formats import FORMATS
 from eventlog.gbase.address import read_address
 from eventlog.gbase.gbase_settings import GbaseSettings
 from eventlog.sources.capture_feed import TRANSPORTS
-from eventlog.sources.place_settings import CaptureSettings
+from eventlog.sources.capture_settings import CaptureSettings
 from eventlog.transfer.convert import convert
 
 _TARGETS: Final = tuple(name for name in FORMATS if name != "gbase")

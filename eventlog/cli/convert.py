@@ -23,7 +23,8 @@ from eventlog.formats import FORMATS
 from eventlog.gbase.address import is_live
 from eventlog.sequence.ordered import COMMITS, SEQUENCERS
 from eventlog.sequence.stream_settings import StreamSettings
-from eventlog.sources.place_settings import CaptureSettings, KafkaSettings
+from eventlog.sources.capture_settings import CaptureSettings
+from eventlog.sources.kafka_settings import KafkaSettings
 from eventlog.transfer.convert import convert as run_convert
 from eventlog.transfer.loop import RunLength
 

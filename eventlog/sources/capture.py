@@ -26,7 +26,7 @@ from eventlog.gbase.records import seconds_of
 from eventlog.gbase.session import MissingCatalogue, ServerError, Session
 from eventlog.gbase.snapshot import CapturedDatabase, ServerMoment
 from eventlog.gbase.transactions import Position, Unseen
-from eventlog.sources.place_settings import CaptureSettings
+from eventlog.sources.capture_settings import CaptureSettings
 
 _MARK = (("overlap", True),)
 

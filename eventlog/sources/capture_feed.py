@@ -18,8 +18,8 @@ from eventlog.gbase.gbase_settings import GbaseSettings
 from eventlog.qlik.structure import structure_of
 from eventlog.sequence.delivery import Delivery
 from eventlog.sources.capture import Capture, Transport
+from eventlog.sources.capture_settings import CaptureSettings
 from eventlog.sources.jdbc import Jdbc
-from eventlog.sources.place_settings import CaptureSettings
 
 PASSWORD: Final = "EVENTLOG_PASSWORD"  # noqa: S105 - the name of a variable
 

@@ -27,8 +27,9 @@ from eventlog.qlik.message_settings import MessageSettings
 from eventlog.qlik.message_writer import WrittenMessage
 from eventlog.qlik.numbering import SequenceMemory
 from eventlog.qlik.structure import Structure
-from eventlog.sources.kafka import KafkaFault, Topics, call_brokers, kafka_fault, open_client
-from eventlog.sources.place_settings import KafkaSettings
+from eventlog.sources.kafka_settings import KafkaSettings
+from eventlog.sources.metadata_topic import published_metadata
+from eventlog.sources.topic_reader import KafkaFault, Topics, call_brokers, kafka_fault, open_client
 
 _TOPIC = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 
@@ -165,7 +166,7 @@ def read_topic_state(tables: Tables, settings: MessageSettings, kafka: KafkaSett
     reading = TopicEnds(kafka, settings.encoding)
     try:
         existing_topics = reading.topic_names()
-        published = reading.metadata() if kafka.kafka_metadata_topic in existing_topics else ()
+        published = published_metadata(reading) if kafka.kafka_metadata_topic in existing_topics else ()
         reader = MessageReader(tables, replace(settings, published=(*settings.published, *published)))
         last = settings.last_sequence
         for topic in topics:

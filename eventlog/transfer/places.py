@@ -28,7 +28,7 @@ from eventlog.qlik.message_writer import MessageWriter
 from eventlog.qlik.numbering import SequenceMemory
 from eventlog.sequence.ordered import COMMITS
 from eventlog.sequence.stream_settings import StreamSettings
-from eventlog.sources.place_settings import KafkaSettings
+from eventlog.sources.kafka_settings import KafkaSettings
 from eventlog.transfer.loop import ChangeSource
 from eventlog.transfer.report import Report
 from eventlog.transfer.settings_by_name import SettingsByName
@@ -137,10 +137,11 @@ def _read_topics(opening: Opening) -> ChangeSource:
 
     source = opening.source
     with extra("kafka", "--kafka"):
-        from eventlog.sources.kafka import Topics
+        from eventlog.sources.metadata_topic import with_metadata
+        from eventlog.sources.topic_reader import Topics
 
     topics = Topics(source.settings(KafkaSettings), source.of_format.encoding)
-    reading, stream = topics.reading(source.of_format), source.settings(StreamSettings)
+    reading, stream = with_metadata(topics, source.of_format), source.settings(StreamSettings)
     return SequencedFeed(TopicReading(topics, source.tables, reading, stream, opening.state))
 
 
@@ -150,7 +151,7 @@ def _read_debezium_topics(opening: Opening) -> ChangeSource:
 
     source, stream = opening.source, opening.source.settings(StreamSettings)
     with extra("kafka", "--kafka"):
-        from eventlog.sources.kafka import Topics
+        from eventlog.sources.topic_reader import Topics
     if stream.since:
         raise Misuse("--since takes no part: messages of Debezium have no sequence over all topics")
     topics = Topics(source.settings(KafkaSettings))

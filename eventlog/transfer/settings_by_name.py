@@ -9,7 +9,7 @@ from typing import Any
 
 from eventlog.core import settings
 from eventlog.files.stores import KeyedItems
-from eventlog.sources.place_settings import KafkaSettings
+from eventlog.sources.kafka_settings import KafkaSettings
 
 
 @dataclass(frozen=True)

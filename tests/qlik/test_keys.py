@@ -26,7 +26,7 @@ from eventlog.qlik.message_writer import MessageWriter
 from eventlog.qlik.metadata import read_registered
 from eventlog.qlik.structure import DataColumn, Structure
 from eventlog.qlik.types import Spec
-from eventlog.sources.place_settings import KafkaSettings
+from eventlog.sources.kafka_settings import KafkaSettings
 from eventlog.sources.schema_registry import RegistryFault
 from eventlog.transfer.settings_by_name import service_options
 from tests.kit.certificates import certificate

@@ -12,8 +12,8 @@ from confluent_kafka import Producer
 from eventlog.core.errors import EventlogError, Misuse, Refused
 from eventlog.core.formats import Object
 from eventlog.sources import capture_feed
-from eventlog.sources.kafka import KafkaFault, Topics, call_brokers
-from eventlog.sources.place_settings import KafkaSettings
+from eventlog.sources.kafka_settings import KafkaSettings
+from eventlog.sources.topic_reader import KafkaFault, Topics, call_brokers
 from eventlog.transfer.convert import convert
 from eventlog.transfer.job import Job
 from eventlog.transfer.report import Report

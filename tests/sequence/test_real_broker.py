@@ -19,7 +19,7 @@ from eventlog.qlik.message_settings import MessageSettings
 from eventlog.sequence.delivery import NotCopied
 from eventlog.sequence.progress import TopicChanged
 from eventlog.sequence.transactions import Incomplete
-from eventlog.sources.place_settings import KafkaSettings
+from eventlog.sources.kafka_settings import KafkaSettings
 from eventlog.transfer.convert import convert
 from eventlog.transfer.job import Job
 from eventlog.transfer.loop import RunLength

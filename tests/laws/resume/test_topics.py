@@ -15,9 +15,9 @@ from confluent_kafka import KafkaError, KafkaException
 
 from eventlog.core.formats import Object
 from eventlog.qlik.message_settings import MessageSettings
-from eventlog.sources import kafka as topics_read
-from eventlog.sources.kafka import Topics
-from eventlog.sources.place_settings import KafkaSettings
+from eventlog.sources import topic_reader
+from eventlog.sources.kafka_settings import KafkaSettings
+from eventlog.sources.topic_reader import Topics
 from eventlog.targets import topics as topics_written
 from eventlog.transfer import targets
 from tests.kit.brokers import own_name
@@ -54,7 +54,7 @@ def _metered_client(meter: Meter) -> Iterator[None]:
 
     with metered_files(meter), pytest.MonkeyPatch.context() as patch:
         patch.setattr(topics_written, "Producer", Producer)
-        patch.setattr(topics_read, "Consumer", Consumer)
+        patch.setattr(topic_reader, "Consumer", Consumer)
         yield
 
 
@@ -130,7 +130,7 @@ class Read(Tables):
 def small_parts_and_patience(monkeypatch: pytest.MonkeyPatch) -> None:
     """End a part after two changes, and wait briefly for what the mock brokers do not describe."""
     monkeypatch.setattr(targets, "CHANGES", 2)
-    monkeypatch.setattr(topics_read, "_TELL", 0.2)
+    monkeypatch.setattr(topic_reader, "_TELL", 0.2)
 
 
 # a reader that commits waits seconds for the coordinator of its group

@@ -1,4 +1,4 @@
-"""The settings of places, other than files, that changes come from or go to."""
+"""The settings of Kafka's brokers and of a schema registry, for topics that are read or written."""
 
 from __future__ import annotations
 
@@ -9,26 +9,6 @@ from eventlog.core.errors import Misuse
 from eventlog.core.redaction import header_word, http_address
 from eventlog.core.settings import setting
 from eventlog.files.small_files import read_secret
-from eventlog.gbase.gbase_settings import Lock
-
-
-@dataclass(frozen=True, slots=True)
-class CaptureSettings:
-    jar: tuple[str, ...] = setting((), "the vendor's JDBC driver, and what it needs", metavar="FILE,...")
-    password_file: str = setting("", "the file with the password; else EVENTLOG_PASSWORD", metavar="FILE")
-    snapshot: str = setting(
-        "share",
-        "how a table is kept still while its rows are read first; none: only changes from now on",
-        choices=tuple(Lock),
-    )
-    keep_logging: bool = setting(
-        True, "leave full-row logging on at the end; what changes while it is off cannot be captured later"
-    )
-    server_timeout: int = setting(
-        5, "seconds that the server waits for a record", metavar="SECONDS", within=(1, 3600)
-    )
-    max_records: int = setting(64, "the most records of one read", metavar="N", within=(1, 256))
-
 
 _FLAGS = {"group.id": "--kafka-group"}
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
 from typing import Any, TypeVar
 
 from confluent_kafka import (
@@ -23,14 +22,10 @@ from confluent_kafka.admin import AdminClient, ConfigResource  # type: ignore[at
 
 from eventlog.core.errors import EventlogError, Misuse, Refused
 from eventlog.core.formats import Object, Source
-from eventlog.core.tables import Tables
 from eventlog.files.messages import message_at
-from eventlog.qlik.message_reader import MessageReader
-from eventlog.qlik.message_settings import MessageSettings
-from eventlog.qlik.metadata import Metadata
 from eventlog.sequence.delivery import NotCopied
 from eventlog.sequence.progress import PartitionOffsets
-from eventlog.sources.place_settings import KafkaSettings
+from eventlog.sources.kafka_settings import KafkaSettings
 
 T = TypeVar("T")
 
@@ -66,7 +61,7 @@ class Topics:
 
     def __init__(self, settings: KafkaSettings, encoding: str = "json") -> None:
         self._settings = settings
-        self._encoding = encoding
+        self.encoding = encoding
         client = {"fetch.wait.max.ms": _FETCH_WAITS} | settings.client(
             **{
                 "group.id": settings.kafka_group,
@@ -78,24 +73,11 @@ class Topics:
         )
         self._consumer = open_client(Consumer, client)
 
-    def reading(self, settings: MessageSettings) -> MessageSettings:
-        """Return the settings with the metadata topic and the names of topics added."""
-        published = (*settings.published, *self.metadata())
-        of_topic = not settings.table
-        return replace(settings, published=published, encoding=self._encoding, table_of_topic=of_topic)
-
-    def metadata(self) -> tuple[Metadata, ...]:
-        """Return the metadata messages of the metadata topic, from its beginning."""
-        if not self._settings.kafka_metadata_topic:
-            return ()
-        reader = MessageReader(Tables(), MessageSettings(encoding=self._encoding))
-        sources = (
-            self._source(p, OFFSET_BEGINNING) for p in self._partitions(self._settings.kafka_metadata_topic)
-        )
-        for item in reader.run(sources):
-            if isinstance(item, Refused):
-                raise KafkaFault(f"metadata topic: {item.where}: {item.reason}")
-        return tuple(reader.metadata_by_id.values())
+    def metadata_messages(self) -> Iterator[Source[Object]]:
+        """Yield the partitions of the metadata topic, from their beginnings; none if no such topic is set."""
+        if self._settings.kafka_metadata_topic:
+            for partition in self._partitions(self._settings.kafka_metadata_topic):
+                yield self._source(partition, OFFSET_BEGINNING)
 
     def spots(self) -> dict[tuple[str, int], PartitionOffsets]:
         """Return the partitions that are to be read, with the offsets that they hold now."""
@@ -199,7 +181,7 @@ class Topics:
                 return  # what is before the end are marks of transactions, which are no messages
             if fault is not None:
                 continue
-            yield message_at(name, self._encoding, offset, message.value(), message.key())
+            yield message_at(name, self.encoding, offset, message.value(), message.key())
             if offset + 1 >= end:
                 return
 

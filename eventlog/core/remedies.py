@@ -38,12 +38,8 @@ class Remedy(enum.StrEnum):
     UNTRACK_FOR = "eventlog untrack --for READER TABLE"
 
     def command(self, **needs: object) -> str:
-        """Return the command with what it needs, as a shell takes it; a tuple becomes several words."""
-        words = {
-            need: " ".join(quote(str(word)) for word in (value if isinstance(value, tuple) else (value,)))
-            for need, value in needs.items()
-        }
-        return self.template(**words)
+        """Return the command with what it needs, each as one word of a shell."""
+        return self.template(**{need: quote(str(value)) for need, value in needs.items()})
 
     def template(self, **holes: str) -> str:
         """Return the command with holes, or words of a shell, in place of what it needs."""

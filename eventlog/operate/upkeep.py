@@ -140,7 +140,8 @@ def skip(
 def commands_for(letter: str, ids: Sequence[int]) -> list[str]:
     """Return the commands that send rows with this letter again, or give them up."""
     letters = {Remedy.REDRIVE: FAILED, Remedy.SKIP: _OPEN}
-    return [remedy.command(ROWS=tuple(ids)) for remedy in letters if letter in letters[remedy]]
+    rows = " ".join(map(str, ids))
+    return [remedy.template(ROWS=rows) for remedy in letters if letter in letters[remedy]]
 
 
 def _why_not_skipped(letter: str | None) -> str:

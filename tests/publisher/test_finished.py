@@ -168,7 +168,7 @@ def test_a_key_joins_what_is_kept_and_json_has_it_too(world: World) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("1", "log.csv"), "name record_ids or files"),
+        (("1", __file__), "name record_ids or files"),
         (("1", "--key", "idu=1"), "--key chooses rows"),
         (("1", "--all"), "--all chooses rows"),
         (("1", "--now", "2025-01-01"), "--now is for files"),

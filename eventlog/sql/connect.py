@@ -3,7 +3,7 @@ where the errors of drivers become ours."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from functools import partial
 from typing import Any
@@ -17,7 +17,7 @@ from sqlalchemy.pool import NullPool
 from eventlog.core.errors import EventlogError, Misuse
 from eventlog.core.extras import extra
 from eventlog.sql.common import templates
-from eventlog.sql.common.dialect import Dialect
+from eventlog.sql.common.dialect import Dialect, begin_plainly
 from eventlog.sql.dialects import SCHEMES, dialect_named, dialect_of
 
 
@@ -40,7 +40,6 @@ class ConnectionLost(EventlogError):
 # A right that the user lacks: in PostgreSQL, in MariaDB and MySQL, and in Oracle.
 DENIALS = frozenset(("42501", "1044", "1142", "1143", "1370", "1031"))
 _ENCODING = "encoding"  # of a connection, kept with it
-Join = Callable[[Iterable[str]], str]  # several statements as one text
 
 
 def connect(url: str | URL, connection_init: Sequence[str] = (), *, keep_open: int = 0) -> Engine:
@@ -84,8 +83,12 @@ def _connect(
     event.listen(engine, "do_connect", _dial)
     event.listen(engine, "handle_error", _translate, retval=True)
     dialect = dialect_named(address.get_backend_name())
-    join = dialect.at_once if address.drivername == dialect.driver else None
-    prepare = _prepare(settings, connection_init, last_settings, join)
+    begin = dialect.begin_session if address.drivername == dialect.driver else begin_plainly
+
+    def prepare(connection: Any, record: Any) -> None:
+        begin(connection, settings, connection_init, last_settings)
+        record.info[_ENCODING] = _encoding_of(connection)
+
     # before SQLAlchemy looks at a session, where it learns how names and texts are quoted
     event.listen(engine, "connect", prepare, insert=True)
     if dialect.listen is not None:
@@ -181,41 +184,6 @@ def _driver(address: URL) -> Iterator[None]:
         raise InvalidUrl(f"{address.drivername} is not a supported driver") from None
     except ImportError as fault:
         raise DriverMissing(address.drivername, fault.name, dialect.name) from fault
-
-
-def _prepare(
-    settings: Sequence[str], connection_init: Sequence[str], last_settings: Sequence[str], join: Join | None
-) -> Any:
-    """Return what begins a session by these statements; those of ours together, if they can be joined."""
-
-    def prepare(connection: Any, record: Any) -> None:
-        if join is None:
-            _run(connection, (*settings, *connection_init, *last_settings))
-            connection.commit()
-        elif connection_init:
-            _run_at_once(connection, join(settings))
-            _run(connection, connection_init)
-            connection.commit()
-            _run_at_once(connection, join(last_settings))
-        else:
-            _run_at_once(connection, join((*settings, *last_settings)))
-        record.info[_ENCODING] = _encoding_of(connection)
-
-    return prepare
-
-
-def _run(connection: Any, statements: Iterable[str]) -> None:
-    cursor = connection.cursor()
-    for statement in statements:
-        cursor.execute(statement)
-    cursor.close()
-
-
-def _run_at_once(connection: Any, statements: str) -> None:
-    """Run several statements in one round trip; no later rollback undoes them."""
-    connection.autocommit = True
-    _run(connection, (statements,))
-    connection.autocommit = False
 
 
 def _encoding_of(connection: Any) -> str:

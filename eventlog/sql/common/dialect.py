@@ -69,6 +69,20 @@ def dial_plainly(driver: str, connect: Callable[..., Any], arguments: Mapping[st
     return connect(**arguments)
 
 
+BeginSession = Callable[[Any, Sequence[str], Sequence[str], Sequence[str]], None]
+
+
+def begin_plainly(
+    connection: Any, settings: Sequence[str], connection_init: Sequence[str], last_settings: Sequence[str]
+) -> None:
+    """Run what a session begins with, one statement after another."""
+    cursor = connection.cursor()
+    for statement in (*settings, *connection_init, *last_settings):
+        cursor.execute(statement)
+    cursor.close()
+    connection.commit()
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Dialect:
     """One database product; `eventlog.sql.dialects` has each once, and pickles it by its name."""
@@ -90,9 +104,9 @@ class Dialect:
     server_attribute: str = ""  # by which SQLAlchemy's dialect recognises the server
     listen: Callable[[Engine], None] | None = None  # adds what an engine does before statements
     dial: Callable[[str, Callable[..., Any], Mapping[str, Any]], Any] = dial_plainly  # opens a connection
+    begin_session: BeginSession = begin_plainly  # sets a connection of its own driver up
     schema_words: Mapping[str, str] = field(default_factory=dict)  # fill the holes of the common schema
     ddl: Callable[[str], Iterable[str]] = as_it_is  # writes `if exists` in the words of the database
-    at_once: Callable[[Iterable[str]], str] | None = None  # joins statements into one text for its own driver
     sees_all: tuple[str, ...] = ()  # makes an error of what would be hidden from a session of a log
     pinned_path: tuple[str, ...] = ()  # has such a session find only the server's own by bare names
     given_path: tuple[str, ...] = ()  # has a transaction find again what it would have found without that

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from eventlog.core.errors import EventlogError
@@ -42,6 +42,33 @@ def _dial(driver: str, connect: Callable[..., Any], arguments: Mapping[str, Any]
     return connection
 
 
+class SharedSession(EventlogError):
+    """a connection pooler gave us a session with the settings of another one of ours, as in its transaction \
+mode: neither the leader's lock nor a setting lasts there. Connect to the server itself, or give the pooler \
+pool_mode = session"""
+
+
+def _begin_session(
+    connection: Any, settings: Sequence[str], connection_init: Sequence[str], last_settings: Sequence[str]
+) -> None:
+    """Run our settings in one round trip. Raise SharedSession if they are those of the session already; they
+    are taken from it, so that no session of others has them.
+    """
+    connection.autocommit = True  # no later rollback undoes a setting
+    first = (_WAS_OURS, *settings, *(() if connection_init else last_settings))
+    ((was_ours,),) = connection.execute("; ".join(first)).fetchall()
+    if was_ours:
+        connection.execute("discard all")
+        connection.close()
+        raise SharedSession
+    if connection_init:
+        with connection.transaction():
+            for statement in connection_init:
+                connection.execute(statement)
+        connection.execute("; ".join(last_settings))
+    connection.autocommit = False
+
+
 def _load_together() -> Together:
     """Return what runs several statements in one round trip."""
     from eventlog.sql.postgresql import pipeline  # it imports the driver
@@ -49,6 +76,7 @@ def _load_together() -> Together:
     return pipeline.run_together
 
 
+_WAS_OURS = "select pg_catalog.current_setting('eventlog.session', true) = 'kept'"
 _SCHEMA_WORDS = {
     "type_small": "smallint",
     "type_integer": "integer",
@@ -71,7 +99,6 @@ _SCHEMA_WORDS = {
 POSTGRESQL = Dialect(
     name="postgresql",
     title="PostgreSQL",
-    at_once="; ".join,
     sees_all=("set row_security to off",),
     pinned_path=(
         "select pg_catalog.set_config('eventlog.path', pg_catalog.current_setting('search_path'), false)",
@@ -80,7 +107,7 @@ POSTGRESQL = Dialect(
     ),
     given_path=(
         """select pg_catalog.set_config('search_path', path, true)
-        from pg_catalog.current_setting('eventlog.path', true) as path where path is not null""",
+        from pg_catalog.current_setting('eventlog.path', true) as path where path <> ''""",
     ),
     folders=("postgresql", "common"),
     expressions=EXPRESSIONS,
@@ -89,6 +116,7 @@ POSTGRESQL = Dialect(
     schema_words=_SCHEMA_WORDS,
     aliases=("postgres",),  # the scheme that libpq and hosting services know too
     dial=_dial,
+    begin_session=_begin_session,
     driver="postgresql+psycopg",
     extra=None,
     quote_mark='"',

@@ -1,6 +1,6 @@
 -- catalogue_home --
 -- The schema that a name without one means.
-select (coalesce(cast(current_setting('eventlog.places', true) as name[]), current_schemas(false)))[1] as schema_name
+select (coalesce(cast(nullif(current_setting('eventlog.places', true), '') as name[]), current_schemas(false)))[1] as schema_name
 
 -- catalogue_schemas --
 -- All schemas.
@@ -11,8 +11,8 @@ select nspname as schema_name from pg_catalog.pg_namespace
 select n.nspname as schema_name
 from pg_catalog.pg_class c
 join pg_catalog.pg_namespace n on n.oid = c.relnamespace
-where c.relname = :name and n.nspname = any (coalesce(cast(current_setting('eventlog.places', true) as name[]), current_schemas(false)))
-order by array_position(coalesce(cast(current_setting('eventlog.places', true) as name[]), current_schemas(false)), n.nspname)
+where c.relname = :name and n.nspname = any (coalesce(cast(nullif(current_setting('eventlog.places', true), '') as name[]), current_schemas(false)))
+order by array_position(coalesce(cast(nullif(current_setting('eventlog.places', true), '') as name[]), current_schemas(false)), n.nspname)
 
 -- catalogue_log --
 -- The columns of the log with their types.
@@ -44,7 +44,7 @@ from pg_catalog.pg_class c
 join pg_catalog.pg_namespace n on n.oid = c.relnamespace
 where c.relkind in ('r', 'p', 'v', 'm', 'f')
   and n.nspname = coalesce(:schema, n.nspname)
-  and (:schema is not null or n.nspname = any (coalesce(cast(current_setting('eventlog.places', true) as name[]), current_schemas(false))))
+  and (:schema is not null or n.nspname = any (coalesce(cast(nullif(current_setting('eventlog.places', true), '') as name[]), current_schemas(false))))
 order by 1, 2
 
 -- catalogue_identity --

@@ -22,13 +22,13 @@ from sqlalchemy.engine import Engine
 from eventlog.core import tablesfile
 from eventlog.core.change import ABSENT, Change, Field, Op
 from eventlog.embedded import embedded_postgres
-from eventlog.sequence.delivery import Delivery, by_transaction
 from eventlog.sql.connect import connect
-from eventlog.targets.tables.apply_settings import ApplySettings
-from eventlog.targets.tables.database import Database
-from eventlog.targets.tables.stage import copy_columns
-from eventlog.targets.tables.writer import TableWriter
+from eventlog.transactions.delivery import Delivery, by_transaction
 from eventlog.transfer.report import Report
+from eventlog.transfer.targets.tables.apply_settings import ApplySettings
+from eventlog.transfer.targets.tables.database import Database
+from eventlog.transfer.targets.tables.stage import copy_columns
+from eventlog.transfer.targets.tables.writer import TableWriter
 
 CHANGES = 200_000
 OF_ONE = 10  # changes of a transaction

@@ -30,11 +30,11 @@ from eventlog.core.change import ABSENT, Change, Field, Op
 from eventlog.core.entry import COLUMNS
 from eventlog.core.errors import Misuse, Refused
 from eventlog.core.formats import Shape
+from eventlog.files.current_files import CurrentFiles
 from eventlog.files.inputs import Input, open_sources
 from eventlog.fold import Rules
-from eventlog.log_files.by_column import BulkPickup
-from eventlog.log_files.by_row import Pickup
-from eventlog.log_files.current_files import CurrentFiles
+from eventlog.transfer.log_files.by_column import BulkPickup
+from eventlog.transfer.log_files.by_row import Pickup
 from eventlog.xds.documents import HEAD, TAIL, document, write
 from eventlog.xds.settings import XdsSettings
 from eventlog.xds.write import EventWriter

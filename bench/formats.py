@@ -20,15 +20,25 @@ from eventlog.core.change import ABSENT, Change, Field, Op
 from eventlog.core.errors import Refused
 from eventlog.core.formats import Object, Row, SheetRow, Source
 from eventlog.core.tables import Tables
-from eventlog.gbase.columns import Text
-from eventlog.gbase.format import FORMAT as GBASE
-from eventlog.gbase.gbase_settings import GbaseSettings
-from eventlog.gbase.records import COMMON, LAYOUTS, ROW_HEAD, ROW_SIZE, ROWS, BeginTx, CommTx, Number, RowHead
-from eventlog.gbase.schema import read_schema
-from eventlog.gbase.writer import write_head, write_row, write_schema
-from eventlog.qlik import avro, change_tables, messages
-from eventlog.qlik.change_tables import TableSettings
-from eventlog.qlik.message_settings import MessageSettings
+from eventlog.formats.gbase.columns import Text
+from eventlog.formats.gbase.format import FORMAT as GBASE
+from eventlog.formats.gbase.gbase_settings import GbaseSettings
+from eventlog.formats.gbase.records import (
+    COMMON,
+    LAYOUTS,
+    ROW_HEAD,
+    ROW_SIZE,
+    ROWS,
+    BeginTx,
+    CommTx,
+    Number,
+    RowHead,
+)
+from eventlog.formats.gbase.schema import read_schema
+from eventlog.formats.gbase.writer import write_head, write_row, write_schema
+from eventlog.formats.qlik import avro, change_tables, messages
+from eventlog.formats.qlik.change_tables import TableSettings
+from eventlog.formats.qlik.message_settings import MessageSettings
 
 COUNT = 20_000
 ROUNDS = 3

@@ -32,6 +32,7 @@ from sqlalchemy.engine import Connection, Engine
 from eventlog.core.errors import Misuse
 from eventlog.core.tables import Tables
 from eventlog.embedded import embedded_postgres
+from eventlog.files.signals import Signals
 from eventlog.fold import Rules
 from eventlog.opening.settings import PublisherSettings
 from eventlog.opening.tables import read_readable
@@ -49,7 +50,6 @@ from eventlog.sql.log.work import NO_DEMAND, Demand, Work
 from eventlog.sql.names import Log
 from eventlog.sql.postgresql import POSTGRESQL, pipeline
 from eventlog.sql.relation import Place
-from eventlog.transfer.signals import Signals
 from eventlog.xds.settings import XdsSettings
 
 SECONDS = 10

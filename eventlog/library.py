@@ -24,17 +24,17 @@ from eventlog.core.errors import EventlogError, InvalidDocument, InvalidTables, 
 from eventlog.core.formats import Format, Object, Row, Shape, SheetRow, Source
 from eventlog.core.tables import Tables
 from eventlog.core.values import plain_text
+from eventlog.files.current_files import CurrentFiles, keyed
 from eventlog.files.inputs import open_sources
 from eventlog.files.jsonlines import named_rows
 from eventlog.files.outputs import Output
 from eventlog.files.parquet import PlacedBatch, rows_of
 from eventlog.files.small_files import read_tables_file
 from eventlog.fold import Event, Fate, Outcome, Rules
-from eventlog.formats import format_named
-from eventlog.log import LogSettings
-from eventlog.log_files.current_files import CurrentFiles, keyed
-from eventlog.neutral import refuse
-from eventlog.sequence.stream_settings import StreamSettings
+from eventlog.formats.log import LogSettings
+from eventlog.formats.neutral import refuse
+from eventlog.transactions.stream_settings import StreamSettings
+from eventlog.transfer.formats import format_named
 from eventlog.transfer.opening import pick_up, read_changes
 from eventlog.transfer.report import Report, publish_filter
 from eventlog.transfer.settings_by_name import SettingsByName

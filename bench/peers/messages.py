@@ -19,11 +19,11 @@ from bench.formats import TABLES
 from bench.formats import changes as made_changes
 from eventlog.core import tablesfile
 from eventlog.core.extras import extra
-from eventlog.qlik import avro
+from eventlog.formats.qlik import avro
 from eventlog.transfer.convert import convert
 from eventlog.transfer.job import Job
+from eventlog.transfer.job_output import write_output
 from eventlog.transfer.report import Report
-from eventlog.transfer.targets import write_output
 
 CLOCK = "2025-03-23 10:57:19"
 FILES = {  # the file of each kind, and with what settings ours writes and reads it

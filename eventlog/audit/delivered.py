@@ -19,6 +19,7 @@ from typing import IO, NamedTuple
 from lxml import etree
 
 from eventlog.audit.laws import ValueStep
+from eventlog.clients.kafka_settings import KafkaSettings
 from eventlog.core.errors import EventlogError, Misuse, Refused
 from eventlog.core.extras import extra
 from eventlog.core.tablekey import read_association
@@ -26,7 +27,6 @@ from eventlog.files.document_folder import in_order
 from eventlog.files.inputs import open_input
 from eventlog.sinks.cloud_events import document_of
 from eventlog.sinks.kafka import KafkaSinkSettings
-from eventlog.sources.kafka_settings import KafkaSettings
 from eventlog.xds import answers
 from eventlog.xds.documents import HEAD, TAIL
 from eventlog.xds.split import BEGINNING, MAX_EVENT, Broken, may_begin, split
@@ -160,7 +160,7 @@ class DeliveredTopic:
         if settings.kafka_brokers is None:
             raise Misuse("a topic needs the setting kafka-brokers")
         with extra("kafka", "reading a topic"):
-            from eventlog.sources.topic_reader import Topics
+            from eventlog.clients.topic_reader import Topics
         names = ("kafka_brokers", "kafka_timeout", "kafka_options")
         client = {name: getattr(settings, name) for name in names}
         self._topics = Topics(KafkaSettings(kafka=topic, **client), encoding="avro")  # bytes as they are

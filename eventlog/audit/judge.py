@@ -27,11 +27,11 @@ from eventlog.audit.laws import Arrival, AuditedRow, Breach, Law, Run, breaches
 from eventlog.audit.log_side import EVENTS, JOURNAL, ROWS, AuditReader, Facts, of_keys
 from eventlog.audit.share import AuditedObject, Share
 from eventlog.audit.state import present_of
-from eventlog.columnar.vectors import Ints, hash_texts, shares
 from eventlog.core import tablekey
 from eventlog.core.errors import EventlogError
 from eventlog.core.portions import portions
 from eventlog.files.arrow_stores import KeyedBatches
+from eventlog.fold.by_column.vectors import Ints, hash_texts, shares
 
 _SHARES = 128
 _EVENTS_AT_ONCE = 20_000

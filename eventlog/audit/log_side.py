@@ -12,11 +12,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eventlog import log
 from eventlog.audit.contents import PublishedThen, is_silent
 from eventlog.audit.delivered import DeliveredEvent
 from eventlog.audit.laws import AuditedRow, RecordedRows
-from eventlog.columnar.vectors import Ints, encode_texts, flags
 from eventlog.core.entry import COLUMNS, Letter, read_entry
 from eventlog.core.errors import EventlogError, Misuse, Refused
 from eventlog.core.formats import Row, Shape
@@ -24,10 +22,12 @@ from eventlog.core.identity import object_of
 from eventlog.core.tables import Table, Tables
 from eventlog.files.inputs import container_of, open_input
 from eventlog.files.limits import Limits
-from eventlog.log_files.by_column import row_batches
+from eventlog.fold.by_column.vectors import Ints, encode_texts, flags
+from eventlog.formats import log
 from eventlog.opening.recorded_settings import read_published
 from eventlog.sql.log.record import NoticeKind
 from eventlog.sql.log.snapshot import Snapshot
+from eventlog.transfer.log_files.by_column import row_batches
 
 ROWS = pa.schema(
     [("record_id", pa.int64()), ("event_type", pa.int64())]

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eventlog.audit.laws import OPERATIONS, Arrival, AuditedRow, RecordedRows, event_name
-from eventlog.columnar.vectors import Flags, Ints, begins, encode_texts, flags
+from eventlog.fold.by_column.vectors import Flags, Ints, begins, encode_texts, flags
 
 _NAMED = r"^(?P<log>.*?):(?P<first>[0-9]{1,18})(?:-(?P<last>[0-9]{1,18}):(?P<digest>[0-9a-f]{8}))?$"
 _ROW_FACTS = ("record_id", "event_type", "letter", "table", "table_key", "column")

@@ -17,11 +17,11 @@ from eventlog.cli.terminal import print_sentence
 from eventlog.core import settings
 from eventlog.core.errors import Misuse
 from eventlog.files.durable import open_to_append
-from eventlog.gbase.address import is_live
-from eventlog.sequence.stream_settings import StreamSettings
-from eventlog.sources.capture_settings import CaptureSettings
-from eventlog.targets.tables.apply_settings import ApplySettings, read_key
+from eventlog.formats.gbase.address import is_live
+from eventlog.transactions.stream_settings import StreamSettings
 from eventlog.transfer.loop import ONE_ROUND
+from eventlog.transfer.sources.capture_settings import CaptureSettings
+from eventlog.transfer.targets.tables.apply_settings import ApplySettings, read_key
 
 _SESSION = "a live capture"
 DECLARING = [

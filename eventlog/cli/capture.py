@@ -12,12 +12,12 @@ from eventlog.cli.format_names import refuse_unused_settings
 from eventlog.cli.job import JobOptions, exit_if_refused, job_options, reporting, until_signal
 from eventlog.cli.options import FILE_NAME, SettingsCommand, settings_options, shared_options
 from eventlog.files.durable import open_to_write
-from eventlog.formats import FORMATS
-from eventlog.gbase.address import read_address
-from eventlog.gbase.gbase_settings import GbaseSettings
-from eventlog.sources.capture_feed import TRANSPORTS
-from eventlog.sources.capture_settings import CaptureSettings
+from eventlog.formats.gbase.address import read_address
+from eventlog.formats.gbase.gbase_settings import GbaseSettings
 from eventlog.transfer.convert import convert
+from eventlog.transfer.formats import FORMATS
+from eventlog.transfer.sources.capture_feed import TRANSPORTS
+from eventlog.transfer.sources.capture_settings import CaptureSettings
 
 _TARGETS: Final = tuple(name for name in FORMATS if name != "gbase")
 DECLARING = [

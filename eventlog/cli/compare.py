@@ -25,12 +25,12 @@ from eventlog.files.durable import open_to_write
 from eventlog.files.inputs import container_of
 from eventlog.files.limits import Limits
 from eventlog.files.outputs import Output
-from eventlog.formats import FORMATS
-from eventlog.neutral import load
+from eventlog.formats.neutral import load
+from eventlog.transfer.formats import FORMATS
+from eventlog.transfer.job_output import write_output
 from eventlog.transfer.places import End
 from eventlog.transfer.report import Report
 from eventlog.transfer.settings_by_name import SettingsByName
-from eventlog.transfer.targets import write_output
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,19 +14,19 @@ from eventlog.cli.job import JobOptions, exit_if_refused, job_options, reporting
 from eventlog.cli.options import FILE_NAME, SettingsCommand, settings_options, shared_options
 from eventlog.cli.progress import progress
 from eventlog.cli.terminal import print_sentence
+from eventlog.clients.kafka_settings import KafkaSettings
 from eventlog.core.formats import Shape
 from eventlog.core.plurals import quantity
 from eventlog.files.durable import open_to_append, open_to_write
 from eventlog.files.limits import Limits
 from eventlog.fold import Rules
-from eventlog.formats import FORMATS
-from eventlog.gbase.address import is_live
-from eventlog.sequence.ordered import COMMITS, SEQUENCERS
-from eventlog.sequence.stream_settings import StreamSettings
-from eventlog.sources.capture_settings import CaptureSettings
-from eventlog.sources.kafka_settings import KafkaSettings
+from eventlog.formats.gbase.address import is_live
+from eventlog.transactions.ordered import COMMITS, SEQUENCERS
+from eventlog.transactions.stream_settings import StreamSettings
 from eventlog.transfer.convert import convert as run_convert
+from eventlog.transfer.formats import FORMATS
 from eventlog.transfer.loop import RunLength
+from eventlog.transfer.sources.capture_settings import CaptureSettings
 
 FORMAT_NAMES = click.Choice(tuple(FORMATS))
 from_option = click.option(

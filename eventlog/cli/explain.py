@@ -25,10 +25,10 @@ from eventlog.core.settings import declared
 from eventlog.files.limits import Limits
 from eventlog.files.stores import SortedItems
 from eventlog.fold import Fate, Outcome, Rules
-from eventlog.formats import format_named
-from eventlog.log import LogSettings
+from eventlog.formats.log import LogSettings
 from eventlog.opening.config import Config
-from eventlog.sequence.ordered import SEQUENCERS
+from eventlog.transactions.ordered import SEQUENCERS
+from eventlog.transfer.formats import format_named
 from eventlog.transfer.opening import explain as run_explain
 from eventlog.transfer.opening import placed_changes
 from eventlog.transfer.places import End

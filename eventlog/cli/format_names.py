@@ -12,8 +12,8 @@ from click.core import ParameterSource
 from eventlog.core.errors import Misuse
 from eventlog.core.settings import declared
 from eventlog.files.inputs import stem_of
-from eventlog.formats import FORMATS
-from eventlog.qlik.change_tables import SUFFIX
+from eventlog.formats.qlik.change_tables import SUFFIX
+from eventlog.transfer.formats import FORMATS
 
 _BY_EXTENSION = {".xml": "xds", ".csv": "log", ".parquet": "log", ".jsonl": "changes"}
 _BY_EXTENSION |= {".json": "changes", ".tsv": "log"}  # of inputs

@@ -17,10 +17,10 @@ from eventlog.cli.options import read_tables
 from eventlog.cli.terminal import print_line, print_sentence
 from eventlog.core.errors import Refused
 from eventlog.core.plurals import quantity
+from eventlog.files.signals import Signals
 from eventlog.transfer.job import Job
 from eventlog.transfer.loop import RunLength
 from eventlog.transfer.report import Report
-from eventlog.transfer.signals import Signals
 
 IN_FULL = 3  # refused records of one kind that are printed
 _KINDS = 1000  # of reasons that are counted

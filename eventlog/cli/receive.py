@@ -10,7 +10,7 @@ import click
 
 from eventlog.cli.terminal import print_line
 from eventlog.core.errors import Misuse
-from eventlog.transfer.signals import Signals
+from eventlog.files.signals import Signals
 from eventlog.web.receiver.archive import KEEP, Archive
 from eventlog.web.receiver.receiver import Receiver
 from eventlog.web.server import serve

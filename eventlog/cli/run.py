@@ -16,10 +16,10 @@ from eventlog.cli.options import SettingsCommand
 from eventlog.core.errors import Misuse
 from eventlog.core.plurals import quantity
 from eventlog.core.settings import build
+from eventlog.files.signals import Signals
 from eventlog.opening.config import Config
 from eventlog.opening.settings import DaemonSettings, DatabaseSettings, SessionSettings
 from eventlog.sinks import check_sink, sink_kind
-from eventlog.transfer.signals import Signals
 from eventlog.web.monitor import CLOSING, MonitorSettings
 
 if TYPE_CHECKING:

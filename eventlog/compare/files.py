@@ -20,10 +20,10 @@ from eventlog.core.errors import InvalidDocument, InvalidTables, Misuse, Refused
 from eventlog.core.formats import Row, Shape, Source, listed_columns
 from eventlog.core.tables import Table, Tables
 from eventlog.files import parquet
+from eventlog.files.current_files import cell_text, cell_texts
 from eventlog.files.inputs import CONTAINERS, Advance, container_of, open_input, open_source, stem_of
 from eventlog.files.limits import LIMITS, Limits
 from eventlog.files.output_files import OutputFile
-from eventlog.log_files.current_files import cell_text, cell_texts
 
 _AS_OURS = (pa.types.is_string, pa.types.is_integer, pa.types.is_boolean)
 _PLAIN_SCALE = 6  # from the seventh digit after the point on, Arrow writes small numbers with an exponent

@@ -11,12 +11,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eventlog.columnar.vectors import Flags, flags, hash_texts, shares
 from eventlog.compare import MEMORY
 from eventlog.compare.rows import merge_rows
 from eventlog.core.portions import portions
 from eventlog.core.tables import Table
 from eventlog.files.arrow_stores import KeyedBatches
+from eventlog.fold.by_column.vectors import Flags, flags, hash_texts, shares
 
 T = TypeVar("T")
 _SHARES = 64

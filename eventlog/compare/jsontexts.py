@@ -8,13 +8,13 @@ from typing import NamedTuple, Self
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eventlog.columnar.texts import int_form
 from eventlog.compare.changes import load
 from eventlog.core.change import Side
 from eventlog.core.errors import EventlogError
 from eventlog.core.tables import Column, Table
 from eventlog.core.values import Kind
-from eventlog.neutral import dumps_side
+from eventlog.fold.by_column.texts import int_form
+from eventlog.formats.neutral import dumps_side
 
 _TEXT = r'[^"\\\x00-\x1f\x{FFFE}\x{FFFF}]*'  # legal in XML, and the same in JSON
 _BASE64 = "(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/][AQgw]==|[A-Za-z0-9+/]{2}[AEIMQUYcgkosw048]=)?"

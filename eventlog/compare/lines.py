@@ -19,7 +19,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eventlog.columnar.vectors import Flags, flags
 from eventlog.compare import MEMORY
 from eventlog.compare.changes import Difference, build_change, change_of, same_text
 from eventlog.compare.join import differing, join_sides, join_tables
@@ -30,7 +29,8 @@ from eventlog.core.change import Change, Op
 from eventlog.core.errors import EventlogError, Refused
 from eventlog.core.tables import Column, Table, Tables
 from eventlog.core.values import Precision
-from eventlog.neutral import dumps
+from eventlog.fold.by_column.vectors import Flags, flags
+from eventlog.formats.neutral import dumps
 
 _AT_ONCE = 16 << 20  # bytes of values that become lines together
 _DIGITS = r"\A(-?(?:0|[1-9][0-9]{0,17}))(?:\.0{0,18}|(\.[0-9]{0,17}[1-9])0{0,18})?\z"  # of plain numbers

@@ -8,11 +8,11 @@ from collections.abc import Iterable, Iterator, Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eventlog.columnar.vectors import flags
 from eventlog.core import tablekey
 from eventlog.core.errors import EventlogError
 from eventlog.core.portions import portions
 from eventlog.core.tables import Table
+from eventlog.fold.by_column.vectors import flags
 
 _ROWS = 16_384  # of a batch
 _LETTERS = 32 << 20  # of a batch, because Arrow's texts end at two GiB

@@ -13,7 +13,7 @@ from sqlalchemy.engine import Connection, Engine
 from eventlog.compare import rows, tables
 from eventlog.compare.tables import TableSnapshot
 from eventlog.core.tables import Table
-from eventlog.log_files.current_files import cell_text
+from eventlog.files.current_files import cell_text
 from eventlog.opening.published import TableChoice, published_elsewhere, readable_in
 from eventlog.sql import any_database, current_rows
 from eventlog.sql.any_database import AnyCatalogue, AnyTable

@@ -14,8 +14,8 @@ from itertools import accumulate, groupby, pairwise
 
 from eventlog.core import tablekey
 from eventlog.core.tables import Tables
-from eventlog.event_table import EventTable, OutgoingEvent, document_sizes, integers
 from eventlog.fold import ObjectName
+from eventlog.fold.event_table import EventTable, OutgoingEvent, document_sizes, integers
 from eventlog.sinks.sink import Item, OutgoingDocument
 from eventlog.sql.log.record import WorstAnswer, record_events, write_batch
 

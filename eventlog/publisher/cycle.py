@@ -14,7 +14,7 @@ from itertools import chain
 
 from eventlog.core.errors import EventlogError
 from eventlog.core.tables import Tables
-from eventlog.event_table import EventTable, integers
+from eventlog.fold.event_table import EventTable, integers
 from eventlog.opening.settings import PublisherSettings
 from eventlog.opening.waits import DatabaseClock
 from eventlog.publisher import batches

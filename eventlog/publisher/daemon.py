@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from typing import NamedTuple
 
 from eventlog.core.errors import EventlogError, Misuse
+from eventlog.files.signals import Signals, StopRequested
 from eventlog.opening.config import Config
 from eventlog.opening.open_log import opened
 from eventlog.opening.settings import DaemonSettings, read_times
@@ -26,7 +27,6 @@ from eventlog.sql.log.leader import Holder, Leader
 from eventlog.sql.log.position import IdsComeAgain
 from eventlog.sql.log.store import Store
 from eventlog.sql.schema.migrate import NewerLog, demand_newest
-from eventlog.transfer.signals import Signals, StopRequested
 
 logger = logging.getLogger("eventlog.daemon")
 

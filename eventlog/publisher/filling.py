@@ -6,8 +6,8 @@ import logging
 from collections.abc import Collection, Mapping
 from typing import Protocol
 
+from eventlog.files.signals import Signals
 from eventlog.publisher.sleep import Sleeper
-from eventlog.transfer.signals import Signals
 
 logger = logging.getLogger("eventlog.filling")
 

@@ -15,8 +15,8 @@ from eventlog.core.entry import EVENT_TYPES, MAX_RECORD_ID, Cell, Entry, Letter,
 from eventlog.core.errors import EventlogError, UnknownTable
 from eventlog.core.identity import ObjectName, object_of
 from eventlog.core.tables import Table, Tables
-from eventlog.event_table import EventTable, RecordedFacts, WrittenEvent
 from eventlog.fold import Event, Fate, Need, Outcome, Plan, Rules, once, plan, plan_again, query_key
+from eventlog.fold.event_table import EventTable, RecordedFacts, WrittenEvent
 from eventlog.fold.understand import Interpreter
 from eventlog.publisher.read_back import MAX_BYTES, Allowance, CurrentRows
 from eventlog.publisher.reading import FoldedPickUp, PickUpTooLarge, rows_without_event

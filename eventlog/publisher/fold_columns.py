@@ -12,16 +12,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eventlog.columnar import BatchEvents, CurrentAnswer, CurrentColumns, Engine, Rows
-from eventlog.columnar.current import NONE, Keys
-from eventlog.columnar.texts import key_values
-from eventlog.columnar.vectors import Flags, Ints
 from eventlog.core.entry import EVENT_TYPES, read_entry
 from eventlog.core.errors import EventlogError, WrongRow
 from eventlog.core.identity import object_of
 from eventlog.core.tables import Table, Tables
-from eventlog.event_table import EventTable
 from eventlog.fold import Fate, Rules
+from eventlog.fold.by_column import BatchEvents, CurrentAnswer, CurrentColumns, Engine, Rows
+from eventlog.fold.by_column.current import NONE, Keys
+from eventlog.fold.by_column.texts import key_values
+from eventlog.fold.by_column.vectors import Flags, Ints
+from eventlog.fold.event_table import EventTable
 from eventlog.publisher.read_back import Allowance, CurrentRows
 from eventlog.publisher.reading import FoldedPickUp, rows_without_event
 from eventlog.sql.columns import OddBytes, PickedColumns

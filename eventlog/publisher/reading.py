@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from eventlog.core.entry import Entry
 from eventlog.core.errors import EventlogError
 from eventlog.core.identity import ObjectName
-from eventlog.event_table import MODIFY, EventTable
 from eventlog.fold import Outcome
+from eventlog.fold.event_table import MODIFY, EventTable
 from eventlog.sql.log.record import LOOPBACK
 from eventlog.sql.log.work import Spelling
 

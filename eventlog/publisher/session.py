@@ -11,6 +11,7 @@ from datetime import datetime
 from typing import Self
 
 from eventlog.core.tables import Tables
+from eventlog.files.signals import Signals
 from eventlog.fold import Rules
 from eventlog.opening.comparing import ComparingSettings, SourceOfTriggers
 from eventlog.opening.config import Config, statements
@@ -34,7 +35,6 @@ from eventlog.sinks.document_kinds import DocumentKind, document_kind
 from eventlog.sql.log.leader import Leader
 from eventlog.sql.log.object_states import TableState
 from eventlog.sql.log.store import Store
-from eventlog.transfer.signals import Signals
 from eventlog.xds.settings import XdsSettings
 
 logger = logging.getLogger("eventlog.publishing")

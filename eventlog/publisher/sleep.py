@@ -13,11 +13,11 @@ import psycopg
 from sqlalchemy.engine import Engine
 
 from eventlog.files.ready import ready
+from eventlog.files.signals import Signals
 from eventlog.sql.common import templates
 from eventlog.sql.connect import ConnectionLost, connect_at
 from eventlog.sql.names import Log
 from eventlog.sql.postgresql.triggers import wake_key
-from eventlog.transfer.signals import Signals
 
 _INTERVAL = 0.05  # seconds between two looks for a newer row
 

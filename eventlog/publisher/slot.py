@@ -18,6 +18,7 @@ from typing import Final
 from eventlog.core.errors import Misuse
 from eventlog.core.portions import portions
 from eventlog.files.ready import ready
+from eventlog.files.signals import Signals
 from eventlog.opening.comparing import ComparingSettings
 from eventlog.opening.config import Config
 from eventlog.opening.open_log import driver_user
@@ -32,7 +33,6 @@ from eventlog.sql.log.slot_stream import SlotStream, StreamRefused
 from eventlog.sql.log.store import Store
 from eventlog.sql.log.work import Work
 from eventlog.sql.postgresql import pgoutput
-from eventlog.transfer.signals import Signals
 
 logger = logging.getLogger("eventlog.slot")
 

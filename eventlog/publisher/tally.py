@@ -13,8 +13,8 @@ from typing import NamedTuple
 from eventlog.core.entry import Letter
 from eventlog.core.errors import shortened
 from eventlog.core.plurals import quantity
-from eventlog.event_table import ELEMENTS, OutgoingEvent
 from eventlog.fold import ObjectName
+from eventlog.fold.event_table import ELEMENTS, OutgoingEvent
 from eventlog.opening.waits import Waits
 from eventlog.publisher.batches import EventDocument
 from eventlog.publisher.reading import FoldedPickUp

@@ -16,8 +16,8 @@ from eventlog.core.change import ABSENT, Change, Key, Op
 from eventlog.core.errors import Misuse, NotExpressible
 from eventlog.core.tables import LOST, Column, Table, Tables
 from eventlog.core.values import Kind, check_xml
-from eventlog.debezium.types import UNTYPED, TypeChoices, ValueType, type_of_column
-from eventlog.debezium.writer import dump_side
+from eventlog.formats.debezium.types import UNTYPED, TypeChoices, ValueType, type_of_column
+from eventlog.formats.debezium.writer import dump_side
 from eventlog.sinks.document_kinds import DocumentKind, KafkaRecord
 from eventlog.sinks.sink import Item
 from eventlog.xds.skeleton import AFTER, Frame, Treatment

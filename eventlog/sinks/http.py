@@ -67,7 +67,10 @@ class HttpSink(Sink):
     """A sink that sends documents one after another over one connection that is kept."""
 
     def __init__(self, settings: HttpSettings) -> None:
-        from eventlog.http_client import HttpClient, tls_context  # urllib3, which a help does not need
+        from eventlog.clients.http_client import (  # urllib3, which a help does not need
+            HttpClient,
+            tls_context,
+        )
 
         self._address = address = _need_address(settings)
         self._path = (address.path or "/") + (f"?{address.query}" if address.query else "")
@@ -91,7 +94,7 @@ class HttpSink(Sink):
         self._client.close()
 
     def _post(self, document: OutgoingDocument) -> Reply:
-        from eventlog.http_client import NoResponse, authorization
+        from eventlog.clients.http_client import NoResponse, authorization
 
         place = self._address.netloc
         kind = self._kind
@@ -146,7 +149,7 @@ def _need_address(settings: HttpSettings) -> SplitResult:
 
 
 def _headers(settings: HttpSettings) -> dict[str, str]:
-    from eventlog.http_client import authorization
+    from eventlog.clients.http_client import authorization
 
     headers = {"Content-Type": "application/xml; charset=utf-8", "User-Agent": f"eventlog/{__version__}"}
     return headers | authorization(settings.http_user, settings.http_password, settings.http_token)

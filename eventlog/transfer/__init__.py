@@ -5,7 +5,8 @@ job       what is read and written, and how: it decides its two ends; `report` w
 places    an end of a job, and the registry: who reads and writes a format besides in files
 settings_by_name  from which each part takes the settings that it declares
 opening   what is read: a source from its beginning, or from a state
-targets   where changes are written: at once, or part after part
+job_output  where changes are written: at once, or part after part
 convert   any format to any format; `apply` the changes of any format to rows of tables
-signals   what ends a run
+formats   the registry of formats, which no format imports
+sources/  where changes come from, `targets/` where they go besides files, `log_files/` files of log rows
 """

@@ -6,19 +6,19 @@ from contextlib import ExitStack
 from dataclasses import replace
 
 from eventlog.core.errors import Misuse
+from eventlog.files.current_files import load_current
 from eventlog.files.inputs import Advance
-from eventlog.log_files.current_files import load_current
-from eventlog.sequence.stream_settings import StreamSettings
 from eventlog.sql.connect import connect
-from eventlog.targets.tables.apply_settings import ApplySettings, SourceSchema
-from eventlog.targets.tables.database import Database
-from eventlog.targets.tables.outcomes import Tally
-from eventlog.targets.tables.writer import TableWriter
+from eventlog.transactions.stream_settings import StreamSettings
 from eventlog.transfer.job import Job
 from eventlog.transfer.loop import ONE_ROUND, RunLength, transfer
 from eventlog.transfer.opening import open_source, reader_from_state
 from eventlog.transfer.places import Opening
 from eventlog.transfer.report import Report, publish_filter
+from eventlog.transfer.targets.tables.apply_settings import ApplySettings, SourceSchema
+from eventlog.transfer.targets.tables.database import Database
+from eventlog.transfer.targets.tables.outcomes import Tally
+from eventlog.transfer.targets.tables.writer import TableWriter
 
 
 def apply_to_database(

@@ -9,18 +9,18 @@ from pathlib import Path
 
 from eventlog.core.errors import Misuse
 from eventlog.core.formats import Shape
+from eventlog.files.current_files import load_current
 from eventlog.files.inputs import BY_COLUMN, Advance, check_inputs
 from eventlog.files.outputs import Output
 from eventlog.fold import Rules
-from eventlog.gbase.address import is_live
-from eventlog.log_files.current_files import load_current
-from eventlog.sequence.stream_settings import StreamSettings
+from eventlog.formats.gbase.address import is_live
+from eventlog.transactions.stream_settings import StreamSettings
 from eventlog.transfer.job import Job
+from eventlog.transfer.job_output import AtOnce, load_state, open_parts
 from eventlog.transfer.loop import ONE_ROUND, ChangeTarget, RunLength, transfer
 from eventlog.transfer.opening import open_source
 from eventlog.transfer.places import End, Opening
 from eventlog.transfer.report import Report, before_writing
-from eventlog.transfer.targets import AtOnce, load_state, open_parts
 from eventlog.xds.settings import XdsSettings
 
 _FEW = 64 << 10  # bytes of CSV files whose rows are converted before Arrow is loaded
@@ -108,7 +108,7 @@ def _write_log(
     source: End, target: End, current_files: Iterable[tuple[str, str]], report: Report, advance: Advance
 ) -> None:
     """Write the documents of a log, read by column."""
-    from eventlog.log_files.by_column import BulkPickup  # Arrow takes a while to load
+    from eventlog.transfer.log_files.by_column import BulkPickup  # Arrow takes a while to load
 
     check_inputs(source.names)
     settings, tables, limits = source.settings, source.tables, source.limits

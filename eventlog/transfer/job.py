@@ -10,7 +10,7 @@ from typing import Any
 
 from eventlog.core.errors import Misuse
 from eventlog.core.tables import Tables
-from eventlog.formats import format_named
+from eventlog.transfer.formats import format_named
 from eventlog.transfer.places import End, place_of
 from eventlog.transfer.settings_by_name import SettingsByName
 

@@ -8,7 +8,7 @@ from typing import NamedTuple, Protocol
 
 from eventlog.core.errors import Refused
 from eventlog.core.tables import Tables
-from eventlog.sequence.delivery import Delivery, NotCopied
+from eventlog.transactions.delivery import Delivery, NotCopied
 from eventlog.transfer.report import Prepare, Report
 
 

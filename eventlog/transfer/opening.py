@@ -9,13 +9,13 @@ from eventlog.core.change import Change
 from eventlog.core.errors import Misuse, Refused
 from eventlog.core.formats import Format, Placed, Shape, Source
 from eventlog.core.tables import Tables
+from eventlog.files.current_files import CurrentFiles, load_current
 from eventlog.files.inputs import UNREPORTED, Passes, open_inputs, readable
 from eventlog.fold import Rules, assumed_present, present_of
-from eventlog.log_files.by_row import OnOutcome, Pickup
-from eventlog.log_files.current_files import CurrentFiles, load_current
-from eventlog.sequence import ordered
-from eventlog.sequence.delivery import Delivery, by_transaction
-from eventlog.sequence.stream_settings import StreamSettings
+from eventlog.transactions import ordered
+from eventlog.transactions.delivery import Delivery, by_transaction
+from eventlog.transactions.stream_settings import StreamSettings
+from eventlog.transfer.log_files.by_row import OnOutcome, Pickup
 from eventlog.transfer.loop import ChangeSource
 from eventlog.transfer.places import End, Opening, Read
 from eventlog.transfer.report import Report

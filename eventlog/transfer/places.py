@@ -14,6 +14,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
+from eventlog.clients.kafka_settings import KafkaSettings
 from eventlog.core import settings
 from eventlog.core.change import Change
 from eventlog.core.errors import Misuse, Refused
@@ -23,12 +24,11 @@ from eventlog.core.tables import Tables
 from eventlog.files.inputs import Advance, Input, inputs_of
 from eventlog.files.limits import Limits
 from eventlog.files.outputs import Part
-from eventlog.gbase.address import is_live
-from eventlog.qlik.message_writer import MessageWriter
-from eventlog.qlik.numbering import SequenceMemory
-from eventlog.sequence.ordered import COMMITS
-from eventlog.sequence.stream_settings import StreamSettings
-from eventlog.sources.kafka_settings import KafkaSettings
+from eventlog.formats.gbase.address import is_live
+from eventlog.formats.qlik.message_writer import MessageWriter
+from eventlog.formats.qlik.numbering import SequenceMemory
+from eventlog.transactions.ordered import COMMITS
+from eventlog.transactions.stream_settings import StreamSettings
 from eventlog.transfer.loop import ChangeSource
 from eventlog.transfer.report import Report
 from eventlog.transfer.settings_by_name import SettingsByName
@@ -133,12 +133,12 @@ def place_of(format_name: str, place: str) -> Place:
 
 
 def _read_topics(opening: Opening) -> ChangeSource:
-    from eventlog.sources.sequenced_feed import SequencedFeed, TopicReading
+    from eventlog.transfer.sources.sequenced_feed import SequencedFeed, TopicReading
 
     source = opening.source
     with extra("kafka", "--kafka"):
-        from eventlog.sources.metadata_topic import with_metadata
-        from eventlog.sources.topic_reader import Topics
+        from eventlog.clients.topic_reader import Topics
+        from eventlog.transfer.sources.metadata_topic import with_metadata
 
     topics = Topics(source.settings(KafkaSettings), source.of_format.encoding)
     reading, stream = with_metadata(topics, source.of_format), source.settings(StreamSettings)
@@ -146,12 +146,12 @@ def _read_topics(opening: Opening) -> ChangeSource:
 
 
 def _read_debezium_topics(opening: Opening) -> ChangeSource:
-    from eventlog.sources.debezium_topics import DebeziumReading
-    from eventlog.sources.sequenced_feed import SequencedFeed
+    from eventlog.transfer.sources.debezium_topics import DebeziumReading
+    from eventlog.transfer.sources.sequenced_feed import SequencedFeed
 
     source, stream = opening.source, opening.source.settings(StreamSettings)
     with extra("kafka", "--kafka"):
-        from eventlog.sources.topic_reader import Topics
+        from eventlog.clients.topic_reader import Topics
     if stream.since:
         raise Misuse("--since takes no part: messages of Debezium have no sequence over all topics")
     topics = Topics(source.settings(KafkaSettings))
@@ -161,7 +161,7 @@ def _read_debezium_topics(opening: Opening) -> ChangeSource:
 def _topic_parts(target: End, dumped: Any, report: Report) -> PartWriter:
     """Write to topics; a part that a failure repeats has the same change sequences as before."""
     with extra("kafka", "--kafka"):
-        from eventlog.targets.topics import Sender, read_topic_state
+        from eventlog.transfer.targets.topics import Sender, read_topic_state
 
     kafka, writing = target.settings(KafkaSettings), target.of_format
     memory = (
@@ -195,9 +195,9 @@ def _write_cases(changes: Iterable[Change], target: End) -> Iterator[Refused]:
 
 
 def _read_change_tables(opening: Opening) -> ChangeSource:
-    from eventlog.sources import change_tables
-    from eventlog.sources.sequenced_feed import ChangeTableReading, SequencedFeed
     from eventlog.sql.connect import connect_any
+    from eventlog.transfer.sources import change_tables
+    from eventlog.transfer.sources.sequenced_feed import ChangeTableReading, SequencedFeed
 
     source = opening.source
     reading, stream = source.of_format, source.settings(StreamSettings)
@@ -214,8 +214,8 @@ def _table_names(names: Iterable[str], suffix: str) -> list[str]:
 
 
 def _write_change_tables(changes: Iterable[Change], target: End) -> Iterator[Refused]:
-    from eventlog.sources import change_tables
     from eventlog.sql.connect import connect_any
+    from eventlog.transfer.sources import change_tables
 
     engine = connect_any(str(target.url))
     writing = target.of_format
@@ -226,9 +226,9 @@ def _write_change_tables(changes: Iterable[Change], target: End) -> Iterator[Ref
 
 
 def _read_queue(opening: Opening) -> ChangeSource:
-    from eventlog.sources.queues import StoredQueue
-    from eventlog.sources.stream_feed import StreamFeed
     from eventlog.sql.connect import connect
+    from eventlog.transfer.sources.queues import StoredQueue
+    from eventlog.transfer.sources.stream_feed import StreamFeed
 
     source = opening.source
     name = source.only_name() if source.names else "DISPATCH_QUEUE"
@@ -241,7 +241,7 @@ def _read_queue(opening: Opening) -> ChangeSource:
 
 
 def _capture(opening: Opening) -> ChangeSource:
-    from eventlog.sources.capture_feed import CaptureFeed
+    from eventlog.transfer.sources.capture_feed import CaptureFeed
 
     source, report = opening.source, opening.report
     options = source.settings.options
@@ -251,7 +251,7 @@ def _capture(opening: Opening) -> ChangeSource:
 
 
 def _read_files(opening: Opening) -> ChangeSource:
-    from eventlog.sources.sequenced_feed import ChangeTableReading, FileTables, SequencedFeed
+    from eventlog.transfer.sources.sequenced_feed import ChangeTableReading, FileTables, SequencedFeed
 
     source = opening.source
     files = FileTables(source.names, source.format.shape, source.container, source.limits, opening.advance)
@@ -260,7 +260,7 @@ def _read_files(opening: Opening) -> ChangeSource:
 
 
 def _read_stream(opening: Opening) -> ChangeSource:
-    from eventlog.sources.captured_files import capture
+    from eventlog.transfer.sources.captured_files import capture
 
     source = opening.source
     return capture(

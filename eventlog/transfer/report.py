@@ -14,9 +14,9 @@ from eventlog.core.errors import BadFile, EventlogError, Misuse, NotExpressible,
 from eventlog.core.formats import Format
 from eventlog.core.publish_lists import column_filter
 from eventlog.core.tables import Table, Tables
+from eventlog.files.current_files import CurrentFiles
 from eventlog.files.outputs import Output
-from eventlog.log_files.current_files import CurrentFiles
-from eventlog.neutral import refuse
+from eventlog.formats.neutral import refuse
 
 LOGGER = logging.getLogger(__name__)
 # formats that take changes without a key; the others refuse each of them

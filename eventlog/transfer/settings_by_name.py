@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
 
+from eventlog.clients.kafka_settings import KafkaSettings
 from eventlog.core import settings
 from eventlog.files.stores import KeyedItems
-from eventlog.sources.kafka_settings import KafkaSettings
 
 
 @dataclass(frozen=True)
@@ -35,8 +35,8 @@ def service_options(options: Mapping[str, Any]) -> dict[str, Any]:
     """Return the settings that are no values: a place on disk and, where one is named, a schema registry."""
     if not options.get("schema_registry"):
         return {"store": partial(KeyedItems, 0)}
-    from eventlog.http_client import authorization
-    from eventlog.sources.schema_registry import Registry, RegistryAccess
+    from eventlog.clients.http_client import authorization
+    from eventlog.transfer.sources.schema_registry import Registry, RegistryAccess
 
     kafka = settings.build(KafkaSettings, options)
     access = RegistryAccess(authorization(*kafka.registry_identity), kafka.registry_ca, kafka.registry_cert)

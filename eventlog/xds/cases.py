@@ -12,7 +12,7 @@ from typing import NamedTuple
 from eventlog.core.change import ABSENT, Change, Field, Op, Scalar, Side, one_or_many, scalars
 from eventlog.core.errors import EventlogError, Refused
 from eventlog.core.tables import Tables
-from eventlog.neutral import refuse
+from eventlog.formats.neutral import refuse
 from eventlog.xds.documents import document, events_with_ids, indent
 from eventlog.xds.settings import XdsSettings
 from eventlog.xds.text import attribute

@@ -12,7 +12,7 @@ from eventlog.core.errors import EventlogError, Refused
 from eventlog.core.grouped_warnings import unchanged_updates
 from eventlog.core.tables import Tables
 from eventlog.core.xmlparser import parse
-from eventlog.neutral import refuse
+from eventlog.formats.neutral import refuse
 from eventlog.xds.settings import XdsSettings
 from eventlog.xds.write import EventWriter
 

@@ -14,9 +14,9 @@ from eventlog.core.change import Value
 from eventlog.core.errors import NotExpressible
 from eventlog.core.tables import Column
 from eventlog.core.typenames import kind_of, number_of
-from eventlog.qlik.structure import spec_of
+from eventlog.formats.qlik.structure import spec_of
 from eventlog.sql.postgresql import POSTGRESQL
-from eventlog.targets.tables.cells import Cell, ToCell, to_cell
+from eventlog.transfer.targets.tables.cells import Cell, ToCell, to_cell
 
 _WITH_ZERO = replace(POSTGRESQL, holds_zero=True)  # what to_cell asks of a dialect, as Arrow has it
 _DIGITS = 38

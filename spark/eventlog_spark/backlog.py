@@ -24,9 +24,9 @@ from eventlog.core.errors import Misuse
 from eventlog.core.formats import Shape
 from eventlog.core.plurals import quantity
 from eventlog.core.tables import Table
+from eventlog.files.current_files import keyed
 from eventlog.fold import Rules, assumed_present
-from eventlog.log_files.current_files import keyed
-from eventlog.sequence.ordered import SEQUENCERS
+from eventlog.transactions.ordered import SEQUENCERS
 from eventlog.transfer.job import Job
 from eventlog.transfer.settings_by_name import SettingsByName
 from eventlog.xds.settings import XdsSettings

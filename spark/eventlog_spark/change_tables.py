@@ -18,9 +18,9 @@ from eventlog.core.errors import Misuse, Refused
 from eventlog.core.formats import Row, Source
 from eventlog.core.tables import Tables
 from eventlog.files.parquet import PlacedBatch, rows_of
-from eventlog.qlik import sequence
-from eventlog.qlik.change_tables import TableSettings
-from eventlog.qlik.sequenced_rows import RowSequencer, SequencedRow
+from eventlog.formats.qlik import sequence
+from eventlog.formats.qlik.change_tables import TableSettings
+from eventlog.formats.qlik.sequenced_rows import RowSequencer, SequencedRow
 from eventlog_spark.messages import check_single_values
 from eventlog_spark.ranges import ITEM, RangeJoin, in_ranges
 from eventlog_spark.result_rows import Changes

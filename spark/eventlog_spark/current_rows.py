@@ -12,12 +12,12 @@ from pyspark import TaskContext
 from pyspark.sql import functions as f
 from pyspark.sql import types as t
 
-from eventlog.columnar.texts import certain_bounds, is_integer
 from eventlog.core.formats import Source
 from eventlog.core.tables import Table, Tables
+from eventlog.files.current_files import KeyedRow, places_of, read_current
 from eventlog.files.parquet import PlacedBatch, rows_of
 from eventlog.fold import CurrentRow
-from eventlog.log_files.current_files import KeyedRow, places_of, read_current
+from eventlog.fold.by_column.texts import certain_bounds, is_integer
 from eventlog_spark.batches import gather
 from eventlog_spark.shuffle import (
     ROWS,

@@ -16,15 +16,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eventlog.columnar import BatchEvents, CurrentAnswer, CurrentColumns, Engine, Rows
-from eventlog.columnar.current import NONE, Keys
-from eventlog.columnar.vectors import Flags, Ints, codes_of, flags, offsets, spread
 from eventlog.core.entry import Entry
 from eventlog.core.errors import Refused
 from eventlog.core.tables import Table, Tables
-from eventlog.event_table import OPERATIONS
 from eventlog.fold import Answer, CurrentRow, Fate, ObjectName, QueryKey, plan, whole_objects
-from eventlog.log_files.by_column.object_spool import MAX_SHARE_BYTES, ObjectTooLarge
+from eventlog.fold.by_column import BatchEvents, CurrentAnswer, CurrentColumns, Engine, Rows
+from eventlog.fold.by_column.current import NONE, Keys
+from eventlog.fold.by_column.vectors import Flags, Ints, codes_of, flags, offsets, spread
+from eventlog.fold.event_table import OPERATIONS
+from eventlog.transfer.log_files.by_column.object_spool import MAX_SHARE_BYTES, ObjectTooLarge
 from eventlog.xds.documents import HEAD, TAIL
 from eventlog.xds.skeleton import Skeletons
 from eventlog_spark.batches import bounded, narrowed

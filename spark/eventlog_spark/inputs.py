@@ -22,7 +22,6 @@ import pyarrow.parquet as pq
 from pyspark.sql import functions as f
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from eventlog import log
 from eventlog.core.entry import COLUMNS
 from eventlog.core.errors import EventlogError, Misuse, Refused
 from eventlog.core.formats import Shape, Source
@@ -30,6 +29,7 @@ from eventlog.core.portions import portions
 from eventlog.files.document_folder import in_order
 from eventlog.files.inputs import Input, container_of, open_inputs
 from eventlog.files.limits import Limits
+from eventlog.formats import log
 
 _NAMED = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://([^/]*)/?(.*)", re.DOTALL)
 _PATTERN = re.compile(r"[\[\]{}*?\\]")

@@ -17,11 +17,11 @@ from eventlog.core import settings, tablekey
 from eventlog.core.errors import EventlogError, Misuse
 from eventlog.core.formats import Shape
 from eventlog.core.tables import Tables
+from eventlog.files.current_files import keyed
 from eventlog.fold import Rules
-from eventlog.formats import format_named
+from eventlog.formats.log import LogSettings
 from eventlog.library import Description, clock_of, parse_settings, tables_of
-from eventlog.log import LogSettings
-from eventlog.log_files.current_files import keyed
+from eventlog.transfer.formats import format_named
 from eventlog.xds.settings import XdsSettings
 from eventlog_spark import log_rows, one_task
 from eventlog_spark.batches import bounded

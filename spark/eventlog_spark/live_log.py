@@ -23,8 +23,8 @@ from eventlog.core.errors import EventlogError, Misuse
 from eventlog.core.identity import identify, object_of
 from eventlog.core.plurals import quantity
 from eventlog.core.portions import portions
-from eventlog.event_table import OPERATIONS, EventTable
 from eventlog.fold import Need, query_key
+from eventlog.fold.event_table import OPERATIONS, EventTable
 from eventlog.opening.config import Config
 from eventlog.opening.settings import PublisherSettings, SessionSettings
 from eventlog.opening.tables import read_readable, read_tables, with_sections

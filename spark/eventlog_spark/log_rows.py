@@ -18,8 +18,6 @@ from pyspark.sql import Window
 from pyspark.sql import functions as f
 from pyspark.sql import types as t
 
-from eventlog import log
-from eventlog.columnar.vectors import flags
 from eventlog.core import settings
 from eventlog.core.entry import COLUMNS, Entry, read_event_time
 from eventlog.core.errors import EventlogError, IllegalCharacter, Refused
@@ -28,6 +26,8 @@ from eventlog.core.identity import identify
 from eventlog.core.tables import Table, Tables
 from eventlog.files.parquet import cells
 from eventlog.fold import Rules, present_of, query_key
+from eventlog.fold.by_column.vectors import flags
+from eventlog.formats import log
 from eventlog_spark.batches import gather
 from eventlog_spark.current_rows import INTEGERS, by_number
 from eventlog_spark.result_rows import text_of

@@ -23,12 +23,12 @@ from eventlog.core.errors import Misuse, Refused
 from eventlog.core.formats import Object, Source
 from eventlog.core.tables import Tables
 from eventlog.files.messages import message_at
-from eventlog.qlik import avro
-from eventlog.qlik.message_reader import MessageReader
-from eventlog.qlik.message_settings import MessageSettings
-from eventlog.qlik.metadata import Metadata
-from eventlog.qlik.sequenced import SequencePlace, SourcePlaces
-from eventlog.qlik.sequenced_messages import (
+from eventlog.formats.qlik import avro
+from eventlog.formats.qlik.message_reader import MessageReader
+from eventlog.formats.qlik.message_settings import MessageSettings
+from eventlog.formats.qlik.metadata import Metadata
+from eventlog.formats.qlik.sequenced import SequencePlace, SourcePlaces
+from eventlog.formats.qlik.sequenced_messages import (
     MessageSequencer,
     SequencedMessage,
     sequence_of,

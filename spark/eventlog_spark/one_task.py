@@ -14,10 +14,10 @@ from eventlog.core.errors import Refused
 from eventlog.core.formats import Object, Row, Shape, Source
 from eventlog.core.tables import Tables
 from eventlog.files.parquet import PlacedBatch, rows_of
-from eventlog.formats import format_named
+from eventlog.formats.linter.operations import ENDS
+from eventlog.formats.qlik.message_settings import MessageSettings
 from eventlog.library import changes_of
-from eventlog.linter.operations import ENDS
-from eventlog.qlik.message_settings import MessageSettings
+from eventlog.transfer.formats import format_named
 from eventlog_spark.batches import bounded
 from eventlog_spark.messages import (
     check_single_values,

@@ -13,10 +13,10 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from eventlog.core.change import Change
 from eventlog.core.errors import Refused
 from eventlog.core.tables import Tables
-from eventlog.qlik import sequence
-from eventlog.qlik.sequenced import Sequencer
-from eventlog.sequence.stream_settings import StreamSettings
-from eventlog.sequence.transactions import assemble
+from eventlog.formats.qlik import sequence
+from eventlog.formats.qlik.sequenced import Sequencer
+from eventlog.transactions.stream_settings import StreamSettings
+from eventlog.transactions.transactions import assemble
 from eventlog.transfer.report import publish
 from eventlog_spark.batches import bounded
 from eventlog_spark.result_rows import Changes, Good, filter_into, rows_of_changes

@@ -14,14 +14,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import functions as f
 
-from eventlog.columnar.vectors import Ints
 from eventlog.core.change import ABSENT, Change, Side, Value, scalars
 from eventlog.core.errors import EventlogError, InvalidTables, NotExpressible, Refused
 from eventlog.core.tables import Column, Table, Tables
 from eventlog.fold import Event
+from eventlog.fold.by_column.vectors import Ints
+from eventlog.formats.neutral import dumps, refuse
 from eventlog.library import document_of
-from eventlog.neutral import dumps, refuse
-from eventlog.targets.tables.cells import ToCell
+from eventlog.transfer.targets.tables.cells import ToCell
 from eventlog.xds.settings import XdsSettings
 from eventlog.xds.write import EventWriter
 from eventlog_spark.arrow_values import type_of, value_maker

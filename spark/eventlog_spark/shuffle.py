@@ -19,13 +19,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import functions as f
 
-from eventlog.columnar.texts import key_form, named_form
-from eventlog.columnar.vectors import Ints, offsets
 from eventlog.core.entry import COLUMNS, Entry
 from eventlog.core.errors import EventlogError, WrongRow
 from eventlog.core.identity import child_column, identify
 from eventlog.core.tables import Table, Tables
 from eventlog.fold import Answer, CurrentRow, Fate, QueryKey
+from eventlog.fold.by_column.texts import key_form, named_form
+from eventlog.fold.by_column.vectors import Ints, offsets
 
 
 class RowKind(enum.IntEnum):

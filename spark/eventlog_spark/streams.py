@@ -13,11 +13,11 @@ from eventlog.core.change import Change
 from eventlog.core.errors import InvalidTables, Refused
 from eventlog.core.formats import Source
 from eventlog.core.tables import Table
-from eventlog.formats import format_named
-from eventlog.log_files.current_files import load_current, read_current
-from eventlog.neutral import dumps
-from eventlog.sequence.ordered import read_changes
-from eventlog.sequence.stream_settings import StreamSettings
+from eventlog.files.current_files import load_current, read_current
+from eventlog.formats.neutral import dumps
+from eventlog.transactions.ordered import read_changes
+from eventlog.transactions.stream_settings import StreamSettings
+from eventlog.transfer.formats import format_named
 from eventlog.transfer.job import Job
 from eventlog.transfer.report import expand_truncates, publish
 from eventlog_spark.batches import bounded, gather

@@ -9,9 +9,9 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from eventlog.columnar.vectors import Flags, Ints, encode_texts, flags, match_keys, number_distinct
 from eventlog.core.entry import COLUMNS, Entry
 from eventlog.fold import plan
+from eventlog.fold.by_column.vectors import Flags, Ints, encode_texts, flags, match_keys, number_distinct
 from eventlog_spark.log_rows import LogReading
 from eventlog_spark.shuffle import plain_form, shuffled_rows
 

@@ -182,17 +182,17 @@ LIVE = {
     },
     "receive": {"--host": ("receive --port 99999", "--host 192.0.2.1 --port PORT", "received at 192.0.2.1")},
 }
-FORMATS = "gbase/*.py linter/*.py debezium/*.py qlik/*.py transfer/*.py core/*.py xds/*.py"
+FORMATS = "formats/*/*.py transfer/*.py core/*.py xds/*.py"
 # Which tests show the others, by command.
 SHOWN = {
-    "demo": "demo/test_demo.py",
+    "demo": "cli/demo/test_demo.py",
     "install": "compare/*.py cli/test_cli_install.py sql/*.py publisher/slot/*.py",
     "uninstall": "sql/test_install.py cli/test_cli_install.py",
     "track": "sql/*.py cli/test_cli_install.py publisher/*.py",
     "untrack": "sql/*.py cli/test_cli_install.py publisher/*.py",
     "resync": "sql/*.py cli/test_cli_install.py publisher/*.py compare/*.py",
     "check": "sql/*.py cli/test_cli_install.py publisher/*.py compare/*.py",
-    "compare": "compare/*.py transfer/*.py core/*.py debezium/*.py qlik/*.py gbase/*.py linter/*.py xds/*.py",
+    "compare": "compare/*.py transfer/*.py core/*.py formats/*/*.py xds/*.py",
     "run": "publisher/*.py sinks/*.py compare/*.py web/*.py web/receiver/*.py sql/*.py publisher/slot/*.py"
     " cli/test_no_traceback.py",
     "pause": "publisher/*.py sql/*.py",
@@ -205,14 +205,14 @@ SHOWN = {
     "purge": "publisher/*.py sql/*.py",
     "deliver": "publisher/*.py sinks/*.py transfer/test_limits.py cli/test_hints.py cli/test_no_traceback.py",
     "receive": "web/receiver/*.py",
-    "convert": f"sequence/*.py {FORMATS}",
+    "convert": f"transactions/*.py {FORMATS}",
     "audit": "audit/*.py publisher/*.py transfer/*.py core/*.py cli/*.py",
     "explain": "publisher/*.py transfer/*.py core/*.py",
     "history": "publisher/*.py",
     "backlog": f"spark/*.py {FORMATS} publisher/*.py",
-    "apply": f"targets/*.py sequence/*.py {FORMATS} publisher/*.py",
+    "apply": f"transfer/targets/*.py transactions/*.py {FORMATS} publisher/*.py",
     "capture": f"{FORMATS} publisher/*.py",
-    "import-config": "netiq/test_import_config.py",
+    "import-config": "opening/netiq/test_import_config.py",
     "bench": "cli/test_cli.py",
 }
 WRITTEN = """

@@ -27,7 +27,7 @@ SOURCE = Path(__file__).parents[2] / "eventlog"
 PAGES = {Remedy.REDRIVE, Remedy.SKIP, Remedy.EXPLAIN_KEY}
 FILLED = {"ROLE": "reader", "TABLE": "usr"}  # what only the reader knows
 OTHER_TEXTS = {"demo", "examples.py", "relation.py", "remedies.py"}  # what triggers remember; the list itself
-NAMED = {"import-config", "receive", "run"}  # commands that texts name, and that are no remedy
+NAMED = {"convert", "import-config", "receive", "run"}  # commands that texts name, and that are no remedy
 NEEDS = re.compile(r"\b[A-Z]{2,}\b")
 A_COMMAND = rf"eventlog (?:{'|'.join(COMMANDS)})\b"
 

@@ -45,7 +45,12 @@ for line in iter(sys.stdin.readline, ""):
 SLOW = {
     *("alembic", "asyncio", "confluent_kafka", "fastavro", "http", "importlib.metadata", "numpy"),
     *("pandas", "psycopg", "pyarrow", "rich", "sqlalchemy", "ssl"),
-    *("eventlog.gbase.stream", "eventlog.linter.changes", "eventlog.sources.capture", "eventlog.sql"),
+    *(
+        "eventlog.formats.gbase.stream",
+        "eventlog.formats.linter.changes",
+        "eventlog.transfer.sources.capture",
+        "eventlog.sql",
+    ),
 }
 # What publishes, or counts, and takes longer to load than a table takes to print.
 PUBLISHING = {

@@ -206,7 +206,7 @@ def test_progress_fits_the_terminal(folder: Path, width: str) -> None:
 # --- the demo
 
 DEMO = """
-from eventlog.demo import output
+from eventlog.cli.demo import output
 output.rows(("row", "status", "key"), [(1, "E", "[red]idu=1[/red]"), (2, "S", "\\x1b[31m" + "key " * 30)])
 output.command("eventlog run" + " --setting value" * 12)
 """

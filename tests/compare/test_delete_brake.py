@@ -15,6 +15,7 @@ from sqlalchemy import text
 from eventlog.compare import events
 from eventlog.core.delete_limit import DeleteLimit
 from eventlog.core.errors import InvalidValue
+from eventlog.files.signals import Signals
 from eventlog.opening.config import Config
 from eventlog.operate.upkeep import NotStopped, resume_tables
 from eventlog.publisher.daemon import Daemon, TablesUnread
@@ -22,7 +23,6 @@ from eventlog.publisher.delete_brake import DeleteBrake
 from eventlog.publisher.monitor import Monitor
 from eventlog.sql.connect import DatabaseFailed
 from eventlog.sql.log.object_states import LogRow, StateStep, TableState
-from eventlog.transfer.signals import Signals
 from tests.compare.rig import Life, Replica, life, rows_of
 from tests.kit.commands import Shell
 from tests.kit.logs import World, metrics_text

@@ -23,8 +23,8 @@ from eventlog.core import tablekey, tablesfile
 from eventlog.core.errors import EventlogError, Refused
 from eventlog.core.tables import Table
 from eventlog.files import parquet
-from eventlog.log_files.current_files import cell_text
-from eventlog.neutral import dumps
+from eventlog.files.current_files import cell_text
+from eventlog.formats.neutral import dumps
 from tests.kit.tiers import drawn
 
 pytestmark = pytest.mark.quick

@@ -24,7 +24,7 @@ from eventlog.compare.rows import TwoRows, in_batches
 from eventlog.core import tablekey, tablesfile
 from eventlog.core.change import Op
 from eventlog.core.tables import Table
-from eventlog.neutral import load
+from eventlog.formats.neutral import load
 from tests.kit.commands import Shell, environment
 from tests.kit.databases import Database
 from tests.kit.support import USR

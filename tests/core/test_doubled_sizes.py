@@ -9,7 +9,6 @@ from contextlib import ExitStack, closing
 import pytest
 
 from eventlog.audit.laws import Arrival, AuditedRow, RecordedRows, breaches, event_name
-from eventlog.columnar import Engine
 from eventlog.compare.digest import digest
 from eventlog.compare.events import dump, step_of
 from eventlog.compare.polling import PolledChange
@@ -18,11 +17,12 @@ from eventlog.core.entry import Entry
 from eventlog.core.errors import Refused
 from eventlog.files import jsonlines
 from eventlog.fold import Rules, plan
+from eventlog.fold.by_column import Engine
 from eventlog.web.receiver.archive import Archive
 from eventlog.web.receiver.receiver import Receiver
 from eventlog.xds.settings import XdsSettings
 from eventlog.xds.skeleton import Skeletons
-from tests.columnar.ways import by_column
+from tests.fold.by_column.ways import by_column
 from tests.kit.growth import MAX_GROWTH, Work, growth
 from tests.web.receiver.conftest import HOST, ask, nds
 

@@ -17,14 +17,14 @@ from eventlog.core.errors import EventlogError
 from eventlog.core.tables import Column
 from eventlog.core.values import Kind
 from eventlog.files import csv, jsonlines
-from eventlog.gbase.columns import Text
-from eventlog.gbase.declared_types import read_declared
-from eventlog.gbase.hex_dump import read_dump
-from eventlog.gbase.schema import read_schema
-from eventlog.linter import types as linter
-from eventlog.netiq import export, parameters, translate
-from eventlog.qlik import mask, sequence, structure
-from eventlog.qlik.headers import read_header_time
+from eventlog.formats.gbase.columns import Text
+from eventlog.formats.gbase.declared_types import read_declared
+from eventlog.formats.gbase.hex_dump import read_dump
+from eventlog.formats.gbase.schema import read_schema
+from eventlog.formats.linter import types as linter
+from eventlog.formats.qlik import mask, sequence, structure
+from eventlog.formats.qlik.headers import read_header_time
+from eventlog.opening.netiq import export, parameters, translate
 from eventlog.sql.dialects import DIALECTS
 from eventlog.web.receiver import incoming
 from eventlog.xds import answers, split

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from eventlog.qlik import avro
+from eventlog.formats.qlik import avro
 
 MEBIBYTE = 1 << 20
 READ = """

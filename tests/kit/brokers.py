@@ -35,7 +35,7 @@ def addresses(name: str) -> Iterator[str]:
         return
     cluster = kafka.Producer({"bootstrap.servers": "mock:1", "test.mock.num.brokers": 1, "log_level": 0})
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("eventlog.sources.topic_reader._TELL", 0.2)  # this cluster never describes a topic
+        patch.setattr("eventlog.clients.topic_reader._TELL", 0.2)  # this cluster never describes a topic
         yield ",".join(f"{b.host}:{b.port}" for b in cluster.list_topics(timeout=10).brokers.values())
     cluster.flush(10)
 

@@ -27,7 +27,7 @@ LAZY_MODULES = (  # what commands import when they need it
     "eventlog.audit.judge",
     "eventlog.audit.since",
     "eventlog.cli.states",
-    "eventlog.log_files.by_column",
+    "eventlog.transfer.log_files.by_column",
     "eventlog.operate.explaining",
     "eventlog.operate.unexplained",
     "eventlog.publisher.fold_columns",

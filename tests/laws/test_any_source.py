@@ -20,7 +20,7 @@ from sqlalchemy import text
 from eventlog.core import tablesfile
 from eventlog.core.change import ABSENT, Change, Field, Op
 from eventlog.sql.connect import connect
-from tests.gbase.helpers import write_changes
+from tests.formats.gbase.helpers import write_changes
 from tests.kit.brokers import MOCK, addresses, own_name
 from tests.kit.commands import ROOT, Done, Shell
 from tests.kit.databases import Database

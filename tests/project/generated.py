@@ -16,7 +16,7 @@ import click
 
 from eventlog.cli import COMMANDS, cli
 from eventlog.cli.options import help_with_all_settings
-from eventlog.netiq.parameters import PARAMETERS, UNNEEDED, Parameter, Unneeded
+from eventlog.opening.netiq.parameters import PARAMETERS, UNNEEDED, Parameter, Unneeded
 from eventlog.xds.documents import indent
 from tests.project.library_stub import library_stub
 
@@ -32,24 +32,24 @@ ROOMS = {
     "sql": "Log and database",
     "operate": "Care of a log",
     "audit": "Audit",
-    "netiq": "Settings of the original",
+    "opening.netiq": "Settings of the original",
     "sinks": "Sinks",
     "web": "Status page and receiver",
     "xds": "Documents",
     "transfer": "Converting",
-    "log_files": "Logs in files",
+    "transfer.log_files": "Logs in files",
     "files": "Files",
-    "sources": "Topics, tables and captures",
-    "targets": "Apply",
-    "sequence": "Runs with a state",
-    "qlik": "Qlik",
-    "gbase": "GBase and Informix",
+    "transfer.sources": "Topics, tables and captures",
+    "transfer.targets": "Apply",
+    "transactions": "Runs with a state",
+    "formats.qlik": "Qlik",
+    "formats.gbase": "GBase and Informix",
     "compare": "Comparing",
     "eventlog_spark": "Spark",
     "library": "Library",
-    "demo": "Demo",
+    "cli.demo": "Demo",
     "embedded": "Embedded server",
-    "http_client": "HTTP",
+    "clients": "HTTP and topics",
 }
 _CLASS = re.compile(r'^class (\w+)\((\w+)\):\n    """(.*?)"""', re.MULTILINE | re.DOTALL)
 BEGIN, END = "<!-- made by tests/project/generated.py: {} -->", "<!-- until here -->"
@@ -137,8 +137,9 @@ def _is_error(name: str, bases: dict[str, str]) -> bool:
 
 
 def _room(module: str) -> str:
-    package, room, *_ = module.split(".")
-    return room if package == "eventlog" else package
+    package, *path = module.split(".")
+    rooms = (".".join(path[:length]) for length in (2, 1))
+    return next((room for room in rooms if room in ROOMS), package)
 
 
 def _with_gaps(template: str) -> str:

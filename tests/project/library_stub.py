@@ -17,9 +17,9 @@ import eventlog
 from eventlog import library
 from eventlog.core.settings import declared
 from eventlog.fold import Rules
-from eventlog.formats import FORMATS
-from eventlog.log import LogSettings
-from eventlog.sequence.stream_settings import StreamSettings
+from eventlog.formats.log import LogSettings
+from eventlog.transactions.stream_settings import StreamSettings
+from eventlog.transfer.formats import FORMATS
 from eventlog.xds.settings import XdsSettings
 
 _WIDTH = 104  # of a help, in its quotes

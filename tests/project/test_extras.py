@@ -22,9 +22,9 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 
 # Rooms that need an optional package as a whole: they too are imported where they are used.
 ROOMS = {
-    "eventlog.sources.metadata_topic",
-    "eventlog.sources.topic_reader",
-    "eventlog.targets.topics",
+    "eventlog.transfer.sources.metadata_topic",
+    "eventlog.clients.topic_reader",
+    "eventlog.transfer.targets.topics",
     "eventlog_spark",
 }
 OPTIONAL = ROOMS | {package for packages in EXTRAS.values() for package in packages}

@@ -14,13 +14,13 @@ from sqlalchemy import event
 from sqlalchemy.engine import Connection, Engine
 
 from eventlog.embedded import Server
+from eventlog.files.signals import Signals
 from eventlog.opening.config import Config
 from eventlog.publisher.daemon import Daemon
 from eventlog.sinks.sink import ACCEPTED, OutgoingDocument, Reply
 from eventlog.sql.common.dialect import Call
 from eventlog.sql.connect import connect
 from eventlog.sql.postgresql import pipeline
-from eventlog.transfer.signals import Signals
 from tests.kit.databases import EMBEDDED, server_url, temporary_database
 from tests.kit.logs import Receiver, World, key
 

@@ -17,9 +17,9 @@ import yaml  # type: ignore[import-untyped]
 from eventlog.cli import COMMANDS, cli
 from eventlog.cli.log_options import ALL
 from eventlog.core.settings import declared
-from eventlog.netiq import export, translate
-from eventlog.netiq.parameters import PARAMETERS
 from eventlog.opening.config import read_config
+from eventlog.opening.netiq import export, translate
+from eventlog.opening.netiq.parameters import PARAMETERS
 from tests.project.generated import GENERATED, ROOT, SOURCES, context_of
 
 pytestmark = pytest.mark.quick

@@ -18,7 +18,7 @@ import pytest
 import eventlog
 from eventlog.core.errors import Misuse
 from eventlog.files import csv
-from eventlog.formats import FORMATS
+from eventlog.transfer.formats import FORMATS
 from tests.fold.test_golden_events import CASES, sections
 from tests.fold.test_golden_events import settings as settings_of_case
 from tests.kit.installed import ROOT
@@ -268,7 +268,7 @@ def test_a_type_checker_refuses_what_no_function_takes() -> None:
     assert list(eventlog.documents([JACK], TABLES, time_syntax=3, log_name="hr"))
 
 
-@pytest.mark.parametrize("module", ["eventlog", "eventlog.library", "eventlog.columnar.fold"])
+@pytest.mark.parametrize("module", ["eventlog", "eventlog.library", "eventlog.fold.by_column.fold"])
 def test_the_examples_of_functions_say_what_they_give(module: str) -> None:
     __import__(module)
     found = doctest.testmod(sys.modules[module])

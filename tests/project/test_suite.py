@@ -117,7 +117,7 @@ def run_pytest(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str
 def test_a_change_reaches_the_tests_that_use_it_nearest_first() -> None:
     files = changed.tests_of([changed.ROOT / "eventlog" / "xds" / "split.py"])
     assert files.index("tests/xds/test_one_door.py") < files.index("tests/publisher/test_deliver.py")
-    assert "tests/gbase/test_columns.py" not in files
+    assert "tests/formats/gbase/test_columns.py" not in files
     assert "tests/sql/test_install.py" in changed.tests_of(
         [changed.ROOT / "eventlog" / "sql" / "statements" / "common" / "schema.sql"]
     )

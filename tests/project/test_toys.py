@@ -11,9 +11,9 @@ from types import ModuleType
 import pytest
 
 from eventlog import sinks
-from eventlog.formats import FORMATS
 from eventlog.sinks.sink import Item, OutgoingDocument
 from eventlog.transfer.convert import convert
+from eventlog.transfer.formats import FORMATS
 from eventlog.transfer.job import Job
 from eventlog.transfer.places import PLACES
 from eventlog.transfer.report import Report

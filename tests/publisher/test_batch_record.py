@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from eventlog.core.change import Change, Op
 from eventlog.core.tables import Tables
-from eventlog.event_table import EventTable, RecordedFacts, WrittenEvent
 from eventlog.fold import Event
+from eventlog.fold.event_table import EventTable, RecordedFacts, WrittenEvent
 from eventlog.publisher.batches import documents_of, record_batch
 from eventlog.publisher.states import ENDS, GOOD, LETTERS, EventEnd, end_of
 from eventlog.sql.log.record import (

@@ -21,6 +21,7 @@ from sqlalchemy import text
 
 from eventlog.cli.run import serving
 from eventlog.core.errors import EventlogError
+from eventlog.files.signals import Signals
 from eventlog.opening.config import Config
 from eventlog.opening.log_status import read_log_status
 from eventlog.opening.settings import DaemonSettings, read_times
@@ -32,7 +33,6 @@ from eventlog.publisher.tally import Cycle
 from eventlog.sql.capture.track import track, untrack
 from eventlog.sql.connect import connect
 from eventlog.sql.relation import Choice
-from eventlog.transfer.signals import Signals
 from tests.kit.commands import environment
 from tests.kit.logs import World, call, key, metrics_text
 from tests.kit.support import patient, until

@@ -21,8 +21,8 @@ from eventlog.core.change import Change, Field, Op
 from eventlog.core.errors import NotExpressible
 from eventlog.core.formats import Object, Source
 from eventlog.core.tables import Tables
-from eventlog.debezium.debezium_settings import DebeziumSettings
-from eventlog.debezium.format import read
+from eventlog.formats.debezium.debezium_settings import DebeziumSettings
+from eventlog.formats.debezium.format import read
 from eventlog.sinks.debezium_documents import PresentRowWriter
 from eventlog.sql.catalogue import Catalogue
 from tests.kit import judges
@@ -223,7 +223,7 @@ def test_a_row_with_a_column_that_nothing_can_read_is_refused_by_name() -> None:
                 writer.write(row_change._replace(fields=fields[:1]), "eventlog:1")
 
 
-FLINK = Path(__file__).parents[1] / "debezium" / "FlinkReads.java"
+FLINK = Path(__file__).parents[1] / "formats" / "debezium" / "FlinkReads.java"
 
 
 @pytest.mark.servers

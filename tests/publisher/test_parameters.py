@@ -10,12 +10,12 @@ from datetime import datetime, timedelta
 import pytest
 from sqlalchemy import text
 
+from eventlog.files.signals import Signals
 from eventlog.publisher.sleep import make_sleeper
 from eventlog.sql.capture.track import track, untrack
 from eventlog.sql.connect import DatabaseFailed
 from eventlog.sql.log.work import WaitingEvent
 from eventlog.sql.relation import Choice
-from eventlog.transfer.signals import Signals
 from tests.kit.logs import Receiver, World, busy, key, metrics_text
 from tests.kit.support import until
 from tests.publisher.test_daemon import Run, running

@@ -8,9 +8,9 @@ import pytest
 from sqlalchemy.engine import make_url
 
 from eventlog.embedded import FAST, embedded_postgres
+from eventlog.files.signals import Signals
 from eventlog.publisher.sleep import make_sleeper
 from eventlog.sql.postgresql import POSTGRESQL
-from eventlog.transfer.signals import Signals
 from tests.kit.databases import Database
 from tests.sql.tracked import Tracked, tracked
 

@@ -17,7 +17,7 @@ from eventlog.core import tablesfile
 from eventlog.core.errors import Refused
 from eventlog.core.identity import object_of
 from eventlog.files.outputs import ROW_WRITERS
-from eventlog.log import SHEET
+from eventlog.formats.log import SHEET
 from eventlog.transfer.convert import convert
 from eventlog.transfer.job import Job
 from eventlog.transfer.report import Report

@@ -22,9 +22,9 @@ from hypothesis import strategies as st
 from eventlog.core import tablesfile
 from eventlog.core.errors import EventlogError
 from eventlog.core.identity import identify
-from eventlog.event_table import OPERATIONS
 from eventlog.fold import CurrentRow, QueryKey, Rules, query_key
-from eventlog.log_files.by_column.object_spool import ObjectTooLarge
+from eventlog.fold.event_table import OPERATIONS
+from eventlog.transfer.log_files.by_column.object_spool import ObjectTooLarge
 from eventlog.xds.settings import XdsSettings
 from tests.kit.tiers import drawn
 from tests.spark.helpers import TABLES

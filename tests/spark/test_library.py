@@ -23,8 +23,8 @@ from eventlog.core import tablesfile
 from eventlog.core.entry import COLUMNS
 from eventlog.core.errors import InvalidTables, Misuse
 from eventlog.files import csv
+from tests.formats.linter.helpers import LAYOUT
 from tests.kit.tiers import drawn
-from tests.linter.helpers import LAYOUT
 from tests.spark.helpers import (
     TABLES,
     backlogged,

@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 
 import eventlog
 from eventlog.core.change import Field
+from tests.formats.qlik import test_ordinals as ordinals
 from tests.kit.tiers import drawn
-from tests.qlik import test_ordinals as ordinals
 from tests.spark.test_parity import SLOW
 from tests.spark.test_sequence import Sent, converted, job_of, message, sent, write_messages
 
@@ -82,7 +82,7 @@ def test_messages_cut_in_any_way(
 
 def eventlog_until(number: int) -> str:
     """Return the changeSequence of a number of `message`."""
-    from tests.sequence import exports
+    from tests.transactions import exports
 
     return exports.seq(2 * number)
 

@@ -15,7 +15,7 @@ from eventlog.core import tablesfile
 from eventlog.sql.connect import connect
 from tests.kit.commands import Shell
 from tests.kit.databases import Database
-from tests.targets.support import rows
+from tests.transfer.targets.support import rows
 
 pytestmark = pytest.mark.long
 TABLES = '[tables.usr]\nkey = ["id"]\ncolumns = { id = "integer", v = "varchar(9)" }\n'

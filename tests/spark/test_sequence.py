@@ -19,14 +19,14 @@ from pyspark.sql import functions as f
 
 from eventlog.core.errors import Misuse, Refused
 from eventlog.core.tables import Tables
-from eventlog.qlik.mask import WrongMaskOrder
+from eventlog.formats.qlik.mask import WrongMaskOrder
 from eventlog.transfer.convert import convert
 from eventlog.transfer.job import Job
 from eventlog.transfer.report import Report
 from tests.kit.tiers import drawn
-from tests.sequence import exports
 from tests.spark.helpers import CLOCK
 from tests.spark.test_parity import SLOW
+from tests.transactions import exports
 
 pytestmark = pytest.mark.quick
 _NUMBERS = itertools.count()

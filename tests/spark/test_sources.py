@@ -15,9 +15,9 @@ from eventlog.core.errors import Misuse, Refused
 from eventlog.transfer.convert import convert
 from eventlog.transfer.job import Job
 from eventlog.transfer.report import Report
-from tests.linter.helpers import LAYOUT
-from tests.sequence import exports
+from tests.formats.linter.helpers import LAYOUT
 from tests.spark.helpers import CLOCK, backlogged, converted, job, lines, write_log
+from tests.transactions import exports
 
 pytestmark = pytest.mark.quick
 

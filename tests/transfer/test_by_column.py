@@ -19,13 +19,13 @@ from hypothesis import strategies as st
 from eventlog.core import tablesfile
 from eventlog.core.errors import Refused
 from eventlog.core.formats import Shape
+from eventlog.files.current_files import CurrentFiles, load_current
 from eventlog.files.inputs import Input, open_sources
 from eventlog.fold import Rules
-from eventlog.log import SHEET
-from eventlog.log_files.by_column import BulkPickup, row_batches
-from eventlog.log_files.by_column.object_spool import ObjectTooLarge
-from eventlog.log_files.by_row import Pickup
-from eventlog.log_files.current_files import CurrentFiles, load_current
+from eventlog.formats.log import SHEET
+from eventlog.transfer.log_files.by_column import BulkPickup, row_batches
+from eventlog.transfer.log_files.by_column.object_spool import ObjectTooLarge
+from eventlog.transfer.log_files.by_row import Pickup
 from eventlog.xds.documents import write
 from eventlog.xds.settings import XdsSettings
 from tests.kit.tiers import drawn
@@ -225,7 +225,7 @@ def test_decimals_of_more_than_64_bits_are_no_other_numbers(tmp_path: Path, colu
 def test_rows_that_memory_cannot_hold_together_are_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("eventlog.log_files.by_column.object_spool.MAX_SHARE_BYTES", 1000)
+    monkeypatch.setattr("eventlog.transfer.log_files.by_column.object_spool.MAX_SHARE_BYTES", 1000)
     rows = [(n, "N", 2, CLOCK, None, "usr", "idu=1", "fname", "a", "b" * 20) for n in range(1, 99)]
     inputs = [(str(write_log(tmp_path / "log.csv", rows)), "csv")]
     with pytest.raises(ObjectTooLarge, match="98 rows that belong together"):

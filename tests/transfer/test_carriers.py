@@ -9,15 +9,15 @@ from typing import Any
 import pytest
 
 from eventlog.core.errors import Misuse, Refused
-from eventlog.linter.columns import DISPATCH
+from eventlog.formats.linter.columns import DISPATCH
 from eventlog.transfer.convert import convert
 from eventlog.transfer.job import Job
 from eventlog.transfer.report import Report
+from tests.formats.linter.helpers import LAYOUT, ROW_1, ROW_2, end, operation
 from tests.kit.brokers import own_name
 from tests.kit.commands import Shell
 from tests.kit.databases import Database
 from tests.kit.support import CLOCK, TABLES
-from tests.linter.helpers import LAYOUT, ROW_1, ROW_2, end, operation
 
 pytestmark = pytest.mark.quick
 

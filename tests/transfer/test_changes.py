@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 
-from eventlog import neutral
 from eventlog.core.change import ABSENT, Change, Field, Op, Raw, Undecoded
 from eventlog.core.errors import WrongRow
 from eventlog.files.jsonlines import dump_line
+from eventlog.formats import neutral
 from tests.kit.strategies import any_changes
 from tests.kit.support import run_convert
 

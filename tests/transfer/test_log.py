@@ -20,13 +20,13 @@ from eventlog.core import tablesfile
 from eventlog.core.change import ABSENT, Change, Op, scalars
 from eventlog.core.errors import InvalidTables, Misuse, Refused, Stopped, UnknownTable
 from eventlog.core.formats import Row, Source
+from eventlog.files.current_files import CurrentFiles
 from eventlog.fold import Fate, Rules
 from eventlog.fold.understand import why_unknown
-from eventlog.log_files.by_row import Pickup
-from eventlog.log_files.current_files import CurrentFiles
-from eventlog.neutral import dump
+from eventlog.formats.neutral import dump
 from eventlog.transfer.convert import convert
 from eventlog.transfer.job import Job
+from eventlog.transfer.log_files.by_row import Pickup
 from eventlog.transfer.opening import explain
 from eventlog.transfer.report import Report
 from eventlog.xds.read import read

@@ -24,7 +24,7 @@ from eventlog.sql.queries import Queries
 from eventlog.xds.answers import Level, Status
 
 if TYPE_CHECKING:
-    from eventlog.event_table import EventTable, Ints, OutgoingEvent
+    from eventlog.fold.event_table import EventTable, Ints, OutgoingEvent
 
 # Names of documents without events: a fate, and the reason.
 LOOPBACK: Final = f"{Fate.LOOPBACK}: done by the driver's own user"

@@ -7,7 +7,7 @@ import sys
 import atheris
 
 with atheris.instrument_imports(include=["eventlog"]):
-    from tests.gbase.mutants import check_any_bytes, sound_stream
+    from tests.formats.gbase.mutants import check_any_bytes, sound_stream
 
 SOUND = sound_stream()
 PIECES = (1, 16, 97, 4096)  # how many bytes a feed brings

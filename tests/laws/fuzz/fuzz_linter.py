@@ -10,7 +10,7 @@ import atheris
 with atheris.instrument_imports(include=["eventlog"]):
     from eventlog.core.change import Change
     from eventlog.core.errors import Misuse, Refused
-    from tests.linter.helpers import NAMES, ROLLBACK, ROW_1, end, operation, read_queue
+    from tests.formats.linter.helpers import NAMES, ROLLBACK, ROW_1, end, operation, read_queue
 
 CELLS = (
     None,

@@ -12,10 +12,10 @@ from pathlib import Path
 
 from eventlog.core import tablesfile
 from eventlog.core.change import ABSENT, Change, Field, Op
-from eventlog.gbase.records import Number
+from eventlog.formats.gbase.records import Number
 from eventlog.xds.format import FORMAT as XDS
 from eventlog.xds.settings import XdsSettings
-from tests.gbase.helpers import StreamBuilder
+from tests.formats.gbase.helpers import StreamBuilder
 
 START = 1_699_999_980  # a minute, in seconds
 TABLES = tablesfile.read("""\

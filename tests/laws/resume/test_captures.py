@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from eventlog.gbase.session import ServerError
-from eventlog.sources import capture_feed
-from eventlog.transfer import targets
+from eventlog.formats.gbase.session import ServerError
+from eventlog.transfer import job_output
 from eventlog.transfer.convert import convert
 from eventlog.transfer.loop import ONE_ROUND, RunLength
 from eventlog.transfer.report import Report
-from tests.gbase.world import World
+from eventlog.transfer.sources import capture_feed
+from tests.formats.gbase.world import World
 from tests.kit.support import CLOCK
 from tests.laws.resume.samples import Sample, samples
 from tests.laws.resume.stops import How, Meter, metered_files
@@ -98,7 +98,7 @@ class Capture(Conversion):
 @pytest.fixture(autouse=True)
 def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """End a part after two changes."""
-    monkeypatch.setattr(targets, "CHANGES", 2)
+    monkeypatch.setattr(job_output, "CHANGES", 2)
 
 
 @pytest.mark.parametrize("sample", SAMPLES)

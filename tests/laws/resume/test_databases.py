@@ -11,14 +11,15 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from eventlog.linter.columns import DISPATCH
-from eventlog.neutral import dumps
-from eventlog.targets.tables.apply_settings import ApplySettings
-from eventlog.transfer import targets
+from eventlog.formats.linter.columns import DISPATCH
+from eventlog.formats.neutral import dumps
+from eventlog.transfer import job_output
 from eventlog.transfer.apply import apply_to_database
 from eventlog.transfer.job import Job
 from eventlog.transfer.loop import ONE_ROUND, RunLength
 from eventlog.transfer.report import Report
+from eventlog.transfer.targets.tables.apply_settings import ApplySettings
+from tests.formats.linter.helpers import LAYOUT, ROW_1, ROW_2, end, operation
 from tests.kit.support import CLOCK
 from tests.laws.resume.inputs import (
     HEADING,
@@ -34,7 +35,6 @@ from tests.laws.resume.samples import Sample, samples
 from tests.laws.resume.stops import Meter, metered_files, metered_statements
 from tests.laws.resume.test_files import Conversion
 from tests.laws.resume.trials import Document, Reference, Trial
-from tests.linter.helpers import LAYOUT, ROW_1, ROW_2, end, operation
 
 pytestmark = [
     pytest.mark.quick,
@@ -274,7 +274,7 @@ KINDS: dict[str, Callable[[Path, Place], Trial]] = {
 @pytest.fixture(autouse=True)
 def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """End a part after two changes."""
-    monkeypatch.setattr(targets, "CHANGES", 2)
+    monkeypatch.setattr(job_output, "CHANGES", 2)
 
 
 @pytest.mark.parametrize("kind", KINDS)

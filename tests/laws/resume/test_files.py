@@ -12,7 +12,7 @@ from pyarrow import parquet
 
 from eventlog.core.formats import Object
 from eventlog.files import messages
-from eventlog.transfer import targets
+from eventlog.transfer import job_output
 from eventlog.transfer.convert import convert
 from eventlog.transfer.job import Job
 from eventlog.transfer.loop import RunLength
@@ -144,7 +144,7 @@ KINDS: dict[str, Callable[[Path], Trial]] = {
 @pytest.fixture(autouse=True)
 def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """End a part after two changes."""
-    monkeypatch.setattr(targets, "CHANGES", 2)
+    monkeypatch.setattr(job_output, "CHANGES", 2)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -13,20 +13,20 @@ import confluent_kafka
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
+from eventlog.clients import topic_reader
+from eventlog.clients.kafka_settings import KafkaSettings
+from eventlog.clients.topic_reader import Topics
 from eventlog.core.formats import Object
-from eventlog.qlik.message_settings import MessageSettings
-from eventlog.sources import topic_reader
-from eventlog.sources.kafka_settings import KafkaSettings
-from eventlog.sources.topic_reader import Topics
-from eventlog.targets import topics as topics_written
-from eventlog.transfer import targets
+from eventlog.formats.qlik.message_settings import MessageSettings
+from eventlog.transfer import job_output
+from eventlog.transfer.targets import topics as topics_written
+from tests.formats.qlik.helpers import publish
 from tests.kit.brokers import own_name
 from tests.laws.resume.inputs import TABLES, message_changes
 from tests.laws.resume.samples import Sample, samples
 from tests.laws.resume.stops import How, Meter, metered_files
 from tests.laws.resume.test_files import Tables
 from tests.laws.resume.trials import Document, Reference
-from tests.qlik.helpers import publish
 
 pytestmark = pytest.mark.quick
 
@@ -129,7 +129,7 @@ class Read(Tables):
 @pytest.fixture(autouse=True)
 def small_parts_and_patience(monkeypatch: pytest.MonkeyPatch) -> None:
     """End a part after two changes, and wait briefly for what the mock brokers do not describe."""
-    monkeypatch.setattr(targets, "CHANGES", 2)
+    monkeypatch.setattr(job_output, "CHANGES", 2)
     monkeypatch.setattr(topic_reader, "_TELL", 0.2)
 
 

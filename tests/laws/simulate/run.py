@@ -14,6 +14,7 @@ from unittest.mock import patch
 from eventlog import publisher
 from eventlog.core import tablesfile
 from eventlog.core.errors import EventlogError
+from eventlog.files.signals import StopRequested
 from eventlog.fold import Rules
 from eventlog.opening.config import Config
 from eventlog.publisher import cycle, daemon, deliver, session
@@ -24,7 +25,6 @@ from eventlog.sql.log import pending
 from eventlog.sql.log.position import IdsComeAgain
 from eventlog.sql.log.store import Store as Log
 from eventlog.sql.readable import ReadableTable
-from eventlog.transfer.signals import StopRequested
 from eventlog.xds.settings import XdsSettings
 from tests.laws.simulate import laws
 from tests.laws.simulate.compared import comparing

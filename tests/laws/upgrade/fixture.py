@@ -24,9 +24,9 @@ from sqlalchemy.engine import Connection, Engine, make_url
 
 from eventlog.cli import cli
 from eventlog.core import tablesfile
+from eventlog.formats.qlik.message_settings import MessageSettings
+from eventlog.formats.qlik.message_writer import MessageWriter, WrittenMessage
 from eventlog.publisher.cycle import ReceiverFatal
-from eventlog.qlik.message_settings import MessageSettings
-from eventlog.qlik.message_writer import MessageWriter, WrittenMessage
 from eventlog.sql.capture import track
 from eventlog.sql.capture.resync import Resync, resync
 from eventlog.sql.catalogue import Catalogue
@@ -42,13 +42,13 @@ from eventlog.sql.schema import migrate
 from eventlog.web.receiver import incoming
 from eventlog.web.receiver.archive import Archive
 from eventlog.xds.answers import Level
+from tests.formats.linter.helpers import ROW_1, ROW_2, end, operation
+from tests.formats.linter.test_in_database import QUEUE, add
 from tests.kit.brokers import MOCK, addresses
 from tests.kit.commands import Done, Shell
 from tests.kit.databases import AT_HAND, EMBEDDED, embedded_server, own_ids, server_url, temporary_database
 from tests.kit.logs import Answering, Crash, Receiver, World, answering, busy, crash, fail, key
 from tests.laws.resume import inputs
-from tests.linter.helpers import ROW_1, ROW_2, end, operation
-from tests.linter.test_in_database import QUEUE, add
 
 FOLDER = Path(__file__).parent / "0.1.0"
 BEFORE, GROWN = FOLDER / "before", FOLDER / "grown"  # files that were read, and the same after they grew

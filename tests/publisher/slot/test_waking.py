@@ -7,8 +7,8 @@ from contextlib import contextmanager
 
 import pytest
 
+from eventlog.files.signals import Signals
 from eventlog.publisher.sleep import Sleeper
-from eventlog.transfer.signals import Signals
 from tests.kit.logs import Receiver
 from tests.kit.support import until
 from tests.publisher.slot.rig import Life, SlotWorld, life, once

@@ -1,0 +1,222 @@
+"""Rows of a structure: the sides of a change, and the conversion of values.
+
+There is one plan for each combination of Python types.
+
+Most values already have the wire's form, so a plan is short or empty. Looking it up by the types of a whole
+row is far cheaper than asking each value.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import decimal
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from eventlog.core.change import ABSENT, Absent, Change, Op, Side, Undecoded, Value
+from eventlog.core.errors import EventlogError, InvalidValue, NotExpressible, WrongRow
+from eventlog.formats.qlik.structure import DataColumn, Structure
+from eventlog.formats.qlik.types import DATA_TYPES, Schema, Spec
+
+_NO_SPEC = Spec("")
+_MAX_PLANS = 1_000
+
+_FAULTS = (EventlogError, ArithmeticError, ValueError)  # such as those of infinities that should be integers
+
+Step = Callable[[Any, Spec], Any]
+Steps = Mapping[type, Step | None]
+
+
+def written_equal(first: Any, second: Any) -> bool:
+    """Return whether two values are written as the same text, unlike the equal 1, 1.0 and true."""
+    if first is second:
+        return True
+    return first == second and type(first) is type(second) and (first != 0 or str(first) == str(second))
+
+
+class RowPlan:
+    """A converter of rows of one structure; its errors name the column of the value."""
+
+    def __init__(self, columns: Sequence[DataColumn], steps: Sequence[Steps]) -> None:
+        self._columns = columns
+        self._steps = steps
+        self._plans: dict[tuple[type, ...], tuple[tuple[int, Step, Spec], ...]] = {}
+
+    def __call__(self, row: Sequence[Any]) -> Sequence[Any]:
+        types = tuple(map(type, row))
+        plan = self._plans.get(types)
+        if plan is None:
+            plan = self._make_plan(types)
+        if not plan:
+            return row
+        converted = list(row)
+        place = 0
+        try:
+            for place, step, spec in plan:
+                converted[place] = step(converted[place], spec)
+        except _FAULTS as fault:
+            raise self._name_fault(place, fault) from fault
+        return converted
+
+    def convert_similar(
+        self, row: Sequence[Any], similar_row: Sequence[Any], converted_similar: Sequence[Any]
+    ) -> Sequence[Any]:
+        """Convert a row by the conversion of a similar row: equal values are converted once."""
+        types = tuple(map(type, row))
+        plan = self._plans.get(types)
+        if plan is None:
+            plan = self._make_plan(types)
+        if not plan:
+            return row
+        converted = list(row)
+        place = 0
+        try:
+            for place, step, spec in plan:
+                value, similar = converted[place], similar_row[place]
+                same = value and value == similar and type(value) is type(similar)  # 0.0 equals -0.0
+                converted[place] = converted_similar[place] if same else step(value, spec)
+        except _FAULTS as fault:
+            raise self._name_fault(place, fault) from fault
+        return converted
+
+    def convert_value(self, place: int, value: Any) -> Any:
+        """Return the conversion of a single value."""
+        kind = type(value)
+        step = _ABSENCE[kind] if kind in _ABSENCE else self._steps[place].get(kind, _unfit)
+        if step is None:
+            return value
+        try:
+            return step(value, self._columns[place].spec or _NO_SPEC)
+        except _FAULTS as fault:
+            raise self._name_fault(place, fault) from fault
+
+    def _name_fault(self, place: int, fault: Exception) -> NotExpressible:
+        return NotExpressible(f"column {self._columns[place].name}: {fault}")
+
+    def _make_plan(self, types: tuple[type, ...]) -> tuple[tuple[int, Step, Spec], ...]:
+        if len(self._plans) >= _MAX_PLANS:
+            self._plans.clear()
+        plan = []
+        for place, (column, steps, kind) in enumerate(zip(self._columns, self._steps, types, strict=True)):
+            step = _ABSENCE[kind] if kind in _ABSENCE else steps.get(kind, _unfit)
+            if step is not None:
+                plan.append((place, step, column.spec or _NO_SPEC))
+        self._plans[types] = tuple(plan)
+        return self._plans[types]
+
+
+def loading(columns: Sequence[DataColumn]) -> RowPlan:
+    """Reads cells, JSON values and what an Avro decoder returns."""
+    return RowPlan(columns, [_LOAD if c.spec is None else DATA_TYPES[c.spec.name].loads for c in columns])
+
+
+def dumping(columns: Sequence[DataColumn]) -> RowPlan:
+    """Writes JSON values."""
+    return RowPlan(columns, [_DUMP if c.spec is None else DATA_TYPES[c.spec.name].json for c in columns])
+
+
+def dumping_cells(columns: Sequence[DataColumn]) -> RowPlan:
+    """Writes cells of a table: as JSON, but that bytes stay bytes."""
+    return RowPlan(columns, [_CELL if c.spec is None else _cells(c.spec.name) for c in columns])
+
+
+def dumping_avro(columns: Sequence[DataColumn], logical: bool) -> RowPlan:
+    """Writes what an Avro encoder takes."""
+    return RowPlan(columns, [_avro(c, logical) for c in columns])
+
+
+def avro_type(column: DataColumn, logical: bool) -> Schema:
+    """Return the Avro type of a column's values."""
+    spec = column.spec or Spec("STRING")
+    data_type = DATA_TYPES[spec.name]
+    return data_type.logical(spec) if logical else data_type.avro
+
+
+def _avro(column: DataColumn, logical: bool) -> Steps:
+    data_type = DATA_TYPES[column.spec.name if column.spec else "STRING"]
+    return data_type.as_logical if logical else data_type.plain
+
+
+def _cells(name: str) -> Steps:
+    data_type = DATA_TYPES[name]
+    return data_type.plain if data_type.avro == "bytes" else data_type.json
+
+
+def _unfit(value: Any, spec: Spec) -> Any:
+    if isinstance(value, tuple):
+        raise NotExpressible("a value of several parts has no place in a row of Replicate")
+    if isinstance(value, Undecoded):
+        raise NotExpressible("bytes that are not text in their code set have no place in a row of Replicate")
+    raise NotExpressible(f"a value of type {type(value).__name__} is no {spec.name or 'value of a column'}")
+
+
+def _finite(value: float, spec: Spec) -> Value:
+    if not math.isfinite(value):
+        raise InvalidValue(value, "a finite number")
+    return value
+
+
+_ABSENCE: dict[type, Step | None] = {type(None): None, Absent: lambda value, spec: None}
+_LOAD: Steps = {
+    **dict.fromkeys((bool, int, str, bytes)),
+    float: _finite,
+    decimal.Decimal: lambda value, spec: format(value, "f"),
+    dt.date: lambda value, spec: value.isoformat(),
+    dt.datetime: DATA_TYPES["DATETIME"].loads[dt.datetime],
+    dt.time: DATA_TYPES["TIME"].loads[dt.time],
+}
+_CELL: Steps = dict.fromkeys((bool, int, float, str, bytes))
+_DUMP: Steps = {**_CELL, bytes: DATA_TYPES["BYTES"].json[bytes]}
+
+
+def row_sides(structure: Structure, change: Change) -> tuple[Sequence[Side], Sequence[Side]]:
+    """Return the row of a structure before and after a change; the key fills in missing columns.
+
+    A column that an update names several times had the first value before it and has the last one after it.
+    """
+    if change.fields and len(change.fields) == len(structure.columns):
+        names, befores, afters = zip(*change.fields, strict=True)
+        if names == structure.names and (change.op is not Op.UPDATE or ABSENT not in befores):
+            return befores, afters
+    before: list[Side] = [ABSENT] * len(structure.columns)
+    after: list[Side] = before.copy()
+    index = structure.index
+    for name, value in change.key_before if change.op in (Op.UPDATE, Op.DELETE) else ():
+        before[_place(index, name, structure)] = value
+    for name, value in change.key if change.op is not Op.DELETE else ():
+        after[_place(index, name, structure)] = value
+    seen_names: set[str] = set()
+    for name, old_value, new_value in change.fields:
+        place = _place(index, name, structure)
+        if name in seen_names and change.op is not Op.UPDATE:
+            raise NotExpressible(f"column {name}: several values have no place in a row of Replicate")
+        if old_value is not ABSENT and name not in seen_names:
+            before[place] = old_value
+        if new_value is not ABSENT:
+            after[place] = new_value
+        seen_names.add(name)
+    return before, after
+
+
+def _place(index: dict[str, int], name: str, structure: Structure) -> int:
+    place = index.get(name)
+    if place is None:
+        raise WrongRow(f"table {structure} has no column {name!r}: name it in the tables file")
+    return place
+
+
+def differing(
+    before: Sequence[Side], after: Sequence[Side], image: Sequence[Any], row: Sequence[Any]
+) -> list[int]:
+    """Return the places of the captured columns whose written values differ; 1, 1.0 and true do.
+
+    `image` and `row` are `before` and `after` as they are written.
+    """
+    both_rows = enumerate(zip(image, row, strict=True))
+    places = [i for i, (old_value, new_value) in both_rows if not written_equal(old_value, new_value)]
+    if ABSENT not in before and ABSENT not in after:
+        return places
+    differing_places = set(places)
+    both = enumerate(zip(before, after, strict=True))
+    return [i for i, (b, a) in both if a is not ABSENT and (b is ABSENT or i in differing_places)]

@@ -1,0 +1,189 @@
+"""Where a job writes: one output, a place, or parts with the state after each."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from itertools import chain
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from eventlog.core.change import Change
+from eventlog.core.errors import EventlogError, Misuse
+from eventlog.core.tables import Tables
+from eventlog.files.durable import read_state, write_state
+from eventlog.files.outputs import Output, Part, Parts, is_folder
+from eventlog.transactions.delivery import Delivery
+from eventlog.transactions.stream_settings import StreamSettings
+from eventlog.transfer.places import End, PartWriter
+from eventlog.transfer.report import Report
+
+CHANGES: Final = 50_000  # after which a part ends, with its transaction
+
+
+# --- at once
+
+
+class AtOnce:
+    """Writes all changes at once, to files or to the place of a target."""
+
+    def __init__(self, target: End, report: Report) -> None:
+        self._target = target
+        self._report = report
+
+    def write(self, deliveries: Iterator[Delivery]) -> None:
+        """Write all changes."""
+        changes = chain.from_iterable(delivery.changes for delivery in deliveries)
+        write = self._target.entry.write
+        if write is None:
+            write_output(self._target, self._report, changes)
+            return
+        for refused in write(changes, self._target):
+            self._report.refuse_change(refused)
+
+
+def write_output(target: End, report: Report, changes: Iterable[Change]) -> None:
+    """Write a file, or a folder of tables, which appears when it is complete."""
+    form = target.format
+    records = form.write(changes, target.tables, target.of_format)
+    with Output(target.only_name(), form.shape, target.container, read=target.read) as output:
+        if form.sheet is not None:
+            output.sheet(form.sheet)
+        report.write(records, output)
+
+
+# --- in parts
+
+
+class TransferState(NamedTuple):
+    """The facts that are kept between two runs."""
+
+    format: str  # of the source
+    position: str | None = None  # the source's own state
+    part: Part | None = None  # the last one
+    written: Any = None  # what the target's writer goes on from, as JSON holds it
+
+
+def load_state(state: Path | None, source_format: str) -> TransferState:
+    """Return the state that a file has, or an empty one."""
+    empty = TransferState(source_format)
+    if state is None:
+        return empty
+
+    def load(fields: Any) -> TransferState:
+        if fields["format"] != source_format:
+            raise ValueError
+        return TransferState(*(fields[name] for name in TransferState._fields))
+
+    return read_state(state, load, empty)
+
+
+@contextmanager
+def open_parts(
+    target: End, tables: Tables, state: Path | None, saved_state: TransferState, report: Report
+) -> Iterator[InParts]:
+    """Return what writes part after part from a saved state on; files are written with these tables."""
+    with ExitStack() as stack:
+        if target.entry.parts is not None:
+            parts = target.entry.parts(target, saved_state.written, report)
+        else:
+            parts = stack.enter_context(_file_parts(target, tables, state, saved_state, report))
+        in_parts = InParts(parts, state, saved_state, report)
+        if target.place or is_folder(target.only_name()):
+            in_parts.save_state()  # the folder is ours, and a message sent again has the same sequence
+        yield in_parts
+
+
+@contextmanager
+def _file_parts(
+    target: End, tables: Tables, state: Path | None, saved_state: TransferState, report: Report
+) -> Iterator[PartWriter]:
+    """Write files of a folder, or additions to one file, which a failure may repeat."""
+    form, name, writing = target.format, target.only_name(), target.of_format
+    memory = None if form.remember is None else form.remember(writing, saved_state.written)
+    if memory is not None:
+        writing = replace(writing, memory=memory)
+
+    def write(changes: Iterable[Change], output: Output) -> None:
+        report.write(form.write(changes, tables, writing), output)
+
+    if not is_folder(name):
+        with Output(name, form.shape, target.container, grows=True) as output:
+            yield PartWriter(output, write, memory)
+        return
+    if state is None:
+        raise Misuse("-o with a folder of parts needs --state, which records the whole ones")
+    extension = "xml" if form.name == "xds" else ""
+    parts = Parts(name, form.shape, target.container, extension, saved_state.part)
+    yield PartWriter(parts, write, memory, target.settings(StreamSettings).polling_interval)
+
+
+class InParts:
+    """Writes part after part, and keeps the state after each: what is out is known."""
+
+    def __init__(
+        self, parts: PartWriter, state: Path | None, saved_state: TransferState, report: Report
+    ) -> None:
+        self._parts = parts
+        self._state = state
+        self._saved_state = saved_state
+        self._report = report
+        self._position = saved_state.position
+
+    def write(self, deliveries: Iterator[Delivery]) -> None:
+        """Write all parts. Raise what ended the source once all that came before is kept."""
+        self._fault: EventlogError | None = None
+        while (first := self._next(deliveries)) is not None:
+            with self._parts.outputs.part() as output:
+                self._parts.write(self._of_part(first, deliveries), output)
+            self.save_state()
+        if self._fault is not None:
+            raise self._fault
+        self.save_state()
+
+    def _next(self, deliveries: Iterator[Delivery]) -> tuple[Delivery, Iterable[Change]] | None:
+        """Return the next delivery that has changes; a delivery without changes sets the position."""
+        try:
+            for delivery in deliveries:
+                changes = iter(delivery.changes)
+                first = next(changes, None)
+                if first is not None:
+                    return delivery, chain((first,), changes)
+                self._position = delivery.state
+        except EventlogError as fault:
+            self._fault = fault
+        return None
+
+    def _of_part(
+        self, first: tuple[Delivery, Iterable[Change]], deliveries: Iterator[Delivery]
+    ) -> Iterator[Change]:
+        """Yield the changes of a part.
+
+        The state is asked for once, after the last of them: after each it would take the square of how many
+        share a time.
+        """
+        count, begun = 0, time.monotonic()
+        following: tuple[Delivery, Iterable[Change]] | None = first
+        while following is not None:
+            delivery, changes = following
+            for change in changes:
+                count += 1
+                yield change
+            if count >= CHANGES or (delivery.may_wait and time.monotonic() - begun >= self._parts.seconds):
+                self._position = delivery.state
+                return
+            following = self._next(deliveries)
+        if self._fault is not None:  # else the end of the round set it
+            self._position = delivery.state
+
+    def save_state(self) -> None:
+        """Keep the state in its file, if there is one, when all that was refused is on disk."""
+        outputs, memory = self._parts.outputs, self._parts.memory
+        written = None if memory is None else memory.dump()
+        state = self._saved_state._replace(position=self._position, part=outputs.last, written=written)
+        if state != self._saved_state and self._state is not None:
+            self._report.flush()
+            write_state(self._state, state._asdict())
+        self._saved_state = state

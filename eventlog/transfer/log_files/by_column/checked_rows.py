@@ -1,0 +1,207 @@
+"""Rows of a log file by column, checked to be entries.
+
+Patterns recognise the usual rows. Any other row is read alone, and accepted or reported as odd.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from decimal import Decimal
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from eventlog.core.entry import COLUMNS, EVENT_TYPES, MAX_RECORD_ID, Entry, cell_as_text, read_entry
+from eventlog.core.errors import EventlogError
+from eventlog.core.grouped_warnings import NAMED
+from eventlog.fold import Rules
+from eventlog.fold.by_column.vectors import Flags, Ints, flags
+from eventlog.formats import log
+from eventlog.transfer.log_files.by_column.row_batches import RowBatch
+from eventlog.transfer.log_files.letters import ReservedLetters
+
+SCHEMA = pa.schema(
+    [("record_id", pa.int64()), ("event_type", pa.int64()), ("source", pa.int64()), ("where", pa.int64())]
+    + [(name, pa.string()) for name in ("table_name", "table_key", "column_name", "old_value", "new_value")]
+)
+_ID = r"^[1-9][0-9]{0,17}\z"
+_KIND = r"^[1-8]\z"
+_CLOCK = r"(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]"
+# the days that every month has; others are read alone
+_TIME = rf"^[1-9][0-9]{{3}}-(?:0[1-9]|1[0-2])-(?:0[1-9]|1[0-9]|2[0-8])[ T]{_CLOCK}(?:\.[0-9]{{1,9}})?\z"
+_PER_FIELD = [number for number, event_type in EVENT_TYPES.items() if event_type.per_field]
+
+
+TAKES_NO_PART = 0  # as an event type: the row only shows that its record_id is repeated
+
+
+class InvalidRow(NamedTuple):
+    """A row that is no entry, and why."""
+
+    where: int
+    reason: str
+
+
+class CheckedRows(NamedTuple):
+    """The rows by SCHEMA; and those that are no entries."""
+
+    rows: pa.RecordBatch
+    odd: list[InvalidRow]
+
+
+class Checker:
+    """A checker for the rows of one source."""
+
+    def __init__(
+        self,
+        source: int,
+        columns: Sequence[str],
+        name: str,
+        clock: str,
+        rules: Rules,
+        reserved: ReservedLetters,
+    ) -> None:
+        self._source = source
+        self._name = name
+        self._reserved = reserved
+        self._letters = pa.array(sorted(reserved.letters))
+        self._names = [None if at is None else columns[at] for at in log.places(columns, name)]
+        self._defaults = [
+            "N" if column == "status" else clock if column == "event_time" else None for column in COLUMNS
+        ]
+        self._status = rules.status
+        self._mine = rules.loopback_user
+
+    def fits(self, batch: RowBatch) -> bool:
+        """Return whether the columns have types that can be read here."""
+        types = [None if name is None else batch.columns[name].type for name in self._names]
+        tests_by_column = [_NUMBERS, _TEXTS, _NUMBERS, _MOMENTS, *[_TEXTS] * 6]
+        return all(
+            kind is None or any(is_it(kind) for is_it in type_tests)
+            for kind, type_tests in zip(types, tests_by_column, strict=True)
+        )
+
+    def checked(self, batch: RowBatch) -> CheckedRows:
+        """Return the rows of a batch that fits."""
+        cells = self._cells(batch)
+        record_id, status, kind, time, user, *texts = cells
+        table, key, column, *_ = texts
+        ids, is_entry = _numbers(record_id, _ID, MAX_RECORD_ID)
+        kinds, has_kind = _numbers(kind, _KIND, 8)
+        is_entry &= has_kind & _matches(time, _TIME) & flags(table.is_valid()) & flags(key.is_valid())
+        is_entry &= ~np.isin(kinds, _PER_FIELD) | flags(pc.greater(pc.binary_length(column), 0))
+        takes_part = flags(pc.equal(status, self._status))
+        if self._mine is not None:
+            takes_part &= ~flags(pc.equal(user, self._mine))
+        entry_places = np.flatnonzero(is_entry)
+        entry_kinds = np.where(takes_part, kinds, TAKES_NO_PART)[entry_places]
+        numbers = [
+            ids[entry_places],
+            entry_kinds,
+            np.full(len(entry_places), self._source),
+            batch.where[entry_places],
+        ]
+        is_complete = len(entry_places) == len(ids)
+        entry_texts = texts if is_complete else [text.take(pa.array(entry_places)) for text in texts]
+        rows = pa.record_batch([*map(pa.array, numbers), *entry_texts], schema=SCHEMA)
+        strange = np.flatnonzero(~is_entry)
+        is_reserved = is_entry & ~flags(pc.is_in(status, self._letters))
+        reserved = np.flatnonzero(is_reserved)
+        statuses = map(cell_as_text, status.take(pa.array(reserved)).to_pylist())
+        letters = list(zip(batch.where[reserved].tolist(), statuses, strict=True))
+        if not len(strange):
+            self._count_reserved(letters)
+            return CheckedRows(rows, [])
+        strange_rows = zip(*(column.take(pa.array(strange)).to_pylist() for column in cells), strict=True)
+        entries, odd = _read(zip(batch.where[strange].tolist(), strange_rows, strict=True))
+        self._count_reserved(sorted([*letters, *self._reserved_of(entries)]))
+        return CheckedRows(pa.concat_batches([rows, self._by_column(entries)]), odd)
+
+    def by_column(self, entries: Iterable[tuple[int, Entry]]) -> pa.RecordBatch:
+        """Return entries and their positions by column."""
+        placed = list(entries)
+        self._count_reserved(self._reserved_of(placed))
+        return self._by_column(placed)
+
+    def _reserved_of(self, entries: Iterable[tuple[int, Entry]]) -> list[tuple[int, str]]:
+        """Return the places and letters of the entries that have reserved ones."""
+        letters = ((where, entry.status) for where, entry in entries)
+        return [(where, letter) for where, letter in letters if letter not in self._reserved.letters]
+
+    def _count_reserved(self, letters: Sequence[tuple[int, str]]) -> None:
+        if letters:
+            named = [(f"{self._name}:{where}", letter) for where, letter in letters[:NAMED]]
+            self._reserved.add(len(letters), named)
+
+    def _by_column(self, entries: Iterable[tuple[int, Entry]]) -> pa.RecordBatch:
+        rows = [
+            (entry.record_id, self._kind(entry), self._source, where, *entry[5:]) for where, entry in entries
+        ]
+        columns: Sequence[Sequence[Any]] = list(zip(*rows, strict=True)) or [()] * len(SCHEMA)
+        arrays = [pa.array(column, field.type) for column, field in zip(columns, SCHEMA, strict=True)]
+        return pa.record_batch(arrays, schema=SCHEMA)
+
+    def _kind(self, entry: Entry) -> int:
+        mine = self._mine is not None and entry.perpetrator == self._mine
+        return entry.event_type if entry.status == self._status and not mine else TAKES_NO_PART
+
+    def _cells(self, batch: RowBatch) -> list[pa.Array]:
+        """Return the ten columns of an entry: texts, except for numbers."""
+        count = len(batch.where)
+        cells = [
+            pa.array([default] * count, pa.string()) if name is None else batch.columns[name]
+            for name, default in zip(self._names, self._defaults, strict=True)
+        ]
+        return [
+            cell if at in _NUMBERED and not _is_text(cell.type) else _text(cell)
+            for at, cell in enumerate(cells)
+        ]
+
+
+_NUMBERED = (COLUMNS.index("record_id"), COLUMNS.index("event_type"))
+_is_text = pa.types.is_string
+_TEXTS = (_is_text, pa.types.is_large_string, pa.types.is_integer, pa.types.is_null)
+_NUMBERS = (_is_text, pa.types.is_integer, lambda kind: pa.types.is_decimal(kind) and kind.scale == 0)
+_MOMENTS = (_is_text, pa.types.is_large_string, pa.types.is_timestamp)
+
+
+def _text(cells: pa.Array) -> pa.Array:
+    """Return cells as texts; a moment with a zone in UTC."""
+    if pa.types.is_timestamp(cells.type):
+        cells = cells.cast(pa.timestamp(cells.type.unit))
+    return cells if _is_text(cells.type) else cells.cast(pa.string())
+
+
+def _numbers(cells: pa.Array, pattern: str, maximum: int) -> tuple[Ints, Flags]:
+    """Return the numbers, and which of them are surely right: from 1 on to the most."""
+    if _is_text(cells.type):
+        is_number = _matches(cells, pattern)
+        numbers = np.zeros(len(cells), np.int64)
+        numbers[is_number] = cells.filter(pa.array(is_number)).cast(pa.int64()).to_numpy()
+        return numbers, is_number
+    if pa.types.is_decimal(cells.type):  # because Arrow would cut values over 64 bits
+        cells = pc.if_else(pc.less_equal(pc.abs(cells), Decimal(maximum)), cells, None)
+    numbers = pc.fill_null(cells.cast(pa.int64(), safe=False), 0).to_numpy()
+    return numbers, (numbers > 0) & (numbers <= maximum)
+
+
+def _matches(texts: pa.Array, pattern: str) -> Flags:
+    """Return whether each text matches the pattern; a repeated text is checked once."""
+    encoded = texts.dictionary_encode()
+    matching_values = flags(pc.match_substring_regex(encoded.dictionary, pattern))
+    at = pc.fill_null(encoded.indices, len(matching_values)).to_numpy()
+    matching: Flags = np.append(matching_values, False)[at]
+    return matching
+
+
+def _read(rows: Iterable[tuple[int, Sequence[Any]]]) -> tuple[list[tuple[int, Entry]], list[InvalidRow]]:
+    """Return the rows as entries, and those that are none."""
+    entries, odd = [], []
+    for where, cells in rows:
+        try:
+            entries.append((where, read_entry(cells)))
+        except EventlogError as fault:
+            odd.append(InvalidRow(where, str(fault)))
+    return entries, odd

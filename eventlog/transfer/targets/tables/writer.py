@@ -1,0 +1,156 @@
+"""Changes of a source become rows of tables: whole transactions, several in one of the tables' own."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from eventlog.core.change import ABSENT, Change, Op
+from eventlog.core.errors import EventlogError, Refused
+from eventlog.transactions.delivery import Delivery
+from eventlog.transfer.targets.tables.apply_progress import ApplyProgress, LateChanges, progress_of
+from eventlog.transfer.targets.tables.apply_settings import ApplySettings
+from eventlog.transfer.targets.tables.database import Database, Group
+from eventlog.transfer.targets.tables.outcomes import Late, Reload, Tally, refuse
+
+SECONDS = 1.0  # that a transaction of the target waits for others of the source
+MOST_CHARACTERS = 16 << 20  # of the values after which it waits for no more
+
+
+class TableWriter:
+    """A writer that makes rows of deliveries; `refused` receives each change that is left out."""
+
+    def __init__(
+        self,
+        database: Database,
+        source: str,
+        format_name: str,
+        settings: ApplySettings,
+        refused: Callable[[Refused], None],
+        *,
+        has_states: bool = False,
+    ) -> None:
+        self.tally = Tally()
+        self._pending_changes: list[Change] = []  # of whole deliveries, for the next group
+        self._last: Delivery | None = None
+        self._noted = 0  # refused changes that the tables' state passes over
+        self._starts_round = True  # the next group is the first of a round of the source
+        self._has_states = has_states
+        self._database = database
+        self._settings = settings
+        self._refused = refused
+        self._clock = time.monotonic
+        # only a source with states reports late changes
+        self._late_changes = LateChanges() if has_states else None
+        self._progress: ApplyProgress = progress_of(
+            source, format_name, database.record.state, has_states=has_states
+        )
+
+    @property
+    def source_state(self) -> str | None:
+        """Return the source's own state when the tables were opened, from which it goes on."""
+        return self._progress.read
+
+    def write(self, deliveries: Iterable[Delivery]) -> None:
+        """Make rows of the deliveries; `tally` counts what became of their changes."""
+        self._last, self._noted, self._starts_round = None, self.tally.refused, True
+        for _ in self._groups(deliveries):
+            self._end_group()
+        self._progress.check_end()
+
+    def _groups(self, deliveries: Iterable[Delivery]) -> Iterator[None]:
+        """Hold whole deliveries, as many as may share a transaction; stop at the end of each group."""
+        characters = 0
+        begun = self._clock()
+        for delivery in deliveries:
+            self._last = delivery
+            if not self._pending_changes:
+                begun, characters = self._clock(), 0
+            admitted = self._admitted(delivery)
+            self._pending_changes += admitted
+            characters += _characters(admitted)
+            if self._is_full(characters, begun):
+                yield
+        noted = self.tally.refused > self._noted  # refused changes are in the state, too
+        if self._pending_changes or noted or self._is_further():
+            yield
+
+    def _is_further(self) -> bool:
+        """Return whether the source is further than the tables' record, though no changes came."""
+        last = self._last
+        return (
+            self._has_states
+            and last is not None
+            and self._progress.state(last.state) != self._database.record.state
+        )
+
+    def _end_group(self) -> None:
+        """Apply the held changes, with the state after them."""
+        assert self._last is not None
+        group = self._group(self._pending_changes, self._progress.state(self._last.state))
+        self.tally.add(self._database.apply(group._replace(starts_round=self._starts_round)))
+        self._pending_changes, self._noted, self._starts_round = [], self.tally.refused, False
+
+    def _admitted(self, delivery: Delivery) -> Sequence[Change]:
+        """Return the changes of a delivery that are to be applied; a table that is loaded anew is emptied
+        first.
+        """
+        changes = list(delivery.changes)
+        new, loaded, begun = self._progress.unapplied(changes)
+        self.tally.skipped += len(changes) - len(new)
+        if (
+            delivery.late
+            and self._late_changes
+            and (position := self._late_changes.overtaking(new)) is not None
+        ):
+            self._refuse(new, Late(position or "an unknown place"))
+            return ()
+        if self._late_changes is not None:
+            self._late_changes.note(new)
+        if not loaded or self._settings.reload == "replace":
+            return [*(Change(Op.TRUNCATE, *source_table) for source_table in begun), *new]
+        for change in new:
+            if change.op is Op.SNAPSHOT:
+                self._refuse([change], Reload(change.table))
+        return [change for change in new if change.op is not Op.SNAPSHOT]
+
+    def _is_full(self, characters: int, begun: float) -> bool:
+        """Return whether a group ends here."""
+        enough = len(self._pending_changes) >= self._settings.group or characters >= MOST_CHARACTERS
+        return enough or self._clock() - begun >= SECONDS
+
+    def _refuse(self, changes: Sequence[Change], fault: EventlogError) -> None:
+        self.tally.refused += len(changes)
+        for change in changes:
+            self._refused(refuse(change, fault))
+
+    def _group(self, changes: list[Change], state: str) -> Group:
+        """Return the group of changes, without those under marks that the target has."""
+        change_by_mark: dict[str, Change] = {}
+        for change in changes:
+            try:
+                mark = self._progress.mark(change)
+            except EventlogError as fault:
+                self._refuse([change], fault)
+                continue
+            if mark is None:
+                return Group(changes, state)
+            if mark in change_by_mark:
+                self.tally.skipped += 1
+            change_by_mark.setdefault(mark, change)
+        for mark in self._database.record.marked(list(change_by_mark)) if change_by_mark else ():
+            del change_by_mark[mark]
+            self.tally.skipped += 1
+        return Group(list(change_by_mark.values()), state, list(change_by_mark))
+
+
+def _characters(changes: Iterable[Change]) -> int:
+    """Return how long the values of changes are together."""
+    length = 0
+    for change in changes:
+        for _, before, after in change.fields:
+            if type(after) is str or type(after) is bytes:
+                length += len(after)
+            if before is not ABSENT and (type(before) is str or type(before) is bytes):
+                length += len(before)
+    return length

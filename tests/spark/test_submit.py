@@ -86,7 +86,7 @@ def test_a_wheel_on_two_executors(tmp_path: Path) -> None:
         "SPARK_DAEMON_MEMORY": "256m",
     }
     submit = SPARK / "bin" / "spark-submit"
-    words: list[str | Path] = [ROOT / "spark" / "backlog.py", "--from", "log", "--to", "xds"]
+    words: list[str | Path] = [ROOT / "examples" / "submit_backlog.py", "--from", "log", "--to", "xds"]
     words += ["--tables", "tables.toml", "--partitions", "4", "-o", tmp_path / "out", tmp_path / "logs"]
     conf = {
         "spark.executor.cores": "1",

@@ -131,7 +131,7 @@ class SpanTracing(Tracing):
         self._propagator = TraceContextTextMapPropagator()
         self._process = self._propagator.extract(trace_of_process())
         self._process_span = trace.get_current_span(self._process)
-        self._facts: dict[str, AttributeValue] = {"eventlog.formats.log": log, "eventlog.sink": sink}
+        self._facts: dict[str, AttributeValue] = {"eventlog.log": log, "eventlog.sink": sink}
         kinds = {"http": trace.SpanKind.CLIENT, "kafka": trace.SpanKind.PRODUCER}
         self._kind = kinds.get(sink, trace.SpanKind.INTERNAL)
         self._begun_at = 0

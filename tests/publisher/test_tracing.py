@@ -120,7 +120,7 @@ def test_a_collector_gets_the_cycle_its_documents_and_their_answers(world: World
         assert outer.start_time_unix_nano <= inner.start_time_unix_nano
         assert inner.end_time_unix_nano <= outer.end_time_unix_nano
     assert [span.kind for span in (cycle, *documents, *answers)] == [1, 3, 3, 1, 1]  # internal, client
-    same = {"eventlog.formats.log": "eventlog", "eventlog.sink": "http"}
+    same = {"eventlog.log": "eventlog", "eventlog.sink": "http"}
     counts = {"eventlog.rows": 2, "eventlog.documents": 2, "eventlog.events": 2, "eventlog.refused": 0}
     assert facts_of(cycle) == same | counts | {"eventlog.answers.success": 2}
     assert facts_of(documents[1]) == same | {

@@ -44,6 +44,14 @@ def test_the_architecture_names_each_room() -> None:
     assert (rooms | wings) - named == set()
 
 
+def test_each_test_that_ci_names_is_there() -> None:
+    scripts = [ROOT / "Makefile", *(path for path in (ROOT / ".ci").iterdir() if path.is_file())]
+    text = "".join(path.read_text("utf-8") for path in scripts)
+    named = set(re.findall(r"\btests/[a-z_0-9/]+(?:\.py)?", text))
+    assert named
+    assert {name for name in named if not (ROOT / name).exists()} == set()
+
+
 FOLDERS = {".ci", ".githooks", "bench", "docker", "docs", "eventlog", "examples", "spark", "tests"}
 FILES = {".gitignore", ".pre-commit-config.yaml", "LICENSE", "Makefile", "constraints.txt", "mkdocs.yml"}
 PAGES = {"CHANGELOG.md", "CONTRIBUTING.md", "DESCRIPTION.md", "README.md", "SECURITY.md"}

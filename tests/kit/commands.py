@@ -15,10 +15,10 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 ROOT = Path(__file__).parents[2]
 LAZY_MODULES = (  # what commands import when they need it
@@ -118,6 +118,12 @@ class Shell:
         self._files = folder.parent / f"{folder.name}.files"
         self._files.mkdir(exist_ok=True)
         self._own_parent = start(within) if within else None
+
+    def with_files(self, files: Mapping[str, str | bytes]) -> Self:
+        """Write files into the folder, and return the shell."""
+        for name, content in files.items():
+            (self.folder / name).write_bytes(content.encode() if isinstance(content, str) else content)
+        return self
 
     def run(self, *words: str, stdin: str = "", stdout: str | None = None, **variables: str) -> Done:
         """Run `eventlog WORDS`; its output goes to a file of that name if one is given."""

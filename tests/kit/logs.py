@@ -115,15 +115,19 @@ def events_of(document: str) -> list[etree._Element]:
     return list(input_element)
 
 
-def write_rows(connection: Connection, log: Log, *rows: Mapping[str, Any]) -> None:
-    """Write log rows as a trigger would, of type 6 of usr by default."""
+def write_rows(place: Engine | Connection, log: Log, *rows: Mapping[str, Any]) -> None:
+    """Write log rows as a trigger would, of type 6 of usr by default; with an engine, in one transaction."""
+    if isinstance(place, Engine):
+        with place.begin() as connection:
+            write_rows(connection, log, *rows)
+        return
     names = log.names()
     filled = ({"event_type": 6, "table_name": "usr"} | dict(row) for row in rows)
     for columns, group in groupby(filled, key=tuple):
         into = ", ".join(names[column] for column in columns)
         marks = ", ".join(f":{name}" for name in columns)
         values = f"{own_ids(log.dialect) if 'record_id' in columns else ''}values ({marks})"
-        connection.execute(text(f"insert into {names['log']} ({into}) {values}"), list(group))
+        place.execute(text(f"insert into {names['log']} ({into}) {values}"), list(group))
 
 
 @contextmanager

@@ -43,6 +43,13 @@ def until(
         time.sleep(pause)
 
 
+def convert_job(job: Job) -> list[Refused]:
+    """Convert, and return what was refused."""
+    refused: list[Refused] = []
+    convert(job, Report(refused.append), CLOCK)
+    return refused
+
+
 def run_convert(
     folder: Path,
     source: str,
@@ -62,7 +69,6 @@ def run_convert(
     for table, rows in (current or {}).items():
         (folder / f"{table}.csv").write_text(rows)
         files.append((table, str(folder / f"{table}.csv")))
-    refused: list[Refused] = []
     output = folder / out
     container = {"xds": None, "changes": "jsonl"}.get(target, "csv")
     job = Job(
@@ -75,5 +81,5 @@ def run_convert(
         current=tuple(files),
         options=options,
     )
-    convert(job, Report(refused.append), CLOCK)
+    refused = convert_job(job)
     return output.read_bytes().decode(), refused  # read_text would turn CR into LF

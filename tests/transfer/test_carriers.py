@@ -10,14 +10,12 @@ import pytest
 
 from eventlog.core.errors import Misuse, Refused
 from eventlog.formats.linter.columns import DISPATCH
-from eventlog.transfer.convert import convert
 from eventlog.transfer.job import Job
-from eventlog.transfer.report import Report
 from tests.formats.linter.helpers import LAYOUT, ROW_1, ROW_2, end, operation
 from tests.kit.brokers import own_name
 from tests.kit.commands import Shell
 from tests.kit.databases import Database
-from tests.kit.support import CLOCK, TABLES
+from tests.kit.support import TABLES, convert_job
 
 pytestmark = pytest.mark.quick
 
@@ -38,11 +36,8 @@ LINES = "".join(
 )
 
 
-def run(source: str, target: str, inputs: tuple[str, ...], output: Path, **job_fields: Any) -> list[Refused]:
-    refused: list[Refused] = []
-    job = Job(source, target, inputs, str(output), tables=TABLES, **job_fields)
-    convert(job, Report(refused.append), CLOCK)
-    return refused
+def transfer(source: str, target: str, inputs: tuple[str, ...], output: Path, **fields: Any) -> list[Refused]:
+    return convert_job(Job(source, target, inputs, str(output), tables=TABLES, **fields))
 
 
 def facts(path: Path) -> list[tuple[object, ...]]:
@@ -58,11 +53,11 @@ def test_a_topic_takes_messages_and_gives_each_once(tmp_path: Path, brokers: str
     name = own_name("usr.changes")
     options = {"kafka": name, "kafka_group": name, "kafka_brokers": brokers, "kafka_options": "log_level=0"}
     assert (
-        run("changes", "qlik-message", (str(tmp_path / "in.jsonl"),), tmp_path / "none", options=options)
+        transfer("changes", "qlik-message", (str(tmp_path / "in.jsonl"),), tmp_path / "none", options=options)
         == []
     )
     for expected in (EXPECTED, []):  # the offsets of the first run were kept, for its output was out
-        assert run("qlik-message", "changes", ("-",), tmp_path / "out.jsonl", options=options) == []
+        assert transfer("qlik-message", "changes", ("-",), tmp_path / "out.jsonl", options=options) == []
         found = facts(tmp_path / "out.jsonl")
         assert sorted(found, key=repr) == expected  # without a key, messages may be in any partition
 
@@ -70,8 +65,8 @@ def test_a_topic_takes_messages_and_gives_each_once(tmp_path: Path, brokers: str
 def test_change_tables_of_a_database_take_changes_and_give_them(tmp_path: Path, postgres: Database) -> None:
     (tmp_path / "in.jsonl").write_text(LINES)
     url = postgres.address
-    assert run("changes", "qlik-table", (str(tmp_path / "in.jsonl"),), tmp_path / "none", url=url) == []
-    assert run("qlik-table", "changes", ("usr",), tmp_path / "out.jsonl", url=url) == []
+    assert transfer("changes", "qlik-table", (str(tmp_path / "in.jsonl"),), tmp_path / "none", url=url) == []
+    assert transfer("qlik-table", "changes", ("usr",), tmp_path / "out.jsonl", url=url) == []
     assert facts(tmp_path / "out.jsonl") == EXPECTED
 
 
@@ -112,7 +107,7 @@ def test_a_queue_in_a_database_goes_on_where_its_state_file_left_it(
         url, out = postgres.address, tmp_path / "out.jsonl"
         state = tmp_path / "state.json"
         job = Job("linter", "changes", ("dispatch_queue",), str(out), tables=LAYOUT, url=url, state=state)
-        convert(job, Report(lambda reported: None), CLOCK)
+        convert_job(job)
         return [json.loads(line)["position"] for line in out.read_text().splitlines()]
 
     add(operation(2, ROW_1), operation(3, ROW_1, ROW_2, TRANSACT_ID=6, SYSLOG_ADDR=101), end(TRANSACT_ID=6))
@@ -128,13 +123,15 @@ def test_a_queue_in_a_database_goes_on_where_its_state_file_left_it(
 def test_a_place_where_neither_side_stands_is_misuse(tmp_path: Path) -> None:
     (tmp_path / "in.jsonl").write_text(LINES)
     with pytest.raises(Misuse, match="--url is no place for changes or xds"):
-        run("changes", "xds", (str(tmp_path / "in.jsonl"),), tmp_path / "out.xml", url="postgresql://x/y")
+        transfer(
+            "changes", "xds", (str(tmp_path / "in.jsonl"),), tmp_path / "out.xml", url="postgresql://x/y"
+        )
 
 
 def test_a_schema_registry_is_asked_for_by_its_flag(tmp_path: Path) -> None:
     (tmp_path / "in.jsonl").write_text(LINES)
     options = {"encoding": "avro", "framing": "confluent", "schema_registry": "http://127.0.0.1:1"}
     inputs, out = (str(tmp_path / "in.jsonl"),), tmp_path / "out.bin"
-    refused = run("changes", "qlik-message", inputs, out, options=options, output_container="messages")
+    refused = transfer("changes", "qlik-message", inputs, out, options=options, output_container="messages")
     assert len(refused) == 2
     assert "schema registry: /subjects/indirect.usr-value/versions" in refused[0].reason

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pytest
 
@@ -22,9 +21,8 @@ TO_CHANGES = "convert --to changes --tables usr.toml"
 
 
 @pytest.fixture
-def shell(tmp_path: Path) -> Shell:
-    (tmp_path / "usr.toml").write_text(USR)
-    return Shell(tmp_path)
+def shell(shell: Shell) -> Shell:
+    return shell.with_files({"usr.toml": USR})
 
 
 def rows(*names: str) -> str:

@@ -33,7 +33,7 @@ from eventlog.xds.read import read
 from eventlog.xds.settings import XdsFileSettings
 from tests.kit.commands import Shell
 from tests.kit.strategies import xds_changes
-from tests.kit.support import CLOCK, HEADER, TABLES, run_convert
+from tests.kit.support import CLOCK, HEADER, TABLES, convert_job, run_convert
 from tests.kit.tiers import drawn
 
 pytestmark = pytest.mark.quick
@@ -231,11 +231,10 @@ def test_a_value_of_64_mebibytes_is_converted_and_a_longer_one_reported(tmp_path
 def convert_files(
     tmp_path: Path, *names: str, tables: object = TABLES, **job_fields: object
 ) -> tuple[str, list[Refused]]:
-    refused: list[Refused] = []
     out = tmp_path / "out.xml"
     inputs = tuple(str(tmp_path / name) for name in names)
     job = Job("log", "xds", inputs, str(out), tables=tables, **job_fields)  # type: ignore[arg-type]
-    convert(job, Report(refused.append), CLOCK)
+    refused = convert_job(job)
     return out.read_text(), refused
 
 
@@ -391,7 +390,7 @@ def test_a_truncate_becomes_the_deletes_of_the_rows_that_were_there(tmp_path: Pa
         current=(("usr", str(tmp_path / "usr.csv")),),
         expand_truncate=True,
     )
-    convert(job, Report(lambda bad: None), CLOCK)
+    convert_job(job)
     text = (tmp_path / "out.xml").read_text()
     assert [part.split('"')[0] for part in text.split('event-id="')[1:]] == [
         "indirect.usr:5.1",

@@ -37,9 +37,7 @@ def shell(tmp_path: Path) -> Shell:
     """Return a shell for commands in a folder of their own."""
     folder = tmp_path / "here"
     folder.mkdir()
-    (folder / "usr.toml").write_text(USR)
-    (folder / "log.csv").write_text(HEADER + GOOD)
-    return Shell(folder)
+    return Shell(folder).with_files({"usr.toml": USR, "log.csv": HEADER + GOOD})
 
 
 def files(folder: Path) -> set[str]:

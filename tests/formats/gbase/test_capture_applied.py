@@ -11,7 +11,7 @@ import pytest
 from eventlog.sql.connect import connect
 from tests.formats.gbase.live import ADDRESS, Live
 from tests.kit.databases import Database
-from tests.transfer.targets.support import rows, run
+from tests.kit.statements import run_statements, select_rows
 
 pytestmark = pytest.mark.quick
 
@@ -31,29 +31,29 @@ def test_a_capture_goes_into_tables_and_goes_on_from_the_targets_state(
     live.insert(4, table="shop:own.t2")
     assert live.run(*command) == (0, "", "eventlog: 2 inserted, 0 updated, 0 deleted\n")
     engine = connect(postgres.url)
-    assert [key for (key,) in rows(engine, "select k from t1 order by k")] == [1, 2, 3]
-    assert dict(rows(engine, "select k, v from t1")) == live.world.tables["shop:own.t1"]
-    assert dict(rows(engine, "select k, v from t2")) == live.world.tables["shop:own.t2"]
-    run(engine, "update t1 set v = 'ours'")  # a run that applied anything again would write over this
+    assert [key for (key,) in select_rows(engine, "select k from t1 order by k")] == [1, 2, 3]
+    assert dict(select_rows(engine, "select k, v from t1")) == live.world.tables["shop:own.t1"]
+    assert dict(select_rows(engine, "select k, v from t2")) == live.world.tables["shop:own.t2"]
+    run_statements(engine, "update t1 set v = 'ours'")  # which a run that applied again would overwrite
     assert live.run(*command) == (0, "", "eventlog: 0 inserted, 0 updated, 0 deleted\n")
-    assert {v for (v,) in rows(engine, "select v from t1")} == {"ours"}
+    assert {v for (v,) in select_rows(engine, "select v from t1")} == {"ours"}
     types = (
         "select data_type from information_schema.columns where table_name = 't1' order by ordinal_position"
     )
-    assert rows(engine, types) == [("integer",), ("character varying",)]
+    assert select_rows(engine, types) == [("integer",), ("character varying",)]
 
 
 def test_a_capture_that_is_followed_applies_what_comes_and_ends_by_a_signal(
     live: Live, postgres: Database
 ) -> None:
     engine = connect(postgres.url)
-    run(engine, "create table t1 (k integer primary key, v varchar(20))")
+    run_statements(engine, "create table t1 (k integer primary key, v varchar(20))")
     live.insert(1)
     read, coming = live.world.server.read, [2, 3]
 
     def answer(session: int, size: int) -> bytes:
         """Insert the next row once all before it are in the target; at last end the command."""
-        left = len(rows(engine, "select k from t1")) - (3 - len(coming))
+        left = len(select_rows(engine, "select k from t1")) - (3 - len(coming))
         if left == 0 and coming:
             live.insert(coming.pop(0))
         elif left == 0:
@@ -63,7 +63,7 @@ def test_a_capture_that_is_followed_applies_what_comes_and_ends_by_a_signal(
     live.world.server.read = answer  # type: ignore[method-assign]
     command = (*to(postgres), "own.t1", "--follow", "--polling-interval", "0.1")
     assert live.run(*command) == (0, "", "eventlog: 3 inserted, 0 updated, 0 deleted\n")
-    assert dict(rows(engine, "select k, v from t1")) == live.world.tables["shop:own.t1"]
+    assert dict(select_rows(engine, "select k, v from t1")) == live.world.tables["shop:own.t1"]
     assert live.world.server.session is None
 
 

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Sequence
 from contextlib import closing
 from typing import Any
 
-from sqlalchemy import text
 from sqlalchemy.engine import Engine
 
 from eventlog.core import tablesfile
@@ -19,7 +18,9 @@ from eventlog.transfer.targets.tables.apply_settings import ApplySettings
 from eventlog.transfer.targets.tables.database import Database
 from eventlog.transfer.targets.tables.outcomes import Tally
 from eventlog.transfer.targets.tables.writer import TableWriter
+from tests.kit.statements import select_rows
 
+rows = select_rows  # its name in tests/spark
 TABLES = tablesfile.read("""\
 [tables.usr]
 schema = "indirect"
@@ -44,19 +45,6 @@ def apply(
         rows = TableWriter(target, source, format_name, settings, refused.append)
         rows.write(Report(refused.append).accepted(by_transaction(changes)))
     return rows.tally, refused
-
-
-def rows(engine: Engine, select: str) -> list[Any]:
-    """Return the rows of a query."""
-    with engine.connect() as connection:
-        return [tuple(row) for row in connection.execute(text(select))]
-
-
-def run(engine: Engine, *statements: str) -> None:
-    """Run statements, each whole."""
-    with engine.begin() as connection:
-        for statement in statements:
-            connection.execute(text(statement))
 
 
 def places(refused: Sequence[Refused]) -> list[str]:

@@ -18,7 +18,7 @@ from eventlog.transfer.report import Report
 from tests.formats.gbase.helpers import write_changes
 from tests.kit.commands import Shell
 from tests.kit.databases import Database as Placed
-from tests.transfer.targets.support import rows
+from tests.kit.statements import select_rows
 
 pytestmark = pytest.mark.quick
 
@@ -68,7 +68,7 @@ def test_a_capture_that_grows_is_applied_once(
         inserted += int(done.stderr.split(" inserted")[0].split()[-1])
     assert (done.code, inserted) == (0, 3_000), done
     kept = [n for n in range(3_000) if n % 3]
-    found = rows(connect(postgres.url), "select id, name from usr order by id")
+    found = select_rows(connect(postgres.url), "select id, name from usr order by id")
     assert found == [(n, f"John {n}") for n in kept]
 
 

@@ -18,7 +18,7 @@ from eventlog.transfer.report import Report
 from eventlog.transfer.targets.tables.apply_settings import ApplySettings
 from tests.kit.commands import Done, Shell
 from tests.kit.databases import Database
-from tests.transfer.targets.support import rows, run
+from tests.kit.statements import run_statements, select_rows
 
 pytestmark = pytest.mark.quick
 
@@ -43,11 +43,11 @@ CHANGES = [
 
 @pytest.fixture
 def shell(shell: Shell) -> Shell:
-    (shell.folder / "tables.toml").write_text(TABLES)
-    (shell.folder / "log.csv").write_text(LOG)
-    (shell.folder / "usr.csv").write_text("idu,fname\n2,Jane\n")
-    (shell.folder / "changes.jsonl").write_text("".join(json.dumps(line) + "\n" for line in CHANGES))
-    return shell
+    changes = "".join(json.dumps(line) + "\n" for line in CHANGES)
+    current = "idu,fname\n2,Jane\n"
+    return shell.with_files(
+        {"tables.toml": TABLES, "log.csv": LOG, "usr.csv": current, "changes.jsonl": changes}
+    )
 
 
 def test_a_column_whose_bit_is_clear_keeps_its_value(shell: Shell, postgres: Database) -> None:
@@ -58,7 +58,7 @@ def test_a_column_whose_bit_is_clear_keeps_its_value(shell: Shell, postgres: Dat
     (shell.folder / "usr__ct.csv").write_text("\n".join([heading, *lines, ""]))
     done = shell.run("apply", "--tables", "tables.toml", "--to-url", postgres.address, "usr__ct.csv")
     assert done.code == 0, done.stderr
-    assert rows(engine, "select fname, photo from usr") == [("John", "long")]
+    assert select_rows(engine, "select fname, photo from usr") == [("John", "long")]
 
 
 @pytest.mark.slow("it runs a command for each format")
@@ -74,12 +74,11 @@ def test_every_format_goes_into_one_table_once(shell: Shell, postgres: Database)
         source = ("--from", name, "--table", "usr") if name == "qlik-table" else ("--from", name)
         done = shell.run("apply", *source, *to, made)
         assert done.code == 0, done.stderr
-        assert rows(engine, "select * from usr order by idu") == [(1, "John"), (2, "Jane")]
+        assert select_rows(engine, "select * from usr order by idu") == [(1, "John"), (2, "Jane")]
         again = shell.run("apply", *source, *to, made)
         assert again.stderr.startswith("eventlog: 0 inserted, 0 updated, 0 deleted"), again.stderr
         assert again.stdout == done.stdout == ""
-        with engine.begin() as connection:
-            connection.exec_driver_sql("delete from usr")
+        run_statements(engine, "delete from usr")
     log = shell.run("apply", "--from", "log", *to, *current, "log.csv")
     assert (log.code, log.stderr) == (0, "eventlog: 2 inserted, 1 updated, 0 deleted\n")
 
@@ -100,15 +99,14 @@ def test_change_tables_go_on_where_they_were_left_in_files_and_in_a_database(
         done = shell.run("apply", *to, "--source", name, f"ct/{name}__ct.csv")
         assert done.code == 0, done.stderr
     assert done.stderr == "eventlog: 0 inserted, 0 updated, 0 deleted\n"
-    assert rows(engine, "select * from usr") == [(3, "n6")]
-    assert rows(engine, "select * from dept") == [(2, "n4")]
+    assert select_rows(engine, "select * from usr") == [(3, "n6")]
+    assert select_rows(engine, "select * from dept") == [(2, "n4")]
     assert shell.run(*ct, "--url", postgres.address).code == 0
     place = ("--from", "qlik-table", "--url", postgres.address, "--source", "place")
-    with engine.begin() as connection:
-        connection.exec_driver_sql("truncate usr")
+    run_statements(engine, "truncate usr")
     done = shell.run("apply", *place, *to, "usr", "dept")
     assert (done.code, done.stderr) == (0, "eventlog: 4 inserted, 2 updated, 2 deleted\n")
-    assert rows(engine, "select * from usr") == [(3, "n6")]
+    assert select_rows(engine, "select * from usr") == [(3, "n6")]
     again = shell.run("apply", *place, *to, "usr", "dept")
     assert again.stderr == "eventlog: 0 inserted, 0 updated, 0 deleted\n"
 
@@ -124,8 +122,7 @@ def line_of(number: int, table: str, op: str, key: int) -> str:
 def test_refused_changes_are_reported_kept_and_the_exit_is_1(shell: Shell, postgres: Database) -> None:
     to = ("--to-url", postgres.address, "--tables", "tables.toml", "--schema-changes", "refuse")
     connect(postgres.url)
-    with connect(postgres.url).begin() as connection:
-        connection.exec_driver_sql("create table usr (idu integer primary key, fname text)")
+    run_statements(connect(postgres.url), "create table usr (idu integer primary key, fname text)")
     done = shell.run("apply", *to, "--refused", "refused.jsonl", "changes.jsonl")
     assert done.code == 1
     assert done.stderr == (
@@ -217,7 +214,7 @@ def test_a_table_that_no_source_describes_has_the_types_of_its_values_and_is_rep
             "eventlog: 1 inserted, 0 updated, 0 deleted",
         ],
     )
-    assert rows(connect(postgres.url), "select id, price, zip from item") == [(7, 1.5, "01234")]
+    assert select_rows(connect(postgres.url), "select id, price, zip from item") == [(7, 1.5, "01234")]
 
 
 def line(key: int) -> str:
@@ -230,8 +227,8 @@ def test_another_pipe_under_the_name_of_one_that_was_applied_is_an_error(
 ) -> None:
     """Refuse it, because by counting it was applied already, like a capture with a state."""
     engine = connect(postgres.url)
-    run(engine, "drop table if exists usr, eventlog_applied")
-    run(engine, "create table usr (idu integer primary key, fname varchar(8))")
+    run_statements(engine, "drop table if exists usr, eventlog_applied")
+    run_statements(engine, "create table usr (idu integer primary key, fname varchar(8))")
     (tmp_path / "t.toml").write_text(TABLES)
     shell = Shell(tmp_path)
 
@@ -243,7 +240,7 @@ def test_another_pipe_under_the_name_of_one_that_was_applied_is_an_error(
     done = apply(stdin=line(3))
     assert (done.code, "the input ends after 1 changes, and 2 were applied" in done.stderr) == (1, True), done
     assert apply("--source", "another", stdin=line(3)).code == 0
-    assert [key for (key,) in rows(engine, "select idu from usr order by idu")] == [1, 2, 3]
+    assert [key for (key,) in select_rows(engine, "select idu from usr order by idu")] == [1, 2, 3]
 
 
 HEAD = "header__change_seq,header__change_oper,header__stream_position,header__timestamp,idu,fname\n"

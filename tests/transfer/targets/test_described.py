@@ -12,7 +12,7 @@ from eventlog.sql.connect import connect
 from eventlog.transfer.targets.tables.apply_settings import SourceSchema
 from tests.kit.commands import Shell
 from tests.kit.databases import Database
-from tests.transfer.targets.support import rows
+from tests.kit.statements import select_rows
 
 pytestmark = pytest.mark.quick
 
@@ -48,8 +48,7 @@ LOOK = (
 
 @pytest.fixture
 def shell(shell: Shell) -> Shell:
-    (shell.folder / "t.toml").write_text(TABLES)
-    (shell.folder / "c.jsonl").write_text(json.dumps(CHANGE) + "\n")
+    shell.with_files({"t.toml": TABLES, "c.jsonl": json.dumps(CHANGE) + "\n"})
     done = shell.run("convert", "--tables", "t.toml", "--to", "qlik-message", "-o", "m.jsonl", "c.jsonl")
     assert done.code == 0, done.stderr
     return shell
@@ -58,7 +57,7 @@ def shell(shell: Shell) -> Shell:
 def test_a_table_is_made_as_its_source_describes_it(shell: Shell, postgres: Database) -> None:
     done = shell.run("apply", "--to-url", postgres.address, "--from", "qlik-message", "m.jsonl")
     assert (done.code, done.stderr) == (0, "eventlog: 1 inserted, 0 updated, 0 deleted\n")
-    assert rows(connect(postgres.url), LOOK) == CREATED_COLUMNS
+    assert select_rows(connect(postgres.url), LOOK) == CREATED_COLUMNS
 
 
 def test_the_tables_file_has_the_last_word(shell: Shell, postgres: Database) -> None:
@@ -66,7 +65,7 @@ def test_the_tables_file_has_the_last_word(shell: Shell, postgres: Database) -> 
     (shell.folder / "wider.toml").write_text(wider)
     words = ("--tables", "wider.toml", "--from", "qlik-message", "m.jsonl")
     assert shell.run("apply", "--to-url", postgres.address, *words).code == 0
-    assert [row[2:4] for row in rows(connect(postgres.url), LOOK)][2:] == [
+    assert [row[2:4] for row in select_rows(connect(postgres.url), LOOK)][2:] == [
         (None, 4),
         (None, None),
         (200, None),

@@ -18,8 +18,9 @@ from eventlog.transfer.targets.tables.database import Database
 from eventlog.transfer.targets.tables.writer import TableWriter
 from tests.kit.commands import Done, Shell
 from tests.kit.databases import Database as Placed
+from tests.kit.statements import run_statements, select_rows
 from tests.transfer.targets.model import changed
-from tests.transfer.targets.support import TABLES, rows, run
+from tests.transfer.targets.support import TABLES
 
 pytestmark = pytest.mark.quick
 
@@ -45,8 +46,8 @@ LATE = [at(3, Op.UPDATE, 1, n=3), at(4, Op.UPDATE, 2, n=4)]
 )
 def test_what_comes_late(postgres: Placed, later: list[Change], applied: bool) -> None:
     engine = connect(postgres.url)
-    run(engine, "create table usr (idu integer primary key, fname text, lname text, n integer)")
-    run(engine, "insert into usr values (1, '', '', 0), (2, '', '', 0), (3, '', '', 0)")
+    run_statements(engine, "create table usr (idu integer primary key, fname text, lname text, n integer)")
+    run_statements(engine, "insert into usr values (1, '', '', 0), (2, '', '', 0), (3, '', '', 0)")
     refused: list[Refused] = []
     settings = ApplySettings()
     deliveries = [Delivery(later, "a"), Delivery(LATE, "b", late=True)]
@@ -54,8 +55,8 @@ def test_what_comes_late(postgres: Placed, later: list[Change], applied: bool) -
         rows_of = TableWriter(target, "s", "qlik-message", settings, refused.append, has_states=True)
         rows_of.write(deliveries)
     assert len(refused) == (0 if applied else 2)
-    assert (rows(engine, "select n from usr where idu = 1 and n = 3") == [(3,)]) == applied
-    assert (rows(engine, "select n from usr where idu = 2 and n = 4") == [(4,)]) == applied
+    assert (select_rows(engine, "select n from usr where idu = 1 and n = 3") == [(3,)]) == applied
+    assert (select_rows(engine, "select n from usr where idu = 2 and n = 4") == [(4,)]) == applied
 
 
 def test_what_is_no_longer_remembered_is_refused() -> None:
@@ -100,8 +101,7 @@ LATE_ROWS = {  # what the table holds then
 
 @pytest.fixture
 def shell(shell: Shell) -> Shell:
-    (shell.folder / "tables.toml").write_text(NAMES)
-    return shell
+    return shell.with_files({"tables.toml": NAMES})
 
 
 def apply_rows(shell: Shell, database: Placed, lines: list[str], *flags: str) -> Done:
@@ -126,5 +126,5 @@ def test_late_rows_of_change_tables_are_applied_as_they_are_accepted(
     done = apply_rows(shell, postgres, [*DELIVERED, *late], "--accept-late")
     assert done.code == 0, done.stderr
     assert "1 change became visible late, delivered now and marked late: in tables they may" in done.stderr
-    assert rows(connect(postgres.url), "select idu, n from usr order by idu") == wanted
+    assert select_rows(connect(postgres.url), "select idu, n from usr order by idu") == wanted
     assert apply_rows(shell, postgres, [*DELIVERED, *late]).code == 0

@@ -20,7 +20,8 @@ from eventlog.transfer.targets.tables.outcomes import TooManyDeletes
 from eventlog.transfer.targets.tables.writer import TableWriter
 from tests.kit.commands import Shell
 from tests.kit.databases import Database as Server
-from tests.transfer.targets.support import apply, rows, run
+from tests.kit.statements import run_statements, select_rows
+from tests.transfer.targets.support import apply
 
 pytestmark = pytest.mark.quick
 
@@ -28,8 +29,8 @@ pytestmark = pytest.mark.quick
 @pytest.fixture
 def filled(engine: Engine) -> Engine:
     """Make a table with 300 rows, and one with a row."""
-    run(engine, "create table t (id integer primary key, v integer)")
-    run(engine, "create table other (id integer primary key, v integer)")
+    run_statements(engine, "create table t (id integer primary key, v integer)")
+    run_statements(engine, "create table other (id integer primary key, v integer)")
     inserts = [change(Op.INSERT, number) for number in range(300)]
     apply(engine, numbered(inserts), tables=Tables(), source="first")
     return engine
@@ -51,7 +52,7 @@ def numbered(changes: Iterable[Change], size: int = 10) -> list[Change]:
 
 
 def count(engine: Engine, table: str = "t") -> int:
-    ((number,),) = rows(engine, f"select count(*) from {table}")
+    ((number,),) = select_rows(engine, f"select count(*) from {table}")
     return int(number)
 
 
@@ -137,7 +138,9 @@ def test_each_look_at_the_source_is_counted_anew(filled: Engine) -> None:
 
 def test_the_command_stops_and_goes_on_with_a_larger_limit(tmp_path: Path, postgres: Server) -> None:
     engine = postgres.engine()
-    run(engine, "create table t (id integer primary key)", "insert into t select generate_series(1, 9)")
+    run_statements(
+        engine, "create table t (id integer primary key)", "insert into t select generate_series(1, 9)"
+    )
     lines = "".join(
         f'{{"op": "delete", "table": "t", "key": {{"id": {n}}}, "fields": []}}\n' for n in range(1, 7)
     )

@@ -21,9 +21,10 @@ from eventlog.transfer.targets.tables.apply_settings import ApplySettings
 from eventlog.transfer.targets.tables.database import Database, Group
 from tests.kit.commands import environment
 from tests.kit.databases import Database as Placed
+from tests.kit.statements import run_statements, select_rows
 from tests.kit.support import patient, until
 from tests.transfer.targets.model import changed
-from tests.transfer.targets.support import TABLES, apply, rows, run
+from tests.transfer.targets.support import TABLES, apply
 from tests.transfer.targets.test_cli import line_of
 
 pytestmark = pytest.mark.quick
@@ -44,8 +45,8 @@ def kind(engine: Engine) -> str:
 
 
 def test_a_group_that_ends_in_a_deadlock_is_done_again(engine: Engine) -> None:
-    run(engine, "create table other (k integer primary key, n integer)")
-    run(engine, f"insert into other values {', '.join(f'({k}, 0)' for k in range(2_000))}")
+    run_statements(engine, "create table other (k integer primary key, n integer)")
+    run_statements(engine, f"insert into other values {', '.join(f'({k}, 0)' for k in range(2_000))}")
     apply(engine, [changed(Op.INSERT, k, fname="a", lname="b", n=0) for k in range(1, 4)], source="first")
     reported = []
 
@@ -64,8 +65,8 @@ def test_a_group_that_ends_in_a_deadlock_is_done_again(engine: Engine) -> None:
     ((tally, refused),) = reported
     assert refused == []
     assert tally.updated == 3
-    assert rows(engine, "select lname, n from usr order by idu") == [("c", 5), ("b", 5), ("c", 5)]
-    assert rows(engine, "select rounds from eventlog_applied where source = 'second'") == [(1,)]
+    assert select_rows(engine, "select lname, n from usr order by idu") == [("c", 5), ("b", 5), ("c", 5)]
+    assert select_rows(engine, "select rounds from eventlog_applied where source = 'second'") == [(1,)]
 
 
 def _count(connection: Connection, query: str) -> int:
@@ -78,17 +79,19 @@ def test_one_that_always_meets_another_ends_the_run_and_leaves_nothing(
     engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """End the run if the deadlock comes each time, because then it is no other transaction."""
-    run(engine, "create table usr (idu integer primary key, fname varchar(9), lname varchar(9), n integer)")
+    run_statements(
+        engine, "create table usr (idu integer primary key, fname varchar(9), lname varchar(9), n integer)"
+    )
     for statement in RAISING[kind(engine)]:
-        run(engine, statement)
+        run_statements(engine, statement)
     monkeypatch.setattr(applying, "PAUSES", (0.0, 0.0))
     with (
         closing(Database(engine, "s", TABLES, ApplySettings(), print)) as target,
         pytest.raises(DatabaseFailed, match="serialize"),
     ):
         target.apply(Group([changed(Op.INSERT, 1, n=1)], "a"))
-    assert rows(engine, "select * from usr") == []
-    assert rows(engine, "select state, rounds from eventlog_applied") == [(None, 0)]
+    assert select_rows(engine, "select * from usr") == []
+    assert select_rows(engine, "select state, rounds from eventlog_applied") == [(None, 0)]
 
 
 _NEVER = "raise exception 'cannot serialize' using errcode = '40001'"
@@ -107,7 +110,7 @@ NUMBERED = '[tables.usr]\nkey = ["idu"]\nnumber = 1\ncolumns = { idu = "integer"
 def test_a_run_that_follows_applies_what_comes_and_ends_by_a_signal(tmp_path: Path, postgres: Placed) -> None:
     """A capture grows, once in the middle of a transaction."""
     engine = connect(postgres.url)
-    run(engine, "create table usr (idu integer primary key, fname varchar(8))")
+    run_statements(engine, "create table usr (idu integer primary key, fname varchar(8))")
     (tmp_path / "t.toml").write_text(NUMBERED)
 
     def capture(number: int) -> bytes:
@@ -136,7 +139,7 @@ def test_a_run_that_follows_applies_what_comes_and_ends_by_a_signal(tmp_path: Pa
     )
 
     def applied(number: int) -> bool:
-        return len(rows(engine, "select * from usr")) == number or following.poll() is not None
+        return len(select_rows(engine, "select * from usr")) == number or following.poll() is not None
 
     try:
         until(lambda: applied(2))

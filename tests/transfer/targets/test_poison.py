@@ -16,7 +16,8 @@ from eventlog.sql.connect import DatabaseFailed
 from eventlog.sql.dialects import dialect_of
 from eventlog.transfer.targets.tables.outcomes import NotMade
 from tests.kit.databases import Database
-from tests.transfer.targets.support import apply, places, rows, run
+from tests.kit.statements import run_statements, select_rows
+from tests.transfer.targets.support import apply, places
 
 pytestmark = pytest.mark.quick
 
@@ -89,7 +90,7 @@ def test_each_poisonous_change_costs_itself(engine: Engine, group: int) -> None:
     assert [kind for position, kind in poisons.items() if position not in numbers] == []
     assert len(numbers) == len(refused) == len(poisons) == tally.refused
     good = [c for c, (kind, _) in zip(changes, reported, strict=True) if not kind]
-    assert rows(engine, "select id, v from good order by id") == sorted(
+    assert select_rows(engine, "select id, v from good order by id") == sorted(
         (c.key[0][1], c.after["v"]) for c in good
     )
     assert all(one.raw is not None for one in refused)
@@ -97,13 +98,15 @@ def test_each_poisonous_change_costs_itself(engine: Engine, group: int) -> None:
 
 def test_what_exists_and_can_take_no_further_column_takes_other_changes(engine: Engine) -> None:
     wide = {f"c{n}": n for n in range(1_580 if engine.dialect.name == "postgresql" else 1_000)}
-    run(engine, f"create table t (id integer primary key, {', '.join(f'{c} integer' for c in wide)})")
+    run_statements(
+        engine, f"create table t (id integer primary key, {', '.join(f'{c} integer' for c in wide)})"
+    )
     more = inserted("t", 1, {f"d{n}": n for n in range(40)})
     tally, refused = apply(engine, [more, inserted("t", 2, {"c0": 5})], tables=Tables())
     assert (tally.inserted, len(refused)) == (1, 1)
     assert "t would have" in refused[0].reason
-    assert rows(engine, "select id, c0 from t") == [(2, 5)]
-    assert rows(engine, "select count(*) from eventlog_applied_ddl") == [(0,)]
+    assert select_rows(engine, "select id, c0 from t") == [(2, 5)]
+    assert select_rows(engine, "select count(*) from eventlog_applied_ddl") == [(0,)]
 
 
 def test_what_the_database_cannot_make_costs_the_changes_that_need_it(engine: Engine) -> None:
@@ -118,14 +121,14 @@ def test_what_the_database_cannot_make_costs_the_changes_that_need_it(engine: En
         _, refused = apply(engine, changes, tables=tables if number == 2 else Tables(), source=str(number))
         assert len(refused) == refused_count
         assert all("t cannot be made as its changes need it: the" in one.reason for one in refused)
-    assert rows(engine, "select id, w from t order by id") == [(1, None), (4, 3)]
+    assert select_rows(engine, "select id, w from t order by id") == [(1, None), (4, 3)]
 
 
 def test_keys_and_texts_that_are_poison_in_mysql(engine: Engine) -> None:
     """Use twins by case, blanks at the end, and characters outside a column's character set."""
     if dialect_of(engine).capacity.twins:
         pytest.skip("PostgreSQL compares texts exactly, and has one character set")
-    run(
+    run_statements(
         engine,
         "create table t (k varchar(20) primary key, v varchar(20))"
         " character set utf8mb3 collate utf8mb3_general_ci",
@@ -148,8 +151,8 @@ def test_keys_and_texts_that_are_poison_in_mysql(engine: Engine) -> None:
     tally, refused = apply(engine, changes, tables=Tables())
     assert places(refused)[-1] == f"t:{7:035}"
     assert tally.inserted + len(refused) == len(changes)
-    assert ("c", "x") in rows(engine, "select k, v from t")
-    assert ("d", "x") in rows(engine, "select k, v from t")
+    assert ("c", "x") in select_rows(engine, "select k, v from t")
+    assert ("d", "x") in select_rows(engine, "select k, v from t")
 
 
 NO_RIGHT = "begin raise 'permission denied' using errcode = '42501'; end"
@@ -184,8 +187,8 @@ def test_a_missing_right_ends_the_run_and_passes_nothing_over(
     """Keep all changes for the next run, because the fault is the target's."""
     engine = postgres.engine()
     apply(engine, [], tables=Tables())  # makes the tables of ours
-    run(engine, *statements)
+    run_statements(engine, *statements)
     with pytest.raises(fault, match=message):
         apply(engine, [inserted("new", 1, {"v": 1})], tables=Tables())
-    assert rows(engine, "select rounds from eventlog_applied") == [(0,)]
+    assert select_rows(engine, "select rounds from eventlog_applied") == [(0,)]
     engine.dispose()

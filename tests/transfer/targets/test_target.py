@@ -19,7 +19,6 @@ from eventlog.core.change import ABSENT, Change, Field, Op, Undecoded, Value
 from eventlog.core.tables import Tables
 from eventlog.sql.connect import DatabaseFailed
 from eventlog.sql.dialects import dialect_of
-from eventlog.sql.queries import unbound
 from eventlog.transfer.targets.tables import writer
 from eventlog.transfer.targets.tables.apply_progress import NoState, OtherInput, Shorter
 from eventlog.transfer.targets.tables.apply_settings import ApplySettings
@@ -27,9 +26,10 @@ from eventlog.transfer.targets.tables.database import Database, Group
 from eventlog.transfer.targets.tables.outcomes import OtherApply
 from eventlog.transfer.targets.tables.writer import MOST_CHARACTERS, SECONDS
 from tests.kit.databases import Database as Postgres
+from tests.kit.statements import run_statements, select_rows
 from tests.kit.tiers import drawn
 from tests.transfer.targets.model import COLUMNS, Model, changed, transactions
-from tests.transfer.targets.support import TABLES, apply, places, rows, run
+from tests.transfer.targets.support import TABLES, apply, places
 
 pytestmark = pytest.mark.quick
 
@@ -49,13 +49,13 @@ def test_a_repeat_is_passed_over_and_what_was_added_is_not(
     monkeypatch.setattr(writer, "SECONDS", seconds)
     first = numbered(changed(Op.INSERT, 1, **FULL), changed(Op.UPDATE, 1, n=2))
     assert str(apply(engine, first)[0]) == "1 inserted, 1 updated, 0 deleted"
-    run(engine, "update usr set n = 77")  # a repeated change would overwrite this
+    run_statements(engine, "update usr set n = 77")  # a repeated change would overwrite this
     assert str(apply(engine, first)[0]) == "0 inserted, 0 updated, 0 deleted, 2 skipped"
     more = [*first, *numbered(*[changed(Op.UPDATE, 1, fname="John")] * 3)[2:]]
     assert str(apply(engine, more)[0]) == "0 inserted, 1 updated, 0 deleted, 2 skipped"
     with pytest.raises(Shorter, match="the input ends after 2 changes, and 3 were applied"):
         apply(engine, first)
-    assert rows(engine, "select * from usr") == [(1, "John", "Frost", 77)]
+    assert select_rows(engine, "select * from usr") == [(1, "John", "Frost", 77)]
 
 
 def test_another_input_under_the_same_name_is_an_error(engine: Engine) -> None:
@@ -81,7 +81,7 @@ def test_a_full_load_after_changes_is_refused_or_replaces_the_table(engine: Engi
         ["usr"],
     )
     tally, _ = apply(engine, [*first, *load], format_name="qlik-message", source="again", reload="replace")
-    assert rows(engine, "select idu from usr order by idu") == [(1,), (5,)]
+    assert select_rows(engine, "select idu from usr order by idu") == [(1,), (5,)]
 
 
 def test_events_are_known_by_their_names_in_any_order(engine: Engine) -> None:
@@ -104,8 +104,8 @@ def test_a_transaction_is_never_split_and_what_fails_leaves_nothing(engine: Engi
 
     with pytest.raises(KeyboardInterrupt):
         apply(engine, broken(), group=1)
-    assert rows(engine, "select idu from usr order by idu") == [(0,), (1,), (2,), (3,)]
-    ((state,),) = rows(engine, "select state from eventlog_applied")
+    assert select_rows(engine, "select idu from usr order by idu") == [(0,), (1,), (2,), (3,)]
+    ((state,),) = select_rows(engine, "select state from eventlog_applied")
     assert json.loads(state)["changes"] == 4
 
 
@@ -113,12 +113,12 @@ def test_long_values_wait_for_few_others(engine: Engine) -> None:
     """Limit what is held until the commit by the length of values."""
     tables = tablesfile.read('[tables.doc]\nkey = ["id"]\ncolumns = { id = "integer", content = "text" }\n')
     long_text = "text" if engine.dialect.name == "postgresql" else "longtext"
-    run(engine, f"create table doc (id integer primary key, content {long_text})")
+    run_statements(engine, f"create table doc (id integer primary key, content {long_text})")
     held: list[int] = []
 
     def long() -> Iterator[Change]:
         for number in range(40):
-            ((there,),) = rows(engine, "select count(*) from doc")
+            ((there,),) = select_rows(engine, "select count(*) from doc")
             held.append(number - there)
             fields = (Field("id", ABSENT, number), Field("content", ABSENT, "x" * (1 << 20)))
             yield Change(Op.INSERT, None, "doc", (("id", number),), fields)
@@ -136,7 +136,7 @@ def test_two_at_once_on_one_source_are_reported(engine: Engine) -> None:
         one.apply(Group([changed(Op.INSERT, 1, **FULL)], "a"))
         with pytest.raises(OtherApply):
             other.apply(Group([changed(Op.INSERT, 2, **FULL)], "b"))
-    assert rows(engine, "select idu from usr") == [(1,)]
+    assert select_rows(engine, "select idu from usr") == [(1,)]
 
 
 def test_rows_are_committed_with_the_record_of_their_source(engine: Engine) -> None:
@@ -146,7 +146,7 @@ def test_rows_are_committed_with_the_record_of_their_source(engine: Engine) -> N
         pytest.raises(DatabaseFailed),
     ):
         one.apply(group)
-    assert rows(engine, "select idu from usr") == []
+    assert select_rows(engine, "select idu from usr") == []
 
 
 def test_the_record_of_a_source_is_locked_until_what_is_applied_is_committed(engine: Engine) -> None:
@@ -161,7 +161,7 @@ def test_the_record_of_a_source_is_locked_until_what_is_applied_is_committed(eng
 
 
 def test_a_row_that_the_database_refuses_costs_itself(engine: Engine) -> None:
-    run(
+    run_statements(
         engine,
         "create table usr (idu integer primary key, fname varchar(5), lname varchar(64), n integer,"
         " constraint few check (n < 10))",
@@ -176,12 +176,12 @@ def test_a_row_that_the_database_refuses_costs_itself(engine: Engine) -> None:
     assert "is longer than" in refused[0].reason
     kept = [json.loads(one.raw or b"") for one in refused]
     assert [line["key"] for line in kept] == [{"idu": 23}, {"idu": 7}, {"idu": 7}]
-    assert len(rows(engine, "select * from usr")) == 37
+    assert len(select_rows(engine, "select * from usr")) == 37
 
 
 def test_a_second_unique_key_merges_no_rows(engine: Engine) -> None:
     """A row that meets another one's unique value is refused; it never takes the other row's place."""
-    run(
+    run_statements(
         engine,
         "create table usr (idu integer primary key, fname varchar(64), lname varchar(64) unique, n integer)",
     )
@@ -193,12 +193,12 @@ def test_a_second_unique_key_merges_no_rows(engine: Engine) -> None:
     )
     _, refused = apply(engine, changes)
     assert places(refused) == [f"usr:{2:035}"]
-    assert rows(engine, "select * from usr") == [(3, "c", "x", 3)]
+    assert select_rows(engine, "select * from usr") == [(3, "c", "x", 3)]
 
 
 def test_keys_that_are_one_row_of_the_target_keep_their_order(engine: Engine) -> None:
     """Keep their order, because the target compares numbers by value and merges different keys."""
-    run(engine, "create table part (k decimal(9,3) primary key, v varchar(9))")
+    run_statements(engine, "create table part (k decimal(9,3) primary key, v varchar(9))")
     tables = tablesfile.read('[tables.part]\nkey = ["k"]\ncolumns = { k = "varchar(9)", v = "varchar(9)" }\n')
 
     def part(op: Op, key: str, value: str | None = None) -> Change:
@@ -211,7 +211,7 @@ def test_keys_that_are_one_row_of_the_target_keep_their_order(engine: Engine) ->
     changes.append(Change(Op.UPDATE, None, "part", (("k", "1.000"),), fields))
     _, refused = apply(engine, numbered(*changes), tables=tables)
     assert refused == []
-    assert rows(engine, "select v from part") == [("e",)]
+    assert select_rows(engine, "select v from part") == [("e",)]
 
 
 @pytest.mark.parametrize(
@@ -225,14 +225,14 @@ def test_keys_that_are_one_row_of_the_target_keep_their_order(engine: Engine) ->
 def test_a_column_that_the_target_lacks(
     engine: Engine, policy: str, columns: list[Any], reported: list[str]
 ) -> None:
-    run(engine, "create table usr (idu integer primary key, n integer)")
+    run_statements(engine, "create table usr (idu integer primary key, n integer)")
     first = changed(Op.INSERT, 1) if policy == "refuse" else changed(Op.INSERT, 1, lname="x")
     _, refused = apply(
         engine, numbered(first, changed(Op.INSERT, 2, lname="y", n=5)), schema_changes=policy, group=1
     )
-    assert rows(engine, "select * from usr order by idu") == columns
+    assert select_rows(engine, "select * from usr order by idu") == columns
     assert [one.reason.partition(" (")[0].rpartition(".")[2] for one in refused] == reported
-    assert len(rows(engine, "select * from eventlog_applied_ddl")) == (policy == "apply")
+    assert len(select_rows(engine, "select * from eventlog_applied_ddl")) == (policy == "apply")
 
 
 @pytest.mark.parametrize(("policy", "refused", "ignored"), [("refuse", 1, 0), ("ignore", 0, 1)])
@@ -242,7 +242,7 @@ def test_a_table_that_the_target_lacks(engine: Engine, policy: str, refused: int
 
 
 def test_a_column_with_a_default_takes_it_where_nothing_is_supplied(engine: Engine) -> None:
-    run(
+    run_statements(
         engine,
         "create table usr (idu integer primary key, fname varchar(9) default 'new' not null,"
         " lname varchar(9), n integer default 7)",
@@ -257,7 +257,7 @@ def test_a_column_with_a_default_takes_it_where_nothing_is_supplied(engine: Engi
     )
     apply(engine, changes)
     apply(engine, numbered(changed(Op.INSERT, 1, n=2)), source="again")
-    assert rows(engine, "select * from usr order by idu") == [
+    assert select_rows(engine, "select * from usr order by idu") == [
         (1, "new", None, 2),
         (2, "x", None, 7),
         (3, "y", None, None),
@@ -287,7 +287,7 @@ def test_a_table_that_no_source_describes_holds_all_values_of_its_first_changes(
     longer = Change(Op.INSERT, None, "t", (("k", "x" * 251),), (Field("k", ABSENT, "x" * 251),))
     _, refused = apply(engine, numbered(*changes, longer), tables=Tables())
     assert [reason.reason.partition(" is longer than ")[2][-5:] for reason in refused] == ["holds"]
-    assert rows(engine, "select k, a, b, c, d, e from t order by k") == [
+    assert select_rows(engine, "select k, a, b, c, d, e from t order by k") == [
         ("one", 1.0, 10**25, "1", None, 10**20),
         ("x" * 250, 1.5, 1, "x", 2.5, 10**25),
     ]
@@ -316,7 +316,7 @@ def test_rows_that_supply_different_columns_take_few_statements(engine: Engine) 
     finally:
         event.remove(Engine, "before_cursor_execute", note)
     assert sum(statement.startswith(("update", "merge")) for statement in statements) < 10
-    assert rows(engine, f"select {' + '.join(columns)} from usr") == [(4,)] * len(supplied)
+    assert select_rows(engine, f"select {' + '.join(columns)} from usr") == [(4,)] * len(supplied)
 
 
 def test_what_is_no_row_of_a_table_is_refused_with_the_reason(engine: Engine) -> None:
@@ -355,14 +355,14 @@ def test_names_are_names_whatever_stands_in_them(engine: Engine) -> None:
     ]
     _, refused = apply(engine, numbered(*changes), tables=Tables())
     assert refused == []
-    assert rows(engine, f"select * from {unbound(dialect_of(engine).quote(name))}") == [(3, "c")]
+    assert select_rows(engine, f"select * from {dialect_of(engine).quote(name)}") == [(3, "c")]
 
 
 def test_a_schema_of_the_source_is_never_one_of_the_target(engine: Engine) -> None:
     """Ignore it, because it may be the source's own on the same server; equal names are not merged."""
     other = changed(Op.INSERT, 2, **FULL)._replace(schema="mysql")
     _, refused = apply(engine, [changed(Op.INSERT, 1, **FULL)._replace(schema="information_schema"), other])
-    assert rows(engine, "select idu from usr") == [(1,)]
+    assert select_rows(engine, "select idu from usr") == [(1,)]
     assert "of the schemas information_schema and mysql would be one table" in refused[0].reason
 
 
@@ -373,8 +373,8 @@ def test_two_schemas_of_a_source_go_to_two_where_asked(postgres: Postgres) -> No
     tally, refused = apply(engine, changes, schemas="source")
     assert tally.inserted == 2
     assert ["it names a schema of the database's own" in one.reason for one in refused] == [True]
-    assert rows(engine, "select idu from north.usr") == [(1,)]
-    assert rows(engine, "select idu from south.usr") == [(2,)]
+    assert select_rows(engine, "select idu from north.usr") == [(1,)]
+    assert select_rows(engine, "select idu from south.usr") == [(2,)]
     engine.dispose()
 
 
@@ -383,7 +383,7 @@ _SOURCES = count()
 
 def rows_by_key(engine: Engine) -> dict[Any, dict[str, Any]]:
     """Return the rows of usr by key."""
-    records = rows(engine, f"select {', '.join(COLUMNS)} from usr")
+    records = select_rows(engine, f"select {', '.join(COLUMNS)} from usr")
     return {row[0]: dict(zip(COLUMNS, row, strict=True)) for row in records}
 
 
@@ -395,7 +395,7 @@ def test_any_changes_in_any_groups_give_what_one_by_one_gives(engine: Engine, mi
     @settings(max_examples=drawn(15))
     @given(transactions(), st.sampled_from((1, 3, 100)))
     def check(changes: list[Change], group: int) -> None:
-        run(engine, "delete from usr")
+        run_statements(engine, "delete from usr")
         given: dict[str, Any] = {"missing_rows": missing_rows, "group": group}
         tally, refused = apply(engine, changes, source=f"s{next(_SOURCES)}", **given)
         expected = Model(missing_rows).apply(changes)

@@ -11,7 +11,8 @@ from sqlalchemy.engine import Engine
 
 from eventlog.core.change import ABSENT, Change, Field, Op
 from eventlog.core.tables import Tables
-from tests.transfer.targets.support import apply, rows, run
+from tests.kit.statements import run_statements, select_rows
+from tests.transfer.targets.support import apply
 
 pytestmark = pytest.mark.quick
 
@@ -30,7 +31,7 @@ def together(engine: Engine, *changes: Change, source: str = "test") -> Sequence
 
 
 def test_columns_that_the_target_computes_are_reported_in_vain(engine: Engine) -> None:
-    run(
+    run_statements(
         engine,
         "create table t (id integer primary key, v integer, w integer generated always as (v * 2) stored)",
     )
@@ -40,38 +41,40 @@ def test_columns_that_the_target_computes_are_reported_in_vain(engine: Engine) -
         changed(Op.UPDATE, "t", 1, W=5),
     ]
     assert together(engine, *changes) == []
-    assert rows(engine, "select * from t order by id") == [(1, 1, 2), (2, 2, 4)]
-    assert rows(engine, "select * from eventlog_applied_ddl") == []
+    assert select_rows(engine, "select * from t order by id") == [(1, 1, 2), (2, 2, 4)]
+    assert select_rows(engine, "select * from eventlog_applied_ddl") == []
 
 
 def test_an_identity_takes_the_numbers_of_the_source(engine: Engine) -> None:
     kind = {"postgresql": "integer generated always as identity"}.get(
         engine.dialect.name, "integer auto_increment"
     )
-    run(engine, f"create table t (id {kind} primary key, v integer)")
+    run_statements(engine, f"create table t (id {kind} primary key, v integer)")
     assert together(engine, changed(Op.INSERT, "t", 7, v=1), changed(Op.INSERT, "t", 8, v=1)) == []
     assert (
         together(engine, changed(Op.UPDATE, "t", 8, v=2), changed(Op.INSERT, "t", 9, v=3), source="staged")
         == []
     )
-    assert rows(engine, "select * from t order by id") == [(7, 1), (8, 2), (9, 3)]
+    assert select_rows(engine, "select * from t order by id") == [(7, 1), (8, 2), (9, 3)]
 
 
 def test_a_view_takes_no_changes(engine: Engine) -> None:
-    run(engine, "create table base (id integer primary key)", "create view t as select * from base")
+    run_statements(
+        engine, "create table base (id integer primary key)", "create view t as select * from base"
+    )
     assert together(engine, changed(Op.INSERT, "t", 1), changed(Op.INSERT, "base", 2)) == [
         "1: t is a view in the target: changes go into tables"
     ]
-    assert rows(engine, "select * from base") == [(2,)]
+    assert select_rows(engine, "select * from base") == [(2,)]
 
 
 def test_a_row_without_a_partition_costs_itself(engine: Engine) -> None:
     if engine.dialect.name == "postgresql":
-        run(engine, "create table t (id integer primary key, v integer) partition by range (id)")
-        run(engine, "create table t1 partition of t for values from (0) to (10)")
+        run_statements(engine, "create table t (id integer primary key, v integer) partition by range (id)")
+        run_statements(engine, "create table t1 partition of t for values from (0) to (10)")
     else:
         by = "partition by range (id) (partition p values less than (10))"
-        run(engine, f"create table t (id integer primary key, v integer) {by}")
+        run_statements(engine, f"create table t (id integer primary key, v integer) {by}")
     changes = [
         changed(Op.INSERT, "t", 1, v=1),
         changed(Op.INSERT, "t", 20, v=1),
@@ -80,12 +83,12 @@ def test_a_row_without_a_partition_costs_itself(engine: Engine) -> None:
     (refused,) = together(engine, *changes, changed(Op.UPDATE, "t", 1, v=2))
     assert refused.startswith("2: ")
     assert "partition" in refused
-    assert rows(engine, "select * from t order by id") == [(1, 2), (3, 1)]
+    assert select_rows(engine, "select * from t order by id") == [(1, 2), (3, 1)]
 
 
 def test_tables_that_refer_to_each_other(engine: Engine) -> None:
     """Apply rows in any order that the source's own keys allowed within a transaction."""
-    run(
+    run_statements(
         engine,
         "create table p (id integer primary key, v integer)",
         "create table c (id integer primary key, p integer not null,"
@@ -100,18 +103,18 @@ def test_tables_that_refer_to_each_other(engine: Engine) -> None:
     moved = [changed(Op.UPDATE, "c", 1, p=2), changed(Op.DELETE, "p", 1), changed(Op.INSERT, "p", 3, v=1)]
     moved += [changed(Op.INSERT, "c", 3, p=3), changed(Op.DELETE, "c", 3), changed(Op.INSERT, "c", 4, p=3)]
     assert together(engine, *moved, source="moved") == []
-    assert rows(engine, "select * from c order by id") == [(1, 2), (4, 3)]
+    assert select_rows(engine, "select * from c order by id") == [(1, 2), (4, 3)]
     gone = [changed(Op.UPDATE, "p", 3, v=2), changed(Op.DELETE, "c", 4), changed(Op.DELETE, "p", 3)]
     assert together(engine, *gone, source="gone") == []
     (refused,) = together(
         engine, changed(Op.INSERT, "c", 9, p=9), changed(Op.INSERT, "p", 9), source="orphan"
     )
     assert refused.startswith("1: the database refused: ")
-    assert rows(engine, "select id from p order by id") == [(2,), (9,)]
+    assert select_rows(engine, "select id from p order by id") == [(2,), (9,)]
 
 
 def test_a_unique_value_goes_from_row_to_row(engine: Engine) -> None:
-    run(engine, "create table t (id integer primary key, u varchar(9) unique)")
+    run_statements(engine, "create table t (id integer primary key, u varchar(9) unique)")
     assert together(engine, changed(Op.INSERT, "t", 1, u="a"), changed(Op.INSERT, "t", 2, u="b")) == []
     swap = [
         changed(Op.UPDATE, "t", 1, u="x"),
@@ -119,11 +122,11 @@ def test_a_unique_value_goes_from_row_to_row(engine: Engine) -> None:
         changed(Op.UPDATE, "t", 1, u="b"),
     ]
     assert together(engine, *swap, changed(Op.INSERT, "t", 3, u="x"), source="swap") == []
-    assert rows(engine, "select * from t order by id") == [(1, "b"), (2, "a"), (3, "x")]
+    assert select_rows(engine, "select * from t order by id") == [(1, "b"), (2, "a"), (3, "x")]
 
 
 def test_a_part_of_a_moment_that_the_column_would_cut_costs_its_row(engine: Engine) -> None:
-    run(engine, "create table t (id integer primary key, d date, v time)")
+    run_statements(engine, "create table t (id integer primary key, d date, v time)")
     noon, midnight = "2024-01-01T12:00:00", "2024-01-01T00:00:00.0"
     days, times = (noon, midnight, "2024-01-01"), (noon, "2024-01-01", "12:00:00")
     values = [("d", value) for value in days] + [("v", value) for value in times]
@@ -136,12 +139,12 @@ def test_a_part_of_a_moment_that_the_column_would_cut_costs_its_row(engine: Engi
         f"4: v: '{noon}' has a date",
         "5: v: '2024-01-01' has a date",
     ]
-    assert rows(engine, "select id from t order by id") == [(1,), (2,), (5,)]
+    assert select_rows(engine, "select id from t order by id") == [(1,), (2,), (5,)]
 
 
 def test_a_decimal_that_no_double_holds_costs_its_row(engine: Engine) -> None:
     """Refuse a decimal with more digits than a double has, unless they are that double."""
-    run(engine, "create table t (id integer primary key, v double precision)")
+    run_statements(engine, "create table t (id integer primary key, v double precision)")
     held = ("0.1", "1.1000000000000001", "1.1000000000000000888", "1e22", "0.10000000000000000000", "0e-400")
     lost = ("0.12345678901234567890", "9007199254740993", "12345678901234567.5", "1e-400", "1e400", "-1e400")
     changes = [changed(Op.INSERT, "t", number, v=text) for number, text in enumerate((*held, *lost), 1)]
@@ -149,54 +152,58 @@ def test_a_decimal_that_no_double_holds_costs_its_row(engine: Engine) -> None:
         f"{number}: v: '{text}' has more digits than the column holds"
         for number, text in enumerate(lost, len(held) + 1)
     ]
-    assert rows(engine, "select v from t order by id") == [(float(text),) for text in held]
+    assert select_rows(engine, "select v from t order by id") == [(float(text),) for text in held]
 
 
 def test_an_insert_of_several_values_of_a_column_costs_itself(engine: Engine) -> None:
     """Refuse it, because only the last of several values would be stored."""
     one = changed(Op.INSERT, "t", 1, v="a")
-    run(engine, "create table t (id integer primary key, v varchar(9))")
+    run_statements(engine, "create table t (id integer primary key, v varchar(9))")
     several = one._replace(fields=(*one.fields, Field("v", ABSENT, "b")))
     twice = changed(Op.INSERT, "t", 2, v="a", V="a")
     (refused,) = together(engine, several, twice)
     assert refused == "1: v: a column holds one value, and the change has several"
-    assert rows(engine, "select id, v from t") == [(2, "a")]
+    assert select_rows(engine, "select id, v from t") == [(2, "a")]
 
 
 def test_a_trigger_of_the_target_has_the_last_word(engine: Engine) -> None:
-    run(engine, "create table t (id integer primary key, v integer)")
+    run_statements(engine, "create table t (id integer primary key, v integer)")
     if engine.dialect.name == "postgresql":
         body = "begin if new.v = 3 then raise 'no three'; end if; new.v := new.v + 100; return new; end"
-        run(engine, f"create function f() returns trigger language plpgsql as $$ {body} $$")
-        run(engine, "create trigger f before insert on t for each row execute function f()")
+        run_statements(engine, f"create function f() returns trigger language plpgsql as $$ {body} $$")
+        run_statements(engine, "create trigger f before insert on t for each row execute function f()")
     else:
         body = "begin if new.v = 3 then signal sqlstate '45000' set message_text = 'no three'; end if;"
-        run(
+        run_statements(
             engine,
             f"create trigger f before insert on t for each row {body} set new.v = new.v + 100; end",
         )
     (refused,) = together(engine, *(changed(Op.INSERT, "t", n, v=n) for n in range(1, 5)))
     assert refused.startswith("3: the database refused: no three")
-    assert rows(engine, "select * from t order by id") == [(1, 101), (2, 102), (4, 104)]
+    assert select_rows(engine, "select * from t order by id") == [(1, 101), (2, 102), (4, 104)]
 
 
 def test_names_are_found_whatever_their_case(engine: Engine) -> None:
     quote = '"' if engine.dialect.name == "postgresql" else "`"
-    run(engine, f"create table {quote}Usr{quote} ({quote}Id{quote} integer primary key, v integer)")
+    run_statements(
+        engine, f"create table {quote}Usr{quote} ({quote}Id{quote} integer primary key, v integer)"
+    )
     changes = [
         changed(Op.INSERT, "Usr", 1, v=1),
         changed(Op.INSERT, "usr", 2, V=1),
         changed(Op.UPDATE, "USR", 1, v=2),
     ]
     assert together(engine, *changes) == []
-    assert rows(engine, f"select * from {quote}Usr{quote} order by 1") == [(1, 2), (2, 1)]
+    assert select_rows(engine, f"select * from {quote}Usr{quote} order by 1") == [(1, 2), (2, 1)]
 
 
 def test_the_widest_table(engine: Engine) -> None:
     columns = {f"c{n}": n for n in range(1_590 if engine.dialect.name == "postgresql" else 1_000)}
-    run(engine, f"create table t (id integer primary key, {', '.join(f'{c} integer' for c in columns)})")
+    run_statements(
+        engine, f"create table t (id integer primary key, {', '.join(f'{c} integer' for c in columns)})"
+    )
     assert together(engine, changed(Op.INSERT, "t", 1, **columns), changed(Op.UPDATE, "t", 1, c5=77)) == []
-    assert rows(engine, "select c4, c5, c999 from t") == [(4, 77, 999)]
+    assert select_rows(engine, "select c4, c5, c999 from t") == [(4, 77, 999)]
 
 
 def test_a_table_that_cannot_be_made_costs_its_changes(engine: Engine) -> None:
@@ -208,17 +215,19 @@ def test_a_table_that_cannot_be_made_costs_its_changes(engine: Engine) -> None:
 def test_a_value_that_is_too_large_for_an_index_costs_its_row(engine: Engine) -> None:
     if engine.dialect.name != "postgresql":
         pytest.skip("elsewhere an index of long texts has a length, within which it takes any")
-    run(engine, "create table t (id integer primary key, v text)", "create index on t (v)")
+    run_statements(engine, "create table t (id integer primary key, v text)", "create index on t (v)")
     long = "".join(hashlib.sha256(b"%d" % n).hexdigest() for n in range(600))
     (refused,) = together(engine, changed(Op.INSERT, "t", 1, v="a"), changed(Op.INSERT, "t", 2, v=long))
     assert refused.startswith("2: the database refused: index row requires")
-    assert rows(engine, "select id from t") == [(1,)]
+    assert select_rows(engine, "select id from t") == [(1,)]
 
 
 def test_a_key_that_the_target_computes_takes_no_changes(engine: Engine) -> None:
     if engine.dialect.name != "postgresql":
         pytest.skip("there no column of a primary key is computed")
-    run(engine, "create table t (a integer, id integer generated always as (a + 1) stored primary key)")
+    run_statements(
+        engine, "create table t (a integer, id integer generated always as (a + 1) stored primary key)"
+    )
     (refused,) = together(engine, changed(Op.INSERT, "t", 1, a=0))
     assert "t has no known key" in refused
 
@@ -236,7 +245,7 @@ def refer_late(engine: Engine) -> None:
     """Make two tables; one refers to the other by a deferred constraint."""
     if engine.dialect.name != "postgresql":
         pytest.skip("there every constraint speaks at once")
-    run(
+    run_statements(
         engine,
         "create table p (id integer primary key, v integer)",
         "create table c (id integer primary key, v integer,"
@@ -251,7 +260,7 @@ def test_a_key_to_which_others_refer_costs_its_change(engine: Engine) -> None:
     changes = [changed(Op.INSERT, "p", 8, v=1), moved("p", 1, 2, v=5), changed(Op.INSERT, "p", 9, v=1)]
     (refused,) = together(engine, *changes, source="moved")
     assert refused.startswith("2: the database refused: update or delete on table")
-    assert rows(engine, "select * from p order by id") == [(1, 1), (8, 1), (9, 1)]
+    assert select_rows(engine, "select * from p order by id") == [(1, 1), (8, 1), (9, 1)]
 
 
 def test_rows_that_come_before_those_to_which_they_refer_do_not_pay_for_another(engine: Engine) -> None:
@@ -261,33 +270,35 @@ def test_rows_that_come_before_those_to_which_they_refer_do_not_pay_for_another(
         engine, changed(Op.INSERT, "c", 1, v=1, p=1), wrong, changed(Op.INSERT, "p", 1, v=1)
     )
     assert refused.startswith("2: the database refused: value ")
-    assert rows(engine, "select id, p from c") == [(1, 1)]
-    assert rows(engine, "select id from p") == [(1,)]
+    assert select_rows(engine, "select id, p from c") == [(1, 1)]
+    assert select_rows(engine, "select id from p") == [(1,)]
 
 
 def test_a_number_that_is_always_generated_is_left_to_the_target(engine: Engine) -> None:
     if engine.dialect.name != "postgresql":
         pytest.skip("elsewhere such a number can be changed")
-    run(engine, "create table t (id integer primary key, g integer generated always as identity, v integer)")
+    run_statements(
+        engine, "create table t (id integer primary key, g integer generated always as identity, v integer)"
+    )
     first = [changed(Op.INSERT, "t", 1, g=70, v=1), changed(Op.INSERT, "t", 2, g=80, v=1)]
     assert together(engine, *first) == []
     later = [changed(Op.UPDATE, "t", 1, g=71, v=2), changed(Op.INSERT, "t", 3, g=9, v=3)]
     assert together(engine, *later, moved("t", 2, 4, g=5), source="later") == []
-    assert rows(engine, "select id, v from t order by id") == [(1, 2), (3, 3), (4, 1)]
-    assert rows(engine, "select count(distinct g) from t where g < 10") == [(3,)]
+    assert select_rows(engine, "select id, v from t order by id") == [(1, 2), (3, 3), (4, 1)]
+    assert select_rows(engine, "select count(distinct g) from t where g < 10") == [(3,)]
 
 
 def test_a_number_0_is_no_wish_for_another(engine: Engine) -> None:
     kind = {"postgresql": "integer generated always as identity"}.get(
         engine.dialect.name, "integer auto_increment"
     )
-    run(engine, f"create table t (id {kind} primary key, v integer)")
+    run_statements(engine, f"create table t (id {kind} primary key, v integer)")
     assert together(engine, changed(Op.INSERT, "t", 0, v=1), changed(Op.UPDATE, "t", 0, v=2)) == []
-    assert rows(engine, "select * from t") == [(0, 2)]
+    assert select_rows(engine, "select * from t") == [(0, 2)]
 
 
 def test_words_that_a_database_reads_by_its_clock_cost_their_rows(engine: Engine) -> None:
-    run(engine, "create table t (id integer primary key, d date, s timestamp null, h time)")
+    run_statements(engine, "create table t (id integer primary key, d date, s timestamp null, h time)")
     named = [("d", "today"), ("s", "now"), ("h", "allballs"), ("d", "24-01-02"), ("d", "01/02/2024")]
     changes = [changed(Op.INSERT, "t", number, **{name: value}) for number, (name, value) in enumerate(named)]
     refused = together(engine, *changes, changed(Op.INSERT, "t", 9, d="2024-01-02"))
@@ -298,4 +309,4 @@ def test_words_that_a_database_reads_by_its_clock_cost_their_rows(engine: Engine
         "4: d: '24-01-02' is not a date",
         "5: d: '01/02/2024' is not a date",
     ]
-    assert rows(engine, "select id from t") == [(9,)]
+    assert select_rows(engine, "select id from t") == [(9,)]

@@ -9,7 +9,7 @@ import pytest
 from eventlog.sql.connect import connect
 from tests.kit.commands import Shell
 from tests.kit.databases import Database
-from tests.transfer.targets.support import rows
+from tests.kit.statements import select_rows
 from tests.transfer.targets.test_cli import TABLES
 
 pytestmark = pytest.mark.quick
@@ -26,8 +26,7 @@ def shell(shell: Shell) -> Shell:
         line = {"op": "insert", "schema": None, "table": "usr", "key": {"idu": key}, "fields": fields}
         place = {"position": f"2025010100000000{key:019}", "transaction": transaction}
         lines.append(json.dumps(line | place) + "\n")
-    (shell.folder / "t.toml").write_text(TABLES)
-    (shell.folder / "c.jsonl").write_text("".join(lines))
+    shell.with_files({"t.toml": TABLES, "c.jsonl": "".join(lines)})
     words = ("--tables", "t.toml", "--no-metadata", "--to", "qlik-message", "-o", "all.jsonl", "c.jsonl")
     done = shell.run("convert", *words)
     assert done.code == 0, done.stderr
@@ -40,7 +39,7 @@ def test_transactions_of_one_moment_are_not_split(shell: Shell, postgres: Databa
     done = shell.run("apply", "--to-url", postgres.address, *words, "all.jsonl")
     assert (done.code, done.stderr) == (0, "eventlog: 4 inserted, 0 updated, 0 deleted\n")
     together = "select string_agg(idu::text, ' ' order by idu) from usr group by xmin::text order by 1"
-    assert rows(connect(postgres.url), together) == [("1 3",), ("2 4",)]
+    assert select_rows(connect(postgres.url), together) == [("1 3",), ("2 4",)]
 
 
 def test_a_contradicted_transaction_is_refused_as_a_whole(shell: Shell, postgres: Database) -> None:
@@ -51,7 +50,7 @@ def test_a_contradicted_transaction_is_refused_as_a_whole(shell: Shell, postgres
     done = shell.run("apply", "--to-url", postgres.address, *words, "bad.jsonl")
     assert done.code == 1
     assert done.stderr.endswith("eventlog: 2 inserted, 0 updated, 0 deleted\n")
-    assert rows(connect(postgres.url), "select idu from usr order by idu") == [(2,), (4,)]
+    assert select_rows(connect(postgres.url), "select idu from usr order by idu") == [(2,), (4,)]
     assert len((shell.folder / "refused").read_text().splitlines()) == 3
 
 
@@ -67,6 +66,6 @@ def test_one_that_lacks_its_last_change_waits_for_it(shell: Shell, postgres: Dat
     (shell.folder / "grown.jsonl").write_text("\n".join(lines) + "\n")
     done = shell.run(*words, "grown.jsonl")
     assert done.code == 0, done.stderr
-    assert rows(connect(postgres.url), "select idu, fname from usr order by idu") == [
+    assert select_rows(connect(postgres.url), "select idu, fname from usr order by idu") == [
         (key, name) for key, _, name in sorted(NAMES)
     ]

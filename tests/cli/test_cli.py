@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from eventlog.cli import COMMANDS
-from tests.kit.commands import Done, Shell
+from tests.kit.commands import Shell
 from tests.kit.support import HEADER, USR
 
 pytestmark = pytest.mark.quick
@@ -19,9 +19,9 @@ pytestmark = pytest.mark.quick
 ROOT = Path(__file__).parents[2]
 
 
-def run(folder: Path, *arguments: str, stdin: str = "", **environment: str) -> Done:
-    (folder / "usr.toml").write_text(USR)
-    return Shell(folder).run(*arguments, stdin=stdin, **environment)
+@pytest.fixture
+def shell(shell: Shell) -> Shell:
+    return shell.with_files({"usr.toml": USR})
 
 
 CONVERT = ("convert", "--from", "log", "--to", "xds", "--tables", "usr.toml")
@@ -29,8 +29,8 @@ GOOD = "1,4,usr,idu=1,,,\n"
 BAD = "x,4,usr,idu=1,,,\n"
 
 
-def test_data_goes_to_standard_output_and_talk_to_standard_error(tmp_path: Path) -> None:
-    done = run(tmp_path, *CONVERT, stdin=HEADER + GOOD + BAD)
+def test_data_goes_to_standard_output_and_talk_to_standard_error(shell: Shell) -> None:
+    done = shell.run(*CONVERT, stdin=HEADER + GOOD + BAD)
     assert done.stdout.count("\n") == 1
     assert done.stderr == (
         "-:3: record_id is 'x', not an integer\n"
@@ -40,43 +40,43 @@ def test_data_goes_to_standard_output_and_talk_to_standard_error(tmp_path: Path)
     assert done.code == 1
 
 
-def test_done_is_zero_and_a_line_of_counts(tmp_path: Path) -> None:
-    done = run(tmp_path, *CONVERT, stdin=HEADER + GOOD)
+def test_done_is_zero_and_a_line_of_counts(shell: Shell) -> None:
+    done = shell.run(*CONVERT, stdin=HEADER + GOOD)
     assert (done.code, done.stderr) == (0, "eventlog: 1 change was converted\n")
 
 
-def test_a_delivery_of_no_events_is_not_one_that_is_done(tmp_path: Path) -> None:
+def test_a_delivery_of_no_events_is_not_one_that_is_done(tmp_path: Path, shell: Shell) -> None:
     (tmp_path / "empty.csv").touch()
-    assert run(tmp_path, "deliver", "empty.csv").stderr == "eventlog: empty.csv holds no event\n"
-    assert run(tmp_path, "deliver", "--state", "m").stderr == "eventlog: standard input holds no event\n"
-    assert run(tmp_path, *CONVERT, "-o", "documents.xml", stdin=HEADER + GOOD).code == 0
-    done = [run(tmp_path, "deliver", "documents.xml").stderr for _ in range(2)]
+    assert shell.run("deliver", "empty.csv").stderr == "eventlog: empty.csv holds no event\n"
+    assert shell.run("deliver", "--state", "m").stderr == "eventlog: standard input holds no event\n"
+    assert shell.run(*CONVERT, "-o", "documents.xml", stdin=HEADER + GOOD).code == 0
+    done = [shell.run("deliver", "documents.xml").stderr for _ in range(2)]
     assert done == ["eventlog: 1 success\n", "eventlog: nothing was left to send\n"]
 
 
-def test_a_change_that_could_not_be_written_is_not_counted(tmp_path: Path) -> None:
+def test_a_change_that_could_not_be_written_is_not_counted(shell: Shell) -> None:
     lines = '{"op":"delete","table":"usr","key":{"idu":1}}\n{"op":"truncate","table":"usr"}\n'
-    done = run(tmp_path, "convert", "--from", "changes", "--to", "xds", stdin=lines)
+    done = shell.run("convert", "--from", "changes", "--to", "xds", stdin=lines)
     assert done.stderr.splitlines()[-2:] == [
         "eventlog: 1 change was converted",
         "eventlog: 1 bad record was left out",
     ]
 
 
-def test_a_truncate_names_the_option_for_its_rows_as_a_shell_takes_it(tmp_path: Path) -> None:
+def test_a_truncate_names_the_option_for_its_rows_as_a_shell_takes_it(tmp_path: Path, shell: Shell) -> None:
     line = '{"op":"truncate","table":"usr; echo x"}\n'
     words = ("convert", "--from", "changes", "--to", "xds", "--expand-truncate", "--tables", "t.toml")
     (tmp_path / "t.toml").write_text('[tables."usr; echo x"]\nkey = ["idu"]\ncolumns = { idu = "integer" }\n')
-    assert "--current 'usr; echo x'=FILE" in run(tmp_path, *words, stdin=line).stderr
+    assert "--current 'usr; echo x'=FILE" in shell.run(*words, stdin=line).stderr
 
 
-def test_bad_records_are_kept_as_they_came(tmp_path: Path) -> None:
-    run(tmp_path, *CONVERT, "--refused", "bad.csv", stdin=HEADER + GOOD + BAD)
+def test_bad_records_are_kept_as_they_came(tmp_path: Path, shell: Shell) -> None:
+    shell.run(*CONVERT, "--refused", "bad.csv", stdin=HEADER + GOOD + BAD)
     assert (tmp_path / "bad.csv").read_text() == BAD
 
 
-def test_strict_stops_at_the_first(tmp_path: Path) -> None:
-    done = run(tmp_path, *CONVERT, "--strict", "-o", "out.xml", stdin=HEADER + BAD + GOOD)
+def test_strict_stops_at_the_first(tmp_path: Path, shell: Shell) -> None:
+    done = shell.run(*CONVERT, "--strict", "-o", "out.xml", stdin=HEADER + BAD + GOOD)
     assert done.code == 1
     assert "stopped at the first bad record" in done.stderr
     assert not (tmp_path / "out.xml").exists()
@@ -92,15 +92,15 @@ def test_strict_stops_at_the_first(tmp_path: Path) -> None:
         (("nothing",), "No such command"),
     ],
 )
-def test_misuse_is_two(arguments: tuple[str, ...], message: str, tmp_path: Path) -> None:
-    done = run(tmp_path, *arguments)
+def test_misuse_is_two(arguments: tuple[str, ...], message: str, shell: Shell) -> None:
+    done = shell.run(*arguments)
     assert (done.code, done.stdout) == (2, "")
     assert message in done.stderr
     assert "Traceback" not in done.stderr
 
 
-def test_the_program_alone_prints_its_help(tmp_path: Path) -> None:
-    assert run(tmp_path) == run(tmp_path, "--help")
+def test_the_program_alone_prints_its_help(shell: Shell) -> None:
+    assert shell.run() == shell.run("--help")
 
 
 @pytest.mark.parametrize(
@@ -108,52 +108,52 @@ def test_the_program_alone_prints_its_help(tmp_path: Path) -> None:
     [((), "which database?"), (("--url", ""), "which database?"), (("--url", "nothing"), "that is no URL")],
 )
 def test_nothing_is_logged_before_a_database_is_named(
-    tmp_path: Path, words: tuple[str, ...], message: str
+    shell: Shell, words: tuple[str, ...], message: str
 ) -> None:
-    done = run(tmp_path, "run", "--once", *words)
+    done = shell.run("run", "--once", *words)
     assert (done.code, done.stdout, len(done.stderr.splitlines())) == (2, "", 1)
     assert done.stderr.startswith(f"eventlog: {message}")
 
 
-def test_a_setting_comes_from_the_flag_then_from_the_environment(tmp_path: Path) -> None:
+def test_a_setting_comes_from_the_flag_then_from_the_environment(shell: Shell) -> None:
     two = HEADER + GOOD + "2,4,usr,idu=2,,,\n"
-    assert run(tmp_path, *CONVERT, stdin=two).stdout.count("<nds ") == 2
-    assert run(tmp_path, *CONVERT, stdin=two, EVENTLOG_BATCH_SIZE="5").stdout.count("<nds ") == 1
-    flagged = run(tmp_path, *CONVERT, "--batch-size", "1", stdin=two, EVENTLOG_BATCH_SIZE="5")
+    assert shell.run(*CONVERT, stdin=two).stdout.count("<nds ") == 2
+    assert shell.run(*CONVERT, stdin=two, EVENTLOG_BATCH_SIZE="5").stdout.count("<nds ") == 1
+    flagged = shell.run(*CONVERT, "--batch-size", "1", stdin=two, EVENTLOG_BATCH_SIZE="5")
     assert flagged.stdout.count("<nds ") == 2
 
 
-def test_a_faulty_tables_file_is_reported_in_one_line(tmp_path: Path) -> None:
+def test_a_faulty_tables_file_is_reported_in_one_line(tmp_path: Path, shell: Shell) -> None:
     (tmp_path / "bad.toml").write_text("[tables.a]\nkeys = []\n")
-    done = run(tmp_path, "convert", "--from", "log", "--to", "xds", "--tables", "bad.toml")
+    done = shell.run("convert", "--from", "log", "--to", "xds", "--tables", "bad.toml")
     assert done.code == 2
     assert done.stderr.startswith(
         "eventlog: tables file (--tables FILE): bad.toml: tables.a: unknown entry 'keys'"
     )
 
 
-def test_help_all_explains_every_setting_with_its_default(tmp_path: Path) -> None:
-    text = run(tmp_path, "convert", "--help-all").stdout
+def test_help_all_explains_every_setting_with_its_default(shell: Shell) -> None:
+    text = shell.run("convert", "--help-all").stdout
     for name in ("--insert-query-back", "--max-changes", "--time-syntax", "[default: 1000]", "Settings: xds"):
         assert name in text
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_help_fits_on_two_screens(tmp_path: Path, command: str) -> None:
-    assert run(tmp_path, command, "--help").stdout.count("\n") <= 96
+def test_help_fits_on_two_screens(shell: Shell, command: str) -> None:
+    assert shell.run(command, "--help").stdout.count("\n") <= 96
 
 
-def test_help_explains_the_settings_of_the_formats_on_the_command_line(tmp_path: Path) -> None:
-    text = run(tmp_path, "convert", "--from", "linter", "--to=xds", "--help").stdout
+def test_help_explains_the_settings_of_the_formats_on_the_command_line(shell: Shell) -> None:
+    text = shell.run("convert", "--from", "linter", "--to=xds", "--help").stdout
     assert "Settings: linter:" in text
     assert "Settings: xds:" in text
     assert "Settings: gbase:" not in text
-    assert "Settings: sink http:" in run(tmp_path, "run", "--sink", "http", "--help").stdout
+    assert "Settings: sink http:" in shell.run("run", "--sink", "http", "--help").stdout
 
 
-def test_explain_tells_json_lines_and_filters(tmp_path: Path) -> None:
+def test_explain_tells_json_lines_and_filters(tmp_path: Path, shell: Shell) -> None:
     (tmp_path / "log.csv").write_text(HEADER + GOOD + "2,4,usr,idu=2,,,\n")
-    done = run(tmp_path, "explain", "--tables", "usr.toml", "--json", "--key", "idu=2", "log.csv")
+    done = shell.run("explain", "--tables", "usr.toml", "--json", "--key", "idu=2", "log.csv")
     assert json.loads(done.stdout) == {
         "record_id": 2,
         "where": "log.csv:3",
@@ -164,29 +164,29 @@ def test_explain_tells_json_lines_and_filters(tmp_path: Path) -> None:
     }
 
 
-def test_explain_cuts_long_keys_in_its_listing(tmp_path: Path) -> None:
+def test_explain_cuts_long_keys_in_its_listing(tmp_path: Path, shell: Shell) -> None:
     key = f"idu={'9' * 200}"
     (tmp_path / "log.csv").write_text(f"{HEADER}1,4,usr,{key},,,\n")
-    done = run(tmp_path, "explain", "--tables", "usr.toml", "log.csv")
+    done = shell.run("explain", "--tables", "usr.toml", "log.csv")
     assert done.stdout == f"       1  4  {f'usr {key}'[:80]}…  sent in eventlog:1\n"
 
 
-def test_explain_reads_standard_input_whatever_database_is_configured(tmp_path: Path) -> None:
+def test_explain_reads_standard_input_whatever_database_is_configured(shell: Shell) -> None:
     words = ("explain", "--tables", "usr.toml")
-    piped = run(tmp_path, *words, stdin=HEADER + GOOD)
+    piped = shell.run(*words, stdin=HEADER + GOOD)
     assert (piped.code, piped.stdout) == (0, "       1  4  usr idu=1                    sent in eventlog:1\n")
     configured = {"EVENTLOG_URL": "postgresql://nobody@127.0.0.1:1/none"}
-    assert run(tmp_path, *words, "-", stdin=HEADER + GOOD, **configured) == piped
-    unnamed = run(tmp_path, *words, stdin=HEADER + GOOD, **configured)
+    assert shell.run(*words, "-", stdin=HEADER + GOOD, **configured) == piped
+    unnamed = shell.run(*words, stdin=HEADER + GOOD, **configured)
     assert (unnamed.code, unnamed.stderr) == (
         2,
         "eventlog: --tables is for files: name them, or - for standard input\n",
     )
 
 
-def test_a_folder_takes_a_file_for_each_sheet(tmp_path: Path) -> None:
+def test_a_folder_takes_a_file_for_each_sheet(tmp_path: Path, shell: Shell) -> None:
     (tmp_path / "c.jsonl").write_text('{"op":"delete","schema":null,"table":"usr","key":{"idu":1}}\n')
-    done = run(tmp_path, "convert", "--from", "changes", "--to", "log", "-o", "out/", "c.jsonl")
+    done = shell.run("convert", "--from", "changes", "--to", "log", "-o", "out/", "c.jsonl")
     assert (done.code, done.stderr) == (0, "eventlog: 1 change was converted\n")
     assert (tmp_path / "out" / "eventlog.csv").read_text().count("\n") == 2
 
@@ -203,17 +203,17 @@ def test_a_broken_pipe_is_no_traceback(tmp_path: Path) -> None:
     assert "Traceback" not in done.stderr
 
 
-def test_half_a_bad_record_that_a_kill_left_stands_alone(tmp_path: Path) -> None:
+def test_half_a_bad_record_that_a_kill_left_stands_alone(tmp_path: Path, shell: Shell) -> None:
     heading = "header__change_seq,header__change_oper,header__change_mask,id\n"
     (tmp_path / "usr__ct.csv").write_text(f"{heading}20240101000000000000000000000000001,X,01,1\n")
     (tmp_path / "bad.csv").write_text("2023,half")
     words = ("--from", "qlik-table", "--to", "changes", "--state", "state", "--refused", "bad.csv")
-    assert run(tmp_path, "convert", *words, "usr__ct.csv").code == 1
+    assert shell.run("convert", *words, "usr__ct.csv").code == 1
     half, kept = (tmp_path / "bad.csv").read_text().splitlines()
     assert (half, kept) == ("2023,half", "20240101000000000000000000000000001,X,01,1")
 
 
-def test_a_table_that_no_source_describes_is_reported_once(tmp_path: Path) -> None:
+def test_a_table_that_no_source_describes_is_reported_once(tmp_path: Path, shell: Shell) -> None:
     """Report once that its key is {} and its values are texts, so that readers learn it."""
     header = "header__change_seq,header__change_oper,header__change_mask,header__timestamp,idu,fname\n"
     for table in ("usr", "dept"):
@@ -222,7 +222,7 @@ def test_a_table_that_no_source_describes_is_reported_once(tmp_path: Path) -> No
         ]
         (tmp_path / f"{table}__ct.csv").write_text(header + "".join(rows))
     words = ("convert", "--to", "changes", "usr__ct.csv", "dept__ct.csv")
-    done = run(tmp_path, *words)
+    done = shell.run(*words)
     assert done.code == 0
     assert [json.loads(line)["key"] for line in done.stdout.splitlines()] == [{}] * 4
     without = "its changes are written without one and its values are texts"
@@ -231,18 +231,18 @@ def test_a_table_that_no_source_describes_is_reported_once(tmp_path: Path) -> No
     assert sorted(line.partition(";")[0] for line in lines) == [
         f"eventlog: no source describes the key of {table}: {without}" for table in ("dept", "usr")
     ]
-    described = run(tmp_path, *words[:4], "--tables", "usr.toml")
+    described = shell.run(*words[:4], "--tables", "usr.toml")
     assert (described.code, described.stderr) == (0, "eventlog: 2 changes were converted\n")
 
 
-def test_a_key_that_a_record_lacks_is_not_asked_for(tmp_path: Path) -> None:
+def test_a_key_that_a_record_lacks_is_not_asked_for(tmp_path: Path, shell: Shell) -> None:
     """Name the column that is absent where the tables file has the key, and the message does not."""
     headers = {"operation": "INSERT", "changeSequence": "20240101120000" + f"{1:021}"}
     message = {"schema": "app", "table": "usr", "data": {"name": "Jack"}, "headers": headers}
     (tmp_path / "m.jsonl").write_text(json.dumps(message) + "\n")
     (tmp_path / "t.toml").write_text('[tables.usr]\nkey = ["idu", "name"]\n')
     words = ("convert", "--from", "qlik-message", "--to", "changes", "--tables", "t.toml", "m.jsonl")
-    done = run(tmp_path, *words)
+    done = shell.run(*words)
     assert (done.code, json.loads(done.stdout)["key"]) == (0, {})
     assert done.stderr.splitlines()[0] == (
         "eventlog: records of usr lack idu of its key: their changes are written without one;"
@@ -250,18 +250,18 @@ def test_a_key_that_a_record_lacks_is_not_asked_for(tmp_path: Path) -> None:
     )
 
 
-def test_a_key_that_a_raw_image_hides_is_not_asked_for(tmp_path: Path) -> None:
+def test_a_key_that_a_raw_image_hides_is_not_asked_for(tmp_path: Path, shell: Shell) -> None:
     """Ask for a record layout where the tables file has the key, but the image could not be decoded."""
     names = "TRANSACT_ID,SYSLOG_ADDR,TYP,TABNUM_SRC,LEN1,LEN2,DATA\n"
     (tmp_path / "queue.csv").write_text(f"{names}5,100,8,7,4,0,01000000\n5,200,4,,0,0,\n")
     stated = '[tables.usr]\nkey = ["idu"]\nnumber = 7\ncolumns = { idu = "integer" }\n'
     words = ("convert", "--from", "linter", "--to", "changes", "--tables", "queue.toml", "queue.csv")
     (tmp_path / "queue.toml").write_text(stated)
-    raw = run(tmp_path, *words)
+    raw = shell.run(*words)
     assert raw.stderr == (
         "eventlog: row images of usr could not be decoded: their changes are written without a key; state a "
         "record layout that fits them in a tables file (--tables FILE)\neventlog: 1 change was converted\n"
     )
     (tmp_path / "queue.toml").write_text(f'{stated}[tables.usr.linter]\ncolumns = {{ idu = "integer" }}\n')
-    done = run(tmp_path, *words)
+    done = shell.run(*words)
     assert (json.loads(done.stdout)["key"], "layout" in done.stderr) == ({"idu": 1}, False)

@@ -10,6 +10,7 @@ from sqlalchemy import inspect, text
 
 from tests.kit.commands import Done, Shell
 from tests.kit.databases import Database
+from tests.kit.statements import run_statements
 
 pytestmark = pytest.mark.quick
 
@@ -29,9 +30,11 @@ def test_a_log_from_install_to_uninstall(postgres: Database, tmp_path: Path, cal
         f'url = "{url}"\nlog-table = "events"\nsync-tables = "usr"\n[log.columns]\nstatus = "state"\n'
     )
     engine = postgres.engine()
-    with engine.begin() as connection:
-        connection.execute(text("create table usr as select n as idu from generate_series(1, 30) as n"))
-        connection.execute(text("alter table usr add primary key (idu)"))
+    run_statements(
+        engine,
+        "create table usr as select n as idu from generate_series(1, 30) as n",
+        "alter table usr add primary key (idu)",
+    )
 
     done = call("install", "--future-events")
     reported, notice = done.stderr.splitlines()
@@ -41,8 +44,7 @@ def test_a_log_from_install_to_uninstall(postgres: Database, tmp_path: Path, cal
     )
     assert call("install").stderr.startswith("public.events is up to date\n")
 
-    with engine.begin() as connection:
-        connection.execute(text("select events_capture_is_off()"))
+    run_statements(engine, "select events_capture_is_off()")
 
     done = call("resync", "usr", "--where", "idu > 10", "--chunk", "7")
     assert (done.code, done.stderr) == (0, "public.usr: 20 rows logged\n")

@@ -6,7 +6,6 @@ import shlex
 import subprocess
 import sys
 from importlib.util import find_spec
-from pathlib import Path
 
 import click
 import pytest
@@ -24,11 +23,8 @@ LOG = HEADER + "1,4,usr,idu=1,,,\n"
 
 
 @pytest.fixture
-def shell(tmp_path: Path) -> Shell:
-    """Return a shell for commands in a folder of their own."""
-    (tmp_path / "usr.toml").write_text(USR)
-    (tmp_path / "in.csv").write_text(LOG)
-    return Shell(tmp_path)
+def shell(shell: Shell) -> Shell:
+    return shell.with_files({"usr.toml": USR, "in.csv": LOG})
 
 
 @pytest.mark.parametrize(

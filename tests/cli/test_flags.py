@@ -24,6 +24,7 @@ from eventlog.cli import COMMANDS, cli
 from eventlog.embedded import Server
 from tests.kit.commands import Done, Shell
 from tests.kit.databases import EMBEDDED, Database, temporary_database
+from tests.kit.statements import run_statements
 from tests.kit.support import USR
 
 pytestmark = pytest.mark.quick
@@ -54,6 +55,18 @@ PADDED = (
     '{"op":"insert","schema":null,"table":"usr","key":{"idu":1},"fields":'
     '[{"column":"idu","after":1},{"column":"fname","after":"Jack    "}],"position":"1"}\n'
 )
+FILES: dict[str, str | bytes] = {
+    "t.toml": TABLES,
+    "log.csv": LOG,
+    "sound.csv": SOUND,
+    "strange": SOUND,
+    "usr.csv": "idu,fname,lname,photo,born\n2,Jane,Doe,,2025-03-23\n",
+    "truncate.jsonl": '{"op":"truncate","schema":"indirect","table":"usr"}\n',
+    "packed.csv.gz": gzip.compress(LOG.encode()),
+    "g.toml": NUMBERED,
+    "padded.jsonl": PADDED,
+    "some.xml": "<nds/>",
+}
 NOW = "--now 2025-03-23T10:57:19"
 # How each file that a case reads is made.
 COMMAND_OF_FILE = {
@@ -224,21 +237,10 @@ VERBOSE = "--verbose"  # shown by tests of the command line, for the door of all
 
 @pytest.fixture(scope="module")
 def shell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
-    folder = tmp_path_factory.mktemp("flags")
-    (folder / "t.toml").write_text(TABLES)
-    (folder / "log.csv").write_text(LOG)
-    (folder / "sound.csv").write_text(SOUND)
-    (folder / "strange").write_text(SOUND)
-    (folder / "usr.csv").write_text("idu,fname,lname,photo,born\n2,Jane,Doe,,2025-03-23\n")
-    (folder / "truncate.jsonl").write_text('{"op":"truncate","schema":"indirect","table":"usr"}\n')
-    (folder / "packed.csv.gz").write_bytes(gzip.compress(LOG.encode()))
-    (folder / "g.toml").write_text(NUMBERED)
-    (folder / "padded.jsonl").write_text(PADDED)
-    (folder / "some.xml").write_text("<nds/>")
-    new_shell = Shell(folder)
+    new_shell = Shell(tmp_path_factory.mktemp("flags")).with_files(FILES)
     for name, words in COMMAND_OF_FILE.items():
         new_shell.run(*words.split())
-        assert (folder / name).exists(), words
+        assert (new_shell.folder / name).exists(), words
     yield new_shell
     new_shell.close()
 
@@ -276,10 +278,12 @@ def log_template(embedded: Server, shell: Shell) -> Iterator[str]:
     with temporary_database(EMBEDDED, make_url(embedded.url)) as database:
         assert shell.run("install", EVENTLOG_URL=database.address).code == 0
         engine = database.engine()
-        with engine.begin() as connection:
-            connection.exec_driver_sql("create table usr (idu integer primary key, fname text, lname text)")
-            connection.exec_driver_sql("insert into usr values (1, 'Jack', 'Frost')")
-            connection.exec_driver_sql(WRITTEN)
+        run_statements(
+            engine,
+            "create table usr (idu integer primary key, fname text, lname text)",
+            "insert into usr values (1, 'Jack', 'Frost')",
+            WRITTEN,
+        )
         engine.dispose()
         assert shell.run("track", "usr", EVENTLOG_URL=database.address).code == 0
         yield str(database.url.database)

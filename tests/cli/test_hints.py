@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from tests.kit.commands import Shell
 from tests.kit.databases import Database
+from tests.kit.statements import run_statements
 from tests.kit.support import HEADER, USR
 
 pytestmark = pytest.mark.quick
@@ -16,10 +15,8 @@ STRANGE = HEADER + "1,4,strange,id=1,,,\n"
 
 
 @pytest.fixture
-def shell(tmp_path: Path) -> Shell:
-    (tmp_path / "usr.toml").write_text(USR)
-    (tmp_path / "log.csv").write_text(STRANGE)
-    return Shell(tmp_path)
+def shell(shell: Shell) -> Shell:
+    return shell.with_files({"usr.toml": USR, "log.csv": STRANGE})
 
 
 @pytest.mark.parametrize("words", ["convert --to xds", "explain"])
@@ -33,11 +30,11 @@ def test_who_has_a_settings_file_is_reported_its_line(shell: Shell, postgres: Da
     url = postgres.url.render_as_string(hide_password=False)
     assert shell.run("install", EVENTLOG_URL=url).code == 0
     engine = postgres.engine()
-    with engine.begin() as connection:
-        connection.exec_driver_sql(
-            "insert into eventlog (event_type, table_name, table_key, perpetrator)"
-            " values (4, 'strange', 'id=1', 'hr')"
-        )
+    run_statements(
+        engine,
+        "insert into eventlog (event_type, table_name, table_key, perpetrator)"
+        " values (4, 'strange', 'id=1', 'hr')",
+    )
     engine.dispose()
     done = shell.run("explain", EVENTLOG_URL=url)
     assert "publish such rows as strings (--unknown-tables string)" in done.stdout

@@ -27,48 +27,47 @@ DOCUMENT = (
 )
 UNREADABLE = "/proc/self/mem"  # a regular file that fails when it is read, also for root
 NOWHERE = "/proc/nowhere"  # no folder in which a file can be made
+JUNK = ("junk", "junk.csv", "junk.parquet", "junk.csv.gz", "junk.toml", "eventlog.junk.toml")
+FILES: dict[str, str | bytes] = {  # good ones, and all kinds of bad ones
+    "usr.toml": USR,
+    "log.csv": LOG,
+    "docs.xml": DOCUMENT,
+    "message.bin": b"\0\0\0\x06\0\0\0\0\x01\x00",
+    "nothing.jsonl": "",
+    **dict.fromkeys(JUNK, b"\x8b\xff\x00\x01 = \n" * 20),
+    "deep.toml": "x = " + "[" * 20_000,
+    "bom.toml": b'\xef\xbb\xbfurl = "postgresql://127.0.0.1:1/db"\n',
+    "digits.toml": "x = " + "9" * 5_000,
+    "siez.toml": "batch-siez = 5\n",
+    "colums.toml": '[log.colums]\nstatus = "state"\n',
+    "inlog.toml": '[log]\nbatch-size = 5\ncolumns = "status"\n',
+    "number.toml": "[log.columns]\nstatus = 5\n",
+    "deep": "[" * 100_000,
+    "list": "[]",
+    "odd.memory": "5\n[1, 2, 3]\n" + "[" * 100_000 + "\n",
+    "packed.csv": gzip.compress(LOG.encode()),
+    "cut.xml.gz": gzip.compress(DOCUMENT.encode())[:-4],
+    "zstd.csv": b"\x28\xb5\x2f\xfd\x04\x00",
+    "utf16.csv": LOG.encode("utf-16"),
+    "utf16le.csv": LOG.encode("utf-16-le"),
+    "utf16.jsonl": '{"op": "insert"}\n'.encode("utf-16"),
+    "semicolons.csv": LOG.replace(",", ";"),
+    "wide.csv": "x" * 100_000 + ",y\n1,2\n",
+    "cut.csv.gz": b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\x03cut",
+}
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Make good files, and all kinds of bad ones."""
-    here = tmp_path_factory.mktemp("situations")
-    (here / "usr.toml").write_text(USR)
-    (here / "log.csv").write_text(LOG)
-    (here / "docs.xml").write_text(DOCUMENT)
-    (here / "message.bin").write_bytes(b"\0\0\0\x06\0\0\0\0\x01\x00")
-    (here / "nothing.jsonl").touch()
-    (here / "folder").mkdir()
-    for name in ("junk", "junk.csv", "junk.parquet", "junk.csv.gz", "junk.toml", "eventlog.junk.toml"):
-        (here / name).write_bytes(b"\x8b\xff\x00\x01 = \n" * 20)
-    (here / "deep.toml").write_text("x = " + "[" * 20_000)
-    (here / "bom.toml").write_bytes(b'\xef\xbb\xbfurl = "postgresql://127.0.0.1:1/db"\n')
-    (here / "digits.toml").write_text("x = " + "9" * 5_000)
-    (here / "siez.toml").write_text("batch-siez = 5\n")
-    (here / "colums.toml").write_text('[log.colums]\nstatus = "state"\n')
-    (here / "inlog.toml").write_text('[log]\nbatch-size = 5\ncolumns = "status"\n')
-    (here / "number.toml").write_text("[log.columns]\nstatus = 5\n")
-    (here / "deep").write_text("[" * 100_000)
-    (here / "list").write_text("[]")
-    (here / "odd.memory").write_text("5\n[1, 2, 3]\n" + "[" * 100_000 + "\n")
-    (here / "packed.csv").write_bytes(gzip.compress(LOG.encode()))
-    (here / "cut.xml.gz").write_bytes(gzip.compress(DOCUMENT.encode())[:-4])
-    (here / "zstd.csv").write_bytes(b"\x28\xb5\x2f\xfd\x04\x00")
-    (here / "utf16.csv").write_bytes(LOG.encode("utf-16"))
-    (here / "utf16le.csv").write_bytes(LOG.encode("utf-16-le"))
-    (here / "utf16.jsonl").write_bytes('{"op": "insert"}\n'.encode("utf-16"))
-    (here / "semicolons.csv").write_text(LOG.replace(",", ";"))
-    (here / "wide.csv").write_text("x" * 100_000 + ",y\n1,2\n")
-    (here / "cut.csv.gz").write_bytes(b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\x03cut")
-    return here
-
-
-@pytest.fixture(scope="module")
-def shell(folder: Path) -> Iterator[Shell]:
-    """Return a shell in that folder."""
-    new_shell = Shell(folder)
+def shell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
+    new_shell = Shell(tmp_path_factory.mktemp("situations")).with_files(FILES)
+    (new_shell.folder / "folder").mkdir()
     yield new_shell
     new_shell.close()
+
+
+@pytest.fixture(scope="module")
+def folder(shell: Shell) -> Path:
+    return shell.folder
 
 
 class Situation(NamedTuple):

@@ -20,6 +20,7 @@ from eventlog.core.remedies import Remedy
 from eventlog.embedded import Server
 from tests.kit.commands import Done, Shell
 from tests.kit.databases import EMBEDDED, Database, temporary_database
+from tests.kit.statements import run_statements
 
 pytestmark = pytest.mark.quick
 
@@ -43,9 +44,7 @@ class Place:
     def sql(self, *statements: str) -> None:
         """Run statements, each as a transaction of its own."""
         engine = self.database.engine()
-        with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
-            for statement in statements:
-                connection.exec_driver_sql(statement)
+        run_statements(engine, *statements, autocommit=True)
         engine.dispose()
 
     def call(self, words: str) -> Done:
@@ -99,7 +98,7 @@ def trigger_of_reader_gone(place: Place) -> Done:
     place.sql(
         "do $$ declare name text; begin for name in select tgname from pg_trigger"
         " where tgrelid = 'usr'::regclass and not tgisinternal loop"
-        " execute format('drop trigger %%I on usr', name); end loop; end $$"
+        " execute format('drop trigger %I on usr', name); end loop; end $$"
     )
     return place.call("check")
 

@@ -16,6 +16,7 @@ from eventlog.cli.explain import STYLES
 from eventlog.fold import Fate
 from tests.kit.commands import Shell
 from tests.kit.databases import Database
+from tests.kit.statements import run_statements
 from tests.kit.support import HEADER, USR
 from tests.kit.terminal import AT_ONCE, Terminal, on_a_terminal
 
@@ -32,15 +33,13 @@ CONVERT = ("convert", "--tables", "usr.toml", "log.csv")
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    (tmp_path / "usr.toml").write_text(USR)
-    (tmp_path / "log.csv").write_text(HEADER + ROWS)
-    return tmp_path
+def shell(shell: Shell) -> Shell:
+    return shell.with_files({"usr.toml": USR, "log.csv": HEADER + ROWS})
 
 
 @pytest.fixture
-def shell(folder: Path) -> Shell:
-    return Shell(folder)
+def folder(shell: Shell) -> Path:
+    return shell.folder
 
 
 def plain(written: bytes) -> str:
@@ -238,13 +237,13 @@ def test_the_state_of_a_log_on_a_terminal(postgres: Database, tmp_path: Path) ->
     url = postgres.url.render_as_string(hide_password=False)
     on_a_terminal(tmp_path, "install", EVENTLOG_URL=url)
     engine = postgres.engine()
-    with engine.begin() as connection:
-        connection.exec_driver_sql(
-            "insert into eventlog (event_type, table_name, table_key, status) values"
-            " (6, '[red]gone[/red]', E'id=\x1b[31m1', 'E'), (6, 'usr', 'id=1', 'S'), (6, 'usr', 'id=2', 'S')"
-        )
-        connection.exec_driver_sql('create table "[red]t[/red]" (id integer primary key)')
-        connection.exec_driver_sql('insert into "[red]t[/red]" select generate_series(1, 3)')
+    run_statements(
+        engine,
+        "insert into eventlog (event_type, table_name, table_key, status) values"
+        " (6, '[red]gone[/red]', E'id=\x1b[31m1', 'E'), (6, 'usr', 'id=1', 'S'), (6, 'usr', 'id=2', 'S')",
+        'create table "[red]t[/red]" (id integer primary key)',
+        'insert into "[red]t[/red]" select generate_series(1, 3)',
+    )
     engine.dispose()
     errors = on_a_terminal(tmp_path, "errors", EVENTLOG_URL=url)
     assert b"\x1b[31mE" in errors

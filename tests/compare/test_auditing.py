@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 from lxml import etree
-from sqlalchemy import text
 from sqlalchemy.engine import Engine
 
 from eventlog.sql.capture.track import track, untrack
@@ -19,6 +18,7 @@ from eventlog.sql.relation import Choice
 from eventlog.sql.schema import migrate
 from tests.kit.commands import Shell, environment
 from tests.kit.databases import Database
+from tests.kit.statements import run_statements, select_rows
 from tests.kit.support import until
 
 pytestmark = pytest.mark.quick
@@ -39,9 +39,7 @@ class Audited:
         track(self.engine, self.log, "usr", Choice())
 
     def change(self, *statements: str) -> None:
-        with self.engine.begin() as connection:
-            for statement in statements:
-                connection.execute(text(statement))
+        run_statements(self.engine, *statements)
 
     def unseen(self, *statements: str) -> None:
         """Change the table while it has no triggers."""
@@ -55,8 +53,8 @@ class Audited:
         return done.stdout + done.stderr
 
     def rows(self) -> int:
-        with self.engine.connect() as connection:
-            return int(connection.execute(text("select count(*) from eventlog")).scalar_one())
+        ((count,),) = select_rows(self.engine, "select count(*) from eventlog")
+        return int(count)
 
     @contextlib.contextmanager
     def killed(self, *words: str) -> Iterator[None]:

@@ -28,6 +28,7 @@ from tests.compare.rig import ROWS, Replica, Row, as_replica, life
 from tests.kit.commands import Shell
 from tests.kit.databases import Database, temporary_database
 from tests.kit.logs import Receiver, World
+from tests.kit.statements import run_statements
 
 pytestmark = pytest.mark.quick
 USR = "create table usr (idu integer primary key, fname varchar(64), lname varchar(64))"
@@ -120,14 +121,14 @@ def second_database(server: tuple[str, URL]) -> Iterator[Database]:
 def test_one_table_there_that_cannot_be_read_stops_no_other(world: World, second_database: Database) -> None:
     engine, receiver = connect(second_database.url, keep_open=1), Receiver()
     url = second_database.address
-    with engine.begin() as connection:
-        connection.execute(text(USR))
-        connection.execute(text("create table plain (v varchar(9))"))
-        connection.execute(text("insert into plain values ('1')"))
-        connection.execute(text("insert into usr values (1, 'Jack', 'Frost')"))
-        connection.execute(
-            text("create view odd as select v as pk_v from plain union all select v from plain")
-        )
+    run_statements(
+        engine,
+        USR,
+        "create table plain (v varchar(9))",
+        "insert into plain values ('1')",
+        "insert into usr values (1, 'Jack', 'Frost')",
+        "create view odd as select v as pk_v from plain union all select v from plain",
+    )
     with life(world, receiver, tables="odd usr", source_url=url) as publisher:
         assert publisher.cycle() == 1
         assert "same key" in str(publisher.unread)
@@ -138,14 +139,10 @@ def test_tables_there_are_read_at_several_moments_if_that_is_asked_for(
     world: World, second_database: Database
 ) -> None:
     engine, replica = connect(second_database.url, keep_open=1), Replica()
-    with engine.begin() as connection:
-        connection.execute(text(USR))
-        connection.execute(text("insert into usr values (1, 'Jack', 'Frost'), (2, 'Jane', 'Doe')"))
+    run_statements(engine, USR, "insert into usr values (1, 'Jack', 'Frost'), (2, 'Jane', 'Doe')")
     with life(world, replica, source_url=second_database.address, snapshot="none") as publisher:
         assert publisher.cycle() == 2
-        with engine.begin() as connection:
-            connection.execute(text("delete from usr where idu = 1"))
-            connection.execute(text("update usr set fname = 'June'"))
+        run_statements(engine, "delete from usr where idu = 1", "update usr set fname = 'June'")
         assert [publisher.cycle(), publisher.cycle()] == [2, 0]
     assert replica.rows == {"idu=2": {"fname": "June", "lname": "Doe"}}
     engine.dispose()

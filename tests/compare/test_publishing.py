@@ -32,6 +32,7 @@ from tests.compare.rig import Replica, life, rows_of
 from tests.kit.commands import Shell
 from tests.kit.databases import Database
 from tests.kit.logs import Receiver, World, call, fail, fresh_world
+from tests.kit.statements import run_statements
 from tests.kit.tiers import drawn
 from tests.sql.test_roundtrip import Changes, create, layouts
 from tests.sql.tracked import Logged, Texts, Tracked, query_back, replay
@@ -184,12 +185,14 @@ def test_the_command_publishes_without_triggers(postgres: Database, tmp_path: Pa
     engine = postgres.engine()
     with contextlib.closing(Shell(tmp_path)) as shell:
         shell.run("install", "--url", url)
-        with engine.begin() as connection:
-            connection.execute(text("create table note (body text)"))
-            connection.execute(text("create table usr (idu integer primary key, fname text, photo bytea)"))
-            connection.execute(text("create table tag (name text primary key)"))
-            connection.execute(text("insert into usr values (1, 'Jack', '\\xaaaa'), (2, null, null)"))
-            connection.execute(text("insert into tag values ('a b')"))
+        run_statements(
+            engine,
+            "create table note (body text)",
+            "create table usr (idu integer primary key, fname text, photo bytea)",
+            "create table tag (name text primary key)",
+            "insert into usr values (1, 'Jack', '\\xaaaa'), (2, null, null)",
+            "insert into tag values ('a b')",
+        )
         words: tuple[str, ...] = ("run", "--once", "--mode", "compare", "--url", url, "--batch-size", "10")
         assert shell.run(*words).code == 2  # no table is named
         done = shell.run(*words, "--sync-tables", "note")
@@ -198,9 +201,7 @@ def test_the_command_publishes_without_triggers(postgres: Database, tmp_path: Pa
         done = shell.run(*words)
         assert [event.tag for event in events_of(done.stdout)] == ["add"] * 3
         assert "qqo=" in done.stdout
-        with engine.begin() as connection:
-            connection.execute(text("update usr set fname = 'John' where idu = 1"))
-            connection.execute(text("delete from tag"))
+        run_statements(engine, "update usr set fname = 'John' where idu = 1", "delete from tag")
         delete, modify = events_of(shell.run(*words).stdout)
         assert (delete.tag, delete.get("class-name"), modify.tag) == ("delete", "tag", "modify")
         assert [attr.get("attr-name") for attr in modify.iterfind("modify-attr")] == ["fname"]

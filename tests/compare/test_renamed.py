@@ -15,6 +15,7 @@ from tests.compare.rig import Replica, life
 from tests.kit.commands import Shell
 from tests.kit.databases import Database
 from tests.kit.logs import World
+from tests.kit.statements import run_statements
 
 pytestmark = pytest.mark.quick
 
@@ -302,8 +303,8 @@ def tracked(postgres: Database, tmp_path: Path) -> Iterator[tuple[Shell, Engine]
     engine = postgres.engine()
     with contextlib.closing(Shell(tmp_path)) as shell:
         shell.run("install", "--url", url)
-        run(engine, "create table usr (idu integer primary key, fname text)")
-        run(engine, "create table person (id integer primary key, name text, pwd text)")
+        run_statements(engine, "create table usr (idu integer primary key, fname text)")
+        run_statements(engine, "create table person (id integer primary key, name text, pwd text)")
         config(tmp_path, url, '["pwd"]')
         shell.run("track", "usr", "person")
         yield shell, engine
@@ -315,20 +316,18 @@ def config(folder: Path, url: str, withhold: str) -> None:
     (folder / "eventlog.toml").write_text(f'url = "{url}"\nallow-loopback = true\n{lists}')
 
 
-def run(engine: Engine, *statements: str) -> None:
-    with engine.begin() as connection:
-        for statement in statements:
-            connection.execute(text(statement))
-
-
 @pytest.mark.slow("it runs the command several times")
 def test_with_triggers_rows_of_a_halted_table_wait(tracked: tuple[Shell, Engine], tmp_path: Path) -> None:
     shell, engine = tracked
-    run(engine, "insert into person values (1, 'Jack', 'secret')", "insert into usr values (1, 'Jim')")
+    run_statements(
+        engine, "insert into person values (1, 'Jack', 'secret')", "insert into usr values (1, 'Jim')"
+    )
     assert shell.run("run", "--once").code == 0
-    run(engine, "alter table person rename pwd to passwd")
+    run_statements(engine, "alter table person rename pwd to passwd")
     shell.run("track", "usr", "person")
-    run(engine, "update person set name = 'John', passwd = 'hidden'", "update usr set fname = 'Jo'")
+    run_statements(
+        engine, "update person set name = 'John', passwd = 'hidden'", "update usr set fname = 'Jo'"
+    )
     done = shell.run("run", "--once")
     assert done.code == 1
     halted = "withhold: a column 'pwd', which public.person lacks"
@@ -346,14 +345,14 @@ def test_with_triggers_rows_of_a_halted_table_wait(tracked: tuple[Shell, Engine]
 def test_check_names_a_table_that_is_gone(postgres: Database, tmp_path: Path) -> None:
     url = postgres.address
     engine = postgres.engine()
-    run(engine, "create table person (id integer primary key)", "insert into person values (1)")
-    run(engine, "create view seen as select 1 as n")
+    run_statements(engine, "create table person (id integer primary key)", "insert into person values (1)")
+    run_statements(engine, "create view seen as select 1 as n")
     settings = f'url = "{url}"\npublication-mode = "compare"\nsync-schema = "public"\n'
     (tmp_path / "eventlog.toml").write_text(f'{settings}exclude-table-filter = "seen"\n')
     with contextlib.closing(Shell(tmp_path)) as shell:
         shell.run("install", "--url", url)
         assert shell.run("run", "--once").stdout.count("<add") == 1
-        run(engine, "alter table person rename to human")
+        run_statements(engine, "alter table person rename to human")
         done = shell.run("check")
         assert done.code == 1
         assert "public.person: there is no such table any more, and the receiver has 1 object" in done.stdout

@@ -15,6 +15,7 @@ from eventlog.compare.segments import Segments, TableSide, differing_rows
 from eventlog.compare.tables import at_hand, snapshot
 from tests.kit.commands import Shell
 from tests.kit.databases import Database
+from tests.kit.statements import run_statements
 from tests.kit.tiers import drawn
 
 pytestmark = pytest.mark.quick
@@ -31,9 +32,7 @@ _STATE = st.dictionaries(st.integers(-4, 4), st.tuples(_TEXT, _TEXT, st.none() |
 @pytest.fixture
 def engine(database: Database) -> Iterator[Engine]:
     engine = database.engine()
-    with engine.begin() as connection:
-        for name in ("old_t", "new_t"):
-            connection.execute(text(f"create table {name} ({COLUMNS})"))
+    run_statements(engine, *(f"create table {name} ({COLUMNS})" for name in ("old_t", "new_t")))
     yield engine
     engine.dispose()
 

@@ -27,6 +27,7 @@ from eventlog.core.tables import Table
 from eventlog.formats.neutral import load
 from tests.kit.commands import Shell, environment
 from tests.kit.databases import Database
+from tests.kit.statements import run_statements
 from tests.kit.support import USR
 from tests.kit.tiers import drawn
 
@@ -242,9 +243,11 @@ def test_tables_of_databases_and_files_compare(database: Database, tmp_path: Pat
 def test_a_state_is_kept_for_the_next_comparison(postgres: Database, tmp_path: Path) -> None:
     """Keep the state in a file, because nothing may be made in the database."""
     engine = postgres.engine()
-    with engine.begin() as connection:
-        connection.execute(text("create table usr (a integer, b text, v bytea, primary key (a, b))"))
-        connection.execute(text("insert into usr values (1, '=+', '\\xaaaa'), (2, '', null)"))
+    run_statements(
+        engine,
+        "create table usr (a integer, b text, v bytea, primary key (a, b))",
+        "insert into usr values (1, '=+', '\\xaaaa'), (2, '', null)",
+    )
     url = postgres.address
     words = ("usr.parquet", "usr", "--url", url, "--keep", "usr.parquet")
     first = [json.loads(line) for line in _compare(tmp_path, *words, tables=None).splitlines()]
@@ -253,8 +256,7 @@ def test_a_state_is_kept_for_the_next_comparison(postgres: Database, tmp_path: P
         ("insert", {"a": 2, "b": ""}),
     ]
     assert _compare(tmp_path, *words, tables=None) == ""
-    with engine.begin() as connection:
-        connection.execute(text("update usr set v = '\\xbb'"))
+    run_statements(engine, "update usr set v = '\\xbb'")
     kept = (tmp_path / "usr.parquet").read_bytes()
     bad = shell_in(tmp_path).run("compare", *words, "--to", "xds", "-o", "no/folder.xml")
     assert (bad.code, (tmp_path / "usr.parquet").read_bytes()) == (2, kept)

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from sqlalchemy import text
 
 from eventlog.sql.catalogue import NoSuchTable
 from eventlog.sql.log.object_states import StateGone, StateLost
@@ -17,6 +16,7 @@ from tests.compare.rig import Replica, life, rows_of
 from tests.kit.commands import Shell
 from tests.kit.databases import Database
 from tests.kit.logs import Receiver, World
+from tests.kit.statements import run_statements
 
 pytestmark = pytest.mark.quick
 
@@ -174,12 +174,14 @@ def test_status_and_check_tell_what_is_not_compared(postgres: Database, tmp_path
     engine = postgres.engine()
     with contextlib.closing(Shell(tmp_path)) as shell:
         shell.run("install", "--url", url)
-        with engine.begin() as connection:
-            connection.execute(text("create table usr (idu integer primary key)"))
-            connection.execute(text("create table twin (n integer)"))
-            connection.execute(text("create view odd as select n as pk_n from twin"))
-            connection.execute(text("insert into twin values (1), (1)"))
-            connection.execute(text("insert into usr values (1)"))
+        run_statements(
+            engine,
+            "create table usr (idu integer primary key)",
+            "create table twin (n integer)",
+            "create view odd as select n as pk_n from twin",
+            "insert into twin values (1), (1)",
+            "insert into usr values (1)",
+        )
         (tmp_path / "eventlog.toml").write_text(
             f'url = "{url}"\npublication-mode = "compare"\nsync-tables = "usr odd"\n'
         )
@@ -192,13 +194,11 @@ def test_status_and_check_tell_what_is_not_compared(postgres: Database, tmp_path
         assert "public.odd: it is not published: " in done.stdout
         assert "public.odd: the keys of a view are perhaps not unique: each poll" in done.stdout
         assert "public.usr" not in done.stdout
-        with engine.begin() as connection:
-            connection.execute(text("drop table eventlog_known"))
+        run_statements(engine, "drop table eventlog_known")
         done = shell.run("check")
         assert "eventlog_known: eventlog_known, the table of the receiver's state" in done.stdout
         assert "is installed" in shell.run("install").stderr
-        with engine.begin() as connection:
-            connection.execute(text("delete from twin"))
+        run_statements(engine, "delete from twin")
         done = shell.run("run", "--once", "--startup-option", "future")
         assert (done.code, done.stdout) == (0, "")
         assert "not published" not in shell.run("status").stdout
@@ -215,11 +215,13 @@ def test_with_the_printed_grants_a_publisher_compares(postgres: Database, tmp_pa
         less, more = (set(shell.run(*printed, *words).stdout.split(";")) for words in ((), MODE))
         assert len(more - less) == 2
         assert shell.run(*printed, "--mode", "trigger").stdout == shell.run(*printed).stdout
-        with engine.begin() as connection:
-            connection.execute(text("create table usr (idu integer primary key)"))
-            connection.execute(text("insert into usr values (1)"))
-            connection.execute(text(f"create role {role} login password 'p'"))
-            connection.execute(text(f"grant select on usr to {role}"))
+        run_statements(
+            engine,
+            "create table usr (idu integer primary key)",
+            "insert into usr values (1)",
+            f"create role {role} login password 'p'",
+            f"grant select on usr to {role}",
+        )
         script = shell.run(*printed, *MODE).stdout.replace("\\set ON_ERROR_STOP on", "")
         raw = engine.raw_connection()
         raw.cursor().execute(script)
@@ -227,7 +229,5 @@ def test_with_the_printed_grants_a_publisher_compares(postgres: Database, tmp_pa
         url = postgres.url.set(username=role, password="p").render_as_string(hide_password=False)
         done = shell.run("run", "--once", "--mode", "compare", "--sync-tables", "usr", "--url", url)
         assert (done.code, done.stdout.count("<add")) == (0, 1), done.stderr
-    with engine.begin() as connection:
-        connection.execute(text(f"drop owned by {role}"))
-        connection.execute(text(f"drop role {role}"))
+    run_statements(engine, f"drop owned by {role}", f"drop role {role}")
     engine.dispose()

@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import text
-from sqlalchemy.engine import URL, Engine, make_url
+from sqlalchemy.engine import URL, make_url
 
 from bench.peers import debezium
 from bench.peers.server import peers_server
@@ -27,6 +26,7 @@ from eventlog.sql.connect import connect
 from tests.formats.debezium.test_debezium import ANNE, message, only, written
 from tests.kit import judges
 from tests.kit.databases import temporary_database
+from tests.kit.statements import run_statements
 from tests.sql.test_replicated import LOGICAL
 
 pytestmark = pytest.mark.servers
@@ -82,12 +82,6 @@ def logical() -> Iterator[URL]:
         yield url
 
 
-def run(engine: Engine, *statements: str) -> None:
-    for statement in statements:
-        with engine.begin() as connection:
-            connection.execute(text(statement))
-
-
 def messages(
     logical: URL,
     folder: Path,
@@ -100,14 +94,14 @@ def messages(
     jars = judges.java("debezium")
     with temporary_database("logical", logical) as database:
         engine = connect(database.url)
-        run(engine, CREATE)
+        run_statements(engine, CREATE)
         debezium.begin(engine, ["person"])
         if not has_old_rows:
-            run(engine, "alter table person replica identity default")
+            run_statements(engine, "alter table person replica identity default")
         with_keys = properties | {"with.keys": "true", "tombstones.on.delete": "true"}
         reader = debezium.Debezium(database.url, jars, ["person"], folder / "messages.jsonl", with_keys)
         try:
-            run(engine, *statements)
+            run_statements(engine, *statements, autocommit=True)
             reader.wait(count)
         finally:
             reader.stop()

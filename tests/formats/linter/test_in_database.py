@@ -20,6 +20,7 @@ from eventlog.transfer.job import Job
 from eventlog.transfer.report import Report
 from tests.formats.linter.helpers import LAYOUT, ROW_1, end, operation
 from tests.kit.databases import Database
+from tests.kit.statements import run_statements
 from tests.kit.support import CLOCK
 
 pytestmark = pytest.mark.quick
@@ -96,8 +97,7 @@ def test_columns_that_differ_in_case_alone_are_misuse(tmp_path: Path, postgres: 
     """Refuse such columns, because it would be unknown which one is read."""
     engine = postgres.engine()
     QUEUE.create(engine)
-    with engine.begin() as connection:
-        connection.exec_driver_sql('alter table dispatch_queue add "DATA" bytea')
+    run_statements(engine, 'alter table dispatch_queue add "DATA" bytea')
     with pytest.raises(Misuse, match="dispatch_queue has the columns data and DATA, which are one name"):
         convert(job(tmp_path, engine), Report(print), CLOCK)
 

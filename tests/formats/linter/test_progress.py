@@ -20,6 +20,7 @@ from eventlog.formats.linter.linter_settings import LinterSettings
 from eventlog.formats.linter.queue_progress import START, QueueState, dump_state, load_state
 from eventlog.transfer.sources.queues import rows
 from tests.formats.linter.helpers import LAYOUT, NAMES, ROLLBACK, end, operation
+from tests.kit.statements import run_statements
 from tests.kit.tiers import drawn
 
 pytestmark = pytest.mark.quick
@@ -49,8 +50,7 @@ class Queue:
             connection.exec_driver_sql(f"insert into queue values ({marks})", list(reported))
 
     def remove(self, condition: str) -> None:
-        with self.engine.begin() as connection:
-            connection.exec_driver_sql(f"delete from queue where {condition}")
+        run_statements(self.engine, f"delete from queue where {condition}")
 
     def read(self, reading: LinterSettings = BIG, max_answers: int | None = None) -> list[str]:
         """Return the names that a run delivers, which may be stopped; its state is kept as a file

@@ -19,6 +19,7 @@ from eventlog.transfer.sources import change_tables as store
 from tests.formats.qlik.helpers import as_text, read_store, seq
 from tests.formats.qlik.strategies import KEY, TYPES
 from tests.formats.qlik.strategies import tables as known_tables
+from tests.kit.statements import run_statements
 
 pytestmark = pytest.mark.quick
 
@@ -100,9 +101,9 @@ def test_every_type_comes_back(engine: sa.Engine) -> None:
 
 @pytest.mark.parametrize(("column", "last"), [("HEADER__CHANGE_SEQ", seq(7)), ("other", sequence.START)])
 def test_the_sequence_of_tables_that_others_made(engine: sa.Engine, column: str, last: str) -> None:
-    with engine.begin() as connection:
-        connection.execute(sa.text(f'create table usr__ct ("{column}" varchar(35))'))
-        connection.execute(sa.text(f"insert into usr__ct values ('{seq(7)}')"))
+    run_statements(
+        engine, f'create table usr__ct ("{column}" varchar(35))', f"insert into usr__ct values ('{seq(7)}')"
+    )
     assert store.last_sequence(engine, ["usr__ct"]) == last
 
 
@@ -134,8 +135,7 @@ def test_tables_are_read_at_one_moment(postgres: str) -> None:
     assert [item.position for item in found if isinstance(item, Change)] == [seq(2), seq(3)]
     assert next(more, None) is None
     for one in (engine, other):
-        with one.begin() as connection:
-            connection.execute(sa.text("drop table if exists a__ct, b__ct"))
+        run_statements(one, "drop table if exists a__ct, b__ct")
         one.dispose()
 
 
@@ -176,8 +176,7 @@ def test_a_number_that_postgresql_refuses_costs_itself_alone(postgres: str) -> N
 
 
 def test_a_table_that_stands_with_other_columns_is_left_alone(engine: sa.Engine) -> None:
-    with engine.begin() as connection:
-        connection.execute(sa.text("create table usr__ct (a integer)"))
+    run_statements(engine, "create table usr__ct (a integer)")
     known, changes = every_type()
     with pytest.raises(store.StoreFault, match="masks would mark wrong columns"):
         list(store.write(changes, known, TableSettings(), engine))

@@ -21,6 +21,7 @@ from eventlog.sql.connect import InvalidUrl, connect_any
 from eventlog.transfer.sources import change_tables as store
 from tests.formats.qlik.helpers import read_store, seq
 from tests.kit.databases import Database
+from tests.kit.statements import run_statements
 
 pytestmark = pytest.mark.quick
 
@@ -115,9 +116,7 @@ def test_tables_of_two_schemas_are_never_one_change_table(postgres: Database) ->
     changes = [insert(1, "one"), insert(2, "two")]
     with pytest.raises(store.StoreFault, match="change-table-schema"):
         list(store.write(changes, TWO, TableSettings(), engine))
-    with engine.begin() as connection:
-        connection.execute(sa.text("create schema one"))
-        connection.execute(sa.text("create schema two"))
+    run_statements(engine, "create schema one", "create schema two")
     own = TableSettings(change_table_schema="*", suffix="_changes")
     assert list(store.write(changes, TWO, own, engine)) == []
     assert store.last_sequence(engine, [store.name_of("two", "t", own)]) == seq(2)

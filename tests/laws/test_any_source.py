@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from itertools import groupby
 from pathlib import Path
 
@@ -22,8 +23,9 @@ from eventlog.core.change import ABSENT, Change, Field, Op
 from eventlog.sql.connect import connect
 from tests.formats.gbase.helpers import write_changes
 from tests.kit.brokers import MOCK, addresses, own_name
-from tests.kit.commands import ROOT, Done, Shell
+from tests.kit.commands import ROOT, Shell
 from tests.kit.databases import Database
+from tests.kit.statements import run_statements
 from tests.kit.support import until
 from tests.world.rig import PATIENCE, SEED
 
@@ -117,11 +119,8 @@ def test_what_the_receiver_has_is_the_copy_and_the_copy_is_the_source(
     (tmp_path / "tables.toml").write_text(TABLES)
     url = postgres.address
 
-    def run(*words: str) -> Done:
-        return Shell(tmp_path).run(*words, EVENTLOG_URL=url)
-
-    with connect(postgres.url).begin() as connection:
-        connection.execute(text("create table usr (id integer primary key, name varchar(40))"))
+    run = partial(Shell(tmp_path).run, EVENTLOG_URL=url)
+    run_statements(connect(postgres.url), "create table usr (id integer primary key, name varchar(40))")
     assert run("install").code == 0
     assert run("track", "usr").code == 0
     environment = os.environ | {"PYTHONPATH": str(ROOT), "EVENTLOG_URL": url}

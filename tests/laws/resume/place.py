@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlalchemy as sa
 
 from tests.kit.databases import Database
+from tests.kit.statements import run_statements
 
 
 class Place:
@@ -21,6 +22,4 @@ class Place:
 
     def run(self, *statements: str) -> None:
         """Run statements in one transaction."""
-        with self.engine.begin() as connection:
-            for statement in statements:
-                connection.exec_driver_sql(statement)
+        run_statements(self.engine, *statements)

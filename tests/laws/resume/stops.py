@@ -196,6 +196,13 @@ def metered_statements(meter: Meter) -> Iterator[None]:
         yield
 
 
+@contextmanager
+def metered_files_and_statements(meter: Meter) -> Iterator[None]:
+    """Count both."""
+    with metered_files(meter), metered_statements(meter):
+        yield
+
+
 def _sent(meter: Meter, function: Any, connection_of: Callable[[Any], Any]) -> Any:
     def counted(of: Any, *args: Any, **named: Any) -> Any:
         def fail() -> BaseException:

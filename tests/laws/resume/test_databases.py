@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-import sqlalchemy as sa
 
-from eventlog.formats.linter.columns import DISPATCH
 from eventlog.formats.neutral import dumps
 from eventlog.transfer import job_output
 from eventlog.transfer.apply import apply_to_database
@@ -20,6 +18,8 @@ from eventlog.transfer.loop import ONE_ROUND, RunLength
 from eventlog.transfer.report import Report
 from eventlog.transfer.targets.tables.apply_settings import ApplySettings
 from tests.formats.linter.helpers import LAYOUT, ROW_1, ROW_2, end, operation
+from tests.formats.linter.test_in_database import QUEUE
+from tests.formats.linter.test_in_database import add as add_to_queue
 from tests.kit.support import CLOCK
 from tests.laws.resume.inputs import (
     HEADING,
@@ -32,7 +32,7 @@ from tests.laws.resume.inputs import (
 )
 from tests.laws.resume.place import Place
 from tests.laws.resume.samples import Sample, samples
-from tests.laws.resume.stops import Meter, metered_files, metered_statements
+from tests.laws.resume.stops import Meter, metered_files_and_statements
 from tests.laws.resume.test_files import Conversion
 from tests.laws.resume.trials import Document, Reference, Trial
 
@@ -44,12 +44,6 @@ pytestmark = [
 
 
 SAMPLES = samples(quick=2, long=60, pairs=20, slow="runs over a database")
-
-
-@contextmanager
-def _metered_both(meter: Meter) -> Iterator[None]:
-    with metered_files(meter), metered_statements(meter):
-        yield
 
 
 # --- conversions from a database
@@ -80,17 +74,7 @@ class StoredTables(Conversion):
             self._place.run(*(f"insert into {table}__ct values ({text})" for text in texts))
 
     def metered(self, meter: Meter) -> AbstractContextManager[object]:
-        return _metered_both(meter)
-
-
-KINDS_OF_CELLS: dict[str, Callable[[], Any]] = {
-    "int": sa.BigInteger,
-    "bytes": lambda: sa.LargeBinary(3400),
-    "text": lambda: sa.String(80),
-}
-QUEUE = sa.Table(
-    "dispatch_queue", sa.MetaData(), *(sa.Column(c.name.lower(), KINDS_OF_CELLS[c.type]()) for c in DISPATCH)
-)
+        return metered_files_and_statements(meter)
 
 
 def _queue_stages() -> list[list[tuple[Any, ...]]]:
@@ -134,16 +118,10 @@ class Queue(Conversion):
         QUEUE.create(place.engine)
 
     def add(self, stage: int) -> None:
-        with self._place.engine.begin() as connection:
-            for cells in _queue_stages()[stage]:
-                values = {
-                    c.name.lower(): bytes.fromhex(cell) if c.type == "bytes" and cell is not None else cell
-                    for c, cell in zip(DISPATCH, cells, strict=True)
-                }
-                connection.execute(QUEUE.insert().values(values))
+        add_to_queue(self._place.engine, *_queue_stages()[stage])
 
     def metered(self, meter: Meter) -> AbstractContextManager[object]:
-        return _metered_both(meter)
+        return metered_files_and_statements(meter)
 
 
 # --- apply
@@ -182,7 +160,7 @@ class Application:
         raise NotImplementedError
 
     def metered(self, meter: Meter) -> AbstractContextManager[object]:
-        return _metered_both(meter)
+        return metered_files_and_statements(meter)
 
     def run(self, report: Report, length: RunLength) -> None:
         self._apply(report, length)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
@@ -16,7 +16,7 @@ from tests.compare.rig import life
 from tests.kit.logs import World, events_of, key
 from tests.laws.resume.place import Place
 from tests.laws.resume.samples import Sample, samples
-from tests.laws.resume.stops import Meter, metered_files, metered_statements
+from tests.laws.resume.stops import Meter, metered_files_and_statements
 from tests.laws.resume.trials import Document, Reference, Trial
 
 pytestmark = [
@@ -57,10 +57,8 @@ class Publishing:
             values = ({"event_type": 1, "column_name": "fname", "new_value": str(n)} for n in range(5))
             world.write(key(3, event_type=4), *(key(1, **columns) for columns in values))
 
-    @contextmanager
-    def metered(self, meter: Meter) -> Iterator[None]:
-        with metered_files(meter), metered_statements(meter):
-            yield
+    def metered(self, meter: Meter) -> AbstractContextManager[object]:
+        return metered_files_and_statements(meter)
 
     def run(self, report: Report, length: RunLength) -> None:
         while True:

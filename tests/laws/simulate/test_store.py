@@ -28,6 +28,7 @@ from eventlog.sql.queries import Queries
 from eventlog.sql.readable import ReadableTable
 from eventlog.sql.schema import migrate
 from tests.kit.databases import EMBEDDED, server_url, temporary_database
+from tests.kit.statements import run_statements
 from tests.kit.tiers import drawn
 from tests.laws.simulate.decisions import Replayed
 from tests.laws.simulate.people import TABLES, USR
@@ -381,15 +382,11 @@ def postgres_engine(embedded: Server_) -> Iterator[Engine]:
     with server_url(EMBEDDED, embedded) as url, temporary_database(EMBEDDED, url) as database:
         engine = database.engine()
         migrate.install(engine, Log(database.dialect))
-        _run(engine, "create table usr (idu integer primary key, name varchar(40), phone varchar(40))")
+        run_statements(
+            engine, "create table usr (idu integer primary key, name varchar(40), phone varchar(40))"
+        )
         yield engine
         engine.dispose()
-
-
-def _run(engine: Engine, *statements: str) -> None:
-    with engine.begin() as connection:
-        for statement in statements:
-            connection.execute(text(statement))
 
 
 @pytest.mark.slow("each schedule is of forty round trips")
@@ -400,7 +397,7 @@ def test_every_answer_is_that_of_postgresql(postgres_engine: Engine, schedule: l
     emptied = ", ".join(
         names[name] for name in ("log", "batch", "retry", "held", "failed", "notice", "sent", "known")
     )
-    _run(
+    run_statements(
         postgres_engine,
         f"truncate {emptied}, usr restart identity",
         f"update {names['state']} set epoch = 0, leader = null",

@@ -48,6 +48,7 @@ from tests.kit.brokers import MOCK, addresses
 from tests.kit.commands import Done, Shell
 from tests.kit.databases import AT_HAND, EMBEDDED, embedded_server, own_ids, server_url, temporary_database
 from tests.kit.logs import Answering, Crash, Receiver, World, answering, busy, crash, fail, key
+from tests.kit.statements import run_statements
 from tests.laws.resume import inputs
 
 FOLDER = Path(__file__).parent / "0.1.0"
@@ -137,17 +138,17 @@ def convert(shell: Shell) -> str:
     """Convert and deliver what the files have beyond their states; return all that they became."""
     settings = ("--to", "changes", "--tables", "tables.toml")
 
-    def run(name: str, source: str, *words: str) -> None:
+    def convert_source(name: str, source: str, *words: str) -> None:
         state = ("--state", f"{name}.state", "-o", f"{name}/")
         shell.run("convert", "--from", source, *settings, *state, *words)  # which refuses some records
 
     for name, (source, *files) in _SOURCES.items():
-        run(name, source, *files)
+        convert_source(name, source, *files)
     with addresses(MOCK) as brokers:
         place = ("--kafka-brokers", brokers, "--kafka-timeout", "2", "--open-time", "1e9")
         for name, (source, topics) in _TOPICS.items():
             _send(brokers, shell.folder / f"{name}.topic")
-            run(name, source, "--kafka", topics, *place)
+            convert_source(name, source, "--kafka", topics, *place)
     shell.run("deliver", "documents.xml", "--sink", "files", "--files-folder", "delivered")
     words = ("--keep", "kept.parquet", *settings, "--table", "pet")
     shell.run("compare", "kept.parquet", "pet.csv", *words, "-o", "compared.jsonl")
@@ -202,9 +203,7 @@ def publish(run: Run, engine: Engine, folder: Path) -> str:
     step("what was held until then")
     run("redrive", "--all")
     step("what had failed")
-    with engine.begin() as connection:
-        for statement in CHANGES:
-            connection.execute(text(statement))
+    run_statements(engine, *CHANGES)
     step("what the triggers logged")
     run("resync", "dept", "--chunk", "2")
     step("what the resync had yet to log")

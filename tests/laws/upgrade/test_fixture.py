@@ -7,7 +7,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from sqlalchemy import inspect, text
+from sqlalchemy import inspect
 from sqlalchemy.engine import Engine
 
 from eventlog.core.entry import Letter
@@ -17,6 +17,7 @@ from eventlog.web.receiver import incoming
 from eventlog.web.receiver.archive import Archive, Filter
 from tests.kit.commands import Shell
 from tests.kit.databases import Database
+from tests.kit.statements import run_statements
 from tests.laws.upgrade import fixture
 from tests.laws.upgrade.fixture import BEFORE, FOLDER, GROWN, LOGS
 from tests.laws.upgrade.test_upgrade import LEADER, rows_of, without
@@ -93,9 +94,9 @@ def test_the_first_revision_makes_the_tables_of_the_fixture(
 ) -> None:
     """Make the fixture anew (`python -m tests.laws.upgrade.fixture`) until 0.1.0 is released."""
     made = schema(engine)
-    with engine.begin() as connection:
-        for name in sorted(made, reverse=True):  # a child before its parent
-            connection.execute(text(f"drop table {name}{' cascade' if database.dialect.has_slots else ''}"))
+    cascade = " cascade" if database.dialect.has_slots else ""
+    child_before_parent = sorted(made, reverse=True)
+    run_statements(engine, *(f"drop table {name}{cascade}" for name in child_before_parent))
     assert inspect(engine).get_table_names() == []
     for name in LOGS:
         migrate.install(engine, Log(database.dialect, name), future_events=True)

@@ -24,6 +24,7 @@ from eventlog.sql.schema import migrate
 from tests.kit.commands import ROOT, Shell
 from tests.kit.databases import Database
 from tests.kit.logs import leading, write_rows
+from tests.kit.statements import run_statements
 from tests.kit.support import patient
 from tests.laws.upgrade.conftest import Call
 from tests.sql.test_install import in_client, schema
@@ -58,8 +59,7 @@ COMMANDS = {
 @pytest.fixture
 def log(engine: Engine, database: Database, ours: Call, tmp_path: Path) -> Log:
     """A log of this version: a tracked table, pending and failed rows, a notice."""
-    with engine.begin() as connection:
-        connection.execute(text("create table usr (idu integer not null primary key, fname varchar(9))"))
+    run_statements(engine, "create table usr (idu integer not null primary key, fname varchar(9))")
     assert ours("install").code == 0
     assert ours("track", "usr").code == 0
     own_log = Log(database.dialect)
@@ -70,8 +70,7 @@ def log(engine: Engine, database: Database, ours: Call, tmp_path: Path) -> Log:
     assert published.code == 0
     (tmp_path / "delivered.xml").write_text(published.stdout)
     assert ours("pause", "--because", "an upgrade", "--by", "ada").code == 0
-    with engine.begin() as connection:
-        connection.execute(text("insert into usr values (2, 'Jill')"))
+    run_statements(engine, "insert into usr values (2, 'Jill')")
     return own_log
 
 
@@ -224,8 +223,7 @@ def test_triggers_of_the_former_version_log_until_track_renews_them(
 ) -> None:
     assert newer("install").code == 0
     assert newer("resume").code == 0
-    with engine.begin() as connection:
-        connection.execute(text("insert into usr values (3, 'June')"))
+    run_statements(engine, "insert into usr values (3, 'June')")
     published = newer("run", "--once", "--sink", "stdout", "--allow-loopback")
     assert published.stdout.count("event-id=") == 2, published
     stale = newer("check", "--driver-user", "nobody")

@@ -15,6 +15,7 @@ from sqlalchemy.engine import URL
 from eventlog.sql.common.dialect import Dialect
 from tests.kit.commands import Shell
 from tests.kit.databases import temporary_database
+from tests.kit.statements import run_statements
 
 pytestmark = pytest.mark.quick
 
@@ -133,10 +134,8 @@ class House:
 
     def execute(self, statements: str) -> None:
         """Run statements as the application does."""
-        with self._engine.connect() as connection:
-            for statement in statements.strip().split(";\n"):
-                connection.exec_driver_sql(statement.removesuffix(";"))
-                connection.commit()
+        each = (statement.removesuffix(";") for statement in statements.strip().split(";\n"))
+        run_statements(self._engine, *each, autocommit=True)
 
     def change(self, number: int) -> None:
         self.execute(self._application.changes.format(n=number))

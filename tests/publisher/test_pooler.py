@@ -8,12 +8,12 @@ from functools import partial
 
 import pytest
 import sqlalchemy
-from sqlalchemy import text
 from sqlalchemy.engine import Engine
 
 from tests.kit.commands import Done, Shell
 from tests.kit.databases import Database
 from tests.kit.poolers import pooler
+from tests.kit.statements import run_statements
 
 pytestmark = pytest.mark.servers
 
@@ -28,12 +28,6 @@ def pooled(postgres: Database, mode: str, shell: Shell) -> Iterator[tuple[Callab
         application.dispose()
 
 
-def change(application: Engine, *statements: str) -> None:
-    with application.begin() as connection:
-        for statement in statements:
-            connection.execute(text(statement))
-
-
 ODD_ROW = (
     "insert into eventlog (event_type, table_name, table_key, column_name) values (8, 'usr', 'idu=1', 'x')"
 )
@@ -42,11 +36,11 @@ ODD_ROW = (
 @pytest.mark.slow("it runs ten commands")
 def test_each_command_works_in_a_session_that_another_one_had(postgres: Database, shell: Shell) -> None:
     with pooled(postgres, "session", shell) as (run, application):
-        change(application, "create table usr (idu integer primary key, fname text)")
+        run_statements(application, "create table usr (idu integer primary key, fname text)")
         publish = partial(run, "run", "--once", "--sink", "files", "--files-folder", "documents")
         for words in (("install",), ("track", "usr")):
             assert run(*words).code == 0
-        change(application, "insert into usr values (1, 'Jack')", ODD_ROW)
+        run_statements(application, "insert into usr values (1, 'Jack')", ODD_ROW)
         assert publish("--unknown-columns", "refuse").code == 0
         assert "E error      1" in run("status").stdout
         assert run("redrive", "--all").code == 0
@@ -59,15 +53,15 @@ def test_each_command_works_in_a_session_that_another_one_had(postgres: Database
 
 def test_a_pooler_that_gives_one_session_to_several_is_refused(postgres: Database, shell: Shell) -> None:
     with pooled(postgres, "transaction", shell) as (run, application):
-        change(application, "create table usr (idu integer primary key, fname text)")
+        run_statements(application, "create table usr (idu integer primary key, fname text)")
         assert shell.run("install", EVENTLOG_URL=postgres.address).code == 0
         for words in (("run", "--once"), ("run",), ("track", "usr"), ("install",)):
             refused = run(*words)
             assert (refused.code, "pool_mode = session" in refused.stderr) == (1, True)
-        change(application, "insert into usr values (1, 'Jack')")  # no setting of ours is left to it
+        run_statements(application, "insert into usr values (1, 'Jack')")  # no setting of ours is left to it
 
 
 def test_a_session_that_no_pooler_resets_is_refused(postgres: Database, shell: Shell) -> None:
     with pooled(postgres, "session\nserver_reset_query =", shell) as (run, application):
         assert "pool_mode = session" in run("install").stderr
-        change(application, "create table usr (idu integer primary key)")
+        run_statements(application, "create table usr (idu integer primary key)")

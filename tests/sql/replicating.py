@@ -11,6 +11,7 @@ from sqlalchemy.engine import URL, Engine
 
 from eventlog.sql.connect import connect, execute_plain
 from tests.kit.databases import temporary_database
+from tests.kit.statements import run_statements
 from tests.kit.support import until
 from tests.sql.tracked import Tracked, tracked
 
@@ -26,18 +27,13 @@ class Replication:
 
     def run(self, *statements: str) -> None:
         """Run each statement at the source, and wait until the copy has applied it."""
-        with self.source.connect() as connection:
-            for statement in statements:
-                execute_plain(connection, statement)
-                connection.commit()
+        run_statements(self.source, *statements, autocommit=True)
         self.caught_up()
 
     def both(self, *statements: str) -> None:
         """Run each statement on either side."""
         for engine in (self.source, self.copy.engine):
-            with engine.begin() as connection:
-                for statement in statements:
-                    execute_plain(connection, statement)
+            run_statements(engine, *statements)
 
     def subscribe(self, *, owner: str = "") -> None:
         """Copy all tables of the source, and wait until their content is copied."""

@@ -28,6 +28,7 @@ from eventlog.sql.connect import connect
 from eventlog.sql.dialects import dialect_of
 from tests.kit import judges
 from tests.kit.databases import AT_HAND, EMBEDDED, Database, server_url, temporary_database
+from tests.kit.statements import run_statements
 from tests.sql.test_replicated import LOGICAL
 from tests.sql.test_rights import House, connector_grants
 
@@ -66,18 +67,12 @@ def engine(server: URL) -> Iterator[Engine]:
         if database.dialect.name not in JDBC:
             pytest.skip(f"no driver of {database.dialect.title} is fetched")
         new_engine = connect(database.url)
-        run(new_engine, TABLE)
+        run_statements(new_engine, TABLE)
         with new_engine.connect() as connection:
             plan = plan_reader(connection, "connid", "usr", "login")
         plan.run(new_engine)
         yield new_engine
         new_engine.dispose()
-
-
-def run(engine: Engine, *statements: str) -> None:
-    with engine.begin() as connection:
-        for statement in statements:
-            connection.execute(text(statement))
 
 
 class Framework:
@@ -141,13 +136,13 @@ def test_deletes_and_transactions_that_commit_late_are_synchronised(engine: Engi
         begun = connid.latest()
         with engine.connect() as late:
             late.execute(text("insert into usr values (1, 'anne', 'Anne')"))
-            run(engine, "insert into usr values (2, 'bob', 'Bob')")
+            run_statements(engine, "insert into usr values (2, 'bob', 'Bob')")
             first = connid.sync(begun)
             late.commit()
         assert [delta[1:] for delta in first] == [["CREATE_OR_UPDATE", "bob", "Bob"]]
         token = int(first[-1][0])
         assert [delta[1:] for delta in connid.sync(token)] == [["CREATE_OR_UPDATE", "anne", "Anne"]]
-        run(engine, "update usr set name = 'Anna' where idu = 1", "delete from usr where idu = 2")
+        run_statements(engine, "update usr set name = 'Anna' where idu = 1", "delete from usr where idu = 2")
         again = connid.sync(token)
         assert [delta[1:3] for delta in again] == [
             ["CREATE_OR_UPDATE", "anne"],
@@ -172,7 +167,7 @@ def write(engine: Engine, number: int, ends: float) -> None:
             if dice.random() < 0.1:
                 connection.rollback()
         if dice.random() < 0.3:
-            run(engine, f"delete from usr where idu = {key}")
+            run_statements(engine, f"delete from usr where idu = {key}")
 
 
 def test_whoever_restarts_at_any_token_beside_concurrent_commits_loses_nothing(engine: Engine) -> None:
@@ -207,7 +202,7 @@ def test_the_documented_rights_suffice(engine: Engine, tmp_path: Path) -> None:
     user = house.user("reader", *(re.sub(r"\bapp\b", home, grant) for grant in grants))
     try:
         with framework(engine, user) as connid:
-            run(
+            run_statements(
                 engine,
                 "insert into usr values (1, 'anne', 'Anne')",
                 "insert into usr values (2, 'bob', 'Bob')",

@@ -17,9 +17,9 @@ from sqlalchemy.engine import Engine
 
 from eventlog.core.tables import Table
 from eventlog.sql.capture.readers import READERS, _ReaderTable
-from eventlog.sql.connect import execute_plain
 from eventlog.sql.dialects import DIALECTS
 from tests.kit.databases import Database
+from tests.kit.statements import run_statements
 from tests.sql.test_oracle_on_mariadb import Adaptation
 from tests.sql.test_oracle_texts import parse
 
@@ -97,15 +97,9 @@ def oracle_mode(database: Database) -> Iterator[Engine]:
     if database.dialect.name != "mariadb":
         pytest.skip("sql_mode=ORACLE is MariaDB's alone")
     engine = database.engine("set session sql_mode = 'ORACLE'")
-    run(engine, 'create table "USR" ("LOGIN" varchar(20) primary key, "NAME" varchar(20))')
+    run_statements(engine, 'create table "USR" ("LOGIN" varchar(20) primary key, "NAME" varchar(20))')
     yield engine
     engine.dispose()
-
-
-def run(engine: Engine, *statements: str) -> None:
-    with engine.begin() as connection:
-        for statement in statements:
-            execute_plain(connection, statement)
 
 
 def adapted(reader: str) -> Iterator[str]:
@@ -147,7 +141,8 @@ CHANGES = (
 
 
 def test_what_oracle_notes_for_sailpoint_runs(oracle_mode: Engine) -> None:
-    run(oracle_mode, *adapted("sailpoint"), *(change.replace("usr", '"USR"') for change in CHANGES))
+    changes = (change.replace("usr", '"USR"') for change in CHANGES)
+    run_statements(oracle_mode, *adapted("sailpoint"), *changes)
     with oracle_mode.connect() as connection:
         rows = 'select "LOGIN", action from "USR_DELTA" order by 1'
         assert connection.exec_driver_sql(rows).all() == [
@@ -163,7 +158,8 @@ def test_what_oracle_notes_for_sailpoint_runs(oracle_mode: Engine) -> None:
 
 
 def test_what_oracle_notes_for_connid_runs(oracle_mode: Engine) -> None:
-    run(oracle_mode, *adapted("connid"), *(change.replace("usr", '"USR"') for change in CHANGES))
+    changes = (change.replace("usr", '"USR"') for change in CHANGES)
+    run_statements(oracle_mode, *adapted("connid"), *changes)
     with oracle_mode.connect() as connection:
         rows = connection.exec_driver_sql('select "LOGIN", action from "USR_QUEUE" order by place').all()
         assert connection.exec_driver_sql('select handed from "USR_QUEUE_LAST"').scalar() == 0

@@ -22,6 +22,7 @@ from eventlog.sql.connect import DatabaseFailed
 from eventlog.sql.dialects import dialect_of
 from tests.kit.commands import Shell
 from tests.kit.databases import Database
+from tests.kit.statements import run_statements
 from tests.sql.own_types import OWN_TYPES, making_own_types
 
 pytestmark = pytest.mark.quick
@@ -33,7 +34,7 @@ WRITERS = 3
 @pytest.fixture
 def engine(database: Database) -> Iterator[Engine]:
     new_engine = database.engine()
-    run(
+    run_statements(
         new_engine,
         "create table usr (idu integer primary key, login varchar(20) not null unique, name varchar(40))",
     )
@@ -42,14 +43,6 @@ def engine(database: Database) -> Iterator[Engine]:
     plan.run(new_engine)
     yield new_engine
     new_engine.dispose()
-
-
-def run(engine: Engine, *statements: str) -> int:
-    """Return how many rows the last statement changed."""
-    with engine.begin() as connection:
-        for statement in statements:
-            count = connection.execute(text(statement)).rowcount
-    return count
 
 
 def faults(engine: Engine) -> list[str]:
@@ -66,10 +59,10 @@ def rows(engine: Engine, query: str = "select * from usr_delta order by 1") -> l
 
 
 def test_each_change_of_an_object_is_a_row(engine: Engine) -> None:
-    run(engine, "insert into usr values (1, 'anne', 'Anne'), (2, 'bob', 'Bob'), (3, 'eve', 'Eve')")
+    run_statements(engine, "insert into usr values (1, 'anne', 'Anne'), (2, 'bob', 'Bob'), (3, 'eve', 'Eve')")
     assert rows(engine) == [("anne", "Insert"), ("bob", "Insert"), ("eve", "Insert")]
-    run(engine, "delete from usr_delta")
-    run(
+    run_statements(engine, "delete from usr_delta")
+    run_statements(
         engine,
         "update usr set name = 'Anna' where idu = 1",
         "delete from usr where idu = 3",
@@ -83,14 +76,14 @@ def test_each_change_of_an_object_is_a_row(engine: Engine) -> None:
 
 def test_an_update_that_changes_no_value_is_none_where_rows_can_be_compared(engine: Engine) -> None:
     compares = dialect_of(engine).truncate_triggers
-    run(engine, "insert into usr values (1, 'anne', 'Anne')")
-    run(engine, "delete from usr_delta", "update usr set name = name")
+    run_statements(engine, "insert into usr values (1, 'anne', 'Anne')")
+    run_statements(engine, "delete from usr_delta", "update usr set name = name")
     assert rows(engine) == ([] if compares else [("anne", "Update")])
     if compares:
-        run(engine, "alter table usr add extra json", "update usr set extra = '{}'")
-        run(engine, "delete from usr_delta", "update usr set extra = '{}'")
+        run_statements(engine, "alter table usr add extra json", "update usr set extra = '{}'")
+        run_statements(engine, "delete from usr_delta", "update usr set extra = '{}'")
         assert rows(engine) == []
-        run(engine, "update usr set extra = '[]'")
+        run_statements(engine, "update usr set extra = '[]'")
         assert rows(engine) == [("anne", "Update")]
 
 
@@ -105,33 +98,33 @@ def test_an_update_that_changes_no_value_is_none_where_rows_can_be_compared(engi
     ],
 )
 def test_a_change_after_the_read_waits_behind_the_row_that_is_deleted(engine: Engine, where: str) -> None:
-    run(engine, "insert into usr values (1, 'anne', 'Anne'), (2, 'bob', 'Bob')")
+    run_statements(engine, "insert into usr values (1, 'anne', 'Anne'), (2, 'bob', 'Bob')")
     assert rows(engine) == [("anne", "Insert"), ("bob", "Insert")]
-    run(engine, "update usr set name = 'Anna'", "update usr set name = 'Ann'")
+    run_statements(engine, "update usr set name = 'Anna'", "update usr set name = 'Ann'")
     for count in range(3):
-        assert run(engine, f"delete from usr_delta {where}") == 1
+        assert run_statements(engine, f"delete from usr_delta {where}") == 1
         assert rows(engine) == [("anne", "Update"), ("bob", "Insert")]
-        run(engine, f"update usr set name = '{count}' where idu = 1")
-    run(engine, "delete from usr")
-    assert run(engine, "delete from usr_delta") == 2
+        run_statements(engine, f"update usr set name = '{count}' where idu = 1")
+    run_statements(engine, "delete from usr")
+    assert run_statements(engine, "delete from usr_delta") == 2
     assert rows(engine) == [("anne", "Delete"), ("bob", "Delete")]
-    run(engine, "delete from usr_delta")
+    run_statements(engine, "delete from usr_delta")
     assert rows(engine) == []
 
 
 def test_a_truncate_of_the_table_deletes_its_objects_and_one_of_the_delta_is_refused(engine: Engine) -> None:
-    run(engine, "insert into usr values (1, 'anne', 'Anne')", "delete from usr_delta")
+    run_statements(engine, "insert into usr values (1, 'anne', 'Anne')", "delete from usr_delta")
     if dialect_of(engine).truncate_triggers:
-        run(engine, "truncate table usr")
+        run_statements(engine, "truncate table usr")
         assert rows(engine) == [("anne", "Delete")]
     else:
         with engine.connect() as connection:
             notes = [finding.what for finding in check_readers(connection)]
         assert any("truncate" in note and "fire no trigger" in note for note in notes)
-        run(engine, "delete from usr")
+        run_statements(engine, "delete from usr")
     if not dialect_of(engine).lock_is_transactional:  # else its owner may, and no one else
         with pytest.raises(DatabaseFailed):
-            run(engine, "truncate table usr_delta")
+            run_statements(engine, "truncate table usr_delta")
     assert rows(engine) == [("anne", "Delete")]
 
 
@@ -251,17 +244,17 @@ def test_check_names_what_is_missing(engine: Engine) -> None:
     dialect = dialect_of(engine)
     with engine.connect() as connection:
         removing = plan_no_reader(connection, "sailpoint", "usr").statements
-    run(engine, next(statement for statement in removing if "drop trigger" in statement))
+    run_statements(engine, next(statement for statement in removing if "drop trigger" in statement))
     if dialect.triggers.cascades_fire:
-        run(engine, "insert into usr_delta_waiting (login, action) values ('anne', 'Update')")
+        run_statements(engine, "insert into usr_delta_waiting (login, action) values ('anne', 'Update')")
     else:
         stuck = "insert into usr_delta_waiting values ('anne', 0, 'Update', 0, 'anne', 1)"
-        run(engine, "set foreign_key_checks = 0", stuck, "set foreign_key_checks = 1")
+        run_statements(engine, "set foreign_key_checks = 0", stuck, "set foreign_key_checks = 1")
     filling, stuck = faults(engine)
     assert filling.endswith("usr that fills it is missing or disabled")
     assert stuck == "1 changes wait for rows to go that it does not have"
     if dialect.truncate_triggers:
-        run(engine, "alter table usr_delta disable trigger usr_delta_read")
+        run_statements(engine, "alter table usr_delta disable trigger usr_delta_read")
         emptying = "a trigger on it is missing or disabled: what waits for its rows to go stays there"
         assert faults(engine) == [filling, emptying, stuck]
 
@@ -269,11 +262,11 @@ def test_check_names_what_is_missing(engine: Engine) -> None:
 def test_a_remedy_is_one_word_to_a_shell(database: Database) -> None:
     engine = database.engine()
     column = dialect_of(engine).quote("log in")
-    run(engine, f"create table odd (k integer primary key, {column} varchar(20) not null unique)")
+    run_statements(engine, f"create table odd (k integer primary key, {column} varchar(20) not null unique)")
     with engine.connect() as connection:
         plan_reader(connection, "connid", "odd", "log in").run(engine)
         removing = plan_no_reader(connection, "connid", "odd").statements
-    run(engine, next(statement for statement in removing if "drop trigger" in statement))
+    run_statements(engine, next(statement for statement in removing if "drop trigger" in statement))
     with engine.connect() as connection:
         commands = [finding.commands for finding in check_readers(connection) if "odd_queue" in finding.where]
     (untracking, tracking) = next(filter(None, commands))
@@ -285,12 +278,12 @@ def test_a_remedy_is_one_word_to_a_shell(database: Database) -> None:
 @pytest.mark.parametrize("reader", READERS)
 def test_it_is_removed_once_its_table_is_gone(database: Database, reader: str) -> None:
     engine = database.engine()
-    run(engine, "create table usr (idu integer primary key)")
+    run_statements(engine, "create table usr (idu integer primary key)")
     for plan_of, facts in ((plan_reader, ("idu",)), (plan_no_reader, ())):
         with engine.connect() as connection:
             plan = plan_of(connection, reader, "usr", *facts)
         plan.run(engine)
-        run(engine, "drop table if exists usr")
+        run_statements(engine, "drop table if exists usr")
     with engine.connect() as connection:
         assert not list(Catalogue(connection).tables())
         with pytest.raises(NoSuchTable):
@@ -300,7 +293,7 @@ def test_it_is_removed_once_its_table_is_gone(database: Database, reader: str) -
 
 def test_a_cascade_that_fires_no_trigger_is_reported(engine: Engine) -> None:
     key = "foreign key (dept) references dept (id) on delete cascade"
-    run(
+    run_statements(
         engine,
         "create table dept (id integer primary key)",
         f"create table emp (id integer primary key, dept integer, {key})",
@@ -308,8 +301,10 @@ def test_a_cascade_that_fires_no_trigger_is_reported(engine: Engine) -> None:
     with engine.connect() as connection:
         plan = plan_reader(connection, "sailpoint", "emp", "id")
     plan.run(engine)
-    run(engine, "insert into dept values (7)", "insert into emp values (1, 7)", "delete from emp_delta")
-    run(engine, "delete from dept")
+    run_statements(
+        engine, "insert into dept values (7)", "insert into emp values (1, 7)", "delete from emp_delta"
+    )
+    run_statements(engine, "delete from dept")
     reports = [*plan.warnings, *faults(engine)]
     if dialect_of(engine).triggers.cascades_fire:
         assert (rows(engine, "select * from emp_delta"), reports) == ([(1, "Delete")], [])
@@ -320,14 +315,14 @@ def test_a_cascade_that_fires_no_trigger_is_reported(engine: Engine) -> None:
 
 
 def test_nothing_is_left_where_it_cannot_be_made(engine: Engine) -> None:
-    run(
+    run_statements(
         engine,
         "create table app (login varchar(20) not null unique)",
         "create view app_delta as select 1 as one",
     )
     with engine.connect() as connection, pytest.raises(CannotTrack, match="_delta is there already"):
         plan_reader(connection, "sailpoint", "app", "login")
-    run(engine, "drop view app_delta")
+    run_statements(engine, "drop view app_delta")
     with engine.connect() as connection:
         plan = plan_reader(connection, "sailpoint", "app", "login")
     with pytest.raises(DatabaseFailed):
@@ -340,10 +335,10 @@ def test_nothing_is_left_where_it_cannot_be_made(engine: Engine) -> None:
 @pytest.mark.parametrize("name", ["changed", "done", "number of", "wait''s", "Größe"])
 def test_an_identity_may_have_any_name(database: Database, name: str, reader: str) -> None:
     engine, column = database.engine(), database.dialect.quote(name)
-    run(engine, f"create table odd ({column} varchar(9) not null unique, extra integer)")
+    run_statements(engine, f"create table odd ({column} varchar(9) not null unique, extra integer)")
     with engine.connect() as connection:
         plan_reader(connection, reader, "odd", name).run(engine)
-    run(
+    run_statements(
         engine,
         "insert into odd values ('anne', 1)",
         "insert into odd values ('bob', 1)",
@@ -360,7 +355,7 @@ def test_an_identity_may_have_any_name(database: Database, name: str, reader: st
 @pytest.mark.parametrize("reader", READERS)
 def test_a_table_for_readers_may_be_dropped_while_it_is_checked(database: Database, reader: str) -> None:
     engine, other = database.engine(), database.engine()
-    run(engine, "create table odd (login varchar(9) not null unique)")
+    run_statements(engine, "create table odd (login varchar(9) not null unique)")
     with engine.connect() as connection:
         plan_reader(connection, reader, "odd", "login").run(engine)
     dropped: list[str] = []
@@ -381,7 +376,7 @@ def test_a_table_for_readers_may_be_dropped_while_it_is_checked(database: Databa
 def test_a_key_that_one_statement_may_exchange_is_refused(engine: Engine) -> None:
     if not dialect_of(engine).statement_triggers:
         pytest.skip("keys of this database are checked at once, or its triggers are compound")
-    run(engine, "create table late (login varchar(20) not null unique deferrable)")
+    run_statements(engine, "create table late (login varchar(20) not null unique deferrable)")
     with engine.connect() as connection, pytest.raises(CannotTrack, match="must be not null, and unique"):
         plan_reader(connection, "sailpoint", "late", "login")
 
@@ -405,7 +400,8 @@ def test_the_commands(engine: Engine, database: Database, tmp_path: Path) -> Non
         made = shell.run("track", "--for", "sailpoint", "--identity", "login", "usr", "--url", url)
         assert made.stdout + made.stderr == f"{plan.table} is there already\n"
         assert shell.run("check", "--url", url).code == 0
-        run(engine, next(statement for statement in plan.statements if "drop trigger" in statement))
+        dropping = next(statement for statement in plan.statements if "drop trigger" in statement)
+        run_statements(engine, dropping)
         wrong = shell.run("check", "--url", url)
         assert (wrong.code, "eventlog track --for sailpoint" in wrong.stdout) == (1, True)
         removed = shell.run("untrack", "--for", "sailpoint", "usr", "--url", url)
@@ -426,9 +422,9 @@ def test_an_identity_may_have_an_equality_of_its_own(database: Database, reader:
     engine = database.engine()
     has_types = database.dialect.statement_triggers
     if has_types:
-        run(engine, *making_own_types(), "create domain ext.login as ext.nocase")
+        run_statements(engine, *making_own_types(), "create domain ext.login as ext.nocase")
     column = own_type if has_types else "varchar(20) collate utf8mb4_general_ci"
-    run(engine, f"create table own (login {column} not null unique, extra integer)")
+    run_statements(engine, f"create table own (login {column} not null unique, extra integer)")
     with engine.connect() as connection:
         plan_reader(connection, reader, "own", "login").run(engine)
     with engine.begin() as connection:
@@ -442,7 +438,7 @@ def test_an_identity_may_have_an_equality_of_its_own(database: Database, reader:
     table = f"own{READERS[reader]}"
     while seen := rows(engine, f"select login, action from {table}"):
         for login, action in seen:
-            run(engine, f"delete from {table} where login = '{login}' and action = '{action}'")
+            run_statements(engine, f"delete from {table} where login = '{login}' and action = '{action}'")
             aggregated_names[login] = action
     assert faults(engine) == []
     assert aggregated_names.pop("Eve") == "Delete"

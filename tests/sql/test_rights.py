@@ -19,8 +19,9 @@ from eventlog.cli import cli
 from eventlog.opening.open_log import Denied
 from eventlog.sql.capture.readers import check_readers, plan_reader
 from eventlog.sql.common.dialect import Dialect
-from eventlog.sql.connect import DatabaseFailed, connect, execute_plain
+from eventlog.sql.connect import DatabaseFailed, connect
 from tests.kit.databases import Database
+from tests.kit.statements import run_statements
 
 pytestmark = pytest.mark.quick
 
@@ -79,11 +80,7 @@ class House:
         return self.named("eventlog.") + "eventlog"
 
     def run(self, *statements: str) -> None:
-        engine = self.database.engine()
-        with engine.connect() as connection:
-            for statement in statements:
-                execute_plain(connection, self.named(statement))
-                connection.commit()
+        run_statements(self.database.engine(), *map(self.named, statements), autocommit=True)
 
     def user(self, role: str, *statements: str) -> URL:
         """Make a user of that role with the statements; one of them may create the user."""

@@ -18,11 +18,11 @@ from eventlog.fold import Fate, Rules, plan
 from eventlog.sql.capture import track
 from eventlog.sql.catalogue import Catalogue
 from eventlog.sql.common.dialect import Dialect
-from eventlog.sql.connect import execute_plain
 from eventlog.sql.names import Log, log_named
 from eventlog.sql.relation import Choice
 from eventlog.sql.schema import migrate
 from tests.kit.databases import Database
+from tests.kit.statements import run_statements
 
 Texts = dict[str, str | None]
 
@@ -50,10 +50,7 @@ class Tracked:
 
     def run(self, *statements: str) -> None:
         """Run each statement in a transaction of its own, all in one session."""
-        with self.engine.connect() as connection:
-            for statement in statements:
-                execute_plain(connection, statement)
-                connection.commit()
+        run_statements(self.engine, *statements, autocommit=True)
 
     def track(self, table: str, **chosen: Any) -> track.TrackPlan:
         return track.track(self.engine, self.log, table, Choice(**chosen))

@@ -26,6 +26,7 @@ from eventlog.web.monitor.board import Board
 from eventlog.web.monitor.desk import board_app
 from eventlog.xds.answers import Level, Status
 from tests.kit.databases import Database
+from tests.kit.statements import run_statements
 from tests.web.receiver.conftest import HOST, HOSTILE, Client, Site, client, site
 
 __all__ = ["client", "site"]
@@ -80,9 +81,7 @@ class Watched:
     client: Client
 
     def run(self, *statements: str) -> None:
-        with self.engine.begin() as connection:
-            for statement in statements:
-                execute_plain(connection, statement)
+        run_statements(self.engine, *statements)
 
     def letters(self) -> str:
         with self.engine.connect() as connection:

@@ -15,6 +15,7 @@ import sqlalchemy
 
 from eventlog.sql.connect import execute_plain
 from tests.kit.databases import Database
+from tests.kit.statements import run_statements
 from tests.project.test_docker import FOLDER, services
 from tests.web.receiver.conftest import Client, receiving
 
@@ -63,9 +64,7 @@ def test_the_sample_can_be_run_again(postgres: Database) -> None:
     """A page that begins with it works after another page that began with it."""
     engine = postgres.engine()
     for _ in range(2):
-        with engine.begin() as connection:
-            for statement in sample():
-                connection.exec_driver_sql(statement)
+        run_statements(engine, *sample())
     engine.dispose()
 
 

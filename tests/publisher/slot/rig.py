@@ -21,6 +21,7 @@ from eventlog.xds.settings import XdsSettings
 from tests.compare.rig import Replica
 from tests.kit.databases import temporary_database
 from tests.kit.logs import World
+from tests.kit.statements import run_statements
 
 Logged = tuple[int, str, str]  # event type, table, key
 
@@ -52,9 +53,7 @@ class SlotWorld(World):
 
     def run(self, *statements: str) -> None:
         """Run statements, each as a transaction of its own."""
-        with self.engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
-            for statement in statements:
-                connection.execute(text(statement))
+        run_statements(self.engine, *statements, autocommit=True)
 
     def value(self, statement: str, **values: Any) -> Any:
         with self.engine.connect() as connection:

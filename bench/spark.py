@@ -1,46 +1,59 @@
-"""A backlog and `documents()` on two cores, compared with a floor: read, shuffle, sort, joined texts, write.
+"""A backlog and `documents()` on two cores, compared with the limit: `convert` in one process without Spark.
 
     eventlog bench spark [EVENTS] [ROUNDS] [CASE…]
 
-Judge ratios within one run: machines differ, and so do minutes on one machine. If others work on the
-machine too, the ratio of CPU time is more reliable than that of time. Memory is the peak of this process's
-children, Python workers and JVM each, as the kernel reports it.
+A case is the kind of a log, and its container if that is not Parquet: even, even.csv, even.jsonl, differing,
+query-back, hot, one, ten. In hot, one object has a third of the rows; in one, it has all; ten has ten times
+as many events. The ways take turns, and each is first in every other round. A round before them is not
+counted, because Java becomes faster for minutes. Compare CPU: others may work on the machine. Memory is the
+peak of this process's children, Python workers and JVM each, as the kernel reports it.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import statistics
 import sys
 import tempfile
+import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pyarrow as pa
+import pyarrow.csv as pv
 import pyarrow.parquet as pq
 from eventlog_spark import documents
 from eventlog_spark.backlog import Backlog, run
 from eventlog_spark.session import start
-from pyspark.sql import functions as f
 
 from eventlog.core import tablesfile
 from eventlog.core.extras import show_pandas
+from eventlog.transfer.convert import convert
 from eventlog.transfer.job import Job
+from eventlog.transfer.report import Report
 
 TABLES = tablesfile.read(
     '[tables.usr]\nschema = "indirect"\nkey = ["idu"]\n'
     'columns = { idu = "integer", fname = "varchar(64)", lname = "varchar(64)", mail = "varchar(64)" }\n'
 )
-CHUNK = 300_000
+CASES = ("even", "even.csv", "even.jsonl", "differing", "query-back", "hot", "one", "ten")
+CHUNK = 300_000  # events of one file
 PARTS = 8
+FEW = 7  # events of a backlog whose CPU is that of a start
+CLOCK = "2025-01-01 00:00:00"
 
 
-def rows(events: int, case: str) -> Iterator[pa.Table]:
-    """Yield three rows for each object, two million objects apart, or as the case requires.
+# --- logs
+
+
+def rows(events: int, kind: str) -> Iterator[pa.Table]:
+    """Yield three rows for each object, or as the kind of log requires.
 
     `differing` are lives of random columns and nulls, hardly two alike.
     """
@@ -50,51 +63,56 @@ def rows(events: int, case: str) -> Iterator[pa.Table]:
     columns = np.array(["fname", "lname", "mail"])
     for first in range(0, events, CHUNK):
         ids = np.arange(first + 1, min(first + CHUNK, events) + 1)
-        objects = (ids - 1) // 3
-        if case == "hot":
+        objects = np.zeros(len(ids), np.int64) if kind == "one" else (ids - 1) // 3
+        if kind == "hot":
             objects = np.where(ids % 3 == 0, 0, 1 + objects)
         kinds = np.full(len(ids), 2)
-        if case == "query-back":
+        if kind == "query-back":
             kinds = np.where(random.random(len(ids)) < 0.3, random.choice([6, 8], len(ids)), 2)
-        if case == "mixed":
-            mixed = objects % 5 == 0
-            kinds = np.where(mixed, random.integers(1, 5, len(ids)), 2)
         text = pa.array(objects).cast(pa.string())
         number = pa.array(ids).cast(pa.string())
-        per_row = np.isin(kinds, (4, 5, 6))
-        chosen = random.integers(0, 3, len(ids)) if case == "differing" else (ids - 1) % 3
-        column = pa.array(columns[chosen], mask=per_row)
+        per_row = kinds == 6
+        chosen = random.integers(0, 3, len(ids)) if kind == "differing" else (ids - 1) % 3
         old_is_null, new_is_null = (
-            per_row | (random.random(len(ids)) < (0.3 if case == "differing" else 0)) for _ in range(2)
+            per_row | (random.random(len(ids)) < (0.3 if kind == "differing" else 0)) for _ in range(2)
         )
+        join = pa.compute.binary_join_element_wise
         yield pa.table(
             {
                 "record_id": pa.array(ids, pa.int64()),
                 "status": pa.array(["N"] * len(ids)),
                 "event_type": pa.array(kinds, pa.int32()),
                 "event_time": pa.array(ids * 1000 + 1_700_000_000_000_000, pa.timestamp("us")),
-                "perpetrator": pa.array([None] * len(ids), pa.string()),
+                "perpetrator": pa.nulls(len(ids), pa.string()),
                 "table_name": pa.array(["usr"] * len(ids)),
-                "table_key": pa.compute.binary_join_element_wise("idu=", text, ""),
-                "column_name": column,
-                "old_value": pa.compute.if_else(
-                    pa.array(old_is_null), None, pa.compute.binary_join_element_wise("John ", number, "")
-                ),
-                "new_value": pa.compute.if_else(
-                    pa.array(new_is_null), None, pa.compute.binary_join_element_wise("Jack ", number, "")
-                ),
+                "table_key": join("idu=", text, ""),
+                "column_name": pa.array(columns[chosen], mask=per_row),
+                "old_value": pa.compute.if_else(pa.array(old_is_null), None, join("John ", number, "")),
+                "new_value": pa.compute.if_else(pa.array(new_is_null), None, join("Jack ", number, "")),
             }
         )
 
 
-def make_log(folder: Path, events: int, case: str) -> list[str]:
-    """Return the log as Parquet files."""
+def _write_jsonl(table: pa.Table, path: Path) -> None:
+    texts = table.set_column(3, "event_time", table.column("event_time").cast(pa.string()))
+    path.write_text("".join(f"{json.dumps(row)}\n" for row in texts.to_pylist()))
+
+
+WRITERS: Mapping[str, Callable[[pa.Table, Path], object]] = {
+    "parquet": pq.write_table,
+    "csv": partial(pv.write_csv, write_options=pv.WriteOptions(quoting_style="needed")),
+    "jsonl": _write_jsonl,
+}
+
+
+def make_log(folder: Path, events: int, kind: str, container: str) -> tuple[str, ...]:
+    """Return the files of a log."""
     folder.mkdir(parents=True)
     names = []
-    for n, table in enumerate(rows(events, case)):
-        names.append(str(folder / f"log-{n:03d}.parquet"))
-        pq.write_table(table, names[-1])
-    return names
+    for number, table in enumerate(rows(events, kind)):
+        names.append(str(folder / f"log-{number:03d}.{container}"))
+        WRITERS[container](table, Path(names[-1]))
+    return tuple(names)
 
 
 def make_current(path: Path, events: int) -> tuple[tuple[str, str], ...]:
@@ -108,157 +126,210 @@ def make_current(path: Path, events: int) -> tuple[tuple[str, str], ...]:
     return (("usr", str(path)),)
 
 
-def floor(spark: Any, names: list[str], out: Path, hashed: bool) -> None:
-    """Do what any such job must do."""
-    frame = spark.read.parquet(*names)
-    keys = ["table_name", "table_key", "record_id"]
-    if hashed:
-        frame = frame.withColumn("h", f.xxhash64("table_name", "table_key")).repartition(PARTS, "h")
-        frame = frame.sortWithinPartitions("h", *keys)
-    else:
-        frame = frame.repartition(PARTS, "table_name", "table_key").sortWithinPartitions(*keys)
-    text = [
-        f.coalesce(f.col(name).cast("string"), f.lit(""))
-        for name in (
-            "record_id",
-            "event_type",
-            "table_name",
-            "table_key",
-            "column_name",
-            "old_value",
-            "new_value",
-        )
-    ]
-    frame.select(f.concat_ws(",", *text).alias("value")).write.text(str(out))
+# --- ways
 
 
-def ours(spark: Any, names: list[str], out: Path, current: tuple[tuple[str, str], ...] = ()) -> None:
-    job = Job("log", "xds", tuple(names), str(out), tables=TABLES, current=current)
-    run(spark, Backlog(job, "2025-01-01 00:00:00", partitions=PARTS))
+@dataclass(frozen=True)
+class Case:
+    """A log, and the current rows that it needs."""
+
+    name: str
+    events: int
+    files: tuple[str, ...]
+    current: tuple[tuple[str, str], ...] = ()
+
+    def job(self, out: Path) -> Job:
+        """Return the conversion to documents."""
+        return Job("log", "xds", self.files, str(out), tables=TABLES, current=self.current)
 
 
-def frames(spark: Any, names: list[str], out: Path, current: tuple[tuple[str, str], ...] = ()) -> None:
+def converted(case: Case, out: Path) -> None:
+    """Convert in this process, without Spark."""
+    convert(case.job(out), Report(lambda refused: None), CLOCK)
+
+
+def backlogged(spark: Any, case: Case, out: Path) -> None:
+    run(spark, Backlog(case.job(out), CLOCK, partitions=PARTS))
+
+
+def framed(spark: Any, case: Case, out: Path) -> None:
     """Write what `documents` makes of a DataFrame, as Spark writes text."""
-    rows_of = {table: spark.read.parquet(file) for table, file in current}
-    frame = documents(spark.read.parquet(*names), TABLES, current=rows_of, unique=True, partitions=PARTS)
+    rows_of = {table: spark.read.parquet(file) for table, file in case.current}
+    log = spark.read.parquet(*case.files)
+    frame = documents(log, TABLES, current=rows_of, unique=True, partitions=PARTS)
     frame.where("refused is null").select("document").write.text(str(out))
 
 
+# --- measures
+
+
+class Work(NamedTuple):
+    """The CPU seconds of this process, its Python workers and the JVM so far."""
+
+    driver: float
+    python: float
+    java: float
+
+    def since(self, before: Work) -> Work:
+        """Return what was done after an earlier moment."""
+        return Work(*(now - then for now, then in zip(self, before, strict=True)))
+
+
+def work_so_far() -> Work:
+    """Return the CPU seconds, with those of workers that ended."""
+    driver = python = java = 0
+    for pid, (name, ticks, _) in _processes().items():
+        if pid == os.getpid():
+            driver += ticks
+        elif name == "java":
+            java += ticks
+        else:
+            python += ticks
+    return Work(*(ticks / os.sysconf("SC_CLK_TCK") for ticks in (driver, python, java)))
+
+
+def _processes() -> dict[int, tuple[str, int, int]]:
+    """Return this process and its descendants: name, ticks of CPU, bytes of memory."""
+    all_of_them: dict[int, tuple[int, str, int, int]] = {}
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            head, _, tail = path.read_text().rpartition(")")
+        except OSError:
+            continue
+        facts = tail.split()
+        name = head.partition("(")[2]
+        memory = int(facts[21]) * os.sysconf("SC_PAGE_SIZE")
+        all_of_them[int(path.parent.name)] = (int(facts[1]), name, sum(map(int, facts[11:15])), memory)
+
+    def descends(pid: int) -> bool:
+        while pid in all_of_them and pid != os.getpid():
+            pid = all_of_them[pid][0]
+        return pid == os.getpid()
+
+    return {pid: facts[1:] for pid, facts in all_of_them.items() if descends(pid)}
+
+
 class Peak:
-    """The most memory that Python workers and the JVM held."""
+    """The most memory that Python workers and the JVM have while some work is done."""
 
     def __init__(self) -> None:
         self.python = self.java = 0
+        self._over = threading.Event()
+        self._watcher = threading.Thread(target=self._watch)
 
-    def look(self) -> None:
-        """Read parent, name and memory of each process from Linux."""
-        processes = {}
-        for path in Path("/proc").glob("[0-9]*/status"):
-            try:
-                lines = dict(line.split(":", 1) for line in path.read_text().splitlines() if ":" in line)
-            except OSError:
-                continue
-            processes[int(lines["Pid"])] = lines
-        own_processes = [lines for pid, lines in processes.items() if _descends(pid, processes)]
-        sizes = [
-            (lines["Name"].strip(), int(lines.get("VmRSS", "0").split()[0]) << 10) for lines in own_processes
-        ]
-        self.java = max([self.java, *(size for name, size in sizes if name == "java")])
-        self.python = max([self.python, *(size for name, size in sizes if name != "java")])
+    def __enter__(self) -> Peak:
+        self._watcher.start()
+        return self
 
+    def __exit__(self, *fault: object) -> None:
+        self._over.set()
+        self._watcher.join()
 
-def cpu_seconds() -> float:
-    """Return how long this process's children have worked so far, including those that ended."""
-    processes: dict[int, dict[str, Any]] = {}
-    for path in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            facts = path.read_text().rpartition(")")[2].split()
-        except OSError:
-            continue
-        processes[int(path.parent.name)] = {"PPid": facts[1], "ticks": sum(map(int, facts[11:15]))}
-    ticks: int = sum(facts["ticks"] for pid, facts in processes.items() if _descends(pid, processes))
-    return ticks / os.sysconf("SC_CLK_TCK")
+    def _watch(self) -> None:
+        while not self._over.wait(0.2):
+            for pid, (name, _, memory) in _processes().items():
+                if name == "java":
+                    self.java = max(self.java, memory)
+                elif pid != os.getpid():
+                    self.python = max(self.python, memory)
 
 
-def _descends(pid: int, processes: dict[int, dict[str, Any]]) -> bool:
-    """Return whether a process descends from this one."""
-    while pid in processes:
-        pid = int(processes[pid]["PPid"])
-        if pid == os.getpid():
-            return True
-    return False
+@dataclass
+class Measured:
+    """The seconds, work and memory of one way, round by round."""
+
+    seconds: list[float] = field(default_factory=list)
+    work: list[Work] = field(default_factory=list)
+    python: int = 0  # bytes at the peak, of one worker
+    java: int = 0
+
+    @property
+    def cpu(self) -> list[float]:
+        return [sum(work) for work in self.work]
 
 
-class Measured(NamedTuple):
-    """The medians of some rounds, in thousands of events."""
+def measure(way: Callable[[Path], None], out: Path, measured: Measured) -> None:
+    """Add a round."""
+    before, began = work_so_far(), time.monotonic()
+    with Peak() as peak:
+        way(out)
+    measured.seconds.append(time.monotonic() - began)
+    measured.work.append(work_so_far().since(before))
+    measured.python, measured.java = max(measured.python, peak.python), max(measured.java, peak.java)
+    shutil.rmtree(out) if out.is_dir() else out.unlink()
 
-    rate: float  # a second
-    work: float  # a second of CPU time
 
-    def of(self, floor: Measured) -> str:
-        """Return the share of the floor."""
-        return f"{self.rate / floor.rate:.2f} (by CPU time {self.work / floor.work:.2f})"
+def compare(spark: Any, case: Case, rounds: int, out: Path) -> None:
+    """Measure the ways in turn, and print each round and the medians."""
+    ways: dict[str, Callable[[Path], None]] = {
+        "convert": partial(converted, case),
+        "backlog": partial(backlogged, spark, case),
+    }
+    if case.files[0].endswith(".parquet"):
+        ways["documents()"] = partial(framed, spark, case)
+    figures = {name: Measured() for name in ways}
+    for number in range(rounds + 1):
+        for name in list(ways)[:: 1 if number % 2 else -1]:
+            measure(ways[name], out, figures[name] if number else Measured())
+        if number:
+            rates = (f"{name} {case.events / 1000 / m.cpu[-1]:.0f}" for name, m in figures.items())
+            print(f"{case.name}, warm round {number}: {', '.join(rates)} k/CPU second", flush=True)
+    limit = statistics.median(figures["convert"].cpu)
+    for name, measured in figures.items():
+        seconds, cpu = statistics.median(measured.seconds), statistics.median(measured.cpu)
+        line = f"{name + ', ' + case.name:26}{case.events / 1000 / seconds:6.0f} k events/s"
+        line += f"{case.events / 1000 / cpu:6.0f} k/CPU second   {limit / cpu:.2f} of convert"
+        if name != "convert":
+            line += f"   worker {measured.python >> 20:5} MiB   JVM {measured.java >> 20:5} MiB"
+        print(line, flush=True)
 
 
-def measure(name: str, events: int, rounds: int, work: Callable[[Path], None], folder: Path) -> Measured:
-    """Measure the speed of some work."""
-    import threading
+def print_sharing(spark: Any, case: Case, few: Case, out: Path) -> None:
+    """Print what Spark takes of a backlog for sharing out."""
+    start_of_job, backlog = Measured(), Measured()
+    for _ in range(3):
+        measure(partial(backlogged, spark, few), out, start_of_job)
+    before = _shuffled(spark)
+    measure(partial(backlogged, spark, case), out, backlog)
+    written, (work,) = _shuffled(spark) - before, backlog.work
+    begun = statistics.median(start_of_job.cpu)
+    print(
+        f"sharing out {case.name}: start {begun:.2f} s of CPU, shuffle {written / 1e6:.0f} MB,"
+        f" Java {work.java / sum(work):.0%}, Python {(work.python + work.driver) / sum(work):.0%} of the CPU",
+        flush=True,
+    )
 
-    seconds, busy = [], []
-    peak, over = Peak(), threading.Event()
 
-    def watch() -> None:
-        while not over.wait(0.2):
-            peak.look()
+def _shuffled(spark: Any) -> int:
+    """Return how many bytes all shuffles of the session have written."""
+    executors = spark.sparkContext._jsc.sc().statusStore().executorList(False)
+    return sum(int(executors.apply(at).totalShuffleWrite()) for at in range(executors.size()))
 
-    watcher = threading.Thread(target=watch)
-    watcher.start()
-    for number in range(rounds):
-        out = folder / f"out-{number}"
-        began, worked = time.monotonic(), cpu_seconds()
-        work(out)
-        seconds.append(time.monotonic() - began)
-        busy.append(cpu_seconds() - worked)
-        shutil.rmtree(out)
-    over.set()
-    watcher.join()
-    measured = Measured(*(events / 1000 / statistics.median(each) for each in (seconds, busy)))
-    memory = f"worker {peak.python >> 20:5} MiB   JVM {peak.java >> 20:5} MiB"
-    rates = f"{measured.rate:6.0f} k events/s {measured.work:6.0f} k/CPU second"
-    print(f"{name:24}{rates}   {memory}", flush=True)
-    return measured
+
+def make_case(folder: Path, events: int, name: str) -> Case:
+    """Return a case by its name, with its files."""
+    kind, _, container = name.partition(".")
+    events = 10 * events if kind == "ten" else events
+    files = make_log(folder / name, events, kind, container or "parquet")
+    current = make_current(folder / "usr.parquet", events) if kind == "query-back" else ()
+    return Case(name, events, files, current)
 
 
 def main() -> None:
     show_pandas()
-    events = int(sys.argv[1]) if len(sys.argv) > 1 else 6_000_000
+    events = int(sys.argv[1]) if len(sys.argv) > 1 else 1_000_000
     rounds = int(sys.argv[2]) if len(sys.argv) > 2 else 3
-    cases = sys.argv[3:] or ["even", "differing", "query-back", "mixed", "hot"]
     began = time.monotonic()
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
         spark = start("local[2]", {})
         print(f"session up after {time.monotonic() - began:.1f} s")
-        even = make_log(folder / "even", events, "even")
-        current = make_current(folder / "usr.parquet", events)
-        floor(spark, even[:1], folder / "warm", True)
-        ours(spark, even[:1], folder / "warmer")
-        text = measure("floor, text keys", events, rounds, lambda out: floor(spark, even, out, False), folder)
-        hashed = measure(
-            "floor, hashed key", events, rounds, lambda out: floor(spark, even, out, True), folder
-        )
-        for case in cases:
-            names = even if case == "even" else make_log(folder / case, events, case)
-            rows_of = current if case == "query-back" else ()
-            work = partial(ours, spark, names, current=rows_of)
-            measured = measure(f"ours, {case}", events, rounds, work, folder)
-            ratios = (
-                f"{measured.of(text)} of the floor with text keys, {measured.of(hashed)} of the hashed one"
-            )
-            print(f"{'':24}{ratios}", flush=True)
-            work = partial(frames, spark, names, current=rows_of)
-            by_frames = measure(f"documents(), {case}", events, rounds, work, folder)
-            print(f"{'':24}{by_frames.of(measured)} of the backlog", flush=True)
+        for number, name in enumerate(sys.argv[3:] or CASES):
+            case = make_case(folder, events, name)
+            compare(spark, case, 1 if name.startswith("ten") else rounds, folder / "out")
+            if not number:
+                print_sharing(spark, case, make_case(folder / "few", FEW, name), folder / "out")
+            shutil.rmtree(folder / name)
         spark.stop()
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import pytest_timeout
 from sqlalchemy.engine import URL, Engine
 
 from eventlog.embedded import Server
@@ -25,6 +26,7 @@ from tests.kit.databases import (
     summary,
     temporary_database,
 )
+from tests.kit.support import patient
 
 if TYPE_CHECKING:
     from tests.kit.logs import World
@@ -71,6 +73,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items.sort(key=lambda item: parallel.turn(item.path))
 
 
+@pytest.hookimpl(tryfirst=True, optionalhook=True)
+def pytest_timeout_set_timer(item: pytest.Item, settings: Any) -> Any:
+    return pytest_timeout.pytest_timeout_set_timer(item, settings._replace(timeout=patient(settings.timeout)))
+
+
 def pytest_collection_finish() -> None:
     frugal.spare_the_collector()
 
@@ -87,8 +94,10 @@ def pytest_testnodedown(node: Any) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
-    calls = [report for report in terminalreporter.stats.get("passed", []) if report.when == "call"]
-    lines = [*tiers.skips(terminalreporter.stats.get("skipped", [])), *tiers.over_limit(calls)]
+    stats = terminalreporter.stats
+    passed = [report for report in stats.get("passed", []) if report.when == "call"]
+    timed = [report for outcome in ("", "passed", "failed", "error") for report in stats.get(outcome, [])]
+    lines = [*tiers.skips(stats.get("skipped", [])), *tiers.over_limit(passed), *tiers.longest(timed)]
     for line in [*lines, summary(), tiers.left_out(config.stash[_LEFT_OUT])]:
         terminalreporter.write_line(line)
 

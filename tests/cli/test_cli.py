@@ -12,7 +12,7 @@ import pytest
 
 from eventlog.cli import COMMANDS
 from tests.kit.commands import Shell
-from tests.kit.support import HEADER, USR
+from tests.kit.support import HEADER, USR, patient
 
 pytestmark = pytest.mark.quick
 
@@ -197,7 +197,13 @@ def test_a_broken_pipe_is_no_traceback(tmp_path: Path) -> None:
     command = f"{sys.executable} -m eventlog {' '.join(CONVERT)} log.csv | head -1"
     environment = os.environ | {"PYTHONPATH": str(ROOT)}
     done = subprocess.run(
-        command, shell=True, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60
+        command,
+        shell=True,
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=patient(60),
     )
     assert done.stdout.count("\n") == 1
     assert "Traceback" not in done.stderr

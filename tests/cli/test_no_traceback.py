@@ -275,7 +275,12 @@ def test_names_in_another_encoding_than_that_of_the_environment_are_refused(fold
     command = f"{sys.executable} -m eventlog {CONVERT} log.csv --log-name ü"
     plain = {"LC_ALL": "C", "PYTHONUTF8": "0"}
     done = subprocess.run(
-        command.split(), cwd=folder, env=environment(**plain), capture_output=True, text=True, timeout=60
+        command.split(),
+        cwd=folder,
+        env=environment(**plain),
+        capture_output=True,
+        text=True,
+        timeout=patient(60),
     )
     assert (done.returncode, NOT_TEXT.replace("udcff", "udcc3\\udcbc") in done.stderr) == (2, True)
 
@@ -304,7 +309,13 @@ def test_a_full_disk_is_reported_by_commands_that_print_lines(shell: Shell) -> N
 def test_a_closed_standard_output_is_misuse_and_no_file_takes_its_place(folder: Path) -> None:
     command = f"{sys.executable} -m eventlog {CONVERT} log.csv >&-"
     done = subprocess.run(
-        command, shell=True, cwd=folder, env=environment(), capture_output=True, text=True, timeout=60
+        command,
+        shell=True,
+        cwd=folder,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        timeout=patient(60),
     )
     assert (done.returncode, done.stderr) == (2, "eventlog: standard output is closed\n")
 
@@ -392,7 +403,11 @@ def test_a_signal_ends_the_help_likewise() -> None:
         "c.main()\n"
     )
     done = subprocess.run(
-        [sys.executable, "-c", program], env=environment(), capture_output=True, text=True, timeout=60
+        [sys.executable, "-c", program],
+        env=environment(),
+        capture_output=True,
+        text=True,
+        timeout=patient(60),
     )
     assert (done.returncode, done.stderr.strip()) == (143, "eventlog: stopped by SIGTERM")
 
@@ -409,7 +424,11 @@ def test_a_ctrl_c_before_the_command_begins_ends_it_without_a_word(imported: str
         "runpy.run_module('eventlog', run_name='__main__')\n"
     )
     done = subprocess.run(
-        [sys.executable, "-c", program], env=environment(), capture_output=True, text=True, timeout=60
+        [sys.executable, "-c", program],
+        env=environment(),
+        capture_output=True,
+        text=True,
+        timeout=patient(60),
     )
     assert (done.returncode, done.stderr) == (code, "")
 
@@ -434,7 +453,7 @@ def test_an_unforeseen_fault_is_reported_as_one_of_ours(folder: Path) -> None:
         env=environment(),
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=patient(60),
     )
     assert done.returncode == 1
     assert done.stderr == (

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.kit.support import until
+from tests.kit.support import patient, until
 
 MOCK, REAL = "mock cluster", "broker"
 ADDRESS = os.environ.get("EVENTLOG_TEST_KAFKA", "")
@@ -36,7 +36,9 @@ def addresses(name: str) -> Iterator[str]:
     cluster = kafka.Producer({"bootstrap.servers": "mock:1", "test.mock.num.brokers": 1, "log_level": 0})
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("eventlog.clients.topic_reader._TELL", 0.2)  # this cluster never describes a topic
-        yield ",".join(f"{b.host}:{b.port}" for b in cluster.list_topics(timeout=10).brokers.values())
+        yield ",".join(
+            f"{b.host}:{b.port}" for b in cluster.list_topics(timeout=patient(10)).brokers.values()
+        )
     cluster.flush(10)
 
 
@@ -59,7 +61,7 @@ def _ends(topic: str, address: str, isolation: str) -> list[int]:
 
     reading = Consumer({"bootstrap.servers": address, "group.id": topic, "isolation.level": isolation})
     try:
-        partitions = reading.list_topics(topic, timeout=30).topics[topic].partitions
+        partitions = reading.list_topics(topic, timeout=patient(30)).topics[topic].partitions
         return [
             reading.get_watermark_offsets(TopicPartition(topic, partition), 30)[1]
             for partition in sorted(partitions)

@@ -19,6 +19,8 @@ from pathlib import Path
 
 from packaging.requirements import Requirement
 
+from tests.kit.support import patient
+
 ROOT = Path(__file__).parents[2]
 
 
@@ -36,7 +38,7 @@ def build(source: Path, folder: Path) -> Path:
     """Return the wheel of a source tree."""
     options = ("-q", "--no-deps", "--no-build-isolation", "-w", str(folder))
     command = [sys.executable, "-m", "pip", "wheel", *options, str(source)]
-    subprocess.run(command, check=True, timeout=120, capture_output=True)
+    subprocess.run(command, check=True, timeout=patient(120), capture_output=True)
     (wheel,) = folder.glob("*.whl")
     return wheel
 
@@ -62,7 +64,13 @@ class Installation:
         environment = {"HOME": str(folder), "PATH": str(self._empty), "TMPDIR": str(folder)} | variables
         command: list[str | Path] = [self.python, "-m", "eventlog", *arguments]
         return subprocess.run(
-            command, cwd=folder, env=environment, capture_output=True, text=True, timeout=120, check=False
+            command,
+            cwd=folder,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=patient(120),
+            check=False,
         )
 
 

@@ -1,4 +1,4 @@
-"""How the suite is divided among processes: one more than there are cores, as memory allows.
+"""How the suite is divided among processes: one for each core, as memory allows.
 
 One process runs a file as a whole, and one runs all files of Spark, which share a session.
 Long ones start first.
@@ -22,11 +22,11 @@ _LIMIT = Path("/sys/fs/cgroup/memory.max")  # what a container may take
 
 
 def workers() -> int:
-    """Return one process more than there are cores, because most wait for servers half of their time.
+    """Return one process for each core; its server and its commands work while it waits for them.
 
     Memory limits the number, because Spark needs some; there is at least one.
     """
-    return max(1, min(len(os.sched_getaffinity(0)) + 1, int((_memory() - SPARK) // WORKER)))
+    return max(1, min(len(os.sched_getaffinity(0)), int((_memory() - SPARK) // WORKER)))
 
 
 def _memory() -> int:

@@ -6,7 +6,7 @@ A test or a parameter may state a more demanding one, and the most demanding of 
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 
 import pytest
@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, settings
 
 TIERS = ("quick", "servers", "long", "nightly")
 QUICK, ALL = TIERS[:1], TIERS[:3]
+LONGEST = 5  # tests that are named at the end
 SLOW = 3.0  # seconds: a quick test that takes longer carries the mark `slow` with its reason
 
 _EXAMPLES = {"quick": 30, "servers": 30, "long": 300, "nightly": 3000}
@@ -80,6 +81,16 @@ def skips(reports: Iterable[pytest.TestReport]) -> list[str]:
     """Return one line for each reason for a skip, with its count."""
     reasons = Counter(report.longrepr[2] for report in reports if isinstance(report.longrepr, tuple))
     return [f"skipped {count}: {reason.removeprefix('Skipped: ')}" for reason, count in reasons.most_common()]
+
+
+def longest(reports: Iterable[pytest.TestReport]) -> list[str]:
+    """Return lines about the tests that took longest, with all their parameters and fixtures."""
+    seconds: defaultdict[str, float] = defaultdict(float)
+    for report in reports:
+        seconds[report.nodeid.partition("[")[0]] += report.duration
+    tests = sorted(((duration, test) for test, duration in seconds.items()), reverse=True)[:LONGEST]
+    head = f"of {sum(seconds.values()):.0f} s of all processes these tests took most:"
+    return [head, *(f"{duration:6.1f} s {test}" for duration, test in tests)]
 
 
 def over_limit(reports: Iterable[pytest.TestReport]) -> list[str]:

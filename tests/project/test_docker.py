@@ -13,6 +13,7 @@ import yaml  # type: ignore[import-untyped]
 from eventlog.cli.log_options import RUNNING
 from eventlog.opening.config import read_config
 from eventlog.web.monitor import MonitorSettings
+from tests.kit.support import patient
 
 pytestmark = pytest.mark.long
 
@@ -26,7 +27,7 @@ def copied(tmp_path: Path) -> Path:
 
 
 def check(folder: Path) -> tuple[int, str]:
-    done = subprocess.run([folder / "check.sh"], capture_output=True, text=True, timeout=500)
+    done = subprocess.run([folder / "check.sh"], capture_output=True, text=True, timeout=patient(500))
     return done.returncode, done.stderr
 
 

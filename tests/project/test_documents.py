@@ -149,7 +149,7 @@ def run(command: str, environment: dict[str, str]) -> str:
         text=True,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
-        timeout=120,
+        timeout=patient(120),
     )
     return done.stdout
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.kit.installed import ROOT, source
+from tests.kit.support import patient
 
 pytestmark = pytest.mark.quick
 
@@ -20,7 +21,7 @@ OLD_PYTHON = "echo 3.9; exit"
 
 def make(folder: Path, python: str | Path) -> tuple[int, str]:
     command = [shutil.which("make") or "make", "demo", f"PYTHON={python}"]
-    done = subprocess.run(command, cwd=source(folder), capture_output=True, text=True, timeout=60)
+    done = subprocess.run(command, cwd=source(folder), capture_output=True, text=True, timeout=patient(60))
     return done.returncode, done.stderr
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -49,6 +50,37 @@ def test_each_folder_is_a_room_or_what_rooms_share() -> None:
     assert folders - rooms == {"kit", "laws", "mutants", "project", "spark", "world"}
     assert {path.name for path in TESTS.glob("*.py")} == {"conftest.py"}
     assert folders > set(parallel.LONG)
+
+
+# A time of more than five seconds, in which something must come to an end.
+CONSTANT_DEADLINE = re.compile(
+    r"(\btimeout=|time\.monotonic\(\) \+ |\.(wait|join|result|poll|communicate)\(|create_connection\(.*\), )"
+    r"([6-9]|[1-9][\d_]+)\b"
+)
+
+
+def test_each_deadline_grows_with_the_load() -> None:
+    constant = [
+        f"{path.relative_to(ROOT)}:{number}: {line}"
+        for path in sorted(TESTS.rglob("*.py"))
+        for number, line in enumerate(path.read_text("utf-8").splitlines(), 1)
+        if CONSTANT_DEADLINE.search(line)
+    ]
+    assert constant == []
+
+
+LIMITED = """
+import os, signal, pytest
+os.getloadavg = lambda: (100.0, 0, 0)
+@pytest.mark.quick
+@pytest.mark.timeout(1)
+def test_limited(): assert signal.getitimer(signal.ITIMER_REAL)[0] > 1
+"""
+
+
+def test_the_limit_of_a_test_grows_with_the_load(tmp_path: Path) -> None:
+    (tmp_path / "test_limited.py").write_text(LIMITED)
+    assert " 1 passed" in run_pytest(tmp_path).stdout
 
 
 TIERED = """

@@ -233,7 +233,12 @@ def test_flink_takes_rows_and_deletes(people: World) -> None:
     lines = [json.dumps(message).replace('"seen"', '"at"') for message in post(people)]
     command = ["java", "-cp", os.pathsep.join(jars), str(FLINK), "plain"]
     read_lines = subprocess.run(
-        command, input="\n".join(lines) + "\n", capture_output=True, text=True, check=True, timeout=120
+        command,
+        input="\n".join(lines) + "\n",
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=patient(120),
     ).stdout.splitlines()
     assert read_lines == [
         f"+I 1 {VALUES['name']} 7000 10000 1700000000123456",
@@ -278,12 +283,12 @@ def test_a_column_that_is_added_meanwhile_is_in_the_next_row(people: World, tmp_
     words = ("--sync-tables", "person", "--sink", "http", "--document", "debezium")
     with receiver(answer) as url, publishing(people, tmp_path, *words, "--http-url", url):
         people.write(row(6))
-        assert arrived.get(timeout=60)["after"] == ROW
+        assert arrived.get(timeout=patient(60))["after"] == ROW
         people.change("alter table person add shoe integer")
         try:
             people.change("update person set shoe = 46 where id = 1")
             people.write(row(3, column="shoe", new_value="46"))
-            assert arrived.get(timeout=60)["after"] == ROW | {"shoe": 46}
+            assert arrived.get(timeout=patient(60))["after"] == ROW | {"shoe": 46}
         finally:
             people.change("alter table person drop column shoe")
 

@@ -20,6 +20,7 @@ from eventlog.sinks.sink import Item, OutgoingDocument, Reply
 from eventlog.xds.answers import Level
 from eventlog.xds.documents import document
 from tests.kit.logs import Crash, World, key
+from tests.kit.support import patient
 from tests.publisher.brokers import CLUSTER_FORBIDDEN, FORBIDDEN, INVALID_RECORD, TOO_LARGE, Cluster, cluster
 from tests.publisher.test_crashes import DyingSink, files
 
@@ -55,7 +56,7 @@ def brokers() -> Iterator[Cluster]:
 def kafka(brokers: Cluster, **options: Any) -> Any:
     reported = {"linger.ms": 100} | {name.replace("_", "."): value for name, value in options.items()}
     text = ",".join(f"{name}={value}" for name, value in reported.items())
-    settings = {"kafka_brokers": brokers.address, "kafka_timeout": 10.0}
+    settings = {"kafka_brokers": brokers.address, "kafka_timeout": patient(10)}
     return open_sink("kafka", settings | {"kafka_options": text})
 
 
@@ -65,7 +66,7 @@ def arrived(brokers: Cluster) -> list[str]:
 
     consumer = Consumer({"bootstrap.servers": brokers.address, "group.id": "g", "enable.partition.eof": True})
     consumer.assign([TopicPartition("eventlog", 0, OFFSET_BEGINNING)])
-    polled = iter(lambda: consumer.poll(10.0), None)
+    polled = iter(lambda: consumer.poll(patient(10)), None)
     messages = list(itertools.takewhile(lambda message: message.error() is None, polled))
     consumer.close()
     headers: list[dict[str, Any]] = [dict(message.headers() or []) for message in messages]

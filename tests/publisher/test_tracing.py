@@ -86,7 +86,7 @@ def run(
     clean = {name: value for name, value in os.environ.items() if not name.startswith(("OTEL_", "TRACE"))}
     environment = clean | {"EVENTLOG_URL": world.url, "PYTHONPATH": str(ROOT)} | variables
     command = [sys.executable, "-B", "-c", code, "run", "--once", "--sync-tables", "usr", *words]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=patient(120))
     return done, set(json.loads(done.stdout.splitlines()[-1]))
 
 
@@ -420,7 +420,7 @@ def test_a_message_of_kafka_has_the_trace_of_its_document(world: World, brokers:
 
     world.write(key(1, event_type=4), key(2, event_type=4))
     topic, spans = own_name("spans"), Spans("kafka")
-    sink = open_sink("kafka", {"kafka_brokers": brokers, "kafka_topic": topic, "kafka_timeout": 10.0})
+    sink = open_sink("kafka", {"kafka_brokers": brokers, "kafka_topic": topic, "kafka_timeout": patient(10)})
     world.cycle(sink, control=spans.control)
     sink.close()
     documents = spans.finished("document")

@@ -11,7 +11,7 @@ import pytest
 from eventlog.sinks import open_sink
 from eventlog.sinks.sink import Reply
 from eventlog.xds.answers import Level
-from tests.kit.support import until
+from tests.kit.support import patient, until
 from tests.sinks.documents import make
 
 pytestmark = pytest.mark.quick
@@ -25,8 +25,9 @@ for line in sys.stdin:
 """
 
 
-def command(program: str, timeout: float = 5.0) -> Any:
-    return open_sink("command", {"command": f"{sys.executable} -c '{program}'", "command_timeout": timeout})
+def command(program: str, timeout: float | None = None) -> Any:
+    settings = {"command_timeout": timeout or patient(5)}
+    return open_sink("command", {"command": f"{sys.executable} -c '{program}'", **settings})
 
 
 def test_command_reads_documents_and_answers(tmp_path: Path) -> None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import fcntl
 import gzip
 import logging
 import socket
 import ssl
+import sys
+import termios
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -20,7 +23,7 @@ from eventlog.sinks.sink import Item, OutgoingDocument, Reply
 from eventlog.xds.answers import Level, Status, write
 from tests.kit.certificates import certificate
 from tests.kit.receivers import dripping, hang_up, receiver, say
-from tests.kit.support import patient
+from tests.kit.support import patient, until
 from tests.sinks.documents import make
 
 pytestmark = pytest.mark.quick
@@ -31,7 +34,7 @@ OK = b"HTTP/1.1 200 OK\r\n"
 
 
 def post(url: str, *documents: OutgoingDocument, **settings: Any) -> list[Reply]:
-    sink = open_sink("http", {"http_url": url, "http_timeout": 20} | settings)
+    sink = open_sink("http", {"http_url": url, "http_timeout": patient(20)} | settings)
     try:
         return list(sink.deliver(documents or [make(1)]))
     finally:
@@ -284,6 +287,12 @@ STRAY_BYTES = {
 }
 
 
+def has_arrived(connection: socket.socket) -> bool:
+    """Return whether the other end has all bytes that were sent."""
+    waiting = fcntl.ioctl(connection, termios.TIOCOUTQ, bytes(4))
+    return not int.from_bytes(waiting, sys.byteorder)
+
+
 @pytest.mark.parametrize("what", STRAY_BYTES)
 @pytest.mark.parametrize("encrypted", [False, True])
 def test_a_connection_with_bytes_that_nobody_asked_for_is_left(
@@ -291,7 +300,7 @@ def test_a_connection_with_bytes_that_nobody_asked_for_is_left(
 ) -> None:
     """The stray answer names no event, so only the time of its arrival shows that it is none."""
     server_files, public = certificate(tmp_path, "receiver")
-    sent = threading.Event()
+    arrived = threading.Event()
 
     def serve(server: socket.socket) -> None:
         for pieces in (STRAY_BYTES[what], [answer_to(2)]):
@@ -299,15 +308,18 @@ def test_a_connection_with_bytes_that_nobody_asked_for_is_left(
                 connection.recv(1 << 16)
                 for piece in pieces:
                     connection.sendall(piece)
-                sent.set()
+                until(lambda: has_arrived(connection))  # it is called at once
+                arrived.set()
                 with suppress(OSError):
                     if connection.recv(1 << 16):  # else the client has ended the connection
                         connection.sendall(STRAY)
 
     with served(serve) as port:
-        sink = open_sink("http", {"http_url": url_at(port, encrypted), "http_ca": public, "http_timeout": 5})
+        sink = open_sink(
+            "http", {"http_url": url_at(port, encrypted), "http_ca": public, "http_timeout": patient(5)}
+        )
         (first,) = sink.deliver([make(1)])
-        sent.wait()
+        arrived.wait()
         (second,) = sink.deliver([make(2)])
         sink.close()
     assert first.statuses == [Status(Level.SUCCESS, "eventlog:1")]

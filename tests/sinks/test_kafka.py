@@ -10,6 +10,7 @@ from eventlog.core.errors import InvalidValue, Misuse
 from eventlog.sinks import open_sink
 from eventlog.sinks.sink import Item, OutgoingDocument
 from tests.kit.brokers import ADDRESS, own_name
+from tests.kit.support import patient
 from tests.sinks.documents import make
 
 pytestmark = pytest.mark.quick
@@ -25,7 +26,9 @@ def consumed(brokers: str, topic: str, count: int) -> list[Any]:
         {"bootstrap.servers": brokers, "group.id": topic, "auto.offset.reset": "earliest"}
     )
     consumer.subscribe([topic])
-    messages = [message for message in (consumer.poll(10.0) for _ in range(count)) if message is not None]
+    messages = [
+        message for message in (consumer.poll(patient(10)) for _ in range(count)) if message is not None
+    ]
     consumer.close()
     return messages
 
@@ -33,7 +36,7 @@ def consumed(brokers: str, topic: str, count: int) -> list[Any]:
 @pytest.mark.slow("a consumer waits for its group")
 def test_kafka_an_event_is_a_message_whose_key_is_its_association(brokers: str) -> None:
     topic = own_name("eventlog")
-    sink = open_sink("kafka", {"kafka_brokers": brokers, "kafka_topic": topic, "kafka_timeout": 10.0})
+    sink = open_sink("kafka", {"kafka_brokers": brokers, "kafka_topic": topic, "kafka_timeout": patient(10)})
     both = OutgoingDocument("1-2", [*make(1).items, *make(2).items])
     assert [reply.fault for reply in sink.deliver([both, make(3)])] == [None, None]
     sink.close()
@@ -49,7 +52,7 @@ def test_kafka_passes_the_trace_on(brokers: str, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setenv("TRACEPARENT", parent)
     monkeypatch.setenv("TRACESTATE", "rojo=1")
     topic = own_name("traced")
-    sink = open_sink("kafka", {"kafka_brokers": brokers, "kafka_topic": topic, "kafka_timeout": 10.0})
+    sink = open_sink("kafka", {"kafka_brokers": brokers, "kafka_topic": topic, "kafka_timeout": patient(10)})
     heartbeat = OutgoingDocument("heartbeat-1", (), "<nds/>")
     assert [reply.fault for reply in sink.deliver([make(1), heartbeat])] == [None, None]
     sink.close()
@@ -109,7 +112,9 @@ def test_a_producer_that_met_a_fatal_error_is_made_anew() -> None:
 
     topic = own_name("fatal")
     admin = AdminClient({"bootstrap.servers": ADDRESS})
-    admin.create_topics([NewTopic(topic, 1, 1, config={"max.message.bytes": "600"})])[topic].result(30)
+    admin.create_topics([NewTopic(topic, 1, 1, config={"max.message.bytes": "600"})])[topic].result(
+        patient(30)
+    )
     sink = open_sink(
         "kafka",
         {

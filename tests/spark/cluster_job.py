@@ -19,6 +19,7 @@ from eventlog_spark.session import start
 from pyspark import TaskContext
 
 from tests.kit import frugal, storage
+from tests.kit.support import patient
 from tests.spark.helpers import CLOCK, job
 
 SPECULATION = {
@@ -51,7 +52,7 @@ class Troubled:
                 assert b"CoarseGrainedExecutorBackend" in Path(f"/proc/{executor}/cmdline").read_bytes()
                 os.kill(executor, signal.SIGKILL)
         before = len(list(self._marks.glob(f"{attempts}-*")))
-        deadline = time.monotonic() + 120
+        deadline = time.monotonic() + patient(120)
         if self._first("slow"):
             while len(list(self._marks.glob(f"{attempts}-*"))) == before and time.monotonic() < deadline:
                 time.sleep(0.05)

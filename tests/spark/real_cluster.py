@@ -28,6 +28,7 @@ from pyarrow import fs
 
 from tests.kit import storage
 from tests.kit.installed import ROOT, Installation, base, build, everything, source
+from tests.kit.support import patient
 from tests.spark.helpers import TABLES, write_log
 
 _HOST, _SUBNET = "10.77.0.1", "10.77.0"
@@ -47,7 +48,7 @@ def sh(*words: str | Path) -> None:
 
 def wait(what: str, true: Callable[[], Any], seconds: float = 300) -> Any:
     """Return its value as soon as it is true."""
-    deadline = time.monotonic() + seconds
+    deadline = time.monotonic() + patient(seconds)
     while time.monotonic() < deadline:
         with suppress(OSError):
             if value := true():
@@ -192,7 +193,7 @@ def run(folder: Path) -> dict[str, Any]:
         with (folder / "driver.log").open("wb") as log:
             job = subprocess.Popen(command(driver, packed, bucket), cwd=driver, stdout=log, stderr=log)
             reported = trouble(bucket, job)
-            reported["code"] = job.wait(timeout=900)
+            reported["code"] = job.wait(timeout=patient(900))
         reported["said"] = (folder / "driver.log").read_text("utf-8", "replace")[-4000:]
         written_documents = [] if reported["code"] else list(documents(bucket))
         return reported | {"done": listed(f"{bucket}/out"), "documents": written_documents}

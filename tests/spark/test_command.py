@@ -12,6 +12,7 @@ import pytest
 from eventlog_spark.session import NoJava, find_java, version
 
 from tests.kit.databases import Database
+from tests.kit.support import patient
 from tests.spark.helpers import TABLES
 from tests.spark.lives import ROWS, documents, documents_of, failures, make_store, published
 
@@ -28,7 +29,7 @@ def command(*words: str | Path, **environment: str) -> subprocess.CompletedProce
         env=os.environ | {"PYTHONPATH": paths} | environment,
         capture_output=True,
         text=True,
-        timeout=200,
+        timeout=patient(200),
     )
 
 

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.kit.installed import ROOT
+from tests.kit.support import patient
 from tests.spark.helpers import by_object, converted, job, lines, write_log
 from tests.spark.test_failures import ROWS
 
@@ -58,7 +59,7 @@ def test_a_client_without_a_jvm(tmp_path: Path) -> None:
         env=bare | own | {"PYTHONPATH": os.pathsep.join((str(ROOT), str(ROOT / "spark")))},
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=patient(300),
         check=False,
     )
     assert done.returncode == 0, done.stderr

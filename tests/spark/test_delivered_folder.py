@@ -20,6 +20,7 @@ from eventlog.sinks.sink import ACCEPTED
 from tests.files.test_document_folder import as_first_version, fill, make
 from tests.kit import storage
 from tests.kit.installed import ROOT
+from tests.kit.support import patient
 from tests.spark.helpers import backlogged, converted, job, lines
 
 pytestmark = pytest.mark.quick
@@ -108,7 +109,7 @@ def test_a_store_lists_documents_in_the_order_of_delivery(tmp_path: Path) -> Non
         env=os.environ | {"PYTHONPATH": os.pathsep.join((str(ROOT), str(ROOT / "spark")))},
         capture_output=True,
         text=True,
-        timeout=400,
+        timeout=patient(400),
         check=False,
     )
     assert ran.returncode == 0, ran.stderr

@@ -18,7 +18,7 @@ from pyspark.sql import DataFrameWriter
 
 from eventlog.core.errors import Misuse
 from tests.kit.commands import environment
-from tests.kit.support import until
+from tests.kit.support import patient, until
 from tests.laws.resume.stops import When
 from tests.spark.helpers import (
     CLOCK,
@@ -191,7 +191,7 @@ def test_separate_executors_one_of_which_is_killed(tmp_path: Path) -> None:
         env=environment(),
         capture_output=True,
         text=True,
-        timeout=200,
+        timeout=patient(200),
     )
     assert done.returncode == 0, done.stderr
     assert once.exists()
@@ -210,7 +210,7 @@ def test_a_killed_driver_and_its_rerun(log: Path, tmp_path: Path) -> None:
     os.killpg(driver.pid, signal.SIGKILL)
     driver.wait()
     assert not (tmp_path / "out" / "done").exists()
-    done = subprocess.run(command, env=environment(), capture_output=True, text=True, timeout=200)
+    done = subprocess.run(command, env=environment(), capture_output=True, text=True, timeout=patient(200))
     assert done.returncode == 0, done.stderr
     expected, _ = converted(job([log], tmp_path / "expected"))
     assert f"{len(expected)} documents" in done.stderr

@@ -14,6 +14,7 @@ from pyarrow import fs
 
 from tests.kit import storage
 from tests.kit.installed import ROOT
+from tests.kit.support import patient
 
 pytestmark = pytest.mark.quick
 
@@ -59,7 +60,7 @@ def run(place: str, **environment: str) -> str:
         capture_output=True,
         text=True,
         check=False,
-        timeout=250,
+        timeout=patient(250),
     )
     assert ran.returncode == 0, ran.stderr
     return ran.stdout

@@ -15,6 +15,7 @@ import pytest
 
 from tests.kit import storage
 from tests.kit.installed import ROOT
+from tests.kit.support import patient
 from tests.spark.helpers import by_object, converted, job, write_log
 
 pytestmark = pytest.mark.long
@@ -61,7 +62,7 @@ def test_machines_that_share_nothing_but_a_store(folder: Path, tmp_path: Path) -
         capture_output=True,
         text=True,
         check=False,
-        timeout=1_500,
+        timeout=patient(1_500),
     )
     assert done.returncode == 0, done.stderr[-4000:]
     reported = json.loads(done.stdout)

@@ -17,6 +17,7 @@ from eventlog.core.formats import Shape
 from tests.kit import storage
 from tests.kit.databases import Database
 from tests.kit.installed import ROOT
+from tests.kit.support import patient
 from tests.spark.helpers import by_object, converted, job, write_log
 from tests.spark.lives import ROWS as ROWS_OF_LIVES
 from tests.spark.lives import documents_of as published_documents
@@ -92,7 +93,7 @@ def test_a_failed_task_leaves_no_document_twice(tmp_path: Path) -> None:
         env=os.environ | {"PYTHONPATH": os.pathsep.join((str(ROOT), str(ROOT / "spark")))},
         capture_output=True,
         text=True,
-        timeout=450,
+        timeout=patient(450),
         check=False,
     )
     assert done.returncode == 0, done.stderr
@@ -155,7 +156,7 @@ def test_a_live_log_is_copied_and_delivered_in_a_store(postgres: Database) -> No
         env=os.environ | {"PYTHONPATH": os.pathsep.join((str(ROOT), str(ROOT / "spark")))},
         capture_output=True,
         text=True,
-        timeout=400,
+        timeout=patient(400),
         check=False,
     )
     assert ran.stdout == f"{len(ROWS_OF_LIVES)}\n", ran.stderr
@@ -196,7 +197,7 @@ def test_names_in_a_store() -> None:
         env=os.environ | {"PYTHONPATH": os.pathsep.join((str(ROOT), str(ROOT / "spark")))},
         capture_output=True,
         text=True,
-        timeout=400,
+        timeout=patient(400),
         check=False,
     )
     assert ran.returncode == 0, ran.stderr

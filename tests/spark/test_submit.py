@@ -15,6 +15,7 @@ import pytest
 
 from tests.kit import frugal
 from tests.kit.installed import ROOT, build, everything, source
+from tests.kit.support import patient
 from tests.spark.helpers import TABLES, by_object, converted, job, lines, write_log
 from tests.spark.test_failures import ROWS
 
@@ -55,7 +56,7 @@ def spark_class(folder: Path, environment: dict[str, str], name: str, *words: st
 
 def found_in(log: Path, pattern: re.Pattern[str]) -> str:
     """Return what a daemon reports, as soon as it does."""
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + patient(120)
     while time.monotonic() < deadline:
         if match := pattern.search(log.read_text("utf-8", "replace")):
             return match[0]
@@ -106,7 +107,7 @@ def test_a_wheel_on_two_executors(tmp_path: Path) -> None:
                 env=environment,
                 capture_output=True,
                 text=True,
-                timeout=300,
+                timeout=patient(300),
                 check=False,
             )
             executors = set(

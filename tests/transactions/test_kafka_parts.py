@@ -19,7 +19,7 @@ from eventlog.transfer.report import Report
 from eventlog.transfer.sources import capture_feed
 from tests.formats.gbase.world import World
 from tests.kit.brokers import own_name
-from tests.kit.support import CLOCK
+from tests.kit.support import CLOCK, patient
 from tests.publisher.brokers import FORBIDDEN, LIST_OFFSETS, NOT_LEADER, cluster
 from tests.transactions.test_states import USR, Line, task, written
 
@@ -30,7 +30,9 @@ pytestmark = pytest.mark.quick
 def options(brokers: str) -> dict[str, Any]:
     """Return settings with a topic of the test's own."""
     name = own_name("written")
-    Producer({"bootstrap.servers": brokers, "log_level": 0}).list_topics(name, timeout=10)  # makes it
+    Producer({"bootstrap.servers": brokers, "log_level": 0}).list_topics(
+        name, timeout=patient(10)
+    )  # makes it
     return {"kafka": name, "kafka_brokers": brokers, "kafka_options": "log_level=0"}
 
 
@@ -46,7 +48,7 @@ def run(conversion: Job) -> list[Refused]:
 
 def messages(options: dict[str, Any]) -> list[dict[str, Any]]:
     """Return the data messages of a topic, with repeats."""
-    settings = {**options, "kafka_group": own_name("reader"), "kafka_timeout": 10.0}
+    settings = {**options, "kafka_group": own_name("reader"), "kafka_timeout": patient(10)}
     topics = Topics(KafkaSettings(**settings))
     sources = (topics.between(at, spot.low, spot.high) for at, spot in topics.spots().items())
     objects = [record for source in sources for record in source.records]

@@ -27,7 +27,7 @@ from eventlog.transfer.report import Report
 from tests.formats.qlik.helpers import NONE, publish, read_topics
 from tests.formats.qlik.test_broker import insert
 from tests.kit.brokers import ADDRESS, JARS, OwnBroker, own_name, settle
-from tests.kit.support import CLOCK, until
+from tests.kit.support import CLOCK, patient, until
 from tests.transactions.test_transactions import event
 
 pytestmark = [
@@ -50,7 +50,7 @@ class Topic:
     def make(self, partitions: int) -> None:
         topic = NewTopic(self.name, partitions, 1, config=self._config)
         for creation in self.admin.create_topics([topic]).values():
-            creation.result(30)
+            creation.result(patient(30))
 
     def producer(self, **config: Any) -> Producer:
         return Producer({"bootstrap.servers": self.address, "log_level": 0} | config)
@@ -65,7 +65,7 @@ class Topic:
         kafka = {
             "kafka": self.name,
             "kafka_brokers": self.address,
-            "kafka_timeout": 30.0,
+            "kafka_timeout": patient(30),
             "kafka_group": self.name,
         }
         output = f"{self.folder / 'out'}/"
@@ -156,8 +156,8 @@ def test_a_topic_that_is_made_anew_while_it_is_followed_is_an_error(tmp_path: Pa
         rounds += 1
         if rounds == 2:
             for gone in topic.admin.delete_topics([topic.name]).values():
-                gone.result(30)
-            until(lambda: topic.name not in topic.admin.list_topics(timeout=10).topics)
+                gone.result(patient(30))
+            until(lambda: topic.name not in topic.admin.list_topics(timeout=patient(10)).topics)
             topic.make(3)
             topic.send(topic.producer(), *messages_of("C", 7, 8, 9))
         return rounds < 4
@@ -186,7 +186,7 @@ def test_retention_past_a_topic_that_is_followed_is_an_error(tmp_path: Path) -> 
         if rounds == 2:
             topic.send(topic.producer(), *messages_of("B", 4), *messages_of("C", 5))
             for deleted in topic.admin.delete_records([TopicPartition(topic.name, 0, 2)]).values():
-                deleted.result(30)
+                deleted.result(patient(30))
         return rounds < 4
 
     with pytest.raises(TopicChanged, match=r"\[0\] begins at offset 2: what is wanted from 1 on is gone"):
@@ -301,7 +301,7 @@ def test_a_broker_that_restarts_loses_and_repeats_nothing(tmp_path: Path, broker
     )
     assert topic.out() == [1, 2, 3, 4, 5, 6]
     written = Topic(tmp_path / "written", broker.address)
-    kafka = KafkaSettings(kafka_brokers=broker.address, kafka=written.name, kafka_timeout=60.0)
+    kafka = KafkaSettings(kafka_brokers=broker.address, kafka=written.name, kafka_timeout=patient(60))
 
     def changes() -> Iterator[Any]:
         for number in range(1, 201):
@@ -330,7 +330,7 @@ def _offsets(topic: Topic) -> list[int]:
     consumer = Consumer(config)
     consumer.assign([TopicPartition(topic.name, 0, 0)])
     offsets: list[int] = []
-    while (message := consumer.poll(20)) is not None and message.error() is None:
+    while (message := consumer.poll(patient(20))) is not None and message.error() is None:
         offsets.append(message.offset() or 0)
     consumer.close()
     return offsets

@@ -6,7 +6,6 @@ import base64
 import json
 import shutil
 import subprocess
-import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -15,6 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+from tests.kit.support import patient, until
 
 ELEMENT = "element-6066-11e4-a52e-4f735466cecf"  # WebDriver, section 12.2: the web element identifier
 PATIENCE = 20.0
@@ -51,10 +52,7 @@ class Browser:
 
     def wait_for(self, script: str) -> None:
         """Wait until the script returns something true."""
-        deadline = time.monotonic() + PATIENCE
-        while not self.run(script):
-            assert time.monotonic() < deadline, f"never true: {script}\n{self.text()}"
-            time.sleep(0.05)
+        until(lambda: self.run(script), PATIENCE, 0.05, lambda: f"never true: {script}\n{self.text()}")
 
     def complaints(self) -> list[str]:
         """Return what the browser reported: errors of scripts, of the policy, of missing files."""
@@ -126,7 +124,7 @@ def _call(url: str, values: dict[str, Any] | None, method: str = "POST") -> Any:
     body = None if values is None else json.dumps(values).encode()
     request = urllib.request.Request(url, body, {"Content-Type": "application/json"}, method=method)
     try:
-        with urllib.request.urlopen(request, timeout=60) as answer:
+        with urllib.request.urlopen(request, timeout=patient(60)) as answer:
             return json.load(answer)["value"]
     except urllib.error.HTTPError as fault:
         with fault:

@@ -7,7 +7,6 @@ import os
 import socket
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -16,6 +15,7 @@ import sqlalchemy
 from eventlog.sql.connect import execute_plain
 from tests.kit.databases import Database
 from tests.kit.statements import run_statements
+from tests.kit.support import patient, until
 from tests.project.test_docker import FOLDER, services
 from tests.web.receiver.conftest import Client, receiving
 
@@ -31,7 +31,7 @@ def run(environment: dict[str, str], folder: Path, *command: str) -> None:
         cwd=folder,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=patient(60),
     )
     assert done.returncode == 0, done.stderr
 
@@ -49,15 +49,16 @@ def free_port() -> int:
 
 def wait_for(client: Client, path: str, words: str) -> str:
     """Return the page once it contains these words."""
-    deadline = time.monotonic() + 30
     page = ""
-    while time.monotonic() < deadline:
+
+    def has_come() -> bool:
+        nonlocal page
         with contextlib.suppress(OSError):
             page = client.ask("GET", path)[1]
-            if words in page:
-                return page
-        time.sleep(0.05)
-    raise AssertionError(page)
+        return words in page
+
+    until(has_come, 30, 0.05, lambda: page)
+    return page
 
 
 def test_the_sample_can_be_run_again(postgres: Database) -> None:
@@ -96,7 +97,7 @@ def test_a_running_publisher_shows_how_it_stands(postgres: Database, tmp_path: P
         assert "eventlog_leader 1" in wait_for(client, "/metrics", "eventlog_leader 1")
     finally:
         publisher.terminate()
-        assert publisher.wait(30) == 0
+        assert publisher.wait(patient(30)) == 0
         engine.dispose()
 
 

@@ -18,7 +18,7 @@ from sqlalchemy.engine import Engine
 
 from eventlog.sql.connect import execute_plain
 from tests.kit.databases import Database
-from tests.kit.support import until
+from tests.kit.support import patient, until
 from tests.web.receiver.conftest import Client
 from tests.web.test_flow import ROOT, free_port, run, wait_for
 
@@ -79,13 +79,13 @@ def hostile_visitors(port: int) -> Iterator[None]:
 
     def attack(kind: Attack) -> None:
         while not ended.wait(0.05):
-            with suppress(OSError), socket.create_connection(("127.0.0.1", port), 20) as connection:
+            with suppress(OSError), socket.create_connection(("127.0.0.1", port), patient(20)) as connection:
                 kind(connection, ended)
 
     threads = [threading.Thread(target=attack, args=(kind,)) for kind in ATTACKS for _ in range(4)]
     with ExitStack() as stack:
         for _ in range(CONNECTIONS):
-            stack.enter_context(socket.create_connection(("127.0.0.1", port), 20))
+            stack.enter_context(socket.create_connection(("127.0.0.1", port), patient(20)))
         for thread in threads:
             thread.start()
         try:
@@ -167,6 +167,6 @@ def test_hostile_visitors_hold_no_row_no_memory_and_no_other_visitor(
         assert highest - before < MOST_GROWTH
     finally:
         publisher.terminate()
-        assert publisher.wait(30) == 0
+        assert publisher.wait(patient(30)) == 0
         engine.dispose()
     assert "Traceback" not in (tmp_path / "log").read_text()

@@ -24,6 +24,7 @@ from eventlog.web.monitor.board import Board, Sample
 from eventlog.web.monitor.desk import board_app
 from eventlog.web.server import serve
 from tests.kit.commands import Shell
+from tests.kit.support import patient
 from tests.web.browser import chromium
 from tests.web.conftest import TOKEN, Process, Watched
 from tests.web.receiver.conftest import HOST, HOSTILE
@@ -584,7 +585,7 @@ def test_ten_thousand_failures_do_not_slow_it(watched: Watched) -> None:
     for path in ("/", "/errors", "/errors?upto=1000"):
         began = time.perf_counter()
         watched.client.get(path)
-        assert time.perf_counter() - began < 1, path
+        assert time.perf_counter() - began < patient(1), path
 
 
 def test_a_person_redrives_a_row_in_chromium(watched: Watched, tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from tests.kit.support import patient
 from tests.world.rig import ROOT
 
 
@@ -39,7 +40,7 @@ class Commands:
         """Run a command to its end, and return its exit code. It may fail: the server may be down."""
         process = self.start(*words, within=within)
         try:
-            process.wait(patience)
+            process.wait(patient(patience))
         except subprocess.TimeoutExpired:
             self.late.append(f"{words[0]} takes more than {patience} s")
             process.kill()

@@ -26,6 +26,7 @@ from eventlog.sql.connect import connect
 from eventlog.sql.mariadb import MARIADB
 from eventlog.sql.postgresql import POSTGRESQL
 from tests.kit.databases import LOGICAL, Database
+from tests.kit.support import patient
 
 
 class Killable(Protocol):
@@ -89,7 +90,7 @@ class MariaServer:
             *self._options,
             *words,
         )
-        deadline = time.monotonic() + 300  # a machine may be busy
+        deadline = time.monotonic() + patient(300)
         while True:
             try:
                 with connect(self.url).connect():

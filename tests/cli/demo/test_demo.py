@@ -22,6 +22,7 @@ from sqlalchemy import create_engine
 
 from eventlog.cli.demo.commands import CommandFailed, DemoLog
 from eventlog.cli.demo.story import CROWD, MERGED_PEOPLE, STEPS
+from tests.kit.support import patient, until
 
 pytestmark = pytest.mark.quick
 
@@ -97,14 +98,14 @@ class Terminal:
         os.write(self._ours, key)
 
     def close(self) -> int:
-        code = self.process.wait(PATIENCE)
+        code = self.process.wait(patient(PATIENCE))
         os.close(self._ours)
         return code
 
     def _read_piece(self) -> bool:
         waiting = select.poll()  # `select.select` takes no high numbers
         waiting.register(self._ours, select.POLLIN)
-        assert waiting.poll(PATIENCE * 1000), self.output
+        assert waiting.poll(patient(PATIENCE) * 1000), self.output
         try:
             piece = os.read(self._ours, 65_536)
         except OSError:  # Linux reports it when the other end is closed
@@ -117,7 +118,7 @@ class Terminal:
 def test_the_demo_tells_what_becomes_of_every_row_in_little_time(folder: str) -> None:
     narrow = environment(folder) | {"COLUMNS": "80"}
     before = cpu_seconds()
-    done = subprocess.run(COMMAND, env=narrow, capture_output=True, text=True, timeout=PATIENCE)
+    done = subprocess.run(COMMAND, env=narrow, capture_output=True, text=True, timeout=patient(PATIENCE))
     assert (done.returncode, done.stderr) == (0, "")
     for part in (
         '<add class-name="usr" event-id="eventlog:1-2:17f8af97">',
@@ -139,7 +140,7 @@ def test_the_demo_tells_what_becomes_of_every_row_in_little_time(folder: str) ->
     assert PAUSE not in done.stdout
     words = [word for line in done.stdout.splitlines() if not line.startswith("  ") for word in line.split()]
     assert re.search(r"^All of this took \d+ seconds\.$", done.stdout, re.MULTILINE)
-    assert cpu_seconds() - before < 30  # a minute of a machine that is not busy
+    assert cpu_seconds() - before < patient(30)  # a minute of a machine that is not busy
     assert 100 < len(words) < 300  # two hundred a minute; what is indented is looked at
     assert list(Path(folder).iterdir()) == []
     assert processes_in(folder) == []
@@ -155,7 +156,7 @@ def test_at_a_terminal_sections_wait_while_the_receivers_page_shows_what_came(fo
         terminal.read_until(step.title)
     terminal.read_until(PAUSE)
     (url,) = set(re.findall(r"http://127\.0\.0\.1:\d+/", terminal.output))
-    with urllib.request.urlopen(url, timeout=30) as page:
+    with urllib.request.urlopen(url, timeout=patient(30)) as page:
         assert "idu=3" in page.read().decode()
     for words in (PAUSE, PAUSE, "takes about a minute: press s to skip it"):
         terminal.press(b"\n")
@@ -197,10 +198,7 @@ def test_a_demo_that_is_killed_leaves_no_process(folder: str) -> None:
     assert len(processes_in(folder)) > 2
     terminal.process.kill()
     terminal.close()
-    until = time.monotonic() + PATIENCE
-    while processes_in(folder) and time.monotonic() < until:
-        time.sleep(0.05)
-    assert processes_in(folder) == []
+    until(lambda: processes_in(folder) == [], PATIENCE, 0.05)
 
 
 @pytest.mark.long
@@ -212,7 +210,7 @@ def test_with_keep_the_database_stays_until_somebody_ends_it(folder: str) -> Non
     script = f"from eventlog.sql.connect import connect; connect({url!r}).connect()"
     assert subprocess.run([sys.executable, "-c", script], env=environment(folder)).returncode == 0
     demo.send_signal(signal.SIGTERM)
-    assert demo.wait(60) == 0
+    assert demo.wait(patient(60)) == 0
     demo.stdout.close()
     assert processes_in(folder) == []
 

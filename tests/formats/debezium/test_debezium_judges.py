@@ -27,6 +27,7 @@ from tests.formats.debezium.test_debezium import ANNE, message, only, written
 from tests.kit import judges
 from tests.kit.databases import temporary_database
 from tests.kit.statements import run_statements
+from tests.kit.support import patient
 from tests.sql.test_replicated import LOGICAL
 
 pytestmark = pytest.mark.servers
@@ -199,7 +200,7 @@ def test_flink_reads_what_is_written_and_refuses_an_update_without_old_rows(sche
     command = ["java", "-cp", os.pathsep.join(jars), str(FLINK), "schemas" if schemas else "plain"]
     text_of_lines = "".join(json.dumps(line) + "\n" for line in lines)
     done = subprocess.run(
-        command, input=text_of_lines, capture_output=True, text=True, check=True, timeout=120
+        command, input=text_of_lines, capture_output=True, text=True, check=True, timeout=patient(120)
     )
     wanted = [line for _, of_case in WRITTEN.values() for line in of_case]
     assert [line[:7] if line.startswith("REFUSED") else line for line in done.stdout.splitlines()] == wanted

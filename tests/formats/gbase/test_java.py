@@ -13,6 +13,7 @@ import pytest
 
 from tests.kit import judges
 from tests.kit.commands import ROOT, environment
+from tests.kit.support import patient
 
 pytestmark = [
     pytest.mark.quick,
@@ -37,7 +38,7 @@ def test_values_errors_and_bytes_of_java(tmp_path: Path) -> None:
         env=environment(),
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=patient(120),
     )
     assert done.stderr == ""
     assert done.stdout == EXPECTED
@@ -53,7 +54,7 @@ def test_the_vendors_client_says_the_same(seed: int) -> None:
         env=os.environ,
         capture_output=True,
         text=True,
-        timeout=200,
+        timeout=patient(200),
         check=False,
     )
     last = (done.stdout.splitlines() or [done.stderr])[-1]

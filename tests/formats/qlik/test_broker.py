@@ -23,6 +23,7 @@ from eventlog.transactions.stream_settings import StreamSettings
 from eventlog.transfer.sources.sequenced_feed import SequencedFeed, TopicReading
 from tests.formats.qlik.helpers import NONE, publish, read_topics, seq, write_messages
 from tests.kit.brokers import ADDRESS, own_name, settle
+from tests.kit.support import patient
 
 pytestmark = [
     pytest.mark.servers,
@@ -45,9 +46,13 @@ def new_topic(admin: AdminClient, name: str, partitions: int, **config: str) -> 
     """Return settings for a new topic with so many partitions."""
     topic = own_name(name)
     for creation in admin.create_topics([NewTopic(topic, partitions, 1, config=config)]).values():
-        creation.result(30)
+        creation.result(patient(30))
     return KafkaSettings(
-        kafka_brokers=ADDRESS, kafka=topic, kafka_group=topic, kafka_timeout=20.0, kafka_key="primary-key"
+        kafka_brokers=ADDRESS,
+        kafka=topic,
+        kafka_group=topic,
+        kafka_timeout=patient(20),
+        kafka_key="primary-key",
     )
 
 
@@ -91,7 +96,7 @@ def test_more_partitions_are_seen_by_the_next_run(admin: AdminClient) -> None:
     send([insert(1), insert(2)], kafka)
     assert len(read(kafka)) == 2
     for grown in admin.create_partitions([NewPartitions(kafka.kafka, 5)]).values():
-        grown.result(30)
+        grown.result(patient(30))
     send([insert(number) for number in range(3, 60)], kafka)
     assert positions(read(kafka)) == [seq(number) for number in range(3, 60)]
 
@@ -197,7 +202,7 @@ def commit(kafka: KafkaSettings, offset: int) -> None:
 def delete(admin: AdminClient, kafka: KafkaSettings, offset: int) -> None:
     """Delete what the first partition holds before an offset."""
     for deleted in admin.delete_records([TopicPartition(kafka.kafka, 0, offset)]).values():
-        deleted.result(30)
+        deleted.result(patient(30))
 
 
 def test_every_key_keeps_to_one_partition(admin: AdminClient) -> None:
@@ -215,7 +220,7 @@ def test_every_key_keeps_to_one_partition(admin: AdminClient) -> None:
 
 def taken(consumer: Consumer, count: int) -> Iterator[Any]:
     for _ in range(count):
-        message = consumer.poll(20)
+        message = consumer.poll(patient(20))
         assert message is not None
         assert message.error() is None
         yield message

@@ -11,6 +11,7 @@ from importlib.util import find_spec
 import pytest
 
 from tests.kit.commands import ROOT, environment
+from tests.kit.support import patient
 
 pytestmark = pytest.mark.long
 
@@ -24,7 +25,7 @@ def test_java_reads_and_writes_the_same() -> None:
         env=environment() | {"CI": os.environ.get("CI", "")},
         capture_output=True,
         text=True,
-        timeout=200,
+        timeout=patient(200),
         check=False,
     )
     assert done.returncode == 0, done.stderr[-3000:]

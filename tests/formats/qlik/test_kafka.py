@@ -25,6 +25,7 @@ from eventlog.transfer.sources.metadata_topic import published_metadata
 from eventlog.transfer.targets.topics import Sender
 from tests.formats.qlik.helpers import NONE, as_text, publish, read_topics, seq
 from tests.kit.brokers import own_name
+from tests.kit.support import patient
 
 pytestmark = pytest.mark.quick
 
@@ -36,7 +37,11 @@ def kafka(brokers: str, request: pytest.FixtureRequest) -> KafkaSettings:
     """Return settings with a topic and a group of the test's own."""
     name = own_name(request.node.name)
     return KafkaSettings(
-        kafka_brokers=brokers, kafka=name, kafka_group=name, kafka_timeout=10.0, kafka_options="log_level=0"
+        kafka_brokers=brokers,
+        kafka=name,
+        kafka_group=name,
+        kafka_timeout=patient(10),
+        kafka_options="log_level=0",
     )
 
 
@@ -67,12 +72,12 @@ def receive(kafka: KafkaSettings, encoding: str = "json", *, commit: bool = True
 def raw(kafka: KafkaSettings, topic: str) -> list[tuple[bytes | None, bytes]]:
     """Return keys and values of everything in a topic."""
     consumer = Consumer(kafka.client(**{"group.id": "raw", "enable.partition.eof": True}))
-    partitions = sorted(consumer.list_topics(topic, timeout=10).topics[topic].partitions)
+    partitions = sorted(consumer.list_topics(topic, timeout=patient(10)).topics[topic].partitions)
     consumer.assign([TopicPartition(topic, p, OFFSET_BEGINNING) for p in partitions])
     records: list[tuple[bytes | None, bytes]] = []
     ends = 0
     while ends < len(partitions):
-        message = consumer.poll(10)
+        message = consumer.poll(patient(10))
         assert message is not None
         if message.error():
             ends += 1
@@ -90,8 +95,8 @@ def test_what_is_published_is_read(kafka: KafkaSettings, encoding: str) -> None:
 
 def test_the_first_messages_into_topics_that_are_just_made_are_there(kafka: KafkaSettings) -> None:
     """Deliver them, though a busy broker refused some and took later ones."""
-    patient = replace(kafka, kafka_timeout=60.0)
-    topics = [replace(patient, kafka=f"{kafka.kafka}-{n}", kafka_group=f"g{n}") for n in range(12)]
+    waiting = replace(kafka, kafka_timeout=patient(60))
+    topics = [replace(waiting, kafka=f"{kafka.kafka}-{n}", kafka_group=f"g{n}") for n in range(12)]
 
     def ids(one: KafkaSettings) -> list[object]:
         assert send(changes(50), one) == []

@@ -29,6 +29,7 @@ from eventlog.operate.redriving import redrive
 from eventlog.sql.log.store import Store
 from eventlog.sql.log.upkeep import FailureFilter
 from tests.kit.databases import Database, temporary_database
+from tests.kit.support import patient
 from tests.world.commands import Commands
 from tests.world.killable import KILLABLE, Killable
 from tests.world.receiver import Moody, Taken
@@ -139,7 +140,7 @@ class Chaos:
 
     def _await_document(self) -> None:
         """Wait until a publisher has begun to send, because one that starts loses nothing."""
-        before, ends = self._moody.answers.total(), time.monotonic() + STARTS
+        before, ends = self._moody.answers.total(), time.monotonic() + patient(STARTS)
         while self._moody.answers.total() == before and time.monotonic() < ends:
             time.sleep(0.05)
 
@@ -295,7 +296,7 @@ class Chaos:
         self._start_publisher("--query-limit", "300", "--batch-size", "50", environment={})
         self._rig.drain(120, but=("E", "F", "W"))
         self._finish_applying()
-        ends = time.monotonic() + POLLS
+        ends = time.monotonic() + patient(POLLS)
         while self._table.choice is None and self._waits() and time.monotonic() < ends:
             self._finish_applying()
 

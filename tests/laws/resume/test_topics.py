@@ -22,6 +22,7 @@ from eventlog.transfer import job_output
 from eventlog.transfer.targets import topics as topics_written
 from tests.formats.qlik.helpers import publish
 from tests.kit.brokers import own_name
+from tests.kit.support import patient
 from tests.laws.resume.inputs import TABLES, message_changes
 from tests.laws.resume.samples import Sample, samples
 from tests.laws.resume.stops import How, Meter, metered_files
@@ -61,13 +62,15 @@ def _metered_client(meter: Meter) -> Iterator[None]:
 def _settings(brokers: str) -> dict[str, Any]:
     """Return settings with a topic and a group of a trial's own."""
     name = own_name("resume")
-    confluent_kafka.Producer({"bootstrap.servers": brokers, "log_level": 0}).list_topics(name, timeout=10)
+    confluent_kafka.Producer({"bootstrap.servers": brokers, "log_level": 0}).list_topics(
+        name, timeout=patient(10)
+    )
     return {
         "kafka": name,
         "kafka_brokers": brokers,
         "kafka_group": name,
         "kafka_options": "log_level=0",
-        "kafka_timeout": 10.0,
+        "kafka_timeout": patient(10),
     }
 
 

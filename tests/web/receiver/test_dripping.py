@@ -27,7 +27,7 @@ from eventlog.web.app import Answer, Runner, make_app, page
 from eventlog.web.monitor.desk import WAITING, Turns
 from eventlog.web.receiver.receiver import LARGEST
 from eventlog.web.server import CLIENTS, PausingConnection, VisitorConnection, serve
-from tests.kit.support import until
+from tests.kit.support import patient, until
 from tests.web.receiver.conftest import HOST, Client, nds, receiving, served
 
 pytestmark = pytest.mark.quick
@@ -64,7 +64,7 @@ def clients(port: int, number: int) -> Iterator[list[socket.socket]]:
     with ExitStack() as stack:
         connected = []
         for at in range(number):
-            connection = stack.enter_context(socket.create_connection(("127.0.0.1", port), 20))
+            connection = stack.enter_context(socket.create_connection(("127.0.0.1", port), patient(20)))
             connection.sendall(BEGINNINGS[at % len(BEGINNINGS)])
             connected.append(connection)
         yield connected
@@ -79,7 +79,7 @@ def test_a_visitor_with_many_connections_waits_and_another_does_not() -> None:
 
     with serve(app_of(hello), HOST, 0, PausingConnection) as address, ExitStack() as stack:
         places = [(HOST, address.port)] * 20
-        many = [stack.enter_context(socket.create_connection(place, 20)) for place in places]
+        many = [stack.enter_context(socket.create_connection(place, patient(20))) for place in places]
         for connection in many:
             connection.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n" * 100)
         other = Client(address.port, "127.0.0.2")
@@ -122,7 +122,7 @@ def test_who_asks_is_answered_under_many_who_do_not() -> None:
 def test_one_visitor_takes_only_its_share_of_the_connections() -> None:
     with (
         served(HELLO) as client,
-        socket.create_connection(("127.0.0.1", client.port), 20, ("127.0.0.2", 0)) as other,
+        socket.create_connection(("127.0.0.1", client.port), patient(20), ("127.0.0.2", 0)) as other,
         clients(client.port, CLIENTS) as waiting,
     ):
         assert take(waiting[0]) == 0
@@ -135,7 +135,7 @@ def test_one_visitor_takes_only_its_share_of_the_pages() -> None:
     over = threading.Event()
 
     def make(request: Request) -> Response:
-        assert request.url.path == "/" or over.wait(20)
+        assert request.url.path == "/" or over.wait(patient(20))
         return Response("made")
 
     with served(app_of(make, Turns().run)) as client, ThreadPoolExecutor() as pool:
@@ -151,7 +151,10 @@ def test_one_visitor_takes_only_its_share_of_the_pages() -> None:
 @pytest.mark.parametrize("beginning", [b"G", b"GET / HTTP/1.1\r\nX: ", BODY])
 def test_a_request_that_drips_ends_in_time(monkeypatch: pytest.MonkeyPatch, beginning: bytes) -> None:
     monkeypatch.setattr(server, "PATIENCE", 0.3)
-    with served(HELLO) as client, socket.create_connection(("127.0.0.1", client.port), 20) as connection:
+    with (
+        served(HELLO) as client,
+        socket.create_connection(("127.0.0.1", client.port), patient(20)) as connection,
+    ):
         connection.sendall(beginning)
         with pytest.raises((BrokenPipeError, ConnectionResetError)):
             drip(connection)
@@ -161,7 +164,7 @@ def test_a_reply_that_is_not_taken_ends_in_time(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(server, "PATIENCE", 0.3)
     with (
         served(app_of(lambda request: Response(b"x" * (64 << 20)))) as client,
-        socket.create_connection(("127.0.0.1", client.port), 20) as connection,
+        socket.create_connection(("127.0.0.1", client.port), patient(20)) as connection,
     ):
         connection.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
         time.sleep(0.6)
@@ -187,7 +190,9 @@ def test_bodies_on_their_way_have_a_bound() -> None:
     with served(HELLO) as client, ExitStack() as stack:
         head = b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % (64 << 20)
         for _ in range(app.BODIES):
-            stack.enter_context(socket.create_connection(("127.0.0.1", client.port), 20)).sendall(head)
+            stack.enter_context(socket.create_connection(("127.0.0.1", client.port), patient(20))).sendall(
+                head
+            )
         while client.ask("POST", "/", nds())[0] == 200:  # until the others are on their way
             time.sleep(0.01)
         assert client.ask("POST", "/", nds())[0] == 503
@@ -211,7 +216,7 @@ def test_the_receiver_ends_at_a_signal_under_many_who_do_not_ask(tmp_path: Path)
         port = int(process.stderr.readline().split("/; ")[0].rpartition(":")[2])
         with clients(port, CLIENTS + 10):
             process.send_signal(signal.SIGTERM)
-            process.wait(20)
+            process.wait(patient(20))
         assert process.returncode == 0
 
 

@@ -16,6 +16,7 @@ import pytest
 
 from eventlog.xds import answers
 from eventlog.xds.answers import Level
+from tests.kit.support import patient
 from tests.web.receiver.conftest import ADD, Client
 
 pytestmark = pytest.mark.quick
@@ -50,7 +51,7 @@ def test_it_answers_by_its_level_and_ends_by_a_signal(number: signal.Signals, tm
         (status,) = answers.read(client.post(ADD).encode())
         assert (status.level, status.event_id) == (Level.WARNING, "log:1")
         process.send_signal(number)
-        assert process.wait(20) == 0
+        assert process.wait(patient(20)) == 0
     assert list(tmp_path.iterdir()) == []
 
 
@@ -66,7 +67,7 @@ def test_documents_are_kept_in_a_temporary_file_unless_reported_otherwise(
         with started(folder, *options) as (client, process):
             client.post(ADD)
             process.send_signal(signal.SIGTERM)
-            assert process.wait(20) == 0
+            assert process.wait(patient(20)) == 0
         assert ([path.name for path in folder.iterdir()], [*scratch.iterdir()]) == (kept, [])
 
 
@@ -79,7 +80,7 @@ def test_a_port_that_is_taken_is_said_so(tmp_path: Path) -> None:
             env=os.environ | {"PYTHONPATH": str(ROOT)},
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=patient(60),
         )
     assert done.returncode == 2
     assert f"nothing can be received at 127.0.0.1, port {port}" in done.stderr
@@ -93,7 +94,7 @@ def test_a_file_that_is_no_archive_is_said_so(tmp_path: Path) -> None:
         env=os.environ | {"PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=patient(60),
     )
     assert done.returncode == 2
     assert "notes.txt cannot keep documents" in done.stderr

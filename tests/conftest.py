@@ -15,7 +15,7 @@ from sqlalchemy.engine import URL, Engine
 
 from eventlog.embedded import Server
 from tests.kit import brokers as kafka_brokers
-from tests.kit import frugal, parallel, tiers
+from tests.kit import frugal, parallel, tiers, warm
 from tests.kit.commands import Shell
 from tests.kit.databases import (
     EMBEDDED,
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 frugal.keep_bytecode()
 frugal.hurry_spark()
 frugal.write_to_memory()
+warm.install()
 
 # A background job ignores SIGINT, and one of nohup SIGHUP. Programs that tests start inherit what is ignored,
 # but not what has a handler.
@@ -76,6 +77,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 @pytest.hookimpl(tryfirst=True, optionalhook=True)
 def pytest_timeout_set_timer(item: pytest.Item, settings: Any) -> Any:
     return pytest_timeout.pytest_timeout_set_timer(item, settings._replace(timeout=patient(settings.timeout)))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    warm.SESSIONS.keep(tiers.is_warm(item))
 
 
 def pytest_collection_finish() -> None:

@@ -23,7 +23,7 @@ from sqlalchemy.engine import URL, Connection, Engine
 
 from eventlog.cli import cli
 from eventlog.core.settings import build
-from eventlog.core.tables import Tables
+from eventlog.core.tables import Table, Tables
 from eventlog.fold import Rules
 from eventlog.opening.settings import PublisherSettings
 from eventlog.opening.tables import read_readable
@@ -41,11 +41,13 @@ from eventlog.sql.log.leader import Leader
 from eventlog.sql.log.store import Store
 from eventlog.sql.log.upkeep import FailedRow, FailureFilter
 from eventlog.sql.names import Log
+from eventlog.sql.readable import ReadableTable
 from eventlog.sql.schema import migrate
 from eventlog.xds.answers import Level, Status
 from eventlog.xds.settings import XdsSettings
 from tests.kit.databases import own_ids, temporary_database
 from tests.kit.support import patient
+from tests.kit.warm import SESSIONS
 
 ROOT = Path(__file__).parents[2]
 Answering = Callable[[OutgoingDocument], Reply]
@@ -173,7 +175,14 @@ class ByKey:
         return pc.binary_join_element_wise(tables, keys, "\0")
 
 
-_EMPTY = {True: "truncate {0} restart identity", False: "truncate {0}"}
+# Each relation, column, constraint and type that users made, with the transaction that made or changed it.
+_FORM = """select md5(string_agg(concat(relation, ' ', place, ' ', version), ',' order by relation, place))
+from (
+  select oid, 0, xmin from pg_class union all select attrelid, attnum, xmin from pg_attribute
+  union all select oid, 0, xmin from pg_constraint union all select oid, 0, xmin from pg_type
+) as rows (relation, place, version)
+where relation > 16383"""
+_RESTART = "select setval(pg_get_serial_sequence('{0}', '{1}'), 1, false)"
 
 
 class World:
@@ -184,6 +193,8 @@ class World:
         self.log = Log(dialect)
         self.store = Store(engine, self.log)
         self.delete_from_log = False  # of publishers and commands
+        self._form: str | None = None  # of the catalogue when these tables were read
+        self._tables: dict[tuple[str, ...], tuple[Tables, dict[Table, ReadableTable]]] = {}
 
     @property
     def url(self) -> str:
@@ -201,13 +212,18 @@ class World:
         names = self.log.names()
         tables = ("batch", "retry", "held", "failed", "notice", "known", "sent", "log")
         nothing = ["paused_at", "rested_at", "cycle_facts", "heartbeat_at", "published_as"]
-        emptying = _EMPTY[self.log.dialect.transactional_ddl]
+        statements = [f"update {names['state']} set {', '.join(f'{column} = null' for column in nothing)}"]
+        statements.append("delete from usr")
+        if self.log.dialect.transactional_ddl:
+            statements += (f"delete from {names[table]}" for table in tables)  # a truncate makes files
+            numbered = {"log": "record_id", "notice": "notice_id"}
+            statements += (_RESTART.format(names[table], column) for table, column in numbered.items())
+            statements = ["; ".join(statements)]
+        else:
+            statements += (f"truncate {names[table]}" for table in tables)
         with self.engine.begin() as connection:
-            for table in tables:
-                connection.exec_driver_sql(emptying.format(names[table]))
-            values = ", ".join(f"{column} = null" for column in nothing)
-            connection.exec_driver_sql(f"update {names['state']} set {values}")
-            connection.exec_driver_sql("delete from usr")
+            for statement in statements:
+                connection.exec_driver_sql(statement)
 
     def change(self, statement: str, **values: Any) -> None:
         """Run a statement of somebody else."""
@@ -255,9 +271,21 @@ class World:
 
     def reader(self, names: Sequence[str], rules: Rules, xds: XdsSettings) -> PickUpFolder:
         """Return what reads rows, with the tables as they are now."""
+        names = tuple(names)
         with self.engine.connect() as connection:
-            tables = Tables([Catalogue(connection).find(name).table for name in names])
-        return PickUpFolder(tables, read_readable(self.engine, self.log, tables), rules, xds)
+            form = self._form_of_catalogue(connection)
+            if form is None or form != self._form:
+                self._form, self._tables = form, {}
+            if names not in self._tables:
+                tables = Tables([Catalogue(connection).find(name).table for name in names])
+                self._tables[names] = tables, read_readable(self.engine, self.log, tables)
+        return PickUpFolder(*self._tables[names], rules, xds)
+
+    def _form_of_catalogue(self, connection: Connection) -> str | None:
+        """Return a digest that DDL changes; None where there is none, or where sessions end: read always."""
+        if not self.log.dialect.transactional_ddl or not SESSIONS.are_kept():
+            return None
+        return str(connection.exec_driver_sql(_FORM).scalar())
 
     def redrive(self, which: FailureFilter | None = None) -> Redriven:
         """Make failed rows of usr new again."""

@@ -54,6 +54,12 @@ def select(config: pytest.Config, items: list[pytest.Item]) -> Counter[str]:
     return Counter(str(tier) for _, tier in unchosen)
 
 
+def is_warm(item: pytest.Item) -> bool:
+    """Return whether sessions outlive their connections in a test: in quick ones of a run of quick ones."""
+    is_cold = item.get_closest_marker("cold") is not None
+    return chosen(item.config) == QUICK and tier_of(item) == "quick" and not is_cold
+
+
 def left_out(counts_by_tier: Counter[str]) -> str:
     """Return one line about the tiers that did not run."""
     counts = ", ".join(f"{counts_by_tier[tier]} {tier}" for tier in TIERS if counts_by_tier[tier])

@@ -16,7 +16,7 @@ from tests.kit.databases import Database
 from tests.publisher.attached import NUMERIC, PADDED, SHAPES, Attached
 from tests.sql.test_pick_up_plan import SERIES, plan
 
-pytestmark = pytest.mark.quick
+pytestmark = [pytest.mark.quick, pytest.mark.cold]
 
 
 def key(number: object, **columns: Any) -> dict[str, Any]:

@@ -193,6 +193,7 @@ def test_a_table_that_is_tracked_later_is_published(world: World, arrivals: Arri
         world.change("drop table late")
 
 
+@pytest.mark.cold
 def test_a_second_one_stands_by_and_takes_over(world: World, arrivals: Arrivals) -> None:
     with running(world, arrivals) as first:
         until(lambda: "eventlog_leader 1" in metrics_text(first.monitor))
@@ -444,6 +445,7 @@ def test_a_time_of_day_is_met_also_where_the_clock_is_set_meanwhile(
         run.stop()
 
 
+@pytest.mark.cold
 def test_who_waits_for_a_time_of_day_keeps_the_lock(
     world: World, arrivals: Arrivals, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -536,6 +538,7 @@ def _get(port: int | None, path: str, **headers: str) -> str:
         return str(response.read(), "utf-8")
 
 
+@pytest.mark.cold
 @pytest.mark.slow("a server is killed and started again")
 @pytest.mark.parametrize("product", KILLABLE)
 def test_it_goes_on_when_the_database_is_killed_and_comes_back(product: str, arrivals: Arrivals) -> None:
@@ -576,6 +579,7 @@ def test_a_process_stops_with_0_when_reported_and_with_1_on_fatal(postgres: Any,
         assert b"geheim" not in words
 
 
+@pytest.mark.cold
 def test_once_is_one_cycle_and_tells_what_went_wrong(world: World, arrivals: Arrivals) -> None:
     def once(**given: Any) -> None:
         config = configured(world, arrivals, **given)

@@ -32,7 +32,7 @@ from tests.web.conftest import Process
 from tests.web.receiver.conftest import HOST, ask
 from tests.world.rig import Arrivals
 
-pytestmark = pytest.mark.quick
+pytestmark = [pytest.mark.quick, pytest.mark.cold]
 
 # A role that may only connect; how it is made, and the setting of its session.
 STRANGERS = {

@@ -17,7 +17,7 @@ from tests.kit.commands import Shell
 from tests.kit.databases import temporary_database
 from tests.kit.statements import run_statements
 
-pytestmark = pytest.mark.quick
+pytestmark = [pytest.mark.quick, pytest.mark.cold]
 
 ODD_POSTGRESQL = {
     # how values become texts

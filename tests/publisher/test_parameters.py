@@ -175,6 +175,7 @@ def test_the_catalogue_orders_columns(world: World) -> None:
         world.change("drop table pairs")
 
 
+@pytest.mark.cold
 def test_a_lost_session_is_followed_by_another(world: World, arrivals: Arrivals) -> None:
     """The setting reconnect: here the server ends every session of the daemon."""
     if (end := ENDINGS.get(world.log.dialect.name)) is None:

@@ -14,7 +14,7 @@ from eventlog.sql.postgresql import POSTGRESQL
 from tests.kit.databases import Database
 from tests.sql.tracked import Tracked, tracked
 
-pytestmark = pytest.mark.quick
+pytestmark = [pytest.mark.quick, pytest.mark.cold]
 
 AGES = 600.0  # seconds, which a test that passes does not sleep
 

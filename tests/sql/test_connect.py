@@ -26,7 +26,7 @@ from eventlog.sql.schema import migrate
 from tests.kit.databases import Database, temporary_database
 from tests.world.tracked import CUTTING, cut_connections
 
-pytestmark = pytest.mark.quick
+pytestmark = [pytest.mark.quick, pytest.mark.cold]
 
 
 def test_the_server_tells_its_dialect(database: Database) -> None:

@@ -148,6 +148,7 @@ def test_a_value_that_cannot_be_sent_leaves_the_session_as_it_was(connection: Co
     assert run(connection, "select 1") == [[(1,)]]
 
 
+@pytest.mark.cold
 def test_a_session_that_was_ended_is_a_lost_connection(connection: Connection) -> None:
     (((session,),),) = run(connection, "select pg_backend_pid()")
     with connection.engine.connect() as other:

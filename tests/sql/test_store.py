@@ -354,6 +354,7 @@ TOKYO = {
 }
 
 
+@pytest.mark.cold
 def test_a_log_of_the_original_may_count_in_the_servers_own_zone(store: Store, database: Database) -> None:
     if database.dialect.name not in TOKYO:
         pytest.skip(f"{database.name}: its zone is the operating system's")

@@ -165,6 +165,7 @@ def test_a_setting_without_its_line_does_not_switch_capture_off(usr: Tracked) ->
     assert usr.after(trick, JACK) == [Logged(5, "idu=1")]
 
 
+@pytest.mark.cold
 def test_the_line_of_another_session_does_not_switch_capture_off(usr: Tracked) -> None:
     usr.track("usr")
     call, trick = "call {}", "set @eventlog_capture = {}"

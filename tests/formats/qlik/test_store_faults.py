@@ -92,6 +92,7 @@ def table_of(engine: sa.Engine) -> sa.Table:
     return store.table_of(change_tables.change_table(insert(1), TABLES, TableSettings()), TableSettings())
 
 
+@pytest.mark.cold
 def test_a_connection_that_is_lost_is_no_fault_of_rows(postgres: Database) -> None:
     engine = connect_any(postgres.url)
     killer = connect_any(postgres.url)

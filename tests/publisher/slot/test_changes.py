@@ -7,7 +7,7 @@ import pytest
 from tests.kit.logs import Receiver, call
 from tests.publisher.slot.rig import Copy, Logged, SlotWorld, life, once, rows_of
 
-pytestmark = pytest.mark.quick
+pytestmark = [pytest.mark.quick, pytest.mark.cold]
 
 SWAP = """
 begin;

@@ -17,7 +17,7 @@ from eventlog.sql.postgresql import pgoutput
 from eventlog.sql.postgresql.pgoutput import NOT_SENT, BrokenOutput, Value, read
 from tests.kit.tiers import drawn
 
-pytestmark = pytest.mark.quick
+pytestmark = [pytest.mark.quick, pytest.mark.cold]
 IDU = Column("idu", "integer", Kind.INT, "idu")
 
 

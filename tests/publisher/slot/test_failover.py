@@ -18,7 +18,7 @@ from tests.kit.databases import LOGICAL
 from tests.kit.support import until
 from tests.publisher.slot.rig import Copy, SlotWorld, life, once, rows_of, slot_world
 
-pytestmark = [pytest.mark.quick, pytest.mark.slow("starts two servers")]
+pytestmark = [pytest.mark.quick, pytest.mark.cold, pytest.mark.slow("starts two servers")]
 
 SETTINGS = FAST | LOGICAL | {"synchronous_commit": "on", "max_connections": "50"}
 SYNCHRONIZED = {

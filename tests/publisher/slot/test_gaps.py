@@ -11,7 +11,7 @@ from tests.kit.logs import call
 from tests.kit.support import patient, until
 from tests.publisher.slot.rig import Copy, SlotWorld, life, once, rows_of
 
-pytestmark = pytest.mark.quick
+pytestmark = [pytest.mark.quick, pytest.mark.cold]
 
 
 def publish_and_keep(world: SlotWorld) -> Copy:

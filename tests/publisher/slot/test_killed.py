@@ -22,6 +22,7 @@ from tests.world.killable import killable_postgres
 
 pytestmark = [
     pytest.mark.quick,
+    pytest.mark.cold,
     # of cursors whose connection is cut
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
 ]

@@ -15,7 +15,7 @@ from tests.kit.logs import call, metrics_text
 from tests.kit.support import until
 from tests.publisher.slot.rig import Copy, Life, SlotWorld, drop_slots, life, once, rows_of
 
-pytestmark = pytest.mark.quick
+pytestmark = [pytest.mark.quick, pytest.mark.cold]
 
 
 def publish(world: SlotWorld) -> Copy:

@@ -16,7 +16,7 @@ from tests.kit.logs import Receiver
 from tests.kit.support import until
 from tests.publisher.slot.rig import Copy, SlotWorld, drop_slots, life, once, rows_of
 
-pytestmark = pytest.mark.quick
+pytestmark = [pytest.mark.quick, pytest.mark.cold]
 
 _TRIGGERS = "select count(*) from pg_trigger where not tgisinternal"
 

@@ -11,7 +11,7 @@ from tests.kit.logs import Receiver, call
 from tests.kit.support import until
 from tests.publisher.slot.rig import Copy, Life, SlotWorld, life, once, rows_of
 
-pytestmark = pytest.mark.quick
+pytestmark = [pytest.mark.quick, pytest.mark.cold]
 
 _LISTS, _GENERATED = 15, 18  # versions of PostgreSQL
 _BACK = "set (publish = 'insert, update, delete, truncate')"

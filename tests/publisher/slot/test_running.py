@@ -30,7 +30,7 @@ from tests.kit.logs import Receiver, call, publishing
 from tests.kit.support import until
 from tests.publisher.slot.rig import Copy, SlotWorld, drop_slots, life, once, rows_of
 
-pytestmark = pytest.mark.quick
+pytestmark = [pytest.mark.quick, pytest.mark.cold]
 
 MODE = ("--mode", "slot")
 

@@ -17,7 +17,7 @@ from tests.kit.logs import Receiver
 from tests.kit.support import patient, until
 from tests.publisher.slot.rig import SlotWorld, once
 
-pytestmark = pytest.mark.quick
+pytestmark = [pytest.mark.quick, pytest.mark.cold]
 
 _TABLES = "hr_other usr"
 _TRIGGERS = "select count(*) from pg_trigger where not tgisinternal"

@@ -13,7 +13,7 @@ from tests.kit.logs import Receiver
 from tests.kit.support import until
 from tests.publisher.slot.rig import Life, SlotWorld, life, once
 
-pytestmark = pytest.mark.quick
+pytestmark = [pytest.mark.quick, pytest.mark.cold]
 
 AGES = 600.0  # seconds, which a test that passes does not sleep
 UNPUBLISHED = "create table other as select generate_series(1, 40000) as n"  # over 1 MB of the server's log

@@ -6,8 +6,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import pytest
-from sqlalchemy.engine import Engine
+from sqlalchemy.engine import Engine, make_url
 
+from eventlog.embedded import Server
 from eventlog.opening.config import Config
 from eventlog.opening.open_log import open_store
 from eventlog.opening.settings import PublisherSettings
@@ -17,7 +18,6 @@ from eventlog.publisher.session import make_reader
 from eventlog.sinks.sink import OutgoingDocument, Reply
 from eventlog.sql.capture import track
 from eventlog.sql.connect import execute_plain
-from eventlog.sql.dialects import dialect_of
 from eventlog.sql.log.store import Store
 from eventlog.sql.names import log_named
 from eventlog.sql.relation import Choice
@@ -25,7 +25,7 @@ from eventlog.sql.schema import migrate
 from eventlog.web.monitor.board import Board
 from eventlog.web.monitor.desk import board_app
 from eventlog.xds.answers import Level, Status
-from tests.kit.databases import Database
+from tests.kit.databases import EMBEDDED, Database, temporary_database
 from tests.kit.statements import run_statements
 from tests.web.receiver.conftest import HOST, HOSTILE, Client, Site, client, site
 
@@ -89,15 +89,30 @@ class Watched:
             return str(connection.exec_driver_sql(sql).scalar())
 
 
+@pytest.fixture(scope="session")
+def tracking_usr(embedded: Server) -> Iterator[str]:
+    """A database with a log that tracks usr."""
+    with temporary_database(EMBEDDED, make_url(embedded.url)) as database:
+        engine = database.engine()
+        log = log_named(database.dialect, "eventlog")
+        migrate.install(engine, log)
+        with engine.begin() as connection:
+            execute_plain(connection, USR)
+        track.track(engine, log, "usr", Choice(insert=1, update=2))
+        engine.dispose()
+        yield str(database.url.database)
+
+
 @pytest.fixture
-def watched(postgres: Database, site: Site) -> Iterator[Watched]:
-    engine = postgres.engine()
-    log = log_named(dialect_of(engine), "eventlog")
-    migrate.install(engine, log)
-    with engine.begin() as connection:
-        execute_plain(connection, USR)
-    track.track(engine, log, "usr", Choice(insert=1, update=2))
-    url = postgres.url.render_as_string(hide_password=False)
+def usr_database(embedded: Server, tracking_usr: str) -> Iterator[Database]:
+    """A database of the test's own with that log."""
+    with temporary_database(EMBEDDED, make_url(embedded.url), template=tracking_usr) as database:
+        yield database
+
+
+@pytest.fixture
+def watched(usr_database: Database, site: Site) -> Iterator[Watched]:
+    engine, url = usr_database.engine(), usr_database.address
     config = Config({"url": url, "allow_loopback": True, "http_password": "hush", "monitor_token": TOKEN})
     store = open_store(config)
     leader = store.lead("test")

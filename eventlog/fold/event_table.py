@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import accumulate, chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from eventlog.core.change import Op
 from eventlog.core.errors import EventlogError
 from eventlog.core.tables import Tables
+from eventlog.core.text_digest import digest_each
 from eventlog.fold import Event, ObjectName, event_id
 
 if TYPE_CHECKING:
@@ -128,6 +130,11 @@ class EventTable:
 
     def __len__(self) -> int:
         return len(self.objects)
+
+    @cached_property
+    def digests(self) -> bytes:
+        """The digests of the events' texts, one after another."""
+        return digest_each(bytes(self.text), self.edges.tolist())
 
     def rows_of(self, events: slice | Ints) -> Ints:
         """Return the record_ids of these events, event by event."""

@@ -28,7 +28,7 @@ def finished_outcomes(
         failed_ids = {row for row, letter in letters.items() if letter in _FAILED}
         failures = upkeep.failures(FailureFilter(tuple(failed_ids)), len(letters)) if failed_ids else ()
         skips = upkeep.skips_of(row for row, letter in letters.items() if letter == Letter.WARNING)
-        batches = list(upkeep.settled_with(letters.keys() - failed_ids))
+        batches = [b for b in upkeep.settled_with(letters.keys() - failed_ids) if not b.is_unanswered]
     failure_of = {failure.record_id: failure for failure in failures}
     recorded_rows = chain.from_iterable(batch.rows() for batch in batches)  # the latest batch counts
     records = {row: recorded for row, recorded in recorded_rows if row in letters}

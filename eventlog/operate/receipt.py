@@ -18,6 +18,7 @@ from eventlog.sql.log.record import RecordedBatch
 from eventlog.sql.log.snapshot import Snapshot
 from eventlog.sql.log.store import Store
 from eventlog.sql.log.upkeep import FailureFilter
+from eventlog.xds.answers import Level
 
 
 class ReceiptLine(NamedTuple):
@@ -47,7 +48,8 @@ def read_receipt(config: Config, store: Store, table: str, key: str, limit: int)
         present = _present(config, store, snapshot, table, key)
     with store.upkeep() as upkeep:
         failures = upkeep.failures(FailureFilter(tuple(ids)), len(ids)) if ids else []
-    lines = [line for batch in batches for line in (*_tries_of(batch, ids), *_answers_of(batch, ids))]
+    lines = [line for batch in batches for line in _tries_of(batch, ids)]
+    lines += _answers_of(batches, ids)
     lines += (
         ReceiptLine(
             _time(failure.failed_at),
@@ -68,19 +70,27 @@ def in_order(lines: Iterable[ReceiptLine]) -> list[ReceiptLine]:
     return sorted(lines, key=lambda line: (not line.at, line.at))
 
 
-def _answers_of(batch: RecordedBatch, ids: set[int]) -> Iterator[ReceiptLine]:
-    """Yield what a batch has on record of events with these rows."""
-    events = {
-        (recorded.document, recorded.event.run_id, recorded.event.part): recorded.event
-        for row, recorded in batch.rows()
-        if row in ids and recorded.event is not None
-    }
-    for (document, run_id, _), event in events.items():
-        rows = f"{'rows' if event.rows[1:] else 'row'} {', '.join(map(str, event.rows))}"
-        answer = "on its way" if batch.settled_at is None else f"answered{_tries(event.tries + 1)}"
-        yield ReceiptLine(
-            _time(batch.settled_at), f"event {run_id}", f"{rows}, document {document}, {answer}"
-        )
+def _answers_of(batches: Sequence[RecordedBatch], ids: set[int]) -> Iterable[ReceiptLine]:
+    """Return what batches have on record of events with these rows, each of their parts once for each try.
+
+    What a slow receiver has not answered after a while is on record again, in the next batch. A try that was
+    to be repeated has a line of its own.
+    """
+    lines: dict[tuple[object, ...], ReceiptLine] = {}
+    for batch in batches:
+        is_unanswered = batch.is_unanswered
+        for row, (document, event, settled_at) in batch.rows():
+            if row not in ids or event is None:
+                continue
+            rows = f"{'rows' if event.rows[1:] else 'row'} {', '.join(map(str, event.rows))}"
+            answer = "on its way" if settled_at is None else f"answered{_tries(event.tries + 1)}"
+            answer = "it may have left, and no answer came" if is_unanswered else answer
+            line = ReceiptLine(
+                _time(settled_at), f"event {event.run_id}", f"{rows}, document {document}, {answer}"
+            )
+            lines[event.run_id, event.tries + 1, event.part, is_unanswered] = line
+    repeated = {(t.event_id, t.number) for b in batches for t in b.tries() if t.status.level is Level.RETRY}
+    return [line for at, line in lines.items() if at[:2] not in repeated]
 
 
 def _tries_of(batch: RecordedBatch, ids: set[int]) -> Iterator[ReceiptLine]:

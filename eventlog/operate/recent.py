@@ -1,7 +1,7 @@
 """What was sent, held back or refused last, and how it was answered: a page of it at a time.
 
 A document has the events whose last answer came with it. An event that is sent again is listed as held back
-first.
+first. Documents that may have left without an answer are not listed: what came of their rows is.
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ class _Listing:
             yield _Listed(NEWEST, batch.settled_at, "", events[0][0], ids, "retry", words)
         if refused := batch.refused():
             yield _Listed(NEWEST, batch.settled_at, "", "", refused, "refused")
-        for name, every in reversed(batch.documents()):
+        for name, every in reversed([] if batch.is_unanswered else batch.documents()):
             new = [event for event in every if (event.run_id, event.part, event.tries) not in self._listed]
             self._listed.update((event.run_id, event.part, event.tries) for event in new)
             new = [event for event in new if (event.run_id, event.tries) not in self._held_back]

@@ -25,7 +25,7 @@ from eventlog.publisher.fold import PickUpFolder
 from eventlog.publisher.pick_up import LogReader
 from eventlog.publisher.reading import FoldedPickUp
 from eventlog.publisher.tally import AnswerTally, Cycle
-from eventlog.sinks.sink import Recording, Sink
+from eventlog.sinks.sink import Sink
 from eventlog.sql.log.record import RecordedEvent, still_to_go
 from eventlog.sql.log.store import Store
 from eventlog.sql.log.work import NO_DEMAND, Demand, PickUpEnded
@@ -54,8 +54,7 @@ class Publisher:
     ) -> None:
         self._clock = clock = DatabaseClock()
         self._control = control or CycleControl()
-        record = sink if isinstance(sink, Recording) else None
-        self._journal = BatchJournal(store, epoch, record, delete=settings.delete_from_log)
+        self._journal = BatchJournal(store, epoch, sink, delete=settings.delete_from_log)
         self._log = LogReader(store, make_reader, settings, self._journal, clock)
         self._delivery = DocumentDelivery(sink, self._journal, clock, self._control)
         self._batch_size = batch_size
@@ -122,6 +121,7 @@ class Publisher:
         if not remembered:
             return
         out = {name for name, _ in documents if self._delivery.knows(name)}
+        self._journal.note_out(out)
         for name, event in ((name, event) for name, events in documents for event in events):
             self._tally.worsen(event.run_id, event.worst)
             if name in out and not event.has_more_parts:

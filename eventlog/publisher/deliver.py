@@ -15,7 +15,7 @@ from eventlog.publisher.batches import EventDocument
 from eventlog.publisher.finish import BatchJournal
 from eventlog.publisher.tally import AnswerTally
 from eventlog.publisher.tracing import Tracing
-from eventlog.sinks.sink import ACCEPTED, OutgoingDocument, Recording, Reply, Sink
+from eventlog.sinks.sink import ACCEPTED, OutgoingDocument, Recording, Reply, SendsTogether, Sink
 from eventlog.sql.log.work import NO_DEMAND, Demand
 from eventlog.xds.documents import HEARTBEAT
 
@@ -51,6 +51,7 @@ class DocumentDelivery:
     ) -> None:
         self._sink = sink
         self._in_order = isinstance(sink, Recording)
+        self._sends_together = isinstance(sink, Recording | SendsTogether)
         self._journal = journal
         self._clock = clock
         self._control = control
@@ -129,11 +130,15 @@ class DocumentDelivery:
     def _deliver_once(self, batch: Sequence[EventDocument], tally: AnswerTally) -> Sequence[EventDocument]:
         """Send a batch once and take the answers as they come. Return the documents that are still to go."""
         unsent: list[EventDocument] = []  # of those with a reply
+        unanswered: list[str] = []  # documents that may have left without an answer
         replied, halted, begun, first_reply = 0, False, time.monotonic(), 0.0
-        written = begun
+        written, is_answered, reply = begun, False, ACCEPTED
+        self._journal.note_sending()
         replies = self._control.tracing.deliver(self._sink, batch)
         for document, reply in zip(batch, replies, strict=False):
             unsent += self._note_reply(document, reply, tally)
+            is_answered = is_answered or reply.is_answer
+            unanswered += [document.name] if reply.fault is not None and reply.arrived else []
             self._control.replied(tally, self.down)
             first_reply = first_reply or time.monotonic()
             replied += 1
@@ -141,8 +146,13 @@ class DocumentDelivery:
             if self.stopped(tally):
                 break
             if replied < len(batch) and time.monotonic() > written + PATIENCE:  # else with the next batch
+                self._journal.note_sending(unanswered, is_answered=is_answered)
                 self._journal.advance(tally, batches.without([*unsent, *batch[replied:]], tally.blocked))
-                written = time.monotonic()
+                self._journal.note_sending()
+                written, unanswered, is_answered = time.monotonic(), [], False
+        if self._sends_together and reply.arrived:
+            unanswered += (document.name for document in batch[replied:])
+        self._journal.note_sending(unanswered, is_answered=is_answered)
         if replied < len(batch) and not halted and not self.stopped(tally):
             self._goes_down(f"the sink replied to {replied} of {len(batch)} documents")
             tally.end(self.down)

@@ -2,41 +2,48 @@
 
 A batch is on record before its documents leave. Its rows are finished by their ids, in the transaction that
 settles the batch and remembers the next one. A settled batch stays on record until a purge, because
-`explain` reads what became of a row there. If handled rows are deleted, it is forgotten at once. All states
-are on the page of `publisher/states.py`.
+`explain` reads what became of a row there, and `audit` what left. Of a batch without an answer the documents
+stay that may have left. If handled rows are deleted, a batch is forgotten at once. All states are on the page
+of `publisher/states.py`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence, Set
+from dataclasses import dataclass
 from functools import partial
 
+from eventlog.core.entry import Letter
 from eventlog.core.identity import object_of
 from eventlog.core.tables import Tables
+from eventlog.core.text_digest import SIZE
 from eventlog.publisher.batches import EventDocument, record_batch
 from eventlog.publisher.tally import AnswerTally
-from eventlog.sinks.sink import Recording
-from eventlog.sql.log.record import RecordedBatch, write_rows
+from eventlog.sinks.sink import Recording, SendsTogether, Sink
+from eventlog.sql.log.record import WARNED, RecordedBatch, write_rows, write_unanswered
 from eventlog.sql.log.store import Store
-from eventlog.sql.log.work import NO_DEMAND, Demand, PickUpEnded
+from eventlog.sql.log.work import NO_DEMAND, Demand, PickUpEnded, Work
+
+
+@dataclass
+class UnsettledBatch:
+    """A batch on record, and what happened to its documents since."""
+
+    recorded: RecordedBatch
+    unanswered: Collection[str] | None  # the documents that may have left without an answer; None: all
+    is_answered: bool = False
 
 
 class BatchJournal:
     """Remembers batches and finishes rows, as the leader of one epoch."""
 
-    def __init__(
-        self,
-        store: Store,
-        epoch: int,
-        record: Recording | None = None,
-        *,
-        delete: bool = False,
-    ) -> None:
+    def __init__(self, store: Store, epoch: int, sink: Sink, *, delete: bool = False) -> None:
         self._store = store
         self._epoch = epoch
-        self._record = record  # of the sink, about what is out
+        self._record = sink if isinstance(sink, Recording) else None  # of what is out
+        self._sends_together = isinstance(sink, Recording | SendsTogether)  # a batch
         self._delete = delete  # handled rows that did not fail
-        self._unsettled: list[int] | None = None  # numbers of remembered batches; None: not read yet
+        self._unsettled: list[UnsettledBatch] | None = None  # None: not read yet
         self._number = 0  # of the latest batch on record
         self._highest = 0  # record_id that ever went out, as far as we know
 
@@ -51,11 +58,23 @@ class BatchJournal:
             self.check_ids()
             self.rename_holds(tables)
         self._number, remembered = self._store.latest_batch(), self._store.remembered()
-        self._unsettled = [batch.number for batch in remembered]
+        own_batches = {batch.recorded.number: batch for batch in self._unsettled or ()}
+        self._unsettled = [own_batches.get(batch.number, UnsettledBatch(batch, None)) for batch in remembered]
         if remembered:
             with self._store.work(self._epoch) as work:
                 work.adopt()
         return remembered
+
+    def note_out(self, names: Set[str]) -> None:
+        """Note which documents of adopted batches are out by the sink's record, which is their answer."""
+        for batch in self._unsettled or ():
+            batch.is_answered |= any(name in names for name, _ in batch.recorded.documents())
+
+    def note_sending(self, unanswered: Collection[str] | None = None, *, is_answered: bool = False) -> None:
+        """Note which documents of the last batch may have left without an answer, None for all, and whether
+        an answer came."""
+        for batch in self._unsettled or ():
+            batch.unanswered, batch.is_answered = unanswered, batch.is_answered or is_answered
 
     def advance(
         self, tally: AnswerTally, next_batch: Sequence[EventDocument] = (), demand: Demand = NO_DEMAND
@@ -68,17 +87,18 @@ class BatchJournal:
         """
         if not (tally or self._unsettled or next_batch):
             return
-        number, keeps = self._number, bool(tally.letters) and not self._delete
+        number, content = self._number, ""
         first = min((document.lowest for document in next_batch), default=0)
         last = max((document.highest for document in next_batch), default=0)
         try:
             with self._store.work(self._epoch, demand) as work:
-                for unsettled in self._unsettled or ():
-                    (work.settle_batch if keeps else work.forget_batch)(unsettled)
-                without_event = tally.without_event()
-                if (without_event or tally.tries) and not self._delete:
+                number = self._close(work, next_batch)
+                rows = tally.without_event()
+                if warned := tally.letters.get(Letter.WARNING):
+                    rows[WARNED] = warned
+                if (rows or tally.tries or tally.cut_short) and not self._delete:
                     number += 1
-                    work.remember(number, *write_rows(without_event, tally.tries))
+                    work.remember(number, *write_rows(rows, tally.tries, tally.cut_short))
                     work.settle_batch(number)
                 work.fail(tally.failures)
                 work.finish(tally.every_letter(), delete=self._delete)
@@ -86,8 +106,8 @@ class BatchJournal:
                 work.hold_events(tally.waiting)
                 work.hold_spellings(tally.spellings)
                 if next_batch:
-                    number += 1
-                    work.remember(number, record_batch(next_batch, tally.worst), (first, last))
+                    number, content = number + 1, record_batch(next_batch, tally.worst)
+                    work.remember(number, content, (first, last))
                     if last > self._highest:
                         work.note_highest(last, self._highest)
         except PickUpEnded:
@@ -98,8 +118,28 @@ class BatchJournal:
             return
         tally.cycle.finished += work.finished
         tally.clear()
-        self._number, self._unsettled = number, [number] if next_batch else []
+        recorded = RecordedBatch(number, self._epoch, None, content)
+        unsettled = UnsettledBatch(recorded, None if self._sends_together else ())
+        self._number, self._unsettled = number, [unsettled] if content else []
         self._highest = max(self._highest, last)
+
+    def _close(self, work: Work, next_batch: Iterable[EventDocument]) -> int:
+        """Settle the batches that were answered. Of the others keep what may have left and is not recorded
+        anew. Return the number of the latest batch on record."""
+        number = self._number
+        for batch in self._unsettled or ():
+            if batch.is_answered and not self._delete:
+                work.settle_batch(batch.recorded.number)
+                continue
+            work.forget_batch(batch.recorded.number)
+            if self._delete or (batch.unanswered is not None and not batch.unanswered):
+                continue
+            remnant = write_unanswered(batch.recorded, batch.unanswered, _digests_of(next_batch))
+            if remnant is not None:
+                number += 1
+                work.remember(number, *remnant)
+                work.settle_batch(number)
+        return number
 
     def check_picked(self, record_ids: Sequence[int]) -> None:
         """Raise IdsComeAgain if picked rows have the record_ids of others that went out."""
@@ -117,3 +157,12 @@ class BatchJournal:
         """Give waiting objects the names that they have with these tables."""
         with self._store.work(self._epoch) as work:
             work.rename(partial(object_of, tables))
+
+
+def _digests_of(documents: Iterable[EventDocument]) -> frozenset[bytes]:
+    """Return the digests of all events of documents."""
+    return frozenset(
+        document.table.digests[SIZE * at : SIZE * (at + 1)]
+        for document in documents
+        for at in range(document.first, document.last)
+    )

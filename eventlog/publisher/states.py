@@ -15,12 +15,14 @@ A batch is what is on record in `<log>_batch` before its documents leave, by the
     N    none               a pause, or an event is due         N         none: it is picked up anew
     N    none               the same, further parts of an event N         recorded: they are sent first
     N    recorded           answered, the event is finished     S W E F   settled; forgotten with delete
-    N    recorded           answered, further parts follow      N         the next one is recorded
-    N    recorded           retry, or no answer                 N, held   forgotten; the answer settled
+    N    recorded           answered, further parts follow      N         settled, the next one is recorded
+    N    recorded           answered with retry                 N, held   settled, with the answer
+    N    recorded           no answer                           N, held   unanswered; the answer settled
+    N    recorded           surely not sent                     N         forgotten
     N    recorded           a stop before it was sent           N         recorded: it is sent first
     N    recorded           a crash, or another leader          N         adopted under the new epoch
     N    adopted            out by the sink's record            S W E F   settled
-    N    adopted            not known to be out                 N         recorded, under the same ids
+    N    adopted            not known to be out                 N         unanswered; recorded, same ids
     N    waiting event      its wait is over                    N         recorded, under the same ids
     E F  settled            redriven by people                  N         settled: a new pick-up
     any  recorded           a leader of a later epoch           as it is  LeadershipLost: nothing written
@@ -36,7 +38,10 @@ A cycle of a few rows takes four round trips to a server that takes several stat
     begin, demand our epoch, letters, settle, commit  the answers, and with more documents the next batch
 
 A settled batch is what `explain` and the pages read. It has documents, rows without an event, refused rows,
-and every answer to an event that was tried more than once. Nothing of it is kept where rows are deleted.
+rows with a warning, and every answer to an event that was tried more than once. Each event has the digest of
+its text, so `audit` knows what left. So a text is forgotten only if it cannot have left, or where rows are
+deleted. Of a batch without an answer the documents that may have left stay, and are marked as unanswered.
+They go if the next batch has the same texts, and with a purge.
 
 A row changes in the transaction that settles its batch and records the next one (`finish`), or in that of
 the people who redrive, skip or purge it. So a row is never handled twice, and an event that may be out keeps

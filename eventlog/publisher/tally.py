@@ -112,6 +112,7 @@ class AnswerTally:
         self._why_no_event: dict[int, str] = {}  # of those among them whose fate is known
         self._refused: list[int] = []
         self.tries: list[Try] = []  # the answers to events that are tried more than once
+        self.cut_short: list[RecordedEvent] = []  # cut events that have fewer parts than before
         self.fatal: Status | None = None
         self.troubles = Troubles()
         self._sent_again = 0  # events that waited, and are out
@@ -174,6 +175,7 @@ class AnswerTally:
             or (event.part > 1 and rows_done.isdisjoint(event.rows))  # it has fewer parts by now
         ]
         self.record_delivered(answered)
+        self.cut_short += (event for event in answered if event.part > 1)
         without_event.difference_update(row for event in answered for row in event.rows)
         self.account(replace(reading, rows_without_event=sorted(without_event)))
 
@@ -265,7 +267,7 @@ class AnswerTally:
     def clear(self) -> None:
         """Begin anew once a transaction has written it."""
         self.rows_without_event, self._why_no_event = [], {}
-        self._refused, self.tries = [], []
+        self._refused, self.tries, self.cut_short = [], [], []
         self.letters, self.failures, self.waiting, self.released, self.spellings = {}, [], [], [], []
 
     def _record_answer(

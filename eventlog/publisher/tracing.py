@@ -178,7 +178,7 @@ class SpanTracing(Tracing):
         outcome = _outcome(reply)
         facts, why = {"eventlog.outcome": outcome}, None if outcome in _GOOD else outcome
         spans = [span]
-        if reply.fault is None and not reply.divide:
+        if reply.is_answer:
             spans.insert(0, self._start("answer", self._in(span)))
         try:
             yield reply

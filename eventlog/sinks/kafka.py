@@ -120,11 +120,16 @@ class KafkaSink(Sink):
         if self._died:
             self._died = False
             self.producer = self._open()
-        for sent in documents:
+        for number, sent in enumerate(documents, 1):
             reply = _reply(sent, faults)
+            if not reply.arrived and _may_have_left(documents[number:], faults):
+                reply = unanswered(reply.fault or "")
             yield reply
             if not reply.arrived:
                 return
+
+    def sends_together(self) -> None:
+        """Do nothing: all messages leave before the first reply."""
 
     def close(self) -> None:
         self.producer.flush(0)
@@ -242,6 +247,12 @@ def _fault(error: Any) -> NotDelivered:
     name = error.name()
     reason = "no broker took the message" if name == "_PURGE_QUEUE" else error.str()
     return NotDelivered(reason, name in _OF_MESSAGES, name not in _NOT_TAKEN)
+
+
+def _may_have_left(documents: Iterable[OutgoingDocument], faults: Faults) -> bool:
+    """Return whether a broker may have taken a message of these documents."""
+    messages = (faults.get(item.event_id) for sent in documents for item in sent.items)
+    return any(fault is None or (fault.taken and not fault.final) for fault in messages)
 
 
 def _reply(sent: OutgoingDocument, faults: Faults) -> Reply:

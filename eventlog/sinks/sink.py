@@ -89,6 +89,11 @@ class Reply(NamedTuple):
     divide: bool = False  # it was not sent, for it is too large: its halves may not be
 
     @property
+    def is_answer(self) -> bool:
+        """Return whether the receiver answered the document."""
+        return self.fault is None and not self.divide
+
+    @property
     def halts(self) -> bool:
         """Return whether it is settled before another document begins."""
         fatal = any(status.level is answers.Level.FATAL for status in self.statuses)
@@ -135,7 +140,9 @@ class Sink(Protocol):
     """A place where documents go."""
 
     def deliver(self, documents: Sequence[OutgoingDocument]) -> Iterator[Reply]:
-        """Send the documents; a reply for each, in their order. The first that did not arrive is the last."""
+        """Send the documents, each when its reply is asked for; a reply for each, in their order. The first
+        that did not arrive is the last, and none after it has left.
+        """
 
     def knows(self, name: str) -> bool:
         """Return whether the document of that name is out, as far as the sink keeps a record."""
@@ -155,6 +162,14 @@ class Recording(Protocol):
     def highest(self) -> int | None:
         """Return the highest record_id on it."""
         ...
+
+
+@runtime_checkable
+class SendsTogether(Protocol):
+    """A sink whose documents may have left before the first reply."""
+
+    def sends_together(self) -> None:
+        """Do nothing; only such a sink has the method."""
 
 
 class Flaw(NamedTuple):

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from eventlog.core.change import Change, Op
 from eventlog.core.tables import Tables
+from eventlog.core.text_digest import digest
 from eventlog.fold import Event
 from eventlog.fold.event_table import EventTable, RecordedFacts, WrittenEvent
 from eventlog.publisher.batches import documents_of, record_batch
@@ -51,11 +52,13 @@ def test_the_rows_of_a_change_that_was_cut_are_recorded_once() -> None:
     documents = [*documents_of(events, [0, 1]), *documents_of(events, list(range(1, 42)))]
     assert [document.name for document in documents[:3]] == ["2-4", "1-1999", "1.2-1999"]
     content = record_batch(documents, lambda run_id: GOOD)
-    assert len(content) < 40 * 40 + 5 * len(rows)
+    assert len(content) < 40 * 54 + 5 * len(rows)
     documents_on_record = RecordedBatch(1, 1, None, content).documents()
     recorded = [event for _, of_document in documents_on_record for event in of_document]
-    assert recorded[0] == RecordedEvent("b", (2, 4), 7)
-    assert recorded[1:] == [RecordedEvent("a", rows, 7, part, part < 40) for part in range(1, 41)]
+    text = digest(b"<modify/>")
+    assert recorded[0] == RecordedEvent("b", (2, 4), 7, digest=text)
+    parts = [RecordedEvent("a", rows, 7, part, part < 40, digest=text) for part in range(1, 41)]
+    assert recorded[1:] == parts
 
 
 def plain_events(*events: tuple[str, str, tuple[int, ...], Sequence[int]]) -> EventTable:

@@ -1,14 +1,15 @@
 """The record of what happened: batches with their documents, events and rows, and notices.
 
 A batch is a JSON list of documents, each a name and its events. Events whose ids follow from their rows are
-recorded together; one that was cut or tried before, or whose id does not follow, is a list of its own.
-A settled batch also has the answers to events that were tried more than once, and which rows were refused.
+recorded together; one that was cut or tried before, or whose id does not follow, is a list of its own. Each
+has the digest of the text that leaves (`core/text_digest`). The names next to documents are those below.
 A notice has its facts in columns. Its sentence is made where it is shown.
 """
 
 from __future__ import annotations
 
 import json
+from binascii import a2b_base64, b2a_base64
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from enum import StrEnum
@@ -18,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from sqlalchemy.engine import Connection
 
 from eventlog.core.entry import MAX_RECORD_ID
+from eventlog.core.text_digest import SIZE
 from eventlog.fold import Fate, event_id
 from eventlog.sql.connect import keepable
 from eventlog.sql.queries import Queries
@@ -34,6 +36,10 @@ BACKLOG: Final = "backlog"  # of rows that Spark has put on record
 # Names of what a batch has on record next to its documents.
 TRIES: Final = "tries"  # the answers to events that were tried more than once
 REFUSED: Final = "refused"  # rows that no event could be made of
+WARNED: Final = "warned"  # rows whose event was answered with a warning
+CUT_SHORT: Final = "cut short"  # cut events, each with the part from which on it has none any more
+UNANSWERED: Final = "unanswered"  # a mark: the documents may have left, and no answer to them came
+_NO_DOCUMENTS: Final = frozenset((TRIES, REFUSED, WARNED, CUT_SHORT, UNANSWERED))
 
 WorstAnswer = Callable[[str], Status]  # the worst answer so far to an event that was cut
 Recorded = list[object] | dict[str, object]  # one event, or many
@@ -50,6 +56,7 @@ class RecordedEvent(NamedTuple):
     has_more_parts: bool = False  # further parts of a cut event follow
     tries: int = 0
     worst: Status = Status(Level.SUCCESS)  # of the parts before this one
+    digest: bytes = b""  # of the text that leaves; empty if it is not on record
 
 
 class RecordedRow(NamedTuple):
@@ -84,7 +91,7 @@ class RecordedBatch(NamedTuple):
         return [
             (name, [_with_rows(event, rows_of) for event in _read_events(events)])
             for name, events in self._named()
-            if name not in (TRIES, REFUSED)
+            if name not in _NO_DOCUMENTS
         ]
 
     def tries(self) -> list[Try]:
@@ -98,8 +105,24 @@ class RecordedBatch(NamedTuple):
 
     def refused(self) -> list[int]:
         """Return the rows that no event could be made of."""
-        entries = chain.from_iterable(entries for name, entries in self._named() if name == REFUSED)
+        return self._rows_of(REFUSED)
+
+    def warned(self) -> list[int]:
+        """Return the rows whose event was answered with a warning."""
+        return self._rows_of(WARNED)
+
+    def _rows_of(self, wanted_name: str) -> list[int]:
+        entries = chain.from_iterable(entries for name, entries in self._named() if name == wanted_name)
         return [*chain.from_iterable(map(_rows, entries))]
+
+    def cut_short(self) -> list[tuple[str, int]]:
+        """Return the cut events that have fewer parts than before, each with the first part it lacks."""
+        return [(run, part) for name, listed in self._named() if name == CUT_SHORT for run, part in listed]
+
+    @property
+    def is_unanswered(self) -> bool:
+        """Return whether the documents may have left, and no answer to them came."""
+        return any(name == UNANSWERED for name, _ in self._named())
 
     def _named(self) -> list[tuple[str, list[Any]]]:
         """Return what is recorded, by names."""
@@ -113,9 +136,11 @@ class RecordedBatch(NamedTuple):
         """
         rows_of: dict[str, tuple[int, ...]] = {}
         for document, recorded in self._named():
-            for entry in recorded if document not in (BACKLOG, TRIES, REFUSED) else ():
+            for entry in recorded if document not in (BACKLOG, *_NO_DOCUMENTS) else ():
                 if isinstance(entry, dict):
-                    yield [*_rows(entry)], entry["sizes"], entry["log"] if entry["sizes"] else document, None
+                    rows = [*_rows(entry)]
+                    sizes = _sizes(entry, rows)
+                    yield rows, sizes, entry["log"] if sizes else document, None
                 else:
                     event = _with_rows(_read_event(*entry), rows_of)
                     yield event.rows, [len(event.rows)], "", event
@@ -123,8 +148,8 @@ class RecordedBatch(NamedTuple):
     def rows(self) -> Iterator[tuple[int, RecordedRow]]:
         """Yield each row with what the batch has of it."""
         for document, events in self._named():
-            for event in events if document != REFUSED else ():
-                if isinstance(event, dict) and not event["sizes"]:
+            for event in events if document not in _NO_DOCUMENTS else ():
+                if isinstance(event, dict) and event.get("sizes") == []:
                     yield from ((row, RecordedRow(document, None, self.settled_at)) for row in _rows(event))
         for document, recorded in self.documents():
             for event in recorded:
@@ -286,13 +311,37 @@ def record_events(events: EventTable, first: int, last: int, worst: WorstAnswer)
     recorded: list[Recorded] = []
     for begin, end, is_plain in plain_stretches(events, first, last):
         if not is_plain or end - begin == 1:
-            places = range(begin, end)
-            recorded += (_record_event(event, worst(event.run_id)) for event in events.at(places))
+            for at, event in enumerate(events.at(range(begin, end)), begin):
+                recorded.append(_record_event(event, _written(events, at, at + 1), worst(event.run_id)))
         else:
             common = {"log": events.log, "max_changes": events.max_changes}
-            sizes = {"sizes": events.sizes[begin:end].tolist()}
-            recorded.append({**common, **sizes, **record_rows(events.rows_of(slice(begin, end)))})
+            facts = {"digests": _written(events, begin, end), **_record_sizes(events.sizes[begin:end])}
+            recorded.append({**common, **facts, **record_rows(events.rows_of(slice(begin, end)))})
     return recorded
+
+
+def _record_sizes(sizes: Ints) -> dict[str, object]:
+    """Return how many rows each event has: one number if all have as many."""
+    return {"each": int(sizes[0])} if (sizes == sizes[0]).all() else {"sizes": sizes.tolist()}
+
+
+def _sizes(recorded: Mapping[str, Any], rows: Sequence[int]) -> Sequence[int]:
+    """Return how many rows each event has; nothing if the rows have no event."""
+    if "each" in recorded:
+        return [recorded["each"]] * (len(rows) // recorded["each"])
+    sizes: Sequence[int] = recorded["sizes"]
+    return sizes
+
+
+def _written(events: EventTable, begin: int, end: int) -> str:
+    """Return the digests of consecutive events in Base64."""
+    digests = events.digests[SIZE * begin : SIZE * end]
+    return b2a_base64(digests, newline=False).rstrip(b"=").decode()
+
+
+def read_digests(written: str) -> bytes:
+    """Return digests from their Base64."""
+    return a2b_base64(written + "==")
 
 
 def plain_stretches(events: EventTable, first: int, last: int) -> list[tuple[int, int, bool]]:
@@ -304,17 +353,11 @@ def plain_stretches(events: EventTable, first: int, last: int) -> list[tuple[int
     return [(first + begin, first + end, bool(is_plain[begin])) for begin, end in pairwise(edges)]
 
 
-def _record_event(event: OutgoingEvent, worst: Status) -> list[object]:
+def _record_event(event: OutgoingEvent, digest: str, worst: Status) -> list[object]:
+    recorded: list[object] = [event.run_id, event.rows, event.max_changes, digest]
     if event.parts == 1 and not event.tries:
-        return [event.run_id, event.rows, event.max_changes]
-    recorded = [
-        event.run_id,
-        event.rows,
-        event.max_changes,
-        event.part,
-        event.part < event.parts,
-        event.tries,
-    ]
+        return recorded
+    recorded += [event.part, event.part < event.parts, event.tries]
     return recorded if worst.level is Level.SUCCESS else [*recorded, worst.level.name, worst.text]
 
 
@@ -355,11 +398,16 @@ def ranges_of(ids: Iterable[int]) -> list[Range]:
     ]
 
 
-def write_rows(rows_by_reason: Mapping[str, Sequence[int]], tries: Sequence[Try] = ()) -> tuple[str, Range]:
-    """Return the content of a batch of rows without an event and of tries, and between which record_ids they
-    are.
+def write_rows(
+    rows_by_reason: Mapping[str, Sequence[int]],
+    tries: Sequence[Try] = (),
+    cut_short: Sequence[RecordedEvent] = (),
+) -> tuple[str, Range]:
+    """Return the content of a batch of rows by what is on record of them, of tries, and of events that became
+    shorter; and between which record_ids they are.
     """
-    rows = [row for ids in (*rows_by_reason.values(), *(each.rows for each in tries)) for row in ids]
+    ids_of_events = [*(each.rows for each in tries), *(event.rows for event in cut_short)]
+    rows = [row for ids in (*rows_by_reason.values(), *ids_of_events) for row in ids]
     named: list[list[object]] = [
         [name, [_rows_of_reason(name, ids)]] for name, ids in rows_by_reason.items() if ids
     ]
@@ -369,7 +417,38 @@ def write_rows(rows_by_reason: Mapping[str, Sequence[int]], tries: Sequence[Try]
         events_by_answer.setdefault(answer, []).append((each.event_id, each.number, each.rows))
     if tries:
         named.append([TRIES, [(*answer, events) for answer, events in events_by_answer.items()]])
+    if cut_short:
+        named.append([CUT_SHORT, [(event.run_id, event.part) for event in cut_short]])
     return json.dumps(named, separators=(",", ":")), (min(rows), max(rows))
+
+
+def write_unanswered(
+    batch: RecordedBatch, names: Container[str] | None, recorded_anew: frozenset[bytes]
+) -> tuple[str, Range] | None:
+    """Return the content of a batch of those documents of another one that may have left without an answer,
+    by their names; None for all. What is recorded anew under the same digests is left out. Return None if
+    nothing remains.
+    """
+    documents = {
+        name: events
+        for name, events in batch.documents()
+        if (names is None or name in names) and not recorded_anew.issuperset(event.digest for event in events)
+    }
+    if not documents:
+        return None
+    rows_of = {event.run_id: event.rows for events in documents.values() for event in events}
+    named: list[tuple[str, list[Recorded]]] = [
+        (name, [_with_own_rows(entry, rows_of) for entry in entries])
+        for name, entries in json.loads(batch.content)
+        if name in documents
+    ]
+    rows = list(chain.from_iterable(rows_of.values()))
+    return write_batch([*named, (UNANSWERED, [])]), (min(rows), max(rows))
+
+
+def _with_own_rows(entry: Any, rows_of: Mapping[str, Sequence[int]]) -> Recorded:
+    """Return what is recorded of events with their rows, which may be with an earlier part."""
+    return entry if isinstance(entry, dict) else [entry[0], rows_of[entry[0]], *entry[2:]]
 
 
 def _rows_of_reason(name: str, ids: Sequence[int]) -> dict[str, object]:
@@ -423,21 +502,29 @@ def _read_events(recorded: Any) -> Iterator[RecordedEvent]:
         if isinstance(entry, list):
             yield _read_event(*entry)
             continue
-        rows = iter(_rows(entry))
-        for size in entry["sizes"]:
-            own_rows = tuple(islice(rows, size))
-            yield RecordedEvent(event_id(entry["log"], own_rows), own_rows, entry["max_changes"])
+        record_ids, digests = [*_rows(entry)], read_digests(entry.get("digests", ""))
+        rows = iter(record_ids)
+        for at, size in enumerate(_sizes(entry, record_ids)):
+            own_rows, digest = tuple(islice(rows, size)), digests[SIZE * at : SIZE * at + SIZE]
+            name = event_id(entry["log"], own_rows)
+            yield RecordedEvent(name, own_rows, entry["max_changes"], digest=digest)
 
 
-def _read_event(
-    run_id: str,
-    rows: list[int],
-    max_changes: int,
-    part: int = 1,
-    has_more_parts: bool = False,
-    tries: int = 0,
-    level: str = "SUCCESS",
-    text: str = "",
-) -> RecordedEvent:
+_DEFAULTS: Final[tuple[Any, ...]] = (
+    1,
+    False,
+    0,
+    "SUCCESS",
+    "",
+)  # part, further parts, tries, answer
+
+
+def _read_event(run_id: str, rows: list[int], max_changes: int, *facts: Any) -> RecordedEvent:
+    """Return an event that is a list of its own; an early 0.1.0 has no digest."""
+    digest = facts[0] if facts and isinstance(facts[0], str) else ""
+    parts = facts[1:] if digest else facts
+    part, has_more_parts, tries, level, text = (*parts, *_DEFAULTS[len(parts) :])
     worst = Status(Level[level], None, text)
-    return RecordedEvent(run_id, tuple(rows), max_changes, part, has_more_parts, tries, worst)
+    return RecordedEvent(
+        run_id, tuple(rows), max_changes, part, has_more_parts, tries, worst, read_digests(digest)
+    )

@@ -8,20 +8,22 @@ from __future__ import annotations
 
 import hashlib
 import json
+from base64 import b64decode
 from collections.abc import Iterator
+from functools import cache
 from itertools import chain, islice
 from typing import Any, NamedTuple
 
 from eventlog.audit.laws import RecordedRows
 from eventlog.audit.log_side import FOREVER
 from tests.laws.simulate.people import ADMINISTRATOR, NO_KEY, OWN_USER
-from tests.laws.simulate.receiver import GOOD, RETRY, Event, LawBroken, Receiver
+from tests.laws.simulate.receiver import GOOD, RETRY, Arrival, Event, LawBroken, Receiver
 from tests.laws.simulate.server import REFUSAL, Server
 from tests.laws.simulate.store import Transaction, Values, Version
 from tests.laws.simulate.world import Process
 
 DELETED = "-"
-_NO_DOCUMENTS = ("tries", "refused")  # names of what else a batch has on record
+_NO_DOCUMENTS = ("tries", "refused", "warned", "cut short", "unanswered")  # names of what else a batch has
 _PROMISED = {"N": "SWEF-", "E": "NW", "F": "NW"}  # from which letter to which
 
 
@@ -208,7 +210,7 @@ class Ledger:
         self.without_event.update(
             number
             for fact in facts
-            if isinstance(fact, dict) and not fact["sizes"]
+            if isinstance(fact, dict) and fact.get("sizes") == []
             for number in _rows_in(fact)
         )
         if values["settled_at"] is not None:
@@ -335,6 +337,8 @@ class Ledger:
         late = self._receiver.arrivals[self._checked_arrivals :]
         self.stale |= {arrival.event.object for arrival in late if arrival.sender is not self.ruling}
         self._checked_arrivals += len(late)
+        if late:
+            self._check_texts(late)
         sent = self._receiver.sent
         while self._checked < len(sent):
             moment, event, sender = sent[self._checked]
@@ -355,6 +359,17 @@ class Ledger:
                 raise LawBroken(f"{event.name} is about {event.object}")
             if all(self._was_finished(number, moment) for number in remembered.rows):
                 raise LawBroken(f"{event.name} left again after it was finished")
+
+    def _check_texts(self, arrivals: list[Arrival]) -> None:
+        """Check that exactly the texts that came are on record; where rows are deleted a former leader's are
+        not."""
+        contents = [row["content"] for row in self._server.store.rows(self._server.begin(), "batch")]
+        on_record = frozenset[bytes]().union(*map(_digests_in, contents))
+        for arrival in arrivals:
+            is_due = self._keeps_tries or arrival.sender is self.ruling
+            digest = hashlib.blake2b(arrival.event.text.encode(), digest_size=8).digest()
+            if is_due and digest not in on_record:
+                raise LawBroken(f"{arrival.event.name} came, and its text is not on record")
 
     def _check_wait(self, event: Event, moment: int) -> None:
         """An event that was answered with retry goes again only after a wait."""
@@ -380,7 +395,7 @@ def _events_in(
         if document in _NO_DOCUMENTS:
             continue
         for run, rows, _, *further in chain.from_iterable(map(_plain_facts, facts)):
-            part, has_more = further[:2] if further else (1, False)
+            part, has_more = further[1:3] if further[1:] else (1, False)
             numbers = tuple(rows) or rows_of[run]
             rows_of[run] = numbers
             yield (run if part == 1 else f"{run}.{part}"), run, numbers, not has_more
@@ -391,10 +406,21 @@ def _plain_facts(fact: Any) -> Iterator[Any]:
     if not isinstance(fact, dict):
         yield fact
         return
-    rows = iter(_rows_in(fact))
-    for size in fact["sizes"]:
+    every = _rows_in(fact)
+    rows = iter(every)
+    each = fact.get("each")
+    for size in [each] * (len(every) // each) if each else fact["sizes"]:
         numbers = tuple(islice(rows, size))
         yield _event_name(numbers), numbers, fact["max_changes"]
+
+
+@cache
+def _digests_in(content: str) -> frozenset[bytes]:
+    """Return the digests of the texts that a batch has on record."""
+    facts = [fact for name, listed in json.loads(content) if name not in _NO_DOCUMENTS for fact in listed]
+    written = [fact.get("digests", "") if isinstance(fact, dict) else fact[3] for fact in facts]
+    digests = [b64decode(text + "==") for text in written]
+    return frozenset(each[at : at + 8] for each in digests for at in range(0, len(each), 8))
 
 
 def _rows_in(fact: Any) -> list[int]:

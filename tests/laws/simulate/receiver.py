@@ -6,6 +6,7 @@ are those of real ones: it answers late, in part, twice, with an error, or never
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 from xml.etree import ElementTree
@@ -20,6 +21,7 @@ class LawBroken(Exception):
 
 
 GOOD = (Level.SUCCESS, Level.WARNING)
+_TEXT = re.compile(r"<(add|modify|delete) .*?</\1>", re.DOTALL)
 
 
 class Event(NamedTuple):
@@ -28,7 +30,7 @@ class Event(NamedTuple):
     name: str
     operation: str
     object: str  # the text of its key
-    text: str
+    text: str  # as it is in the document
 
 
 class Arrival(NamedTuple):
@@ -130,6 +132,8 @@ class Receiver:
 class PlainSink:
     """A sink that may send the documents of a batch together."""
 
+    def sends_together(self) -> None: ...
+
     def __init__(self, receiver: Receiver) -> None:
         self.receiver = receiver
 
@@ -201,13 +205,13 @@ def last_row(event_name: str) -> int:
 def events_of(document: OutgoingDocument) -> list[Event]:
     """Return the events of a document, read from its text."""
     (inputs,) = ElementTree.fromstring(document.text).iter("input")
+    elements = [element for element in inputs if "event-id" in element.attrib]
     return [
         Event(
             element.attrib["event-id"],
             element.tag,
             str(element.findtext("association")).partition(",")[0],
-            ElementTree.tostring(element, "unicode"),
+            text[0],
         )
-        for element in inputs
-        if "event-id" in element.attrib
+        for element, text in zip(elements, _TEXT.finditer(document.text), strict=True)
     ]

@@ -13,7 +13,7 @@ from eventlog.cli.log_options import DATABASE, live_options
 from eventlog.cli.options import SettingsCommand
 from eventlog.cli.terminal import Listing, show
 from eventlog.core.entry import Letter
-from eventlog.core.plurals import duration, quantity
+from eventlog.core.plurals import duration, quantity, roughly
 from eventlog.core.remedies import Remedy
 from eventlog.opening.config import Config
 
@@ -84,7 +84,7 @@ def _facts(state: LogStatus) -> Iterator[tuple[str, str]]:
         cycle = state.cycle
         progress = f"{cycle.get('finished', 0)} of {cycle.get('rows', 0)} rows finished"
         yield "running", f"{progress}, {_cycle(cycle)}"
-    elif state.cycle.get("down"):
+    if state.cycle.get("down"):
         yield "receiver", f"takes nothing: {state.cycle['down']}"
     if state.worked is not None:
         yield "last cycle", f"{state.worked['at']}: {_cycle(state.worked)}"
@@ -100,14 +100,11 @@ def _facts(state: LogStatus) -> Iterator[tuple[str, str]]:
 def _cycle(cycle: Any) -> str:
     seconds = cycle.get("seconds") or 0.0
     rate = f", {cycle['events'] / seconds:.0f} events/s" if cycle.get("events") and seconds else ""
-    down = f"; the sink takes nothing: {cycle['down']}" if cycle.get("down") else ""
     counts = ", ".join(quantity(cycle.get(f"{name}s", 0), name) for name in ("row", "document", "event"))
-    return f"{counts}, {cycle.get('refused', 0)} refused, in {seconds:.3f} s{rate}{down}"
+    return f"{counts}, {cycle.get('refused', 0)} refused, in {seconds:.3f} s{rate}"
 
 
 def _slot(slot: SlotStatus) -> str:
-    from eventlog.opening.log_status import roughly
-
     if slot.wal_status in (None, "lost"):
         return f"it is lost; `{Remedy.CHECK}` has the remedy"
     delay = (
@@ -120,6 +117,4 @@ def _slot(slot: SlotStatus) -> str:
 
 
 def _age(seconds: float | None) -> str:
-    from eventlog.opening.log_status import roughly
-
     return "" if seconds is None else f", the oldest for {roughly(seconds)}"

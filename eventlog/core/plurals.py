@@ -17,6 +17,14 @@ def number(amount: float) -> str:
     return number(round(amount)) if abs(amount) >= 100 else f"{amount:.3g}"
 
 
+def roughly(seconds: float) -> str:
+    """Return a time in its greatest unit: 2 min."""
+    for size, unit in _UNITS[:-1]:
+        if seconds >= 2 * size:
+            return f"{seconds / size:.0f} {unit}"
+    return f"{max(seconds, 1):.0f} s"
+
+
 def duration(seconds: float) -> str:
     """Return a time in its two greatest units: 4 min 42 s; below ten seconds with a fraction."""
     if seconds < 10:

@@ -3,33 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any
 
+from eventlog.opening.course import Flow, flow_of, load_course, outlook
 from eventlog.sql.log.leader import Holder
 from eventlog.sql.log.record import Notice, NoticeKind
 from eventlog.sql.log.store import Store
-
-_SHORTEST = 1.0  # seconds over which rows are counted
-_LONGEST = 30 * 86_400.0  # seconds; an end after that is no end
-
-
-class CoursePoint(NamedTuple):
-    """The pending rows at one moment, and how many rows the leader had finished by then."""
-
-    at: datetime
-    pending: int
-    finished: int
-
-
-@dataclass(frozen=True)
-class Flow:
-    """The rows a second that come and that go."""
-
-    arriving: float
-    finishing: float
 
 
 @dataclass(frozen=True)
@@ -53,7 +35,8 @@ class LogStatus:
     paused: str | None  # who, and why
     paused_at: datetime | None
     pausing: bool  # the publisher has not come to rest yet
-    flow: Flow | None  # over the last minute; None where it is not known, or nothing publishes
+    flow: Flow | None  # over the last minute; None if it is not known
+    finished: int  # rows, since the leader began
     outlook: str  # the end of the backlog in words; empty without one
     cycle_at: datetime | None
     cycle: Mapping[str, Any]
@@ -109,9 +92,8 @@ def read_log_status(store: Store, *, counted: bool = True) -> LogStatus:
         return None if at is None else (now - at).total_seconds()
 
     cycle = json.loads(state.cycle_facts) if state.cycle_facts else {}
-    course = [CoursePoint(datetime.fromisoformat(at), *counts) for at, *counts in cycle.pop("course", ())]
-    point = CoursePoint(now, backlog.pending, cycle.pop("finished_by_leader", 0))
-    flow = _flow(course, point) if holder and holder.publisher else None
+    points = cycle.pop("course", ())
+    course = load_course(points, now) if holder and holder.publisher else []
     return LogStatus(
         now=now,
         pending=backlog.pending,
@@ -130,8 +112,9 @@ def read_log_status(store: Store, *, counted: bool = True) -> LogStatus:
         paused=f"{state.paused_by}: {state.pause_reason}" if state.paused_at else None,
         paused_at=state.paused_at,
         pausing=bool(state.paused_at and not state.rested_at and holder and holder.publisher),
-        flow=flow,
-        outlook=outlook(backlog.pending - backlog.held_rows, flow),
+        flow=flow_of(course),
+        finished=cycle.pop("finished_by_leader", 0),
+        outlook=outlook(backlog.pending - backlog.held_rows, course, now, backlog.pending),
         cycle_at=state.cycle_at,
         worked=cycle.pop("worked", None),
         cycle=cycle,
@@ -167,36 +150,3 @@ def _slot_status(store: Store) -> SlotStatus | None:
         now.end - (position.lsn if position else now.end),
         delay,
     )
-
-
-def _flow(course: Iterable[CoursePoint], present: CoursePoint) -> Flow | None:
-    """Return the rows a second that came and went since the first point of a course."""
-    first = next(iter(course), present)
-    seconds = (present.at - first.at).total_seconds()
-    if seconds < _SHORTEST:
-        return None
-    finished = present.finished - first.finished
-    arrived = finished + present.pending - first.pending
-    return Flow(round(max(arrived, 0) / seconds, 2), round(max(finished, 0) / seconds, 2))
-
-
-def outlook(moving: int, flow: Flow | None) -> str:
-    """Return when so many rows are gone, in words; empty if there are none, or if it is not known."""
-    if moving <= 0 or flow is None:
-        return ""
-    surplus = flow.finishing - flow.arriving
-    if surplus > moving / _LONGEST:
-        return f"done in about {roughly(moving / surplus)}"
-    if -surplus >= 1:
-        return f"growing by {-surplus:.0f} a second"
-    return (
-        f"growing by {-surplus * 60:.0f} a minute" if -surplus * 60 >= 1 else "neither growing nor shrinking"
-    )
-
-
-def roughly(seconds: float) -> str:
-    """Return a time in its greatest unit: 2 min."""
-    for unit, size in (("d", 86_400), ("h", 3600), ("min", 60)):
-        if seconds >= 2 * size:
-            return f"{seconds / size:.0f} {unit}"
-    return f"{max(seconds, 1):.0f} s"

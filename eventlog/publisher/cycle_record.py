@@ -8,15 +8,15 @@ from collections import Counter, deque
 from dataclasses import asdict, replace
 from typing import Any
 
-from eventlog.opening.log_status import CoursePoint
+from eventlog.opening.course import CoursePoint, dump_course
 from eventlog.opening.waits import DatabaseClock
 from eventlog.publisher.tally import Cycle
 from eventlog.sql.log.store import Store
 
-_POINT_EVERY = 10.0  # seconds between two counts of the pending rows
-_POINTS = 7  # so they reach back for a minute
+POINT_EVERY = 2.0  # seconds between two counts of the pending rows
+_POINTS = 31  # so they reach back for a minute
 _SHARE = 100  # the next count waits so many times as long as this one took
-_WORK = ("rows", "finished", "documents", "events", "refused", "seconds", "down")
+_WORK = ("rows", "finished", "documents", "events", "refused", "seconds")
 
 
 class CycleRecord:
@@ -35,7 +35,7 @@ class CycleRecord:
     def end(self, cycle: Cycle) -> None:
         """Note the end of a cycle."""
         self._finished += cycle.finished
-        self.take_point()
+        self.take_point(0)
         if cycle.rows or cycle.documents:
             work = {name: getattr(cycle, name) for name in _WORK}
             self._worked = {"at": str(self._clock.now())} | work
@@ -50,18 +50,22 @@ class CycleRecord:
                 "running": is_running,
                 "worked": self._worked,
                 "finished_by_leader": finished,
-                "course": [(str(point.at), point.pending, point.finished) for point in self._points],
+                "course": dump_course(self._points),
             }
         )
 
-    def take_point(self) -> None:
-        """Count the pending rows between cycles, but not more often than costs a hundredth of the time."""
+    def take_point(self, finished: int) -> bool:
+        """Count the pending rows, but not more often than costs a hundredth of the time; so many rows were
+        finished in the present cycle. Return whether the counts differ from those before.
+        """
         begun = time.monotonic()
         if begun < self._next_point:
-            return
+            return False
         with self._store.upkeep() as upkeep:
             at, pending = upkeep.pending_count()
         self._clock.set(str(at))
-        self._points.append(CoursePoint(at, pending, self._finished))
+        before = self._points[-1] if self._points else None
+        self._points.append(point := CoursePoint(at, pending, self._finished + finished))
         ended = time.monotonic()
-        self._next_point = ended + max(_POINT_EVERY, _SHARE * (ended - begun))
+        self._next_point = ended + max(POINT_EVERY, _SHARE * (ended - begun))
+        return before is None or before[1:] != point[1:]

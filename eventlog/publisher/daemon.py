@@ -18,6 +18,7 @@ from eventlog.opening.config import Config
 from eventlog.opening.open_log import opened
 from eventlog.opening.settings import DaemonSettings, read_times
 from eventlog.publisher.cycle import ReceiverFatal
+from eventlog.publisher.cycle_record import POINT_EVERY
 from eventlog.publisher.monitor import Monitor
 from eventlog.publisher.readiness import Readiness, now
 from eventlog.publisher.session import PublishingSession, check_session, checked_parts
@@ -298,8 +299,10 @@ class Daemon:
             if now >= silence:
                 session.heartbeat()
                 self._heard_at = now
-            elif sleep(min(until, silence) - now):
+            elif sleep(min(until, silence, now + POINT_EVERY) - now):
                 return
+            with self._signals.interrupting():
+                session.look()
 
     def _recover(self, fault: EventlogError) -> None:
         """Connect again after a fault, without end; a fault of the first connection ends the daemon."""

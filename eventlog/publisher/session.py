@@ -41,6 +41,7 @@ logger = logging.getLogger("eventlog.publishing")
 
 UNCUT_CHANGES = 2**31 - 1  # max_changes of events that are never cut
 _NOTED_EVERY = 1.0  # seconds between two notes of the last cycle
+_NOTED_IDLE = 10.0  # seconds between two of them while nothing changes
 
 
 def read_rules(config: Config, store: Store) -> Rules:
@@ -187,7 +188,7 @@ class CycleWatch(CycleControl):
         self._signals = signals
         self._monitor = monitor
         self._silence = silence  # seconds between two signs of life at most
-        self._noted_at = 0.0
+        self._noted_at = self._looked_at = 0.0
         self._noted_down: str | None = None  # why the receiver is down, as it was noted last
         self._rested: datetime | None = None  # the pause in which the rest is on record
         self._is_partial = False  # whether a cycle was noted before its end
@@ -206,23 +207,27 @@ class CycleWatch(CycleControl):
 
     def replied(self, tally: AnswerTally, down: str | None) -> None:
         """Show how far a cycle is, within it too."""
+        self._record.take_point(tally.cycle.finished)
         if self._is_due(down):
             cycle = self.complete(tally.progress(down))
             self._monitor.progress(cycle)
             self._is_partial = True
-            with self._store.work(self._leader.epoch) as work:
-                work.record_cycle(self._facts(cycle))
+            self._noted_at, self._noted_down = time.monotonic(), cycle.down
+            self._write(cycle)
 
     def note(self, cycle: Cycle) -> None:
         """Leave on record what `status` shows, not more often than people look."""
         if self._is_due(cycle.down) or self._is_partial:
             self._is_partial = False
-            with self._store.work(self._leader.epoch) as work:
-                work.record_cycle(self._facts(cycle))
+            self._noted_at, self._noted_down = time.monotonic(), cycle.down
+            self._write(cycle)
 
-    def begins(self) -> None:
-        """Look how many rows are pending before a cycle, if that is due."""
-        self._record.take_point()
+    def look(self, cycle: Cycle) -> None:
+        """Count the pending rows between cycles, if that is due, and leave it on record if it is news."""
+        is_news = self._record.take_point(0)
+        if is_news or time.monotonic() > max(self._looked_at, self._noted_at) + _NOTED_IDLE:
+            self._looked_at = time.monotonic()
+            self._write(cycle)
 
     def ended(self, cycle: Cycle) -> None:
         """Count what a cycle did that has ended."""
@@ -243,10 +248,10 @@ class CycleWatch(CycleControl):
         """Return whether the receiver's state changed, or some time passed."""
         return down != self._noted_down or time.monotonic() > self._noted_at + _NOTED_EVERY
 
-    def _facts(self, cycle: Cycle) -> str:
-        """Return what is left on record of how far a cycle is."""
-        self._noted_at, self._noted_down = time.monotonic(), cycle.down
-        return self._record.facts(cycle, is_running=self._is_partial)
+    def _write(self, cycle: Cycle) -> None:
+        """Leave on record how far a cycle is."""
+        with self._store.work(self._leader.epoch) as work:
+            work.record_cycle(self._record.facts(cycle, is_running=self._is_partial))
 
 
 class PublishingSession:
@@ -299,8 +304,12 @@ class PublishingSession:
             return False
         self._filler.prepare(self.publisher)
         self._show_unread()
-        self._watch.begins()
+        self.look()
         return True
+
+    def look(self) -> None:
+        """Count the pending rows between two cycles, now and then."""
+        self._watch.look(self.progress)
 
     def _show_unread(self) -> None:
         """Show the tables that publish nothing for now, and why."""

@@ -25,6 +25,7 @@ from eventlog.files.signals import Signals
 from eventlog.opening.config import Config
 from eventlog.opening.log_status import read_log_status
 from eventlog.opening.settings import DaemonSettings, read_times
+from eventlog.publisher import cycle_record
 from eventlog.publisher import daemon as loop
 from eventlog.publisher.cycle import ReceiverFatal
 from eventlog.publisher.daemon import AnotherLeads, Daemon, Disabled, SinkDown, Wait, next_wait, seconds_until
@@ -130,6 +131,55 @@ def test_the_receivers_state_follows_its_last_answer(world: World, arrivals: Arr
     assert metrics['eventlog_events_total{operation="delete",status="success"}'] >= 1
     assert cycle["events"] >= 1
     assert figures(run.monitor)['eventlog_events_total{operation="delete",status="success"}'] == 5
+
+
+@pytest.mark.slow("rates are counted over a second")
+def test_a_backlog_that_falls_is_never_called_growing(
+    world: World, arrivals: Arrivals, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Take points within a cycle: many rows that came at once have an end while they go."""
+    slowly = threading.Event()
+
+    def behave(handler: Any) -> None:
+        slowly.wait(0.01)
+        arrivals.accept(handler)
+
+    arrivals.behave = behave
+    monkeypatch.setattr(cycle_record, "POINT_EVERY", 0.2)
+    monkeypatch.setattr(loop, "POINT_EVERY", 0.2)
+    looks = []
+    with running(world, arrivals):
+        until(lambda: read_log_status(world.store).flow is not None)  # nothing was pending for a while
+        world.write(*(key(number, event_type=4) for number in range(1, 71)))
+        while (status := read_log_status(world.store, counted=False)).pending:
+            looks.append((status.pending, status.outlook))
+    assert looks == sorted(looks, key=lambda look: -look[0])
+    assert not [words for _, words in looks if "growing by" in words]
+    assert [words for _, words in looks if "done in about" in words]
+    slowly.set()
+
+
+def test_the_course_goes_on_while_the_receiver_is_down_and_in_a_pause(
+    world: World, arrivals: Arrivals, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cycle_record, "POINT_EVERY", 0.2)
+    monkeypatch.setattr(loop, "POINT_EVERY", 0.2)
+    arrivals.behave = lambda handler: handler.reply(b"", status=503)
+    world.write(key(0, event_type=4), key(1, event_type=4))
+
+    def rates() -> tuple[float, float]:
+        flow = read_log_status(world.store, counted=False).flow
+        return (flow.arriving, flow.finishing) if flow else (0.0, 0.0)
+
+    with running(world, arrivals, reconnect=3600, retry_wait=3600):
+        until(lambda: read_log_status(world.store).cycle.get("down"))
+        world.write(*(key(number, event_type=4) for number in range(2, 102)))
+        until(lambda: rates() > (5, 0))
+        with world.store.upkeep() as upkeep:
+            upkeep.pause("test", "because")
+        world.write(*(key(number, event_type=4) for number in range(102, 10_102)))
+        until(lambda: rates() > (100, 0))
+        assert rates()[1] == 0
 
 
 def test_the_end_of_an_outage_is_logged_with_what_waited(

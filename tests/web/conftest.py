@@ -62,7 +62,6 @@ class Process:
     """The facts that a process gives the board."""
 
     store: Store | None
-    events: int = 0
     leads: bool = True
     outage: Outage | None = None
     readiness: Readiness = READINESS

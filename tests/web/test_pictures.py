@@ -20,6 +20,7 @@ import numpy as np
 import pytest
 
 from eventlog.opening.config import Config
+from eventlog.opening.course import CoursePoint, dump_course
 from eventlog.opening.log_status import read_log_status
 from eventlog.web.monitor.board import Sample
 from tests.web.browser import Browser, chromium
@@ -130,15 +131,16 @@ def test_the_publisher_is_photographed(watched: Watched, tmp_path: Path) -> None
 
 def course(watched: Watched) -> None:
     """Let the last hour have had a load of some minutes."""
-    now, events = time.monotonic(), 0.0
+    now, done = time.monotonic(), 0.0
     for n in range(720):
         load = max(0.0, math.sin((n - 160) / 90)) if 160 < n < 440 else 0.0
         load *= 0.8 + 0.2 * math.sin(n * n)
-        events += 5 * (6 + 60 * load)
-        watched.board.samples.append(Sample(now - 5 * (720 - n), round(800 * load), 4.6 * load, int(events)))
+        done += 5 * (6 + 60 * load)
+        watched.board.samples.append(Sample(now - 5 * (720 - n), round(800 * load), 4.6 * load, int(done)))
     minute_ago = read_log_status(watched.store, counted=False).now - timedelta(minutes=1)
+    points = [CoursePoint(minute_ago, 0, 0), CoursePoint(minute_ago + timedelta(minutes=1), 3, 384)]
     worked = {"at": str(minute_ago), "rows": 3, "events": 3, "refused": 0, "seconds": 0.12}
-    facts = {"finished_by_leader": 384, "course": [(str(minute_ago), 0, 0)], "worked": worked}
+    facts = {"finished_by_leader": 384, "course": dump_course(points), "worked": worked}
     facts |= {"rows": 0, "documents": 0, "events": 0, "refused": 0, "seconds": 0.002}
     with watched.store.work(1) as work:
         work.record_cycle(json.dumps(facts))

@@ -7,7 +7,7 @@ import re
 import shlex
 import time
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from html import unescape
 from pathlib import Path
 from urllib.parse import urlencode
@@ -15,7 +15,8 @@ from urllib.parse import urlencode
 import pytest
 
 from eventlog.opening.config import Config, InvalidSettings, read_config
-from eventlog.opening.log_status import Flow, outlook
+from eventlog.opening.course import CoursePoint, dump_course, load_course, outlook
+from eventlog.opening.log_status import read_log_status
 from eventlog.publisher import deliver
 from eventlog.publisher.readiness import Outage, Readiness
 from eventlog.sql.log.record import Notice, NoticeKind
@@ -625,7 +626,7 @@ def test_what_has_no_value_yet_has_no_line(watched: Watched) -> None:
     assert "<dt>It ended (UTC)</dt>" not in before
     assert "<dt>Rows a second</dt><dd>unknown</dd>" in before
     assert "Pending rows: now 0" in before
-    assert "Events a second: nothing measured yet" in before
+    assert "Rows done a second: nothing measured yet" in before
     assert "<dd></dd>" not in before
     with watched.store.work(1) as work:
         work.record_cycle(json.dumps({"worked": {"at": "2026-11-27 10:57:19.5", "rows": 3, "seconds": 2}}))
@@ -636,29 +637,38 @@ def test_what_has_no_value_yet_has_no_line(watched: Watched) -> None:
 
 def test_rates_and_the_end_of_the_backlog_are_on_the_first_page(watched: Watched) -> None:
     watched.run("insert into usr select n, 'Jack' from generate_series(1, 30) n")
-    course = [("2020-01-01 00:00:00", 10**9, 0)]
+    now = read_log_status(watched.store, counted=False).now
+    course = [CoursePoint(now - timedelta(seconds=60), 60, 0), CoursePoint(now, 30, 30)]
     with watched.store.work(1) as work:
-        work.record_cycle(json.dumps({"finished_by_leader": 10**9, "course": course}))
+        work.record_cycle(json.dumps({"finished_by_leader": 30, "course": dump_course(course)}))
     page = watched.client.get()
-    assert re.search(r"<dt>Rows a second</dt><dd>[\d.]+<span class=\"under quiet\">go, 0 come<", page)
+    assert '<dt>Rows a second</dt><dd>0.5<span class="under quiet">go, 0 come<' in page
     assert '<dt>Pending</dt><dd>30<span class="under quiet">done in about' in page
 
 
-@pytest.mark.parametrize(
-    ("arriving", "finishing", "words"),
-    [
-        (0.0, 0.5, "done in about 60 s"),
-        (1.5, 3.0, "done in about 20 s"),
-        (4.0, 1.0, "growing by 3 a second"),
-        (1.0, 0.0, "growing by 1 a second"),
-        (1.5, 1.0, "growing by 30 a minute"),
-        (0.51, 0.5, "neither growing nor shrinking"),
-        (1.0, 1.0, "neither growing nor shrinking"),
-        (0.0, 0.000001, "neither growing nor shrinking"),  # a year is no end
-    ],
-)
-def test_a_backlog_has_an_end_or_grows(arriving: float, finishing: float, words: str) -> None:
-    assert outlook(30, Flow(arriving, finishing)) == words
+# Seconds ago, pending, finished: the last minute of a log, and the present number of pending rows.
+COURSES = [
+    ([(60, 60, 0), (0, 30, 30)], 30, "done in about 60 s"),
+    ([(60, 75, 0), (0, 30, 180)], 30, "done in about 40 s"),
+    ([(30, 0, 0), (20, 20_000, 0), (0, 15_000, 5_000)], 15_000, "done in about 60 s"),  # it came at once
+    ([(30, 0, 0), (1.5, 0, 0), (0.5, 20_000, 0)], 19_900, ""),  # it came just now
+    ([(30, 0, 0), (1.5, 0, 0)], 19_900, ""),
+    ([(60, 0, 0), (40, 60, 9), (20, 120, 9), (0, 180, 60)], 180, "growing by 3 a second"),
+    ([(60, 0, 0), (30, 10, 9), (0, 30, 30)], 30, "growing by 30 a minute"),
+    ([(60, 0, 0), (40, 20_000, 0), (20, 20_000, 0), (0, 20_000, 0)], 20_000, ""),
+    ([(60, 30, 0), (0, 30, 600)], 30, "neither growing nor shrinking"),
+    ([(60, 1_010, 0), (0, 1_000, 6_000)], 1_000, "neither growing nor shrinking"),
+    ([(600, 0, 0), (90, 900, 0)], 900, ""),  # no one counted for more than a minute
+]
+
+
+@pytest.mark.parametrize(("points", "pending", "words"), COURSES)
+def test_a_backlog_has_an_end_or_grows(
+    points: list[tuple[float, int, int]], pending: int, words: str
+) -> None:
+    now = datetime(2026, 11, 28, 12)
+    course = [CoursePoint(now - timedelta(seconds=ago), *counts) for ago, *counts in points]
+    assert outlook(pending, load_course(dump_course(course), now), now, pending) == words
 
 
 def test_what_waits_has_an_age_apart_from_what_moves(watched: Watched) -> None:

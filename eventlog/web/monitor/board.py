@@ -93,7 +93,11 @@ class Sample(NamedTuple):
     at: float
     pending: int
     oldest: float
-    events: int  # since the process began
+    finished: int  # rows, since the leader began
+
+
+def _sample_of(log_status: LogStatus, at: float) -> Sample:
+    return Sample(at, log_status.pending, log_status.oldest_age or 0.0, log_status.finished)
 
 
 class Process(Protocol):
@@ -101,9 +105,6 @@ class Process(Protocol):
 
     @property
     def store(self) -> Store | None: ...  # None while there is no database
-
-    @property
-    def events(self) -> int: ...  # that were answered since it began
 
     @property
     def leads(self) -> bool: ...  # whether it is the one that publishes
@@ -148,15 +149,13 @@ class Board:
         except EventlogError:
             return
         self.down_since(log_status)
-        self.samples.append(
-            Sample(now, log_status.pending, log_status.oldest_age or 0.0, self._process.events)
-        )
+        self.samples.append(_sample_of(log_status, now))
 
     def samples_until(self, log_status: LogStatus) -> list[Sample]:
         """Return the samples, with the present state as the last one."""
         samples = list(self.samples)
         at = max(time.monotonic(), samples[-1].at if samples else 0.0)
-        return [*samples, Sample(at, log_status.pending, log_status.oldest_age or 0.0, self._process.events)]
+        return [*samples, _sample_of(log_status, at)]
 
     @property
     def leads(self) -> bool:
@@ -179,10 +178,10 @@ class Board:
         return self._down_since
 
     def rates(self) -> list[float]:
-        """Return events a second between samples."""
+        """Return the rows a second that the leader finished between samples."""
         samples = list(self.samples)
         return [
-            max(sample.events - previous.events, 0) / max(sample.at - previous.at, 0.001)
+            max(sample.finished - previous.finished, 0) / max(sample.at - previous.at, 0.001)
             for previous, sample in pairwise(samples)
         ]
 

@@ -84,7 +84,7 @@ def apply(engine: Engine, count: int, source: str, deliveries: Iterable[Delivery
     begun, worked = time.perf_counter(), time.process_time()
     with closing(Database(engine, source, TABLES, settings, print)) as target:
         rows = TableWriter(target, source, "changes", settings, print)
-        rows.write(deliveries)
+        rows.write(deliveries, lambda: None)
         tally = rows.tally
     seconds, own_seconds = time.perf_counter() - begun, time.process_time() - worked
     assert tally.refused == tally.missing == 0, tally

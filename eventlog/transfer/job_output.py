@@ -17,6 +17,7 @@ from eventlog.files.durable import read_state, write_state
 from eventlog.files.outputs import Output, Part, Parts, is_folder
 from eventlog.transactions.delivery import Delivery
 from eventlog.transactions.stream_settings import StreamSettings
+from eventlog.transfer.loop import ReadState
 from eventlog.transfer.places import End, PartWriter
 from eventlog.transfer.report import Report
 
@@ -33,7 +34,7 @@ class AtOnce:
         self._target = target
         self._report = report
 
-    def write(self, deliveries: Iterator[Delivery]) -> None:
+    def write(self, deliveries: Iterator[Delivery], read_state: ReadState) -> None:
         """Write all changes."""
         changes = chain.from_iterable(delivery.changes for delivery in deliveries)
         write = self._target.entry.write
@@ -92,7 +93,8 @@ def open_parts(
             parts = stack.enter_context(_file_parts(target, tables, state, saved_state, report))
         in_parts = InParts(parts, state, saved_state, report)
         if target.place or is_folder(target.only_name()):
-            in_parts.save_state()  # the folder is ours, and a message sent again has the same sequence
+            # the folder is ours, and a message sent again has the same sequence
+            in_parts.save_state(saved_state.position)
         yield in_parts
 
 
@@ -130,59 +132,52 @@ class InParts:
         self._state = state
         self._saved_state = saved_state
         self._report = report
-        self._position = saved_state.position
 
-    def write(self, deliveries: Iterator[Delivery]) -> None:
-        """Write all parts. Raise what ended the source once all that came before is kept."""
+    def write(self, deliveries: Iterator[Delivery], read_state: ReadState) -> None:
+        """Write all parts. Raise what ended the source once all that came before is kept.
+
+        The state is read once a part: after each delivery it would take the square of how many share a time.
+        """
         self._fault: EventlogError | None = None
         while (first := self._next(deliveries)) is not None:
             with self._parts.outputs.part() as output:
                 self._parts.write(self._of_part(first, deliveries), output)
-            self.save_state()
+            self.save_state(read_state())
         if self._fault is not None:
             raise self._fault
-        self.save_state()
+        self.save_state(read_state())
 
-    def _next(self, deliveries: Iterator[Delivery]) -> tuple[Delivery, Iterable[Change]] | None:
-        """Return the next delivery that has changes; a delivery without changes sets the position."""
-        try:
-            for delivery in deliveries:
-                changes = iter(delivery.changes)
-                first = next(changes, None)
-                if first is not None:
-                    return delivery, chain((first,), changes)
-                self._position = delivery.state
-        except EventlogError as fault:
-            self._fault = fault
-        return None
+    def _next(self, deliveries: Iterator[Delivery]) -> Delivery | None:
+        """Return the next delivery that has changes; None at the end, and after a fault of the source."""
+        while True:
+            try:
+                delivery = next(deliveries, None)
+            except EventlogError as fault:
+                self._fault, delivery = fault, None
+            if delivery is None:
+                return None
+            changes = iter(delivery.changes)
+            first = next(changes, None)
+            if first is not None:
+                return delivery._replace(changes=chain((first,), changes))
 
-    def _of_part(
-        self, first: tuple[Delivery, Iterable[Change]], deliveries: Iterator[Delivery]
-    ) -> Iterator[Change]:
-        """Yield the changes of a part.
-
-        The state is asked for once, after the last of them: after each it would take the square of how many
-        share a time.
-        """
+    def _of_part(self, first: Delivery, deliveries: Iterator[Delivery]) -> Iterator[Change]:
+        """Yield the changes of a part."""
         count, begun = 0, time.monotonic()
-        following: tuple[Delivery, Iterable[Change]] | None = first
-        while following is not None:
-            delivery, changes = following
-            for change in changes:
+        delivery: Delivery | None = first
+        while delivery is not None:
+            for change in delivery.changes:
                 count += 1
                 yield change
             if count >= CHANGES or (delivery.may_wait and time.monotonic() - begun >= self._parts.seconds):
-                self._position = delivery.state
                 return
-            following = self._next(deliveries)
-        if self._fault is not None:  # else the end of the round set it
-            self._position = delivery.state
+            delivery = self._next(deliveries)
 
-    def save_state(self) -> None:
-        """Keep the state in its file, if there is one, when all that was refused is on disk."""
+    def save_state(self, position: str | None) -> None:
+        """Keep the source's state in the file, if there is one, when all that was refused is on disk."""
         outputs, memory = self._parts.outputs, self._parts.memory
         written = None if memory is None else memory.dump()
-        state = self._saved_state._replace(position=self._position, part=outputs.last, written=written)
+        state = self._saved_state._replace(position=position, part=outputs.last, written=written)
         if state != self._saved_state and self._state is not None:
             self._report.flush()
             write_state(self._state, state._asdict())

@@ -46,10 +46,11 @@ class ChangeSource(Protocol):
 class ChangeTarget(Protocol):
     """Takes the deliveries of a source, and cuts them into what it writes at once."""
 
-    def write(self, deliveries: Iterator[Delivery], /) -> None:
+    def write(self, deliveries: Iterator[Delivery], read_state: ReadState, /) -> None:
         """Write all of them; when it returns they are durable, with the source's state after them."""
 
 
+ReadState = Callable[[], str | None]  # of the source, after the deliveries that were taken
 Wait = Callable[[float], bool]  # so many seconds, unless there are none; whether the run goes on
 
 
@@ -86,7 +87,7 @@ def transfer(
     """
     warned = False
     while True:
-        target.write(_round(source, prepare, report, run_length))
+        target.write(_round(source, prepare, report, run_length), lambda: source.state)
         report.flush()
         try:
             source.commit()
@@ -108,10 +109,8 @@ def transfer(
 def _round(
     source: ChangeSource, prepare: Prepare, report: Report, run_length: RunLength
 ) -> Iterator[Delivery]:
-    """Yield the deliveries of one round, and after them how far the source is."""
+    """Yield the deliveries of one round."""
     for delivery in report.accepted(source.round(run_length.follow)):
-        delivery.changes = prepare(delivery.changes)
-        yield delivery
+        yield delivery._replace(changes=prepare(delivery.changes))
         if run_length.stop():
-            break
-    yield Delivery((), lambda: source.state)
+            return

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import replace
 
-from eventlog.core.errors import Refused
+from eventlog.core.change import Change
 from eventlog.files.current_files import load_current
 from eventlog.transactions.delivery import Delivery
 from eventlog.transfer.job import Job
@@ -15,11 +15,12 @@ from eventlog.transfer.places import Opening
 from eventlog.transfer.report import Report
 
 
-def deliveries(job: Job, state: str | None = None) -> Iterator[Delivery | Refused]:
-    """Yield what the source of a job holds after a state, in order."""
+def delivered(job: Job, state: str | None = None) -> Iterator[tuple[list[Change], str | None]]:
+    """Yield the changes of each delivery of a job's source after a state, with the state after them."""
     job = replace(job, clock="2025-06-01 12:00:00")
-    refused: list[Refused] = []
-    opening = Opening(job.source, state, Report(refused.append), once=reader_from_state(job.source) is None)
+    opening = Opening(
+        job.source, state, Report(lambda refused: None), once=reader_from_state(job.source) is None
+    )
     with ExitStack() as stack:
         source = open_source(
             opening,
@@ -28,7 +29,5 @@ def deliveries(job: Job, state: str | None = None) -> Iterator[Delivery | Refuse
         )
         stack.callback(source.close)
         for item in source.round():
-            yield from refused
-            refused.clear()
-            yield item
-        yield from refused
+            if isinstance(item, Delivery):
+                yield list(item.changes), source.state

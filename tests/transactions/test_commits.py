@@ -21,7 +21,6 @@ from eventlog.core.errors import EventlogError, Misuse, Refused
 from eventlog.formats.gbase.faults import SessionOver
 from eventlog.formats.gbase.records import Error, Number
 from eventlog.formats.linter.columns import DISPATCH
-from eventlog.transactions.delivery import Delivery
 from eventlog.transfer import job_output
 from eventlog.transfer.convert import convert
 from eventlog.transfer.job import Job
@@ -33,7 +32,7 @@ from tests.kit.databases import Database
 from tests.kit.support import CLOCK
 from tests.kit.tiers import drawn
 from tests.transactions.killed import run_and_kill
-from tests.transactions.reading import deliveries
+from tests.transactions.reading import delivered
 
 pytestmark = pytest.mark.quick
 
@@ -63,9 +62,8 @@ def job(folder: Path, *names: str) -> Job:
 
 
 def read_deliveries(capture_job: Job, state: str | None = None) -> Iterator[tuple[list[object], str | None]]:
-    for item in deliveries(capture_job, state):
-        if isinstance(item, Delivery):
-            yield [change.after["c1"] for change in item.changes], item.state
+    for changes, after in delivered(capture_job, state):
+        yield [change.after["c1"] for change in changes], after
 
 
 TRANSACTIONS = st.lists(st.lists(st.integers(0, 99), min_size=1, max_size=3), min_size=1, max_size=5)
@@ -202,12 +200,11 @@ def test_every_state_of_a_queue_goes_on_behind_its_delivery(postgres: Database) 
     url = postgres.address
     one = Job("linter", "changes", ("dispatch_queue",), tables=LAYOUT, url=url)
 
-    def read_from(state: str | None = None) -> list[tuple[list[str | None], str | None]]:
-        items = [item for item in deliveries(one, state) if isinstance(item, Delivery)]
-        return [([change.position for change in item.changes], None) for item in items]
+    def read_from(state: str | None = None) -> list[list[str | None]]:
+        return [[change.position for change in changes] for changes, _ in delivered(one, state)]
 
-    assert [positions for positions, _ in read_from()] == [["101"], ["100", "103"], ["102"]]
-    states = [item.state for item in deliveries(one) if isinstance(item, Delivery)]
+    assert read_from() == [["101"], ["100", "103"], ["102"]]
+    states = [state for _, state in delivered(one)]
     for number, state in enumerate(states):
         assert read_from(state) == read_from()[number + 1 :]
 

@@ -282,7 +282,7 @@ def test_any_split_over_partitions_runs_and_kills_gives_each_transaction_once(
             delivered.append(tuple(values(Delivery(changes))))
             for each in changes:
                 rows_delivered.setdefault((each.table, each.key), []).append(int(str(each.after["v"])))
-            state = item.state
+            state = reading.state
             if number == killed_after:
                 break
         else:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import random
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +12,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from eventlog.core.errors import Refused
-from eventlog.transactions.delivery import Delivery
 from eventlog.transactions.progress import VisibleLate
-from eventlog.transfer.job import Job
-from tests.transactions.reading import deliveries
+from tests.transactions.reading import delivered
 from tests.transactions.test_states import HEADING, Line, changes, job, out, read, written
 
 pytestmark = pytest.mark.quick
@@ -193,14 +189,10 @@ def test_a_run_that_ends_behind_any_delivery_is_gone_on_from(
                 continue
             most = chance.randrange(1, 5) if turn < 11 else 100
             given = job(Path(name), inputs, accept_late=True, whole_transactions=True)
-            for item in itertools.islice(_delivered(given, state), most):
-                taken += [change.position for change in item.changes]
-                state = item.state
+            for changes, after in itertools.islice(delivered(given, state), most):
+                taken += [change.position for change in changes]
+                state = after
     assert sorted(map(str, taken)) == [line.seq for line in lines]
-
-
-def _delivered(conversion: Job, state: str | None) -> Iterator[Delivery]:
-    return (item for item in deliveries(conversion, state) if not isinstance(item, Refused))
 
 
 def test_the_rest_of_a_transaction_that_grew_after_it_was_delivered_is_delivered(tmp_path: Path) -> None:
@@ -209,6 +201,6 @@ def test_the_rest_of_a_transaction_that_grew_after_it_was_delivered_is_delivered
         job(tmp_path, [written(tmp_path, name, there, 500)], whole_transactions=True)
         for name, there in (("a", lines[:2]), ("b", lines))
     )
-    state = next(_delivered(few, None)).state
-    left = [[change.position for change in item.changes] for item in _delivered(all_of_them, state)]
+    _, state = next(delivered(few))
+    left = [[change.position for change in changes] for changes, _ in delivered(all_of_them, state)]
     assert left == [[lines[1].seq], [lines[2].seq]]

@@ -22,7 +22,6 @@ from eventlog.core import tablesfile
 from eventlog.core.errors import EventlogError, Misuse, Refused
 from eventlog.files.outputs import Damaged
 from eventlog.transactions import progress
-from eventlog.transactions.delivery import Delivery
 from eventlog.transactions.progress import Changed, VisibleLate
 from eventlog.transfer import job_output
 from eventlog.transfer.convert import convert
@@ -34,7 +33,7 @@ from tests.kit.databases import Database
 from tests.kit.support import CLOCK
 from tests.kit.tiers import drawn
 from tests.transactions.killed import run_and_kill
-from tests.transactions.reading import deliveries
+from tests.transactions.reading import delivered
 
 pytestmark = pytest.mark.quick
 
@@ -180,15 +179,9 @@ def test_many_transactions_of_one_time_are_read_in_linear_time(tmp_path: Path) -
 def test_a_state_between_transactions_of_one_time_leaves_none_out(tmp_path: Path) -> None:
     lines = [Line(number, 1, f"{number:X}", "usr") for number in range(1, 4)]
     one = job(tmp_path, [written(tmp_path, "in", lines, 300)])
-    states = [item.state for item in deliveries(one) if isinstance(item, Delivery)]
+    states = [state for _, state in delivered(one)]
     left = [
-        [
-            change.position
-            for item in deliveries(one, state)
-            if isinstance(item, Delivery)
-            for change in item.changes
-        ]
-        for state in states
+        [change.position for changes, _ in delivered(one, state) for change in changes] for state in states
     ]
     assert left == [[line.seq for line in lines[number:]] for number in (1, 2, 3)]
 
@@ -229,13 +222,11 @@ def test_a_window_of_many_changes_is_cut(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr(progress, "MAX_CHANGES", 4)
     lines = [Line(n, n, "A", "usr") for n in range(1, 20)]
     one = job(tmp_path, [written(tmp_path, "a", lines, 60 + 60)])
-    states = [item.state or "" for item in deliveries(one) if isinstance(item, Delivery)]
+    states = [state or "" for _, state in delivered(one)]
     assert max(len(json.loads(state)["tables"]["usr"][2]) for state in states) == 5
     for number, state in enumerate(states, 1):
-        left = [item.changes for item in deliveries(one, state) if isinstance(item, Delivery)]
-        assert [change.position for changes in left for change in changes] == [
-            line.seq for line in lines[number:]
-        ]
+        left = [change.position for changes, _ in delivered(one, state) for change in changes]
+        assert left == [line.seq for line in lines[number:]]
 
 
 def test_what_is_younger_than_the_settling_time_is_left(tmp_path: Path) -> None:

@@ -89,7 +89,7 @@ class CaptureFeed:
             self._pieces = self._exit.enter_context(closing(self._capture.answers(once=not follow)))
         for answers in self._pieces:
             piece = _Piece(answers, self._refuse)
-            yield Delivery(piece, lambda: self.state, may_wait=True)
+            yield Delivery(piece, may_wait=True)
             if follow and not piece.count:
                 return
         self.ended = True

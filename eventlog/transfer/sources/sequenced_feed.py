@@ -25,7 +25,7 @@ from eventlog.formats.qlik.metadata import Metadata
 from eventlog.formats.qlik.sequenced import SequenceGroup, repeats
 from eventlog.formats.qlik.sequenced_messages import MessageSequencer, SequencedMessage
 from eventlog.formats.qlik.sequenced_rows import RowSequencer
-from eventlog.transactions.delivery import Delivery, DeliveryStates
+from eventlog.transactions.delivery import Delivery
 from eventlog.transactions.ordered import ordered
 from eventlog.transactions.progress import (
     SKIPPED,
@@ -325,7 +325,6 @@ class SequencedFeed:
 
     def __init__(self, reading: Reading) -> None:
         self._reading = reading
-        self._states = DeliveryStates(lambda: self.state)
 
     @property
     def state(self) -> str | None:
@@ -352,4 +351,4 @@ class SequencedFeed:
             if item.is_late:
                 reason = f"transaction {item.progress.key[0]} came late: later ones were delivered before"
                 yield Refused(item.progress.source_names, reason, fault=False)
-            yield Delivery((placed.change for placed in item.changes), self._states.next(), item.is_late)
+            yield Delivery((placed.change for placed in item.changes), item.is_late)

@@ -10,7 +10,7 @@ from eventlog.core.change import Change
 from eventlog.core.errors import EventlogError, InvalidValue, Refused
 from eventlog.core.formats import Placed
 from eventlog.files.stores import KeyedItems
-from eventlog.transactions.delivery import Delivery, DeliveryStates
+from eventlog.transactions.delivery import Delivery
 from eventlog.transactions.ordered import commit_number, commit_of
 from eventlog.transactions.transactions import size_of
 
@@ -66,7 +66,6 @@ class StreamFeed:
         self._position: Callable[[], Any] = lambda: position if stream == name else None
         self._reading: StreamReading | None = None
         self._open_changes: KeyedItems[Placed] = KeyedItems()
-        self._states = DeliveryStates(lambda: self.state)
 
     @property
     def ended(self) -> bool:
@@ -115,9 +114,8 @@ class StreamFeed:
             raise BehindOthers(self._name, commit_place[0], self._new_after[0])
         changes = self._open_changes.pop(self._name)
         self._position, self._last = position, max(self._last, commit_place)
-        state = self._states.next()
         if commit_place[0] > self._since:
-            yield Delivery((placed.change for placed in changes), state)
+            yield Delivery(placed.change for placed in changes)
         changes.close()
 
 

@@ -43,7 +43,7 @@ def apply(
     settings = ApplySettings(**options)
     with closing(Database(engine, source, tables, settings, refused.append)) as target:
         rows = TableWriter(target, source, format_name, settings, refused.append)
-        rows.write(Report(refused.append).accepted(by_transaction(changes)))
+        rows.write(Report(refused.append).accepted(by_transaction(changes)), lambda: None)
     return rows.tally, refused
 
 

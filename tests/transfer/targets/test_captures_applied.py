@@ -43,7 +43,7 @@ def test_the_state_after_a_delivery_goes_on_with_what_follows(tmp_path: Path, si
         report = Report(lambda refused: pytest.fail(refused.reason))
         source = open_source(Opening(job.source, state, report), CurrentFiles())
         with closing(source):
-            return [(list(one.changes), one.state) for one in report.accepted(source.round())]
+            return [(list(one.changes), source.state) for one in report.accepted(source.round())]
 
     whole = read(None)
     assert sum(len(changes) for changes, _ in whole) == 7_000

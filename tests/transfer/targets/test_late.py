@@ -50,10 +50,10 @@ def test_what_comes_late(postgres: Placed, later: list[Change], applied: bool) -
     run_statements(engine, "insert into usr values (1, '', '', 0), (2, '', '', 0), (3, '', '', 0)")
     refused: list[Refused] = []
     settings = ApplySettings()
-    deliveries = [Delivery(later, "a"), Delivery(LATE, "b", late=True)]
+    deliveries = [Delivery(later), Delivery(LATE, late=True)]
     with closing(Database(engine, "s", TABLES, settings, refused.append)) as target:
         rows_of = TableWriter(target, "s", "qlik-message", settings, refused.append, has_states=True)
-        rows_of.write(deliveries)
+        rows_of.write(deliveries, lambda: "a")
     assert len(refused) == (0 if applied else 2)
     assert (select_rows(engine, "select n from usr where idu = 1 and n = 3") == [(3,)]) == applied
     assert (select_rows(engine, "select n from usr where idu = 2 and n = 4") == [(4,)]) == applied

@@ -130,9 +130,11 @@ def test_each_look_at_the_source_is_counted_anew(filled: Engine) -> None:
     with closing(Database(filled, "test", Tables(), settings, report.refuse)) as target:
         writer = TableWriter(target, "test", "changes", settings, report.refuse)
         for first in (0, 20):
-            writer.write(report.accepted(by_transaction(numbered(deletes(range(first, first + 20))))))
+            writer.write(
+                report.accepted(by_transaction(numbered(deletes(range(first, first + 20))))), lambda: None
+            )
         with pytest.raises(TooManyDeletes, match=r"^26 rows"):
-            writer.write(report.accepted(by_transaction(numbered(deletes(range(100, 126))))))
+            writer.write(report.accepted(by_transaction(numbered(deletes(range(100, 126))))), lambda: None)
     assert count(filled) == 260
 
 

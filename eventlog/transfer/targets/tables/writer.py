@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from eventlog.core.change import ABSENT, Change, Op
 from eventlog.core.errors import EventlogError, Refused
 from eventlog.transactions.delivery import Delivery
+from eventlog.transfer.loop import ReadState
 from eventlog.transfer.targets.tables.apply_progress import ApplyProgress, LateChanges, progress_of
 from eventlog.transfer.targets.tables.apply_settings import ApplySettings
 from eventlog.transfer.targets.tables.database import Database, Group
@@ -32,7 +33,6 @@ class TableWriter:
     ) -> None:
         self.tally = Tally()
         self._pending_changes: list[Change] = []  # of whole deliveries, for the next group
-        self._last: Delivery | None = None
         self._noted = 0  # refused changes that the tables' state passes over
         self._starts_round = True  # the next group is the first of a round of the source
         self._has_states = has_states
@@ -51,19 +51,23 @@ class TableWriter:
         """Return the source's own state when the tables were opened, from which it goes on."""
         return self._progress.read
 
-    def write(self, deliveries: Iterable[Delivery]) -> None:
+    def write(self, deliveries: Iterable[Delivery], read_state: ReadState) -> None:
         """Make rows of the deliveries; `tally` counts what became of their changes."""
-        self._last, self._noted, self._starts_round = None, self.tally.refused, True
+        self._noted, self._starts_round = self.tally.refused, True
         for _ in self._groups(deliveries):
-            self._end_group()
+            self._end_group(self._progress.state(read_state()))
+        state = self._progress.state(read_state())
+        noted = self.tally.refused > self._noted  # refused changes are in the state, too
+        is_further = self._has_states and state != self._database.record.state
+        if self._pending_changes or noted or is_further:
+            self._end_group(state)
         self._progress.check_end()
 
     def _groups(self, deliveries: Iterable[Delivery]) -> Iterator[None]:
-        """Hold whole deliveries, as many as may share a transaction; stop at the end of each group."""
+        """Hold whole deliveries, as many as may share a transaction; stop at the end of each full group."""
         characters = 0
         begun = self._clock()
         for delivery in deliveries:
-            self._last = delivery
             if not self._pending_changes:
                 begun, characters = self._clock(), 0
             admitted = self._admitted(delivery)
@@ -71,23 +75,10 @@ class TableWriter:
             characters += _characters(admitted)
             if self._is_full(characters, begun):
                 yield
-        noted = self.tally.refused > self._noted  # refused changes are in the state, too
-        if self._pending_changes or noted or self._is_further():
-            yield
 
-    def _is_further(self) -> bool:
-        """Return whether the source is further than the tables' record, though no changes came."""
-        last = self._last
-        return (
-            self._has_states
-            and last is not None
-            and self._progress.state(last.state) != self._database.record.state
-        )
-
-    def _end_group(self) -> None:
+    def _end_group(self, state: str) -> None:
         """Apply the held changes, with the state after them."""
-        assert self._last is not None
-        group = self._group(self._pending_changes, self._progress.state(self._last.state))
+        group = self._group(self._pending_changes, state)
         self.tally.add(self._database.apply(group._replace(starts_round=self._starts_round)))
         self._pending_changes, self._noted, self._starts_round = [], self.tally.refused, False
 

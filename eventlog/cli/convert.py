@@ -21,11 +21,11 @@ from eventlog.files.durable import open_to_append, open_to_write
 from eventlog.files.limits import Limits
 from eventlog.fold import Rules
 from eventlog.formats.gbase.address import is_live
-from eventlog.transactions.ordered import COMMITS, SEQUENCERS
 from eventlog.transactions.stream_settings import StreamSettings
 from eventlog.transfer.convert import convert as run_convert
 from eventlog.transfer.formats import FORMATS
 from eventlog.transfer.loop import RunLength
+from eventlog.transfer.ordered import COMMITS, SEQUENCERS
 from eventlog.transfer.sources.capture_settings import CaptureSettings
 
 FORMAT_NAMES = click.Choice(tuple(FORMATS))

@@ -27,10 +27,10 @@ from eventlog.files.stores import SortedItems
 from eventlog.fold import Fate, Outcome, Rules
 from eventlog.formats.log import LogSettings
 from eventlog.opening.config import Config
-from eventlog.transactions.ordered import SEQUENCERS
 from eventlog.transfer.formats import format_named
 from eventlog.transfer.opening import explain as run_explain
 from eventlog.transfer.opening import placed_changes
+from eventlog.transfer.ordered import SEQUENCERS
 from eventlog.transfer.places import End
 from eventlog.transfer.report import Report
 from eventlog.transfer.settings_by_name import SettingsByName

@@ -25,7 +25,7 @@ from eventlog.core.errors import EventlogError, Misuse, Refused
 from eventlog.core.formats import Object, Source
 from eventlog.files.messages import message_at
 from eventlog.transactions.delivery import NotCopied
-from eventlog.transactions.progress import PartitionOffsets
+from eventlog.transactions.topic_progress import PartitionOffsets
 
 T = TypeVar("T")
 

@@ -27,9 +27,58 @@ _SETTINGS: Final = (
     "page_size = 16384",  # a block of 64 kB costs a third of the CPU that it costs in pages of 4 kB
     *("journal_mode = off", "synchronous = off", "locking_mode = exclusive"),
 )
-_TABLE: Final = (
-    "create table entries (part integer, key, number integer, item blob, primary key (part, key, number))"
+_TABLES: Final = (
+    "create table entries (part integer, key, number integer, item blob, primary key (part, key, number))",
+    "create table blocks (number integer primary key, part integer, run integer, block blob)",
+    "create index blocks_by_run on blocks (part, run)",
 )
+
+
+class SpoolFile:
+    """A store of blocks by transaction and run, in a nameless file that is made when the first one comes."""
+
+    def __init__(self) -> None:
+        self._disk: sqlite3.Connection | None = None
+
+    def close(self) -> None:
+        """Drop all blocks and the file."""
+        if self._disk is not None:
+            self._disk.close()
+            self._disk = None
+
+    def write(self, blocks: Iterable[tuple[int, int, bytes]]) -> None:
+        """Add blocks to their runs."""
+        with self._transaction() as disk:
+            disk.executemany("insert into blocks (part, run, block) values (?, ?, ?)", blocks)
+
+    def read(self, transaction: int, run: int) -> Iterator[bytes]:
+        """Yield the blocks of a run in the order in which they were written."""
+        assert self._disk is not None
+        rows = self._disk.execute(
+            "select block from blocks where part = ? and run = ? order by number", (transaction, run)
+        )
+        return (block for (block,) in rows)
+
+    def delete(self, transaction: int) -> None:
+        """Delete the blocks of a transaction."""
+        if self._disk is not None:
+            with self._transaction() as disk:
+                disk.execute("delete from blocks where part = ?", (transaction,))
+
+    @contextmanager
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
+        """Write to the file; OSError with the folder of temporary files if the disk refuses."""
+        folder = tempfile.gettempdir()
+        try:
+            if self._disk is None:
+                self._disk = _nameless(folder)
+                weakref.finalize(self, self._disk.close)
+            self._disk.execute("begin")
+            yield self._disk
+            self._disk.execute("commit")
+        except sqlite3.OperationalError as fault:
+            code = errno.ENOSPC if fault.sqlite_errorcode == sqlite3.SQLITE_FULL else errno.EIO
+            raise OSError(code, os.strerror(code), folder) from fault
 
 
 @dataclass(slots=True)
@@ -141,7 +190,8 @@ def _nameless(folder: str) -> sqlite3.Connection:
         disk = sqlite3.connect(file.name, isolation_level=None, check_same_thread=False)
         for setting in _SETTINGS:
             disk.execute(f"pragma {setting}")
-        disk.execute(_TABLE)
+        for statement in _TABLES:
+            disk.execute(statement)
     return disk
 
 

@@ -12,9 +12,9 @@ from eventlog.core.tables import Tables
 from eventlog.files.current_files import CurrentFiles, load_current
 from eventlog.files.inputs import UNREPORTED, Passes, open_inputs, readable
 from eventlog.fold import Rules, assumed_present, present_of
-from eventlog.transactions import ordered
 from eventlog.transactions.delivery import Delivery, by_transaction
 from eventlog.transactions.stream_settings import StreamSettings
+from eventlog.transfer import ordered
 from eventlog.transfer.log_files.by_row import OnOutcome, Pickup
 from eventlog.transfer.loop import ChangeSource
 from eventlog.transfer.places import End, Opening, Read

@@ -27,9 +27,9 @@ from eventlog.files.outputs import Part
 from eventlog.formats.gbase.address import is_live
 from eventlog.formats.qlik.message_writer import MessageWriter
 from eventlog.formats.qlik.numbering import SequenceMemory
-from eventlog.transactions.ordered import COMMITS
 from eventlog.transactions.stream_settings import StreamSettings
 from eventlog.transfer.loop import ChangeSource
+from eventlog.transfer.ordered import COMMITS
 from eventlog.transfer.report import Report
 from eventlog.transfer.settings_by_name import SettingsByName
 from eventlog.xds.settings import XdsFileSettings

@@ -26,8 +26,8 @@ from eventlog.core.plurals import quantity
 from eventlog.core.tables import Table
 from eventlog.files.current_files import keyed
 from eventlog.fold import Rules, assumed_present
-from eventlog.transactions.ordered import SEQUENCERS
 from eventlog.transfer.job import Job
+from eventlog.transfer.ordered import SEQUENCERS
 from eventlog.transfer.settings_by_name import SettingsByName
 from eventlog.xds.settings import XdsSettings
 from eventlog_spark import log_rows

@@ -13,10 +13,11 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from eventlog.core.change import Change
 from eventlog.core.errors import Refused
 from eventlog.core.tables import Tables
+from eventlog.files.stores import SpoolFile
 from eventlog.formats.qlik import sequence
 from eventlog.formats.qlik.sequenced import Sequencer
+from eventlog.formats.qlik.whole_transactions import assemble
 from eventlog.transactions.stream_settings import StreamSettings
-from eventlog.transactions.transactions import assemble
 from eventlog.transfer.report import publish
 from eventlog_spark.batches import bounded
 from eventlog_spark.result_rows import Changes, Good, filter_into, rows_of_changes
@@ -73,5 +74,5 @@ class RangeJoin:
     def _of_transactions(self, joined: Iterable[Any], good: Good) -> Iterator[Change]:
         if not self.whole_transactions:
             return (placed.change for placed in good(joined))
-        transactions = good(assemble(joined, StreamSettings().open_transactions))
+        transactions = good(assemble(joined, StreamSettings().open_transactions, SpoolFile()))
         return (placed.change for transaction in transactions for placed in transaction.changes)

@@ -15,10 +15,10 @@ from eventlog.core.formats import Source
 from eventlog.core.tables import Table
 from eventlog.files.current_files import load_current, read_current
 from eventlog.formats.neutral import dumps
-from eventlog.transactions.ordered import read_changes
 from eventlog.transactions.stream_settings import StreamSettings
 from eventlog.transfer.formats import format_named
 from eventlog.transfer.job import Job
+from eventlog.transfer.ordered import read_changes
 from eventlog.transfer.report import expand_truncates, publish
 from eventlog_spark.batches import bounded, gather
 from eventlog_spark.current_rows import packed_rows

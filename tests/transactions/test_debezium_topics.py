@@ -17,10 +17,10 @@ from eventlog.core import tablesfile
 from eventlog.core.errors import Misuse, Refused
 from eventlog.core.formats import Object, Source
 from eventlog.formats.debezium.debezium_settings import DebeziumSettings
+from eventlog.transactions.counted import Incomplete
 from eventlog.transactions.delivery import Delivery
-from eventlog.transactions.progress import Partition
 from eventlog.transactions.stream_settings import StreamSettings
-from eventlog.transactions.transactions import Incomplete
+from eventlog.transactions.topic_progress import Partition
 from eventlog.transfer.convert import convert
 from eventlog.transfer.job import Job
 from eventlog.transfer.report import Report

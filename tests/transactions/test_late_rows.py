@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from eventlog.transactions.progress import VisibleLate
+from eventlog.formats.qlik.table_progress import VisibleLate
 from tests.transactions.reading import delivered
 from tests.transactions.test_states import HEADING, Line, changes, job, out, read, written
 

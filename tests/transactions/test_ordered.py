@@ -19,9 +19,9 @@ from eventlog.core.errors import Misuse, Refused
 from eventlog.core.tables import Tables
 from eventlog.formats.qlik.change_tables import TableSettings
 from eventlog.formats.qlik.sequenced_rows import RowSequencer
-from eventlog.transactions.ordered import ordered
 from eventlog.transfer.convert import convert
 from eventlog.transfer.job import Job
+from eventlog.transfer.ordered import ordered
 from eventlog.transfer.report import Report
 from tests.formats.qlik.helpers import source
 from tests.kit.databases import Database

@@ -17,9 +17,9 @@ from confluent_kafka.cimpl import NewTopic
 from eventlog.clients.kafka_settings import KafkaSettings
 from eventlog.core.errors import EventlogError, Refused
 from eventlog.formats.qlik.message_settings import MessageSettings
+from eventlog.transactions.counted import Incomplete
 from eventlog.transactions.delivery import NotCopied
-from eventlog.transactions.progress import TopicChanged
-from eventlog.transactions.transactions import Incomplete
+from eventlog.transactions.topic_progress import TopicChanged
 from eventlog.transfer.convert import convert
 from eventlog.transfer.job import Job
 from eventlog.transfer.loop import RunLength

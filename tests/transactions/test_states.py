@@ -21,8 +21,8 @@ from sqlalchemy.dialects import mssql
 from eventlog.core import tablesfile
 from eventlog.core.errors import EventlogError, Misuse, Refused
 from eventlog.files.outputs import Damaged
-from eventlog.transactions import progress
-from eventlog.transactions.progress import Changed, VisibleLate
+from eventlog.formats.qlik import table_progress
+from eventlog.formats.qlik.table_progress import Changed, VisibleLate
 from eventlog.transfer import job_output
 from eventlog.transfer.convert import convert
 from eventlog.transfer.job import Job
@@ -219,7 +219,7 @@ def test_a_change_seq_of_no_day_of_the_calendar_is_read_on_too(tmp_path: Path, t
 
 
 def test_a_window_of_many_changes_is_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(progress, "MAX_CHANGES", 4)
+    monkeypatch.setattr(table_progress, "MAX_CHANGES", 4)
     lines = [Line(n, n, "A", "usr") for n in range(1, 20)]
     one = job(tmp_path, [written(tmp_path, "a", lines, 60 + 60)])
     states = [state or "" for _, state in delivered(one)]

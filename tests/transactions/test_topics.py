@@ -17,10 +17,10 @@ from eventlog.core.errors import EventlogError, Refused
 from eventlog.core.formats import Object, Source
 from eventlog.core.tables import Tables
 from eventlog.formats.qlik.message_settings import MessageSettings
+from eventlog.transactions.counted import Incomplete
 from eventlog.transactions.delivery import Delivery
-from eventlog.transactions.progress import GroupAstray, Partition, PartitionOffsets, TopicChanged
 from eventlog.transactions.stream_settings import StreamSettings
-from eventlog.transactions.transactions import Incomplete
+from eventlog.transactions.topic_progress import GroupAstray, Partition, PartitionOffsets, TopicChanged
 from eventlog.transfer.sources.sequenced_feed import SequencedFeed, TopicReading
 from tests.formats.qlik.helpers import write_messages
 from tests.kit.tiers import drawn
@@ -301,9 +301,11 @@ def test_a_compacted_topic_is_read_only_where_that_is_said() -> None:
     [
         "",
         "{}",
-        '{"topics": [], "recent": [], "metadata": []}',
-        '{"topics": {"t": 1}, "recent": [], "metadata": []}',
-        '{"topics": {}, "recent": [], "metadata": ["{}"]}',
+        '{"topics": [], "recent": [], "notes": {}}',
+        '{"topics": {"t": 1}, "recent": [], "notes": {}}',
+        '{"topics": {}, "recent": [], "notes": {"x": "{}"}}',
+        '{"topics": {}, "recent": [], "notes": {"x": "no JSON"}}',
+        '{"topics": {}, "recent": [], "metadata": []}',
     ],
 )
 def test_a_state_that_is_none(state: str) -> None:
@@ -380,5 +382,5 @@ def test_states_are_json() -> None:
     assert json.loads(one.state or "") == {
         "topics": {"t": {"id": "one", "partitions": {"0": [2, [[0, 1]]], "1": [0, []]}}},
         "recent": [["B", "2024010112000000"]],
-        "metadata": [],
+        "notes": {},
     }

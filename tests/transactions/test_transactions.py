@@ -13,14 +13,15 @@ from eventlog.core.change import ABSENT, Change, Field, Op
 from eventlog.core.errors import Refused
 from eventlog.core.formats import Object, Source
 from eventlog.core.tables import Tables
+from eventlog.files.stores import SpoolFile
 from eventlog.formats.qlik.message_settings import MessageSettings
 from eventlog.formats.qlik.messages import FORMAT
 from eventlog.formats.qlik.sequenced_messages import MessageSequencer
-from eventlog.transactions import transactions
-from eventlog.transactions.ordered import ordered, read_changes
+from eventlog.formats.qlik.whole_transactions import assemble
+from eventlog.transactions.counted import Incomplete
 from eventlog.transactions.ranges import Ranges
 from eventlog.transactions.stream_settings import StreamSettings
-from eventlog.transactions.transactions import order_key
+from eventlog.transfer.ordered import ordered, read_changes
 from tests.formats.qlik.helpers import write_messages
 
 pytestmark = pytest.mark.quick
@@ -104,7 +105,7 @@ def test_a_gap_stops_the_run_and_nothing_behind_it_comes_out() -> None:
     stream = StreamSettings()
     found = read_changes(FORMAT, Tables(), MessageSettings(whole_transactions=True), stream, [GAP])
     assert isinstance(next(found), Change), "what ended before the first of its changes"
-    with pytest.raises(transactions.Incomplete, match=r"A at \d{16} lacks its changes 2 to 3 \(t\[0\]\)"):
+    with pytest.raises(Incomplete, match=r"A at \d{16} lacks its changes 2 to 3 \(t\[0\]\)"):
         next(found)
 
 
@@ -126,7 +127,7 @@ def test_what_memory_does_not_hold_waits_on_disk() -> None:
 
 def _assembled(source: Source[Object], memory: int) -> list[list[int]]:
     placed = ordered(MessageSequencer(Tables(), MessageSettings()), [source])
-    answers = transactions.assemble(placed, "stop", memory=memory)
+    answers = assemble(placed, "stop", SpoolFile(), memory=memory)
     return [
         [int(str(p.change.fields[0].after)) for p in w.changes] for w in answers if not isinstance(w, Refused)
     ]
@@ -143,8 +144,3 @@ def test_ranges_are_sets(numbers: list[int], at: int) -> None:
     assert missing == set(range(at, 46)) - plain
     ranges.remove(at)
     assert {n for start, end in ranges for n in range(start, end)} == plain - {at}
-
-
-@given(st.lists(st.tuples(st.integers(-(1 << 63), (1 << 63) - 1), st.sampled_from(("", "1" * 35, "2" * 35)))))
-def test_order_keys_sort_as_counters_then_sequences(places: list[tuple[int, str]]) -> None:
-    assert sorted(places, key=lambda place: order_key(*place)) == sorted(places)

@@ -10,22 +10,14 @@ import enum
 from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
-from eventlog.core.errors import EventlogError
 from eventlog.core.plurals import quantity
 from eventlog.formats.gbase.gbase_settings import MAX_OPEN, MAX_STORED, RecordStore
 from eventlog.formats.gbase.open_records import COST, KeyOf, OpenRecords, Operation
 from eventlog.formats.gbase.records import BeginTx, CommTx, Discard, RbTx, Truncate
 from eventlog.formats.gbase.stream import RowRecord
+from eventlog.transactions.open_transactions import TooMuchOpen, TooMuchStored
 
 _MAX_UNKNOWN: Final = 100_000
-
-
-class TooMuchOpen(EventlogError):
-    """unfinished transactions take over {0} bytes of memory: raise the setting max-open"""
-
-
-class TooMuchStored(EventlogError):
-    """unfinished transactions take over {0} bytes on disk: raise the setting open-bytes"""
 
 
 class Unseen(enum.StrEnum):

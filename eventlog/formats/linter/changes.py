@@ -15,7 +15,7 @@ from eventlog.formats.linter.linter_settings import LinterSettings
 from eventlog.formats.linter.operations import (
     BLOBS,
     ENDS,
-    OpenTransactions,
+    OpenOperations,
     Operation,
     Transaction,
     Typ,
@@ -63,7 +63,7 @@ class QueueReader:
                 f"{reading.time_order}: state time-order {since.time_order}, or begin without the state"
             )
         self._order = reading.time_order
-        self._open_transactions = OpenTransactions(reading.max_open)
+        self._open_transactions = OpenOperations(reading.max_open)
         self._layouts = {table: read_layout(str(table), table.linter) for table in tables}
         self._delivering: CommittedTransaction | None = None
         self._delivered: dict[str, list[Commit]] = {}  # the COMMITs of each database

@@ -154,7 +154,7 @@ def _cut(data: bytes, len1: int, len2: int) -> tuple[bytes, bytes]:
     return data[:len1], data[len1 : len1 + len2]
 
 
-class OpenTransactions:
+class OpenOperations:
     """The transactions that have not ended, known by database and number."""
 
     def __init__(self, limit: int = MAX_OPEN) -> None:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
-from typing import NamedTuple, TypeVar
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
 
 from eventlog.formats.qlik.envelope import InvalidMessage
 from eventlog.formats.qlik.metadata import Metadata
+from eventlog.transactions.topic_progress import MAX_NOTES, remember
 
-_MAX_METADATA = 10_000
 TableName = tuple[str | None, str]
-K = TypeVar("K", bound=Hashable)
-V = TypeVar("V")
 
 
 class Description(NamedTuple):
@@ -34,8 +32,8 @@ class MetadataIndex:
         """Add metadata as the newest of their table; return whether that changes an answer."""
         table, schema_id = _table_of(table_metadata), table_metadata.schema_id
         answers = self.by_id.get(schema_id), self._newest.get(table)
-        put_newest(self.by_id, schema_id, table_metadata)
-        put_newest(self._newest, table, table_metadata)
+        remember(self.by_id, schema_id, table_metadata, MAX_NOTES)
+        remember(self._newest, table, table_metadata, MAX_NOTES)
         return answers != (table_metadata, table_metadata)
 
     def set_newest(self, published: Iterable[Metadata]) -> bool:
@@ -92,11 +90,3 @@ def _is_of(table_metadata: Metadata, table: TableName) -> bool:
     """Return whether metadata may be of a table; what has no name, or no schema, may be of any."""
     pairs = zip(_table_of(table_metadata), table, strict=True)
     return all(not first or not second or first == second for first, second in pairs)
-
-
-def put_newest(metadata_by_key: dict[K, V], key: K, table_metadata: V) -> None:
-    """Put metadata at the end; drop the first if there are too many."""
-    metadata_by_key.pop(key, None)
-    if len(metadata_by_key) >= _MAX_METADATA:
-        metadata_by_key.pop(next(iter(metadata_by_key)))
-    metadata_by_key[key] = table_metadata

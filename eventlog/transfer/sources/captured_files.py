@@ -19,7 +19,7 @@ from eventlog.files.ready import ready
 from eventlog.formats.gbase.changes import Answer, StreamReader, read_source
 from eventlog.formats.gbase.gbase_settings import GbaseSettings
 from eventlog.formats.gbase.transactions import START, Position
-from eventlog.transactions.ordered import COMMITS
+from eventlog.transfer.ordered import COMMITS
 from eventlog.transfer.sources.stream_feed import StreamFeed
 
 CHUNK: Final = 1 << 16

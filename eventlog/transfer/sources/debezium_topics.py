@@ -30,17 +30,10 @@ from eventlog.formats.debezium.transactions import (
     transaction_end,
 )
 from eventlog.formats.qlik.sequenced import repeats
-from eventlog.transactions.progress import Partition, PartitionRead
+from eventlog.transactions.counted import DueTransaction, Incomplete, Key, TransactionProgress, size_of
 from eventlog.transactions.ranges import Ranges
 from eventlog.transactions.stream_settings import StreamSettings
-from eventlog.transactions.transactions import (
-    DueTransaction,
-    Incomplete,
-    Key,
-    TransactionProgress,
-    remember,
-    size_of,
-)
+from eventlog.transactions.topic_progress import RECENT, Partition, PartitionRead, remember
 from eventlog.transfer.sources.partitions import PartitionReading, TopicReader
 
 _STEP: Final = 1000  # messages after which what is complete leaves
@@ -164,7 +157,7 @@ class DebeziumReading(PartitionReading):
         now = self._clock()
         at = payload.get("ts_ms") if isinstance(payload, dict) else None
         since = min(now, at / 1000) if type(at) is int else now
-        waiting = self._waiting[key] = _Waiting(TransactionProgress(key, "", "", since))
+        waiting = self._waiting[key] = _Waiting(TransactionProgress(key, since))
         return waiting
 
     def _wait(self, key: Key, placed: Placed, number: int = 0) -> None:
@@ -269,7 +262,7 @@ class DebeziumReading(PartitionReading):
         if not stored.count:
             return
         if key[0] and not lack:
-            remember(self.progress.recent, key)
+            remember(self.progress.recent, key, None, RECENT)
         fault = lack if self._stream.open_transactions == "refuse" else ""
         yield DueTransaction(waiting.progress, stored, stored, fault)
         stored.close()

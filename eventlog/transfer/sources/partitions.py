@@ -8,15 +8,15 @@ from itertools import groupby
 from typing import Final, Protocol
 
 from eventlog.core.formats import Object, Source
-from eventlog.transactions.progress import (
+from eventlog.transactions.counted import DueTransaction, Incomplete
+from eventlog.transactions.stream_settings import StreamSettings
+from eventlog.transactions.topic_progress import (
     Partition,
     PartitionOffsets,
     PartitionRead,
     TopicProgress,
     load_topic_progress,
 )
-from eventlog.transactions.stream_settings import StreamSettings
-from eventlog.transactions.transactions import DueTransaction, Incomplete
 
 _COMPACT: Final = (
     "a topic with cleanup.policy=compact lacks messages: --open-transactions deliver reads it so"

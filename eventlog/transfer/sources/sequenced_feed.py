@@ -11,38 +11,43 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, Final, Protocol
 
-from eventlog.core.errors import Refused
+from eventlog.core.errors import EventlogError, InvalidValue, Refused
 from eventlog.core.formats import Placed, Shape, Source
 from eventlog.core.grouped_warnings import GroupedWarnings
 from eventlog.core.plurals import quantity
 from eventlog.core.tables import Tables
 from eventlog.files.inputs import Advance, check_inputs, open_sources, readable, stem_of
 from eventlog.files.limits import Limits
+from eventlog.files.stores import SpoolFile
 from eventlog.formats.qlik import sequence
 from eventlog.formats.qlik.change_tables import TableSettings
 from eventlog.formats.qlik.message_settings import MessageSettings
 from eventlog.formats.qlik.metadata import Metadata
+from eventlog.formats.qlik.metadata import dump as dump_metadata
 from eventlog.formats.qlik.sequenced import SequenceGroup, repeats
 from eventlog.formats.qlik.sequenced_messages import MessageSequencer, SequencedMessage
 from eventlog.formats.qlik.sequenced_rows import RowSequencer
-from eventlog.transactions.delivery import Delivery
-from eventlog.transactions.ordered import ordered
-from eventlog.transactions.progress import (
+from eventlog.formats.qlik.table_progress import (
     SKIPPED,
-    Partition,
-    PartitionOffsets,
-    PartitionRead,
     Row,
     RowFate,
     TableProgress,
-    TopicMetadata,
-    TopicProgress,
     VisibleLate,
     load_table_progress,
 )
+from eventlog.formats.qlik.whole_transactions import WaitingTransactions, assemble
+from eventlog.transactions.counted import DueTransaction
+from eventlog.transactions.delivery import Delivery
 from eventlog.transactions.ranges import Ranges
 from eventlog.transactions.stream_settings import StreamSettings
-from eventlog.transactions.transactions import DueTransaction, WaitingTransactions, assemble
+from eventlog.transactions.topic_progress import (
+    Partition,
+    PartitionOffsets,
+    PartitionRead,
+    TopicNote,
+    TopicProgress,
+)
+from eventlog.transfer.ordered import ordered
 from eventlog.transfer.sources.partitions import PartitionReading, TopicReader
 
 _LAST: Final = "9" * sequence.LENGTH
@@ -99,7 +104,7 @@ class ChangeTableReading:
         refused: list[Refused] = []
         sources = readable(self._inputs.open(lambda table: progress.window(table).low), refused)
         items = ordered(sequencer, sources, new=partial(self._new, noticed))
-        for item in assemble(self._not_loaded(items), stream.open_transactions):
+        for item in assemble(self._not_loaded(items), stream.open_transactions, SpoolFile()):
             yield from refused
             refused.clear()
             yield item
@@ -223,12 +228,16 @@ class TopicReading(PartitionReading):
     ) -> None:
         super().__init__(reader, stream, state, clock)
         self._sequencer = MessageSequencer(tables, reading, stream.since, self._note_metadata)
-        for text in self.progress.metadata.values():
-            self._sequencer.reader.read(json.loads(text))
-        self._transactions = WaitingTransactions(stream.open_transactions, recent=self.progress.recent)
+        try:
+            for text in self.progress.notes.values():
+                self._sequencer.reader.read(json.loads(text))
+        except (ValueError, EventlogError):
+            raise InvalidValue(str(state)[:40], "the state of topics") from None
+        recent = self.progress.recent
+        self._transactions = WaitingTransactions(stream.open_transactions, SpoolFile(), recent=recent)
 
     def close(self) -> None:
-        self._transactions.store.close()
+        self._transactions.close()
         super().close()
 
     def transactions(self, follow: bool) -> Iterator[DueTransaction | Refused]:
@@ -261,7 +270,8 @@ class TopicReading(PartitionReading):
         return self._sequencer.parse(source), partition_read
 
     def _note_metadata(self, source: str, offset: int, metadata: Metadata) -> None:
-        self.progress.newer_metadata.append(TopicMetadata(self._named[source], offset, metadata))
+        note = TopicNote(self._named[source], offset, metadata.schema_id, dump_metadata(metadata))
+        self.progress.newer_notes.append(note)
 
     def _add(
         self, messages: Iterable[SequencedMessage | Refused], repeated: GroupedWarnings
@@ -282,17 +292,18 @@ class TopicReading(PartitionReading):
         Those are too old, the memory is full, or a change in their middle did not come in a whole round after
         their last change.
         """
-        is_full = self._transactions.store.size > self._stream.open_bytes
+        is_full = self._transactions.size > self._stream.open_bytes
         oldest = self._clock() - self._stream.open_time
         due: dict[tuple[str, ...], str] = {}
         for key, waiting in self._transactions.open.items():
             is_settled = waiting.last_round <= until and not waiting.is_open
-            if waiting.is_complete and is_settled:
+            lack = waiting.lack
+            if not lack and is_settled:
                 due[key] = ""
-            elif not waiting.is_complete and (is_full or waiting.since < oldest or is_settled):
+            elif lack and (is_full or waiting.since < oldest or is_settled):
                 name = " at ".join(key)
                 limits = f"waits for its last change beyond the limits ({waiting.source_names})"
-                due[key] = f"transaction {name} {limits}" if waiting.is_open else waiting.missing
+                due[key] = f"transaction {name} {limits}" if waiting.is_open else lack
         return due
 
 

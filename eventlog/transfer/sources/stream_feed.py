@@ -10,9 +10,9 @@ from eventlog.core.change import Change
 from eventlog.core.errors import EventlogError, InvalidValue, Refused
 from eventlog.core.formats import Placed
 from eventlog.files.stores import KeyedItems
+from eventlog.transactions.counted import size_of
 from eventlog.transactions.delivery import Delivery
-from eventlog.transactions.ordered import commit_number, commit_of
-from eventlog.transactions.transactions import size_of
+from eventlog.transfer.ordered import commit_number, commit_of
 
 Last = tuple[int, str]  # the position of a commit, and its transaction
 

@@ -15,7 +15,7 @@ from eventlog.formats.gbase import open_records
 from eventlog.formats.gbase.changes import StreamReader
 from eventlog.formats.gbase.gbase_settings import GbaseSettings
 from eventlog.formats.gbase.records import Discard, Number, RbTx, Truncate
-from eventlog.formats.gbase.transactions import TooMuchOpen, TooMuchStored
+from eventlog.transactions.open_transactions import TooMuchOpen, TooMuchStored
 from tests.formats.gbase.helpers import T1, StreamBuilder, changes_of, refusals_of
 from tests.kit.commands import Shell
 

@@ -18,9 +18,9 @@ from eventlog.formats.qlik import change_tables, messages
 from eventlog.formats.qlik.message_settings import MessageSettings
 from eventlog.formats.qlik.message_writer import MessageWriter
 from eventlog.formats.qlik.records import BY_KEYS
-from eventlog.transactions.ordered import read_changes
 from eventlog.transactions.stream_settings import StreamSettings
 from eventlog.transfer.loop import ChangeSource
+from eventlog.transfer.ordered import read_changes
 from eventlog.transfer.sources.change_tables import StoredTables
 from eventlog.transfer.sources.metadata_topic import with_metadata
 from eventlog.transfer.sources.sequenced_feed import ChangeTableReading, SequencedFeed, TopicReading

@@ -18,8 +18,8 @@ from eventlog.clients.topic_reader import KafkaFault, Topics
 from eventlog.core.change import ABSENT, Change, Field, Op
 from eventlog.core.errors import Misuse, Refused
 from eventlog.formats.qlik.message_settings import MessageSettings
-from eventlog.transactions.progress import GroupAstray
 from eventlog.transactions.stream_settings import StreamSettings
+from eventlog.transactions.topic_progress import GroupAstray
 from eventlog.transfer.sources.sequenced_feed import SequencedFeed, TopicReading
 from tests.formats.qlik.helpers import NONE, publish, read_topics, seq, write_messages
 from tests.kit.brokers import ADDRESS, own_name, settle

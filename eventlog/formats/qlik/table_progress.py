@@ -1,10 +1,8 @@
-"""What was delivered of change tables and of topics, as states keep it, and what is new of a row.
+"""What was delivered of change tables, as states keep it, and what is new of a row.
 
 A change table has a window of the changes that were delivered last. Rows up to its low end are not read
 again. Later rows are, and those in `delivered` are left out. A new row that is not after all that was
 delivered of its table became visible late.
-
-A partition of a topic has an end, and open messages before it, which were not handed out yet.
 """
 
 from __future__ import annotations
@@ -12,18 +10,14 @@ from __future__ import annotations
 import enum
 import hashlib
 import json
-from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import takewhile
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from eventlog.core.errors import EventlogError, InvalidValue
 from eventlog.core.plurals import quantity
-from eventlog.formats.qlik import metadata, sequence
-from eventlog.formats.qlik.metadata import InvalidMetadata, Metadata
-from eventlog.formats.qlik.metadata_index import put_newest
-from eventlog.transactions.ranges import Ranges
+from eventlog.formats.qlik import sequence
 
 Row = tuple[str, str]  # a table, and a change_seq
 MAX_CHANGES: Final = 10_000  # changes in a window; of more, the older half is left out
@@ -226,142 +220,3 @@ def _text(value: Any) -> str:
     if not isinstance(value, str):
         raise TypeError
     return value
-
-
-Key = tuple[str, ...]
-Partition = tuple[str, int]  # a topic, and the number of a partition
-
-
-class TopicChanged(EventlogError):
-    """{0}: start anew with another state"""
-
-
-class GroupAstray(EventlogError):
-    """{0}: set new offsets for the group, or name another with --kafka-group"""
-
-
-class PartitionOffsets(NamedTuple):
-    """A partition as the brokers know it: the offsets that it holds, and the one that the group keeps."""
-
-    low: int
-    high: int
-    committed: int | None = None
-
-    def start(self, partition: Partition) -> int:
-        """Return the offset at which a reader without a state begins.
-
-        Raise GroupAstray if the partition no longer contains the offset that the group committed.
-        """
-        if self.committed is None:
-            return self.low
-        if not self.low <= self.committed <= self.high:
-            topic, number = partition
-            raise GroupAstray(
-                f"{topic}[{number}] holds the offsets {self.low} to {self.high}, but its group continues at "
-                f"{self.committed}: messages are missing"
-            )
-        return self.committed
-
-
-@dataclass(slots=True)
-class PartitionRead:
-    """The end up to which a partition was read, and the messages before it that are not handed out yet."""
-
-    end: int
-    open: Ranges = field(default_factory=Ranges)
-
-    @property
-    def start(self) -> int:
-        """Return the offset of the oldest open message; without one, the end."""
-        return next(iter(self.open), (self.end, self.end))[0]
-
-    def is_new(self, offset: int) -> bool:
-        """Return whether a message was not handed out yet."""
-        return offset >= self.end or offset in self.open
-
-
-class TopicMetadata(NamedTuple):
-    """A metadata message, and its place in a topic."""
-
-    partition: Partition
-    offset: int
-    metadata: Metadata
-
-
-@dataclass(slots=True)
-class TopicProgress:
-    """The state of topics: each partition's end and open messages, the last transactions handed out, and the
-    metadata that later messages need.
-    """
-
-    partitions: dict[Partition, PartitionRead] = field(default_factory=dict)
-    ids: dict[str, str] = field(default_factory=dict)  # of the topics
-    recent: dict[Key, None] = field(default_factory=dict)  # in the order in which they were handed out
-    metadata: dict[str, str] = field(default_factory=dict)  # texts by id, of messages that are read no more
-    newer_metadata: deque[TopicMetadata] = field(default_factory=lambda: deque(maxlen=MAX_CHANGES))
-
-    def check(
-        self,
-        partition: Partition,
-        offsets: PartitionOffsets,
-        topic_id: str | None,
-        open_in_memory: bool = False,
-    ) -> None:
-        """Raise TopicChanged if a partition is not the one that was read before, or lost messages that are
-        needed.
-
-        Needed are the messages after its end and, unless they are in memory, its open messages.
-        """
-        topic, number = partition
-        read_id = self.ids.get(topic)
-        if read_id and topic_id and read_id != topic_id:
-            raise TopicChanged(f"topic {topic} was created again: its id is {topic_id}, not {read_id}")
-        read = self.partitions.get(partition)
-        if read is None:
-            return
-        if offsets.high < read.end:
-            raise TopicChanged(
-                f"{topic}[{number}] ends at offset {offsets.high}, though it was read up to {read.end}"
-            )
-        needed = read.end if open_in_memory else read.start
-        if offsets.low > needed:
-            raise TopicChanged(
-                f"{topic}[{number}] begins at offset {offsets.low}: what is wanted from {needed} on is gone"
-            )
-
-    def _settle_metadata(self) -> None:
-        """Keep the metadata messages before the open messages; the next run reads later ones again."""
-        newer = [*self.newer_metadata]
-        self.newer_metadata.clear()
-        for placed in newer:
-            if placed.offset < self.partitions[placed.partition].start:
-                put_newest(self.metadata, placed.metadata.schema_id, metadata.dump(placed.metadata))
-            else:
-                self.newer_metadata.append(placed)
-
-    def dump(self) -> str:
-        """Return the state as a text."""
-        self._settle_metadata()
-        topics: dict[str, Any] = {}
-        for (topic, number), read in self.partitions.items():
-            dumped = topics.setdefault(topic, {"id": self.ids.get(topic), "partitions": {}})
-            dumped["partitions"][str(number)] = [read.end, list(read.open)]
-        texts = list(self.metadata.values())
-        return json.dumps({"topics": topics, "recent": list(self.recent), "metadata": texts})
-
-
-def load_topic_progress(state: str) -> TopicProgress:
-    """Return the progress of a state; raise InvalidValue if it is none."""
-    try:
-        dumped: Mapping[str, Any] = json.loads(state)
-        progress = TopicProgress()
-        progress.recent = {tuple(map(str, key)): None for key in dumped["recent"]}
-        progress.metadata = {metadata.read(json.loads(text)).schema_id: text for text in dumped["metadata"]}
-        for topic, read in dumped["topics"].items():
-            if read["id"] is not None:
-                progress.ids[topic] = str(read["id"])
-            for number, (end, open_ranges) in read["partitions"].items():
-                progress.partitions[topic, int(number)] = PartitionRead(int(end), Ranges(open_ranges))
-    except (KeyError, TypeError, ValueError, AttributeError, InvalidMetadata):
-        raise InvalidValue(state[:40], "the state of topics") from None
-    return progress

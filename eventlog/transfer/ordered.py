@@ -14,12 +14,12 @@ from eventlog.core.change import Change
 from eventlog.core.errors import Misuse, Refused
 from eventlog.core.formats import Format, Placed, Source
 from eventlog.core.tables import Tables
-from eventlog.files.stores import SortedItems
+from eventlog.files.stores import SortedItems, SpoolFile
 from eventlog.formats.qlik.sequenced import SequenceGroup, Sequencer
 from eventlog.formats.qlik.sequenced_messages import MessageSequencer
 from eventlog.formats.qlik.sequenced_rows import RowSequencer
+from eventlog.formats.qlik.whole_transactions import assemble
 from eventlog.transactions.stream_settings import StreamSettings
-from eventlog.transactions.transactions import assemble
 
 MEMORY: Final = 256 << 20
 # the fact that contains the position of a change's commit, by the format of the stream
@@ -83,7 +83,7 @@ def read_changes(
     if not whole_transactions:
         yield from (item if isinstance(item, Refused) else item.change for item in placed)
         return
-    for item in assemble(placed, stream.open_transactions, ended=stream.ended):
+    for item in assemble(placed, stream.open_transactions, SpoolFile(), ended=stream.ended):
         if isinstance(item, Refused):
             yield item
         else:

@@ -1,4 +1,4 @@
-"""Transactions of a sequence: complete by their counters, each once, in the order of their ends.
+"""Whole transactions of a sequence: complete by their counters, each once, in the order of their ends.
 
 `WaitingTransactions` decides, also for a stream without an order. `assemble` asks it after each time of a
 sorted sequence.
@@ -8,93 +8,65 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import accumulate, groupby
 from operator import attrgetter
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from eventlog.core.change import Change
-from eventlog.core.errors import EventlogError, Refused
+from eventlog.core.errors import Refused
 from eventlog.core.formats import Placed
 from eventlog.core.grouped_warnings import GroupedWarnings
-from eventlog.files.stores import MEMORY, KeyedItems, PartItems
 from eventlog.formats.qlik import sequence
 from eventlog.formats.qlik.numbering import transaction_of
 from eventlog.formats.qlik.sequenced_messages import same_values
-from eventlog.transactions.ranges import Ranges
+from eventlog.transactions.counted import DueTransaction, Incomplete, Key, TransactionProgress, size_of
+from eventlog.transactions.open_transactions import MEMORY, Bounds, EndedTransaction, OpenTransactions, Spool
+from eventlog.transactions.topic_progress import RECENT, remember
 
-Key = tuple[str, ...]
-_CHANGE_BYTES: Final = 500  # of a change without content
-_RECENT: Final = 1000  # delivered transactions that are recognised if they are sent again
 _ROW_KEY_PARTS: Final = 3  # of a row without a sequence
 _AFTER_ALL: Final = "~"
-_MAX_NAMED_GAPS: Final = 5
-
-
-class Incomplete(EventlogError):
-    """{0}; --open-transactions refuse or deliver continues without them"""
+_ALL: Final = ""  # Replicate numbers the changes of all tables together
 
 
 @dataclass(slots=True)
-class TransactionProgress:
-    """The counts of a transaction whose changes are still coming."""
+class SequencedTransaction(TransactionProgress):
+    """A transaction whose changes are still coming, with its place in the sequence."""
 
-    key: Key
-    first: str  # sequences
-    last: str
-    since: float = 0  # the moment of its first change
+    first: str = _AFTER_ALL  # sequences
+    last: str = ""
     last_round: int = 0  # in which its last change came
-    count: int = 0
     number: int = 0  # of its last change, among all changes
-    counters: Ranges = field(default_factory=Ranges)
-    last_counter: int | None = None  # the counter of the change that is marked as the last
-    has_counters: bool = False
-    sources: set[str] = field(default_factory=set)
 
-    def add(self, change: Change, seq: str, source: str, number: int) -> int:
-        """Add a change; return its counter in the transaction, or 0."""
+    def add(self, placed: Placed, seq: str, number: int, round_number: int) -> None:
+        """Add a change."""
         self.first, self.last = min(self.first, seq), max(self.last, seq)
         self.count += 1
-        self.number = number
-        self.sources.add(source)
-        counter = change.fact("event_counter") if change.extra else None
-        if type(counter) is not int:
-            return 0
-        self.has_counters = True
-        self.counters.add(counter)
-        if change.fact("last_event") is True:
-            self.last_counter = max(self.last_counter or 0, counter)
-        return counter
-
-    @property
-    def is_complete(self) -> bool:
-        """Return whether nothing of the transaction is missing, as far as its counters show."""
-        return not self.has_counters or (
-            self.last_counter is not None and not self.counters.missing(1, self.last_counter)
-        )
+        self.number, self.last_round = number, round_number
+        self.sources.add(placed.source)
+        if (counter := _counter(placed)) is not None:
+            self.is_new(_ALL, counter)
+            if placed.change.fact("last_event") is True:
+                self.counts = {_ALL: max(counter, (self.counts or {}).get(_ALL, 0))}
 
     @property
     def is_open(self) -> bool:
         """Return whether its last change did not come yet."""
-        return self.has_counters and self.last_counter is None
+        return bool(self.numbers) and self.counts is None
 
     @property
-    def source_names(self) -> str:
-        """Return the names of the sources that contain its changes."""
-        return ", ".join(sorted(self.sources))
+    def lack(self) -> str:
+        """Return what is missing, as far as its counters show; empty if nothing is."""
+        return self.missing("its last change", (_ALL,)) if self.numbers else ""
 
-    @property
-    def missing(self) -> str:
-        """Return a sentence about what is missing; empty if nothing is."""
-        if self.is_complete:
-            return ""
-        gaps = self.counters.missing(1, self.last_counter or 0)
-        gap_names = [str(a) if b == a + 1 else f"{a} to {b - 1}" for a, b in gaps[:_MAX_NAMED_GAPS]]
-        unnamed = f" and {len(gaps) - _MAX_NAMED_GAPS} more gaps" if len(gaps) > _MAX_NAMED_GAPS else ""
-        missing_parts = [f"its changes {', '.join(gap_names)}{unnamed}"] * bool(gap_names)
-        missing_parts += ["its last change"] * (self.last_counter is None)
-        name = " at ".join(self.key)
-        return f"transaction {name} lacks {' and '.join(missing_parts)} ({self.source_names})"
+
+def _counter(placed: Placed) -> int | None:
+    counter = placed.change.fact("event_counter") if placed.change.extra else None
+    return counter if type(counter) is int else None
+
+
+def _order(placed: Placed) -> tuple[int, str]:
+    return _counter(placed) or 0, placed.change.position or ""
 
 
 def key_of(change: Change, number: int) -> Key:
@@ -105,46 +77,38 @@ def key_of(change: Change, number: int) -> Key:
     return ("", change.position) if change.position else ("", "", str(number))
 
 
-def order_key(counter: int, seq: str) -> str:
-    """Return a text by which changes of a transaction sort: by counter, then by sequence."""
-    return f"{counter + (1 << 63):020}{seq}"
-
-
-def size_of(placed: Placed) -> int:
-    """Return roughly how many bytes a change takes."""
-    return _CHANGE_BYTES + 3 * len(placed.raw or b"") + 100 * len(placed.change.fields)
-
-
-class DueTransaction(NamedTuple):
-    """A transaction that is handed out."""
-
-    progress: TransactionProgress
-    changes: PartItems[Placed]  # in order, each once
-    stored: PartItems[Placed]  # repeats, too
-    fault: str = ""  # why its changes are refused
-    is_late: bool = False  # a later one was handed out before
-
-    def refusals(self) -> Iterator[Refused]:
-        """Yield each change of a transaction that is refused."""
-        for placed in self.stored:
-            yield Refused(placed.where, self.fault, placed.raw)
-
-
 class WaitingTransactions:
     """The transactions that are not handed out yet, with their changes."""
 
-    def __init__(self, policy: str, memory: int = MEMORY, recent: dict[Key, None] | None = None) -> None:
+    def __init__(
+        self, policy: str, spool: Spool, memory: int = MEMORY, recent: dict[Key, None] | None = None
+    ) -> None:
         """Take what to do with transactions that lack changes: stop, refuse or deliver.
 
         `recent` are the last transactions that were delivered, which are not taken again.
         """
-        self.open: dict[Key, TransactionProgress] = {}
         self.faults: dict[Key, str] = {}  # of transactions that are refused whatever the policy
-        self.store: KeyedItems[Placed] = KeyedItems(memory)
+        self._transactions = OpenTransactions[Key, SequencedTransaction, Placed](
+            spool, Bounds(memory), order=_order
+        )
         self._stops, self._delivers = policy == "stop", policy == "deliver"
         self._recent = recent
         self._released = ""  # the last delivered sequence
         self._number = 0
+
+    @property
+    def open(self) -> dict[Key, SequencedTransaction]:
+        """Return the transactions that wait."""
+        return {key: transaction.facts for key, transaction in self._transactions.open.items()}
+
+    @property
+    def size(self) -> int:
+        """Return the bytes, about, of their changes."""
+        return self._transactions.size
+
+    def close(self) -> None:
+        """Drop what waits."""
+        self._transactions.close()
 
     def add(self, placed: Placed, seq: str, since: float = 0, round_number: int = 0) -> bool:
         """Add a change that came in a round; return False if its transaction was delivered before."""
@@ -152,12 +116,11 @@ class WaitingTransactions:
         key = key_of(placed.change, self._number)
         if self._recent is not None and key in self._recent:
             return False
-        progress = self.open.get(key)
-        if progress is None:
-            progress = self.open[key] = TransactionProgress(key, seq, seq, since)
-        progress.last_round = round_number
-        counter = progress.add(placed.change, seq, placed.source, self._number)
-        self.store.add(key, placed, size_of(placed), order_key(counter, seq))
+        transaction = self._transactions.open.get(key)
+        if transaction is None:
+            transaction = self._transactions.begin(key, SequencedTransaction(key, since))
+        transaction.facts.add(placed, seq, self._number, round_number)
+        self._transactions.add(transaction, placed, size_of(placed))
         return True
 
     def release(
@@ -167,41 +130,35 @@ class WaitingTransactions:
 
         With them is what they lack. A row of a full load is left as long as an earlier change is.
         """
-        first_left = min((p.first for key, p in self.open.items() if key not in due), default=None)
-        incomplete = (self.open[key] for key, missing in due.items() if missing and key not in self.faults)
+        waiting = self.open
+        first_left = min((p.first for key, p in waiting.items() if key not in due), default=None)
+        incomplete = (waiting[key] for key, lack in due.items() if lack and key not in self.faults)
         blocking = min(incomplete, key=attrgetter("first"), default=None) if self._stops else None
-        for key, progress in in_order({key: self.open[key] for key in due}):
+        for key, progress in in_order({key: waiting[key] for key in due}):
             if first_left is not None and is_row(key) and progress.last >= first_left:
                 continue
             if blocking is not None and progress.last >= blocking.first:
                 raise Incomplete(due[blocking.key])
-            del self.open[key]
-            stored = self.store.pop(key)
+            stored = self._transactions.end(key)
+            assert stored is not None
             changes, fault = (stored, "") if repeats is None else without_repeats(stored, repeats)
             fault = self.faults.pop(key, fault) or ("" if self._delivers else due[key])
             is_late = self._recent is not None and progress.last < self._released
-            transaction = DueTransaction(progress, changes, stored, fault, is_late)
             if not fault:
                 self._record_delivered(progress)
-            yield transaction
+            yield DueTransaction(progress, changes, stored, fault, is_late)
             stored.close()
 
-    def _record_delivered(self, progress: TransactionProgress) -> None:
+    def _record_delivered(self, progress: SequencedTransaction) -> None:
         self._released = max(self._released, progress.last)
         if self._recent is not None and is_final(progress):
-            remember(self._recent, progress.key)
-
-
-def remember(recent: dict[Key, None], key: Key) -> None:
-    """Add a transaction to the last that were delivered."""
-    recent[key] = None
-    if len(recent) > _RECENT:
-        del recent[next(iter(recent))]
+            remember(self._recent, progress.key, None, RECENT)
 
 
 def assemble(
     items: Iterable[Placed | Refused],
     policy: str,
+    spool: Spool,
     memory: int = MEMORY,
     *,
     ended: bool = False,
@@ -212,7 +169,7 @@ def assemble(
     the last change of its time. If changes in the middle are missing, `policy` decides, also of the last
     change if `ended`, which means that nothing more comes; else a transaction without its last is refused.
     """
-    transactions = WaitingTransactions(policy, memory)
+    transactions = WaitingTransactions(policy, spool, memory)
     at = ""
     try:
         for item in items:
@@ -230,16 +187,16 @@ def assemble(
             transactions.add(item, seq)
         yield from _release_all(transactions, ended=ended)
     finally:
-        transactions.store.close()
+        transactions.close()
 
 
 def _release_all(transactions: WaitingTransactions, *, ended: bool) -> Iterator[DueTransaction | Refused]:
-    for key, progress in transactions.open.items():
+    waiting = transactions.open
+    for key, progress in waiting.items():
         if progress.is_open and not ended:
             reason = f"transaction {key[0]}: its transaction is not complete: its last message is missing"
             transactions.faults.setdefault(key, reason)
-    due = {key: progress.missing for key, progress in transactions.open.items()}
-    for transaction in transactions.release(due):
+    for transaction in transactions.release({key: progress.lack for key, progress in waiting.items()}):
         if transaction.fault:
             yield from transaction.refusals()
         else:
@@ -247,14 +204,14 @@ def _release_all(transactions: WaitingTransactions, *, ended: bool) -> Iterator[
     transactions.faults.clear()
 
 
-def in_order(transactions: Mapping[Key, TransactionProgress]) -> list[tuple[Key, TransactionProgress]]:
+def in_order(transactions: Mapping[Key, SequencedTransaction]) -> list[tuple[Key, SequencedTransaction]]:
     """Sort by the last change; a row without a sequence follows everything that began before it."""
     spans = sorted(
         (progress.first, progress.last) for key, progress in transactions.items() if not is_row(key)
     )
     latest = list(accumulate((last for _, last in spans), max))
 
-    def end(item: tuple[Key, TransactionProgress]) -> tuple[str, bool, int]:
+    def end(item: tuple[Key, SequencedTransaction]) -> tuple[str, bool, int]:
         key, progress = item
         begun_count = bisect_right(spans, (progress.last, _AFTER_ALL)) if is_row(key) else 0
         last = max(progress.last, latest[begun_count - 1]) if begun_count else progress.last
@@ -268,16 +225,19 @@ def is_row(key: Key) -> bool:
     return len(key) == _ROW_KEY_PARTS
 
 
-def is_final(progress: TransactionProgress) -> bool:
+def is_final(progress: SequencedTransaction) -> bool:
     """Return whether only repeats of a transaction can still come.
 
     It is final if it is one change, or if all its counters are there. Without counters it never is.
     """
     key = progress.key
-    return progress.is_complete and not is_row(key) and (progress.has_counters or not key[0])
+    return not progress.lack and not is_row(key) and (bool(progress.numbers) or not key[0])
 
 
-def without_repeats(changes: PartItems[Placed], repeats: GroupedWarnings) -> tuple[PartItems[Placed], str]:
+Changes = EndedTransaction[SequencedTransaction, Placed]
+
+
+def without_repeats(changes: Changes, repeats: GroupedWarnings) -> tuple[Changes, str]:
     """Return the changes of a transaction without those that were sent twice.
 
     Where two that should be the same differ, return all, and the reason to refuse them.

@@ -36,7 +36,7 @@ class TooMuchStored(EventlogError):
 
 
 class Spool(Protocol):
-    """Blocks outside memory. Each is of a transaction, by its number, and of a run in it."""
+    """A store of blocks outside memory, each of a transaction, by its number, and of a run in it."""
 
     def write(self, blocks: Iterable[tuple[int, int, bytes]], /) -> None:
         """Add blocks to their runs."""
@@ -160,7 +160,7 @@ class OpenTransactions(Generic[K, F, T]):
             self._make_room()
 
     def discard(self, transaction: OpenTransaction[F, T], start: Any) -> None:
-        """Void the items that came so far, from a position on."""
+        """Remove the items that came so far, from a position on."""
         voids = transaction.voids
         while voids and voids[-1][1] >= start:  # this discard includes that one
             voids.pop()

@@ -12,7 +12,7 @@ from enum import IntEnum
 from itertools import chain, groupby
 from typing import Final, NamedTuple
 
-from eventlog.files.stores import KeyedItems, SortedItems
+from eventlog.files.stores import SortedItems, SpoolFile
 from eventlog.sql.log.slot_state import Feed, LoggedChange
 from eventlog.sql.postgresql.pgoutput import (
     NOT_SENT,
@@ -26,6 +26,7 @@ from eventlog.sql.postgresql.pgoutput import (
     TableDescribed,
     TablesTruncated,
 )
+from eventlog.transactions.open_transactions import Bounds, OpenTransaction, OpenTransactions
 
 USER: Final = "eventlog.user"  # the prefix of messages by which an application names its user
 _LONGEST: Final = 256  # characters of the name of a user
@@ -90,13 +91,15 @@ class SlotReader:
     def __init__(self, memory: int, unproven: str | None = None) -> None:
         self._memory = memory // 2
         self._unproven = unproven
-        self._changes = KeyedItems[ObjectChange](self._memory)
+        self._transactions = OpenTransactions[int, SlotTransaction, ObjectChange](
+            SpoolFile(), Bounds(self._memory), order=_object
+        )
+        self.open: OpenTransaction[SlotTransaction, ObjectChange] | None = None
         self.feeds: list[Feed] = []  # that were ever read; changes name them by their places
         self._numbers: Mapping[int, list[int]] = {}  # of the feeds of each table
         self._described: dict[int, TableDescribed] = {}
         self._places: dict[int, tuple[Places, dict[str, str]]] = {}  # by table, and those that lack a key
         self.is_changed = False  # the last message: columns of a table changed, or do not have a key
-        self.open: SlotTransaction | None = None
 
     def renew(self, feeds: Mapping[int, Sequence[Feed]]) -> None:
         """Take how the changes of each table name objects, from the next change on."""
@@ -128,13 +131,14 @@ class SlotReader:
 
     def close(self) -> None:
         """Drop what is not whole."""
-        self._changes.close()
+        self._transactions.close()
 
     def take(self, message: OutputMessage | None) -> SlotTransaction | None:
         """Take a message. Return the transaction that it ends."""
         self.is_changed = False
         if isinstance(message, BeginRead):
-            self.open = SlotTransaction(message.xid, message.time)
+            begun = SlotTransaction(message.xid, message.time)
+            self.open = self._transactions.begin(message.xid, begun)
         elif isinstance(message, TableDescribed):
             self._describe(message)
         elif message is not None and self.open is None:
@@ -143,28 +147,28 @@ class SlotReader:
             self._change(message)
         elif isinstance(message, TablesTruncated):
             numbers = chain.from_iterable(self._numbers.get(table, ()) for table in message.tables)
-            self._opened.gaps |= {self.feeds[number].table: EMPTIED for number in numbers}
+            self._opened.facts.gaps |= {self.feeds[number].table: EMPTIED for number in numbers}
         elif isinstance(message, MessageRead) and message.prefix == USER:
             name = message.content[:_LONGEST]
-            self._opened.who = None if name == self._unproven else name
+            self._opened.facts.who = None if name == self._unproven else name
         elif isinstance(message, CommitRead):
             return self._end(message)
         return None
 
     @property
-    def _opened(self) -> SlotTransaction:
+    def _opened(self) -> OpenTransaction[SlotTransaction, ObjectChange]:
         assert self.open is not None
         return self.open
 
     def _change(self, change: RowChanged) -> None:
         places, gaps = self._places_of(change.table)
-        self._opened.gaps |= gaps
+        self._opened.facts.gaps |= gaps
         for number, own_places in places.items():
             feed = self.feeds[number]
             before = None if change.before is None else _values(change.before, own_places)
             after = None if change.new is None else _values(change.new, own_places, before)
             if NOT_SENT in (*(before or ()), *(after or ())):
-                self._opened.gaps[feed.table] = _UNSENT
+                self._opened.facts.gaps[feed.table] = _UNSENT
             elif feed.is_child:
                 for values in dict.fromkeys((before, after)):
                     self._add(number, Happening.UPDATED, values)
@@ -178,23 +182,25 @@ class SlotReader:
         texts = tuple(value for value in values or () if isinstance(value, str))
         if values is None or len(texts) < len(values):
             return  # a child without a parent
-        key = "\0".join((str(number), *texts))
-        transaction = self._opened
-        change = ObjectChange(transaction.count, number, kind, texts)
-        self._changes.add(0, change, len(key) * 2 + _SIZE, key)
-        transaction.count += 1
+        change = ObjectChange(self._opened.count, number, kind, texts)
+        self._transactions.add(self._opened, change, 2 * sum(map(len, texts)) + _SIZE)
 
     def _end(self, commit: CommitRead) -> SlotTransaction:
-        transaction, self.open = self._opened, None
-        transaction.end = commit.end
-        if transaction.count:
-            items = self._changes.pop(0)
+        transaction, self.open = self._opened.facts, None
+        changes = self._transactions.end(transaction.xid)
+        assert changes is not None
+        transaction.end, transaction.count = commit.end, changes.count
+        if changes.count:
             transaction.rows = rows = SortedItems(lambda item: item[:2], _size, self._memory)
-            for (number, values), changes in groupby(items, lambda change: (change.feed, change.values)):
-                for place, kind in reduced(changes):
+            for (number, values), of_object in groupby(changes, _object):
+                for place, kind in reduced(of_object):
                     rows.add((kind != 4, place, LoggedChange(number, kind, transaction.who, values)))
-            items.close()
+        changes.close()
         return transaction
+
+
+def _object(change: ObjectChange) -> tuple[int, tuple[str, ...]]:
+    return change.feed, change.values
 
 
 def reduced(changes: Iterable[ObjectChange]) -> Iterator[tuple[int, int]]:

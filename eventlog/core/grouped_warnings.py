@@ -50,3 +50,8 @@ class GroupedWarnings:
 def unchanged_updates() -> GroupedWarnings:
     """Return a counter of updates without changes, which a format cannot express."""
     return GroupedWarnings("{count} updates that change nothing are left out, at {places}", fault=False)
+
+
+def repeats() -> GroupedWarnings:
+    """Return a counter of repeated records, which count once."""
+    return GroupedWarnings("{count} repeated records are left out, at {places}", fault=False)

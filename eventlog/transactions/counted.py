@@ -30,7 +30,6 @@ class TransactionProgress:
 
     key: Key
     since: float = 0  # the moment of its first change
-    count: int = 0  # of its changes
     sources: set[str] = field(default_factory=set)  # that contain them
     numbers: dict[str, Ranges] = field(default_factory=dict)  # of its changes by table, or "" for all
     counts: Mapping[str, int] | None = None  # the last of these numbers, as its end has them

@@ -22,6 +22,7 @@ from eventlog.core.portions import portions
 K = TypeVar("K", bound=Hashable)  # identifies a transaction while it is open
 F = TypeVar("F")  # the facts that its format notes
 T = TypeVar("T")  # its items
+U = TypeVar("U")
 
 MEMORY: Final = 64 << 20
 BLOCK: Final = 1 << 16  # bytes of items that go to the spool, and come back, together
@@ -110,6 +111,10 @@ class EndedTransaction(Generic[F, T]):
 
     def __iter__(self) -> Iterator[T]:
         return self.read()
+
+    def map(self, function: Callable[[T], U]) -> EndedTransaction[F, U]:
+        """Return the transaction with what a function makes of each item."""
+        return EndedTransaction(self.facts, self.count, lambda: map(function, self.read()), self.close)
 
 
 class OpenTransactions(Generic[K, F, T]):

@@ -213,7 +213,7 @@ def test_one_that_lacks_changes_for_too_long_is_as_open_transactions_says(
         topics.take(sent)
     assert read(feed(topics))[0] == []
     late = NOW + 700.0
-    with pytest.raises(Incomplete, match=r"9:1 lacks 1 of 2 changes of hr\.usr"):
+    with pytest.raises(Incomplete, match=r"9:1 lacks its changes 2 of hr\.usr"):
         read(feed(topics, now=late))
     assert read(feed(topics, now=late, open_transactions=policy))[0] == expected
 

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, Protocol, Self, TypeVar
 
 from eventlog.core.errors import Misuse, Refused
 from eventlog.core.formats import Placed
-from eventlog.core.grouped_warnings import GroupedWarnings
+from eventlog.core.grouped_warnings import GroupedWarnings, repeats
 from eventlog.formats.qlik import sequence
 
 MAX_IMAGES = 10_000  # B rows that wait; in a table ordered by change_seq there is one
@@ -100,11 +100,6 @@ class SourcePlaces:
             self.later_records += 1
             return None
         return SequencePlace(seq, False, table, self._source, mark.number)
-
-
-def repeats() -> GroupedWarnings:
-    """Return a counter of repeated records, which count once."""
-    return GroupedWarnings("{count} repeated records are left out, at {places}", fault=False)
 
 
 class SequencedRecord(Protocol):

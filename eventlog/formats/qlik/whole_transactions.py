@@ -36,6 +36,7 @@ class SequencedTransaction(TransactionProgress):
     first: str = _AFTER_ALL  # sequences
     last: str = ""
     last_round: int = 0  # in which its last change came
+    count: int = 0  # of its changes
     number: int = 0  # of its last change, among all changes
 
     def add(self, placed: Placed, seq: str, number: int, round_number: int) -> None:

@@ -9,17 +9,18 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from operator import itemgetter
 from typing import Any, Final
 
 from eventlog.core.change import Change
 from eventlog.core.errors import Refused, WrongRow
 from eventlog.core.formats import Object, Placed, Source
-from eventlog.core.grouped_warnings import GroupedWarnings
+from eventlog.core.grouped_warnings import GroupedWarnings, repeats
 from eventlog.core.plurals import quantity
 from eventlog.core.tables import Tables
-from eventlog.files.stores import KeyedItems
+from eventlog.files.stores import SpoolFile
 from eventlog.formats.debezium.debezium_settings import DebeziumSettings
 from eventlog.formats.debezium.reader import DebeziumReader, message_parts
 from eventlog.formats.debezium.transactions import (
@@ -29,26 +30,20 @@ from eventlog.formats.debezium.transactions import (
     table_of,
     transaction_end,
 )
-from eventlog.formats.qlik.sequenced import repeats
 from eventlog.transactions.counted import DueTransaction, Incomplete, Key, TransactionProgress, size_of
-from eventlog.transactions.ranges import Ranges
+from eventlog.transactions.open_transactions import Bounds, OpenTransaction, OpenTransactions
 from eventlog.transactions.stream_settings import StreamSettings
 from eventlog.transactions.topic_progress import RECENT, Partition, PartitionRead, remember
 from eventlog.transfer.sources.partitions import PartitionReading, TopicReader
 
 _STEP: Final = 1000  # messages after which what is complete leaves
-_NO_END: Final = (
-    "transaction {} ({}) lacks its end, a message of the topic of transactions, which --kafka must name, too"
-)
+_END: Final = "its end, a message of the topic of transactions, which --kafka must name, too"
 
 
 @dataclass(slots=True)
-class _Waiting:
+class Waiting(TransactionProgress):
     """A transaction, or changes without one that follow each other in a partition."""
 
-    progress: TransactionProgress
-    counters: dict[str, Ranges] = field(default_factory=dict)  # of the changes that came, by table
-    end: TransactionEnd | None = None
     partitions: dict[Partition, None] = field(default_factory=dict)  # that have changes of it
     other_messages: list[tuple[Partition, int]] = field(default_factory=list)  # messages that are no changes
 
@@ -67,13 +62,15 @@ class DebeziumReading(PartitionReading):
     ) -> None:
         super().__init__(reader, stream, state, clock)
         self._messages = DebeziumReader(tables, reading)
-        self._waiting: dict[Key, _Waiting] = {}
+        # items are changes with their numbers, in which they leave
+        self._transactions = OpenTransactions[Key, Waiting, tuple[int, Placed]](
+            SpoolFile(), Bounds(), order=itemgetter(0)
+        )
         self._queues: dict[Partition, deque[Key]] = {}  # what waits in a partition, the oldest first
-        self._store: KeyedItems[Placed] = KeyedItems()
         self._tables: set[str] = set()  # whose changes are read
 
     def close(self) -> None:
-        self._store.close()
+        self._transactions.close()
         super().close()
 
     def transactions(self, follow: bool) -> Iterator[DueTransaction | Refused]:
@@ -89,11 +86,10 @@ class DebeziumReading(PartitionReading):
         yield from self._release(self._due())
         yield from repeated.warnings()
         yield from self._messages.warnings()
-        for waiting in () if follow else self._waiting.values():
-            progress = waiting.progress
-            changes = quantity(progress.count, "change is", "changes are")
-            after = f"transaction {progress.key[0]} is open: its" if progress.key[0] else "after it,"
-            yield Refused(progress.source_names, f"{after} {changes} left to the next run", fault=False)
+        for transaction in () if follow else self._transactions.open.values():
+            waiting, changes = transaction.facts, quantity(transaction.count, "change is", "changes are")
+            after = f"transaction {waiting.key[0]} is open: its" if waiting.key[0] else "after it,"
+            yield Refused(waiting.source_names, f"{after} {changes} left to the next run", fault=False)
 
     def _take_all(
         self, source: Source[Object], at: Partition, read: PartitionRead, repeated: GroupedWarnings
@@ -142,35 +138,31 @@ class DebeziumReading(PartitionReading):
         key = (place.transaction,)
         if key in self.progress.recent:
             return repeated.add(place.table, source.at(record.where), record.raw)
-        waiting = self._waiting.get(key) or self._begin(key, payload)
-        counters_seen = waiting.counters.setdefault(place.table, Ranges())
-        if place.number_in_table in counters_seen:
+        transaction = self._transactions.open.get(key) or self._begin(key, payload)
+        if not transaction.facts.is_new(place.table, place.number_in_table):
             return repeated.add(place.table, source.at(record.where), record.raw)
-        counters_seen.add(place.number_in_table)
         if isinstance(change, Refused):
-            self._hold(waiting, read, source, record)
+            self._hold(transaction.facts, read, source, record)
             return change
         self._wait(key, placed(change, source, record), place.number)
         return None
 
-    def _begin(self, key: Key, payload: Any) -> _Waiting:
+    def _begin(self, key: Key, payload: Any) -> OpenTransaction[Waiting, tuple[int, Placed]]:
         now = self._clock()
         at = payload.get("ts_ms") if isinstance(payload, dict) else None
         since = min(now, at / 1000) if type(at) is int else now
-        waiting = self._waiting[key] = _Waiting(TransactionProgress(key, since))
-        return waiting
+        return self._transactions.begin(key, Waiting(key, since))
 
     def _wait(self, key: Key, placed: Placed, number: int = 0) -> None:
         """Let a change wait after what its partition has before it."""
         at = self._named[placed.source]
-        waiting = self._waiting.get(key) or self._begin(key, None)
-        waiting.progress.count += 1
-        waiting.progress.sources.add(placed.source)
-        waiting.partitions[at] = None
+        transaction = self._transactions.open.get(key) or self._begin(key, None)
+        transaction.facts.sources.add(placed.source)
+        transaction.facts.partitions[at] = None
         queue = self._queues.setdefault(at, deque())
         if not queue or queue[-1] != key:
             queue.append(key)
-        self._store.add(key, placed, size_of(placed), number)
+        self._transactions.add(transaction, (number, placed), size_of(placed))
         self.progress.partitions[at].open.add(placed.number)
 
     def _end(
@@ -181,39 +173,29 @@ class DebeziumReading(PartitionReading):
             return
         key = (end.transaction,)
         if key not in self.progress.recent:
-            waiting = self._waiting.get(key) or self._begin(key, message_parts(record)[1].payload)
-            waiting.end = end
-            waiting.progress.sources.add(source.name)
+            payload = message_parts(record)[1].payload
+            waiting = (self._transactions.open.get(key) or self._begin(key, payload)).facts
+            waiting.counts = end.counts
+            waiting.sources.add(source.name)
             self._hold(waiting, read, source, record)
 
-    def _hold(self, waiting: _Waiting, read: PartitionRead, source: Source[Object], record: Object) -> None:
+    def _hold(self, waiting: Waiting, read: PartitionRead, source: Source[Object], record: Object) -> None:
         """Read a message that is no change again in each run that the transaction waits for."""
         waiting.other_messages.append((self._named[source.name], record.where))
         read.open.add(record.where)
 
-    def _missing_part(self, key: Key) -> str:
+    def _lack(self, key: Key) -> str:
         """Return what is missing of what waits; empty if it is complete."""
-        waiting, name = self._waiting[key], key[0]
-        if not name:
-            return ""
-        if waiting.end is None:
-            return _NO_END.format(name, waiting.progress.source_names)
-        for table, count in waiting.end.counts.items():
-            gaps = waiting.counters.get(table, Ranges()).missing(1, count) if table in self._tables else ()
-            if gaps:
-                missing = sum(last - first for first, last in gaps)
-                return f"transaction {name} lacks {missing} of {quantity(count, 'change')} of {table}"
-        return ""
+        return self._transactions.open[key].facts.missing(_END, self._tables) if key[0] else ""
 
     def _due(self) -> dict[Key, str]:
         """Return the transactions that must not wait any longer, each with what it lacks."""
-        missing_parts = {key: lack for key in self._waiting if (lack := self._missing_part(key))}
-        if self._stream.open_transactions == "deliver" or self._store.size > self._stream.open_bytes:
+        waiting = self._transactions.open
+        missing_parts = {key: lack for key in waiting if (lack := self._lack(key))}
+        if self._stream.open_transactions == "deliver" or self._transactions.size > self._stream.open_bytes:
             return missing_parts
         oldest = self._clock() - self._stream.open_time
-        return {
-            key: lack for key, lack in missing_parts.items() if self._waiting[key].progress.since < oldest
-        }
+        return {key: lack for key, lack in missing_parts.items() if waiting[key].facts.since < oldest}
 
     def _release(self, due: Mapping[Key, str] | None = None) -> Iterator[DueTransaction]:
         """Yield what is complete or due, and has nothing older in its partitions, in that order."""
@@ -221,51 +203,47 @@ class DebeziumReading(PartitionReading):
             raise Incomplete(next(iter(due.values())))
         partitions = deque(self._queues)
         while partitions:
-            queue = self._queues[partitions.popleft()]
-            while queue and queue[0] not in self._waiting:
-                queue.popleft()
-            if not queue:
+            key = self._oldest(partitions.popleft())
+            if key is None:
                 continue
-            key, waiting = queue[0], self._waiting[queue[0]]
-            lack = self._missing_part(key)
-            if (not lack or (due and key in due)) and self._is_oldest(key, waiting.partitions):
-                partitions += waiting.partitions
-                yield from self._handed_out(key, lack)
+            lack, spread = self._lack(key), self._transactions.open[key].facts.partitions
+            if (not lack or (due and key in due)) and all(self._oldest(each) == key for each in spread):
+                partitions += spread
+                yield from self._hand_out(key, lack)
         if due is not None:
             yield from self._release_rest(due)
 
     def _release_rest(self, due: Mapping[Key, str]) -> Iterator[DueTransaction]:
         """Yield what no partition hands out: it has no change, or partitions have different orders."""
-        for key in [*self._waiting]:
-            lack = self._missing_part(key)
-            if not self._waiting[key].partitions and (key in due or not lack):
-                yield from self._handed_out(key, lack)
-        if not any(map(self._missing_part, self._waiting)):
-            for key in [*self._waiting]:
-                yield from self._handed_out(key, "")
+        waiting = self._transactions.open
+        for key in [*waiting]:
+            lack = self._lack(key)
+            if not waiting[key].facts.partitions and (key in due or not lack):
+                yield from self._hand_out(key, lack)
+        if not any(map(self._lack, waiting)):
+            for key in [*waiting]:
+                yield from self._hand_out(key, "")
 
-    def _is_oldest(self, key: Key, partitions: Collection[Partition]) -> bool:
-        for at in partitions:
-            queue = self._queues[at]
-            while queue[0] not in self._waiting:
-                queue.popleft()
-            if queue[0] != key:
-                return False
-        return True
+    def _oldest(self, at: Partition) -> Key | None:
+        """Return what waits longest in a partition."""
+        queue = self._queues[at]
+        while queue and queue[0] not in self._transactions.open:
+            queue.popleft()
+        return queue[0] if queue else None
 
-    def _handed_out(self, key: Key, lack: str) -> Iterator[DueTransaction]:
+    def _hand_out(self, key: Key, lack: str) -> Iterator[DueTransaction]:
         """Yield a transaction, which waits no more; its end is read."""
-        waiting = self._waiting.pop(key)
-        for at, number in waiting.other_messages:
+        ended = self._transactions.end(key)
+        assert ended is not None
+        for at, number in ended.facts.other_messages:
             self.progress.partitions[at].open.remove(number)
-        stored = self._store.pop(key)
-        if not stored.count:
+        if not ended.count:
             return
         if key[0] and not lack:
             remember(self.progress.recent, key, None, RECENT)
         fault = lack if self._stream.open_transactions == "refuse" else ""
-        yield DueTransaction(waiting.progress, stored, stored, fault)
-        stored.close()
+        yield DueTransaction(ended.facts, changes := ended.map(itemgetter(1)), changes, fault)
+        ended.close()
 
 
 def placed(change: Change, source: Source[Object], record: Object) -> Placed:

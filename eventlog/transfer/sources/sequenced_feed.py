@@ -13,7 +13,7 @@ from typing import Any, Final, Protocol
 
 from eventlog.core.errors import EventlogError, InvalidValue, Refused
 from eventlog.core.formats import Placed, Shape, Source
-from eventlog.core.grouped_warnings import GroupedWarnings
+from eventlog.core.grouped_warnings import GroupedWarnings, repeats
 from eventlog.core.plurals import quantity
 from eventlog.core.tables import Tables
 from eventlog.files.inputs import Advance, check_inputs, open_sources, readable, stem_of
@@ -24,7 +24,7 @@ from eventlog.formats.qlik.change_tables import TableSettings
 from eventlog.formats.qlik.message_settings import MessageSettings
 from eventlog.formats.qlik.metadata import Metadata
 from eventlog.formats.qlik.metadata import dump as dump_metadata
-from eventlog.formats.qlik.sequenced import SequenceGroup, repeats
+from eventlog.formats.qlik.sequenced import SequenceGroup
 from eventlog.formats.qlik.sequenced_messages import MessageSequencer, SequencedMessage
 from eventlog.formats.qlik.sequenced_rows import RowSequencer
 from eventlog.formats.qlik.table_progress import (

@@ -9,9 +9,10 @@ from typing import Any, Protocol
 from eventlog.core.change import Change
 from eventlog.core.errors import EventlogError, InvalidValue, Refused
 from eventlog.core.formats import Placed
-from eventlog.files.stores import KeyedItems
+from eventlog.files.stores import SpoolFile
 from eventlog.transactions.counted import size_of
 from eventlog.transactions.delivery import Delivery
+from eventlog.transactions.open_transactions import Bounds, OpenTransactions
 from eventlog.transfer.ordered import commit_number, commit_of
 
 Last = tuple[int, str]  # the position of a commit, and its transaction
@@ -65,7 +66,7 @@ class StreamFeed:
         self._new_after = None if since or stream in (None, name) else self._last
         self._position: Callable[[], Any] = lambda: position if stream == name else None
         self._reading: StreamReading | None = None
-        self._open_changes: KeyedItems[Placed] = KeyedItems()
+        self._transactions = OpenTransactions[str, None, Change](SpoolFile(), Bounds())  # the last one
 
     @property
     def ended(self) -> bool:
@@ -83,7 +84,7 @@ class StreamFeed:
     def close(self) -> None:
         if self._reading is not None:
             self._reading.close()
-        self._open_changes.close()
+        self._transactions.close()
 
     def round(self, follow: bool = False) -> Iterator[Delivery | Refused]:
         """Yield the transactions after the position, each with the state after its last change."""
@@ -98,8 +99,9 @@ class StreamFeed:
                 yield from self._deliveries(last, position)
                 last = None
             if item is not None:
-                placed = Placed(item, self._name)
-                self._open_changes.add(self._name, placed, size_of(placed))
+                name = item.transaction or ""
+                transaction = self._transactions.open.get(name) or self._transactions.begin(name, None)
+                self._transactions.add(transaction, item, size_of(Placed(item, self._name)))
                 last, position = item, reading.position
         if last is not None:
             yield from self._deliveries(last, position)
@@ -112,10 +114,11 @@ class StreamFeed:
         commit_place = commit_of(change, self._fact), change.transaction or ""
         if self._new_after is not None and commit_place <= self._new_after:
             raise BehindOthers(self._name, commit_place[0], self._new_after[0])
-        changes = self._open_changes.pop(self._name)
+        changes = self._transactions.end(change.transaction or "")
+        assert changes is not None
         self._position, self._last = position, max(self._last, commit_place)
         if commit_place[0] > self._since:
-            yield Delivery(placed.change for placed in changes)
+            yield Delivery(changes)
         changes.close()
 
 

@@ -1,4 +1,4 @@
-"""The laws at the end of a run: those of `eventlog audit`, as users get them, and what these cannot see."""
+"""The laws at the end of a run: a second reading of the specification, and what it cannot see."""
 
 from __future__ import annotations
 
@@ -6,13 +6,11 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from eventlog.audit.contents import PublishedThen
-from eventlog.audit.judge import breaches_of
-from eventlog.audit.laws import Arrival, AuditedRow, Breach, Law
-from eventlog.audit.log_side import Facts
-from eventlog.audit.share import AuditedObject
 from eventlog.core.tables import Tables
 from eventlog.opening.recorded_settings import read_published
+from tests.laws.judge.contents import PublishedThen
+from tests.laws.judge.laws import Arrival, AuditedRow, Breach, Law
+from tests.laws.judge.objects import AuditedObject, Facts, breaches_of
 from tests.laws.simulate import receiver as receivers
 from tests.laws.simulate.ledger import DELETED, Ledger, run_of
 from tests.laws.simulate.people import OWN_USER, TABLES, USR

@@ -14,8 +14,8 @@ from functools import cache
 from itertools import chain, islice
 from typing import Any, NamedTuple
 
-from eventlog.audit.laws import RecordedRows
-from eventlog.audit.log_side import FOREVER
+from tests.laws.judge.laws import RecordedRows
+from tests.laws.judge.objects import FOREVER
 from tests.laws.simulate.people import ADMINISTRATOR, NO_KEY, OWN_USER
 from tests.laws.simulate.receiver import GOOD, RETRY, Arrival, Event, LawBroken, Receiver
 from tests.laws.simulate.server import REFUSAL, Server

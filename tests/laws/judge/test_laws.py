@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from eventlog.audit.laws import (
+from tests.laws.judge.laws import (
     Arrival,
     AuditedRow,
     Breach,
@@ -45,6 +45,10 @@ EVENTS = [event(1, 2, operation="add"), event(4), event(7, operation="delete")]
 
 CUT_AND_REFUSED = [event(1), event(1, event_id="log:1.2", level="error"), event(7)]
 RIGHT = {
+    "an insert that a row with a later number swallowed, because it was logged before the object went": (
+        [row(8, 1), row(13, 4), row(14, 6, has_no_event=True)],
+        [event(13, operation="delete")],
+    ),
     "a part whose answer was lost, and that a changed object does not have any more": (
         [row(1, 8), row(7, 8)],
         CUT_AND_REFUSED,

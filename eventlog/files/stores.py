@@ -1,4 +1,4 @@
-"""Stores for items that memory may not hold: by part and key, or sorted. The rest is in nameless files."""
+"""Stores for what memory may not hold, in nameless files: blocks of transactions, or sorted items."""
 
 from __future__ import annotations
 
@@ -9,26 +9,19 @@ import pickle
 import sqlite3
 import tempfile
 import weakref
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from functools import partial
-from itertools import count
-from operator import itemgetter
 from typing import Any, Final, Generic, TypeVar
 
 from eventlog.core.portions import portions
 from eventlog.files.durable import Extent, NamelessFile
 
 T = TypeVar("T")
-MEMORY: Final = 64 << 20
-Key = int | str | bytes
 _SETTINGS: Final = (
     "page_size = 16384",  # a block of 64 kB costs a third of the CPU that it costs in pages of 4 kB
     *("journal_mode = off", "synchronous = off", "locking_mode = exclusive"),
 )
 _TABLES: Final = (
-    "create table entries (part integer, key, number integer, item blob, primary key (part, key, number))",
     "create table blocks (number integer primary key, part integer, run integer, block blob)",
     "create index blocks_by_run on blocks (part, run)",
 )
@@ -81,109 +74,6 @@ class SpoolFile:
             raise OSError(code, os.strerror(code), folder) from fault
 
 
-@dataclass(slots=True)
-class _Part(Generic[T]):
-    """The items of a part that are in memory, and what is on disk of it."""
-
-    number: int  # of the part on disk
-    items: list[tuple[Key, T]] = field(default_factory=list)
-    in_memory: int = 0  # bytes, about
-    size: int = 0  # bytes, about, of all items
-    count: int = 0
-    on_disk: bool = False
-
-
-class KeyedItems(Generic[T]):
-    """A store of items that belong to parts (a transaction is one); a part's items are sorted by key, then by
-    arrival.
-
-    Over `memory` bytes, all items in memory move to disk.
-    """
-
-    def __init__(self, memory: int = MEMORY) -> None:
-        self._memory = memory
-        self._parts: dict[Hashable, _Part[T]] = {}
-        self._unwritten: dict[int, _Part[T]] = {}  # the parts with items in memory
-        self._numbers, self._arrivals = count(), count()
-        self._in_memory = 0
-        self._disk: sqlite3.Connection | None = None
-        self.size = 0  # bytes, about, of all items
-
-    def close(self) -> None:
-        """Drop all items and the file."""
-        self._parts.clear()
-        self._unwritten.clear()
-        if self._disk is not None:
-            self._disk.close()
-            self._disk = None
-
-    def add(self, part: Hashable, item: T, size: int, key: Key = 0) -> None:
-        """Add an item of about so many bytes to a part."""
-        stored_part = self._parts.get(part)
-        if stored_part is None:
-            stored_part = self._parts[part] = _Part(next(self._numbers))
-        self._unwritten[stored_part.number] = stored_part
-        stored_part.items.append((key, item))
-        stored_part.count += 1
-        stored_part.size += size
-        stored_part.in_memory += size
-        self.size += size
-        self._in_memory += size
-        if self._in_memory > self._memory:
-            self._write(list(self._unwritten.values()))
-
-    def pop(self, part: Hashable) -> PartItems[T]:
-        """Take a part out of the store and return its items; close() of them deletes those on disk."""
-        stored_part = self._parts.pop(part, None) or _Part[T](-1)
-        self.size -= stored_part.size
-        if stored_part.on_disk:
-            self._write((stored_part,))
-            read, close = partial(self._read, stored_part.number), partial(self._delete, stored_part.number)
-            return PartItems(stored_part.count, read, close)
-        self._in_memory -= stored_part.in_memory
-        self._unwritten.pop(stored_part.number, None)
-        items = [item for _, item in sorted(stored_part.items, key=itemgetter(0))]
-        return PartItems(stored_part.count, items.__iter__)
-
-    def _write(self, parts: Iterable[_Part[T]]) -> None:
-        """Move the items of these parts from memory to disk."""
-        with self._transaction() as disk:
-            for part in parts:
-                rows = (
-                    (part.number, key, next(self._arrivals), pickle.dumps(item, pickle.HIGHEST_PROTOCOL))
-                    for key, item in sorted(part.items, key=itemgetter(0))
-                )
-                disk.executemany("insert into entries values (?, ?, ?, ?)", rows)
-                self._in_memory -= part.in_memory
-                part.items, part.in_memory, part.on_disk = [], 0, True
-                self._unwritten.pop(part.number, None)
-
-    def _read(self, part: int) -> Iterator[T]:
-        assert self._disk is not None
-        rows = self._disk.execute("select item from entries where part = ? order by key, number", (part,))
-        return (pickle.loads(item) for (item,) in rows)  # noqa: S301 - of _write
-
-    def _delete(self, part: int) -> None:
-        if self._disk is not None:
-            with self._transaction() as disk:
-                disk.execute("delete from entries where part = ?", (part,))
-
-    @contextmanager
-    def _transaction(self) -> Iterator[sqlite3.Connection]:
-        """Write to the file; OSError with the folder of temporary files if the disk refuses."""
-        folder = tempfile.gettempdir()
-        try:
-            if self._disk is None:
-                self._disk = _nameless(folder)
-                weakref.finalize(self, self._disk.close)
-            self._disk.execute("begin")
-            yield self._disk
-            self._disk.execute("commit")
-        except sqlite3.OperationalError as fault:
-            code = errno.ENOSPC if fault.sqlite_errorcode == sqlite3.SQLITE_FULL else errno.EIO
-            raise OSError(code, os.strerror(code), folder) from fault
-
-
 def _nameless(folder: str) -> sqlite3.Connection:
     """Return a database in a file whose name is gone; any thread may use it, one at a time."""
     with tempfile.NamedTemporaryFile(dir=folder) as file:
@@ -193,18 +83,6 @@ def _nameless(folder: str) -> sqlite3.Connection:
         for statement in _TABLES:
             disk.execute(statement)
     return disk
-
-
-@dataclass(frozen=True, slots=True)
-class PartItems(Generic[T]):
-    """The items of a part, which are read anew each time they are iterated."""
-
-    count: int
-    read: Callable[[], Iterator[T]]
-    close: Callable[[], None] = lambda: None
-
-    def __iter__(self) -> Iterator[T]:
-        return self.read()
 
 
 SORT_MEMORY: Final = 256 << 20

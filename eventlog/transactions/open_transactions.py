@@ -21,6 +21,7 @@ from eventlog.core.portions import portions
 
 K = TypeVar("K", bound=Hashable)  # identifies a transaction while it is open
 F = TypeVar("F")  # the facts that its format notes
+F_contra = TypeVar("F_contra", contravariant=True)
 T = TypeVar("T")  # its items
 U = TypeVar("U")
 
@@ -56,23 +57,23 @@ class Bounds(NamedTuple):
 
     memory: int = MEMORY
     disk: float = inf
-    cost: int = 0  # of memory that a transaction takes besides its items
+    cost: int = 0  # of memory that a transaction takes besides its items, and each discard
 
 
-class BlockCodec(Protocol[T]):
-    """A way in which blocks of items become bytes, and are read again."""
+class BlockCodec(Protocol[F_contra, T]):
+    """A way in which blocks of a transaction's items become bytes, and are read again."""
 
-    def dump(self, items: list[T], /) -> bytes: ...
-    def load(self, block: bytes, /) -> list[T]: ...
+    def dump(self, facts: F_contra, items: list[T], /) -> bytes: ...
+    def load(self, facts: F_contra, block: bytes, /) -> list[T]: ...
 
 
 class Pickled:
     """The codec of items that contain nothing that is shared with others."""
 
-    def dump(self, items: list[Any]) -> bytes:
+    def dump(self, facts: object, items: list[Any]) -> bytes:
         return pickle.dumps(items, pickle.HIGHEST_PROTOCOL)
 
-    def load(self, block: bytes) -> list[Any]:
+    def load(self, facts: object, block: bytes) -> list[Any]:
         items: list[Any] = pickle.loads(block)  # noqa: S301 - of `dump`
         return items
 
@@ -86,7 +87,7 @@ class OpenTransaction(Generic[F, T]):
 
     number: int  # among all that began
     facts: F
-    in_memory: int  # bytes, about, with what it takes besides its items
+    in_memory: int = 0  # bytes, about, with what it takes besides its items
     items: list[T] = field(default_factory=list)  # those in memory, as they came
     stored_count: int = 0
     stored: int = 0  # bytes, about, of the items in the spool
@@ -124,7 +125,7 @@ class OpenTransactions(Generic[K, F, T]):
         self,
         spool: Spool | None,
         bounds: Bounds,
-        codec: BlockCodec[T] = PICKLED,
+        codec: BlockCodec[F, T] = PICKLED,
         *,
         order: Callable[[T], Any] | None = None,
         position: Callable[[T], Any] | None = None,
@@ -133,6 +134,7 @@ class OpenTransactions(Generic[K, F, T]):
         self.open: dict[K, OpenTransaction[F, T]] = {}
         self._spool = spool
         self._bounds = bounds
+        self._memory = bounds.memory
         self._codec = codec
         self._order = order
         self._position = position
@@ -147,11 +149,8 @@ class OpenTransactions(Generic[K, F, T]):
 
     def begin(self, key: K, facts: F) -> OpenTransaction[F, T]:
         """Open a transaction."""
-        cost = self._bounds.cost
-        transaction = self.open[key] = OpenTransaction[F, T](next(self._numbers), facts, cost)
-        self._in_memory += cost
-        if self._in_memory > self._bounds.memory:
-            self._make_room()
+        transaction = self.open[key] = OpenTransaction[F, T](next(self._numbers), facts)
+        self._take_memory(transaction, self._bounds.cost)
         return transaction
 
     def add(self, transaction: OpenTransaction[F, T], item: T, size: int) -> None:
@@ -161,15 +160,17 @@ class OpenTransactions(Generic[K, F, T]):
         transaction.items.append(item)
         transaction.in_memory += size
         self._in_memory += size
-        if self._in_memory > self._bounds.memory:
+        if self._in_memory > self._memory:
             self._make_room()
 
     def discard(self, transaction: OpenTransaction[F, T], start: Any) -> None:
         """Remove the items that came so far, from a position on."""
         voids = transaction.voids
+        before = len(voids)
         while voids and voids[-1][1] >= start:  # this discard includes that one
             voids.pop()
         voids.append((transaction.count, start))
+        self._take_memory(transaction, self._bounds.cost * (len(voids) - before))
 
     def end(self, key: K) -> EndedTransaction[F, T] | None:
         """Return a transaction, which is open no longer; None if it was not."""
@@ -198,17 +199,17 @@ class OpenTransactions(Generic[K, F, T]):
             self._spool.close()
 
     def _read(self, transaction: OpenTransaction[F, T]) -> Iterator[T]:
-        runs = (self._run(transaction.number, run) for run in range(transaction.runs))
+        runs = (self._run(transaction, run) for run in range(transaction.runs))
         if self._order is None or not transaction.runs:
             items: Iterator[T] = chain(chain.from_iterable(runs), transaction.items)
         else:
             items = heapq.merge(*runs, transaction.items, key=self._order)
         return self._valid(items, transaction.voids) if transaction.voids else items
 
-    def _run(self, transaction: int, run: int) -> Iterator[T]:
+    def _run(self, transaction: OpenTransaction[F, T], run: int) -> Iterator[T]:
         assert self._spool is not None
-        for block in self._spool.read(transaction, run):
-            yield from self._codec.load(block)
+        for block in self._spool.read(transaction.number, run):
+            yield from self._codec.load(transaction.facts, block)
 
     def _valid(self, items: Iterator[T], voids: Iterable[tuple[int, Any]]) -> Iterator[T]:
         """Yield the items that no discard voids. Of those after an item, the first has the lowest start."""
@@ -229,6 +230,12 @@ class OpenTransactions(Generic[K, F, T]):
         if self._order is not None and len(transaction.items) > 1:
             transaction.items.sort(key=self._order)
 
+    def _take_memory(self, transaction: OpenTransaction[F, T], size: int) -> None:
+        transaction.in_memory += size
+        self._in_memory += size
+        if self._in_memory > self._memory:
+            self._make_room()
+
     def _make_room(self) -> None:
         """Move the largest transactions to the spool, until half of the memory is free."""
         memory, disk, _ = self._bounds
@@ -245,9 +252,10 @@ class OpenTransactions(Generic[K, F, T]):
             if self._in_memory <= self._bounds.memory // 2:
                 return
             self._sort(transaction)
-            items, size = transaction.items, transaction.in_memory - self._bounds.cost
+            items = transaction.items
+            size = transaction.in_memory - self._bounds.cost * (1 + len(transaction.voids))
             for portion in portions(items, max(1, BLOCK * len(items) // max(1, size))):
-                block = self._codec.dump(portion)
+                block = self._codec.dump(transaction.facts, portion)
                 transaction.blocks += len(block)
                 self._on_disk += len(block)
                 yield transaction.number, transaction.runs, block

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
 from eventlog.clients.kafka_settings import KafkaSettings
 from eventlog.core import settings
-from eventlog.files.stores import KeyedItems
+from eventlog.files.stores import SpoolFile
 
 
 @dataclass(frozen=True)
@@ -34,11 +34,11 @@ class SettingsByName:
 def service_options(options: Mapping[str, Any]) -> dict[str, Any]:
     """Return the settings that are no values: a place on disk and, where one is named, a schema registry."""
     if not options.get("schema_registry"):
-        return {"store": partial(KeyedItems, 0)}
+        return {"spool": SpoolFile}
     from eventlog.clients.http_client import authorization
     from eventlog.transfer.sources.schema_registry import Registry, RegistryAccess
 
     kafka = settings.build(KafkaSettings, options)
     access = RegistryAccess(authorization(*kafka.registry_identity), kafka.registry_ca, kafka.registry_cert)
     registry = Registry(kafka.schema_registry, access=access)
-    return {"store": partial(KeyedItems, 0), "schema_of": registry.schema_of, "register": registry.register}
+    return {"spool": SpoolFile, "schema_of": registry.schema_of, "register": registry.register}

@@ -1,10 +1,9 @@
-"""Items come back by parts and keys, or sorted, from memory and from disk; a full disk names its folder."""
+"""Blocks come back by runs, and items sorted, from memory and from disk; a full disk names its folder."""
 
 from __future__ import annotations
 
 import sqlite3
 import tempfile
-from collections import defaultdict
 from contextlib import closing
 from pathlib import Path
 
@@ -12,65 +11,37 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventlog.files.stores import Key, KeyedItems, SortedItems
+from eventlog.files.stores import SortedItems, SpoolFile
 
 pytestmark = pytest.mark.quick
 
-KEYS = st.one_of(st.integers(0, 2), st.integers(-(1 << 63), (1 << 63) - 1))
-STEPS = st.lists(st.tuples(st.integers(0, 3), KEYS, st.integers(0, 80), st.booleans()), max_size=40)
 
-
-def same_kind(key: int, kind: int) -> Key:
-    text = f"é{key}"
-    return (key, text, text.encode())[kind]
-
-
-@given(STEPS, st.integers(0, 2))
-def test_items_come_back_by_key_then_by_arrival(steps: list[tuple[int, int, int, bool]], kind: int) -> None:
-    parts: dict[int, list[tuple[Key, int]]] = defaultdict(list)
-    sizes: dict[int, int] = defaultdict(int)
-    with closing(KeyedItems[int](100)) as store:
-        for number, (part, drawn, size, take) in enumerate(steps):
-            key = same_kind(drawn, kind)
-            store.add(part, number, size, key)
-            parts[part].append((key, number))
-            sizes[part] += size
-            expected = [item for _, item in sorted(parts[part])]
-            if take:
-                items = store.pop(part)
-                assert list(items) == list(items) == expected
-                assert items.count == len(expected)
-                del parts[part], sizes[part]
-                items.close()
-            assert store.size == sum(sizes.values())
-        assert list(store.pop("none")) == []
-
-
-def test_a_part_on_disk_is_read_while_others_grow() -> None:
-    with closing(KeyedItems[str](0)) as store:
-        for number in range(100):
-            store.add("read", str(number), 1)
-        for item in store.pop("read"):
-            store.add("written", item, 1)
-        assert list(store.pop("written")) == [str(number) for number in range(100)]
+def test_a_run_is_read_while_others_grow() -> None:
+    with closing(SpoolFile()) as spool:
+        spool.write((0, number % 2, str(number).encode()) for number in range(100))
+        for block in spool.read(0, 0):
+            spool.write([(1, 0, block)])
+        spool.delete(0)
+        assert [*spool.read(0, 0), *spool.read(0, 1)] == []
+        assert [*spool.read(1, 0)] == [str(number).encode() for number in range(0, 100, 2)]
 
 
 def test_the_file_has_no_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    with closing(KeyedItems[bytes](0)) as store:
-        store.add(0, b"x" * 100_000, 1)
+    with closing(SpoolFile()) as spool:
+        spool.write([(0, 0, b"x" * 100_000)])
         assert list(tmp_path.iterdir()) == []
-        assert list(store.pop(0)) == [b"x" * 100_000]
+        assert [*spool.read(0, 0)] == [b"x" * 100_000]
 
 
 def test_a_disk_without_room_names_its_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    with closing(KeyedItems[bytes](0)) as store:
-        store.add(0, b"", 1)
-        assert isinstance(store._disk, sqlite3.Connection)
-        store._disk.execute("pragma max_page_count = 10")
+    with closing(SpoolFile()) as spool:
+        spool.write([(0, 0, b"")])
+        assert isinstance(spool._disk, sqlite3.Connection)
+        spool._disk.execute("pragma max_page_count = 10")
         with pytest.raises(OSError, match="No space left") as raised:
-            store.add(0, b"x" * 1_000_000, 1)
+            spool.write([(0, 0, b"x" * 1_000_000)])
         assert raised.value.filename == str(tmp_path)
 
 

@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 from eventlog.core.change import ABSENT, Change, Facts, Field, Key, Op, Raw, Value
 from eventlog.core.errors import Refused
 from eventlog.core.tables import Table, Tables
-from eventlog.formats.gbase.open_records import Ambiguous, Update
+from eventlog.formats.gbase.halves import Ambiguous, Update
 from eventlog.formats.gbase.records import Number, Truncate, moment
 from eventlog.formats.gbase.schema import RowLayout, Schema
 from eventlog.formats.gbase.stream import RowRecord
@@ -71,7 +71,7 @@ class ChangeBuilder:
 
     def changes(self, committed: Committed) -> Iterator[Change | Refused]:
         """Yield the changes of a transaction, in its order."""
-        begin, commit, operations = committed
+        begin, commit, operations, _ = committed
         transaction = f"{begin.transaction}@{begin.sequence}"
         facts: Facts = (("begin", moment(begin.time)), ("commit", commit.sequence))
         span = TransactionSpan(transaction, moment(commit.time), str(begin.user), facts, {})

@@ -19,6 +19,7 @@ from eventlog.formats.gbase.hex_dump import DumpedRead, Frames, read_dump
 from eventlog.formats.gbase.records import BeginTx, CommTx, Discard, RbTx, Timeout, Truncate
 from eventlog.formats.gbase.stream import Failed, Fault, Item, RowRecord, Stream
 from eventlog.formats.gbase.transactions import (
+    COST,
     START,
     Committed,
     Complaint,
@@ -26,6 +27,7 @@ from eventlog.formats.gbase.transactions import (
     Transactions,
     Unseen,
 )
+from eventlog.transactions.open_transactions import Bounds
 
 Answer = Change | Refused
 _SESSION_INVALID = 1
@@ -44,12 +46,11 @@ class StreamReader:
         unseen: Unseen = Unseen.REFUSED,
     ) -> None:
         """Begin after the position where an earlier run stopped; answers name the stream by its name."""
-        store = None if settings.store is None else settings.store()
+        spool = None if settings.spool is None else settings.spool()
+        bounds = Bounds(settings.max_open, settings.open_bytes, COST)
         self._stream = Stream(settings.text, settings.max_record)
         self._maker = ChangeBuilder(tables, self._where)
-        self._transactions = Transactions(
-            since, settings.max_open, store, unseen, self._maker.key_of, settings.open_bytes
-        )
+        self._transactions = Transactions(since, spool, bounds, unseen, self._maker.key_of)
         self._read_frames = Frames(self._stream)
         self._name = f"{name}:" if name else ""
         self._frames = 0
@@ -116,6 +117,7 @@ class StreamReader:
                 continue
             if isinstance(answer, Committed):
                 yield from self._maker.changes(answer)
+                answer.close()
             elif isinstance(answer, Complaint):
                 yield Refused(self._where(), answer.reason, fault=answer.fault)
             else:

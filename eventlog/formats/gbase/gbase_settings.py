@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import codecs
 import enum
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from eventlog.core.errors import Misuse
 from eventlog.core.settings import setting
 
 if TYPE_CHECKING:
     from eventlog.formats.gbase.columns import Text
+    from eventlog.transactions.open_transactions import Spool
 
 MAX_RECORD: Final = 64 << 20
 MAX_OPEN: Final = 1 << 30
@@ -25,23 +26,6 @@ class Lock(enum.StrEnum):
     SHARE = "share"  # it is locked against writers meanwhile
     REPEATABLE = "repeatable-read"  # the rows that were read are
     NONE = "none"  # no snapshot is taken
-
-
-class StoredBlocks(Protocol):
-    """The blocks of one transaction in a store, until they are closed."""
-
-    @property
-    def close(self) -> Callable[[], None]: ...
-    def __iter__(self) -> Iterator[bytes]: ...
-
-
-class RecordStore(Protocol):
-    """The blocks of records outside memory, and their size in bytes."""
-
-    size: int
-
-    def add(self, part: Hashable, item: bytes, size: int, /) -> None: ...
-    def pop(self, part: Hashable, /) -> StoredBlocks: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +54,7 @@ class GbaseSettings:
         "read, else 1.",
     )
 
-    store: Callable[[], RecordStore] | None = None  # makes the place on disk
+    spool: Callable[[], Spool] | None = None  # makes the place on disk
 
     @property
     def text(self) -> Text:

@@ -7,17 +7,24 @@ Records of several transactions interleave in the stream.
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable, Iterator
+import pickle
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Final, NamedTuple
 
 from eventlog.core.plurals import quantity
-from eventlog.formats.gbase.gbase_settings import MAX_OPEN, MAX_STORED, RecordStore
-from eventlog.formats.gbase.open_records import COST, KeyOf, OpenRecords, Operation
-from eventlog.formats.gbase.records import BeginTx, CommTx, Discard, RbTx, Truncate
+from eventlog.formats.gbase.gbase_settings import MAX_OPEN, MAX_STORED
+from eventlog.formats.gbase.halves import KeyOf, Operation, find_pairs, join_halves
+from eventlog.formats.gbase.records import BeginTx, CommTx, Discard, Number, RbTx, Truncate
+from eventlog.formats.gbase.schema import Schema
 from eventlog.formats.gbase.stream import RowRecord
-from eventlog.transactions.open_transactions import TooMuchOpen, TooMuchStored
+from eventlog.transactions.open_transactions import Bounds, OpenTransaction, OpenTransactions, Spool
 
+COST: Final = 256  # bytes that a record takes here, however short it is in the stream
+_BOUNDS: Final = Bounds(MAX_OPEN, MAX_STORED, COST)
 _MAX_UNKNOWN: Final = 100_000
+_LAST_SINGLE: Final = int(Number.DELETE)  # row records up to this number are operations by themselves
 
 
 class Unseen(enum.StrEnum):
@@ -41,7 +48,8 @@ START: Final = Position()
 class Committed(NamedTuple):
     begin: BeginTx
     commit: CommTx
-    operations: Iterable[Operation]  # read once, before the next record
+    operations: Iterable[Operation]
+    close: Callable[[], None]  # drops them
 
 
 class Complaint(NamedTuple):
@@ -51,31 +59,67 @@ class Complaint(NamedTuple):
     fault: bool = True
 
 
-class _Open(NamedTuple):
+@dataclass(slots=True)
+class Begun:
+    """The facts of an open transaction."""
+
     begin: BeginTx
-    records: OpenRecords
+    has_halves: bool = False  # of updates
+    schemas: list[Schema] = field(default_factory=list)  # of its records in the spool
+
+
+Record = RowRecord | Truncate
+Open = OpenTransaction[Begun, Record]
+
+
+class RecordBlocks:
+    """The codec of records: their schemas, which are compiled, stay in memory and are named by number."""
+
+    def dump(self, begun: Begun, records: list[Record]) -> bytes:
+        """Return a block of records."""
+        numbers = {id(schema): number for number, schema in enumerate(begun.schemas)}
+        packed: list[object] = []
+        for record in records:
+            if isinstance(record, Truncate):
+                packed.append(record)
+                continue
+            schema = record.schema
+            if schema is not None and id(schema) not in numbers:
+                numbers[id(schema)] = len(begun.schemas)
+                begun.schemas.append(schema)
+            packed.append((*record[:5], None if schema is None else numbers[id(schema)], *record[6:]))
+        return pickle.dumps(packed, pickle.HIGHEST_PROTOCOL)
+
+    def load(self, begun: Begun, block: bytes) -> list[Record]:
+        """Return the records of a block."""
+        packed = pickle.loads(block)  # noqa: S301 - of `dump`
+        return [
+            parts
+            if isinstance(parts, Truncate)
+            else RowRecord._make(
+                (*parts[:5], None if parts[5] is None else begun.schemas[parts[5]], *parts[6:])
+            )
+            for parts in packed
+        ]
 
 
 class Transactions:
-    """The open transactions of a stream; those that are too large for memory go to the store."""
+    """The open transactions of a stream; those that are too large for memory go to the spool."""
 
     def __init__(
         self,
         since: Position = START,
-        max_open: int = MAX_OPEN,
-        store: RecordStore | None = None,
+        spool: Spool | None = None,
+        bounds: Bounds = _BOUNDS,
         unseen: Unseen = Unseen.REFUSED,
         key_of: KeyOf = lambda row: None,
-        max_stored: int = MAX_STORED,
     ) -> None:
         self._key_of = key_of
-        self._open: dict[int, _Open] = {}
+        self._transactions = OpenTransactions[int, Begun, Record](
+            spool, bounds, RecordBlocks(), position=attrgetter("sequence")
+        )
         self._unknown: set[int] = set()
-        self._max_open = max_open
-        self._store = store
-        self._max_stored = max_stored
         self._unseen = unseen
-        self._cost = 0
         self.delivered_before = since.delivered  # commits that an earlier run delivered
         self._delivered = self._last = since.delivered
         self._pending: int | None = since.restart  # until all transactions of that time have come again
@@ -83,7 +127,7 @@ class Transactions:
     @property
     def position(self) -> Position:
         """Return the position after all records so far."""
-        sequences = [transaction.begin.sequence for transaction in self._open.values()]
+        sequences = [transaction.facts.begin.sequence for transaction in self._transactions.open.values()]
         if self._pending is not None:
             sequences.append(self._pending)
         return Position(min(sequences, default=self._last), self._delivered)
@@ -92,84 +136,73 @@ class Transactions:
         """Open a transaction; return a complaint about one of the same number that never ended."""
         self._note_commit_point(begin.sequence)
         self._unknown.discard(begin.transaction)
-        unfinished = self._close(begin.transaction)
-        self._open[begin.transaction] = _Open(begin, OpenRecords())
-        self._cost += COST
-        if self._cost > self._max_open:
-            self._make_room()
+        unfinished = self._transactions.open.get(begin.transaction)
+        self._transactions.abort(begin.transaction)
+        self._transactions.begin(begin.transaction, Begun(begin))
         if unfinished is None:
             return None
-        unfinished.records.drop()
         return Complaint(f"{_describe(unfinished)} began again before it ended: it is left out")
 
     def add_row(self, row: RowRecord) -> Complaint | None:
         """Add a row to its transaction; return a complaint if the beginning of that was not read."""
-        transaction = self._open.get(row[2]) or self._begin_unseen(row)
+        transaction = self._transactions.open.get(row[2]) or self._begin_unseen(row)
         if transaction is None:
             return self._complain(row)
-        size = row[8] + COST
-        transaction.records.add_row(row, size)
-        self._cost += size
-        if self._cost > self._max_open:
-            self._make_room()
+        if row[0] > _LAST_SINGLE:
+            transaction.facts.has_halves = True
+        self._transactions.add(transaction, row, row[8] + COST)
         return None
 
     def add(self, record: Truncate | Discard) -> Complaint | None:
         """Add a record that is no row; return a complaint as `add_row` does."""
-        transaction = self._open.get(record.transaction) or self._begin_unseen(record)
+        transaction = self._transactions.open.get(record.transaction) or self._begin_unseen(record)
         if transaction is None:
             return self._complain(record)
-        transaction.records.add(record, COST)
-        self._cost += COST
-        if self._cost > self._max_open:
-            self._make_room()
+        if isinstance(record, Discard):
+            self._transactions.discard(transaction, record.sequence)
+        else:
+            self._transactions.add(transaction, record, COST)
         return None
 
     def roll_back(self, record: RbTx) -> None:
         self._unknown.discard(record.transaction)
-        transaction = self._close(record.transaction)
-        if transaction is not None:
-            transaction.records.drop()
+        self._transactions.abort(record.transaction)
 
     def commit(self, record: CommTx) -> Committed | None:
         """Return the committed transaction; None if nothing of it is new."""
         self._note_commit_point(record.sequence)
         self._unknown.discard(record.transaction)
-        transaction = self._close(record.transaction)
-        if transaction is None:
+        ended = self._transactions.end(record.transaction)
+        if ended is None:
             return None
         self._last = max(self._last, record.sequence)
         if record.sequence <= self.delivered_before:
-            transaction.records.drop()
+            ended.close()
             return None
         self._delivered = max(self._delivered, record.sequence)
-        return Committed(transaction.begin, record, transaction.records.operations(self._key_of))
+        has_halves = ended.facts.has_halves
+        operations = join_halves(ended, find_pairs(ended, self._key_of)) if has_halves else ended
+        return Committed(ended.facts.begin, record, operations, ended.close)
 
     def close(self) -> Iterator[Complaint]:
         """Yield the transactions that the input leaves unfinished."""
         restart = self.position.restart
-        for transaction in self._open.values():
-            count = quantity(transaction.records.count, "record is", "records are")
+        for transaction in self._transactions.open.values():
+            count = quantity(transaction.count, "record is", "records are")
             reason = f"{_describe(transaction)} is unfinished: {count} left out"
             yield Complaint(f"{reason}; a capture that restarts at {restart} has them", fault=False)
-
-    def _close(self, transaction: int) -> _Open | None:
-        closed = self._open.pop(transaction, None)
-        if closed is not None:
-            self._cost -= closed.records.cost
-        return closed
 
     def _note_commit_point(self, sequence: int) -> None:
         """Note that all transactions that were open at the end of the earlier run have come again."""
         if sequence > self.delivered_before:
             self._pending = None
 
-    def _begin_unseen(self, record: RowRecord | Truncate | Discard) -> _Open | None:
+    def _begin_unseen(self, record: RowRecord | Truncate | Discard) -> Open | None:
         """Return a transaction that began before the capture, as if this record had begun it."""
         if self._unseen is not Unseen.TAKEN:
             return None
         self.begin(BeginTx(record.sequence, record.transaction, 0, 0))
-        return self._open[record.transaction]
+        return self._transactions.open[record.transaction]
 
     def _complain(self, record: RowRecord | Truncate | Discard) -> Complaint | None:
         transaction = record.transaction
@@ -180,24 +213,7 @@ class Transactions:
         reason = f"transaction {transaction}: its BEGINTX was not seen, so its records are left out"
         return Complaint(reason, self._unseen is Unseen.REFUSED)
 
-    def _make_room(self) -> None:
-        """Move the largest transactions to disk, until half of the limit is free."""
-        if self._store is not None:
-            for transaction in sorted(self._open.values(), key=_memory, reverse=True):
-                if self._cost <= self._max_open // 2:
-                    break
-                self._cost -= transaction.records.cost
-                transaction.records.spill(self._store)
-                self._cost += transaction.records.cost
-                if self._store.size > self._max_stored:
-                    raise TooMuchStored(self._max_stored)
-        if self._cost > self._max_open - self._max_open // 4:  # else each record would try to make room
-            raise TooMuchOpen(self._max_open)
 
-
-def _memory(transaction: _Open) -> int:
-    return transaction.records.waiting
-
-
-def _describe(transaction: _Open) -> str:
-    return f"transaction {transaction.begin.transaction}, begun at {transaction.begin.sequence},"
+def _describe(transaction: Open) -> str:
+    begin = transaction.facts.begin
+    return f"transaction {begin.transaction}, begun at {begin.sequence},"

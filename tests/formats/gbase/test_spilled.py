@@ -10,11 +10,11 @@ import pytest
 
 from eventlog.core.change import Change
 from eventlog.core.tables import Tables
-from eventlog.files.stores import KeyedItems
-from eventlog.formats.gbase import open_records
+from eventlog.files.stores import SpoolFile
 from eventlog.formats.gbase.changes import StreamReader
 from eventlog.formats.gbase.gbase_settings import GbaseSettings
 from eventlog.formats.gbase.records import Discard, Number, RbTx, Truncate
+from eventlog.transactions import open_transactions
 from eventlog.transactions.open_transactions import TooMuchOpen, TooMuchStored
 from tests.formats.gbase.helpers import T1, StreamBuilder, changes_of, refusals_of
 from tests.kit.commands import Shell
@@ -51,25 +51,24 @@ def random_stream(seed: int) -> bytes:
     return built.data
 
 
-def answers(
-    data: bytes, limit: int, store: KeyedItems[bytes] | None = None, stored: int = 1 << 20
-) -> list[Any]:
-    place = None if store is None else lambda: store
-    reader = StreamReader(Tables(), GbaseSettings(max_open=limit, open_bytes=stored, store=place))
+def answers(data: bytes, limit: int, spool: SpoolFile | None = None, stored: int = 1 << 20) -> list[Any]:
+    place = None if spool is None else lambda: spool
+    reader = StreamReader(Tables(), GbaseSettings(max_open=limit, open_bytes=stored, spool=place))
     return [answer for at in range(0, len(data), 999) for answer in reader.feed(data[at : at + 999])]
 
 
 @pytest.mark.parametrize("seed", range(12))
-@pytest.mark.parametrize("block", [700, 2000, open_records.BLOCK])
+@pytest.mark.parametrize("block", [700, 2000, open_transactions.BLOCK])
 def test_what_waits_on_disk_comes_out_as_from_memory(
     seed: int, block: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(open_records, "BLOCK", block)
+    monkeypatch.setattr(open_transactions, "BLOCK", block)
     data = random_stream(seed)
-    store = KeyedItems[bytes](0)
+    spool = SpoolFile()
     kept = answers(data, 1 << 30)
-    assert answers(data, 60_000, store) == kept
-    assert store.size == 0
+    assert answers(data, 15_000, spool) == kept
+    assert spool._disk is not None
+    assert spool._disk.execute("select count(*) from blocks").fetchone() == (0,)
     assert len(kept) > 20
 
 
@@ -78,7 +77,7 @@ def test_a_transaction_over_the_limit_comes_out_whole_and_the_others_do() -> Non
     for sequence in range(2, 50):
         built.row(Number.INSERT, sequence, 1, 7, (sequence, "a" * 200))
     built.begin(50, 2).row(Number.INSERT, 51, 2, 7, (51, "b")).commit(52, 2).commit(53, 1)
-    found = answers(built.data, 10_000, KeyedItems[bytes](0))
+    found = answers(built.data, 10_000, SpoolFile())
     assert [change.after["c1"] for change in changes_of(found)] == [51, *range(2, 50)]
     assert not refusals_of(found)
 
@@ -90,7 +89,7 @@ def test_without_room_the_reading_ends_and_nothing_is_dropped_in_silence() -> No
     with pytest.raises(TooMuchOpen, match=r"over 10000 bytes.*max-open"):
         answers(built.data, 10_000)
     with pytest.raises(TooMuchStored, match="open-bytes"):
-        answers(built.data, 10_000, KeyedItems[bytes](0), 1000)
+        answers(built.data, 10_000, SpoolFile(), 1000)
 
 
 def test_a_flood_of_beginnings_ends_too() -> None:
@@ -98,7 +97,7 @@ def test_a_flood_of_beginnings_ends_too() -> None:
     for transaction in range(100):
         built.begin(transaction, transaction)
     with pytest.raises(TooMuchOpen):
-        answers(built.data, 10_000, KeyedItems[bytes](0))
+        answers(built.data, 10_000, SpoolFile())
 
 
 def test_convert_spills(tmp_path: Path) -> None:
@@ -120,7 +119,7 @@ def test_convert_spills(tmp_path: Path) -> None:
 def test_a_change_of_a_spilled_row_is_a_change() -> None:
     built = StreamBuilder().table(8, T2).begin(1, 1).row(Number.INSERT, 2, 1, 8, (1, True, "1.50"))
     built.row(Number.INSERT, 3, 1, 8, (2, None, None))
-    found = answers(built.commit(4, 1).data, 1000, KeyedItems[bytes](0))
+    found = answers(built.commit(4, 1).data, 1000, SpoolFile())
     assert [change.after for change in found if isinstance(change, Change)] == [
         {"k": 1, "b": True, "d": "1.50"},
         {"k": 2, "b": None, "d": None},

@@ -124,3 +124,11 @@ def test_a_change_of_a_spilled_row_is_a_change() -> None:
         {"k": 1, "b": True, "d": "1.50"},
         {"k": 2, "b": None, "d": None},
     ]
+
+
+def test_a_flood_of_discards_ends_too() -> None:
+    built = StreamBuilder().begin(1, 1)
+    for sequence in range(2, 100):
+        built.say(Discard(sequence, 1))
+    with pytest.raises(TooMuchOpen):
+        answers(built.data, 10_000, SpoolFile())

@@ -36,6 +36,7 @@ HEADINGS = {
     },
     "Mend": {
         "redrive": "Send failed rows again",
+        "retry": "Send waiting events now",
         "skip": "Give rows up, and keep the reason",
         "pause": "Pause the publisher",
         "resume": "Let the publisher continue",
@@ -60,7 +61,7 @@ HEADINGS = {
 }
 # The modules that have several commands.
 _SHARED = {"uninstall": "install", "untrack": "track"}
-_SHARED |= dict.fromkeys(("errors", "redrive", "skip", "pause", "resume", "purge"), "upkeep")
+_SHARED |= dict.fromkeys(("errors", "redrive", "retry", "skip", "pause", "resume", "purge"), "upkeep")
 SUMMARIES = {name: words for summaries in HEADINGS.values() for name, words in summaries.items()}
 COMMANDS = {name: f"eventlog.cli.{_SHARED.get(name, name).replace('-', '_')}" for name in SUMMARIES}
 _NUMBERS: dict[type, str] = {click.IntRange: "whole number", click.FloatRange: "number"}  # in messages

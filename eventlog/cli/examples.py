@@ -44,6 +44,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "errors": ("eventlog errors --table usr", "eventlog errors 17 --document"),
     "history": ("eventlog history", "eventlog history --json"),
     "redrive": ("eventlog redrive 17", "eventlog redrive --because 'time-out'"),
+    "retry": ("eventlog retry 17", "eventlog retry --all"),
     "skip": ("eventlog skip 17 --because 'a test row'",),
     "purge": ("eventlog purge --older-than 30d",),
     "deliver": ("eventlog deliver --sink http --http-url https://engine.example/xds documents.xml",),

@@ -137,6 +137,29 @@ def redrive(
 
 @click.command(cls=SettingsCommand)
 @click.argument("ids", nargs=-1, type=int, metavar="[RECORD_ID]...")
+@click.option("--all", "everything", is_flag=True, help="every event that waits for a retry")
+@by_option
+@live_options(DATABASE)
+def retry(ids: tuple[int, ...], everything: bool, who: str, config: Config) -> None:
+    """Send waiting events now, without the rest of their wait: those of RECORD_IDs, or all."""
+    from eventlog.opening.open_log import opened
+    from eventlog.operate.upkeep import retry_now
+
+    if bool(ids) == everything:
+        raise Misuse("which rows? name record_ids, or --all")
+    with opened(config) as store:
+        retried = retry_now(store, ids, who)
+    if retried.rows or not ids:
+        rows = quantity(len(retried.rows), "row goes", "rows go")
+        print_sentence(f"{rows} again now" if retried.rows else "no event waits")
+    for report in retried.reports:
+        print_sentence(report)
+    if retried.reports:
+        sys.exit(1)
+
+
+@click.command(cls=SettingsCommand)
+@click.argument("ids", nargs=-1, type=int, metavar="[RECORD_ID]...")
 @click.option("--because", "reason", required=True, help="why; it is kept with who and when")
 @click.option("--table", help="only failed rows of this table_name")
 @by_option

@@ -27,6 +27,8 @@ class Remedy(enum.StrEnum):
     REDRIVE = "eventlog redrive ROWS"
     RESUME = "eventlog resume"
     RESUME_TABLE = "eventlog resume --table TABLE"
+    RETRY = "eventlog retry ROWS"
+    RETRY_ALL = "eventlog retry --all"
     RESYNC = "eventlog resync TABLE"
     RESYNC_COMPARE = "eventlog resync TABLE --compare"
     RUN_ONCE = "eventlog run --once --mode MODE"

@@ -48,6 +48,25 @@ class Skipped(NamedTuple):
     reports: tuple[StayReport, ...]  # of the rows that stay as they are
 
 
+class Retried(NamedTuple):
+    """The result of a retry."""
+
+    rows: list[int]  # that go again now
+    reports: list[str]  # of the rows that do not wait
+
+
+def retry_now(store: Store, ids: Sequence[int], who: str | None = None) -> Retried:
+    """Let the waiting events of these rows be sent now, or all of them without any; raise NotInLog for rows
+    that are nowhere.
+    """
+    letters = _letters(store, ids) if ids else {}
+    demand_rows(row for row in ids if row not in letters)
+    with store.upkeep() as upkeep:
+        rows = upkeep.try_now(ids or None, who)
+    unmatched_ids = (row for row in ids if row not in rows)
+    return Retried(rows, [f"row {row} does not wait: its status is {letters[row]}" for row in unmatched_ids])
+
+
 def failures(store: Store, selection: FailureFilter) -> Iterator[FailedRow]:
     """Yield the rows with E or F, oldest first."""
     after = 0
@@ -137,9 +156,9 @@ def skip(
     return Skipped(len(skipped), tuple(sorted({*skipped}.difference(ids))), reports)
 
 
-def commands_for(letter: str, ids: Sequence[int]) -> list[str]:
-    """Return the commands that send rows with this letter again, or give them up."""
-    letters = {Remedy.REDRIVE: FAILED, Remedy.SKIP: _OPEN}
+def commands_for(letter: str, ids: Sequence[int], *, wait: bool = False) -> list[str]:
+    """Return the commands that send rows with this letter again, or give them up; new ones may wait."""
+    letters = {Remedy.REDRIVE: FAILED, Remedy.RETRY: (Letter.NEW,) if wait else (), Remedy.SKIP: _OPEN}
     rows = " ".join(map(str, ids))
     return [remedy.template(ROWS=rows) for remedy in letters if letter in letters[remedy]]
 

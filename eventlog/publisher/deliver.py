@@ -57,6 +57,8 @@ class DocumentDelivery:
         self._control = control
         self._batch_size = MAX_DOCUMENTS  # documents that the receiver answers within PATIENCE
         self._faults = 0  # documents without an answer, one after another
+        self._reasons: set[str] = set()  # of those since the receiver last answered
+        self._ended_reasons: set[str] = set()  # of an outage that is over; what waited for it is due
         self.down: str | None = None  # why the receiver is down, by its last answer or fault
         self._down_since = 0.0
 
@@ -98,6 +100,7 @@ class DocumentDelivery:
         (reply,) = self._sink.deliver([OutgoingDocument(name, (), HEARTBEAT)])
         if reply.fault is None:
             self._answers_again()
+            self.end_waits()
         else:
             self._goes_down(reply.fault)
         return reply.fault
@@ -109,10 +112,18 @@ class DocumentDelivery:
         self.down = fault
 
     def _answers_again(self) -> None:
-        """Note that the receiver answers. Log it if it was down."""
+        """Note that the receiver answers. If it was down, log it: what waited for that is due."""
         if self.down is not None:
             logger.info("receiver answers again after %s", duration(time.monotonic() - self._down_since))
+            self._ended_reasons |= self._reasons
         self._faults, self.down = 0, None
+        self._reasons.clear()
+
+    def end_waits(self) -> None:
+        """Make the events due that waited for an outage that is over."""
+        if self._ended_reasons:
+            self._journal.end_waits(self._ended_reasons)
+            self._ended_reasons.clear()
 
     def deliver(
         self, batch: Sequence[EventDocument], tally: AnswerTally, demand: Demand
@@ -123,6 +134,7 @@ class DocumentDelivery:
         while batch:
             self._journal.advance(tally, batch, demand)
             batch, demand = self._deliver_once(batch, tally), NO_DEMAND
+            self.end_waits()
             if self.stopped(tally):
                 break
         return batch
@@ -187,6 +199,8 @@ class DocumentDelivery:
     def _note_fault(self, reply: Reply, tally: AnswerTally) -> None:
         """End the cycle at the second document without an answer, or at one that did not arrive."""
         self._faults += 1
+        if reply.fault is not None:
+            self._reasons.add(reply.fault)
         if self._faults >= DOWN_AFTER or not reply.arrived or reply.wait is not None:
             tally.end(reply.fault, reply.wait)
             self._goes_down(reply.fault)

@@ -153,6 +153,11 @@ class BatchJournal:
         position.demand_new(self._store.log)
         self._highest = max(self._highest, position.highest)
 
+    def end_waits(self, reasons: Collection[str]) -> None:
+        """Make the events due that wait for one of these reasons."""
+        with self._store.work(self._epoch) as work:
+            work.end_waits(reasons)
+
     def rename_holds(self, tables: Tables) -> None:
         """Give waiting objects the names that they have with these tables."""
         with self._store.work(self._epoch) as work:

@@ -214,6 +214,7 @@ SHOWN = {
     "status": "publisher/*.py sql/*.py",
     "errors": "publisher/*.py sql/*.py",
     "redrive": "publisher/*.py sql/*.py",
+    "retry": "publisher/*.py",
     "skip": "publisher/*.py sql/*.py",
     "purge": "publisher/*.py sql/*.py",
     "deliver": "publisher/*.py sinks/*.py transfer/test_limits.py cli/test_hints.py cli/test_no_traceback.py",

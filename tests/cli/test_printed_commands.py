@@ -25,7 +25,7 @@ from tests.kit.statements import run_statements
 pytestmark = pytest.mark.quick
 
 SOURCE = Path(__file__).parents[2] / "eventlog"
-PAGES = {Remedy.REDRIVE, Remedy.SKIP, Remedy.EXPLAIN_KEY}
+PAGES = {Remedy.REDRIVE, Remedy.RETRY, Remedy.RETRY_ALL, Remedy.SKIP, Remedy.EXPLAIN_KEY}
 FILLED = {"ROLE": "reader", "TABLE": "usr"}  # what only the reader knows
 OTHER_TEXTS = {"demo", "examples.py", "relation.py", "remedies.py"}  # what triggers remember; the list itself
 NAMED = {"convert", "import-config", "receive", "run"}  # commands that texts name, and that are no remedy

@@ -159,6 +159,23 @@ def test_a_skipped_event_that_waited_frees_its_object_at_once(world: World) -> N
         assert upkeep.backlog().waiting == 1
 
 
+def test_retry_sends_waiting_events_now(world: World) -> None:
+    world.write(*(key(number, event_type=4) for number in (1, 2, 3)))
+    world.cycle(Receiver(busy))
+    result = call(world, "retry", "1", "--by", "ada")
+    assert (result.exit_code, result.stderr) == (0, "eventlog: 1 row goes again now\n")
+    assert world.cycle(Receiver()).events == 1
+    assert call(world, "retry", "--all").stderr == "eventlog: 2 rows go again now\n"
+    assert "ada" in call(world, "history").output
+    world.cycle(Receiver())
+    assert world.counts() == {"S": 3}
+    assert call(world, "retry", "--all").stderr == "eventlog: no event waits\n"
+    result = call(world, "retry", "2")
+    assert (result.exit_code, result.stderr) == (1, "eventlog: row 2 does not wait: its status is S\n")
+    assert str(call(world, "retry", "77", "78").exception) == "rows 77, 78 are not in the log"
+    assert str(call(world, "retry").exception) == "which rows? name record_ids, or --all"
+
+
 def test_pause_and_resume(world: World) -> None:
     call(world, "pause", "--because", "upgrade")
     assert "upgrade" in call(world, "status").output

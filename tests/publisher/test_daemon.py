@@ -182,6 +182,24 @@ def test_the_course_goes_on_while_the_receiver_is_down_and_in_a_pause(
         assert rates()[1] == 0
 
 
+def test_what_waited_for_a_receiver_goes_at_its_first_answer(world: World, arrivals: Arrivals) -> None:
+    """An event whose own answer was retry waits on."""
+    moods = iter([b'<nds><output><status level="retry">later</status></output></nds>', None, None])
+
+    def behave(handler: Any) -> None:
+        if (mood := next(moods, b"")) == b"":
+            arrivals.accept(handler)
+        else:
+            handler.reply(mood or b"", status=200 if mood else 503)
+
+    arrivals.behave = behave
+    world.write(*(key(number, event_type=4) for number in range(1, 5)))
+    with running(world, arrivals, retry_wait=3600):
+        until(lambda: world.counts() == {"S": 3, "N": 1})
+    (waiting,) = world.store.waiting(dt.datetime(9999, 1, 1))
+    assert (waiting.table_key, waiting.reason) == ("idu=1", "later")
+
+
 def test_the_end_of_an_outage_is_logged_with_what_waited(
     world: World, arrivals: Arrivals, caplog: pytest.LogCaptureFixture
 ) -> None:

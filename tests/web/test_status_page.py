@@ -746,13 +746,16 @@ def test_the_commands_of_a_page_run_as_they_are_printed(watched: Watched, shell:
     assert printed == {
         1: [],
         2: ["eventlog redrive 2", "eventlog skip 2 --because WHY"],
-        4: ["eventlog skip 4 --because WHY"],
+        4: ["eventlog retry 4", "eventlog skip 4 --because WHY"],
         5: ["eventlog skip 5 --because WHY"],
     }
     of_errors = commands_on(watched, "/errors?table=usr")
     assert of_errors == ["eventlog redrive 3 2", "eventlog skip 3 2 --because WHY"]
+    (retry_all,) = commands_on(watched, "/waiting")
     for command, letters in (
-        (printed[4][0], "SEEWN"),
+        (printed[4][0], "SEENN"),
+        (retry_all, "SEENN"),
+        (printed[4][1], "SEEWN"),
         (printed[5][0], "SEEWW"),
         (of_errors[0], "SNNWW"),
         (of_errors[1], "SWWWW"),

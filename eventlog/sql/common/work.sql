@@ -118,6 +118,10 @@ where {record_id} {among_ids}
 select object_hash, first_id, event_id, object_table, object_key, record_ids
 from {retry}
 
+-- retry_reasons --
+-- The events whose wait is not over, and why they wait.
+select event_id, object_hash, reason from {retry} where next_at > {utc_now}
+
 -- rename_retry --
 -- Keeps an event that waits under another name of its object.
 update {retry}

@@ -205,12 +205,16 @@ class Upkeep(LogRecord):
         rows_of = {(name, event_id): json.loads(rows) for name, event_id, rows in retries}
         return {event: rows for event, rows in rows_of.items() if ids.intersection(rows)}
 
-    def try_now(self, ids: Iterable[int], who: str | None = None) -> list[int]:
-        """Let the waiting events of these rows be sent again now. Return their rows."""
+    def waiting_events(self) -> dict[tuple[str, str], list[int]]:
+        """Return the rows of each waiting event, by its object's hash and its event-id."""
+        return {(row[0], row[2]): json.loads(row[-1]) for row in self._run("every_retry")}
+
+    def try_now(self, ids: Iterable[int] | None, who: str | None = None) -> list[int]:
+        """Let the waiting events of these rows, None: of all, be sent again now. Return their rows."""
         self.keep_leader_out()
-        events = self.waiting_with(ids)
-        for name, event_id in events:
-            self._run("try_now", object_hash=name, event_id=event_id)
+        events = self.waiting_events() if ids is None else self.waiting_with(ids)
+        keys = [{"object_hash": name, "event_id": event_id} for name, event_id in events]
+        self._queries.run_all(self._connection, "try_now", keys)
         rows = sorted(chain.from_iterable(events.values()))
         if rows:
             self.note(_notice_of(self.facts_of(rows), NoticeKind.TRY, who))

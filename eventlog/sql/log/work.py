@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -278,6 +278,13 @@ class Work:
         if rows:
             self._queries.run_all(self._begun(), "forget_event", rows)
             self._queries.run_all(self._begun(), "forget_spellings", objects)
+
+    def end_waits(self, reasons: Collection[str]) -> None:
+        """Make the events due that wait for one of these reasons, as they are on record."""
+        texts = {keepable(self._begun(), reason) for reason in reasons}
+        for event_id, hashed, reason in self._queries.run(self._begun(), "retry_reasons").all():
+            if reason in texts:
+                self._write_later("try_now", object_hash=hashed, event_id=event_id)
 
     def rename(self, object_of: Callable[[str, str], ObjectName]) -> None:
         """Give every hold the name that its object has by now; holds that become one keep their events."""

@@ -235,7 +235,7 @@ def _row(board: Board, request: Request) -> Response:
         row=entry,
         outcome=outcome,
         state=_state_of(entry.status, outcome),
-        commands=commands_for(entry.status, (record_id,)),
+        commands=commands_for(entry.status, (record_id,), wait=outcome.fate is Fate.HELD),
         failed=next((row for row in event if row.document), event[0]) if event else None,
         rows=rows[:PAGE],
         values=partial(_cell, cells),
@@ -297,6 +297,7 @@ def _waiting(board: Board, request: Request) -> Response:
         "monitor/waiting.html",
         events=events[:PAGE],
         hint=f"These are the first {PAGE}; more wait." if len(events) > PAGE else "",
+        command=Remedy.RETRY_ALL,
         now=now,
     )
 

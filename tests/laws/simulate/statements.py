@@ -368,6 +368,16 @@ class Statements:
         names = ("object_hash", "first_id", "event_id", "object_table", "object_key", "record_ids")
         return [tuple(row[name] for name in names) for row in self._rows("retry")]
 
+    def do_retry_reasons(self, holes: object) -> Rows:
+        waiting = (row for row in self._rows("retry") if row["next_at"] > self.now)
+        return [(row["event_id"], row["object_hash"], row["reason"]) for row in waiting]
+
+    def do_try_now(self, holes: object, object_hash: str, event_id: str) -> int:
+        event = (object_hash, event_id)
+        return self._change(
+            "retry", lambda row: (row["object_hash"], row["event_id"]) == event, next_at=self.now
+        )
+
     def do_record_cycle(self, holes: object, facts: str) -> int:
         return self._change("state", lambda row: True, cycle_facts=facts)
 

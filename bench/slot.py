@@ -19,7 +19,7 @@ from sqlalchemy.engine import Engine
 from eventlog.embedded import FAST, embedded_postgres
 from eventlog.opening.config import Config
 from eventlog.operate.changing import fill_by_slot
-from eventlog.publisher.slot import SlotFiller
+from eventlog.slot.filler import SlotFiller
 from eventlog.sql.connect import connect
 from eventlog.sql.log.store import Store
 from eventlog.sql.names import Log

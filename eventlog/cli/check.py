@@ -28,11 +28,11 @@ from eventlog.opening.post_poll import naming_log, why_warned
 from eventlog.opening.published import NOT_READ, among
 from eventlog.opening.published import logger as publishing
 from eventlog.opening.settings import SessionSettings
-from eventlog.opening.slots import recorded_slot
 from eventlog.opening.tables import read_tables
 from eventlog.operate.comparing import comparing_findings
-from eventlog.operate.slots import slot_findings
 from eventlog.sinks import check_sink, flaws_of
+from eventlog.slot.findings import slot_findings
+from eventlog.slot.tables import recorded_slot
 from eventlog.sql.capture.check import check as run_check
 from eventlog.sql.capture.findings import Finding
 from eventlog.sql.capture.readers import check_readers, has_readers

@@ -16,7 +16,7 @@ from eventlog.cli.terminal import print_line, write_output
 from eventlog.core.errors import Misuse
 from eventlog.opening.config import Config
 from eventlog.opening.open_log import naming_rights, place_of
-from eventlog.opening.slots import refuse_slot
+from eventlog.slot.tables import refuse_slot
 from eventlog.sql.capture import readers
 from eventlog.sql.capture import track as tracking
 from eventlog.sql.dialects import DIALECTS, dialect_named, dialect_of

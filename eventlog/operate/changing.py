@@ -25,20 +25,10 @@ from eventlog.core.plurals import quantity
 from eventlog.core.tables import Tables
 from eventlog.opening.comparing import ComparingSettings
 from eventlog.opening.config import Config
-from eventlog.opening.slots import (
-    SlotTables,
-    choose_tables,
-    demand_slots,
-    publication_faults,
-    record_returned,
-    recorded_slot,
-)
 from eventlog.operate.unexplained import OthersState, Unexplained, log_unexplained
 from eventlog.publisher.comparison import Comparison
-from eventlog.publisher.slot import SlotFiller
-from eventlog.sql.capture import track
-from eventlog.sql.capture.record import read_record
-from eventlog.sql.capture.slot import (
+from eventlog.slot.filler import SlotFiller
+from eventlog.slot.publication import (
     MAKE_AGAIN,
     LockMode,
     Published,
@@ -50,20 +40,29 @@ from eventlog.sql.capture.slot import (
     slot_statement,
     why_lost,
 )
+from eventlog.slot.tables import (
+    SlotTables,
+    choose_tables,
+    demand_slots,
+    publication_faults,
+    record_returned,
+    recorded_slot,
+)
+from eventlog.sql.capture import track
+from eventlog.sql.capture.record import read_record
 from eventlog.sql.catalogue import Catalogue
 from eventlog.sql.connect import DatabaseFailed, execute_plain
 from eventlog.sql.error_causes import blames_other_transaction
 from eventlog.sql.log.leader import Leader
 from eventlog.sql.log.object_states import TableState, kept_by_publisher
 from eventlog.sql.log.receiver_state import ReceiverState
-from eventlog.sql.log.slot_state import ServerSlot, SlotFacts, SlotState
+from eventlog.sql.log.slot_state import Loss, LossKind, ServerSlot, SlotFacts, SlotState
 from eventlog.sql.log.store import Store
 from eventlog.sql.relation import Choice, place_of
 
 Result = TypeVar("Result")
 _AS_IT_IS = {"publication_mode": "compare", "startup_option": "future"}
 _MOMENT = 0.1  # seconds between two looks
-_COMPARED = "it was compared before, and what changed since is not logged yet"
 _NOT_OURS = (
     "slot {0} belongs to {1}, so this log's slot is {2}; if nothing reads it any more, drop it there:"
     " select pg_drop_replication_slot('{0}')"
@@ -199,7 +198,7 @@ def _begin(store: Store, slot: str, chosen: SlotTables, lost: str | None) -> Non
         state.record(_facts(state, slot, chosen, {}))
         state.note(state.on_server(slot).end)
         for table in chosen.readable if lost is not None else ():
-            state.note_gap(table, str(lost))
+            state.note_gap(table, Loss(LossKind.SLOT_LOST, (str(lost),)))
 
     _transact(store, begin)
 
@@ -248,7 +247,7 @@ def _baseline(config: Config, store: Store, chosen: SlotTables, who: str) -> Ite
     with store.upkeep() as upkeep:
         states, slot = upkeep.receiver_state().table_states(), upkeep.slot()
         for name in _compared(states, chosen) - slot.gaps().keys():
-            slot.note_gap(name, _COMPARED)
+            slot.note_gap(name, Loss(LossKind.COMPARED))
         names = chosen.readable & ((chosen.readable - states.keys()) | slot.gaps().keys())
     tables = [table for table in chosen.tables if str(table) in names]
     try:
@@ -271,9 +270,12 @@ def fill_by_triggers(config: Config, store: Store) -> Iterator[str]:
         chosen = choose_tables(config, store, facts.slot)
         with store.upkeep() as upkeep:
             slot = upkeep.slot()
-            reasons = chosen.lossy_tables if fault is None else dict.fromkeys(chosen.readable, fault)
-            for table, why in reasons.items():
-                slot.note_gap(table, why)
+            if fault is None:
+                losses = {t: Loss(LossKind.LEFT_OUT, (why,)) for t, why in chosen.lossy_tables.items()}
+            else:
+                losses = dict.fromkeys(chosen.readable, Loss(LossKind.SLOT_LOST, (fault,)))
+            for table, loss in losses.items():
+                slot.note_gap(table, loss)
             gaps = slot.gaps()
         yield _drop(store, facts)
     for table, gap in gaps.items():

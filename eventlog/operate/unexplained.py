@@ -21,9 +21,9 @@ from eventlog.core.tables import Table, Tables
 from eventlog.opening.config import Config, statements
 from eventlog.opening.post_poll import naming_log
 from eventlog.opening.settings import PublisherSettings, SessionSettings
-from eventlog.opening.slots import read_slot_tables, recorded_slot
 from eventlog.opening.tables import read_readable
-from eventlog.sql.capture.slot import why_lost
+from eventlog.slot.publication import why_lost
+from eventlog.slot.tables import read_slot_tables, recorded_slot
 from eventlog.sql.log.object_states import LogRow, ObjectState, StateStep, TableState
 from eventlog.sql.log.receiver_state import ReceiverState
 from eventlog.sql.log.record import Notice, NoticeKind

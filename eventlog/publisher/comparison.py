@@ -25,6 +25,7 @@ from eventlog.core.plurals import quantity
 from eventlog.core.tables import Table, Tables
 from eventlog.opening.comparing import ComparingSettings
 from eventlog.opening.config import Config
+from eventlog.opening.filling import Filler, TableCycle
 from eventlog.opening.table_source import SourceView
 from eventlog.opening.tables import (
     gone_tables,
@@ -35,7 +36,6 @@ from eventlog.opening.tables import (
     table_named,
 )
 from eventlog.publisher.delete_brake import DeleteBrake
-from eventlog.publisher.filling import Filler, TableCycle
 from eventlog.sql.catalogue import NoSuchTable
 from eventlog.sql.connect import ConnectionLost, DatabaseFailed
 from eventlog.sql.log.object_states import StateGone, StateLost, StateStep, TableState

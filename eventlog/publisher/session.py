@@ -15,23 +15,23 @@ from eventlog.files.signals import Signals
 from eventlog.fold import Rules
 from eventlog.opening.comparing import ComparingSettings, SourceOfTriggers
 from eventlog.opening.config import Config, statements
+from eventlog.opening.filling import Filler, Sleeper
 from eventlog.opening.open_log import driver_user
 from eventlog.opening.post_poll import naming_log, run_statements, why_warned
 from eventlog.opening.published import describe_children
 from eventlog.opening.recorded_settings import write_published, write_settings
 from eventlog.opening.settings import PublisherSettings, SessionSettings
-from eventlog.opening.slots import demand_slots, refuse_slot
 from eventlog.opening.tables import former_tables, read_bases, read_tables, readable_of
 from eventlog.publisher.cycle import Publisher
 from eventlog.publisher.cycle_record import CycleRecord
 from eventlog.publisher.deliver import CycleControl
-from eventlog.publisher.filling import Filler
 from eventlog.publisher.fold import PickUpFolder
 from eventlog.publisher.monitor import Monitor
-from eventlog.publisher.sleep import Sleeper, make_sleeper
+from eventlog.publisher.sleep import make_sleeper
 from eventlog.publisher.tally import AnswerTally, Cycle
 from eventlog.sinks import check_sink, open_sink, sink_kind
 from eventlog.sinks.document_kinds import DocumentKind, document_kind
+from eventlog.slot.tables import demand_slots, refuse_slot
 from eventlog.sql.log.leader import Leader
 from eventlog.sql.log.object_states import TableState
 from eventlog.sql.log.store import Store
@@ -118,7 +118,7 @@ def filler_of(config: Config, store: Store, epoch: int) -> Filler:
         raise SourceOfTriggers
     if settings.publication_mode == "slot":
         demand_slots(store.log.dialect)
-        from eventlog.publisher.slot import SlotFiller
+        from eventlog.slot.filler import SlotFiller
 
         return SlotFiller(config, store, epoch)
     return Filler()

@@ -14,33 +14,13 @@ from sqlalchemy.engine import Engine
 
 from eventlog.files.ready import ready
 from eventlog.files.signals import Signals
+from eventlog.opening.filling import Sleeper
 from eventlog.sql.common import templates
 from eventlog.sql.connect import ConnectionLost, connect_at
 from eventlog.sql.names import Log
 from eventlog.sql.postgresql.triggers import wake_key
 
 _INTERVAL = 0.05  # seconds between two looks for a newer row
-
-
-class Sleeper:
-    """A sleeper on a database that cannot wake the daemon."""
-
-    wakes = False
-
-    def __init__(self, signals: Signals) -> None:
-        self._signals = signals
-
-    def announce(self) -> None:
-        """Ask writers to wake the daemon from now on, also while it works."""
-
-    def sleep(self, seconds: float) -> bool:
-        """Sleep so long at most. Return whether there may be work."""
-        return self._signals.sleep(seconds)
-
-    def rise(self) -> None:
-        """Ask writers no longer."""
-
-    def close(self) -> None: ...
 
 
 class ListeningSleeper(Sleeper):

@@ -199,14 +199,14 @@ FORMATS = "formats/*/*.py transfer/*.py core/*.py xds/*.py"
 # Which tests show the others, by command.
 SHOWN = {
     "demo": "cli/demo/test_demo.py",
-    "install": "compare/*.py cli/test_cli_install.py sql/*.py publisher/slot/*.py",
+    "install": "compare/*.py cli/test_cli_install.py sql/*.py slot/*.py",
     "uninstall": "sql/test_install.py cli/test_cli_install.py",
     "track": "sql/*.py cli/test_cli_install.py publisher/*.py",
     "untrack": "sql/*.py cli/test_cli_install.py publisher/*.py",
     "resync": "sql/*.py cli/test_cli_install.py publisher/*.py compare/*.py",
     "check": "sql/*.py cli/test_cli_install.py publisher/*.py compare/*.py",
     "compare": "compare/*.py transfer/*.py core/*.py formats/*/*.py xds/*.py",
-    "run": "publisher/*.py sinks/*.py compare/*.py web/*.py web/receiver/*.py sql/*.py publisher/slot/*.py"
+    "run": "publisher/*.py sinks/*.py compare/*.py web/*.py web/receiver/*.py sql/*.py slot/*.py"
     " cli/test_no_traceback.py",
     "pause": "publisher/*.py sql/*.py",
     "resume": "publisher/*.py sql/*.py",

@@ -28,6 +28,7 @@ ROOMS = {
     "core": "Rows, values, tables and settings",
     "cli": "Commands",
     "publisher": "Publisher",
+    "slot": "Slot",
     "opening": "Settings and tables of a log",
     "sql": "Log and database",
     "operate": "Care of a log",

@@ -23,7 +23,7 @@ from tests.compare import rig as comparing
 from tests.kit.commands import Shell
 from tests.kit.databases import Database
 from tests.kit.logs import Receiver
-from tests.publisher.slot import rig as slots
+from tests.slot import rig as slots
 
 pytestmark = pytest.mark.quick
 

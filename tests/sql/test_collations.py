@@ -11,7 +11,7 @@ from eventlog.sql.capture.readers import plan_reader
 from eventlog.sql.capture.refusals import CannotTrack
 from eventlog.sql.connect import DatabaseFailed
 from tests.kit.commands import Shell
-from tests.publisher.slot.rig import SlotWorld, drop_slots
+from tests.slot.rig import SlotWorld, drop_slots
 from tests.sql.tracked import Logged, Tracked
 
 pytestmark = pytest.mark.quick

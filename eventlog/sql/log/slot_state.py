@@ -7,8 +7,9 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
+from enum import StrEnum
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from sqlalchemy import text
 from sqlalchemy.engine import Connection
@@ -67,6 +68,41 @@ class ServerSlot(NamedTuple):
     fails_over: bool  # standbys keep the slot, too
     free_slots: int
     proves_users: bool  # only roles with a right of their own send messages, so whom they name is believed
+
+
+class LossKind(StrEnum):
+    """The reasons for which the log may lack changes of a table."""
+
+    EMPTIED = "emptied"
+    RENAMED = "renamed"  # its columns
+    UNSENT = "unsent"  # values of a key
+    UNREADABLE = "unreadable"  # keys
+    TAKEN_OUT = "taken out"  # of the publication, for a while
+    LEFT_OUT = "left out"  # of it, or some of its changes
+    SLOT_LOST = "slot lost"  # or what it still needed
+    COMPARED = "compared"  # until now
+
+
+_LOSSES: Final[Mapping[LossKind, str]] = {
+    LossKind.EMPTIED: "it was truncated, and no log names the rows that are gone",
+    LossKind.RENAMED: "its changes do not have the columns {0}, by which its objects are named",
+    LossKind.UNSENT: "a change does not have the value of its key",
+    LossKind.UNREADABLE: "the keys of changes could not be read: {0}",
+    LossKind.TAKEN_OUT: "{0} was taken out of publication {1}, or could not be read, for a while",
+    LossKind.LEFT_OUT: "{0}",
+    LossKind.SLOT_LOST: "{0}",
+    LossKind.COMPARED: "it was compared before, and what changed since is not logged yet",
+}
+
+
+class Loss(NamedTuple):
+    """A reason for which the log may lack changes of a table."""
+
+    kind: LossKind
+    details: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return _LOSSES[self.kind].format(*self.details)
 
 
 class Gap(NamedTuple):
@@ -204,7 +240,7 @@ class SlotState:
                 with self._connection.begin_nested():
                     self.log(feeds, [row for row in rows if row.feed == number])
             except DatabaseFailed as fault:
-                self.note_gap(feeds[number].table, f"the keys of changes could not be read: {fault}")
+                self.note_gap(feeds[number].table, Loss(LossKind.UNREADABLE, (str(fault),)))
 
     def _logging(self, feeds: Sequence[Feed], rows: Sequence[LoggedChange]) -> Call:
         used = sorted({row.feed for row in rows})
@@ -224,11 +260,11 @@ class SlotState:
         holes = {"table_name": unbound(literal(feed.logged_as)), "key": key, "columns": casts}
         return self._queries.filled("slot_branch", feed=str(number), **holes)
 
-    def note_gap(self, table: str, why: str) -> None:
+    def note_gap(self, table: str, loss: Loss) -> None:
         """Note that the log may lack changes of a table from before."""
         newest = self._run("compare_newest").scalar() or 0
         LogRecord(self._connection, self._queries).note(
-            Notice(NoticeKind.GAP, table, last_id=int(newest), words=why)
+            Notice(NoticeKind.GAP, table, last_id=int(newest), words=str(loss))
         )
 
     def gaps(self) -> dict[str, Gap]:

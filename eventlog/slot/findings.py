@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from eventlog.core.remedies import Remedy
 from eventlog.opening.comparing import ComparingSettings
 from eventlog.opening.config import Config
-from eventlog.opening.slots import SlotTables, choose_tables, publication_faults
+from eventlog.slot.publication import FAILOVER, why_lost
+from eventlog.slot.tables import SlotTables, choose_tables, publication_faults
 from eventlog.sql.capture.findings import Finding
-from eventlog.sql.capture.slot import FAILOVER, why_lost
 from eventlog.sql.catalogue import Catalogue
 from eventlog.sql.log.slot_state import ServerSlot
 from eventlog.sql.log.store import Store

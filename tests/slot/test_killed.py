@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 
 from eventlog.sinks.sink import ACCEPTED, OutgoingDocument, Reply
+from eventlog.slot.stream import SlotStream
 from eventlog.sql.connect import ConnectionLost, connect
-from eventlog.sql.log.slot_stream import SlotStream
 from tests.kit.logs import Receiver
 from tests.kit.support import until
 from tests.laws.resume.stops import How, Meter, metered_statements, stop_at, stops
-from tests.publisher.slot.rig import Copy, SlotWorld, life, rows_of, slot_world
+from tests.slot.rig import Copy, SlotWorld, life, rows_of, slot_world
 from tests.world.killable import killable_postgres
 
 pytestmark = [

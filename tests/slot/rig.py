@@ -14,8 +14,8 @@ from eventlog.opening.settings import PublisherSettings
 from eventlog.operate.changing import fill_by_slot
 from eventlog.publisher.cycle import Publisher
 from eventlog.publisher.session import make_reader
-from eventlog.publisher.slot import SlotFiller
 from eventlog.sinks.sink import Sink
+from eventlog.slot.filler import SlotFiller
 from eventlog.sql.connect import connect
 from eventlog.xds.settings import XdsSettings
 from tests.compare.rig import Replica

@@ -16,7 +16,7 @@ from eventlog.embedded import FAST, Server, embedded_postgres, programs
 from eventlog.sql.connect import connect
 from tests.kit.databases import LOGICAL
 from tests.kit.support import until
-from tests.publisher.slot.rig import Copy, SlotWorld, life, once, rows_of, slot_world
+from tests.slot.rig import Copy, SlotWorld, life, once, rows_of, slot_world
 
 pytestmark = [pytest.mark.quick, pytest.mark.cold, pytest.mark.slow("starts two servers")]
 

@@ -9,7 +9,7 @@ import pytest
 from eventlog.operate.unexplained import StillLost
 from tests.kit.logs import Receiver, call
 from tests.kit.support import until
-from tests.publisher.slot.rig import Copy, Life, SlotWorld, life, once, rows_of
+from tests.slot.rig import Copy, Life, SlotWorld, life, once, rows_of
 
 pytestmark = [pytest.mark.quick, pytest.mark.cold]
 
@@ -133,8 +133,8 @@ def test_what_it_lacked_for_a_while_stops_the_stream(
     world: SlotWorld, name: str, is_running: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Stop also if the publication was altered back, because that brings no lost change back."""
-    monkeypatch.setattr("eventlog.publisher.slot._AGE", 0.0)
-    monkeypatch.setattr("eventlog.publisher.slot._RETRY", 0.0)
+    monkeypatch.setattr("eventlog.slot.tables._AGE", 0.0)
+    monkeypatch.setattr("eventlog.slot.connection._RETRY", 0.0)
     copy = publish(world)
     with life(world, copy) as publisher:
         if is_running:

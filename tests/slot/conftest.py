@@ -13,7 +13,7 @@ from sqlalchemy.engine import URL, make_url
 
 from eventlog.embedded import FAST, Server, embedded_postgres
 from tests.kit.databases import LOGICAL
-from tests.publisher.slot.rig import SlotWorld, slot_world
+from tests.slot.rig import SlotWorld, slot_world
 
 SERVERS = [pytest.param("newest"), pytest.param("installed", marks=pytest.mark.long)]
 

@@ -15,11 +15,11 @@ from psycopg import OperationalError, conninfo, pq
 from sqlalchemy.engine import Engine
 
 from eventlog.core.errors import EventlogError
+from eventlog.slot.decode import EPOCH, VERSION
 from eventlog.sql.common import templates
 from eventlog.sql.common.expression import literal
 from eventlog.sql.connect import ConnectionLost
 from eventlog.sql.dialects import dialect_of
-from eventlog.sql.postgresql.pgoutput import EPOCH, VERSION
 
 _DATA, _ALIVE, _STATUS = b"w", b"k", b"r"
 _HEAD: Final = 25  # bytes before a message of the plugin

@@ -13,8 +13,7 @@ from itertools import chain, groupby
 from typing import Final, NamedTuple
 
 from eventlog.files.stores import SortedItems, SpoolFile
-from eventlog.sql.log.slot_state import Feed, LoggedChange
-from eventlog.sql.postgresql.pgoutput import (
+from eventlog.slot.decode import (
     NOT_SENT,
     BeginRead,
     BrokenOutput,
@@ -26,14 +25,12 @@ from eventlog.sql.postgresql.pgoutput import (
     TableDescribed,
     TablesTruncated,
 )
+from eventlog.sql.log.slot_state import Feed, LoggedChange, Loss, LossKind
 from eventlog.transactions.open_transactions import Bounds, OpenTransaction, OpenTransactions
 
 USER: Final = "eventlog.user"  # the prefix of messages by which an application names its user
 _LONGEST: Final = 256  # characters of the name of a user
 _SIZE = 160  # bytes of a change besides its key
-EMPTIED = "it was truncated, and no log names the rows that are gone"
-_RENAMED = "its changes do not have the columns {0}, by which its objects are named"
-_UNSENT = "a change does not have the value of its key"
 
 
 class Happening(IntEnum):
@@ -65,7 +62,7 @@ class SlotTransaction:
     end: int = 0
     who: str | None = None
     count: int = 0
-    gaps: dict[str, str] = field(default_factory=dict)  # tables whose changes are lost, and why
+    losses: dict[str, Loss] = field(default_factory=dict)  # of tables
     rows: SortedItems[tuple[bool, int, LoggedChange]] | None = None
 
     def logged(self) -> Iterator[LoggedChange]:
@@ -80,6 +77,7 @@ class SlotTransaction:
 
 
 Places = dict[int, tuple[int, ...]]  # of keys in the rows of a table, by the numbers of its feeds
+Losses = dict[str, Loss]  # by table
 
 
 class SlotReader:
@@ -98,7 +96,7 @@ class SlotReader:
         self.feeds: list[Feed] = []  # that were ever read; changes name them by their places
         self._numbers: Mapping[int, list[int]] = {}  # of the feeds of each table
         self._described: dict[int, TableDescribed] = {}
-        self._places: dict[int, tuple[Places, dict[str, str]]] = {}  # by table, and those that lack a key
+        self._places: dict[int, tuple[Places, Losses]] = {}  # by table, and those that lack a key
         self.is_changed = False  # the last message: columns of a table changed, or do not have a key
 
     def renew(self, feeds: Mapping[int, Sequence[Feed]]) -> None:
@@ -111,22 +109,22 @@ class SlotReader:
         before = self._described.get(described.table, described)
         self._described[described.table] = described
         self._places.pop(described.table, None)
-        _, gaps = self._places_of(described.table)
-        self.is_changed = before != described or bool(gaps)
+        _, losses = self._places_of(described.table)
+        self.is_changed = before != described or bool(losses)
 
-    def _places_of(self, table: int) -> tuple[Places, dict[str, str]]:
+    def _places_of(self, table: int) -> tuple[Places, Losses]:
         if table not in self._described:
             raise BrokenOutput(f"table {table} is not described")
         if table not in self._places:
-            columns, gaps, places = self._described[table].columns, {}, {}
+            columns, losses, places = self._described[table].columns, {}, {}
             identity = self._described[table].identity or columns  # that of partitions need not be the root's
             for number in self._numbers.get(table, ()):
                 feed = self.feeds[number]
                 if missing := [name for name in feed.names if name not in columns or name not in identity]:
-                    gaps[feed.table] = _RENAMED.format(", ".join(missing))
+                    losses[feed.table] = Loss(LossKind.RENAMED, (", ".join(missing),))
                 else:
                     places[number] = tuple(map(columns.index, feed.names))
-            self._places[table] = places, gaps
+            self._places[table] = places, losses
         return self._places[table]
 
     def close(self) -> None:
@@ -147,7 +145,8 @@ class SlotReader:
             self._change(message)
         elif isinstance(message, TablesTruncated):
             numbers = chain.from_iterable(self._numbers.get(table, ()) for table in message.tables)
-            self._opened.facts.gaps |= {self.feeds[number].table: EMPTIED for number in numbers}
+            emptied = Loss(LossKind.EMPTIED)
+            self._opened.facts.losses |= {self.feeds[number].table: emptied for number in numbers}
         elif isinstance(message, MessageRead) and message.prefix == USER:
             name = message.content[:_LONGEST]
             self._opened.facts.who = None if name == self._unproven else name
@@ -161,14 +160,14 @@ class SlotReader:
         return self.open
 
     def _change(self, change: RowChanged) -> None:
-        places, gaps = self._places_of(change.table)
-        self._opened.facts.gaps |= gaps
+        places, losses = self._places_of(change.table)
+        self._opened.facts.losses |= losses
         for number, own_places in places.items():
             feed = self.feeds[number]
             before = None if change.before is None else _values(change.before, own_places)
             after = None if change.new is None else _values(change.new, own_places, before)
             if NOT_SENT in (*(before or ()), *(after or ())):
-                self._opened.facts.gaps[feed.table] = _UNSENT
+                self._opened.facts.losses[feed.table] = Loss(LossKind.UNSENT)
             elif feed.is_child:
                 for values in dict.fromkeys((before, after)):
                     self._add(number, Happening.UPDATED, values)

@@ -8,12 +8,13 @@ from typing import Any
 
 import pytest
 
-from eventlog.opening.slots import FilledBySlot
 from eventlog.publisher.monitor import Monitor
-from eventlog.publisher.slot import NoSlotYet
+from eventlog.slot.connection import NoSlotYet
+from eventlog.slot.tables import FilledBySlot
+from eventlog.sql.log.slot_state import Loss, LossKind
 from tests.kit.logs import call, metrics_text
 from tests.kit.support import until
-from tests.publisher.slot.rig import Copy, Life, SlotWorld, drop_slots, life, once, rows_of
+from tests.slot.rig import Copy, Life, SlotWorld, drop_slots, life, once, rows_of
 
 pytestmark = [pytest.mark.quick, pytest.mark.cold]
 
@@ -147,9 +148,9 @@ def test_a_gap_that_came_during_a_comparison_stays_open(world: SlotWorld) -> Non
     publish(world)
     with world.store.upkeep() as upkeep:
         slot = upkeep.slot()
-        slot.note_gap("public.usr", "one")
+        slot.note_gap("public.usr", Loss(LossKind.LEFT_OUT, ("one",)))
         seen = slot.gaps()["public.usr"]
-        slot.note_gap("public.usr", "two")
+        slot.note_gap("public.usr", Loss(LossKind.LEFT_OUT, ("two",)))
         slot.close_gap("public.usr", seen, "test")
         assert slot.gaps()["public.usr"].why == "two"
 

@@ -2,25 +2,37 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
+from math import inf
+from shlex import quote
+from typing import Final
 
 from eventlog.core.errors import Misuse
 from eventlog.core.tables import Tables
 from eventlog.opening.config import Config
 from eventlog.opening.published import with_places
 from eventlog.opening.tables import keyed_tables, read_tables
-from eventlog.sql.capture.slot import Published, feeds_of, publishable
+from eventlog.slot.publication import Published, feeds_of, publishable
 from eventlog.sql.catalogue import NoSuchTable, open_catalogue
 from eventlog.sql.common.dialect import Dialect
-from eventlog.sql.log.slot_state import Feed, Member, ServerSlot, SlotFacts, SlotState
+from eventlog.sql.log.slot_state import (
+    Feed,
+    Loss,
+    LossKind,
+    Member,
+    ServerSlot,
+    SlotFacts,
+    SlotState,
+)
 from eventlog.sql.log.store import Store
 from eventlog.sql.relation import Place
 
 _PUT_RIGHT = "`eventlog install --mode slot` puts it right"
 _UNNAMED = "it is in the publication, and it is gone, or the settings do not name it any more"
-_TAKEN_OUT = "{0} was taken out of publication {1}, or could not be read, for a while"
+_AGE: Final = 60.0  # seconds until the tables are read again
 NOT_READ = 0  # instead of its number in the publication
 
 
@@ -135,7 +147,7 @@ def record_returned(state: SlotState, facts: SlotFacts, chosen: SlotTables, name
     since = dict.fromkeys(returned, state.on_server(facts.slot).end)
     state.record(replace(facts, since={**facts.since, **since}))  # from here on no publisher logs
     for table, name in returned.items():
-        state.note_gap(table, _TAKEN_OUT.format(name, facts.slot))
+        state.note_gap(table, Loss(LossKind.TAKEN_OUT, (name, facts.slot)))
 
 
 def publication_faults(now: ServerSlot, chosen: SlotTables) -> Iterator[tuple[str, str]]:
@@ -171,3 +183,40 @@ def choose_tables(config: Config, store: Store, slot: str) -> SlotTables:
         published, why_not = publishable(catalogue.connection, store.queries, feeds)
         members = store.slot_state(catalogue.connection).members(slot)
     return SlotTables(slot, catalogued, published, unread | why_not, members)
+
+
+class FedTables:
+    """The tables of a slot as they were last read, and the gaps of their log."""
+
+    def __init__(self, config: Config, store: Store) -> None:
+        self._config = config
+        self._store = store
+        self._tables: SlotTables | None = None
+        self._read_at = -inf
+        self.gaps: Mapping[str, str] = {}  # tables whose changes may be lost, and why
+        self.is_stale = False  # what cycles have of them
+
+    @property
+    def is_old(self) -> bool:
+        """Return whether the tables are to be read again."""
+        return time.monotonic() > self._read_at + _AGE
+
+    def read(self, slot: str) -> Mapping[int, Sequence[Feed]]:
+        """Read the tables. Return how the changes of each name objects."""
+        before, self._tables = self._tables, read_slot_tables(self._config, self._store, slot)
+        self.is_stale |= before is not None and before.names != self._tables.names
+        self.gaps = self._tables.gaps
+        self._read_at = time.monotonic()
+        return self._tables.feeds
+
+    def unread(self, slot: str, fault: str | None) -> dict[str, str]:
+        """Return the tables that are not published, and why; all of them if the slot has a fault."""
+        assert self._tables is not None
+        unread = {
+            table: f"changes of it may be lost: {why}. `eventlog resync {quote(table)} --compare` logs them"
+            for table, why in self.gaps.items()
+        }
+        unread |= self._tables.unread
+        if fault is not None:
+            unread |= dict.fromkeys(self._tables.names or (slot,), fault)
+        return unread

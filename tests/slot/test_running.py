@@ -20,15 +20,15 @@ from eventlog.operate.changing import (
     fill_by_triggers,
 )
 from eventlog.publisher.comparison import Comparison
-from eventlog.publisher.slot import SlotFiller
 from eventlog.sinks.sink import OutgoingDocument, Reply
+from eventlog.slot.filler import SlotFiller
 from eventlog.sql.capture.track import track, untrack
 from eventlog.sql.log.work import LeadershipLost
 from eventlog.sql.relation import Choice
 from tests.compare.rig import life as comparing
 from tests.kit.logs import Receiver, call, publishing
 from tests.kit.support import until
-from tests.publisher.slot.rig import Copy, SlotWorld, drop_slots, life, once, rows_of
+from tests.slot.rig import Copy, SlotWorld, drop_slots, life, once, rows_of
 
 pytestmark = [pytest.mark.quick, pytest.mark.cold]
 

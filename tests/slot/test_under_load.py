@@ -15,7 +15,7 @@ from eventlog.sql.capture.track import track
 from eventlog.sql.relation import Choice
 from tests.kit.logs import Receiver
 from tests.kit.support import patient, until
-from tests.publisher.slot.rig import SlotWorld, once
+from tests.slot.rig import SlotWorld, once
 
 pytestmark = [pytest.mark.quick, pytest.mark.cold]
 

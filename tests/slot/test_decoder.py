@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from eventlog.core.tables import Column
 from eventlog.core.values import Kind
-from eventlog.publisher.slot_transactions import Happening, ObjectChange, SlotReader, reduced
-from eventlog.sql.log.slot_state import Feed
-from eventlog.sql.postgresql import pgoutput
-from eventlog.sql.postgresql.pgoutput import NOT_SENT, BrokenOutput, Value, read
+from eventlog.slot import decode
+from eventlog.slot.decode import NOT_SENT, BrokenOutput, Value, read
+from eventlog.slot.transactions import Happening, ObjectChange, SlotReader, reduced
+from eventlog.sql.log.slot_state import Feed, Loss, LossKind
 from tests.kit.tiers import drawn
 
 pytestmark = [pytest.mark.quick, pytest.mark.cold]
@@ -48,14 +48,14 @@ MESSAGES = (BEGIN, COMMIT, TABLE, INSERT, UPDATE, DELETE, TRUNCATE, TEXT)
 
 def test_messages_are_read() -> None:
     assert list(map(read, MESSAGES)) == [
-        pgoutput.BeginRead(7, 5),
-        pgoutput.CommitRead(100),
-        pgoutput.TableDescribed(1, "public", "usr", ("idu", "fname"), ("idu",)),
-        pgoutput.RowChanged(1, b"I", None, ("1", None)),
-        pgoutput.RowChanged(1, b"U", ("1", None), ("2", NOT_SENT)),
-        pgoutput.RowChanged(1, b"D", ("2", None), None),
-        pgoutput.TablesTruncated((1,)),
-        pgoutput.MessageRead("eventlog.user", "jack"),
+        decode.BeginRead(7, 5),
+        decode.CommitRead(100),
+        decode.TableDescribed(1, "public", "usr", ("idu", "fname"), ("idu",)),
+        decode.RowChanged(1, b"I", None, ("1", None)),
+        decode.RowChanged(1, b"U", ("1", None), ("2", NOT_SENT)),
+        decode.RowChanged(1, b"D", ("2", None), None),
+        decode.TablesTruncated((1,)),
+        decode.MessageRead("eventlog.user", "jack"),
     ]
 
 
@@ -101,7 +101,12 @@ def test_a_key_that_was_not_sent_is_a_gap_and_no_guess() -> None:
     update = b"U" + NUMBER + b"N" + row(NOT_SENT, "x")
     transactions = [reader.take(read(message)) for message in (TABLE, BEGIN, update, COMMIT)]
     assert transactions[-1] is not None
-    assert (transactions[-1].count, list(transactions[-1].gaps)) == (0, ["usr"])
+    assert (transactions[-1].count, transactions[-1].losses) == (0, {"usr": Loss(LossKind.UNSENT)})
+
+
+@pytest.mark.parametrize("kind", LossKind)
+def test_each_kind_of_loss_has_words(kind: LossKind) -> None:
+    assert "{" not in str(Loss(kind, ("usr", "own")))
 
 
 @pytest.mark.parametrize(

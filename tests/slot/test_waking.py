@@ -8,10 +8,10 @@ from contextlib import contextmanager
 import pytest
 
 from eventlog.files.signals import Signals
-from eventlog.publisher.sleep import Sleeper
+from eventlog.opening.filling import Sleeper
 from tests.kit.logs import Receiver
 from tests.kit.support import until
-from tests.publisher.slot.rig import Life, SlotWorld, life, once
+from tests.slot.rig import Life, SlotWorld, life, once
 
 pytestmark = [pytest.mark.quick, pytest.mark.cold]
 
@@ -65,16 +65,17 @@ def test_a_stream_that_the_server_ended_is_tried_again_after_a_while(
         world.run("select pg_terminate_backend(active_pid) from pg_replication_slots where active")
         until(lambda: publisher.cycle() == 0 and "does not stream the slot" in unread(publisher))
         world.user(1)
-        monkeypatch.setattr("eventlog.publisher.slot._RETRY", AGES)
+        monkeypatch.setattr("eventlog.slot.connection._RETRY", AGES)
         assert not sleeper.sleep(0.05)
         assert publisher.cycle() == 0
-        monkeypatch.setattr("eventlog.publisher.slot._RETRY", 0.05)
+        monkeypatch.setattr("eventlog.slot.connection._RETRY", 0.05)
         assert sleeper.sleep(AGES)
         assert (publisher.cycle(), unread(publisher)) == (1, "")
 
 
 def test_no_more_is_read_than_is_logged_together(world: SlotWorld, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("eventlog.publisher.slot._ROWS", 2)
+    for module in ("queue", "filler"):
+        monkeypatch.setattr(f"eventlog.slot.{module}.ROWS", 2)
     world.fill()
     with asleep(world) as (publisher, sleeper):
         for number in range(3):
@@ -93,7 +94,7 @@ def test_tables_are_read_again_after_a_while(world: SlotWorld, monkeypatch: pyte
         world.run(f'alter publication "{world.slot}" drop table usr')
         publisher.cycle()
         assert unread(publisher) == ""
-        monkeypatch.setattr("eventlog.publisher.slot._AGE", 0.0)
+        monkeypatch.setattr("eventlog.slot.tables._AGE", 0.0)
         publisher.cycle()
         assert "`eventlog install --mode slot` puts it right" in unread(publisher)
 
@@ -117,7 +118,7 @@ def test_a_server_that_sends_nothing_yet_stops_no_cycle(
     """Change a row, which the server sends only after a standby has it."""
     if int(world.value("show server_version_num")) < 170_000:
         pytest.skip("a server before 17 does not let a slot wait for a standby")
-    monkeypatch.setattr("eventlog.publisher.slot._RETRY", 0.1)
+    monkeypatch.setattr("eventlog.slot.connection._RETRY", 0.1)
     world.fill()
     slot = world.slot
     world.run(f"select pg_create_physical_replication_slot('{slot}_standby', true)")

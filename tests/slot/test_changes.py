@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.kit.logs import Receiver, call
-from tests.publisher.slot.rig import Copy, Logged, SlotWorld, life, once, rows_of
+from tests.slot.rig import Copy, Logged, SlotWorld, life, once, rows_of
 
 pytestmark = [pytest.mark.quick, pytest.mark.cold]
 

@@ -7,7 +7,6 @@ from collections.abc import Collection, Mapping
 from typing import Protocol
 
 from eventlog.files.signals import Signals
-from eventlog.publisher.sleep import Sleeper
 
 logger = logging.getLogger("eventlog.filling")
 
@@ -21,6 +20,27 @@ class TableCycle(Protocol):
 
     def refresh(self) -> None:
         """Read the tables again, because they may have changed."""
+
+
+class Sleeper:
+    """A sleeper until the next cycle, on a database that cannot wake the daemon."""
+
+    wakes = False
+
+    def __init__(self, signals: Signals) -> None:
+        self._signals = signals
+
+    def announce(self) -> None:
+        """Ask writers to wake the daemon from now on, also while it works."""
+
+    def sleep(self, seconds: float) -> bool:
+        """Sleep so long at most. Return whether there may be work."""
+        return self._signals.sleep(seconds)
+
+    def rise(self) -> None:
+        """Ask writers no longer."""
+
+    def close(self) -> None: ...
 
 
 class UnreadTables:

@@ -14,7 +14,7 @@ from eventlog.sql.relation import Choice
 from tests.kit.databases import temporary_database
 from tests.kit.logs import Receiver
 from tests.kit.support import until
-from tests.publisher.slot.rig import Copy, SlotWorld, drop_slots, life, once, rows_of
+from tests.slot.rig import Copy, SlotWorld, drop_slots, life, once, rows_of
 
 pytestmark = [pytest.mark.quick, pytest.mark.cold]
 

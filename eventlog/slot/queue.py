@@ -26,7 +26,7 @@ _LONGEST_UNSEEN: Final = 0.1  # seconds, because a commit may wait for a standby
 
 
 class LoggedBatch(NamedTuple):
-    """Transactions that were logged together."""
+    """The transactions that were logged together."""
 
     transaction_count: int = 0
     rows: int = 0

@@ -71,11 +71,10 @@ class PartitionRead:
 
 
 class TopicNote(NamedTuple):
-    """A text that later messages need, under a name, and the place of the message that has it."""
+    """A text that later messages need, and the place of the message that has it."""
 
     partition: Partition
     offset: int
-    name: str
     text: str
 
 
@@ -96,7 +95,7 @@ class TopicProgress:
     partitions: dict[Partition, PartitionRead] = field(default_factory=dict)
     ids: dict[str, str] = field(default_factory=dict)  # of the topics
     recent: dict[Key, None] = field(default_factory=dict)  # in the order in which they were handed out
-    notes: dict[str, str] = field(default_factory=dict)  # by name
+    notes: dict[str, None] = field(default_factory=dict)  # the newest last
     newer_notes: deque[TopicNote] = field(default_factory=lambda: deque(maxlen=MAX_NOTES))
 
     def check(
@@ -134,7 +133,7 @@ class TopicProgress:
         self.newer_notes.clear()
         for note in newer:
             if note.offset < self.partitions[note.partition].start:
-                remember(self.notes, note.name, note.text, MAX_NOTES)
+                remember(self.notes, note.text, None, MAX_NOTES)
             else:
                 self.newer_notes.append(note)
 
@@ -145,7 +144,7 @@ class TopicProgress:
         for (topic, number), read in self.partitions.items():
             dumped = topics.setdefault(topic, {"id": self.ids.get(topic), "partitions": {}})
             dumped["partitions"][str(number)] = [read.end, list(read.open)]
-        return json.dumps({"topics": topics, "recent": list(self.recent), "notes": self.notes})
+        return json.dumps({"topics": topics, "recent": list(self.recent), "metadata": list(self.notes)})
 
 
 def load_topic_progress(state: str) -> TopicProgress:
@@ -154,7 +153,7 @@ def load_topic_progress(state: str) -> TopicProgress:
         dumped: Mapping[str, Any] = json.loads(state)
         progress = TopicProgress()
         progress.recent = {tuple(map(str, key)): None for key in dumped["recent"]}
-        progress.notes = {name: str(text) for name, text in dumped["notes"].items()}
+        progress.notes = dict.fromkeys(map(str, dumped["metadata"]))
         for topic, read in dumped["topics"].items():
             if read["id"] is not None:
                 progress.ids[topic] = str(read["id"])

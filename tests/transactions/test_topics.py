@@ -301,11 +301,10 @@ def test_a_compacted_topic_is_read_only_where_that_is_said() -> None:
     [
         "",
         "{}",
-        '{"topics": [], "recent": [], "notes": {}}',
-        '{"topics": {"t": 1}, "recent": [], "notes": {}}',
-        '{"topics": {}, "recent": [], "notes": {"x": "{}"}}',
-        '{"topics": {}, "recent": [], "notes": {"x": "no JSON"}}',
-        '{"topics": {}, "recent": [], "metadata": []}',
+        '{"topics": [], "recent": [], "metadata": []}',
+        '{"topics": {"t": 1}, "recent": [], "metadata": []}',
+        '{"topics": {}, "recent": [], "metadata": ["{}"]}',
+        '{"topics": {}, "recent": [], "metadata": ["no JSON"]}',
     ],
 )
 def test_a_state_that_is_none(state: str) -> None:
@@ -382,5 +381,5 @@ def test_states_are_json() -> None:
     assert json.loads(one.state or "") == {
         "topics": {"t": {"id": "one", "partitions": {"0": [2, [[0, 1]]], "1": [0, []]}}},
         "recent": [["B", "2024010112000000"]],
-        "notes": {},
+        "metadata": [],
     }

@@ -229,7 +229,7 @@ class TopicReading(PartitionReading):
         super().__init__(reader, stream, state, clock)
         self._sequencer = MessageSequencer(tables, reading, stream.since, self._note_metadata)
         try:
-            for text in self.progress.notes.values():
+            for text in self.progress.notes:
                 self._sequencer.reader.read(json.loads(text))
         except (ValueError, EventlogError):
             raise InvalidValue(str(state)[:40], "the state of topics") from None
@@ -270,7 +270,7 @@ class TopicReading(PartitionReading):
         return self._sequencer.parse(source), partition_read
 
     def _note_metadata(self, source: str, offset: int, metadata: Metadata) -> None:
-        note = TopicNote(self._named[source], offset, metadata.schema_id, dump_metadata(metadata))
+        note = TopicNote(self._named[source], offset, dump_metadata(metadata))
         self.progress.newer_notes.append(note)
 
     def _add(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import asdict
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -16,6 +17,7 @@ from eventlog.core.entry import Letter
 from eventlog.core.plurals import duration, quantity, roughly
 from eventlog.core.remedies import Remedy
 from eventlog.opening.config import Config
+from eventlog.opening.verdict import largest, moment, verdicts_of
 
 if TYPE_CHECKING:
     from eventlog.opening.log_status import LogStatus, SlotStatus
@@ -31,23 +33,24 @@ def status(as_json: bool, config: Config) -> None:
 
     with opened(config) as store:
         state = read_log_status(store)
+    verdicts = verdicts_of(state)
     if as_json:
-        show(json.dumps(asdict(state), default=str))
+        states = [verdict._asdict() | {"sentence": verdict.sentence} for verdict in verdicts]
+        show(json.dumps({"states": states} | asdict(state), default=str))
         return
-    Listing(("", ""), "{:<12} {}", _STYLES).show(_facts(state))
+    lines = [("also" if at else "state", verdict.sentence) for at, verdict in enumerate(verdicts)]
+    styles = _STYLES | {"state": _COLOURS[verdicts[0].kind], "also": "yellow"}
+    Listing(("", ""), "{:<12} {}", styles).show([*lines, *_facts(state)])
 
 
+_TABLES = 8  # of a letter, that are named
 _WORDS = {letter.value: f"{letter} {letter.name.lower()}" for letter in Letter}
 
-# What somebody should see to, and what is well.
-_STYLES = {
-    "publisher": "yellow",
+_COLOURS = {"error": "red", "warning": "yellow", "retry": "yellow", "success": "green"}
+_STYLES = {  # what somebody should see to, and what is well
     "not published": "red",
-    "waiting": "yellow",
     "E error": "red",
     "F fatal": "red",
-    "pausing": "yellow",
-    "paused": "yellow",
     "S success": "green",
 }
 
@@ -57,26 +60,15 @@ def _facts(state: LogStatus) -> Iterator[tuple[str, str]]:
     if state.flow is not None:
         rates = f"{state.flow.arriving:.1f} rows/s come, {state.flow.finishing:.1f} rows/s go"
         yield "rate", f"{rates}: {state.outlook}" if state.outlook else rates
-    if state.waiting:
-        held_rows = f"{quantity(state.held_rows, 'row')} of their objects{_age(state.held_age)}"
-        yield (
-            "waiting",
-            f"{quantity(state.waiting, 'event')} for a retry, the next at {state.next_retry}; {held_rows}",
-        )
     for letter, tables in state.counts.items():
-        listed = ", ".join(f"{table} {rows}" for table, rows in tables.items())
+        listed = largest(tables.items(), _TABLES)
         skips = f", those that `{Remedy.HISTORY}` names were skipped" if letter == Letter.WARNING else ""
         yield _WORDS.get(letter, letter), f"{sum(tables.values())}  ({listed}){skips}"
-    if state.paused is not None:
-        since = f"{state.paused}, since {state.paused_at}; `{Remedy.RESUME}` ends it"
-        yield ("pausing", f"this batch; {since}") if state.pausing else ("paused", since)
     for table, why in state.cycle.get("unread", {}).items():
         yield "not published", f"{table}: {why}"
-    since = f", since {state.leader_since}, epoch {state.epoch}"
+    since = f", since {moment(state.leader_since, state.now)}, epoch {state.epoch}"
     yield "leader", "none yet" if state.leader is None else f"{state.leader}{since}"
-    if state.holder is None:
-        yield "publisher", "no publisher is running, as far as the database shows"
-    else:
+    if state.holder is not None:
         yield "lock", str(state.holder)
     if (slot := state.slot) is not None:
         yield "slot", f"{slot.name}: {_slot(slot)}"
@@ -84,17 +76,16 @@ def _facts(state: LogStatus) -> Iterator[tuple[str, str]]:
         cycle = state.cycle
         progress = f"{cycle.get('finished', 0)} of {cycle.get('rows', 0)} rows finished"
         yield "running", f"{progress}, {_cycle(cycle)}"
-    if state.cycle.get("down"):
-        yield "receiver", f"takes nothing: {state.cycle['down']}"
     if state.worked is not None:
-        yield "last cycle", f"{state.worked['at']}: {_cycle(state.worked)}"
+        at = moment(datetime.fromisoformat(state.worked["at"]), state.now)
+        yield "last cycle", f"{at}: {_cycle(state.worked)}"
     elif state.cycle_at is not None and not state.running:
-        yield "last cycle", f"{state.cycle_at}: nothing to do"
+        yield "last cycle", f"{moment(state.cycle_at, state.now)}: nothing to do"
     if (audit := state.audit) is not None:
         facts = f"{quantity(audit.rows, 'row')}, {quantity(audit.breaches, 'breach', 'breaches')}"
         yield "last audit", f"{duration(audit.age)} ago: {facts}, digest {audit.digest[:12]}"
     if state.heartbeat_at is not None:
-        yield "heartbeat", str(state.heartbeat_at)
+        yield "heartbeat", moment(state.heartbeat_at, state.now)
 
 
 def _cycle(cycle: Any) -> str:

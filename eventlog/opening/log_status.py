@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -41,6 +41,10 @@ class LogStatus:
     cycle_at: datetime | None
     cycle: Mapping[str, Any]
     worked: Mapping[str, Any] | None  # the last cycle that had rows or documents
+    down_since: datetime | None  # None while the receiver takes documents
+    next_try: datetime | None  # of a receiver that is down
+    pace: float | None  # rows a second while the receiver took documents last; None before
+    standbys: Sequence[Standby]
     heartbeat_at: datetime | None
     slot: SlotStatus | None  # that fills the log
     audit: LastAudit | None  # that was recorded last
@@ -48,7 +52,31 @@ class LogStatus:
     @property
     def running(self) -> bool:
         """Return whether a cycle is under way, as far as is on record."""
-        return bool(self.cycle.get("running") and self.holder and self.holder.publisher)
+        return bool(self.cycle.get("running") and self.publishes)
+
+    @property
+    def publishes(self) -> bool:
+        """Return whether a publisher of this log leads, as far as we may see."""
+        return bool(self.holder and self.holder.publisher)
+
+    @property
+    def failed_rows(self) -> int:
+        """Return the rows with E or F; without counts only those whose reason is kept."""
+        return max(self.failed, sum(sum(self.counts.get(letter, {}).values()) for letter in "EF"))
+
+    @property
+    def work_left(self) -> float | None:
+        """Return the seconds that the pending rows take at the last pace."""
+        return self.pending / self.pace if self.pace and self.pending else None
+
+
+@dataclass(frozen=True)
+class Standby:
+    """A publisher that waits to lead."""
+
+    name: str
+    seen_at: datetime
+    fault: str  # why it could not take over; empty if it could
 
 
 @dataclass(frozen=True)
@@ -117,11 +145,19 @@ def read_log_status(store: Store, *, counted: bool = True) -> LogStatus:
         outlook=outlook(backlog.pending - backlog.held_rows, course, now, backlog.pending),
         cycle_at=state.cycle_at,
         worked=cycle.pop("worked", None),
+        down_since=_read(cycle.pop("down_since", None)),
+        next_try=_read(cycle.pop("next_try", None)),
+        pace=cycle.pop("pace", None),
+        standbys=(),
         cycle=cycle,
         heartbeat_at=state.heartbeat_at,
         slot=_slot_status(store),
         audit=_last_audit(audits[0], now) if audits else None,
     )
+
+
+def _read(moment: str | None) -> datetime | None:
+    return None if moment is None else datetime.fromisoformat(moment)
 
 
 def _last_audit(notice: Notice, now: datetime) -> LastAudit:

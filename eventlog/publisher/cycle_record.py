@@ -6,6 +6,7 @@ import json
 import time
 from collections import Counter, deque
 from dataclasses import asdict, replace
+from datetime import datetime, timedelta
 from typing import Any
 
 from eventlog.opening.course import CoursePoint, dump_course
@@ -16,6 +17,8 @@ from eventlog.sql.log.store import Store
 POINT_EVERY = 2.0  # seconds between two counts of the pending rows
 _POINTS = 31  # so they reach back for a minute
 _SHARE = 100  # the next count waits so many times as long as this one took
+_DAY = 86_400.0  # seconds
+_TYPICAL = 100  # rows from which on a cycle has the pace of a backlog
 _WORK = ("rows", "finished", "documents", "events", "refused", "seconds")
 
 
@@ -27,21 +30,37 @@ class CycleRecord:
             former = json.loads(upkeep.state().cycle_facts or "{}")
         self._store = store
         self._worked: dict[str, Any] | None = former.get("worked")  # the last cycle with work
+        self._down_since: str | None = former.get("down_since")
+        self._pace: float | None = former.get("pace")  # rows a second while the receiver took documents
+        self._paced_by = 0  # rows
+        self._next_try: datetime | None = None
         self._finished = 0  # rows, in the cycles that ended
         self._points: deque[CoursePoint] = deque(maxlen=_POINTS)
         self._next_point = 0.0
         self._clock = DatabaseClock()
 
-    def end(self, cycle: Cycle) -> None:
-        """Note the end of a cycle."""
+    def begin(self) -> None:
+        """Note the begin of a cycle."""
+        self._next_try = None
+
+    def end(self, cycle: Cycle, wait: float) -> None:
+        """Note the end of a cycle, and the seconds until the next one."""
+        self._next_try = self._clock.now() + timedelta(seconds=min(wait, _DAY))
         self._finished += cycle.finished
         self.take_point(0)
+        if cycle.finished >= min(self._paced_by, _TYPICAL) and cycle.finished and cycle.seconds:
+            self._pace, self._paced_by = round(cycle.finished / cycle.seconds, 2), cycle.finished
         if cycle.rows or cycle.documents:
             work = {name: getattr(cycle, name) for name in _WORK}
             self._worked = {"at": str(self._clock.now())} | work
 
     def facts(self, cycle: Cycle, *, is_running: bool) -> str:
         """Return what is on record of a cycle, and of those before it."""
+        if cycle.down is None and cycle.documents:
+            self._down_since = None
+        elif cycle.down is not None and self._down_since is None:
+            self._down_since = str(self._clock.now())
+        is_down, next_try = cycle.down is not None, self._next_try
         finished = self._finished + (cycle.finished if is_running else 0)
         facts = asdict(replace(cycle, answers=Counter()))
         return json.dumps(
@@ -49,6 +68,9 @@ class CycleRecord:
             | {
                 "running": is_running,
                 "worked": self._worked,
+                "down_since": self._down_since if is_down else None,
+                "next_try": str(next_try) if is_down and next_try else None,
+                "pace": self._pace,
                 "finished_by_leader": finished,
                 "course": dump_course(self._points),
             }

@@ -147,21 +147,20 @@ class Daemon:
                 if self._signals.stop:
                     break
                 is_ready = session.prepare()
+            cycle = session.publisher.cycle() if is_ready else Cycle(paused=True)
+            self._failures = self._failures + 1 if cycle.down else 0
+            nap = FIRST_NAP if cycle.documents else nap
+            wait = next_wait(cycle, self._settings, self._failures, nap, wakes=session.sleeper.wakes)
             if is_ready:
-                cycle = session.conclude(session.publisher.cycle())
-                self._monitor.cycle(session.progress)
-            else:
-                cycle = Cycle(paused=True)
-                self._monitor.cycle(cycle)
+                cycle = session.conclude(cycle, wait.seconds)
+            self._monitor.cycle(session.progress if is_ready else cycle)
             self._report_pause(cycle.paused)
             self._monitor.alive(self._silence)
             if self._once:
                 self._end(cycle)
                 return
-            self._failures = self._failures + 1 if cycle.down else 0
             if cycle.documents:
-                self._heard_at, nap = time.monotonic(), FIRST_NAP
-            wait = next_wait(cycle, self._settings, self._failures, nap, wakes=session.sleeper.wakes)
+                self._heard_at = time.monotonic()
             if cycle.down:
                 logger.warning("no answer: %s; next try in %.1f s", cycle.down, wait.seconds)
             self._sleep_after(session, wait)

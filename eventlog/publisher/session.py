@@ -229,9 +229,13 @@ class CycleWatch(CycleControl):
             self._looked_at = time.monotonic()
             self._write(cycle)
 
-    def ended(self, cycle: Cycle) -> None:
-        """Count what a cycle did that has ended."""
-        self._record.end(cycle)
+    def begins(self) -> None:
+        """Note that a cycle begins."""
+        self._record.begin()
+
+    def ended(self, cycle: Cycle, wait: float) -> None:
+        """Count what a cycle did that has ended, so many seconds before the next one."""
+        self._record.end(cycle, wait)
 
     def note_rest(self, since: datetime) -> None:
         """Leave on record, once in a pause, that no cycle is under way any more."""
@@ -305,6 +309,7 @@ class PublishingSession:
         self._filler.prepare(self.publisher)
         self._show_unread()
         self.look()
+        self._watch.begins()
         return True
 
     def look(self) -> None:
@@ -316,12 +321,13 @@ class PublishingSession:
         self._watch.unread = {**self.publisher.tables.halted(), **self._filler.unread}
         self._watch.stopped_tables = self._filler.stopped_tables
 
-    def conclude(self, cycle: Cycle) -> Cycle:
-        """Run the operator's statements if documents went out, and note the cycle. Return it complete."""
+    def conclude(self, cycle: Cycle, wait: float) -> Cycle:
+        """Run the operator's statements if documents went out, and note the cycle and the seconds until the
+        next one. Return it complete."""
         if cycle.documents and self._after:
             run_statements(self.store, self._after)
         self._show_unread()
-        self._watch.ended(cycle)
+        self._watch.ended(cycle, wait)
         self._watch.note(self.progress)
         return self._watch.complete(cycle)
 

@@ -6,7 +6,6 @@ import json
 import re
 import shlex
 import time
-from dataclasses import replace
 from datetime import datetime, timedelta
 from html import unescape
 from pathlib import Path
@@ -81,9 +80,12 @@ def test_the_figures_of_pending_rows_agree(watched: Watched) -> None:
 @pytest.mark.parametrize(
     ("facts", "reported"),
     [
-        ({"down": "refused"}, "Receiver down</strong> · since"),
+        ({"down": "refused"}, "Receiver down</strong> · now (refused); 2 rows are pending"),
         ({"events": 5}, "Publishing</strong> · 2 rows are pending"),
-        ({}, "Idle</strong> · looking for work"),
+        (
+            {"down": "refused", "down_since": "2026-11-27 10:57:19.5"},
+            "since 2026-11-27 10:57:19 UTC (refused);",
+        ),
     ],
 )
 def test_the_whole_stands_in_a_word_at_the_top(
@@ -101,24 +103,42 @@ def test_a_table_that_is_not_published_is_named_and_no_banner_is_green(watched: 
         work.record_cycle(json.dumps({"unread": {"hr.usr": "9 of 9 objects would be deleted"}}))
     page = watched.client.get()
     assert 'class="state error"' in page
-    assert "every row that may go is published; 1 table is not published" in page
+    assert "1 table is not published</strong> · hr.usr: 9 of 9 objects would be deleted" in page
     assert "<dt>Not published</dt><dd>hr.usr: 9 of 9 objects would be deleted</dd>" in page
 
 
 def test_who_is_paused_or_stands_by_says_so(watched: Watched) -> None:
     assert "Idle</strong> · every row that may go is published" in watched.client.get()
     watched.process.leads = False
-    assert "On standby</strong> · test leads this log" in watched.client.get()
+    assert "This process is on standby</strong> · test leads" in watched.client.get()
     with watched.store.upkeep() as upkeep:
         upkeep.pause("Ann", "the engine moves")
-    ends = r"Pausing: this batch</strong> · by Ann: the engine moves, since 20[-\d]+ [:\d]+ UTC"
+    ends = r"Pausing after this batch</strong> · by Ann: the engine moves, since [:\d]+ UTC"
     assert re.search(ends, watched.client.get())
     with watched.store.work(1) as work:
         work.record_rest()
-    assert "Paused</strong> · by Ann: the engine moves, since 20" in watched.client.get()
+    assert "Paused</strong> · by Ann: the engine moves, since " in watched.client.get()
     with watched.store.upkeep() as upkeep:
         upkeep.pause("Ann", "the engine moves")
     assert re.search(ends, watched.client.get())
+
+
+def test_page_and_commands_name_the_same_states(watched: Watched, shell: Shell) -> None:
+    url = str(watched.board.config.values["url"])
+    fail_one(watched)
+    watched.sink.is_busy = True
+    watched.run("insert into usr values (2, 'Jane')")
+    watched.publisher.cycle()
+    with watched.store.upkeep() as upkeep:
+        upkeep.pause("ada", "the engine moves")
+    report = json.loads(shell.run("status", "--json", EVENTLOG_URL=url).stdout)
+    assert [state["state"] for state in report["states"]] == ["paused", "failed", "waiting"]
+    page = re.sub("<[^>]*>", "", watched.client.get()).replace("`", "")
+    printed = shell.run("status", EVENTLOG_URL=url).stdout
+    for state in report["states"]:
+        first_facts = state["facts"].partition(",")[0]
+        assert f"{state['word']} · {first_facts}" in page
+        assert state["sentence"].partition(",")[0] in printed
 
 
 def test_a_page_that_others_reach_says_who_may_read_it(watched: Watched) -> None:
@@ -127,17 +147,6 @@ def test_a_page_that_others_reach_says_who_may_read_it(watched: Watched) -> None
     watched.board.config = Config({**watched.board.config.values, **open_to_all})
     page = watched.client.get()
     assert "Anyone who reaches 0.0.0.0, port 9780 may read the status page, without a token." in page
-
-
-def test_the_time_since_the_receiver_is_down_is_that_of_the_first_cycle(watched: Watched) -> None:
-    standing = watched.board.log_status()
-    first = replace(standing, cycle={"down": "refused"}, cycle_at=datetime(2025, 3, 23, 10, 57, 19))
-    later = replace(first, cycle_at=datetime(2025, 3, 23, 11, 0))
-    assert [watched.board.down_since(s) for s in (first, later, standing)] == [
-        "2025-03-23 10:57:19",
-        "2025-03-23 10:57:19",
-        "",
-    ]
 
 
 def test_rates_are_reported_from_sample_to_sample(watched: Watched) -> None:
@@ -160,7 +169,7 @@ def test_the_banner_is_never_green_while_rows_have_failed(watched: Watched) -> N
     fail_one(watched)
     page = watched.client.get()
     assert 'class="state error"' in page
-    assert '<a href="/errors">1 row failed</a>' in page
+    assert '<strong><a href="/errors">1 row failed</a></strong> ·' in page
     assert '<dt>Errors</dt><dd><a href="/errors" class="error">1</a></dd>' in page
 
 
@@ -872,8 +881,8 @@ def test_a_standby_says_what_it_checked(watched: Watched) -> None:
     assert "on standby; checked at 2026-11-27 10:57:19 UTC: the tables, the sink files: it could lead" in page
     watched.process.readiness = Readiness(*checked, "the folder is not there")
     page = watched.client.get()
-    assert "this process could not take over: the folder is not there" in page
-    assert 'class="state error"' in page
+    assert "test leads; it could not take over: the folder is not there" in page
+    assert 'class="state error further"' in page
 
 
 def test_a_skipped_row_is_called_skipped(watched: Watched) -> None:

@@ -17,6 +17,7 @@ from eventlog.core.errors import EventlogError
 from eventlog.fold import Outcome
 from eventlog.opening.config import Config
 from eventlog.opening.log_status import LogStatus, read_log_status
+from eventlog.opening.verdict import Verdict, verdicts_of
 from eventlog.operate.explaining import explain_store, summarise
 from eventlog.operate.receipt import Receipt, read_receipt
 from eventlog.operate.recent import RecentRecord, RecordPlace, recent_records
@@ -125,7 +126,6 @@ class Board:
         self._explaining = threading.Lock()
         self._counted: Mapping[str, Mapping[str, int]] = {}
         self._counted_until = 0.0
-        self._down_since = ""  # when the receiver was first seen to be down
         self.last_status: LogStatus | None = None
         self.samples: deque[Sample] = deque(maxlen=SAMPLES)
         self.config = config or Config({})
@@ -148,7 +148,6 @@ class Board:
             log_status = self.log_status()
         except EventlogError:
             return
-        self.down_since(log_status)
         self.samples.append(_sample_of(log_status, now))
 
     def samples_until(self, log_status: LogStatus) -> list[Sample]:
@@ -169,13 +168,15 @@ class Board:
     def readiness(self) -> Readiness:
         return self._process.readiness
 
-    def down_since(self, log_status: LogStatus) -> str:
-        """Return when the receiver first took nothing, in UTC; empty while it takes documents."""
-        if not log_status.cycle.get("down"):
-            self._down_since = ""
-        elif not self._down_since:
-            self._down_since = f"{log_status.cycle_at or log_status.now}"[:19]
-        return self._down_since
+    def verdicts(self, log_status: LogStatus) -> list[Verdict]:
+        """Return the states that the log is in, the worst first."""
+        return verdicts_of(replace(log_status, counts=self.counts()))
+
+    def last_sentence(self) -> str:
+        """Return the state of the log as it was read last, some seconds ago; empty if it was not."""
+        if self.last_status is None:
+            return ""
+        return verdicts_of(replace(self.last_status, counts=self._counted))[0].sentence
 
     def rates(self) -> list[float]:
         """Return the rows a second that the leader finished between samples."""

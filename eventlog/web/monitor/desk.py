@@ -24,7 +24,6 @@ from eventlog.core.errors import EventlogError
 from eventlog.core.redaction import one_line
 from eventlog.core.remedies import Remedy
 from eventlog.fold import Fate, Outcome
-from eventlog.opening.log_status import LogStatus
 from eventlog.operate.notice_sentences import sentence_of
 from eventlog.operate.recent import NEWEST, RecordPlace
 from eventlog.operate.upkeep import commands_for
@@ -62,7 +61,7 @@ def monitor_app(monitor: Monitor, board: Board, host: str) -> ASGIApp:
 
     async def readyz(request: Request) -> Response:
         why = monitor.why_not_ready or ("" if monitor.healthy() else "the loop does not run")
-        return _health(not why, f"ready{f': {one_line(why)}' if why else ''}")
+        return _health(not why, f"ready{f': {one_line(why)}' if why else ''}", board.last_sentence())
 
     health = [page("/metrics", metrics), Route("/healthz", healthz), Route("/readyz", readyz)]
     return board_app(board, host, health)
@@ -86,8 +85,9 @@ def board_app(board: Board, host: str, further: Sequence[Route] = ()) -> ASGIApp
     return make_app([*further, *routes], host, faults={EventlogError: _away(board)}, missing=MISSING)
 
 
-def _health(good: bool, word: str) -> Response:
-    return PlainTextResponse(f"{word if good else 'not ' + word}\n", 200 if good else 503)
+def _health(good: bool, word: str, sentence: str = "") -> Response:
+    lines = [word if good else f"not {word}", *([one_line(sentence)] if sentence else ())]
+    return PlainTextResponse("".join(f"{line}\n" for line in lines), 200 if good else 503)
 
 
 def _away(board: Board) -> ExceptionHandler:
@@ -108,7 +108,7 @@ def _away(board: Board) -> ExceptionHandler:
 
 
 def _status(board: Board, request: Request) -> Response:
-    """Return the page of the whole: a word, the figures, their course, and details in small print."""
+    """Return the page of the whole: a sentence, the figures, their course, and details in small print."""
     form, messages, status = _form(request), list[str](), HTTPStatus.OK
     if request.method == "POST":
         try:
@@ -117,7 +117,7 @@ def _status(board: Board, request: Request) -> Response:
             messages, status = [f"{fault}.".capitalize()], HTTPStatus.FORBIDDEN
     log_status = board.log_status()
     failed, unread = board.failed(log_status), log_status.cycle.get("unread", {})
-    word, why, kind = _word(board, log_status)
+    verdicts = board.verdicts(log_status)
     samples = board.samples_until(log_status)
     return render(
         "monitor/status.html",
@@ -126,15 +126,12 @@ def _status(board: Board, request: Request) -> Response:
         may_change=board.may_change,
         readiness=board.readiness,
         leads=board.leads,
-        word=word,
-        why=why,
-        kind="error" if (failed or unread) and kind in ("success", "retry") else kind,
+        verdicts=verdicts,
         log=log_status,
         cycle=log_status.cycle,
         readers=board.config.build(MonitorSettings).readers,
         failed=failed,
         unread=unread,
-        down_since=board.down_since(log_status),
         has_skips="W" in board.counts() and board.has_skips(),
         samples=samples,
         seconds=samples[-1].at - samples[0].at,
@@ -145,30 +142,6 @@ def _status(board: Board, request: Request) -> Response:
             for name, rows in sorted(tables.items())
         ],
     )
-
-
-def _word(board: Board, log_status: LogStatus) -> tuple[str, str, str]:
-    down = log_status.cycle.get("down")
-    if log_status.paused:
-        by = f"by {log_status.paused}, since {str(log_status.paused_at)[:19]} UTC"
-        return "Pausing: this batch" if log_status.pausing else "Paused", by, "warning"
-    if not board.leads:
-        leader = f"{log_status.leader or 'no publisher'} leads this log"
-        if board.readiness.fault:
-            return (
-                "On standby",
-                f"{leader}; this process could not take over: {board.readiness.fault}",
-                "error",
-            )
-        return "On standby", leader, "quiet"
-    if down:
-        return "Receiver down", f"since {board.down_since(log_status)} UTC: {down}", "error"
-    if log_status.pending and log_status.cycle.get("events"):
-        return "Publishing", f"{are(log_status.pending, 'row')} pending", "success"
-    if log_status.waiting:
-        return "Waiting", f"{are(log_status.waiting, 'event')} waiting for a retry", "retry"
-    nothing = "looking for work" if log_status.pending else "every row that may go is published"
-    return "Idle", nothing, "success"
 
 
 def _errors(board: Board, request: Request) -> Response:

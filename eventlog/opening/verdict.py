@@ -22,7 +22,7 @@ TOO_LONG = 300.0  # seconds that a row may be pending; the alert of examples/mon
 
 
 class Severity(enum.StrEnum):
-    """How bad a state is, which is its colour on the pages."""
+    """A degree of trouble, which has a colour on the pages."""
 
     ERROR = enum.auto()  # a person is needed
     WARNING = enum.auto()  # a person decided it, or may be needed
@@ -200,6 +200,8 @@ def largest(counts: Iterable[tuple[str, int]], limit: int) -> str:
     for table, rows in counts:
         totals[table] = totals.get(table, 0) + rows
     ordered = sorted(totals.items(), key=lambda count: (-count[1], count[0]))
-    further = [f"and {quantity(len(ordered) - limit, 'more table', 'more tables')}"] if ordered[limit:] else []
+    further = (
+        [f"and {quantity(len(ordered) - limit, 'more table', 'more tables')}"] if ordered[limit:] else []
+    )
     named = [f"{shortened(table, 100)} {number(rows)}" for table, rows in ordered[:limit]]
     return ", ".join([*named, *further])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from functools import cache
+from functools import cache, partial
 from http import HTTPStatus
 from importlib.resources import files
 from urllib.parse import parse_qs, urlsplit
@@ -22,9 +22,16 @@ from eventlog.web import is_loopback
 FIELDS = 50  # of a query
 BODIES = 4  # of the largest size, at a time
 LARGEST = 1 << 20  # bytes of a body
+_COLOURS = {  # of icons
+    "error": "#b3261e",
+    "warning": "#c77700",
+    "retry": "#c77700",
+    "success": "#17683a",
+    "quiet": "#5b6472",
+}
 SAFE = {
     "Content-Security-Policy": (
-        "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; "
+        "default-src 'none'; img-src 'self'; style-src 'self'; script-src 'self'; connect-src 'self'; "
         "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
     ),
     "X-Content-Type-Options": "nosniff",
@@ -77,13 +84,16 @@ def make_app(
     largest: int = LARGEST,
     faults: Mapping[type[Exception], ExceptionHandler] | None = None,
     missing: str = "there is nothing here",
+    show_missing: Callable[[str], Response] | None = None,
 ) -> ASGIApp:
     """Return an application that listens at a host, with the style and the script of our pages."""
 
     async def refuse(request: Request, fault: Exception) -> Response:
         assert isinstance(fault, HTTPException)
         if fault.status_code in (HTTPStatus.NOT_FOUND, HTTPStatus.METHOD_NOT_ALLOWED):
-            return refusal(HTTPStatus.NOT_FOUND, missing if fault.detail == "Not Found" else fault.detail)
+            is_plain = fault.detail in ("Not Found", "Method Not Allowed")
+            show = show_missing or partial(refusal, HTTPStatus.NOT_FOUND)
+            return show(missing if is_plain else fault.detail)
         return refusal(fault.status_code, fault.detail, fault.headers)
 
     async def fail(request: Request, fault: Exception) -> Response:
@@ -93,7 +103,7 @@ def make_app(
         return Response()  # to a visitor that went away
 
     app = Starlette(
-        routes=[_asset("page.css", "text/css"), _asset("page.js", "text/javascript"), *routes],
+        routes=[_asset("page.css", "text/css"), _asset("page.js", "text/javascript"), _ICON, *routes],
         exception_handlers={
             HTTPException: refuse,
             ClientDisconnect: part_from,
@@ -103,6 +113,18 @@ def make_app(
     )
     app.router.redirect_slashes = False
     return Guard(app, is_loopback(host), largest)
+
+
+async def _icon(request: Request) -> Response:
+    """Return a disc in the colour of a state."""
+    if (colour := _COLOURS.get(request.path_params["kind"])) is None:
+        raise HTTPException(HTTPStatus.NOT_FOUND)
+    disc = f'<circle cx="8" cy="8" r="7" fill="{colour}"/>'
+    svg = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16">{disc}</svg>'
+    return Response(svg, media_type="image/svg+xml")
+
+
+_ICON = Route("/icon/{kind}.svg", _icon)
 
 
 def _asset(name: str, media_type: str) -> Route:

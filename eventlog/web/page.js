@@ -34,6 +34,9 @@ async function renew() {
       const answer = await fetch(location.href, { headers: { Accept: "text/html" } });
       answered(true);
       const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
+      document.title = fresh.title;
+      const icons = [document, fresh].map((page) => page.querySelector("link[rel=icon]"));
+      if (icons.every(Boolean) && icons[0].href !== icons[1].href) icons[0].href = icons[1].href;
       const [here, there] = [document, fresh].map((page) => page.querySelector("main"));
       if (there && parts.some((part) => !fresh.getElementById(part.id))) {
         if (!here.contains(document.activeElement) || document.activeElement === here) here.replaceWith(there);

@@ -307,7 +307,22 @@ def test_pending_rows_and_objects_are_explained(watched: Watched) -> None:
 
 @pytest.mark.parametrize("path", ["/row/1", "/row/x", "/nothing", "/row/99999999999999999999"])
 def test_what_is_not_there_is_said_so(watched: Watched, path: str) -> None:
-    assert watched.client.ask("GET", path)[0] == 404
+    status, page, _ = watched.client.ask("GET", path)
+    assert (status, '<a href="/errors">Errors</a>' in page) == (404, True)
+    assert "<strong>Not found</strong>" in page
+
+
+def test_the_title_and_the_header_name_the_log_and_its_state(watched: Watched) -> None:
+    database = watched.engine.url.database
+    fail_one(watched)
+    page = watched.client.get()
+    assert f"<title>● 1 row failed · {database}/eventlog</title>" in page
+    assert f'class="place">{database}/eventlog</a>' in page
+    assert '<link rel="icon" href="/icon/error.svg">' in page
+    assert "#b3261e" in watched.client.get("/icon/error.svg")
+    assert f"<title>● 1 row failed · Errors · {database}/eventlog</title>" in watched.client.get("/errors")
+    watched.process.store = None
+    assert "<title>● Database away · " in watched.client.ask("GET", "/errors")[1]
 
 
 def test_without_a_database_it_says_so(watched: Watched) -> None:

@@ -17,13 +17,15 @@ from eventlog.core.errors import EventlogError
 from eventlog.fold import Outcome
 from eventlog.opening.config import Config
 from eventlog.opening.log_status import LogStatus, read_log_status
-from eventlog.opening.verdict import Verdict, verdicts_of
+from eventlog.opening.settings import DatabaseSettings
+from eventlog.opening.verdict import Severity, Verdict, verdicts_of
 from eventlog.operate.explaining import explain_store, summarise
 from eventlog.operate.receipt import Receipt, read_receipt
 from eventlog.operate.recent import RecentRecord, RecordPlace, recent_records
 from eventlog.operate.redriving import Redriven, redrive_by
 from eventlog.operate.upkeep import Skipped, skip
 from eventlog.publisher.readiness import Outage, Readiness
+from eventlog.sql.connect import read_url
 from eventlog.sql.log.pending import Cells
 from eventlog.sql.log.record import Notice, Try
 from eventlog.sql.log.store import Store
@@ -171,6 +173,24 @@ class Board:
     def verdicts(self, log_status: LogStatus) -> list[Verdict]:
         """Return the states that the log is in, the worst first."""
         return verdicts_of(replace(log_status, counts=self.counts()))
+
+    @property
+    def place(self) -> str:
+        """Return the name of the log, its database and its host."""
+        settings = self.config.build(DatabaseSettings)
+        url = read_url(settings.url) if settings.url else None
+        if url is None:
+            return settings.log_table
+        host = f" on {url.host}" if url.host else ""
+        return f"{url.database}/{settings.log_table}{host}"
+
+    def headline(self) -> Verdict:
+        """Return the worst state of the log as it was read last, or that the database is away."""
+        if self._process.store is None:
+            reason = self.outage.reason if self.outage else "not connected yet"
+            return Verdict("database-away", Severity.ERROR, "Database away", reason)
+        log_status = self.last_status or self.log_status()
+        return verdicts_of(replace(log_status, counts=self._counted))[0]
 
     def last_sentence(self) -> str:
         """Return the state of the log as it was read last, some seconds ago; empty if it was not."""

@@ -82,7 +82,19 @@ def board_app(board: Board, host: str, further: Sequence[Route] = ()) -> ASGIApp
         page("/recent", partial(_recent, board), run=run),
         page("/settings", partial(_settings, board), run=run),
     ]
-    return make_app([*further, *routes], host, faults={EventlogError: _away(board)}, missing=MISSING)
+    faults: Mapping[type[Exception], ExceptionHandler] = {EventlogError: _away(board)}
+    missing = partial(_missing, board)
+    return make_app([*further, *routes], host, faults=faults, missing=MISSING, show_missing=missing)
+
+
+def _show(board: Board, template: str, status: int = HTTPStatus.OK, **values: object) -> Response:
+    """Return a page in its frame, which names the log, where it is, and its state."""
+    return render(template, status, **{"place": board.place, "headline": board.headline()} | values)
+
+
+def _missing(board: Board, sentence: str) -> Response:
+    """Return the page of what is not there, with the way to the others."""
+    return _show(board, "monitor/missing.html", HTTPStatus.NOT_FOUND, fault=sentence)
 
 
 def _health(good: bool, word: str, sentence: str = "") -> Response:
@@ -95,7 +107,8 @@ def _away(board: Board) -> ExceptionHandler:
 
     async def show(request: Request, fault: Exception) -> Response:
         is_away = isinstance(fault, NoDatabase)
-        return render(
+        return _show(
+            board,
             "monitor/away.html",
             HTTPStatus.SERVICE_UNAVAILABLE if is_away else HTTPStatus.BAD_GATEWAY,
             title="Database away" if is_away else "The log could not be read",
@@ -119,7 +132,8 @@ def _status(board: Board, request: Request) -> Response:
     failed, unread = board.failed(log_status), log_status.cycle.get("unread", {})
     verdicts = board.verdicts(log_status)
     samples = board.samples_until(log_status)
-    return render(
+    return _show(
+        board,
         "monitor/status.html",
         status,
         messages=messages,
@@ -127,6 +141,7 @@ def _status(board: Board, request: Request) -> Response:
         readiness=board.readiness,
         leads=board.leads,
         verdicts=verdicts,
+        headline=verdicts[0],
         log=log_status,
         cycle=log_status.cycle,
         readers=board.config.build(MonitorSettings).readers,
@@ -158,7 +173,8 @@ def _errors(board: Board, request: Request) -> Response:
             result = _apply_form(board, FailureFilter(ids), form)
             messages = [*result.messages]
         if not is_confirmed or not ids or result.status != HTTPStatus.OK:
-            return render(
+            return _show(
+                board,
                 "monitor/confirm.html",
                 result.status,
                 act="skip" if "skip" in (act, form.get("act")) else "redrive",
@@ -170,7 +186,8 @@ def _errors(board: Board, request: Request) -> Response:
     upto = _number(request.state.query.get("upto", "")) or MAX_RECORD_ID
     rows = list(islice(board.failures(selection, query["whole"], upto), PAGE + 1))
     reasons = board.reasons(selection, query["whole"])
-    return render(
+    return _show(
+        board,
         "monitor/errors.html",
         messages=messages,
         query=query,
@@ -199,7 +216,8 @@ def _row(board: Board, request: Request) -> Response:
         raise HTTPException(HTTPStatus.NOT_FOUND, f"there is no row {record_id}")
     entry, outcome = outcomes[record_id]
     cells = board.cells(ids[:PAGE])
-    return render(
+    return _show(
+        board,
         "monitor/row.html",
         result.status,
         title=f"Row {record_id}",
@@ -255,7 +273,8 @@ def _history(board: Board, request: Request) -> Response:
     """Return what people did to the log, newest first."""
     page_number = _number(request.state.query.get("page", ""))
     notices = board.notices(page_number)
-    return render(
+    return _show(
+        board,
         "monitor/history.html",
         notices=notices[:PAGE],
         sentence_of=sentence_of,
@@ -266,7 +285,8 @@ def _history(board: Board, request: Request) -> Response:
 def _waiting(board: Board, request: Request) -> Response:
     """Return the events that wait for a retry, and when each goes again."""
     events, now = board.waiting()
-    return render(
+    return _show(
+        board,
         "monitor/waiting.html",
         events=events[:PAGE],
         hint=f"These are the first {PAGE}; more wait." if len(events) > PAGE else "",
@@ -279,6 +299,7 @@ def _next(board: Board, request: Request) -> Response:
     """Return what the next cycle does with each row."""
     left_out = board.left_out()
     return _outcomes(
+        board,
         "Next",
         "What the next cycle does",
         board.explain(),
@@ -292,14 +313,16 @@ def _recent(board: Board, request: Request) -> Response:
     batch, _, number = request.state.query.get("before", "").partition(".")
     before = RecordPlace(_number(batch), _number(number)) if batch else NEWEST
     records, older = board.recent(before)
-    return render("monitor/recent.html", records=records, older=older and f"{older.batch}.{older.number}")
+    next_place = older and f"{older.batch}.{older.number}"
+    return _show(board, "monitor/recent.html", records=records, older=next_place)
 
 
 def _object(board: Board, request: Request) -> Response:
     """Return the page of an object: each of its rows, what became of it, and its present row."""
     name, key = request.state.query.get("table", ""), request.state.query.get("key", "")
     receipt = board.receipt(name, key)
-    return render(
+    return _show(
+        board,
         "monitor/object.html",
         title=f"{name} {key}".strip(),
         receipt=receipt._replace(rows=receipt.rows[:LOOKED_AT]),
@@ -310,6 +333,7 @@ def _object(board: Board, request: Request) -> Response:
 
 
 def _outcomes(
+    board: Board,
     title: str,
     caption: str,
     rows: Rows,
@@ -318,7 +342,8 @@ def _outcomes(
     left_out: Iterable[tuple[str, str]] = (),  # fates, each with its sentence
     nothing: str = NOTHING,
 ) -> Response:
-    return render(
+    return _show(
+        board,
         "monitor/rows.html",
         title=title,
         caption=caption,
@@ -331,7 +356,7 @@ def _outcomes(
 
 def _settings(board: Board, request: Request) -> Response:
     """Return the settings that were given."""
-    return render("monitor/settings.html", settings=list(board.config.shown()))
+    return _show(board, "monitor/settings.html", settings=list(board.config.shown()))
 
 
 def _form(request: Request) -> Mapping[str, str]:

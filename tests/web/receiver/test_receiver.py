@@ -92,7 +92,7 @@ def test_hostile_values_are_text_everywhere(client: Client) -> None:
 def test_pages_may_load_nothing_from_elsewhere(client: Client) -> None:
     _, page, headers = client.ask("GET", "/")
     policy = headers["Content-Security-Policy"]
-    assert policy.startswith("default-src 'none'; style-src 'self'")
+    assert policy.startswith("default-src 'none'; img-src 'self'; style-src 'self'")
     assert policy.endswith("form-action 'self'; base-uri 'none'; frame-ancestors 'none'")
     assert "http" not in page.replace("http-equiv", "")
     for path in ("/page.css", "/page.js"):

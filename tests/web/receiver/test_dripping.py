@@ -53,7 +53,7 @@ def take(connection: socket.socket) -> int:
 
 
 def is_kept(port: int, other_port: int) -> bool:
-    """Return whether the side at this port keeps its connection with the other one, as the kernel reports it."""
+    """Return whether the kernel lists the connection of the side at this port with the other one."""
     places = (line.split()[1:4] for line in Path("/proc/self/net/tcp").read_text("ascii").splitlines()[1:])
     ends = {(int(here[-4:], 16), int(there[-4:], 16)): state for here, there, state in places}
     return ends.get((port, other_port)) == ESTABLISHED

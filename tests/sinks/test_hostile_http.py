@@ -308,7 +308,7 @@ def test_a_connection_with_bytes_that_nobody_asked_for_is_left(
                 connection.recv(1 << 16)
                 for piece in pieces:
                     connection.sendall(piece)
-                until(lambda: has_arrived(connection))  # it is called at once
+                until(lambda: has_arrived(connection))
                 arrived.set()
                 with suppress(OSError):
                     if connection.recv(1 << 16):  # else the client has ended the connection

@@ -87,7 +87,8 @@ class OpenTransaction(Generic[F, T]):
 
     number: int  # among all that began
     facts: F
-    in_memory: int = 0  # bytes, about, with what it takes besides its items
+    overhead: int = 0  # bytes, about, that it takes in memory besides its items
+    in_memory: int = 0  # bytes, about, of its items there, with the overhead
     items: list[T] = field(default_factory=list)  # those in memory, as they came
     stored_count: int = 0
     stored: int = 0  # bytes, about, of the items in the spool
@@ -150,7 +151,7 @@ class OpenTransactions(Generic[K, F, T]):
     def begin(self, key: K, facts: F) -> OpenTransaction[F, T]:
         """Open a transaction."""
         transaction = self.open[key] = OpenTransaction[F, T](next(self._numbers), facts)
-        self._take_memory(transaction, self._bounds.cost)
+        self.charge(transaction, self._bounds.cost)
         return transaction
 
     def add(self, transaction: OpenTransaction[F, T], item: T, size: int) -> None:
@@ -170,7 +171,7 @@ class OpenTransactions(Generic[K, F, T]):
         while voids and voids[-1][1] >= start:  # this discard includes that one
             voids.pop()
         voids.append((transaction.count, start))
-        self._take_memory(transaction, self._bounds.cost * (len(voids) - before))
+        self.charge(transaction, self._bounds.cost * (len(voids) - before))
 
     def end(self, key: K) -> EndedTransaction[F, T] | None:
         """Return a transaction, which is open no longer; None if it was not."""
@@ -230,7 +231,9 @@ class OpenTransactions(Generic[K, F, T]):
         if self._order is not None and len(transaction.items) > 1:
             transaction.items.sort(key=self._order)
 
-    def _take_memory(self, transaction: OpenTransaction[F, T], size: int) -> None:
+    def charge(self, transaction: OpenTransaction[F, T], size: int) -> None:
+        """Count bytes that a transaction takes in memory besides its items, until it ends."""
+        transaction.overhead += size
         transaction.in_memory += size
         self._in_memory += size
         if self._in_memory > self._memory:
@@ -252,8 +255,7 @@ class OpenTransactions(Generic[K, F, T]):
             if self._in_memory <= self._bounds.memory // 2:
                 return
             self._sort(transaction)
-            items = transaction.items
-            size = transaction.in_memory - self._bounds.cost * (1 + len(transaction.voids))
+            items, size = transaction.items, transaction.in_memory - transaction.overhead
             for portion in portions(items, max(1, BLOCK * len(items) // max(1, size))):
                 block = self._codec.dump(transaction.facts, portion)
                 transaction.blocks += len(block)

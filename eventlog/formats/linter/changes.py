@@ -14,13 +14,14 @@ from eventlog.formats.linter.images import ImageLayout, read_layout
 from eventlog.formats.linter.linter_settings import LinterSettings
 from eventlog.formats.linter.operations import (
     BLOBS,
+    COST,
     ENDS,
     OpenOperations,
     Operation,
-    Transaction,
     Typ,
     assemble,
     done_by,
+    operations,
     read_typ,
 )
 from eventlog.formats.linter.queue_progress import (
@@ -34,6 +35,7 @@ from eventlog.formats.linter.queue_progress import (
     first_in_journal,
 )
 from eventlog.formats.linter.times import load_time
+from eventlog.transactions.open_transactions import Bounds
 
 Answer = Change | Refused
 # columns that show neither the operation of a row nor its time
@@ -63,7 +65,8 @@ class QueueReader:
                 f"{reading.time_order}: state time-order {since.time_order}, or begin without the state"
             )
         self._order = reading.time_order
-        self._open_transactions = OpenOperations(reading.max_open)
+        spool = None if reading.spool is None else reading.spool()
+        self._open_transactions = OpenOperations(spool, Bounds(reading.max_open, reading.open_bytes, COST))
         self._layouts = {table: read_layout(str(table), table.linter) for table in tables}
         self._delivering: CommittedTransaction | None = None
         self._delivered: dict[str, list[Commit]] = {}  # the COMMITs of each database
@@ -142,7 +145,7 @@ class QueueReader:
             return None
         typ = read_typ(part, self._reading.legacy_typ5)
         if typ is Typ.ROLLBACK:
-            self._open_transactions.end(part)  # whatever else is wrong with the row
+            self._open_transactions.abort(part)  # whatever else is wrong with the row
         if typ is Typ.ROLLBACK:
             _check_empty(part)
         elif typ is Typ.COMMIT and not _is_blob(part):
@@ -150,6 +153,8 @@ class QueueReader:
             transaction = self._open_transactions.end(part)
             if commit_of(part) in self._since.of(part.dbnode).delivered:
                 self._note_delivered(part)
+                if transaction is not None:
+                    transaction.close()
             elif transaction is not None:
                 return CommittedTransaction(transaction, part)
         elif self._is_asked_for(part):
@@ -193,18 +198,19 @@ class QueueReader:
             if pending_answer is not None:
                 yield pending_answer
             pending_answer = answer
+        ended.transaction.close()
         self._delivering = None
         self._note_delivered(ended.commit)
         if pending_answer is not None:
             yield pending_answer
 
     def _changes_of(self, ended: CommittedTransaction) -> Iterator[Answer]:
-        servers = _servers(ended.transaction)
-        for pending in ended.transaction.operations:
+        facts, servers = ended.transaction.facts, ended.transaction.facts.servers()
+        for pending in operations(ended.transaction):
             part = pending.parts[0]
             try:
-                if ended.transaction.fault is not None:
-                    raise WrongRow(ended.transaction.fault)
+                if facts.fault is not None:
+                    raise WrongRow(facts.fault)
                 operation = assemble(
                     read_typ(part, self._reading.legacy_typ5), pending, self._reading.lengths
                 )
@@ -304,15 +310,6 @@ class FileReader(QueueReader):
                 "sort the rows by SYSLOG_ADDR and EXTDATA"
             )
         self._latest[part.dbnode, transaction] = QueueProgress(place)
-
-
-def _servers(transaction: Transaction) -> dict[tuple[object, ...], set[str]]:
-    """Return the servers to which each operation is sent."""
-    servers: dict[tuple[object, ...], set[str]] = {}
-    for pending in transaction.operations:
-        part = pending.parts[0]
-        servers.setdefault(done_by(part), set()).add(part.dst_server)
-    return servers
 
 
 def _position(part: QueueRow, servers: set[str]) -> str | None:

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
 
 from eventlog.core.settings import setting
-from eventlog.formats.linter.operations import MAX_OPEN
+
+if TYPE_CHECKING:
+    from eventlog.transactions.open_transactions import Spool
+
+MAX_OPEN: Final = 1 << 30
+MAX_STORED: Final = 10 << 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,3 +35,8 @@ class LinterSettings:
         False, "Give an INSERT or DELETE that has a second part as raw bytes, instead of refusing it."
     )
     max_open: int = setting(MAX_OPEN, "Bytes that unfinished transactions may take in memory together.")
+    open_bytes: int = setting(
+        MAX_STORED, "Bytes of unfinished transactions that may wait on disk.", metavar="BYTES"
+    )
+
+    spool: Callable[[], Spool] | None = None  # makes the place on disk

@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
+from operator import attrgetter
 from typing import Final, NamedTuple
 
 from eventlog.core.errors import WrongRow
 from eventlog.formats.linter.columns import DATA_SIZE, QueueRow
+from eventlog.transactions.open_transactions import (
+    Bounds,
+    EndedTransaction,
+    OpenTransaction,
+    OpenTransactions,
+    Spool,
+)
 
-MAX_OPEN: Final = 1 << 30  # bytes that open transactions may take
-MAX_TRANSACTIONS: Final = 1 << 20
-_COST: Final = 1024  # bytes that a part takes besides its data
+COST: Final = 1024  # bytes that a transaction, or a part besides its data, takes
+_KEY_COST: Final = 512  # bytes of the key of an operation
 
 
 class Typ(enum.IntEnum):
@@ -68,12 +76,11 @@ class Operation(NamedTuple):
 
 @dataclass(slots=True)
 class PendingOperation:
-    """An operation whose parts are still coming."""
+    """An operation of the parts that came."""
 
     where: str
     parts: list[QueueRow] = field(default_factory=list)
     fault: str | None = None  # the first of its parts
-    has_first: bool = False
 
     def add(self, part: QueueRow, fault: str | None) -> None:
         """Add a part; all of the operation is refused if a part has a fault, or is in the wrong place."""
@@ -84,17 +91,61 @@ class PendingOperation:
                 else f"EXTDATA is {part.extdata}, but no part 0 of this operation was seen"
             )
         self.fault = self.fault or fault
-        self.has_first = self.has_first or part.extdata == 0
         self.parts.append(part)
 
 
+class QueuePart(NamedTuple):
+    """A row of a queue, with the operation of its transaction to which it belongs."""
+
+    operation: int  # the number of those that began before
+    row: QueueRow
+    where: str
+    fault: str | None
+
+
+OperationKey = tuple[object, ...]
+
+
 @dataclass(slots=True)
-class Transaction:
-    operations: list[PendingOperation] = field(default_factory=list)
-    latest: dict[tuple[object, ...], PendingOperation] = field(default_factory=dict)
-    size: int = 0
-    given_up: bool = False
+class QueueTransaction:
+    """The facts of a transaction of a queue."""
+
+    first: QueueRow | None = None  # of its rows, without its data
+    operation_count: int = 0
+    latest: dict[OperationKey, tuple[int, bool]] = field(default_factory=dict)  # whether its part 0 came
     fault: str | None = None  # of all its operations
+
+    def place(self, part: QueueRow) -> int:
+        """Return the number of the operation of a part, which begins one if it continues none."""
+        key = key_of(part)
+        number, has_first = self.latest.get(key, (self.operation_count, False))
+        if has_first and part.extdata == 0:
+            number, has_first = self.operation_count, False
+        self.latest[key] = number, has_first or part.extdata == 0
+        self.operation_count = max(self.operation_count, number + 1)
+        if self.first is None:
+            self.first = part._replace(data=b"")
+        return number
+
+    def servers(self) -> dict[OperationKey, set[str]]:
+        """Return the servers to which each operation is sent."""
+        servers: dict[OperationKey, set[str]] = {}
+        for *operation, server, _, _ in self.latest:
+            servers.setdefault(tuple(operation), set()).add(str(server))
+        return servers
+
+
+Transaction = EndedTransaction[QueueTransaction, QueuePart]
+
+
+def operations(parts: Iterable[QueuePart]) -> Iterator[PendingOperation]:
+    """Yield the operations of parts, which are sorted by them."""
+    for _, of_operation in groupby(parts, key=attrgetter("operation")):
+        own_parts = [*of_operation]
+        operation = PendingOperation(own_parts[0].where)
+        for part in own_parts:
+            operation.add(part.row, part.fault)
+        yield operation
 
 
 def read_typ(part: QueueRow, legacy: str) -> Typ:
@@ -110,12 +161,12 @@ def read_typ(part: QueueRow, legacy: str) -> Typ:
     return typ
 
 
-def done_by(part: QueueRow) -> tuple[object, ...]:
+def done_by(part: QueueRow) -> OperationKey:
     """Return what identifies an operation of the source within its transaction, wherever it is sent."""
     return part.syslog_addr, part.tabnum_src, part.rowid_src, part.typ, part.channel
 
 
-def key_of(part: QueueRow) -> tuple[object, ...]:
+def key_of(part: QueueRow) -> OperationKey:
     """Return the key that the parts of one operation for one destination share."""
     return *done_by(part), part.dst_server, part.dst_owner, part.dst_table
 
@@ -157,81 +208,57 @@ def _cut(data: bytes, len1: int, len2: int) -> tuple[bytes, bytes]:
 class OpenOperations:
     """The transactions that have not ended, known by database and number."""
 
-    def __init__(self, limit: int = MAX_OPEN) -> None:
-        self._limit = limit
-        self._transactions: dict[str, dict[int, Transaction]] = {}  # by database
-        self._count = 0
-        self._size = 0
-        self._full = False
+    def __init__(self, spool: Spool | None, bounds: Bounds) -> None:
+        self._transactions = OpenTransactions[tuple[str, int], QueueTransaction, QueuePart](
+            spool, bounds, order=attrgetter("operation")
+        )
+        self._by_node: dict[str, dict[int, QueueTransaction]] = {}  # in the order in which they began
 
     def add(self, part: QueueRow, where: str, fault: str | None = None) -> None:
-        """Add a part to its operation, which is refused if the part has a fault.
-
-        Raise WrongRow if its transaction is left out.
-        """
+        """Add a part to its operation, which is refused if the part has a fault."""
         transaction = self._transaction_of(part)
-        if transaction.given_up:
-            return
-        key = key_of(part)
-        operation = transaction.latest.get(key)
-        if operation is None or (part.extdata == 0 and operation.has_first):
-            operation = transaction.latest[key] = PendingOperation(where)
-            transaction.operations.append(operation)
-        operation.add(part, fault)
-        size = len(part.data) + _COST
-        transaction.size += size
-        self._size += size
-        if self._size > self._limit:
-            self._give_up(part, transaction)
+        key_count = len(transaction.facts.latest)
+        number = transaction.facts.place(part)
+        if len(transaction.facts.latest) > key_count:
+            self._transactions.charge(transaction, _KEY_COST)
+        self._transactions.add(transaction, QueuePart(number, part, where, fault), len(part.data) + COST)
 
     def spoil(self, part: QueueRow, fault: str) -> None:
         """Refuse all operations of the transaction of a part, if the part may be of any of them."""
-        transaction = self._transaction_of(part)
-        transaction.fault = transaction.fault or fault
+        facts = self._transaction_of(part).facts
+        facts.fault = facts.fault or fault
 
-    def _transaction_of(self, part: QueueRow) -> Transaction:
-        self._full = self._full or self._count >= MAX_TRANSACTIONS
-        of_node = self._transactions.setdefault(part.dbnode, {})
-        transaction = of_node.get(part.transact_id)
+    def _transaction_of(self, part: QueueRow) -> OpenTransaction[QueueTransaction, QueuePart]:
+        key = part.dbnode, part.transact_id
+        transaction = self._transactions.open.get(key)
         if transaction is None:
-            if self._full:
-                raise WrongRow(f"{_name(part)} is left out, as all new ones are: too many were open")
-            transaction = of_node[part.transact_id] = Transaction()
-            self._count += 1
+            facts = QueueTransaction()
+            self._by_node.setdefault(part.dbnode, {})[part.transact_id] = facts
+            transaction = self._transactions.begin(key, facts)
         return transaction
 
     def end(self, part: QueueRow) -> Transaction | None:
         """Return the transaction of a COMMIT or ROLLBACK, which is open no longer."""
-        transaction = self._transactions.get(part.dbnode, {}).pop(part.transact_id, None)
-        if transaction is not None:
-            self._count -= 1
-            self._size -= transaction.size
-        return transaction
+        self._by_node.get(part.dbnode, {}).pop(part.transact_id, None)
+        return self._transactions.end((part.dbnode, part.transact_id))
+
+    def abort(self, part: QueueRow) -> None:
+        """Drop the transaction of a ROLLBACK."""
+        if (ended := self.end(part)) is not None:
+            ended.close()
 
     def unfinished(self) -> Iterator[str]:
         """Return warnings about the transactions that are open at the end of the input."""
-        for dbnode, of_node in self._transactions.items():
-            for number, transaction in of_node.items():
-                if not transaction.given_up:
-                    count = len(transaction.operations)
-                    yield f"transaction {dbnode}/{number} is unfinished: {count} operations are left out"
+        for dbnode, of_node in self._by_node.items():
+            for number, facts in of_node.items():
+                count = facts.operation_count
+                yield f"transaction {dbnode}/{number} is unfinished: {count} operations are left out"
 
     def nodes(self) -> Iterator[str]:
         """Yield the databases that have open transactions."""
-        return (node for node, of_node in self._transactions.items() if of_node)
+        return (node for node, of_node in self._by_node.items() if of_node)
 
     def oldest(self, dbnode: str) -> QueueRow | None:
         """Return the first row of the oldest open transaction of a database."""
-        for transaction in self._transactions.get(dbnode, {}).values():
-            if transaction.operations:
-                return transaction.operations[0].parts[0]
-        return None
-
-    def _give_up(self, part: QueueRow, transaction: Transaction) -> None:
-        self._size -= transaction.size
-        self._transactions[part.dbnode][part.transact_id] = Transaction(given_up=True)
-        raise WrongRow(f"{_name(part)} is left out: what is open is over {self._limit} bytes")
-
-
-def _name(part: QueueRow) -> str:
-    return f"transaction {part.dbnode}/{part.transact_id}"
+        of_node = self._by_node.get(dbnode, {}).values()
+        return next((facts.first for facts in of_node if facts.first is not None), None)

@@ -138,10 +138,8 @@ class CommittedTransaction(NamedTuple):
         """Return its first row in the journal; None if it is of another database, or has no address: such a
         row is read again in every run.
         """
-        if self.commit.dbnode != node or not self.transaction.operations:
-            return None
-        row = self.transaction.operations[0].parts[0]
-        return None if row.syslog_addr is None else row
+        row = self.transaction.facts.first
+        return row if self.commit.dbnode == node and row and row.syslog_addr is not None else None
 
 
 def first_in_journal(first: QueueRow, second: QueueRow, order: str) -> QueueRow:

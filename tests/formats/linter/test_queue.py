@@ -12,8 +12,10 @@ import pytest
 from eventlog.core.change import ABSENT, Change, Field, Op, Raw
 from eventlog.core.errors import Misuse, Refused
 from eventlog.core.tables import Tables
+from eventlog.files.stores import SpoolFile
 from eventlog.formats.linter.columns import DISPATCH
 from eventlog.formats.linter.times import dump_time, load_time
+from eventlog.transactions.open_transactions import TooMuchOpen, TooMuchStored
 from eventlog.xds.format import FORMAT as XDS
 from eventlog.xds.settings import XdsSettings
 from tests.formats.linter.helpers import (
@@ -426,13 +428,27 @@ def test_dates_are_big_endian_whatever_the_clock_shows(date: str, big: str, litt
     assert only(read_queue(dated(date), time_order="little")).time == little
 
 
-def test_an_open_transaction_over_the_limit_is_left_out() -> None:
-    rows = [operation(2, b"x" * 3000) for _ in range(5)]
-    answers = read_queue(
-        [*rows, end(), operation(2, ROW_1, TRANSACT_ID=6), end(TRANSACT_ID=6)], max_open=10_000
-    )
-    assert reasons(answers) == ["transaction DEMO/5 is left out: what is open is over 10000 bytes"]
-    assert [answer.transaction for answer in answers if isinstance(answer, Change)] == ["DEMO/6"]
+def test_what_memory_does_not_hold_of_open_transactions_comes_from_disk() -> None:
+    rows = [operation(2, ROW_1, ROWID_SRC=number, TRANSACT_ID=number % 3) for number in range(30)]
+    rows += [end(TRANSACT_ID=number) for number in range(3)]
+    whole = read_queue(rows)
+    assert read_queue(rows, max_open=30_000, spool=SpoolFile) == whole
+    assert len(whole) == 30
+    with pytest.raises(TooMuchOpen, match="30000 bytes of memory"):
+        read_queue(rows, max_open=30_000)
+    with pytest.raises(TooMuchStored, match="open-bytes"):
+        read_queue(rows, max_open=30_000, open_bytes=100, spool=SpoolFile)
+
+
+def test_an_operation_is_whole_though_its_parts_come_from_disk_and_among_others() -> None:
+    numbers = range(4)
+    rows = [
+        operation(2, bytes([n]) * 3000, ROWID_SRC=n, EXTDATA=extdata) for extdata in (0, 1) for n in numbers
+    ]
+    answers = read_queue([*rows, end()], NONE, lengths="row", max_open=15_000, spool=SpoolFile)
+    assert [change.raw for change in answers if isinstance(change, Change)] == [
+        Raw(None, bytes([n]) * 6000) for n in numbers
+    ]
 
 
 def test_a_transaction_that_ended_takes_no_room() -> None:

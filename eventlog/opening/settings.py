@@ -14,7 +14,7 @@ from eventlog.core.errors import InvalidValue, Misuse
 from eventlog.core.settings import setting
 from eventlog.opening.config import names
 from eventlog.opening.waits import Waits
-from eventlog.sinks import sink_kind
+from eventlog.sinks import SINKS, sink_kind
 
 if TYPE_CHECKING:
     from eventlog.sql.log.pending import PickUpFilter
@@ -133,9 +133,7 @@ class PublisherSettings:
 class SessionSettings:
     """The settings of a session besides publishing."""
 
-    sink: str = setting(
-        "stdout", "where documents go: stdout, files, http, command, kafka", metavar="SINK", check=sink_kind
-    )
+    sink: str = setting("stdout", f"where documents go: {', '.join(SINKS)}", metavar="SINK", check=sink_kind)
     wake_up: bool = setting(True, "let writers wake the publisher (PostgreSQL)")
     post_poll_stmt: str | None = setting(
         None, "SQL after each cycle that published something, `;` between", metavar="SQL"

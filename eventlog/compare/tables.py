@@ -84,15 +84,15 @@ def _as(catalogue_table: Table, as_table: Table) -> Table:
 
 
 def read_table(
-    connection: Connection, table: Table, readable: ReadableTable, where: str = ""
+    connection: Connection, table: Table, source: ReadableTable, where: str = ""
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a table as they are in the connection's snapshot."""
     statement = templates.statement(
         dialect_of(connection),
         "compare_rows",
-        functions=unbound(readable.functions),
-        columns=",\n  ".join(map(unbound, (*readable.key_texts, *readable.expressions))),
-        source=unbound(readable.source),
+        functions=unbound(source.functions),
+        columns=",\n  ".join(map(unbound, (*source.key_texts, *source.expressions))),
+        source=unbound(source.source),
         within=where or "1 = 1",
     )
     width = len(table.key)

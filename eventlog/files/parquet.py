@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache
 from typing import IO, Any, NamedTuple
 
 from eventlog.core.errors import InvalidDocument, Refused
@@ -32,11 +33,11 @@ def read(file: IO[bytes], name: str) -> tuple[tuple[str, ...], Iterator[Row | Re
 
 def read_batches(file: IO[bytes], name: str) -> tuple[tuple[str, ...], Iterator[PlacedBatch | Refused]]:
     """Return the column names, and the rows by column; Refused where a row group breaks off."""
-    arrow, parquet = _arrow()
+    parquet = _arrow().parquet
     try:
         metadata = parquet.read_metadata(file)
         schema = metadata.schema.to_arrow_schema()
-        _check_plain(schema, arrow)
+        _check_plain(schema)
         named = _named_columns(metadata)
         opened = parquet.ParquetFile(file, metadata=metadata, read_dictionary=named, buffer_size=_BUFFER)
     except (ValueError, NotImplementedError, OSError) as fault:
@@ -81,17 +82,16 @@ def rows_of(batch: PlacedBatch) -> Iterator[Row]:
 
 def decoded(column: Any) -> Any:
     """Return a column without the dictionary of its values; None where that would take too much memory."""
-    arrow, _ = _arrow()
-    if not arrow.types.is_dictionary(column.type):
+    if not _arrow().types.is_dictionary(column.type):
         return column
-    return column.dictionary_decode() if _copied(column, arrow) <= _MOST_COPIED else None
+    return column.dictionary_decode() if _copied(column) <= _MOST_COPIED else None
 
 
-def _check_plain(schema: Any, arrow: Any) -> None:
+def _check_plain(schema: Any) -> None:
     if len(set(schema.names)) < len(schema.names):
         raise InvalidDocument("a name of its columns is repeated")
     for field in schema:
-        if arrow.types.is_nested(field.type):
+        if _arrow().types.is_nested(field.type):
             raise InvalidDocument(f"column {field.name} is a {field.type}, and cells hold single values")
 
 
@@ -110,9 +110,9 @@ def cells(column: Any) -> list[Cell]:
     """Return the values of a column; what Python's datetime lacks, nanoseconds and far years, comes
     as text.
     """
-    arrow, _ = _arrow()
+    arrow = _arrow()
     if arrow.types.is_dictionary(column.type):
-        return _named(column, arrow)
+        return _named(column)
     if arrow.types.is_timestamp(column.type) and column.type.unit == "ns":
         column = column.cast(arrow.string())
     try:
@@ -133,9 +133,9 @@ def _moment(value: Any, text: str | None) -> Cell:
     return cell
 
 
-def _named(column: Any, arrow: Any) -> list[Cell]:
+def _named(column: Any) -> list[Cell]:
     """Return the values of a column of numbers of a dictionary; of long values, each is made once."""
-    if _copied(column, arrow) <= _MOST_COPIED:
+    if _copied(column) <= _MOST_COPIED:
         copied: list[Cell] = column.dictionary_decode().to_pylist()
         return copied
     used = column.indices.unique().drop_null()
@@ -143,18 +143,18 @@ def _named(column: Any, arrow: Any) -> list[Cell]:
     return [values.get(number) for number in column.indices.to_pylist()]
 
 
-def _copied(column: Any, arrow: Any) -> int:
+def _copied(column: Any) -> int:
     """Return how many bytes the values of a dictionary column have."""
-    compute = arrow.compute
-    lengths = compute.binary_length(column.dictionary.cast(arrow.large_binary())).take(column.indices)
-    return compute.sum(lengths).as_py() or 0
+    arrow = _arrow()
+    lengths = arrow.compute.binary_length(column.dictionary.cast(arrow.large_binary())).take(column.indices)
+    return arrow.compute.sum(lengths).as_py() or 0
 
 
 class ParquetWriter:
     """A writer of rows as Parquet."""
 
     def __init__(self, file: IO[bytes], columns: Sequence[SheetColumn]) -> None:
-        arrow, parquet = _arrow()
+        arrow = _arrow()
         types = {
             "int": arrow.int64(),
             "float": arrow.float64(),
@@ -162,10 +162,9 @@ class ParquetWriter:
             "bytes": arrow.binary(),
             "timestamp": arrow.timestamp("us"),
         }
-        self._arrow = arrow
         self._schema = arrow.schema([(c.name, types.get(c.type, arrow.string())) for c in columns])
         self._read = [_READ.get(c.type) for c in columns]
-        self._writer = parquet.ParquetWriter(file, self._schema)
+        self._writer = arrow.parquet.ParquetWriter(file, self._schema)
         self._rows: list[Sequence[Cell]] = []
         self._pending_size = 0
 
@@ -186,10 +185,9 @@ class ParquetWriter:
             [read(cell) if isinstance(cell, str) else cell for cell in cells] if read else cells
             for cells, read in zip(zip(*self._rows, strict=True), self._read, strict=True)
         ]
-        arrays = [
-            self._arrow.array(cells, field.type) for cells, field in zip(columns, self._schema, strict=True)
-        ]
-        self._writer.write_batch(self._arrow.record_batch(arrays, schema=self._schema))
+        arrow = _arrow()
+        arrays = [arrow.array(cells, field.type) for cells, field in zip(columns, self._schema, strict=True)]
+        self._writer.write_batch(arrow.record_batch(arrays, schema=self._schema))
         self._rows, self._pending_size = [], 0
 
 
@@ -197,10 +195,11 @@ class ParquetWriter:
 _READ: dict[str, Callable[[str], Cell]] = {"timestamp": dt.datetime.fromisoformat, "float": float}
 
 
-def _arrow() -> tuple[Any, Any]:
+@cache
+def _arrow() -> Any:
     """Return Arrow, which takes a while to load."""
     import pyarrow
     import pyarrow.compute
     import pyarrow.parquet
 
-    return pyarrow, pyarrow.parquet
+    return pyarrow

@@ -30,13 +30,17 @@ class DeleteBrake:
         self._limit = limit
         self._stopped: set[str] = set()
         self.reasons: dict[str, str] = {}  # of the tables that the last poll stopped
-
-    def begin(self, bases: Mapping[str, TableState], passing: Iterable[str]) -> None:
-        """Begin a poll, which some tables may pass with any number of deletes."""
-        self._objects = {table: base.objects for table, base in bases.items()}
-        self.passing = set(passing)
+        self.passing: set[str] = set()  # tables that this poll may pass with any number of deletes
+        self._objects: dict[str, int] = {}  # how many the state of each table has
         self._deletes = Counter[str]()
         self._pending = Counter[str]()  # deletes that are not logged yet
+
+    def begin(self, bases: Mapping[str, TableState], passing: Iterable[str]) -> None:
+        """Begin a poll."""
+        self._objects = {table: base.objects for table, base in bases.items()}
+        self.passing = set(passing)
+        self._deletes.clear()
+        self._pending.clear()
 
     def add(self, step: StateStep) -> None:
         """Count a step if it deletes an object at the receiver."""

@@ -1,498 +1,350 @@
-"""The laws of delivery: what must hold between a log, what was delivered of it, and the tables.
+"""The laws between what a log has on record and what a receiver has: a join by the digests of texts.
 
-They are a second reading of the specification: nothing here is shared with the fold or with the cycle that
-sends. `breaches` judges one object at a time, from its rows, its deliveries in the order in which they
-came, and its present row if that is known.
+A text that is on record under a digest is at the receiver under the same one, byte for byte. So nothing is
+concluded from the rows, and names are read only in texts that match nothing.
 """
 
 from __future__ import annotations
 
 import enum
 import hashlib
-import re
-from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence, Set
-from itertools import accumulate, chain, combinations
-from operator import attrgetter
-from types import MappingProxyType
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
-# The record_ids of an event's first and last row, with a digest of all; a later part has a number.
-_EVENT_ID = re.compile(
-    r"(?P<run>(?P<log>.*?):(?P<first>\d{1,19})(?:-(?P<last>\d{1,19}):[0-9a-f]{8})?)(?:\.\d+)?"
-)
-_LEVEL_OF_LETTER = {"N": "", "S": "success", "W": "warning", "E": "error", "F": "fatal"}
-_ANSWERS = ("success", "warning", "error", "fatal")
-_WORST_FIRST = ("fatal", "error", "retry", "", "warning", "success")
-_TAKEN, _REFUSED = _ANSWERS[:2], _ANSWERS[2:]
-_BOTH, _MODIFY = ("add", "modify"), ("modify",)
-# What rows of each type may become; an insert that was cut goes on as modify.
-OPERATIONS = dict(enumerate((_BOTH, _MODIFY, _MODIFY, ("delete",), _BOTH, _MODIFY, _BOTH, _MODIFY), 1))
-_MOST_UNCERTAIN = 12  # rows inside an event; more are not tried in all combinations
+import numpy as np
+
+from eventlog.audit.delivered import DeliveredDocument
+from eventlog.audit.event_text import EVENT_ID, as_written, names_of, rows_named
+from eventlog.audit.on_record import ANSWERED, NONE, OF_BACKLOG, Digests, LogOnRecord, fates_of
+from eventlog.core.portions import portions
+from eventlog.core.text_digest import digest
+from eventlog.fold.by_column.vectors import Flags, Ints
+
+_LEVELS = ("", "success", "warning", "none", "retry", "error", "fatal")  # of answers, the worst last
+_LETTERS = {"success": "S", "warning": "W", "error": "E", "fatal": "F"}
+_NO_ANSWER = _LEVELS.index("none")
+_NOWHERE = int(np.iinfo(np.int64).max)
+_AT_ONCE = 20_000  # texts that are looked up together
+
+ObjectsOf = Callable[[Sequence[int]], Mapping[int, str]]  # the names of the objects of rows in the log
 
 
 class Law(enum.StrEnum):
     """A promise; the value is the promise in words."""
 
-    ACCOUNTED = "every row is accounted for"
-    EXPLAINED = "nothing was delivered that no row explains"
-    CONTENT = "an event contains what its rows contain; of what was read back only column and type are judged"
-    ONE_CONTENT = "an event-id has one content"
-    IN_ORDER = "the events of an object come in the order of their rows"
-    ANSWERED = "a row has the letter of the answer to its document"
+    ACCOUNTED = "every row is in an event on record, or has its reason there"
+    DELIVERED = "what is on record as sent is at the receiver, byte for byte"
+    EXPLAINED = "the receiver has nothing that is not on record as sent"
+    IN_ORDER = "the events of an object came in the order in which they were sent"
+    ANSWERED = "a row has the letter of the answer to its event"
     SAME_STATE = "the documents make what the table has"
-
-
-class AuditedRow(NamedTuple):
-    """A row of the log, as far as the laws need it."""
-
-    record_id: int
-    letter: str
-    event_type: int
-    column: str | None = None
-    old_value: str | None = None
-    new_value: str | None = None
-    is_silent: bool = False  # its column is of the key or withheld, or its two values are equal
-    is_loopback: bool = False
-    time: str | None = None
-    reason: str | None = None  # why it failed or was skipped, as the log has it
-    is_redriven: bool = False  # it may have been sent again, after later rows
-    is_remembered: bool = False  # the log has it on record as on its way, or as waiting
-    has_no_event: bool = False  # the log has it on record as a row without an event
-
-
-class ValueStep(NamedTuple):
-    """A value of an event that comes or goes, or all values of an attribute that go."""
-
-    attribute: str
-    kind: str  # add, remove or clear; any other is an element that no event has
-    value: str = ""
-    type: str = ""
-    reference: str = ""  # the association of the object that the value names
-
-
-class Arrival(NamedTuple):
-    """An event as the receiver has it."""
-
-    place: int  # in the order of arrival
-    where: str  # for people
-    event_id: str
-    operation: str
-    content: object  # equal for equal events
-    level: str = "success"  # of its answer; empty if there was none
-    is_late: bool = False  # it may have come after the log was read
-    at: str = ""  # when it came, where the receiver keeps that
-    text: bytes | None = None  # if contents are judged
-    steps: Sequence[ValueStep] = ()
-    class_name: str = ""
 
 
 class Breach(NamedTuple):
     """A place where a law does not hold."""
 
     law: Law
-    object: str
     record_id: int  # the row, or the first row of the event
     words: str
+    object: str = ""  # if the log does not have the row
 
 
-State = Mapping[str, frozenset[str]]
+@dataclass
+class AuditReport:
+    """The result of an audit."""
+
+    letters: Mapping[str, int] = field(default_factory=dict)
+    events: int = 0
+    late: int = 0  # events that may have come after the log was read
+    not_judged: int = 0  # events whose digest is not on record, or not any more
+    spelled_anew: int = 0  # events whose XML has another spelling than what left
+    open_laws: dict[Law, str] = field(default_factory=dict)  # that are not judged, and why
+    is_purged: bool = False
+    is_whole: bool = True  # the receiver still has all its documents
+    breach_counts: Counter[Law] = field(default_factory=Counter)
+    first_breaches: dict[Law, Breach] = field(default_factory=dict)
+    not_compared: list[str] = field(default_factory=list)  # present rows that no document can carry
+    faults: list[str] = field(default_factory=list)  # what could not be read
+    digest: str = ""
+
+    @property
+    def is_good(self) -> bool:
+        """Return whether no law is broken, and all could be read."""
+        return not (self.first_breaches or self.faults)
+
+    @property
+    def rows(self) -> int:
+        """Return the number of rows."""
+        return sum(self.letters.values())
+
+    def add(self, breaches: Iterable[Breach]) -> None:
+        """Count breaches; of each law the one at the first row is kept."""
+        for breach in breaches:
+            self.breach_counts[breach.law] += 1
+            first = self.first_breaches.setdefault(breach.law, breach)
+            if breach.record_id < first.record_id:
+                self.first_breaches[breach.law] = breach
+
+    def name_objects(self, objects_of: ObjectsOf) -> None:
+        """Name the objects of the first breaches."""
+        names = objects_of([breach.record_id for breach in self.first_breaches.values()])
+        for law, breach in self.first_breaches.items():
+            name = names.get(breach.record_id, breach.object)
+            self.first_breaches[law] = breach._replace(object=name)
 
 
-class Present(NamedTuple):
-    """The present row of an object; None if the table lacks it."""
+class Unmatched(NamedTuple):
+    """An event of a receiver whose text is not on record."""
 
-    state: State | None
-    attributes: frozenset[str] = frozenset()  # that are read, and may have no value
-    is_all_key: bool = False  # its table has no column outside the key
-
-
-class RecordedRows(NamedTuple):
-    """An event as the log has it on record."""
-
-    rows: Sequence[int]
-    since: int = 0  # when it was put on record first, in microseconds since 1970
-    until: int = 0  # when its rows were finished last
-    has_more_parts: bool = False  # it was cut
+    where: str
+    event_id: str
+    object: str
 
 
-class Run(NamedTuple):
-    """The deliveries of one event, with its parts and repeats."""
+class Arrivals:
+    """The events of a receiver, joined with the texts on record as it is read."""
 
-    name: str
-    log: str
-    first: int
-    last: int
-    deliveries: list[Arrival]
+    def __init__(self, log: LogOnRecord) -> None:
+        self.digests: Digests = np.unique(log.digests[log.digests != 0])  # of all texts that may have left
+        size = max(1, len(self.digests))
+        self.places: Ints = np.full(size, _NOWHERE)  # of the first arrival of each
+        self.streams: Ints = np.zeros(size, np.int64)
+        self.levels: Ints = np.zeros(size, np.int64)  # of the answer to the last one
+        self.unmatched: list[Unmatched] = []
+        self.events = self.late = self.spelled_anew = 0
+        self.faults: list[str] = []
+        self.total = hashlib.sha256()
+        self._stream_numbers: dict[str, int] = {}
 
-    def part_of(self, delivery: Arrival) -> int:
-        """Return the number of a part of the event."""
-        return int(delivery.event_id[len(self.name) + 1 :] or 1)
+    def add(self, documents: Iterable[DeliveredDocument]) -> Iterator[int]:
+        """Take documents in their order. Yield how many events were taken so far."""
+        for portion in portions(documents, _AT_ONCE, lambda document: len(document.texts), _AT_ONCE):
+            self.faults += (document.fault for document in portion if document.fault)
+            self._join(portion)
+            yield self.events
+
+    def find(self, digests: Digests) -> tuple[Ints, Flags]:
+        """Return the places of digests among those on record, and whether they are there."""
+        if not len(self.digests):
+            return np.zeros(len(digests), np.int64), np.zeros(len(digests), np.bool_)
+        at = np.minimum(np.searchsorted(self.digests, digests), len(self.digests) - 1)
+        return at, self.digests[at] == digests
+
+    def _join(self, documents: Sequence[DeliveredDocument]) -> None:
+        texts = [text for document in documents for text in document.texts]
+        counts = [len(document.texts) for document in documents]
+        owners = np.repeat(np.arange(len(documents)), counts)
+        codes = np.array([code for d in documents for code in _codes(d)], np.int64)
+        written = b"".join(map(digest, texts))
+        self.total.update(written + codes.tobytes())
+        at, is_known = self.find(np.frombuffer(written, np.uint64))
+        for place in np.flatnonzero(~is_known).tolist():
+            anew, is_known[place] = self._find_respelled(texts[place])
+            at[place] = anew
+            if not is_known[place] and not documents[owners[place]].is_late:
+                self._note_unmatched(documents[owners[place]].where, texts[place])
+        stream_of = [self._stream_numbers.setdefault(d.stream, len(self._stream_numbers)) for d in documents]
+        is_late = np.array([d.is_late for d in documents], np.bool_)[owners]
+        answered = is_known & ~is_late
+        self.levels[at[answered]] = codes[answered]
+        new = np.flatnonzero(is_known)[::-1]  # of those at one place the first is written last
+        new = new[self.places[at[new]] == _NOWHERE]
+        self.places[at[new]] = self.events + new
+        self.streams[at[new]] = np.array(stream_of, np.int64)[owners[new]]
+        self.events += len(texts)
+        self.late += int(is_late.sum())
+        self.spelled_anew += sum(d.spelled_anew for d in documents)
+
+    def _find_respelled(self, text: bytes) -> tuple[int, bool]:
+        """Return the place of a text as we would write it, and whether it is on record."""
+        anew = as_written(text)
+        if anew is None:
+            return 0, False
+        at, is_known = self.find(np.frombuffer(digest(anew), np.uint64))
+        self.spelled_anew += bool(is_known[0])
+        return int(at[0]), bool(is_known[0])
+
+    def _note_unmatched(self, where: str, text: bytes) -> None:
+        names = names_of(text)
+        self.unmatched.append(Unmatched(where, names.event_id, f"{names.table} {names.table_key}".strip()))
 
 
-class Answered(NamedTuple):
-    """The answers to an event, as the letters of its rows follow from them."""
+def _codes(document: DeliveredDocument) -> Sequence[int]:
+    """Return the level of each event as a number; 0 where the receiver keeps no answers."""
+    if document.levels is None:
+        return (0,) * len(document.texts)
+    return [_LEVELS.index(level if level in _LEVELS[1:] else "none") for level in document.levels]
 
-    run: Run
-    worst: Arrival
-    is_open: bool  # an answer is missing, or may be late
-    taken: Set[str]  # the levels that fit, too, if a row of the event had no effect
-    shorter: Set[str]  # and those that fit if the event had fewer parts
-    read_columns: Set[str | None]  # by its rows; None is all of them
 
-    def reads(self, row: AuditedRow) -> bool:
-        """Return whether another row of the event reads back the value of an insert's row."""
-        return row.event_type == 1 and not self.read_columns.isdisjoint((None, row.column))
+def judge(
+    log: LogOnRecord, arrivals: Arrivals, report: AuditReport, log_name: str, objects_of: ObjectsOf
+) -> None:
+    """Check the laws that need no present rows; laws that are open are not checked."""
+    letters, counts = np.unique(log.letters, return_counts=True)
+    report.letters = dict(zip(letters.tolist(), counts.tolist(), strict=True))
+    report.events, report.late = arrivals.events, arrivals.late
+    report.spelled_anew, report.faults = arrivals.spelled_anew, [*report.faults, *arrivals.faults]
+    join = _Join(log, arrivals, report, log_name, objects_of)
+    checks = {
+        Law.ACCOUNTED: join.unaccounted,
+        Law.DELIVERED: join.undelivered,
+        Law.EXPLAINED: join.unexplained,
+        Law.IN_ORDER: join.out_of_order,
+        Law.ANSWERED: join.wrong_letters,
+    }
+    for law, check in checks.items():
+        if law not in report.open_laws:
+            report.add(check())
+    total = hashlib.sha256(log.ids.tobytes() + log.letters.tobytes() + log.digests.tobytes())
+    total.update(arrivals.total.digest())
+    report.digest = total.hexdigest()
 
-    def why_wrong(self, row: AuditedRow, *, is_excused: bool, may_be_shorter: bool) -> str:
-        """Return why the letter of a row does not fit the last answers; empty if it does.
 
-        An event that waited, or failed, may find its object gone when it is to go again, or one of its rows
-        skipped. Then it is a success, or has the warning that another part got. So is a value of an insert
-        that a later row reads back, at once. The answer to a part may be lost in a crash. If the object
-        changed then, the event may have fewer parts, and end with the answers to those before.
+class _Join:
+    """The rows of a log, with what they had on record last and what came of it."""
+
+    def __init__(
+        self, log: LogOnRecord, arrivals: Arrivals, report: AuditReport, log_name: str, objects_of: ObjectsOf
+    ) -> None:
+        self._log, self._arrivals, self._report = log, arrivals, report
+        self._log_name = log_name
+        self._objects_of = objects_of
+        self._last = log.last_owners
+        self._at, self._has_digest = arrivals.find(log.digests)
+        self._is_skipped = self._among(log.facts.skipped)
+        self._has_reason = self._among(log.facts.reasons)
+        self._is_warned = self._among(log.warned)
+
+    def _among(self, record_ids: Iterable[int]) -> Flags:
+        """Return which rows are among these."""
+        return np.isin(self._log.ids, np.fromiter(record_ids, np.int64))
+
+    def _has(self, *letters: str) -> Flags:
+        return np.isin(self._log.letters, letters)
+
+    def _each(self, law: Law, chosen: Flags, words: str) -> Iterator[Breach]:
+        """Yield a breach for each of these rows."""
+        for place in np.flatnonzero(chosen).tolist():
+            letter = str(self._log.letters[place])
+            yield Breach(law, int(self._log.ids[place]), f"it is {letter}, and {words}")
+
+    def unaccounted(self) -> Iterator[Breach]:
+        """Yield finished rows that are on no record, and rows on record that the log lacks."""
+        if self._report.is_purged:
+            return
+        is_nowhere = (self._last == NONE) & ~self._has_reason & ~self._is_skipped
+        finished = self._has("S", "W", "E", "F")
+        yield from self._each(Law.ACCOUNTED, is_nowhere & finished, "no event on record has it")
+        log = self._log
+        _, is_there = log.places_of(log.rows)
+        for row in np.unique(log.rows[~is_there]).tolist():
+            yield Breach(Law.ACCOUNTED, row, "it is on record, and the log does not have it")
+
+    def undelivered(self) -> Iterator[Breach]:
+        """Yield events of finished rows that the receiver lacks, or parts of them."""
+        is_demanded = self._has("S", "W") & ~self._is_skipped & (self._last >= 0)
+        texts_of: dict[int, list[str]] = {}
+        for unmatched in self._arrivals.unmatched:
+            texts_of.setdefault(rows_named(unmatched.event_id)[0], []).append(unmatched.where)
+        events = np.unique(self._last[is_demanded])
+        self._report.not_judged += int((~self._has_digest[events]).sum())
+        is_missing = self._has_digest[events] & (self._arrivals.places[self._at[events]] == _NOWHERE)
+        missing = set(events[is_missing].tolist())
+        for number in self._log.parts.keys() & set(events.tolist()) if self._log.parts else ():
+            missing.discard(number)  # the part may have been taken back
+            missing.update(part for part in self._log.parts[number] if self._is_missing(part))
+        for number in sorted(missing):
+            row = int(self._log.first_rows[number])
+            changed_texts = texts_of.get(row, ())
+            words = f", and {changed_texts[0]} has another text of it" if changed_texts else ""
+            yield Breach(Law.DELIVERED, row, f"what left of its event is not at the receiver{words}")
+
+    def _is_missing(self, number: int) -> bool:
+        at = self._at[number]
+        return bool(self._has_digest[number] and self._arrivals.places[at] == _NOWHERE)
+
+    def unexplained(self) -> Iterator[Breach]:
+        """Yield what the receiver has and the log has not on record as sent."""
+        log, unmatched = self._log, self._arrivals.unmatched
+        named = np.array([rows_named(event.event_id) for event in unmatched], np.int64).reshape(-1, 2)
+        is_there: Flags = np.any(np.isin(named, log.rows), axis=1)
+        undigested = np.concatenate([log.first_rows[log.digests == 0], log.rows[log.owners == OF_BACKLOG]])
+        is_unknown = np.isin(named[:, 0], undigested) | (~is_there & self._report.is_purged)
+        for at, (where, event_id, name) in enumerate(unmatched):
+            parsed = EVENT_ID.fullmatch(event_id)
+            if parsed is None:
+                words = f"{event_id!r} names no rows"
+            elif parsed["log"] != self._log_name:
+                words = f"event {event_id} is of another log than {self._log_name}"
+            elif is_unknown[at]:
+                self._report.not_judged += 1
+                continue
+            else:
+                what = "has another text than what left" if is_there[at] else "is not on record as sent"
+                words = f"event {event_id} {what}"
+            yield Breach(Law.EXPLAINED, int(named[at, 0]), f"{where}: {words}", name)
+
+    def out_of_order(self) -> Iterator[Breach]:
+        """Yield an event that came after one of its object that was sent later.
+
+        Where all came in the order in which they were sent, no object is looked up.
         """
-        if row.letter == "N":
-            fits = row.is_remembered or self.is_open
-        else:
-            levels = {self.worst.level}.union(
-                self.taken if is_excused else (), self.shorter if may_be_shorter else ()
-            )
-            fits = _LEVEL_OF_LETTER[row.letter] in levels
-        worst = self.worst
-        answer = f"was answered {worst.level or 'nothing'} in {worst.where} ({worst.event_id})"
-        return "" if fits else answer
+        log, arrivals = self._log, self._arrivals
+        sent = np.flatnonzero((log.fates == ANSWERED) & self._has_digest)
+        first, last = (np.full(len(arrivals.places), -1, np.int64) for _ in range(2))
+        first[self._at[sent[::-1]]], last[self._at[sent]] = sent[::-1], sent
+        arrived = np.flatnonzero((arrivals.places != _NOWHERE) & (first >= 0))
+        arrived = arrived[np.argsort(first[arrived], kind="stable")]
+        for stream in np.unique(arrivals.streams[arrived]).tolist():
+            of_stream = arrived[arrivals.streams[arrived] == stream]
+            places = arrivals.places[of_stream]
+            before = np.maximum.accumulate(places) > places  # an earlier one arrived later
+            after = np.minimum.accumulate(places[::-1])[::-1] < places
+            odd = of_stream[before | after]
+            rows = log.first_rows[first[odd]].tolist()
+            names = self._objects_of(rows) if rows else {}
+            latest: dict[str, int] = {}  # the one of each object that arrived last
+            for at, row in zip(odd.tolist(), rows, strict=True):
+                former = latest.get(names.get(row, ""))
+                if row not in names:
+                    continue
+                if former is not None and arrivals.places[former] > arrivals.places[at]:
+                    if last[former] < first[at]:
+                        former_row = int(log.first_rows[first[former]])
+                        words = f"its event came after one that was sent later, of row {row}"
+                        yield Breach(Law.IN_ORDER, former_row, words, names[row])
+                else:
+                    latest[names[row]] = at
 
+    def wrong_letters(self) -> Iterator[Breach]:
+        """Yield rows whose letter is not the outcome on record, or not the answer that the receiver kept."""
+        is_on_record, has_event = self._last != NONE, self._last >= 0
+        is_old = has_event & ~np.append(self._has_digest, False)[np.where(has_event, self._last, -1)]
+        law = Law.ANSWERED
+        yield from self._each(law, ~self._has(*"NSWEF"), "no publisher writes that, so it is not judged")
+        yield from self._each(law, self._has("S") & self._has_reason, "it failed by the record")
+        yield from self._each(law, self._has("S") & self._is_warned, "it had a warning by the record")
+        unwarned = self._has("W") & ~self._is_warned & ~self._is_skipped & is_on_record & ~is_old
+        yield from self._each(law, unwarned, "no warning to it is on record")
+        unfailed = self._has("E", "F") & ~self._has_reason & is_on_record
+        yield from self._each(law, unfailed, "no failure of it is on record")
+        is_answered = fates_of(self._last, self._log.fates) == ANSWERED
+        new = self._has("N") & has_event & is_answered & ~self._among(self._log.open_rows)
+        new &= ~np.isin(self._last, np.unique(self._last[self._is_skipped]))  # the others go anew
+        yield from self._each(law, new, "its event was answered")
+        yield from self._wrong_answers(has_event & ~self._is_skipped & self._has("S", "W", "E", "F"))
 
-WhyWrong = Callable[[Run, Sequence[AuditedRow]], str]
-
-
-def breaches(
-    name: str,
-    rows: Sequence[AuditedRow],
-    deliveries: Sequence[Arrival],
-    *,
-    present: Present | None = None,
-    is_purged: bool = False,
-    is_compared: bool = False,
-    recorded: Mapping[str, RecordedRows] = MappingProxyType({}),
-    redriven_rows: Container[int] = (),
-    log: str = "",
-    why_wrong: WhyWrong | None = None,
-) -> Iterator[Breach]:
-    """Yield where the laws do not hold for an object, whose rows are in the order of their ids.
-
-    `recorded` are the events that the log has on record; the rows of others follow from their names.
-    `redriven_rows` may be gone from the log.
-    `why_wrong` returns what is wrong with the contents of an event. With `is_purged` finished rows and older
-    documents may be gone. With `is_compared` an object may have been gone for a while without a row, before
-    its last rows.
-    """
-    row_by_id = {row.record_id: row for row in rows}
-    runs = _runs(deliveries)
-    for delivery in deliveries:
-        if not _EVENT_ID.fullmatch(delivery.event_id):
-            yield Breach(Law.EXPLAINED, name, 0, f"{delivery.where}: {delivery.event_id!r} names no rows")
-    answered_by_row: dict[int, Answered] = {}  # the last one, because a redrive may make other events of rows
-    refused_rows, redriven = set[int](), set[str]()  # events of refused rows come when they are redriven
-    for run in sorted(runs.values(), key=lambda run: run.deliveries[-1].place):
-        record = recorded.get(run.name)
-        run_rows = _rows_of(run, rows, runs) if record is None else _rows_on_record(record, row_by_id)
-        if log and run.log != log:
-            words = f"{run.deliveries[0].where}: event {run.name} is of another log than {log}"
-            yield Breach(Law.EXPLAINED, name, run.first, words)
-        if run_rows:
-            answered_by_row |= dict.fromkeys((row.record_id for row in run_rows), _answered(run, run_rows))
-        ids = [row.record_id for row in run_rows or ()] or [run.first, run.last]  # if its rows are gone
-        if any(delivery.level in _REFUSED for delivery in run.deliveries):
-            refused_rows.update(ids)
-            redriven.add(run.name)
-        elif any(number in refused_rows or number in redriven_rows for number in ids):
-            redriven.add(run.name)
-        if any(_is_skipped(row) for row in run_rows or ()):  # the others go anew
-            refused_rows.update(ids)
-        if run_rows is not None:
-            yield from _contents(name, run, run_rows)
-            words = why_wrong(run, run_rows) if why_wrong is not None else ""
-            if words:
-                yield Breach(Law.CONTENT, name, run.first, words)
-            continue
-        is_new = run.last not in row_by_id and all(delivery.is_late for delivery in run.deliveries)
-        if not is_new and not is_purged:
-            first = next((end for end in (run.first, run.last) if end not in row_by_id), run.first)
-            words = f"event {run.name} names a row that the log does not have for {name}"
-            yield Breach(Law.EXPLAINED, name, first, f"{run.deliveries[0].where}: {words}")
-    in_place = (run for run in runs.values() if run.name not in redriven)
-    yield from _order(name, in_place, row_by_id, recorded)
-    for row in rows:
-        if row.letter not in _LEVEL_OF_LETTER:
-            words = f"it is {row.letter!r}, which no publisher writes, so it is not judged"
-            yield Breach(Law.ANSWERED, name, row.record_id, words)
-    late_readers = [row for row in rows if row.has_no_event and row.event_type > 4]
-    for life, is_gone in _lives(rows, present):
-        # a row of an earlier life that was logged late, or redriven, is folded with the rows of this one
-        begin = life[0].record_id if life else 0
-        late = late_readers[: bisect_left(late_readers, begin, key=attrgetter("record_id"))]
-        readers = [*late, *(row for row in life if row.event_type > 4)]
-        skipped, skipped_or_read = (
-            [
-                r.record_id
-                for r in life
-                if _is_skipped(r) or (r.event_type > 4 and (reads_nothing or r.has_no_event))
-            ]
-            for reads_nothing in (False, True)
-        )
-        for row in (row for row in life if row.letter in _LEVEL_OF_LETTER and row.reason is None):
-            words, answered = "", answered_by_row.get(row.record_id)
-            if answered is not None:
-                run, is_last = answered.run, answered.run.last == rows[-1].record_id
-                was_gone = is_gone or (is_compared and not is_last)
-                without_effect = skipped_or_read if was_gone else skipped
-                is_excused = answered.reads(row) or bisect_left(without_effect, run.first) < bisect_right(
-                    without_effect, run.last
-                )
-                may_be_shorter = bool(answered.read_columns) and not is_last
-                words = answered.why_wrong(row, is_excused=is_excused, may_be_shorter=may_be_shorter)
-            elif row.letter != "N" and not is_purged:
-                words = _why_unaccounted(row, readers, answered_by_row, is_gone)
-            if words:
-                law = Law.ACCOUNTED if answered is None else Law.ANSWERED
-                yield Breach(law, name, row.record_id, f"it is {row.letter}, and {words}")
-    is_open = any(row.letter not in ("S", "W") or row.reason or row.is_remembered for row in rows)
-    if present is not None and not is_open and not any(row.is_loopback for row in rows):
-        has_left = bool(deliveries) or is_purged or not any(_must_leave(row, present) for row in rows)
-        words = _difference(deliveries, present) if has_left else "no document has it, and the table does"
-        if words:
-            last = max((run.last for run in runs.values()), default=rows[-1].record_id if rows else 0)
-            yield Breach(Law.SAME_STATE, name, last, words)
-
-
-def events_of_rows(rows: Sequence[AuditedRow], deliveries: Sequence[Arrival]) -> dict[int, list[str]]:
-    """Return the events that contain each row, by its id."""
-    runs = _runs(deliveries)
-    names: dict[int, list[str]] = {}
-    for run in runs.values():
-        for row in _rows_of(run, rows, runs) or ():
-            names.setdefault(row.record_id, []).append(run.name)
-    return names
-
-
-def _runs(deliveries: Iterable[Arrival]) -> dict[str, Run]:
-    """Return the events that were delivered, without those whose event-ids are none."""
-    runs: dict[str, Run] = {}
-    for delivery in deliveries:
-        if parsed := _EVENT_ID.fullmatch(delivery.event_id):
-            run, first, last = parsed["run"], int(parsed["first"]), int(parsed["last"] or parsed["first"])
-            runs.setdefault(run, Run(run, parsed["log"], first, last, [])).deliveries.append(delivery)
-    return runs
-
-
-def event_name(log: str, record_ids: Sequence[int]) -> str:
-    """Return the event-id of an event of these rows, as the specification has it."""
-    if len(record_ids) == 1:
-        return f"{log}:{record_ids[0]}"
-    digest = hashlib.sha256(",".join(map(str, record_ids)).encode()).hexdigest()[:8]
-    return f"{log}:{record_ids[0]}-{record_ids[-1]}:{digest}"
-
-
-def _rows_on_record(record: RecordedRows, row_by_id: Mapping[int, AuditedRow]) -> list[AuditedRow] | None:
-    """Return the rows that the log has on record for an event; None if it has not all of them."""
-    rows = [row_by_id[number] for number in record.rows if number in row_by_id]
-    return rows if len(rows) == len(record.rows) else None
-
-
-def _rows_of(run: Run, rows: Sequence[AuditedRow], runs: Container[str]) -> list[AuditedRow] | None:
-    """Return the rows that an event's id names; None if the log has no such rows."""
-    by_id = attrgetter("record_id")
-    between = list(rows[bisect_left(rows, run.first, key=by_id) : bisect_right(rows, run.last, key=by_id)])
-    if len(between) < 2:
-        return between if between and run.first == run.last else None
-    first, *inner, last = between
-    without_single_events = [row for row in inner if f"{run.log}:{row.record_id}" not in runs]
-    without_reason = [row for row in inner if row.reason is None]  # none that was skipped before
-    deletes = [at for at, row in enumerate(inner) if row.event_type == 4]
-    last_life = inner[max(deletes, default=-1) + 1 :]  # the first row may have been logged late, by hand
-    of_others = [row for row in inner if not row.is_loopback]
-    choices: Iterator[Sequence[AuditedRow]] = iter(
-        (inner, of_others, last_life, without_single_events, without_reason)
-    )
-    if len(inner) <= _MOST_UNCERTAIN:
-        choices = chain(choices, *(combinations(inner, count) for count in range(len(inner))))
-    for choice in choices:
-        chosen = [first, *choice, last]
-        if event_name(run.log, [row.record_id for row in chosen]) == run.name:
-            return chosen
-    return None
-
-
-def _contents(name: str, run: Run, rows: Sequence[AuditedRow]) -> Iterator[Breach]:
-    """Yield an operation that no row of the event has, and a second content of one event-id."""
-    types = sorted({row.event_type for row in rows})
-    operations = {operation for kind in types for operation in OPERATIONS.get(kind, ())}
-    refused = [delivery.place for delivery in run.deliveries if delivery.level in _REFUSED]
-    retyped_after = max(refused, default=-1) if 8 in types else -1  # rows of an insert go again as type 8
-    is_read_back = types[-1] > 4  # a repeat brings the row as it is by then
-    first_by_id: dict[str, Arrival] = {}
-    for delivery in run.deliveries:
-        was_insert = delivery.operation == "add" and delivery.place <= retyped_after
-        if delivery.operation not in operations and not was_insert:
-            listed = ", ".join(map(str, types))
-            words = f"{delivery.where}: {delivery.operation} {delivery.event_id}, of rows of type {listed}"
-            yield Breach(Law.EXPLAINED, name, run.first, words)
-        first = first_by_id.setdefault(delivery.event_id, delivery)
-        if first.operation != delivery.operation or (first.content != delivery.content and not is_read_back):
-            words = f"{delivery.event_id} has another content in {delivery.where} than in {first.where}"
-            yield Breach(Law.ONE_CONTENT, name, run.first, words)
-        if delivery.level in _REFUSED:  # if it is redriven, all of it is read back
-            first_by_id.clear()
-
-
-def _order(
-    name: str,
-    runs: Iterable[Run],
-    row_by_id: Mapping[int, AuditedRow],
-    recorded: Mapping[str, RecordedRows],
-) -> Iterator[Breach]:
-    """Yield an event all of whose rows are before those of an event that came before it.
-
-    Rows of a child table, or that somebody logged by hand, may commit late. What they read back is present,
-    so it does not matter which of two events the log had on record first, if one of them is read back.
-    """
-    before: Run | None = None  # the one with the highest rows
-    for run in runs:
-        row = row_by_id.get(run.first)
-        if row is not None and "." in (row.column or ""):
-            continue
-        is_late = before is not None and run.last < before.first
-        if before is not None and run.name in recorded and before.name in recorded:
-            record, former = recorded[run.name], recorded[before.name]
-            is_read = any(
-                all(row_by_id[number].event_type > 4 for number in event.rows if number in row_by_id)
-                for event in (record, former)
-            )
-            is_late = (
-                is_late and not (is_read and record.since >= former.until)
-            ) or former.since >= record.until > 0
-        if before is not None and is_late:
-            where, former_where = run.deliveries[0].where, before.deliveries[0].where
-            words = f"{where}: {run.name} came after {before.name}, which is in {former_where}"
-            yield Breach(Law.IN_ORDER, name, run.first, words)
-        elif before is None or run.first > before.first:
-            before = run
-
-
-def _lives(rows: Iterable[AuditedRow], present: Present | None) -> Iterator[tuple[list[AuditedRow], bool]]:
-    """Yield the rows of each life of an object, up to a delete, and whether the object is gone after it.
-
-    A delete that was skipped, or failed, may have ended the life when other rows were folded, or not.
-    """
-    life: list[AuditedRow] = []
-    may_be_gone = False
-    for row in rows:
-        life.append(row)
-        if row.event_type != 4 or row.is_loopback:
-            continue
-        if _is_skipped(row) or row.is_redriven or row.letter in ("E", "F"):
-            may_be_gone = True
-            continue
-        yield life, True
-        life, may_be_gone = [], False
-    yield life, may_be_gone or (present is not None and present.state is None)
-
-
-def _is_skipped(row: AuditedRow) -> bool:
-    return row.letter == "W" and row.reason is not None
-
-
-def _reading(row: AuditedRow, readers: Iterable[AuditedRow]) -> list[AuditedRow]:
-    """Return the rows that have the value of a row read back."""
-    return [reader for reader in readers if reader.event_type in (5, 6) or reader.column == row.column]
-
-
-def _answered(run: Run, rows: Sequence[AuditedRow]) -> Answered:
-    """Return the last answers to an event of these rows."""
-    begins = [
-        at for at, delivery in enumerate(run.deliveries) if delivery.event_id == run.name and delivery.level
-    ]
-    deliveries = run.deliveries[max(begins, default=0) :]  # all parts go again, and may be fewer by then
-    is_open = any(last.level not in _ANSWERS for last in {d.event_id: d for d in deliveries}.values())
-    in_order = sorted(deliveries, key=lambda d: d.level in _ANSWERS)  # no answer takes none back
-    parts = sorted({d.event_id: d for d in in_order}.values(), key=run.part_of)
-    worst_until = [*accumulate(parts, lambda worst, part: _worst((worst, part)))]
-    readers = [row for row in rows if row.event_type > 4]
-    return Answered(
-        run,
-        worst_until[-1],
-        is_open or any(delivery.is_late for delivery in run.deliveries),
-        {"success", *(d.level for d in deliveries if d.level in _TAKEN)},
-        {worst.level for worst in worst_until[:-1]},
-        {None if reader.event_type in (5, 6) else reader.column for reader in readers},
-    )
-
-
-def _worst(deliveries: Iterable[Arrival]) -> Arrival:
-    return min(deliveries, key=lambda delivery: _WORST_FIRST.index(delivery.level))
-
-
-def _why_unaccounted(
-    row: AuditedRow, readers: Iterable[AuditedRow], answered_rows: Container[int], is_gone: bool
-) -> str:
-    """Return why a finished row should have a document, or a reason to have none; empty if it need not."""
-    if row.letter != "S":
-        return "the log has no reason for it"
-    if row.is_silent or row.is_loopback or (is_gone and row.event_type > 4):
-        return ""
-    reading = _reading(row, readers)
-    is_gone = is_gone or any(reader.has_no_event for reader in reading)
-    is_without_effect = is_gone and row.event_type != 4 and (row.event_type > 4 or reading)
-    is_read_back = row.event_type == 1 and any(reader.record_id in answered_rows for reader in reading)
-    is_given_up = any(_is_skipped(reader) for reader in reading)
-    needs_none = is_without_effect or is_read_back or is_given_up
-    return "" if needs_none else "no document contains it"
-
-
-def replay(deliveries: Iterable[Arrival]) -> tuple[State | None, bool] | None:
-    """Return what documents make of an object: its attributes, and whether they are all that it has.
-
-    It is None if no document names the object, and the state is None if it is deleted. An add of an object
-    that is there adds its values, because an insert that was cut comes in two.
-    """
-    taken = [delivery for delivery in deliveries if delivery.level in _TAKEN]
-    state: dict[str, frozenset[str]] | None = {}
-    for delivery in taken:
-        state = {} if state is None else state
-        for step in delivery.steps:
-            before = frozenset[str]() if step.kind == "clear" else state.get(step.attribute, frozenset())
-            state[step.attribute] = {"add": before | {step.value}, "remove": before - {step.value}}.get(
-                step.kind, before
-            )
-        state = None if delivery.operation == "delete" else state
-    is_whole = any(delivery.operation != "modify" for delivery in taken)
-    return (state, is_whole) if taken else None
-
-
-def _must_leave(row: AuditedRow, present: Present) -> bool:
-    """Return whether a finished row of an object that the table has comes with a document of the object."""
-    if present.state is None or row.is_silent:
-        return False
-    if row.event_type in (5, 6):
-        return bool(present.attributes) or (present.is_all_key and row.event_type == 5)
-    return row.event_type < 4 or row.column in present.attributes
-
-
-def _difference(deliveries: Sequence[Arrival], present: Present) -> str:
-    """Return how what documents make of an object differs from its present row; empty if it does not."""
-    replayed = replay(deliveries)
-    if replayed is None or any(delivery.is_late for delivery in deliveries):
-        return ""
-    (state, is_whole), nothing = replayed, frozenset[str]()
-    if present.state is None:
-        return "" if state is None else "the documents leave it, and the table does not have it"
-    if state is None:
-        return "the documents delete it, and the table has it"
-    own_names = {name for name in present.state if is_whole and "." not in name}
-    attributes = (state.keys() | own_names) & (present.attributes | present.state.keys())
-    for name in sorted(attributes):  # those of a child table are known if a document has them
-        if state.get(name, nothing) != present.state.get(name, nothing):
-            return f"attribute {name} is not what the table has"
-    return ""
+    def _wrong_answers(self, judged: Flags) -> Iterator[Breach]:
+        arrivals, levels = self._arrivals, np.zeros(len(self._log.digests), np.int64)
+        answered = np.flatnonzero(self._has_digest)
+        levels[answered] = arrivals.levels[self._at[answered]]
+        for number, parts in self._log.parts.items():
+            levels[number] = max((int(levels[part]) for part in parts), default=levels[number])
+        for place in np.flatnonzero(judged).tolist() if levels.any() else ():
+            level, letter = _LEVELS[levels[self._last[place]]], str(self._log.letters[place])
+            if level and _LETTERS.get(level) != letter:
+                answer = "nothing" if level == _LEVELS[_NO_ANSWER] else level
+                words = f"it is {letter}, and the receiver answered {answer}"
+                yield Breach(Law.ANSWERED, int(self._log.ids[place]), words)

@@ -36,9 +36,9 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "audit": (
         "eventlog audit --delivered documents/",
         "eventlog audit --delivered documents/ --state -o report.html",
-        "eventlog audit --delivered documents/ --since --record",
+        "eventlog audit --delivered documents/ --record",
         "eventlog audit --delivered received.sqlite --object usr idu=1",
-        "eventlog audit log.parquet --tables tables.toml --delivered documents/ --json",
+        "eventlog audit --delivered kafka:hr.changes --json",
     ),
     "status": ("eventlog status", "eventlog status --json"),
     "errors": ("eventlog errors --table usr", "eventlog errors 17 --document"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import islice
 from typing import NamedTuple
@@ -35,6 +35,8 @@ class Receipt(NamedTuple):
     rows: Sequence[Explained]
     lines: Sequence[ReceiptLine]
     present: str
+    events: Mapping[int, Collection[str]]  # by rows
+    digests: frozenset[bytes]  # of these events
 
 
 def read_receipt(config: Config, store: Store, table: str, key: str, limit: int) -> Receipt:
@@ -48,6 +50,15 @@ def read_receipt(config: Config, store: Store, table: str, key: str, limit: int)
         present = _present(config, store, snapshot, table, key)
     with store.upkeep() as upkeep:
         failures = upkeep.failures(FailureFilter(tuple(ids)), len(ids)) if ids else []
+    events = [
+        (row, recorded.event)
+        for batch in batches
+        for row, recorded in batch.rows()
+        if row in ids and recorded.event is not None
+    ]
+    events_of: dict[int, dict[str, None]] = {}
+    for row, event in events:
+        events_of.setdefault(row, {})[event.run_id] = None
     lines = [line for batch in batches for line in _tries_of(batch, ids)]
     lines += _answers_of(batches, ids)
     lines += (
@@ -62,7 +73,8 @@ def read_receipt(config: Config, store: Store, table: str, key: str, limit: int)
         ReceiptLine(_time(notice.at), notice.kind, f"by {notice.person}: {sentence_of(notice)}")
         for notice in notices
     )
-    return Receipt(rows, in_order(lines), present)
+    digests = frozenset(event.digest for _, event in events)
+    return Receipt(rows, in_order(lines), present, events_of, digests)
 
 
 def in_order(lines: Iterable[ReceiptLine]) -> list[ReceiptLine]:

@@ -24,8 +24,8 @@ ROOT = Path(__file__).parents[2]
 LAZY_MODULES = (  # what commands import when they need it
     "alembic.runtime.environment",
     "alembic.script",
-    "eventlog.audit.judge",
-    "eventlog.audit.since",
+    "eventlog.audit.laws",
+    "eventlog.audit.state",
     "eventlog.cli.states",
     "eventlog.transfer.log_files.by_column",
     "eventlog.operate.explaining",

@@ -193,31 +193,30 @@ n.record_ids is not null
 -- The notices of one kind.
 n.kind = :kind
 
+-- letters --
+-- The rows of the log after a record_id, with their letters.
+select {id} as record_id, {letter} as status
+from {log} r
+where {record_id} > :after and {usable}
+order by {record_id}
+{first_rows}
+
 -- audited_rows --
 -- The rows of the log after a record_id; of type 2 whether both values are the same, and no values.
 select
   {id} as record_id,
   {letter} as status,
   {event_type} as event_type,
-  {event_time_text} as event_time,
   {perpetrator} as perpetrator,
   {table_name} as table_name,
   {table_key} as table_key,
   {column_name} as column_name,
   case when {event_type} = 2 and ({same_values} or ({old_value} is null and {new_value} is null))
-    then 1 else 0 end as says_nothing,
-  {size} as octets
+    then 1 else 0 end as says_nothing
 from {log} r
 where {record_id} > :after and {usable}
 order by {record_id}
 {first_rows}
-
--- audited_values --
--- The values of rows between two record_ids.
-select {id} as record_id, {old_value} as old_value, {new_value} as new_value
-from {log} r
-where {record_id} > :after and {record_id} <= :upto and {usable}
-order by {record_id}
 
 -- journal --
 -- Batches after one, the first of them, and when they were put on record.

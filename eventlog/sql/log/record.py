@@ -39,6 +39,7 @@ REFUSED: Final = "refused"  # rows that no event could be made of
 WARNED: Final = "warned"  # rows whose event was answered with a warning
 CUT_SHORT: Final = "cut short"  # cut events, each with the part from which on it has none any more
 UNANSWERED: Final = "unanswered"  # a mark: the documents may have left, and no answer to them came
+_MARK: Final = f'["{UNANSWERED}",[]]]'  # at the end of a batch
 _NO_DOCUMENTS: Final = frozenset((TRIES, REFUSED, WARNED, CUT_SHORT, UNANSWERED))
 
 WorstAnswer = Callable[[str], Status]  # the worst answer so far to an event that was cut
@@ -75,6 +76,16 @@ class Try(NamedTuple):
     number: int  # of the try, from 1
     status: Status
     at: datetime | None = None  # when it was put on record, by the database's clock
+
+
+class RecordedEntry(NamedTuple):
+    """The rows that a batch has together."""
+
+    name: str  # of the document; the reason if the rows have no event
+    rows: Sequence[int]
+    sizes: Sequence[int]  # of the rows of each event; empty: no event has them
+    digests: bytes  # of the events, empty if they are not on record
+    event: RecordedEvent | None = None  # that is recorded alone
 
 
 class RecordedBatch(NamedTuple):
@@ -122,28 +133,28 @@ class RecordedBatch(NamedTuple):
     @property
     def is_unanswered(self) -> bool:
         """Return whether the documents may have left, and no answer to them came."""
-        return any(name == UNANSWERED for name, _ in self._named())
+        return self.content.endswith(_MARK)
 
     def _named(self) -> list[tuple[str, list[Any]]]:
         """Return what is recorded, by names."""
         named: list[tuple[str, list[Any]]] = json.loads(self.content)
         return named
 
-    def entries(self) -> Iterator[tuple[Sequence[int], Sequence[int], str, RecordedEvent | None]]:
-        """Yield what is recorded together: rows, how many each event has, and the log or the one event.
+    def entries(self) -> Iterator[RecordedEntry]:
+        """Yield what is recorded together.
 
-        No event has the rows if there are no sizes; then the reason is in place of the log.
+        No event has the rows if there are no sizes. Then the name is why, or what is on record of them.
         """
         rows_of: dict[str, tuple[int, ...]] = {}
-        for document, recorded in self._named():
-            for entry in recorded if document not in (BACKLOG, *_NO_DOCUMENTS) else ():
+        for name, recorded in self._named():
+            for entry in recorded if name not in (TRIES, CUT_SHORT, UNANSWERED) else ():
                 if isinstance(entry, dict):
                     rows = [*_rows(entry)]
-                    sizes = _sizes(entry, rows)
-                    yield rows, sizes, entry["log"] if sizes else document, None
+                    digests = read_digests(entry.get("digests", ""))
+                    yield RecordedEntry(name, rows, _sizes(entry, rows), digests)
                 else:
                     event = _with_rows(_read_event(*entry), rows_of)
-                    yield event.rows, [len(event.rows)], "", event
+                    yield RecordedEntry(name, event.rows, (len(event.rows),), event.digest, event)
 
     def rows(self) -> Iterator[tuple[int, RecordedRow]]:
         """Yield each row with what the batch has of it."""

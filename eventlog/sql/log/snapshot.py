@@ -44,6 +44,9 @@ if TYPE_CHECKING:
     from eventlog.sql.columns import Ints, ResultColumns
 
 _EVENT_TYPE = COLUMNS.index("event_type")
+_NUMBERS = ("record_id", "event_type", "says_nothing")
+_UNREAD = ("event_time", "old_value", "new_value")
+_AUDITED = (*(name for name in COLUMNS if name not in _UNREAD), "says_nothing")
 
 
 class SettingsLost(EventlogError):
@@ -260,26 +263,25 @@ class Snapshot(Pending):
         self._reads(table)
         return self._connection
 
-    def audited_rows(self, after: int, limit: int, *layout: Sequence[str]) -> ResultColumns:
+    def letters(self, after: int, limit: int) -> ResultColumns:
+        """Return the record_ids and letters of the first rows after a record_id, by column."""
+        return self._columns("letters", ("record_id", "status"), {}, after=after, most=limit)
+
+    def audited_rows(self, after: int, limit: int) -> ResultColumns:
         """Return the first rows of the log after a record_id by column, whatever their status."""
-        from eventlog.sql.columns import read_columns
-
-        names, numbers, texts = layout
         holes = {"same_values": self._queries.piece("same_values")}
-        clause, values = self._queries.call("audited_rows", holes, after=after, most=limit)
-        return read_columns(
-            self._connection, self._queries, clause, values, names, numbers=numbers, texts=texts
-        )
+        return self._columns("audited_rows", _AUDITED, holes, after=after, most=limit)
 
-    def audited_values(self, after: int, upto: int, *layout: Sequence[str]) -> ResultColumns:
-        """Return the old and new values of the rows between two record_ids."""
+    def _columns(
+        self, name: str, columns: Sequence[str], holes: dict[str, str], **values: Any
+    ) -> ResultColumns:
         from eventlog.sql.columns import read_columns
 
-        numbers, texts = layout
-        clause, values = self._queries.call("audited_values", after=after, upto=upto)
-        names = (*numbers, *texts)
+        clause, parameters = self._queries.call(name, holes, **values)
+        numbers = [column for column in columns if column in _NUMBERS]
+        texts = [column for column in columns if column not in _NUMBERS]
         return read_columns(
-            self._connection, self._queries, clause, values, names, numbers=numbers, texts=texts
+            self._connection, self._queries, clause, parameters, columns, numbers=numbers, texts=texts
         )
 
     def record(self) -> LogRecord:

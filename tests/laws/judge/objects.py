@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from eventlog.audit.delivered import read_event
+from eventlog.audit.event_text import read_event
 from eventlog.core import tablekey, values
 from eventlog.core.errors import EventlogError
 from eventlog.core.tables import Table, Tables

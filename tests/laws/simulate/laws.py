@@ -1,13 +1,22 @@
-"""The laws at the end of a run: a second reading of the specification, and what it cannot see."""
+"""The laws at the end of a run: the receipt, a second reading of the specification, and what both miss."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from operator import itemgetter
 
+import numpy as np
+
+from eventlog.audit.delivered import DeliveredDocument
+from eventlog.audit.laws import Arrivals, AuditReport, judge
+from eventlog.audit.laws import Law as ReceiptLaw
+from eventlog.audit.on_record import Facts as ReceiptFacts
+from eventlog.audit.on_record import log_of
 from eventlog.core.tables import Tables
 from eventlog.opening.recorded_settings import read_published
+from eventlog.sql.log.record import RecordedBatch
 from tests.laws.judge.contents import PublishedThen
 from tests.laws.judge.laws import Arrival, AuditedRow, Breach, Law
 from tests.laws.judge.objects import AuditedObject, Facts, breaches_of
@@ -22,6 +31,7 @@ def check(server: Server, receiver: Receiver, ledger: Ledger) -> None:
     """Raise LawBroken at the first law that does not hold."""
     ledger.check_arrivals()
     _check_letters(server, ledger)
+    _check_receipt(server, receiver, ledger)
     facts = _facts(server, ledger)
     for name in sorted({row.object for row in ledger.rows.values()} - ledger.stale):
         arrivals = [arrival for arrival in receiver.arrivals if arrival.event.object == name]
@@ -35,6 +45,46 @@ def check(server: Server, receiver: Receiver, ledger: Ledger) -> None:
             _check_order(arrivals, ledger)
         for breach in _breaches(name, rows, arrivals, ledger, facts, _present(server, name)):
             raise LawBroken(f"{breach.law.name}, row {breach.record_id} of {name}: {breach.words}")
+
+
+def _check_receipt(server: Server, receiver: Receiver, ledger: Ledger) -> None:
+    """Raise LawBroken at a breach of the receipt, as users get it; where rows are deleted, of letters."""
+    view = server.begin()
+    rows = sorted(server.store.rows(view, "log"), key=itemgetter("record_id"))
+    batches = [
+        RecordedBatch(row["batch"], row["epoch"], row["settled_at"], row["content"])
+        for row in sorted(server.store.rows(view, "batch"), key=itemgetter("batch"))
+    ]
+    notices = server.store.rows(view, "notice")
+    listed = {
+        kind: {number for row in notices if row["kind"] == kind for number in json.loads(row["record_ids"])}
+        for kind in ("skip", "redrive")
+    }
+    deletes = any(row.letter == DELETED for row in ledger.rows.values())
+    held_rows = {n for row in server.store.rows(view, "retry") for n in json.loads(row["record_ids"])}
+    reasons = {row["record_id"]: row["reason"] for row in server.store.rows(view, "failed")}
+    skipped = listed["skip"] | ledger.skipped
+    facts = ReceiptFacts(reasons, skipped, listed["redrive"] | held_rows, is_purged=deletes)
+    ids, letters = ([row[name] for row in rows] for name in ("record_id", "status"))
+    log = log_of(np.array(ids, np.int64), np.array(letters, "U1"), batches, facts)
+    arrivals, report = Arrivals(log), AuditReport(is_purged=deletes)
+    if deletes:
+        report.open_laws |= dict.fromkeys(
+            (ReceiptLaw.DELIVERED, ReceiptLaw.EXPLAINED, ReceiptLaw.IN_ORDER), ""
+        )
+    documents = (
+        DeliveredDocument(
+            f"arrival {place}", "", False, texts=[a.event.text.encode()], levels=[a.level.name.lower()]
+        )
+        for place, a in enumerate(receiver.arrivals)
+    )
+    for _ in arrivals.add(documents):
+        pass
+    judge(log, arrivals, report, "eventlog", lambda numbers: {n: ledger.rows[n].object for n in numbers})
+    for law, breach in report.first_breaches.items():
+        is_late = ledger.rows[breach.record_id].object in ledger.stale
+        if not (is_late and law in (ReceiptLaw.IN_ORDER, ReceiptLaw.ANSWERED)):
+            raise LawBroken(f"receipt: {law.name}, row {breach.record_id}: {breach.words}")
 
 
 def _facts(server: Server, ledger: Ledger) -> Facts:

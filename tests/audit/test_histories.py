@@ -1,0 +1,296 @@
+"""Honest histories: whatever happened between a log and its receiver, the receipt accuses nothing."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from typing import Any
+
+import pytest
+
+from eventlog.audit.delivered import DeliveredDocument
+from eventlog.audit.laws import Arrivals, AuditReport, Law, judge
+from eventlog.audit.on_record import read_log
+from eventlog.publisher.cycle import ReceiverFatal
+from eventlog.sinks.sink import ACCEPTED, OutgoingDocument, Reply, unanswered, unreachable
+from eventlog.sql.log.pending import OBJECT
+from eventlog.xds.answers import Level, Status
+from tests.kit.logs import Crash, Receiver, World, answering, busy, call, fail, key
+
+pytestmark = pytest.mark.quick
+
+DELETE = {"event_type": 4}
+
+
+class Archive(Receiver):
+    """A receiver that keeps each document with its answers, also where the publisher hears none."""
+
+    def __init__(self, answering: Callable[[OutgoingDocument], Reply] = lambda document: ACCEPTED) -> None:
+        super().__init__(answering)
+        self.archived: list[DeliveredDocument] = []
+        self.copies = 1  # of each document
+
+    def deliver(self, documents: Sequence[OutgoingDocument]) -> Iterator[Reply]:
+        for document in documents:
+            texts = [item.text.encode() for item in document.items]
+            plain = DeliveredDocument(document.name, "", False, texts=texts, levels=["success"] * len(texts))
+            self.archived.append(plain)
+            reply = self.answering(document)
+            self.archived.pop()
+            if reply.arrived:
+                levels = [level_of(item.event_id, reply) for item in document.items]
+                self.archived += [plain._replace(levels=levels)] * self.copies
+            yield reply
+            if not reply.arrived:
+                return
+
+
+def level_of(event_id: str, reply: Reply) -> str:
+    levels = [status.level.name.lower() for status in reply.statuses if status.event_id == event_id]
+    return levels[0] if levels else "" if reply.fault is not None else "success"
+
+
+class Story:
+    """A log and its receiver, in which things happen."""
+
+    def __init__(self, world: World, options: dict[str, Any]) -> None:
+        self.world = world
+        self.receiver = Archive()
+        self._options = options
+        for number in range(1, 4):
+            world.user(number)
+
+    def write(self) -> None:
+        """Log rows of many types about some objects."""
+        self.world.write(
+            *(key(1, event_type=1, column_name=name, new_value="a") for name in ("fname", "lname")),
+            key(2),
+            key(3, event_type=8, column_name="fname"),
+        )
+
+    def change(self) -> None:
+        self.world.change("update usr set fname = fname || 'x'")
+
+    def answer(self, answering: Callable[[OutgoingDocument], Reply]) -> None:
+        """Have a cycle in which the receiver answers so, and may end the publisher."""
+        self.receiver.answering = answering
+        with suppress(Crash, ReceiverFatal):
+            self.cycle()
+        self.receiver.answering = lambda document: ACCEPTED
+
+    def cycle(self, **settings: Any) -> None:
+        self.world.cycle(self.receiver, **{"retry_wait": 0.0, **self._options, **settings})
+
+    def end(self) -> None:
+        """Publish until nothing is new."""
+        for _ in range(6):
+            if "N" in self.world.counts():
+                self.cycle()
+        assert "N" not in self.world.counts()
+
+
+def crash_after_the_send(document: OutgoingDocument) -> Reply:
+    raise Crash
+
+
+def crash_at_the_second(story: Story) -> Callable[[OutgoingDocument], Reply]:
+    """Answer one document, and lose the answer to the next one with the publisher."""
+
+    def answer(document: OutgoingDocument) -> Reply:
+        if len(story.receiver.archived) > 1:
+            raise Crash
+        return ACCEPTED
+
+    return answer
+
+
+def nothing(story: Story) -> None:
+    story.write()
+
+
+def crash(story: Story) -> None:
+    story.write()
+    story.answer(crash_after_the_send)
+
+
+def crash_and_change(story: Story) -> None:
+    crash(story)
+    story.change()
+
+
+def crash_twice(story: Story) -> None:
+    crash_and_change(story)
+    story.answer(crash_after_the_send)
+    story.change()
+
+
+def crash_at_a_later_document(story: Story) -> None:
+    story.write()
+    story.answer(crash_at_the_second(story))
+    story.change()
+
+
+def crash_and_delete(story: Story) -> None:
+    crash(story)
+    story.world.change("delete from usr")
+
+
+def hang_up(story: Story) -> None:
+    story.write()
+    story.answer(lambda document: unanswered("it hung up"))
+    story.change()
+
+
+def hang_up_for_long(story: Story) -> None:
+    story.write()
+    for _ in range(4):
+        story.answer(lambda document: unanswered("it hung up"))
+        story.change()
+
+
+def be_down(story: Story) -> None:
+    story.write()
+    story.answer(lambda document: unreachable("it is down"))
+    story.change()
+
+
+def retry(story: Story) -> None:
+    story.write()
+    story.answer(busy)
+    story.change()
+    story.write()
+
+
+def warn(story: Story) -> None:
+    story.write()
+    story.answer(answering(Level.WARNING))
+
+
+def refuse_and_redrive(story: Story) -> None:
+    story.write()
+    story.answer(fail)
+    story.change()
+    story.write()
+    story.cycle()
+    story.world.redrive()
+
+
+def refuse_and_skip(story: Story) -> None:
+    story.write()
+    story.answer(fail)
+    ids = sorted(row for row, letter in story.world.letters().items() if letter == "E")
+    if ids:
+        assert call(story.world, "skip", *map(str, ids), "--because", "a test").exit_code == 0
+
+
+def end_with_fatal(story: Story) -> None:
+    story.write()
+    story.answer(answering(Level.FATAL))
+    story.world.redrive()
+
+
+def purge(story: Story) -> None:
+    crash_and_change(story)
+    story.end()
+    assert call(story.world, "purge", "--older-than", "0s").exit_code == 0
+    story.write()
+
+
+def pause(story: Story) -> None:
+    story.write()
+    story.answer(crash_after_the_send)
+    assert call(story.world, "pause").exit_code == 0
+    story.change()
+    story.cycle()
+    assert call(story.world, "resume").exit_code == 0
+
+
+def change_the_size_of_documents(story: Story) -> None:
+    crash_and_change(story)
+    story.cycle(batch_size=2)
+
+
+def rows_without_an_event(story: Story) -> None:
+    story.world.write(key(9), key(8, event_type=9), key(1, event_type=8, column_name="idu"), key(2, **DELETE))
+
+
+def repeats(story: Story) -> None:
+    story.receiver.copies = 2
+    story.write()
+    story.answer(crash_after_the_send)
+
+
+HISTORIES = (
+    *(nothing, crash, crash_and_change, crash_twice, crash_at_a_later_document, crash_and_delete, hang_up),
+    *(hang_up_for_long, be_down, retry, warn, refuse_and_redrive, refuse_and_skip, end_with_fatal, purge),
+    *(pause, change_the_size_of_documents, rows_without_an_event, repeats),
+)
+OPTIONS = (
+    *({"batch_size": 1}, {"batch_size": 9}, {"batch_size": 1, "max_changes": 1}),
+    {"batch_size": 9, "delete_from_log": True},
+)
+
+
+@pytest.mark.parametrize("options", OPTIONS)
+@pytest.mark.parametrize("happens", HISTORIES)
+def test_an_honest_history_is_not_accused(
+    world: World, happens: Callable[[Story], None], options: dict[str, Any]
+) -> None:
+    deletes = options.get("delete_from_log", False)
+    world.delete_from_log = deletes
+    story = Story(world, options)
+    happens(story)
+    story.write()
+    story.end()
+    report = judged(world, story.receiver.archived, deletes=deletes)
+    assert report.first_breaches == {}
+    assert report.rows or deletes
+
+
+def judged(world: World, documents: Sequence[DeliveredDocument], *, deletes: bool = False) -> AuditReport:
+    with world.store.snapshot() as snapshot:
+        log = read_log(snapshot)
+        objects = {int(cells[0] or 0): str(cells[OBJECT]) for cells in snapshot.rows(log.ids.tolist())}
+    arrivals, report = Arrivals(log), AuditReport(is_purged=log.facts.is_purged or deletes)
+    if deletes:
+        report.open_laws |= dict.fromkeys((Law.DELIVERED, Law.EXPLAINED, Law.IN_ORDER), "rows are deleted")
+    for _ in arrivals.add(documents):
+        pass
+    judge(log, arrivals, report, "eventlog", lambda ids: objects)
+    return report
+
+
+def test_a_part_that_is_lost_is_named(world: World) -> None:
+    story = Story(world, {"batch_size": 1, "max_changes": 1})
+    story.write()
+    story.end()
+    (lost,) = [document for document in story.receiver.archived if b".2" in document.texts[0][:80]][:1]
+    report = judged(world, [document for document in story.receiver.archived if document != lost])
+    assert report.first_breaches.keys() == {Law.DELIVERED}
+
+
+def test_entries_without_digests_are_counted_as_not_judged(world: World) -> None:
+    """Read a record as an early 0.1.0 wrote it."""
+    story = Story(world, {"batch_size": 9})
+    story.receiver.answering = lambda document: Reply(
+        [Status(Level.WARNING, item.event_id, "nearly") for item in document.items]
+    )
+    story.write()
+    story.cycle()
+    with world.store.snapshot() as snapshot:
+        batches = [batch for batch, _ in snapshot.record().journal()]
+    for batch in batches:
+        early = [[name, [*map(without_digest, entries)]] for name, entries in json.loads(batch.content)]
+        early = [named for named in early if named[0] != "warned"]
+        statement = f"update {world.log.names()['batch']} set content = :content where batch = :batch"
+        world.change(statement, content=json.dumps(early), batch=batch.number)
+    report = judged(world, story.receiver.archived)
+    assert (report.first_breaches, report.not_judged > 0) == ({}, True)
+
+
+def without_digest(entry: Any) -> Any:
+    """Return what an early 0.1.0 recorded of events."""
+    if isinstance(entry, list):
+        return entry[:3] + entry[4:]
+    return {name: fact for name, fact in entry.items() if name != "digests"}

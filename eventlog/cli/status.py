@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterator
 from dataclasses import asdict
 from datetime import datetime
@@ -14,33 +15,52 @@ from eventlog.cli.log_options import DATABASE, live_options
 from eventlog.cli.options import SettingsCommand
 from eventlog.cli.terminal import Listing, show
 from eventlog.core.entry import Letter
-from eventlog.core.plurals import duration, quantity, roughly
+from eventlog.core.errors import EventlogError, Misuse
+from eventlog.core.plurals import duration, quantity, roughly, size
 from eventlog.core.remedies import Remedy
 from eventlog.opening.config import Config
-from eventlog.opening.verdict import largest, moment, verdicts_of
+from eventlog.opening.verdict import largest, moment, needs_person, verdicts_of
 
 if TYPE_CHECKING:
     from eventlog.opening.log_status import LogStatus, SlotStatus
 
 
+class LogUnseen(Misuse):
+    """{0}"""
+
+
 @click.command(cls=SettingsCommand)
 @click.option("--json", "as_json", is_flag=True, help="as one JSON object")
+@click.option(
+    "--exit-code", "with_code", is_flag=True, help="exit with 0: good, 1: a person is needed, 2: not seen"
+)
 @live_options(DATABASE)
-def status(as_json: bool, config: Config) -> None:
-    """Show what is pending and since when, what failed, who publishes, and what the last cycle did."""
+def status(as_json: bool, with_code: bool, config: Config) -> None:
+    """Show the state of the log in a sentence, then what is pending, what failed, and who publishes.
+
+    With --exit-code the exit code is 1 if rows failed, or a row has been pending for five minutes. It is 1 if
+    nothing is published, too, and 2 if the log cannot be read.
+    """
     from eventlog.opening.log_status import read_log_status  # SQLAlchemy takes a while to load
     from eventlog.opening.open_log import opened
 
-    with opened(config) as store:
-        state = read_log_status(store)
+    try:
+        with opened(config) as store:
+            state = read_log_status(store)
+    except EventlogError as fault:
+        if with_code:
+            raise LogUnseen(str(fault)) from fault
+        raise
     verdicts = verdicts_of(state)
+    code = int(with_code and needs_person(verdicts))
     if as_json:
         states = [verdict._asdict() | {"sentence": verdict.sentence} for verdict in verdicts]
         show(json.dumps({"states": states} | asdict(state), default=str))
-        return
+        sys.exit(code)
     lines = [("also" if at else "state", verdict.sentence) for at, verdict in enumerate(verdicts)]
-    styles = _STYLES | {"state": _COLOURS[verdicts[0].kind], "also": "yellow"}
+    styles = _STYLES | {"state": _COLOURS[verdicts[0].severity], "also": "yellow"}
     Listing(("", ""), "{:<12} {}", styles).show([*lines, *_facts(state)])
+    sys.exit(code)
 
 
 _TABLES = 8  # of a letter, that are named
@@ -70,6 +90,8 @@ def _facts(state: LogStatus) -> Iterator[tuple[str, str]]:
     yield "leader", "none yet" if state.leader is None else f"{state.leader}{since}"
     if state.holder is not None:
         yield "lock", str(state.holder)
+    if state.log_bytes is not None:
+        yield "size", f"{size(state.log_bytes)} with its companions and indexes"
     if (slot := state.slot) is not None:
         yield "slot", f"{slot.name}: {_slot(slot)}"
     if state.running:
@@ -103,7 +125,7 @@ def _slot(slot: SlotStatus) -> str:
     )
     reading = "" if slot.is_read else ", read by no publisher"
     return (
-        f"{slot.bytes_behind} bytes to read, {slot.held_bytes} bytes of the server's log held{reading}{delay}"
+        f"{size(slot.bytes_behind)} to read, {size(slot.held_bytes)} of the server's log held{reading}{delay}"
     )
 
 

@@ -25,6 +25,14 @@ def roughly(seconds: float) -> str:
     return f"{max(seconds, 1):.0f} s"
 
 
+def size(octets: int) -> str:
+    """Return a number of bytes in its greatest unit: 3.2 MB."""
+    for power, unit in ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
+        if octets >= power:
+            return f"{octets / power:.3g} {unit}"
+    return quantity(octets, "byte")
+
+
 def duration(seconds: float) -> str:
     """Return a time in its two greatest units: 4 min 42 s; below ten seconds with a fraction."""
     if seconds < 10:

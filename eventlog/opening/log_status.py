@@ -46,6 +46,7 @@ class LogStatus:
     pace: float | None  # rows a second while the receiver took documents last; None before
     standbys: Sequence[Standby]
     heartbeat_at: datetime | None
+    log_bytes: int | None  # of the log and the tables next to it; None where they are not ours to see
     slot: SlotStatus | None  # that fills the log
     audit: LastAudit | None  # that was recorded last
 
@@ -110,6 +111,7 @@ def read_log_status(store: Store, *, counted: bool = True) -> LogStatus:
     with store.upkeep() as upkeep:
         state, backlog, failed = upkeep.state(), upkeep.backlog(), upkeep.failed()
         counts = upkeep.counts() if counted else []
+        log_bytes = upkeep.log_bytes()
         audits = upkeep.notices_of(NoticeKind.AUDIT, 1)
     by_status: dict[str, dict[str, int]] = {}
     for count in counts:
@@ -151,6 +153,7 @@ def read_log_status(store: Store, *, counted: bool = True) -> LogStatus:
         standbys=(),
         cycle=cycle,
         heartbeat_at=state.heartbeat_at,
+        log_bytes=log_bytes,
         slot=_slot_status(store),
         audit=_last_audit(audits[0], now) if audits else None,
     )

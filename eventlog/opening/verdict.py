@@ -34,7 +34,7 @@ class Verdict(NamedTuple):
     """One state that a log is in."""
 
     state: str  # its name for programs
-    kind: Severity
+    severity: Severity
     word: str  # for titles
     facts: str  # since when, why, what waits, when it is done
     advice: str = ""  # what to do; empty if nothing is to be done
@@ -53,12 +53,17 @@ def verdicts_of(log: LogStatus) -> list[Verdict]:
     return verdicts[:-1] if verdicts[1:] else verdicts  # the last one is that nothing is wrong
 
 
+def needs_person(verdicts: Iterable[Verdict]) -> bool:
+    """Return whether something failed, is not published, or has been pending for too long."""
+    return any(v.severity is Severity.ERROR or v.state == "late" for v in verdicts)
+
+
 def _no_publisher(log: LogStatus) -> Verdict | None:
     if log.publishes or not log.pending or (log.holder and not log.holder.publisher):
         return None
-    kind = Severity.ERROR if _is_late(log) else Severity.WARNING
+    severity = Severity.ERROR if _is_late(log) else Severity.WARNING
     facts = f"{_pending(log)}, and no session leads, as far as the database shows"
-    return Verdict("no-publisher", kind, "No publisher", facts, "start `eventlog run`")
+    return Verdict("no-publisher", severity, "No publisher", facts, "start `eventlog run`")
 
 
 def _lock_taken(log: LogStatus) -> Verdict | None:

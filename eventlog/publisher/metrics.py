@@ -62,6 +62,9 @@ class Metrics:
         self.oldest_pending = late_gauge("eventlog_oldest_pending_seconds", "Age of the oldest pending row.")
         self.held_objects = late_gauge("eventlog_held_objects", "Objects whose event waits for a retry.")
         self.errors_kept = late_gauge("eventlog_errors_kept", "Rows with E or F whose reason is kept.")
+        self.log_bytes = late_gauge(
+            "eventlog_log_bytes", "Bytes of the log and the tables next to it, with their indexes."
+        )
         self.heartbeat_age = late_gauge("eventlog_heartbeat_age_seconds", "Time since the last heartbeat.")
         self.audit_age = late_gauge("eventlog_audit_age_seconds", "Time since the last recorded audit.")
         self.audit_breaches = late_gauge("eventlog_audit_breaches", "Breaches of the last recorded audit.")

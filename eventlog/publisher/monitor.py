@@ -145,6 +145,8 @@ class Monitor:
         self.metrics.oldest_pending.set(log_status.oldest_age or 0)
         self.metrics.held_objects.set(log_status.waiting)
         self.metrics.errors_kept.set(log_status.failed)
+        if log_status.log_bytes is not None:
+            self.metrics.log_bytes.set(log_status.log_bytes)
         if (audit := log_status.audit) is not None:
             self.metrics.audit_age.set(audit.age)
             self.metrics.audit_breaches.set(audit.breaches)

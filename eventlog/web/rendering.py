@@ -13,7 +13,7 @@ from starlette.responses import HTMLResponse
 
 from eventlog.core.entry import EVENT_TYPES
 from eventlog.core.errors import EventlogError
-from eventlog.core.plurals import duration, number, quantity
+from eventlog.core.plurals import duration, number, quantity, size
 from eventlog.core.redaction import visible
 from eventlog.xds import documents
 
@@ -92,5 +92,6 @@ ENVIRONMENT.globals.update(
     number=number,
     pretty=pretty,
     quantity=quantity,
+    size=size,
     time=time,
 )

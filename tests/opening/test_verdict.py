@@ -123,7 +123,9 @@ def test_the_worse_of_two_states_comes_first() -> None:
 
 def test_a_log_without_a_publisher_is_good_until_a_row_is_pending() -> None:
     idle = verdicts_of(status({"holder": None}))
-    assert [(verdict.state, verdict.kind) for verdict in idle] == [("idle", Severity.SUCCESS)]
+    assert [(verdict.state, verdict.severity) for verdict in idle] == [("idle", Severity.SUCCESS)]
     assert "no publisher is running" in idle[0].sentence
-    assert verdicts_of(status({"holder": None, "pending": 1}))[0].kind is Severity.WARNING
-    assert verdicts_of(status({"holder": None, "pending": 1, "moving_age": 999.0}))[0].kind is Severity.ERROR
+    fresh = status({"holder": None, "pending": 1})
+    assert verdicts_of(fresh)[0].severity is Severity.WARNING
+    late = status({"holder": None, "pending": 1, "moving_age": 999.0})
+    assert verdicts_of(late)[0].severity is Severity.ERROR

@@ -176,6 +176,22 @@ def test_retry_sends_waiting_events_now(world: World) -> None:
     assert str(call(world, "retry").exception) == "which rows? name record_ids, or --all"
 
 
+def test_status_has_an_exit_code_for_scripts(world: World) -> None:
+    def code(**environment: str) -> int:
+        return call(world, "status", "--exit-code", **environment).exit_code
+
+    assert (code(), call(world, "status").exit_code) == (0, 0)
+    world.write(key(1, event_type=4))
+    assert code() == 0  # nothing publishes, and that may start soon
+    failed(world)
+    assert (code(), call(world, "status").exit_code) == (1, 0)
+    report = json.loads(call(world, "status", "--json", "--exit-code").stdout)
+    assert [state["state"] for state in report["states"]][-1] == "failed"
+    assert report["log_bytes"] is None or report["log_bytes"] > 1000
+    unseen = call(world, "status", "--exit-code", EVENTLOG_LOG_TABLE="nowhere")
+    assert isinstance(unseen.exception, Misuse)
+
+
 def test_pause_and_resume(world: World) -> None:
     call(world, "pause", "--because", "upgrade")
     assert "upgrade" in call(world, "status").output

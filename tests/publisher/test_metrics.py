@@ -23,7 +23,7 @@ pytestmark = pytest.mark.quick
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "metrics.txt"
 # Counts of cycles, and times: they are another number in each run.
-_VARYING = re.compile(r"eventlog_(build_info|cycles_total|\w+_seconds(_bucket|_sum|_count)?)\b")
+_VARYING = re.compile(r"eventlog_(build_info|cycles_total|log_bytes|\w+_seconds(_bucket|_sum|_count)?)\b")
 
 
 def answer_by_object(handler: Any) -> None:

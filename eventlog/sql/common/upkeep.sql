@@ -34,6 +34,10 @@ select {utc_now}, count(*) from {log} r where {is_new} and {usable}
 -- When the next event is sent again, and how many wait.
 select min(next_at), count(*) from {retry}
 
+-- log_bytes --
+-- The bytes of the log and the tables next to it, with their indexes, where the database tells.
+select null from {state} where one = 1
+
 -- failures --
 -- Rows that failed, and why.
 select {id}, {letter}, {event_type}, {table_name}, {table_key}, {column_name},

@@ -268,6 +268,11 @@ class Upkeep(LogRecord):
         """Return how many rows failed for reasons that are kept."""
         return int(self._run("failed_count").scalar())
 
+    def log_bytes(self) -> int | None:
+        """Return the bytes of the log and the tables next to it; None where they are not ours to see."""
+        size = self._run("log_bytes").scalar()
+        return None if size is None else int(size)
+
     def counts(self) -> list[Count]:
         """Return the rows of each status and table."""
         return [Count(status or "", name or "", rows) for status, name, rows in self._run("counts")]

@@ -1,3 +1,21 @@
+-- log_bytes --
+-- The bytes of the log and the tables next to it, with their indexes.
+select cast(sum(data_length + index_length) as signed)
+from information_schema.tables
+where table_schema = {schema_text} and table_name in (
+  {log_text},
+  {batch_text},
+  {retry_text},
+  {held_text},
+  {failed_text},
+  {notice_text},
+  {known_text},
+  {sent_text},
+  {resync_text},
+  {tracked_text},
+  {state_text}
+)
+
 -- renew --
 -- Makes failed rows new again.
 -- by the key alone: another way reads, and locks, what writers have open

@@ -92,7 +92,7 @@ def test_a_running_publisher_shows_how_it_stands(postgres: Database, tmp_path: P
         client = Client(int(environment["EVENTLOG_MONITOR_PORT"]))
         with engine.begin() as connection:
             execute_plain(connection, "insert into usr values (1, 'Jack')")
-        wait_for(client, "/", '<span class="level success">success</span>')
+        wait_for(client, "/", 'data-label="Success" class="number"><div>1<')
         assert "hush" not in wait_for(client, "/settings", "monitor-token")
         assert "eventlog_leader 1" in wait_for(client, "/metrics", "eventlog_leader 1")
     finally:

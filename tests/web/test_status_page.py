@@ -53,11 +53,11 @@ def test_it_says_how_the_log_stands(watched: Watched) -> None:
     watched.run("insert into usr values (2, 'Jane'), (3, 'Ann')")
     watched.board.sample(0.0)
     page = watched.client.get()
-    assert "<dt>Pending</dt><dd>2</dd>" in page
+    assert '<dt>Pending</dt><dd><a href="/next">2</a></dd>' in page
     assert "<dt>Leader</dt><dd>test</dd>" in page
     assert "Pending rows: now 2, at most 2" in page
-    assert '>N <span class="level new">new</span><' in page
-    assert '<td data-label="Rows" class="number"><div>2</div></td>' in page
+    assert '<a href="/next?table=usr">2</a>' in page
+    assert '<td data-label="Success" class="number"><div>1</div></td>' in page
 
 
 def test_the_last_audit_that_was_recorded_is_shown_with_its_age(watched: Watched) -> None:
@@ -73,7 +73,7 @@ def test_the_figures_of_pending_rows_agree(watched: Watched) -> None:
     watched.board.sample(0.0)
     watched.run("insert into usr values (1, 'Jack')")
     page = watched.client.get()
-    assert "<dt>Pending</dt><dd>1</dd>" in page
+    assert '<dt>Pending</dt><dd><a href="/next">1</a></dd>' in page
     assert "Pending rows: now 1, at most 1" in page
 
 
@@ -147,6 +147,26 @@ def test_a_page_that_others_reach_says_who_may_read_it(watched: Watched) -> None
     watched.board.config = Config({**watched.board.config.values, **open_to_all})
     page = watched.client.get()
     assert "Anyone who reaches 0.0.0.0, port 9780 may read the status page, without a token." in page
+
+
+def test_numbers_lead_on_and_tables_come_by_their_load(watched: Watched) -> None:
+    watched.run(
+        "insert into eventlog (status, event_type, table_name, table_key)"
+        " select case when n % 20 = 3 then 'E' else 'S' end, 6, 't' || n % 20, 'k=1'"
+        " from generate_series(1, 60) n",
+        "insert into usr values (1, 'Jack'), (2, 'Jane')",
+    )
+    page = watched.client.get()
+    names = re.findall(r'data-label="Table" class="text"><div>(\w+)<', page)
+    assert (names[:2], len(names)) == (["t3", "usr"], 12)
+    assert '<a href="/?all=1">and 9 more tables</a>' in page
+    assert watched.client.get("/?all=1").count('data-label="Table"') == 21
+    assert '<a href="/errors?table=t3">3</a>' in page
+    assert '<dt>Errors</dt><dd><a href="/errors" class="error">3</a></dd>' in page
+    assert page.index("Last cycle with work") < page.index("Tables of the log")
+    following = watched.client.get("/next?table=usr")
+    assert following.count('data-label="Row"') == 2
+    assert watched.client.get("/next?table=t4").count('data-label="Row"') == 0
 
 
 def test_rates_are_reported_from_sample_to_sample(watched: Watched) -> None:
@@ -667,7 +687,7 @@ def test_rates_and_the_end_of_the_backlog_are_on_the_first_page(watched: Watched
         work.record_cycle(json.dumps({"finished_by_leader": 30, "course": dump_course(course)}))
     page = watched.client.get()
     assert '<dt>Rows a second</dt><dd>0.5<span class="under quiet">go, 0 come<' in page
-    assert '<dt>Pending</dt><dd>30<span class="under quiet">done in about' in page
+    assert '<dt>Pending</dt><dd><a href="/next">30</a><span class="under quiet">done in about' in page
 
 
 # Seconds ago, pending, finished: the last minute of a log, and the present number of pending rows.
@@ -701,10 +721,12 @@ def test_what_waits_has_an_age_apart_from_what_moves(watched: Watched) -> None:
     watched.publisher.cycle()
     watched.run("update usr set fname = 'John'")
     assert re.search(
-        r"<dt>Oldest</dt><dd>none<span [^>]*>of 2 rows that wait: [\d.]+ s<", watched.client.get()
+        r"<dt>Oldest</dt><dd>none<span [^>]*>of <a [^>]*>2 rows</a> that wait: [\d.]+ s<",
+        watched.client.get(),
     )
     watched.run("insert into usr values (2, 'Jane')")
-    assert re.search(r"<dt>Oldest</dt><dd>[\d.]+ s<span [^>]*>of 2 rows that wait:", watched.client.get())
+    page = watched.client.get()
+    assert re.search(r"<dt>Oldest</dt><dd>[\d.]+ s<span [^>]*>of <a [^>]*>2 rows</a> that wait:", page)
 
 
 def test_a_running_cycle_is_shown_apart_from_the_last_with_work(watched: Watched) -> None:
@@ -907,6 +929,6 @@ def test_a_skipped_row_is_called_skipped(watched: Watched) -> None:
     assert "<strong>Skipped</strong>" in page
     assert 'class="level warning"' not in page
     watched.board.__dict__["_counted_until"] = 0.0
-    for path in ("/", "/recent"):
-        assert '<span class="level skipped">skipped</span>' in watched.client.get(path)
+    assert 'data-label="Warning or skipped" class="number"><div><a href="/history">1<' in watched.client.get()
+    assert '<span class="level skipped">skipped</span>' in watched.client.get("/recent")
     assert 'class="level warning"' not in watched.client.get("/recent")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import threading
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -97,6 +97,17 @@ class Sample(NamedTuple):
     pending: int
     oldest: float
     finished: int  # rows, since the leader began
+
+
+class TableLoad(NamedTuple):
+    """The rows of a table in the log, by what became of them."""
+
+    table: str
+    pending: int
+    failed: int
+    success: int
+    warning: int
+    foreign: int  # with a letter that is none of ours
 
 
 def _sample_of(log_status: LogStatus, at: float) -> Sample:
@@ -282,13 +293,27 @@ class Board:
         with self._explaining:
             return list(explain_store(self.config, self.store, ids=ids))
 
-    def explain(self) -> list[tuple[PlacedEntry, Outcome]]:
-        """Return the outcomes of the rows that go next.
+    def loads(self) -> list[TableLoad]:
+        """Return the rows of each table by what became of them, those with most to do first."""
+        loads: dict[str, Counter[str]] = {}
+        for letter, tables in self.counts().items():
+            for table, rows in tables.items():
+                loads.setdefault(table, Counter())[letter if letter in "NSWEF" else "other"] += rows
+        every = (
+            TableLoad(table, of["N"], of["E"] + of["F"], of["S"], of["W"], of["other"])
+            for table, of in loads.items()
+        )
+        return sorted(every, key=lambda load: (-load.pending - load.failed, -load.success, load.table))
+
+    def explain(self, table: str = "") -> list[tuple[PlacedEntry, Outcome]]:
+        """Return the outcomes of the rows that go next, or of those among them of a table.
 
         One request at a time explains, because each may hold the rows of a cycle in memory.
         """
         with self._explaining:
-            return list(islice(explain_store(self.config, self.store, limit=LOOKED_AT), LOOKED_AT + 1))
+            return list(
+                islice(explain_store(self.config, self.store, table or None, limit=LOOKED_AT), LOOKED_AT + 1)
+            )
 
     def receipt(self, table: str, key: str) -> Receipt:
         """Return what happened to an object, with its first rows."""

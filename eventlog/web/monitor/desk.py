@@ -41,6 +41,7 @@ MISSING = (
 )
 ACTS = ("redrive", "skip")
 NOTHING = "No row is pending. Change a row of a tracked table to follow it here."
+TABLES = 12  # on the first page
 MOST_AT_ONCE = 10_000  # rows that one button redrives or skips
 TOGETHER = 4  # pages that are made at a time
 WAITING = 3  # requests of one visitor that wait for their turn
@@ -130,7 +131,7 @@ def _status(board: Board, request: Request) -> Response:
             messages, status = [f"{fault}.".capitalize()], HTTPStatus.FORBIDDEN
     log_status = board.log_status()
     failed, unread = board.failed(log_status), log_status.cycle.get("unread", {})
-    verdicts = board.verdicts(log_status)
+    verdicts, loads = board.verdicts(log_status), board.loads()
     samples = board.samples_until(log_status)
     return _show(
         board,
@@ -151,11 +152,8 @@ def _status(board: Board, request: Request) -> Response:
         samples=samples,
         seconds=samples[-1].at - samples[0].at,
         rates=board.rates(),
-        counts=[
-            (letter, name, rows)
-            for letter, tables in sorted(board.counts().items())
-            for name, rows in sorted(tables.items())
-        ],
+        loads=loads if request.state.query.get("all") else loads[:TABLES],
+        further=0 if request.state.query.get("all") else len(loads[TABLES:]),
     )
 
 
@@ -297,12 +295,12 @@ def _waiting(board: Board, request: Request) -> Response:
 
 def _next(board: Board, request: Request) -> Response:
     """Return what the next cycle does with each row."""
-    left_out = board.left_out()
+    left_out, table = board.left_out(), request.state.query.get("table", "")
     return _outcomes(
         board,
         "Next",
-        "What the next cycle does",
-        board.explain(),
+        f"What the next cycle does{' with rows of ' + table[:200] if table else ''}",
+        board.explain(table),
         left_out=left_out.items(),
         nothing="No other row is pending." if left_out else NOTHING,
     )

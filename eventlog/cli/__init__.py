@@ -120,7 +120,11 @@ class Commands(click.Group):
     help="Show the version and exit.",
 )
 def cli() -> None:
-    """Publish what changes in a database, convert change records, and show what became of every row."""
+    """Publish what changes in a database, convert change records, and show what became of every row.
+
+    Begin with `eventlog demo`, or with docs/quick-start.md. Commands reach the log at --url, or at the
+    variable EVENTLOG_URL.
+    """
 
 
 def print_version(ctx: click.Context) -> None:

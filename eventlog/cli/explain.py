@@ -113,9 +113,13 @@ _OF_A_DATABASE = ("url", "config_file", "log_table", "everything")
     help="what the inputs hold",
 )
 @shared_options("--as", "--tables", "--current")
-@click.option("--url", help="the database whose log is explained, where no INPUTS are given")
+@click.option(
+    "--url", help="the database whose log is explained, where no INPUTS are given  [env: EVENTLOG_URL]"
+)
 @shared_options("--config")
-@click.option("--log-table", help="the log, optionally with its schema  [default: eventlog]")
+@click.option(
+    "--log-table", help="the log, optionally with its schema  [default: eventlog]  [env: EVENTLOG_LOG_TABLE]"
+)
 @click.option("--table", help="only rows of this table, however they spell its name")
 @click.option("--key", help="only rows of this table_key, however they spell it")
 @click.option("--all", "everything", is_flag=True, help="of a live log every pending row, one by one")

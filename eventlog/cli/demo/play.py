@@ -30,6 +30,7 @@ _HEADINGS = ("row", "status", "type", "table", "key", "column", "old", "new")  #
 _ROWS = f"select {_SHOWN} from {LOG} where record_id > %s order by record_id"  # noqa: S608 (a name of ours)
 _NEW = f"select count(*) from {LOG} where status = 'N'"  # noqa: S608
 _REASON = f"select reason from {LOG}_failed"  # noqa: S608
+_END = "Nothing is left to do."
 _HOW = "The demo can end with a backlog on Spark: "
 
 
@@ -53,6 +54,7 @@ def play(*, keep: bool, fast: bool, spark: bool) -> None:
             _stay_up(server.url)
         else:
             narrator.pause("The receiver's page stays until you press a key")
+    output.paragraph(_END)
 
 
 class Play:

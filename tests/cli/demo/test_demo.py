@@ -140,6 +140,7 @@ def test_the_demo_tells_what_becomes_of_every_row_in_little_time(folder: str) ->
     assert PAUSE not in done.stdout
     words = [word for line in done.stdout.splitlines() if not line.startswith("  ") for word in line.split()]
     assert re.search(r"^All of this took \d+ seconds\.$", done.stdout, re.MULTILINE)
+    assert "Nothing is left to do." in done.stdout.splitlines()[-1]
     assert cpu_seconds() - before < patient(30)  # a minute of a machine that is not busy
     assert 100 < len(words) < 300  # two hundred a minute; what is indented is looked at
     assert list(Path(folder).iterdir()) == []

@@ -73,7 +73,7 @@ class Story:
         self.world.change("update usr set fname = fname || 'x'")
 
     def answer(self, answering: Callable[[OutgoingDocument], Reply]) -> None:
-        """Have a cycle in which the receiver answers so, and may end the publisher."""
+        """Run a cycle in which the receiver answers so, and may end the publisher."""
         self.receiver.answering = answering
         with suppress(Crash, ReceiverFatal):
             self.cycle()

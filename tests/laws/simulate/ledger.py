@@ -109,7 +109,10 @@ class Ledger:
         self.check_arrivals()
         moment = self._server.store.moment + 1
         self._due_tries = []
+        made_due = {version.next_version for table, version in transaction.touched if table.name == "retry"}
         for table, version in transaction.touched:
+            if version in made_due:
+                continue  # it waits no longer, and was not tried
             if version.creator is transaction and version.deleter is not transaction:
                 getattr(self, f"_note_{table.name}", lambda *facts: None)(version.values, moment)
             elif table.name == "log" and version.deleter is transaction is not version.creator:

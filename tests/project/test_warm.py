@@ -80,7 +80,7 @@ def test_few_sessions_are_kept(postgres: Database) -> None:
 @pytest.mark.cold
 def test_sessions_of_a_cold_test_end(postgres: Database) -> None:
     engine = postgres.engine()
-    with engine.connect() as connection:
-        assert session(connection)
+    with engine.connect() as connection, engine.connect() as other:
+        assert session(connection) != session(other)
     with sessions(engine) as count:
-        until(lambda: count() == 0)
+        until(lambda: count() == 0, 10)

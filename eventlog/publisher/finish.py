@@ -24,6 +24,8 @@ from eventlog.sql.log.record import WARNED, RecordedBatch, write_rows, write_una
 from eventlog.sql.log.store import Store
 from eventlog.sql.log.work import NO_DEMAND, Demand, PickUpEnded, Work
 
+_MAX_DIGESTS = 100_000  # that a publisher keeps in mind
+
 
 @dataclass
 class UnsettledBatch:
@@ -44,6 +46,7 @@ class BatchJournal:
         self._sends_together = isinstance(sink, Recording | SendsTogether)  # a batch
         self._delete = delete  # handled rows that did not fail
         self._unsettled: list[UnsettledBatch] | None = None  # None: not read yet
+        self._unanswered = frozenset[bytes]()  # digests of texts that stay on record because of us
         self._number = 0  # of the latest batch on record
         self._highest = 0  # record_id that ever went out, as far as we know
 
@@ -92,7 +95,7 @@ class BatchJournal:
         last = max((document.highest for document in next_batch), default=0)
         try:
             with self._store.work(self._epoch, demand) as work:
-                number = self._close(work, next_batch)
+                number, unanswered = self._close(work, next_batch)
                 rows = tally.without_event()
                 if warned := tally.letters.get(Letter.WARNING):
                     rows[WARNED] = warned
@@ -118,15 +121,18 @@ class BatchJournal:
             return
         tally.cycle.finished += work.finished
         tally.clear()
+        self._unanswered = unanswered
         recorded = RecordedBatch(number, self._epoch, None, content)
         unsettled = UnsettledBatch(recorded, None if self._sends_together else ())
         self._number, self._unsettled = number, [unsettled] if content else []
         self._highest = max(self._highest, last)
 
-    def _close(self, work: Work, next_batch: Iterable[EventDocument]) -> int:
-        """Settle the batches that were answered. Of the others keep what may have left and is not recorded
-        anew. Return the number of the latest batch on record."""
-        number = self._number
+    def _close(self, work: Work, next_batch: Iterable[EventDocument]) -> tuple[int, frozenset[bytes]]:
+        """Settle the batches that were answered. Of the others keep what may have left and is not on record
+        otherwise, so that a receiver that hangs for hours leaves each text there once. Return the number of
+        the latest batch on record, and the digests of all texts that stay there without an answer.
+        """
+        number, unanswered = self._number, self._unanswered
         for batch in self._unsettled or ():
             if batch.is_answered and not self._delete:
                 work.settle_batch(batch.recorded.number)
@@ -134,12 +140,17 @@ class BatchJournal:
             work.forget_batch(batch.recorded.number)
             if self._delete or (batch.unanswered is not None and not batch.unanswered):
                 continue
-            remnant = write_unanswered(batch.recorded, batch.unanswered, _digests_of(next_batch))
+            known = unanswered.union(_digests_of(next_batch))
+            remnant = write_unanswered(batch.recorded, batch.unanswered, known)
             if remnant is not None:
                 number += 1
                 work.remember(number, *remnant)
                 work.settle_batch(number)
-        return number
+                stays = RecordedBatch(number, self._epoch, None, remnant[0])
+                unanswered = (unanswered if len(unanswered) < _MAX_DIGESTS else frozenset()).union(
+                    event.digest for _, events in stays.documents() for event in events
+                )
+        return number, unanswered
 
     def check_picked(self, record_ids: Sequence[int]) -> None:
         """Raise IdsComeAgain if picked rows have the record_ids of others that went out."""

@@ -170,6 +170,20 @@ def test_an_answer_of_retry_is_one(world: World) -> None:
     assert not any(batch.is_unanswered for batch in batches(world))
 
 
+def test_a_receiver_that_hangs_for_hours_leaves_each_text_on_record_once(world: World) -> None:
+    world.user(1)
+    world.write(key(1))
+    receiver = Receiver(hangs_up)
+    with world.publisher(receiver, retry_wait=0.0) as publisher:
+        for _ in range(6):
+            publisher.cycle()
+        assert len(texts(receiver)) == 6
+        assert [batch.is_unanswered for batch in batches(world) if batch.documents()] == [True]
+        receiver.answering = lambda document: ACCEPTED
+        publisher.cycle()
+    assert missing(world, receiver) == []
+
+
 def test_rows_with_a_warning_are_on_record(world: World) -> None:
     world.write(key(1, **DELETE), key(2, **DELETE), key(3, **DELETE))
     receiver = Receiver(lambda document: Reply([Status(Level.WARNING, "eventlog:2", "nearly")]))

@@ -35,6 +35,7 @@ from eventlog.formats.log import LogSettings
 from eventlog.formats.neutral import refuse
 from eventlog.transactions.stream_settings import StreamSettings
 from eventlog.transfer.formats import format_named
+from eventlog.transfer.job_output import write_records
 from eventlog.transfer.opening import pick_up, read_changes
 from eventlog.transfer.report import Report, publish_filter
 from eventlog.transfer.settings_by_name import SettingsByName
@@ -244,7 +245,8 @@ def write(
     with Output(os.fspath(output), form.shape, container) as out:
         if form.sheet is not None:
             out.sheet(form.sheet)
-        return _report(refused).write(form.write(changes, tables_of(tables), writing), out)
+        records = form.write(changes, tables_of(tables), writing)
+        return write_records(records, out, _report(refused))
 
 
 def explain(

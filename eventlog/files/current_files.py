@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import NamedTuple, Self
 
 from eventlog.core import tablekey, values
-from eventlog.core.change import Key
+from eventlog.core.change import Change, Op
 from eventlog.core.errors import EventlogError, InvalidDocument, InvalidTables, Misuse, Refused
 from eventlog.core.formats import Cell, Row, Shape, Source, listed_columns
 from eventlog.core.tables import Table, Tables
@@ -59,13 +59,15 @@ class CurrentFiles:
         rows = self._rows.execute("select cells from current where table_name = ? and object = ?", row_key)
         return [pickle.loads(cells) for (cells,) in rows]  # noqa: S301 - written by this class
 
-    def keys(self, table: Table) -> Iterator[Key]:
-        """Yield the keys of all rows of a table."""
+    def deletes(self, table: Table, truncate: Change) -> Iterator[Change]:
+        """Yield the deletes of all rows of a table, in place of a truncate."""
         rows = self._rows.execute(
             "select distinct table_key from current where table_name = ?", (str(table),)
         )
-        for (table_key,) in rows:
-            yield table.load_key(table_key)
+        for number, (table_key,) in enumerate(rows, 1):
+            position = None if truncate.position is None else f"{truncate.position}.{number}"
+            key = table.load_key(table_key)
+            yield truncate._replace(op=Op.DELETE, key=key, fields=(), position=position)
 
     def add(self, table: Table, source: Source[Row]) -> None:
         """Take the rows of a table from a source; the error names what it lacks."""

@@ -44,7 +44,14 @@ def apply_to_database(
     name = apply_settings.source or job.source_format
     with ExitStack() as stack:
         database = Database(
-            connect(url), name, job.tables, apply_settings, report.refuse, schema, report.flush, report.inform
+            connect(url),
+            name,
+            job.tables,
+            apply_settings,
+            report.refuse,
+            schema,
+            report.sync_rejects,
+            report.inform,
         )
         stack.callback(database.close)
         writer = TableWriter(

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from eventlog.core.change import Change
-from eventlog.core.errors import EventlogError, Misuse
+from eventlog.core.errors import EventlogError, Misuse, NotExpressible, Refused
 from eventlog.core.tables import Tables
 from eventlog.files.durable import read_state, write_state
 from eventlog.files.outputs import Output, Part, Parts, is_folder
@@ -52,7 +52,23 @@ def write_output(target: End, report: Report, changes: Iterable[Change]) -> None
     with Output(target.only_name(), form.shape, target.container, read=target.read) as output:
         if form.sheet is not None:
             output.sheet(form.sheet)
-        report.write(records, output)
+        write_records(records, output, report)
+
+
+def write_records(records: Iterable[Any], output: Output, report: Report) -> int:
+    """Write the records that were not refused, and that the output can hold. Return how many."""
+    count = 0
+    for record in records:
+        refused = record
+        try:
+            if not isinstance(record, Refused):
+                output.write(record)
+                count += 1
+                continue
+        except NotExpressible as fault:
+            refused = Refused(record.sheet.name, str(fault))
+        report.refuse_change(refused)
+    return count
 
 
 # --- in parts
@@ -109,7 +125,7 @@ def _file_parts(
         writing = replace(writing, memory=memory)
 
     def write(changes: Iterable[Change], output: Output) -> None:
-        report.write(form.write(changes, tables, writing), output)
+        write_records(form.write(changes, tables, writing), output, report)
 
     if not is_folder(name):
         with Output(name, form.shape, target.container, grows=True) as output:
@@ -179,6 +195,6 @@ class InParts:
         written = None if memory is None else memory.dump()
         state = self._saved_state._replace(position=position, part=outputs.last, written=written)
         if state != self._saved_state and self._state is not None:
-            self._report.flush()
+            self._report.sync_rejects()
             write_state(self._state, state._asdict())
         self._saved_state = state

@@ -88,7 +88,7 @@ def transfer(
     warned = False
     while True:
         target.write(_round(source, prepare, report, run_length), lambda: source.state)
-        report.flush()
+        report.sync_rejects()
         try:
             source.commit()
         except NotCopied as fault:
@@ -111,6 +111,6 @@ def _round(
 ) -> Iterator[Delivery]:
     """Yield the deliveries of one round."""
     for delivery in report.accepted(source.round(run_length.follow)):
-        yield delivery._replace(changes=prepare(delivery.changes))
+        yield delivery._replace(changes=report.count(prepare(delivery.changes)))
         if run_length.stop():
             return

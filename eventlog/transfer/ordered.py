@@ -45,7 +45,7 @@ def ordered(
     with closing(SortedItems[Any](itemgetter(0), sequencer.size, memory)) as sorter:
         for source in sources:
             yield from _sort(sequencer.parse(source), sorter)
-        yield from _sort(sequencer.flush(), sorter)
+        yield from _sort(sequencer.release_waiting(), sorter)
         for group in new(sequencer.groups(sorter.in_order())):
             yield from sequencer.changes(group)
         yield from sequencer.reports()

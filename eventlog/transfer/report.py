@@ -13,9 +13,8 @@ from eventlog.core.change import ABSENT, Change, Op
 from eventlog.core.errors import BadFile, EventlogError, Misuse, NotExpressible, Refused, Stopped
 from eventlog.core.formats import Format
 from eventlog.core.publish_lists import column_filter
-from eventlog.core.tables import Table, Tables
+from eventlog.core.tables import Tables
 from eventlog.files.current_files import CurrentFiles
-from eventlog.files.outputs import Output
 from eventlog.formats.neutral import refuse
 
 LOGGER = logging.getLogger(__name__)
@@ -69,27 +68,12 @@ class Report:
                     self.inform(_without_key(change, tables))
             yield change
 
-    def flush(self) -> None:
+    def sync_rejects(self) -> None:
         """Bring the rejected records safely to disk."""
         if self._rejects is not None:
             self._rejects.flush()
             with suppress(OSError, ValueError):  # it may be no file
                 os.fsync(self._rejects.fileno())
-
-    def write(self, records: Iterable[Any], output: Output) -> int:
-        """Write the records of changes that were not refused, and return how many there were."""
-        count = 0
-        for record in records:
-            if isinstance(record, Refused):
-                self.refuse_change(record)
-                continue
-            try:
-                output.write(record)
-            except NotExpressible as fault:
-                self.refuse_change(Refused(record.sheet.name, str(fault)))
-            else:
-                count += 1
-        return count
 
     def refuse_change(self, refused: Refused) -> None:
         """Report a change that was counted and could not be written."""
@@ -161,7 +145,7 @@ def before_writing(
         published = report.report_keyless(filter_columns(changes), target, tables)
         if current is not None:
             published = report.accepted(expand_truncates(published, tables, current))
-        return report.count(published)
+        return published
 
     return prepare
 
@@ -188,14 +172,8 @@ def expand_truncates(
             yield change
             continue
         table = tables.of(change.schema, change.table)
-        if table is None or table not in current.tables:
+        if table is not None and table in current.tables:
+            yield from current.deletes(table, change)
+        else:
             remedy = f"--current {quote(change.table)}=FILE must give the rows that it held"
             yield refuse(change, NotExpressible(remedy))
-            continue
-        yield from _deletes(change, table, current)
-
-
-def _deletes(change: Change, table: Table, current: CurrentFiles) -> Iterator[Change]:
-    for number, key in enumerate(current.keys(table), 1):
-        position = None if change.position is None else f"{change.position}.{number}"
-        yield change._replace(op=Op.DELETE, key=key, fields=(), position=position)

@@ -173,7 +173,7 @@ class Sequencer(ABC):
     def parse(self, source: Any, /) -> Iterator[Any]:
         """Yield the items of a source, and Refused for bad records."""
 
-    def flush(self) -> Iterator[Any]:
+    def release_waiting(self) -> Iterator[Any]:
         """Yield what waited for the end of all sources."""
         return iter(())
 

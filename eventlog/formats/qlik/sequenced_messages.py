@@ -106,7 +106,7 @@ class MessageSequencer(Sequencer):
                 yield from self._read_change(source, record, places)
         yield from self.reader.notices()
 
-    def flush(self) -> Iterator[SequencedMessage | Refused]:
+    def release_waiting(self) -> Iterator[SequencedMessage | Refused]:
         """Yield the messages that waited for metadata, after everything was read."""
         for early in self._early:
             yield from self._read_change(*early)

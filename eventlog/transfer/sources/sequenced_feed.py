@@ -252,7 +252,7 @@ class TopicReading(PartitionReading):
             yield from self._add(
                 (m for m in messages if isinstance(m, Refused) or partition_read.is_new(m.number)), repeated
             )
-        yield from self._add(self._sequencer.flush(), repeated)
+        yield from self._add(self._sequencer.release_waiting(), repeated)
         yield from self._transactions.release(self._due(self._round - 1 if follow else self._round), repeated)
         yield from repeated.warnings()
         for transaction in () if follow else self._transactions.open.values():

@@ -15,9 +15,8 @@ import click
 
 from eventlog.audit.delivered import Delivered, DeliveredDocument, receiver_at
 from eventlog.audit.event_text import names_of
-from eventlog.cli.format_names import refuse_flags
 from eventlog.cli.log_options import INPUT, READING, by_option, live_options
-from eventlog.cli.options import FILE_NAME, SettingsCommand
+from eventlog.cli.options import FILE_NAME, SettingsCommand, refuse_flags
 from eventlog.cli.progress import counter
 from eventlog.cli.terminal import Listing, print_sentence, show
 from eventlog.core.entry import MAX_RECORD_ID

@@ -11,10 +11,17 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from eventlog.cli.convert import DECLARING, FORMAT_NAMES, clock, used_headings
-from eventlog.cli.format_names import refuse_flags, refuse_unused_settings
+from eventlog.cli.format_names import refuse_unused_settings
 from eventlog.cli.job import JobOptions, job_options
 from eventlog.cli.log_options import ALL, read_all
-from eventlog.cli.options import FILE_NAME, NameAndValue, SettingsCommand, settings_options, shared_options
+from eventlog.cli.options import (
+    FILE_NAME,
+    NameAndValue,
+    SettingsCommand,
+    refuse_flags,
+    settings_options,
+    shared_options,
+)
 from eventlog.cli.terminal import print_sentence
 from eventlog.core.errors import Misuse
 from eventlog.core.extras import extra

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -71,15 +71,6 @@ def _format_of(name: str) -> str | None:
     if any(stem.lower().endswith(SUFFIX) for stem in (stem_of(name), folder.name)):
         return "qlik-table"
     return _BY_EXTENSION.get(Path(name.removesuffix(".gz")).suffix.lower())
-
-
-def refuse_flags(names: Container[str], reason: str) -> None:
-    """Raise Misuse for a flag of these parameters on the command line."""
-    ctx = click.get_current_context()
-    for parameter in ctx.command.params:
-        is_given = ctx.get_parameter_source(str(parameter.name)) is ParameterSource.COMMANDLINE
-        if is_given and parameter.name in names:
-            raise Misuse(f"{parameter.opts[0]} {reason}")
 
 
 def refuse_unused_settings(declaring: Sequence[tuple[str, type]], parts: set[str]) -> None:

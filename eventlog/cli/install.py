@@ -9,8 +9,8 @@ from contextlib import contextmanager
 import click
 from sqlalchemy.engine import Connection, Engine
 
-from eventlog.cli.format_names import refuse_flags
 from eventlog.cli.log_options import DATABASE, by_option, database_options, live_options
+from eventlog.cli.options import refuse_flags
 from eventlog.cli.terminal import print_line, print_sentence, write_output
 from eventlog.core.errors import EventlogError, Misuse
 from eventlog.core.plurals import quantity

@@ -6,16 +6,17 @@ An option holds what its flag or environment variable states; the settings file 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Sequence
 from itertools import pairwise
 from pathlib import Path
 from textwrap import wrap
 from typing import Any, TypeVar
 
 import click
+from click.core import ParameterSource
 
 from eventlog.cli.terminal import print_sentence
-from eventlog.core.errors import EventlogError
+from eventlog.core.errors import EventlogError, Misuse
 from eventlog.core.settings import declared, demand_text, is_file, is_flag, read_value, variable
 from eventlog.core.tables import Tables
 from eventlog.files.small_files import read_tables_file
@@ -321,3 +322,12 @@ def shared_options(*flags: str) -> Callable[[F], F]:
         return command
 
     return decorate
+
+
+def refuse_flags(names: Container[str], reason: str) -> None:
+    """Raise Misuse for a flag of these parameters on the command line."""
+    ctx = click.get_current_context()
+    for parameter in ctx.command.params:
+        is_given = ctx.get_parameter_source(str(parameter.name)) is ParameterSource.COMMANDLINE
+        if is_given and parameter.name in names:
+            raise Misuse(f"{parameter.opts[0]} {reason}")

@@ -8,8 +8,8 @@ from collections.abc import Callable
 
 import click
 
-from eventlog.cli.format_names import refuse_flags
 from eventlog.cli.log_options import by_option, database_options
+from eventlog.cli.options import refuse_flags
 from eventlog.cli.progress import counter
 from eventlog.cli.terminal import draws, print_line
 from eventlog.core.errors import EventlogError, Misuse

@@ -9,9 +9,8 @@ from typing import Any, TypeVar
 import click
 from sqlalchemy.engine import Engine
 
-from eventlog.cli.format_names import refuse_flags
 from eventlog.cli.log_options import database_options
-from eventlog.cli.options import read_tables
+from eventlog.cli.options import read_tables, refuse_flags
 from eventlog.cli.terminal import print_line, write_output
 from eventlog.core.errors import Misuse
 from eventlog.opening.config import Config

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -44,7 +44,6 @@ class LogStatus:
     down_since: datetime | None  # None while the receiver takes documents
     next_try: datetime | None  # of a receiver that is down
     pace: float | None  # rows a second while the receiver took documents last; None before
-    standbys: Sequence[Standby]
     heartbeat_at: datetime | None
     log_bytes: int | None  # of the log and the tables next to it; None where they are not ours to see
     slot: SlotStatus | None  # that fills the log
@@ -69,15 +68,6 @@ class LogStatus:
     def work_left(self) -> float | None:
         """Return the seconds that the pending rows take at the last pace."""
         return self.pending / self.pace if self.pace and self.pending else None
-
-
-@dataclass(frozen=True)
-class Standby:
-    """A publisher that waits to lead."""
-
-    name: str
-    seen_at: datetime
-    fault: str  # why it could not take over; empty if it could
 
 
 @dataclass(frozen=True)
@@ -150,7 +140,6 @@ def read_log_status(store: Store, *, counted: bool = True) -> LogStatus:
         down_since=_read(cycle.pop("down_since", None)),
         next_try=_read(cycle.pop("next_try", None)),
         pace=cycle.pop("pace", None),
-        standbys=(),
         cycle=cycle,
         heartbeat_at=state.heartbeat_at,
         log_bytes=log_bytes,

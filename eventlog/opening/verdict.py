@@ -136,14 +136,6 @@ def _waiting(log: LogStatus) -> Verdict | None:
     return Verdict("waiting", Severity.RETRY, word, facts, advice, "/waiting")
 
 
-def _standby_unfit(log: LogStatus) -> Verdict | None:
-    for standby in log.standbys:
-        if standby.fault:
-            facts = f"{standby.name} could not take over: {standby.fault}"
-            return Verdict("standby-unfit", Severity.WARNING, "Standby unfit", facts)
-    return None
-
-
 def _publishing(log: LogStatus) -> Verdict | None:
     if not log.publishes or log.pending <= log.held_rows:
         return None
@@ -166,7 +158,6 @@ RULES: tuple[Callable[[LogStatus], Verdict | None], ...] = (
     _failed,
     _late,
     _waiting,
-    _standby_unfit,
     _publishing,
     _idle,
 )

@@ -8,11 +8,14 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import click
 import pytest
 from sqlalchemy.engine import make_url
 
 from eventlog.cli import COMMANDS
+from eventlog.cli.explain import explain
 from eventlog.embedded import Server
+from eventlog.transfer.ordered import SEQUENCERS
 from tests.kit.commands import environment
 from tests.kit.databases import EMBEDDED, installed
 
@@ -166,6 +169,17 @@ def test_a_help_of_settings_alone_imports_no_database(imported_by: Imported, nam
 @pytest.mark.parametrize("words", [["status"], ["errors"], ["history"]])
 def test_a_table_of_a_log_imports_no_publisher(imported_by: Imported, words: list[str], address: str) -> None:
     assert imported_by(*words, EVENTLOG_URL=address) & PUBLISHING == set()
+
+
+def test_explain_of_a_log_imports_nothing_that_reads_files(imported_by: Imported, address: str) -> None:
+    imported = imported_by("explain", "--all", EVENTLOG_URL=address)
+    assert imported & {"pyarrow", "eventlog.transfer.formats", "eventlog.cli.convert"} == set()
+
+
+def test_explain_takes_every_format_with_a_sequence() -> None:
+    (choice,) = [param.type for param in explain.params if param.name == "source_format"]
+    assert isinstance(choice, click.Choice)
+    assert choice.choices == ("log", *SEQUENCERS)
 
 
 def test_a_publisher_without_a_port_imports_no_part_of_a_page() -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from rich.cells import cell_len
 
-from eventlog.cli.explain import STYLES
+from eventlog.cli.outcome_listing import STYLES
 from eventlog.fold import Fate
 from tests.kit.commands import Shell
 from tests.kit.databases import Database

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from eventlog.core.plurals import number
-from eventlog.opening.log_status import LogStatus, SlotStatus, Standby
+from eventlog.opening.log_status import LogStatus, SlotStatus
 from eventlog.opening.verdict import RULES, Severity, verdicts_of
 from eventlog.sql.log.leader import Holder
 
@@ -24,7 +24,6 @@ QUIET: dict[str, Any] = {
     **dict.fromkeys(("pending", "held_rows", "waiting", "failed", "finished", "epoch"), 0),
     "counts": {},
     "cycle": {},
-    "standbys": (),
     "outlook": "",
     "pausing": False,
     "holder": LEADER,
@@ -82,10 +81,6 @@ STATES: dict[str, tuple[dict[str, Any], str]] = {
             "2 events wait for a retry, the next in 12 s; 3 rows of their objects are held;"
             " `eventlog retry --all` sends them now"
         ),
-    ),
-    "standby-unfit": (
-        {"standbys": [Standby("b, pid 2", NOW, ""), Standby("c, pid 3", NOW, "no folder")]},
-        "Standby unfit: c, pid 3 could not take over: no folder",
     ),
     "publishing": (
         {"pending": 400, "outlook": "done in about 2 min"},

@@ -292,7 +292,7 @@ class _Join:
         Where all came in the order in which they were sent, no object is looked up.
         """
         log, arrivals = self._log, self._arrivals
-        sent = np.flatnonzero((log.fates == ANSWERED) & self._has_digest)
+        sent = np.flatnonzero(self._has_digest)  # without an answer, too: such a text may have come first
         first, last = (np.full(len(arrivals.places), -1, np.int64) for _ in range(2))
         first[self._at[sent[::-1]]], last[self._at[sent]] = sent[::-1], sent
         arrived = np.flatnonzero((arrivals.places != _NOWHERE) & (first >= 0))

@@ -24,6 +24,7 @@ logger = logging.getLogger("eventlog.publisher")
 PATIENCE = 1.0  # seconds of answers that a crash may cost
 MAX_DOCUMENTS = 500  # of one batch, fewer if they take longer than PATIENCE
 DOWN_AFTER = 2  # documents without an answer, one after another: the receiver is down
+OUTAGE = 10.0  # seconds; a receiver that was down for less may refuse single documents
 
 
 class CycleControl:
@@ -112,10 +113,11 @@ class DocumentDelivery:
         self.down = fault
 
     def _answers_again(self) -> None:
-        """Note that the receiver answers. If it was down, log it: what waited for that is due."""
+        """Note that the receiver answers. If it was down, log it; what waited for an outage is due."""
         if self.down is not None:
-            logger.info("receiver answers again after %s", duration(time.monotonic() - self._down_since))
-            self._ended_reasons |= self._reasons
+            seconds = time.monotonic() - self._down_since
+            logger.info("receiver answers again after %s", duration(seconds))
+            self._ended_reasons |= self._reasons if seconds >= OUTAGE else set()
         self._faults, self.down = 0, None
         self._reasons.clear()
 

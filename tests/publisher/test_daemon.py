@@ -25,7 +25,7 @@ from eventlog.files.signals import Signals
 from eventlog.opening.config import Config
 from eventlog.opening.log_status import read_log_status
 from eventlog.opening.settings import DaemonSettings, read_times
-from eventlog.publisher import cycle_record
+from eventlog.publisher import cycle_record, deliver
 from eventlog.publisher import daemon as loop
 from eventlog.publisher.cycle import ReceiverFatal
 from eventlog.publisher.daemon import AnotherLeads, Daemon, Disabled, SinkDown, Wait, next_wait, seconds_until
@@ -182,8 +182,11 @@ def test_the_course_goes_on_while_the_receiver_is_down_and_in_a_pause(
         assert rates()[1] == 0
 
 
-def test_what_waited_for_a_receiver_goes_at_its_first_answer(world: World, arrivals: Arrivals) -> None:
+def test_what_waited_for_a_receiver_goes_at_its_first_answer(
+    world: World, arrivals: Arrivals, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """An event whose own answer was retry waits on."""
+    monkeypatch.setattr(deliver, "OUTAGE", 0.0)
     moods = iter([b'<nds><output><status level="retry">later</status></output></nds>', None, None])
 
     def behave(handler: Any) -> None:

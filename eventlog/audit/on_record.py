@@ -13,7 +13,7 @@ import numpy.typing as npt
 from eventlog.core.entry import Letter
 from eventlog.core.text_digest import SIZE
 from eventlog.fold.by_column.vectors import Flags, Ints
-from eventlog.sql.log.record import BACKLOG, WARNED, LogRecord, NoticeKind, RecordedBatch
+from eventlog.sql.log.record import BACKLOG, REFUSED, WARNED, LogRecord, NoticeKind, RecordedBatch
 from eventlog.sql.log.snapshot import Snapshot
 
 Digests = npt.NDArray[np.uint64]
@@ -125,6 +125,7 @@ class _Record:
         self._rows, self._counts, self._owners = array("q"), array("q"), array("q")
         self._digests, self._fates = bytearray(), bytearray()
         self._warned: list[int] = []
+        self._without_effect = array("q")  # rows without an event, though one may name them
         self._parts: dict[str, list[int]] = {}  # events that are the parts of a cut one, by its name
         self._names: dict[int, str] = {}  # of cut events, by their parts
 
@@ -139,6 +140,8 @@ class _Record:
             if not sizes:
                 self._counts.append(len(rows))
                 self._owners.append(OF_BACKLOG if name == BACKLOG else REASON)
+                if name not in (BACKLOG, REFUSED):
+                    self._without_effect.extend(rows)
                 continue
             first = len(self._fates)
             self._counts.extend(sizes)
@@ -163,7 +166,8 @@ class _Record:
         starts, fates = np.cumsum(counts) - counts, np.array(self._fates, np.uint8)
         first_rows = rows[starts[owners >= 0]]
         owner_of_row = np.repeat(owners, counts)
-        is_sure = fates_of(owner_of_row, fates) != UNANSWERED
+        is_finished = np.isin(rows, np.array(self._without_effect, np.int64)) & (owner_of_row >= 0)
+        is_sure = (fates_of(owner_of_row, fates) != UNANSWERED) & ~is_finished
         return LogOnRecord(
             *(ids, letters, np.frombuffer(bytes(self._digests), np.uint64), first_rows, fates),
             *(rows[is_sure], owner_of_row[is_sure]),

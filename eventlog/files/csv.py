@@ -45,6 +45,7 @@ Split = Callable[[bytes], Cells]  # a record into its cells
 _FIELD = re.compile(r'(?:"([^"]*+(?:""[^"]*+)*+)"|([^",]*+))(,|\Z)')
 _QUOTED = re.compile(r'[",\r\n]')
 _BOM = b"\xef\xbb\xbf"
+NEVER_CLOSED = "a quote is never closed"  # of a record that no line completes
 
 
 class LineSource(Protocol):
@@ -135,7 +136,7 @@ def rows(lines: Lines, name: str, width: int, split: Split = split_usual) -> Ite
         elif (joined := lines.complete(line)) is not None:
             record = joined
         else:
-            yield Refused(f"{name}:{number}", "a quote is never closed", line)
+            yield Refused(f"{name}:{number}", NEVER_CLOSED, line)
             continue
         try:
             cells = split(record)

@@ -12,7 +12,7 @@ from typing import IO, Any
 
 from eventlog.core.errors import Refused
 from eventlog.core.formats import Cell, Object, Row
-from eventlog.files.csv import plain_cell, seems
+from eventlog.files.csv import LineSource, plain_cell, seems
 from eventlog.files.limits import LIMITS, Limits
 
 _STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)  # also one that is not closed
@@ -22,14 +22,18 @@ _SHOWN = 100  # characters of a name
 
 
 def read(
-    file: IO[bytes], name: str, limits: Limits = LIMITS, number_of: Callable[[str], Any] = float
+    file: LineSource,
+    name: str,
+    limits: Limits = LIMITS,
+    number_of: Callable[[str], Any] = float,
+    first_line: int = 0,
 ) -> Iterator[Object | Refused]:
     """Yield the values: one a line, over several lines as pretty printers write them, or elements of an
     array.
 
-    `number_of` reads a number with a point or an exponent.
+    `number_of` reads a number with a point or an exponent. `first_line` is how many lines precede.
     """
-    lines = _Lines(file, limits, decoder(number_of))
+    lines = _Lines(file, limits, decoder(number_of), first_line)
     while line := lines.next():
         if not line.strip():
             continue
@@ -75,12 +79,12 @@ def why_none(fault: Exception) -> str:
 class _Lines:
     """The lines of a file; those that were joined to a value that never ends are read again."""
 
-    def __init__(self, file: IO[bytes], limits: Limits, decoder: json.JSONDecoder) -> None:
+    def __init__(self, file: LineSource, limits: Limits, decoder: json.JSONDecoder, number: int) -> None:
         self._file = file
         self._limits = limits
         self._decoder = decoder
         self._pushed_back: deque[bytes] = deque()
-        self.number = 0
+        self.number = number  # of the line that was read last
 
     def next(self) -> bytes:
         line = (
@@ -172,6 +176,14 @@ def read_rows(
 ) -> tuple[tuple[str, ...], Iterator[Row | Refused]]:
     """Return the names that the first lines use, and the rows; a name that is missing in a line is null."""
     return named_rows(read(file, name, limits, _exact), name)
+
+
+def rows_of_piece(
+    file: LineSource, name: str, columns: tuple[str, ...], limits: Limits, first_line: int
+) -> Iterator[Row | Refused]:
+    """Yield the rows of a piece of a file with these columns; `first_line` is how many lines precede."""
+    objects = read(file, name, limits, _exact, first_line)
+    return (_row(record, columns, name) for record in objects)
 
 
 def named_rows(

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from functools import cache
 from typing import IO, Any, NamedTuple
 
 from eventlog.core.errors import InvalidDocument, Refused
 from eventlog.core.formats import Cell, Row, SheetColumn
+from eventlog.core.portions import portions
 
 _BATCH = 8192  # rows that are read or written together
 _MOST_READ = 256 << 20  # bytes that are read together, as the footer has them
@@ -31,8 +32,13 @@ def read(file: IO[bytes], name: str) -> tuple[tuple[str, ...], Iterator[Row | Re
     return columns, _rows(batches)
 
 
-def read_batches(file: IO[bytes], name: str) -> tuple[tuple[str, ...], Iterator[PlacedBatch | Refused]]:
-    """Return the column names, and the rows by column; Refused where a row group breaks off."""
+def read_batches(
+    file: IO[bytes], name: str, groups: Container[int] | None = None
+) -> tuple[tuple[str, ...], Iterator[PlacedBatch | Refused]]:
+    """Return the column names, and the rows by column; Refused where a row group breaks off.
+
+    `groups` are the row groups that are read; None reads all.
+    """
     parquet = _arrow().parquet
     try:
         metadata = parquet.read_metadata(file)
@@ -42,13 +48,28 @@ def read_batches(file: IO[bytes], name: str) -> tuple[tuple[str, ...], Iterator[
         opened = parquet.ParquetFile(file, metadata=metadata, read_dictionary=named, buffer_size=_BUFFER)
     except (ValueError, NotImplementedError, OSError) as fault:
         raise InvalidDocument(f"{name}: {fault}") from fault
-    return tuple(schema.names), _batches(opened, name)
+    return tuple(schema.names), _batches(opened, name, groups)
 
 
-def _batches(opened: Any, name: str) -> Iterator[PlacedBatch | Refused]:
+def row_groups(file: IO[bytes], at_least: int) -> Iterator[frozenset[int]]:
+    """Yield consecutive row groups that have so many bytes together; none if the footer cannot be read."""
+    parquet = _arrow().parquet
+    try:
+        metadata = parquet.read_metadata(file)
+    except (ValueError, OSError):
+        return
+    sizes = [metadata.row_group(at).total_byte_size for at in range(metadata.num_row_groups)]
+    for groups in portions(range(len(sizes)), len(sizes), sizes.__getitem__, at_least):
+        yield frozenset(groups)
+
+
+def _batches(opened: Any, name: str, groups: Container[int] | None) -> Iterator[PlacedBatch | Refused]:
     number = 0
     for group in range(opened.num_row_groups):
         first = number
+        if groups is not None and group not in groups:
+            number += opened.metadata.row_group(group).num_rows
+            continue
         try:
             for batch in opened.iter_batches(_rows_together(opened.metadata.row_group(group)), [group]):
                 batch.validate(full=True)

@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property, partial, reduce
 from itertools import chain
 from operator import add
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from pyspark.sql import Observation
 from pyspark.sql import functions as f
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from eventlog.core import settings
 from eventlog.core.errors import Misuse
@@ -27,31 +28,30 @@ from eventlog.core.tables import Table
 from eventlog.files.current_files import keyed
 from eventlog.fold import Rules, assumed_present
 from eventlog.transfer.job import Job
+from eventlog.transfer.log_files.by_column.pieces import CUT_INSIDE
 from eventlog.transfer.ordered import SEQUENCERS
 from eventlog.transfer.settings_by_name import SettingsByName
 from eventlog.xds.settings import XdsSettings
-from eventlog_spark import log_rows
 from eventlog_spark.current_rows import current_rows
 from eventlog_spark.fold import BRIEF, FoldOutput
 from eventlog_spark.inputs import (
     InputFile,
+    ReadStreams,
+    contents,
     exists,
     find_files,
     in_portions,
     is_remote,
     is_small,
-    parquet_frames,
     plain,
-    read_by_name,
-    read_by_spark,
-    read_streams,
     uri,
 )
-from eventlog_spark.library import folded
-from eventlog_spark.log_rows import LogReading, PlainRows
+from eventlog_spark.library import fold_task, folded
+from eventlog_spark.log_rows import LogReading, feed_of
+from eventlog_spark.packing import Exchange, Feed
+from eventlog_spark.pieces import FilePiece, ReadCurrent, ReadLog, feed_of_pieces, pieces_of
 from eventlog_spark.result_rows import Changes, Documents, FrameForm
-from eventlog_spark.shuffle import ROWS, few_tasks, shuffling
-from eventlog_spark.streams import LINES, Convert, read_current_stream, read_log_stream
+from eventlog_spark.streams import LINES, Convert
 
 SELF_CONTAINED: Final = frozenset(("changes", "xds"))  # formats whose files do not depend on each other
 TARGETS: Final = ("xds", "changes")
@@ -165,12 +165,26 @@ def run(spark: Any, backlog: Backlog, say: Say = lambda sentence: None) -> Resul
     if backlog.job.source.format.folded and (sentence := backlog.assumed_present()):
         say(sentence)
     is_log = backlog.job.source.format.folded
-    make_rows = LogFiles(spark, backlog, say).rows if is_log else partial(_converted, spark, backlog, say)
-    result = output.write(make_rows)
+    if is_log:
+        result = _write_log(spark, backlog, output, say)
+    else:
+        result = output.write(partial(_converted, spark, backlog, say))
     output.finish("")
     for sentence in result.sentences():
         say(sentence)
     return result
+
+
+def _write_log(spark: Any, backlog: Backlog, output: OutputFolder, say: Say) -> Result:
+    """Write the output of a log; anew if a file was cut inside a record."""
+    files = LogFiles(spark, backlog, say)
+    try:
+        return output.write(files.rows)
+    except Exception as fault:  # of Spark, in whose words is that of a worker
+        if not (files.are_cut and CUT_INSIDE in str(fault)):
+            raise
+        say("a malformed record hides where the others end: one task reads each file")
+        return output.write(replace(files, are_cut=False).rows)
 
 
 # --- what is read
@@ -184,86 +198,78 @@ def begin_stage(spark: Any, say: Say, stage: str) -> None:
     say(stage)
 
 
+@dataclass(frozen=True)
 class LogFiles:
     """The files of a log, and of the current rows that it needs."""
 
-    def __init__(self, spark: Any, backlog: Backlog, say: Say) -> None:
-        job = backlog.job
-        self._spark, self._backlog, self._say = spark, backlog, say
-        self._limits = job.source.limits
-        files = find_files(spark, job.inputs, Shape.ROWS, job.container)
-        self._current: dict[Table, list[InputFile]] = {}
-        for table, name in job.current:
-            named = find_files(spark, [name], Shape.ROWS, None)
-            self._current.setdefault(keyed(job.tables, table), []).extend(named)
-        self._reading = backlog.reading(list(self._current))
-        all_files = chain(files, *self._current.values())
-        self._is_small = backlog.partitions is None and is_small(list(all_files))
-        native = [] if self._is_small else [file for file in files if read_by_spark(file)]
-        self._streams = [[file] for file in files if file not in native]
-        self._frames = [PlainRows(frame, self._reading) for frame in parquet_frames(spark, native)]
-
-    @cached_property
-    def _look(self) -> _Look:
-        if self._frames:
-            begin_stage(self._spark, self._say, "look at the rows")
-        return _look_at(self._spark, self._frames)
+    spark: Any
+    backlog: Backlog
+    say: Say
+    are_cut: bool = True  # large text files, into ranges
 
     def rows(self, output: FoldOutput) -> Any:
         """Return what the rows of the log become."""
-        spark, look, backlog, reading = self._spark, self._look, self._backlog, self._reading
-        stage = "look at what is refused" if output is FoldOutput.REFUSED else "fold"
-        is_counted = self._frames and not self._streams
-        begin_stage(spark, self._say, f"{stage} {quantity(look.rows, 'row')}" if is_counted else stage)
-        rows = [frame.all(are_plain=not look.has_others) for frame in self._frames]
-        if self._streams:
-            read = partial(read_log_stream, reading)
-            streams = read_streams(spark, self._streams, Shape.ROWS, self._limits, read, ROWS)
-            rows.append(streams.coalesce(1) if self._is_small else streams)
-        together = log_rows.together(rows)
-        if self._streams or look.repeats:
-            together = log_rows.once(together)
+        task = fold_task(self._reading, self.backlog.form, output)
+        feeds = list(self._feeds(has_facts=task.schema != BRIEF))
         answering = [self._current_rows(table, named) for table, named in self._current.items()]
-        partitions = 0 if self._is_small else backlog.partitions
-        return folded(together, answering, reading, backlog.form, partitions, output)
-
-    def _current_rows(self, table: Table, files: Sequence[InputFile]) -> Any:
-        """Return the current rows of a table."""
-        tables = self._backlog.job.tables
-        if len(files) == 1 and read_by_name(files[0]) and not self._is_small:
-            (frame,) = parquet_frames(self._spark, files)
-            return current_rows(frame, tables, table)
-        read = partial(read_current_stream, tables.name_of(table), table)
-        return read_streams(self._spark, [files], Shape.ROWS, self._limits, read, ROWS)
-
-
-class _Look(NamedTuple):
-    """A first look at the rows of DataFrames, without their values."""
-
-    rows: int = 0
-    repeats: bool = False  # a record_id is there more than once
-    has_others: bool = False  # than plain rows
-
-
-def _look_at(spark: Any, log_frames: Sequence[PlainRows]) -> _Look:
-    """Return what a look at these DataFrames shows, without their values; 64 ids share a word of bits."""
-    if not log_frames:
-        return _Look()
-    facts = log_rows.together([log_frame.facts() for log_frame in log_frames])
-    bit = f.expr("shiftleft(1L, cast(record_id & 63 as int))")
-    with shuffling(spark, few_tasks(facts)):
-        words = facts.groupBy(f.shiftright("record_id", 6)).agg(
-            f.count(f.lit(1)).alias("rows"),
-            f.count("record_id").alias("named"),
-            f.bit_count(f.bit_or(bit)).alias("ids"),
-            f.max("other").alias("other"),
+        all_files = [*self._files, *chain.from_iterable(self._current.values())]
+        tasks = 0 if self.backlog.partitions is None and is_small(all_files) else self.backlog.partitions
+        size = sum(file.size for file in all_files if not _is_of_spark(file))
+        exchange = Exchange.of([*feeds, *answering], tasks, size)
+        begin_stage(
+            self.spark, self.say, "look at what is refused" if output is FoldOutput.REFUSED else "fold"
         )
-        look = Observation()
-        columns = {"rows": f.sum("rows"), "repeats": f.max(f.expr("named > ids")), "others": f.max("other")}
-        shown = words.observe(look, *(fact.alias(name) for name, fact in columns.items()))
-        shown.write.format("noop").mode("overwrite").save()  # a second aggregate would be a second shuffle
-    counts = look.get
-    return _Look(counts["rows"] or 0, bool(counts["repeats"]), bool(counts["others"]))
+        return folded(feeds, answering, task, exchange, unique=False)
+
+    @cached_property
+    def _files(self) -> list[InputFile]:
+        job = self.backlog.job
+        return find_files(self.spark, job.inputs, Shape.ROWS, job.container)
+
+    @cached_property
+    def _current(self) -> dict[Table, list[InputFile]]:
+        files: dict[Table, list[InputFile]] = {}
+        for table, name in self.backlog.job.current:
+            named = find_files(self.spark, [name], Shape.ROWS, None)
+            files.setdefault(keyed(self.backlog.job.tables, table), []).extend(named)
+        return files
+
+    @cached_property
+    def _reading(self) -> LogReading:
+        return self.backlog.reading(list(self._current))
+
+    @cached_property
+    def _pieces(self) -> list[FilePiece]:
+        files = [file for file in self._files if not _is_of_spark(file)]
+        return pieces_of(
+            self.spark, files, self.backlog.job.source.limits, self.say if self.are_cut else None
+        )
+
+    def _feeds(self, *, has_facts: bool) -> Iterator[Feed]:
+        """Yield the rows of the log."""
+        by_spark = [uri(file.path) for file in self._files if _is_of_spark(file)]
+        if by_spark:
+            frame = self.spark.read.parquet(*by_spark)
+            yield feed_of(frame, self._reading, has_facts=has_facts)
+        if self._pieces:
+            limits = self.backlog.job.source.limits
+            yield feed_of_pieces(self.spark, ReadLog(self._pieces, limits, self._reading, has_facts))
+
+    def _current_rows(self, table: Table, files: Sequence[InputFile]) -> Feed:
+        """Return the current rows of a table."""
+        job = self.backlog.job
+        if len(files) == 1 and _is_of_spark(files[0]):
+            return current_rows(self.spark.read.parquet(uri(files[0].path)), job.tables, table)
+        limits = job.source.limits
+        read = ReadCurrent(
+            pieces_of(self.spark, files, limits, None), limits, job.tables.name_of(table), table
+        )
+        return feed_of_pieces(self.spark, read)
+
+
+def _is_of_spark(file: InputFile) -> bool:
+    """Return whether Spark reads a file: Parquet in a store, whose keys only Hadoop has."""
+    return file.container == "parquet" and is_remote(file.path)
 
 
 def _converted(spark: Any, backlog: Backlog, say: Say, _: FoldOutput) -> Any:
@@ -279,7 +285,8 @@ def _converted(spark: Any, backlog: Backlog, say: Say, _: FoldOutput) -> Any:
     if backlog.order == "sequence":
         streams = [list(chain.from_iterable(streams))]
     convert = Convert(job, backlog.options, backlog.order == "sequence")
-    return read_streams(spark, streams, source.shape, job.source.limits, convert, LINES)
+    rows = contents(spark, streams)
+    return rows.mapInArrow(ReadStreams(streams, convert), from_arrow_schema(LINES))
 
 
 # --- what is written

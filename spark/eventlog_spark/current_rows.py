@@ -2,50 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from functools import partial, reduce
-from operator import and_, or_
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import compress
 from typing import Any, Final
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark import TaskContext
-from pyspark.sql import functions as f
-from pyspark.sql import types as t
 
-from eventlog.core.formats import Source
+from eventlog.core.errors import InvalidTables, Refused
+from eventlog.core.formats import Row, Source
 from eventlog.core.tables import Table, Tables
-from eventlog.files.current_files import KeyedRow, places_of, read_current
-from eventlog.files.parquet import PlacedBatch, rows_of
+from eventlog.files.current_files import places_of, read_current
 from eventlog.fold import CurrentRow
-from eventlog.fold.by_column.texts import certain_bounds, is_integer
+from eventlog.fold.by_column.vectors import flags
+from eventlog.transfer.log_files.by_column.row_batches import RowBatch, Slab, batch_of
 from eventlog_spark.batches import gather
-from eventlog_spark.shuffle import (
-    ROWS,
-    SCHEMA,
-    RowKind,
-    current_row_key,
-    is_of_files,
-    pack_cells,
-    plain_form,
-)
+from eventlog_spark.packing import Feed
+from eventlog_spark.shuffle import ROWS, RowKind, current_row_key, pack_cells, plain_form
 
-INTEGERS: Final = (t.ByteType, t.ShortType, t.IntegerType, t.LongType)
 FIRST: Final = -(1 << 62)  # current rows precede the rows of their object, in their order
-
-
-def keyed_rows(
-    table: Table, columns: tuple[str, ...], batches: Iterable[pa.RecordBatch]
-) -> Iterator[KeyedRow]:
-    """Yield the current rows of batches with these columns."""
-    for batch in batches:
-        source = Source(f"current {table}", table.name, columns, rows_of(PlacedBatch(0, batch)))
-        yield from read_current(table, source)
-
-
-def check_columns(table: Table, frame: Any) -> None:
-    """Raise InvalidTables if a DataFrame of current rows lacks a column of the table."""
-    for _ in read_current(table, Source(f"current {table}", table.name, tuple(frame.columns), [])):
-        pass
 
 
 def by_number(frame: Any) -> Any:
@@ -55,71 +34,83 @@ def by_number(frame: Any) -> Any:
     return frame.toDF(*(f"c{at}" for at in range(len(frame.columns))))
 
 
-def current_rows(frame: Any, tables: Tables, table: Table) -> Any:
-    """Return the rows of a table as those of the log meet them. Python packs them; of files that Spark reads
-    again, Spark packs those with plain keys.
-    """
-    name = tables.name_of(table)
-    key, data = places_of(table, Source(f"current {table}", table.name, tuple(frame.columns), []))
-    kinds = [field.dataType for field in frame.schema.fields]
-    form, rows = plain_form(table), by_number(frame)
-    task = partial(_pack_rows, name, table, tuple(frame.columns))
-    if form is None or not (is_of_files(frame) and all(_is_plain_type(kinds[at]) for at in (*key, *data))):
-        return rows.mapInArrow(task, SCHEMA)
-    texts = [f.col(f"c{at}").cast("string") for at in data]
-    named = zip(table.key, key, strict=True)
-    pairs = [f.concat(f.lit(f"{column}="), f.col(f"c{at}").cast("string")) for column, at in named]
-    key_text = reduce(lambda before, pair: f.concat(before, f.lit("+"), pair), pairs)
-    is_plain = f.coalesce(key_text.rlike(form), f.lit(False))
-    is_other = ~is_plain
-    if all(isinstance(kinds[at], INTEGERS) for at in key) and all(map(is_integer, table.key_columns)):
-        # Comparisons let Spark pass over the parts of a Parquet file that have no such rows.
-        ranges = [
-            (f.col(f"c{at}"), certain_bounds(column))
-            for at, column in zip(key, table.key_columns, strict=True)
-        ]
-        is_plain = reduce(and_, (cell.between(*bounds) for cell, bounds in ranges))
-        is_other = reduce(or_, (cell.isNull() | ~cell.between(*bounds) for cell, bounds in ranges))
-    sizes = [f.coalesce(f.octet_length(text), f.lit(-1)).cast("string") for text in texts]
-    nothing = f.lit(None).cast("string")
-    cells = {
-        "record_id": f.lit(FIRST) + f.monotonically_increasing_id(),
-        "kind": f.lit(RowKind.CURRENT).cast("byte"),
-        "event_type": f.lit(None).cast("byte"),
-        "table_name": f.lit(name),
-        "table_key": key_text,
-        "old_value": f.concat_ws(",", *sizes),
-        "new_value": f.concat_ws("", *texts),
-    }
-    packed_by_spark = rows.where(is_plain).select(
-        *(cells.get(column, nothing).alias(column) for column in ROWS.names)
-    )
-    python_rows = rows.where(is_other).mapInArrow(task, SCHEMA)
-    return packed_by_spark.unionByName(python_rows)
+def current_rows(frame: Any, tables: Tables, table: Table) -> Feed:
+    """Return the rows of a table as those of the log meet them."""
+    places = places_of(table, Source(f"current {table}", table.name, tuple(frame.columns), []))
+    used = [at for of in places for at in of]
+    source: Source[Row] = Source(f"current {table}", table.name, tuple(frame.columns[at] for at in used), ())
+    rows = by_number(frame).select(*(f"c{at}" for at in used))
+    return Feed(rows, PackRows(tables.name_of(table), table, source))
 
 
-def _is_plain_type(kind: t.DataType) -> bool:
-    """Return whether Spark writes values of a type as `convert` writes them."""
-    return isinstance(kind, (*INTEGERS, t.BooleanType)) or kind == t.StringType()
+@dataclass(frozen=True)
+class PackRows:
+    """A task for the rows of a table of this name, which are those of a source."""
+
+    name: str
+    table: Table
+    source: Source[Row]
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        context = TaskContext.get()
+        slabs = (batch_of(self.source.columns, batch) for batch in batches)
+        return self.rows(context.partitionId() if context else 0, slabs)
+
+    def rows(self, part: int, slabs: Iterable[Slab]) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of a part of the source."""
+        number, form = FIRST + (part << 40), plain_form(self.table)
+        columns = self.source.columns
+        used = [columns[at] for places in places_of(self.table, self.source) for at in places]
+        for slab in slabs:
+            if isinstance(slab, Refused):
+                raise InvalidTables(f"{slab.where}: {slab.reason}: the current rows cannot be read")
+            batch = slab
+            if not isinstance(batch, RowBatch):
+                batch = RowBatch({}, np.arange(len(batch)), partial(iter, batch))
+            is_plain = np.zeros(len(batch.where), np.bool_)
+            cells = [batch.columns[name] for name in used if batch.columns]
+            if cells and form is not None and all(any(is_it(of.type) for is_it in _PLAIN) for of in cells):
+                texts = [cell.cast(pa.string()) for cell in cells]
+                keys = _key_texts(self.table, texts)
+                is_plain = flags(pc.match_substring_regex(keys, form))
+                rows = self._plain_rows(number, keys, texts[len(self.table.key) :])
+                yield rows if is_plain.all() else rows.filter(pa.array(is_plain))
+            if not is_plain.all():
+                numbered = enumerate(batch.rows(), number)
+                yield from gather(self._packed(compress(numbered, ~is_plain)), ROWS)
+            number += len(is_plain)
+
+    def _packed(self, numbered: Iterable[tuple[int, Row]]) -> Iterator[tuple[Any, ...]]:
+        for number, row in numbered:
+            for keyed in read_current(self.table, self.source._replace(records=[row])):
+                yield packed(self.name, current_row_key(self.table, keyed.key), number, keyed.cells)
+
+    def _plain_rows(self, first: int, keys: pa.Array, texts: Sequence[pa.Array]) -> pa.RecordBatch:
+        """Return rows whose keys are plain, by column."""
+        count = len(keys)
+        none, nothing = pa.nulls(count, pa.string()), pa.array([""] * count)
+        sizes = [pc.fill_null(pc.binary_length(text), -1).cast(pa.string()) for text in texts]
+        cells = [pc.fill_null(text, "") for text in texts]
+        lengths = pc.binary_join_element_wise(*sizes, ",") if sizes else nothing
+        together = pc.binary_join_element_wise(*cells, "") if cells else nothing
+        kinds = pa.array(np.full(count, RowKind.CURRENT), pa.int8())
+        names = pa.array([self.name]).take(pa.array(np.zeros(count, np.int64)))
+        facts = [pa.array(np.arange(first, first + count)), kinds, pa.nulls(count, pa.int8())]
+        return pa.record_batch(
+            [*facts, names, keys, none, lengths, together, none, none, none, none], schema=ROWS
+        )
+
+
+def _key_texts(table: Table, texts: Sequence[pa.Array]) -> pa.Array:
+    """Return keys as a log has them; null where a value is null."""
+    named = zip(table.key, texts[: len(table.key)], strict=True)
+    pairs = [pc.binary_join_element_wise(f"{name}=", text, "") for name, text in named]
+    return pc.binary_join_element_wise(*pairs, "+") if len(pairs) > 1 else pairs[0]
+
+
+_PLAIN = (pa.types.is_signed_integer, pa.types.is_boolean, pa.types.is_string, pa.types.is_large_string)
 
 
 def packed(name: str, key: str, number: int, cells: CurrentRow) -> tuple[Any, ...]:
     """Return a current row of a table of this name as the shuffle takes it."""
     return (number, RowKind.CURRENT, None, name, key, None, *pack_cells(cells), *[None] * 4)
-
-
-def packed_rows(name: str, table: Table, part: int, rows: Iterable[KeyedRow]) -> Iterator[pa.RecordBatch]:
-    """Return a part of the current rows as the shuffle takes them; those of one object keep their order."""
-    numbered = enumerate(rows, FIRST + (part << 40))
-    return gather(
-        (packed(name, current_row_key(table, row.key), at, row.cells) for at, row in numbered), ROWS
-    )
-
-
-def _pack_rows(
-    name: str, table: Table, columns: tuple[str, ...], batches: Iterable[pa.RecordBatch]
-) -> Iterator[pa.RecordBatch]:
-    """Return the rows of batches as the shuffle takes them."""
-    context = TaskContext.get()
-    partition = context.partitionId() if context else 0
-    return packed_rows(name, table, partition, keyed_rows(table, columns, batches))

@@ -24,13 +24,14 @@ from eventlog.fold.by_column import BatchEvents, CurrentAnswer, CurrentColumns, 
 from eventlog.fold.by_column.current import NONE, Keys
 from eventlog.fold.by_column.vectors import Flags, Ints, codes_of, flags, offsets, spread
 from eventlog.fold.event_table import OPERATIONS
-from eventlog.transfer.log_files.by_column.object_spool import MAX_SHARE_BYTES, ObjectTooLarge
 from eventlog.xds.documents import HEAD, TAIL
 from eventlog.xds.skeleton import Skeletons
-from eventlog_spark.batches import bounded, narrowed
+from eventlog_spark.batches import bounded
 from eventlog_spark.log_rows import LogReading
+from eventlog_spark.packing import unpacked
 from eventlog_spark.result_rows import Documents, FrameForm, FrameRow, document_columns, text_of
 from eventlog_spark.shuffle import (
+    ROWS,
     RowKind,
     ShuffledRow,
     answer_of,
@@ -43,8 +44,13 @@ from eventlog_spark.unanswerable import Unanswerable, line_of
 
 _COUNTED = [(str(op), pa.int64()) for op in OPERATIONS]
 BRIEF = pa.schema([("document", pa.string()), ("refused", pa.string()), *_COUNTED])
+_FACTS = ("event_time", "perpetrator")
+# The columns of rows that are folded: those of other outputs, and of a brief one.
+FOLDED = [
+    pa.schema([*(field for field in ROWS if field.name not in unused), ("h", pa.int64())])
+    for unused in (("event_type",), ("event_type", *_FACTS))
+]
 _LINES = 1 << 20  # bytes of documents that are one row
-_FEW = 8  # batches of one group, whose memory may be kept for others
 _IDS = 1 << 20  # record_ids of events that are one batch
 _PORTION = 40_000  # rows whose events are written together
 
@@ -58,7 +64,7 @@ class FoldOutput(enum.Enum):
 
 
 class FoldToDocuments:
-    """A task that folds sorted rows by column; the reference decides what is refused."""
+    """A task that folds packed rows by column."""
 
     def __init__(self, reading: LogReading, form: Documents, output: FoldOutput = FoldOutput.ROWS) -> None:
         self._reading = reading
@@ -71,7 +77,7 @@ class FoldToDocuments:
         return BRIEF if self._output is FoldOutput.BRIEF else self._form.schema
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        reading, by_row = self._reading, FoldToRows(self._reading, self._form)
+        reading = self._reading
         brief, unanswerable = self._output is FoldOutput.BRIEF, Unanswerable(reading)
         engine = Engine(
             reading.tables,
@@ -80,7 +86,7 @@ class FoldToDocuments:
             answerable=reading.answerable,
             around=(HEAD, f"{TAIL}\n" if brief else TAIL),
         )
-        for batch in whole_groups(map(narrowed, batches)):
+        for batch in unpacked(batches, FOLDED[brief]):
             is_unanswerable = unanswerable.find(batch)
             if is_unanswerable.any():
                 lost = batch.filter(pa.array(is_unanswerable))
@@ -88,17 +94,33 @@ class FoldToDocuments:
                 yield with_nulls(cells, self.schema)
                 batch = batch.filter(pa.array(~is_unanswerable))
             rows = SortedRows(batch, reading.tables)
-            hashes = rows.unreadable_hashes()
+            refused = list(self._unreadable(batch))
             if rows.log.num_rows:
                 needs = engine.needs(rows.as_logged)
                 for result in engine.portions(needs, rows.read_back(needs.keys), _PORTION):
                     if self._output is not FoldOutput.REFUSED:
                         yield from brief_rows(result) if brief else self._rows(rows.log, result)
                 del needs
-                hashes = np.concatenate([hashes, rows.refused_hashes(result)])
-            if len(hashes):
-                for records in by_row.refused(shuffled_rows([rows.of_hashes(hashes)])):
-                    yield with_nulls({"refused": records.column("refused")}, BRIEF) if brief else records
+                refused += self._refused(rows.log, result)
+            for records in bounded(refused, self._form.schema):
+                yield with_nulls({"refused": records.column("refused")}, BRIEF) if brief else records
+
+    def _unreadable(self, batch: pa.RecordBatch) -> Iterator[FrameRow]:
+        unreadable = pc.equal(batch.column("kind"), int(RowKind.UNREADABLE))
+        for row in shuffled_rows([batch.filter(unreadable)]):
+            yield refused_row(self._form, row)
+
+    def _refused(self, log: pa.RecordBatch, result: BatchEvents) -> Iterator[FrameRow]:
+        """Yield what is refused of these log rows, and the events that cannot be written."""
+        form, status = self._form, self._reading.rules.status
+        wrong = {at: outcome.reason for at, outcome in result.reasons.items() if outcome.fate is Fate.REFUSED}
+        is_wrong = np.isin(log.column("record_id").to_numpy(), list(wrong))
+        for row in shuffled_rows([log.filter(pa.array(is_wrong))]):
+            yield form.refused(wrong[row.record_id], line_of(row.entry(status)), (row.record_id,))
+        for written in result.unwritten:
+            for record in form.of_event(written.event):
+                if isinstance(record, Refused):
+                    yield form.refused(record.reason, text_of(record.raw), written.event.rows)
 
     def _rows(self, log: pa.RecordBatch, result: BatchEvents) -> Iterator[pa.RecordBatch]:
         """Yield the rows of the events of these log rows; each part of an event has all its record_ids."""
@@ -144,74 +166,20 @@ def with_nulls(columns: Mapping[str, pa.Array], schema: pa.Schema) -> pa.RecordB
     return pa.record_batch(cells, schema=schema)
 
 
-def whole_groups(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Yield sorted rows in batches that no group of one hash crosses."""
-    pending: list[pa.RecordBatch] = []
-    for batch in batches:
-        if not batch.num_rows:
-            continue
-        hashes = batch.column("h").to_numpy()
-        if pending and hashes[0] != pending[-1].column("h")[-1].as_py():
-            yield _join(pending)
-        before = np.flatnonzero(hashes != hashes[-1])
-        begin = int(before[-1]) + 1 if len(before) else 0
-        if begin:
-            pending.append(batch.slice(0, begin))
-            yield _join(pending)
-        pending.append(batch.slice(begin))
-        size = sum(part.nbytes for part in pending)
-        if size > MAX_SHARE_BYTES:
-            raise ObjectTooLarge(sum(part.num_rows for part in pending), size)
-    if pending:
-        yield _join(pending)
-
-
-def _join(pending: list[pa.RecordBatch]) -> pa.RecordBatch:
-    """Return the rows of these batches; the list is empty then, so that memory does not hold them twice."""
-    joined, are_many = pa.concat_batches(pending), len(pending) > _FEW
-    pending.clear()
-    if are_many:
-        pa.default_memory_pool().release_unused()
-    return joined
-
-
 class SortedRows:
-    """The rows of some groups of one hash: of whole objects, and the current rows that these need."""
+    """The rows of whole objects, and the current rows that these need."""
 
     def __init__(self, batch: pa.RecordBatch, tables: Tables) -> None:
-        self._batch = batch
         self._tables = tables
-        self._kinds = batch.column("kind").to_numpy()
-        is_log = self._kinds > RowKind.CURRENT
-        self.log = batch if is_log.all() else batch.filter(pa.array(is_log))
-        self._current = batch.filter(pa.array(self._kinds == RowKind.CURRENT))
-
-    def unreadable_hashes(self) -> Ints:
-        """Return the hashes of unreadable rows."""
-        hashes: Ints = self._hashes[self._kinds == RowKind.UNREADABLE]
-        return hashes
-
-    def refused_hashes(self, result: BatchEvents) -> Ints:
-        """Return the hashes of rows that were refused, or whose event cannot be written."""
-        ids = [record_id for record_id, outcome in result.reasons.items() if outcome.fate is Fate.REFUSED]
-        ids += [record_id for written in result.unwritten for record_id in written.event.rows]
-        is_refused = np.isin(self.log.column("record_id").to_numpy(), ids)
-        hashes: Ints = self.log.column("h").to_numpy()[is_refused]
-        return hashes
+        kinds = batch.column("kind").to_numpy()
+        is_log = kinds > RowKind.CURRENT
+        self.log = _by_id(batch if is_log.all() else batch.filter(pa.array(is_log)))
+        self._current = _by_id(batch.filter(pa.array(kinds == RowKind.CURRENT)))
 
     @cached_property
     def as_logged(self) -> Rows:
         """Return the log rows, each under the names by which it was logged."""
         return log_rows(self.log)
-
-    def of_hashes(self, hashes: Ints) -> pa.RecordBatch:
-        """Return the rows of these hashes."""
-        return self._batch.filter(pa.array(np.isin(self._hashes, hashes)))
-
-    @property
-    def _hashes(self) -> Ints:
-        hashes: Ints = self._batch.column("h").to_numpy()
-        return hashes
 
     def read_back(self, keys: Keys) -> CurrentAnswer:
         """Return the current rows of these keys; each is that of a log row that needs its current row."""
@@ -229,7 +197,8 @@ class SortedRows:
         asking = np.flatnonzero((rows.kinds > 4) & self._is_of(table, self.log))
         asking_keys = rows.keys.take(pa.array(asking))
         first = pc.index_in(keys, value_set=asking_keys).to_numpy(zero_copy_only=False).astype(np.int64)
-        meets = meeting_keys(self.log).take(pa.array(asking[first]))
+        met_keys = pc.coalesce(self.log.column("meets"), self.log.column("table_key"))
+        meets = met_keys.take(pa.array(asking[first]))
         current_rows = self._current.filter(pa.array(self._is_of(table, self._current)))
         numbered = codes_of(pa.concat_arrays([meets, current_rows.column("table_key")]))
         needed, current = numbered[: len(keys)], numbered[len(keys) :]
@@ -256,6 +225,11 @@ class SortedRows:
         return rows_by_name
 
 
+def _by_id(rows: pa.RecordBatch) -> pa.RecordBatch:
+    ids = rows.column("record_id").to_numpy()
+    return rows if (ids[1:] >= ids[:-1]).all() else rows.take(pa.array(np.argsort(ids, kind="stable")))
+
+
 def unpack_current(table: Table, numbers: Ints, rows: pa.RecordBatch) -> tuple[CurrentColumns, Ints]:
     """Return the cells of these current rows by column, and the keys whose rows have other columns than the
     table.
@@ -268,19 +242,13 @@ def unpack_current(table: Table, numbers: Ints, rows: pa.RecordBatch) -> tuple[C
     return CurrentColumns(numbers[fitting], columns), np.unique(numbers[counts != len(table.data)])
 
 
-def meeting_keys(batch: pa.RecordBatch) -> pa.Array:
-    """Return the key of the current row that each log row meets."""
-    keys = batch.column("table_key")
-    return pc.coalesce(batch.column("meets"), keys) if "meets" in batch.schema.names else keys
-
-
 def log_rows(batch: pa.RecordBatch) -> Rows:
     """Return the log rows of a batch that has no others, each under the names by which it was logged."""
     column = batch.column
     ids, kinds = (column(name).to_numpy() for name in ("record_id", "kind"))
     tables, keys = column("table_name"), column("table_key")
-    logged = column("logged").to_pylist() if "logged" in batch.schema.names else []
-    if any(logged):
+    if column("logged").null_count < batch.num_rows:
+        logged = column("logged").to_pylist()
         own_names = [packed and unpack_name(packed) for packed in logged]
         tables, keys = (
             pc.coalesce(pa.array([name and name[at] for name in own_names], pa.string()), texts)
@@ -311,20 +279,16 @@ class FoldToRows:
         return self._form.schema
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return bounded(self._rows(batches), self._form.schema)
+        return bounded(self._rows(unpacked(batches, FOLDED[False])), self._form.schema)
 
     def _rows(self, batches: Iterable[pa.RecordBatch]) -> Iterator[FrameRow]:
         hashed = (
             pair
-            for batch in batches
+            for batch in map(_by_object, batches)
             for pair in zip(batch.column("h").to_pylist(), shuffled_rows([batch]), strict=True)
         )
         for chunk in whole_objects(hashed, itemgetter(0), lambda pair: size_of(pair[1])):
             yield from self._fold(row for _, row in chunk)
-
-    def refused(self, rows: Iterable[ShuffledRow]) -> Iterator[pa.RecordBatch]:
-        """Yield what is refused of these rows of whole objects."""
-        return bounded((row for row in self._fold(rows) if row[-2] is not None), self._form.schema)
 
     def _fold(self, rows: Iterable[ShuffledRow]) -> Iterator[FrameRow]:
         current: dict[ObjectName, list[CurrentRow]] = {}
@@ -334,8 +298,7 @@ class FoldToRows:
             if row.kind == RowKind.CURRENT:
                 current.setdefault((row.table_name, row.table_key), []).append(row.current)
             elif row.kind == RowKind.UNREADABLE:
-                ids = (row.record_id,) if row.record_id else ()
-                yield self._form.refused(row.old_value or "", row.new_value, ids)
+                yield refused_row(self._form, row)
             else:
                 entries[row.record_id] = row.entry(reading.rules.status)
 
@@ -355,6 +318,16 @@ class FoldToRows:
         for record_id, outcome in planned.outcomes.items():
             if outcome.fate is Fate.REFUSED:
                 yield self._form.refused(outcome.reason, line_of(entries[record_id]), (record_id,))
+
+
+def refused_row(form: FrameForm, row: ShuffledRow) -> FrameRow:
+    """Return what becomes of an unreadable row."""
+    return form.refused(row.old_value or "", row.new_value, (row.record_id,) if row.record_id else ())
+
+
+def _by_object(rows: pa.RecordBatch) -> pa.RecordBatch:
+    ids = pc.fill_null(rows.column("record_id"), 0).to_numpy()
+    return rows.take(pa.array(np.lexsort([ids, rows.column("h").to_numpy()])))
 
 
 def size_of(row: ShuffledRow) -> int:

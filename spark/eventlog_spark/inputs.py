@@ -18,18 +18,14 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 from pyspark.sql import functions as f
-from pyspark.sql.pandas.types import from_arrow_schema
 
-from eventlog.core.entry import COLUMNS
-from eventlog.core.errors import EventlogError, Misuse, Refused
+from eventlog.core.errors import Misuse, Refused
 from eventlog.core.formats import Shape, Source
 from eventlog.core.portions import portions
 from eventlog.files.document_folder import in_order
 from eventlog.files.inputs import Input, container_of, open_inputs
 from eventlog.files.limits import Limits
-from eventlog.formats import log
 
 _NAMED = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://([^/]*)/?(.*)", re.DOTALL)
 _PATTERN = re.compile(r"[\[\]{}*?\\]")
@@ -153,110 +149,23 @@ def uri(path: str) -> str:
     return _PATTERN.sub(r"\\\g<0>", path if is_remote(path) else f"file://{path}")
 
 
-# --- Parquet
+# --- the content of files
 
-
-def parquet_frames(spark: Any, files: Sequence[InputFile]) -> list[Any]:
-    """Return DataFrames of Parquet files, one for each schema; those of a store have one."""
-    groups: dict[Any, list[str]] = {}
-    for file in files:
-        schema = None if is_remote(file.path) else _schema_for_spark(pq.read_metadata(file.path).schema)
-        groups.setdefault(schema, []).append(uri(file.path))
-    return [_reader(spark, schema).parquet(*paths) for schema, paths in groups.items()]
-
-
-def _schema_for_spark(columns: pq.ParquetSchema) -> pa.Schema:
-    """Return the columns of a Parquet file. Times of earlier writers are in UTC for Spark, though not for
-    Arrow.
-    """
-    schema = columns.to_arrow_schema().remove_metadata()
-    if len(schema) != len(columns):  # with lists and rows among them
-        return schema
-    for at, field in enumerate(schema):
-        if pa.types.is_timestamp(field.type) and columns.column(at).converted_type.startswith("TIMESTAMP"):
-            schema = schema.set(at, field.with_type(pa.timestamp(field.type.unit, "UTC")))
-    return schema
-
-
-def _reader(spark: Any, schema: pa.Schema | None) -> Any:
-    """Return a reader of this schema. If Spark may name a type otherwise, a job finds the schema."""
-    certain = schema is not None and all(map(_is_certain, schema.types))
-    return spark.read.schema(from_arrow_schema(schema)) if certain else spark.read
-
-
-def _is_certain(kind: pa.DataType) -> bool:
-    return pa.types.is_signed_integer(kind) or pa.types.is_boolean(kind) or _is_time(kind)
-
-
-def read_by_spark(file: InputFile) -> bool:
-    """Return whether Spark reads the file as a log: Parquet whose columns have the types of a log."""
-    if file.container != "parquet" or is_remote(file.path):
-        return file.container == "parquet"
-    try:
-        schema = pq.read_schema(file.path)
-        where = log.places(schema.names, file.name)
-    except (EventlogError, pa.ArrowException, OSError):
-        return False
-    types = {name: schema.field(at).type for name, at in zip(COLUMNS, where, strict=True) if at is not None}
-    fits = all(_FITS.get(name, _is_text)(kind) for name, kind in types.items())
-    return fits and len(set(schema.names)) == len(schema.names)
-
-
-def read_by_name(file: InputFile) -> bool:
-    """Return whether Spark hands on the cells of the file as they are."""
-    if file.container != "parquet" or is_remote(file.path):
-        return file.container == "parquet"
-    schema = pq.read_schema(file.path)
-    return len(set(schema.names)) == len(schema) and all(map(_is_plain, schema.types))
-
-
-def _is_plain(kind: pa.DataType) -> bool:
-    return _is_time(kind) or any(is_type(kind) for is_type in _PLAIN)
-
-
-def _is_text(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
-
-
-def _is_time(kind: pa.DataType) -> bool:
-    return _is_text(kind) or (pa.types.is_timestamp(kind) and kind.unit in ("ms", "us"))
-
-
-_NAMES = ("signed_integer", "boolean", "floating", "decimal128", "date32")
-_PLAIN = [getattr(pa.types, f"is_{name}") for name in _NAMES]
-_FITS = {
-    "record_id": pa.types.is_signed_integer,
-    "event_type": pa.types.is_signed_integer,
-    "event_time": _is_time,
-}
-
-
-# --- every other file
-
+Opened = Iterator[tuple[InputFile, Callable[[str], IO[bytes]]]]  # files, and how each is opened
 Sources = Iterator[Source[Any] | Refused]
-ReadStream = Callable[[int, Sources], Iterator[pa.RecordBatch]]
 
 
-def read_streams(
-    spark: Any,
-    streams: Sequence[Sequence[InputFile]],
-    shape: Shape,
-    limits: Limits,
-    read: ReadStream,
-    schema: pa.Schema,
-) -> Any:
-    """Return a DataFrame of what `read` makes of streams, a task for each, in their order.
+def contents(spark: Any, streams: Sequence[Sequence[InputFile]]) -> Any:
+    """Return a DataFrame of the files of streams for `ReadStreams`, a task for each, in their order.
 
     The files of a stream follow each other.
     """
     if any(is_remote(file.path) for stream in streams for file in stream):
         frames = [_content(spark, number, stream) for number, stream in enumerate(streams)]
-    else:
-        nothing = f.lit(None).cast("long").alias("place"), f.lit(None).cast("binary").alias("content")
-        numbers = spark.range(0, len(streams), 1, max(len(streams), 1))
-        frames = [numbers.select(f.col("id").alias("stream"), *nothing)]
-    contents = reduce(lambda frame, addition: frame.union(addition), frames)
-    return contents.mapInArrow(_ReadStreams(streams, shape, limits, read), from_arrow_schema(schema))
+        return reduce(lambda frame, addition: frame.union(addition), frames)
+    nothing = f.lit(None).cast("long").alias("place"), f.lit(None).cast("binary").alias("content")
+    numbers = spark.range(0, len(streams), 1, max(len(streams), 1))
+    return numbers.select(f.col("id").alias("stream"), *nothing)
 
 
 def _content(spark: Any, number: int, stream: Sequence[InputFile]) -> Any:
@@ -274,27 +183,30 @@ def _content(spark: Any, number: int, stream: Sequence[InputFile]) -> Any:
 
 
 @dataclass(frozen=True)
-class _ReadStreams:
-    """A task that opens the files of streams."""
+class ReadStreams:
+    """A task that opens the files of streams; `read` makes rows of each."""
 
     streams: Sequence[Sequence[InputFile]]
-    shape: Shape
-    limits: Limits
-    read: ReadStream
+    read: Callable[[int, Opened], Iterator[pa.RecordBatch]]
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         rows = (row for batch in batches for row in zip(*batch.columns, strict=True))
         for number, group in groupby(rows, lambda row: row[0].as_py()):
-            yield from self.read(number, self._sources(self.streams[number], group))
+            yield from self.read(number, _opened(self.streams[number], group))
 
-    def _sources(self, stream: Sequence[InputFile], rows: Iterable[tuple[pa.Scalar, ...]]) -> Sources:
-        for _, number, data in rows:
-            place, content = number.as_py(), data.as_buffer()
-            for file in stream if place is None else [stream[place]]:
-                opened = _opener(file.path, content)
-                read = Input(file.name, file.container)
-                yield from open_inputs([read], self.shape, limits=self.limits, opened=opened)
+
+def _opened(stream: Sequence[InputFile], rows: Iterable[tuple[pa.Scalar, ...]]) -> Opened:
+    for _, number, data in rows:
+        place, content = number.as_py(), data.as_buffer()
+        for file in stream if place is None else [stream[place]]:
+            yield file, _opener(file.path, content)
 
 
 def _opener(path: str, content: Any) -> Callable[[str], IO[bytes]]:
     return lambda name: open(path, "rb", buffering=0) if content is None else io.BytesIO(content)
+
+
+def sources_of(opened: Opened, shape: Shape, limits: Limits) -> Sources:
+    """Yield the sources in files."""
+    for file, opener in opened:
+        yield from open_inputs([Input(file.name, file.container)], shape, limits=limits, opened=opener)

@@ -7,6 +7,7 @@ reason. Settings are those of the command line, under their names.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 import pyarrow as pa
@@ -15,23 +16,25 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from eventlog.core import settings, tablekey
 from eventlog.core.errors import EventlogError, Misuse
-from eventlog.core.formats import Shape
+from eventlog.core.formats import Row, Shape, Source
 from eventlog.core.tables import Tables
-from eventlog.files.current_files import keyed
+from eventlog.files.current_files import keyed, places_of, read_current
+from eventlog.files.parquet import PlacedBatch, rows_of
 from eventlog.fold import Rules
 from eventlog.formats.log import LogSettings
 from eventlog.library import Description, clock_of, parse_settings, tables_of
 from eventlog.transfer.formats import format_named
 from eventlog.xds.settings import XdsSettings
-from eventlog_spark import log_rows, one_task
+from eventlog_spark import one_task
 from eventlog_spark.batches import bounded
 from eventlog_spark.change_tables import changes_of_tables
-from eventlog_spark.current_rows import by_number, check_columns, current_rows, keyed_rows
-from eventlog_spark.fold import BRIEF, FoldOutput, FoldToDocuments, FoldToRows
-from eventlog_spark.log_rows import LogReading
+from eventlog_spark.current_rows import by_number, current_rows
+from eventlog_spark.fold import BRIEF, FOLDED, FoldOutput, FoldToDocuments, FoldToRows
+from eventlog_spark.log_rows import LogReading, Unique, feed_of
 from eventlog_spark.messages import changes_of_messages
+from eventlog_spark.packing import Exchange, Feed, Hashed, by_object
 from eventlog_spark.result_rows import Changes, Documents, FrameForm, in_order
-from eventlog_spark.shuffle import FATES, RowKind, group_rows, is_of_files
+from eventlog_spark.shuffle import FATES, ROWS, RowKind
 
 _SOURCES = ("log", "qlik-table", "qlik-message", "debezium", "gbase", "linter")
 
@@ -44,8 +47,10 @@ def log(rows: Any, tables: Description | None = None, *, unique: bool = False, *
     """
     parsed = parse_settings(options, Rules, LogSettings)
     reading = LogReading.of(tables_of(tables), parsed, clock_of(parsed))
-    read = log_rows.log_rows(rows, reading)
-    read = read if unique else log_rows.once(read)
+    feed = feed_of(rows, reading)
+    if not unique:
+        feed = Unique(ROWS).feed([feed], Exchange.of([feed], None))
+    read = feed.frame.mapInArrow(feed.task, from_arrow_schema(ROWS))
     refused = f.col("kind") == RowKind.UNREADABLE
     fate = f.when(refused, "refused")
     for kind, name in FATES.items():
@@ -71,13 +76,14 @@ def current(rows: Any, tables: Description, name: str) -> Any:
     """
     tables = tables_of(tables)
     table = keyed(tables, name)
-    check_columns(table, rows)
     texts = [(column.name, pa.string()) for column in table.data]
     schema = pa.schema([("table", pa.string()), ("key", pa.string()), *texts])
-    name, columns = tables.name_of(table), tuple(rows.columns)
+    name, source = tables.name_of(table), Source[Row](f"current {table}", "", tuple(rows.columns), ())
+    places_of(table, source)  # refuses a frame that lacks a column
 
     def texts_of(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        keyed = keyed_rows(table, columns, batches)
+        records = chain.from_iterable(rows_of(PlacedBatch(0, batch)) for batch in batches)
+        keyed = read_current(table, source._replace(records=records))
         return bounded(((name, row.table_key, *row.cells) for row in keyed), schema)
 
     return by_number(rows).mapInArrow(texts_of, from_arrow_schema(schema))
@@ -166,27 +172,35 @@ def _folded(
     """Return the rows of a log, folded."""
     answers = {keyed(tables, name): frame for name, frame in current.items()}
     reading = LogReading.of(tables, parsed, clock_of(parsed), answers)
-    read = log_rows.PlainRows(rows, reading).all() if is_of_files(rows) else log_rows.log_rows(rows, reading)
+    task = fold_task(reading, form)
+    feeds = [feed_of(rows, reading, has_facts=task.schema != BRIEF)]
     answering = [current_rows(frame, tables, table) for table, frame in answers.items()]
-    return folded(read if unique else log_rows.once(read), answering, reading, form, partitions)
+    return folded(feeds, answering, task, Exchange.of([*feeds, *answering], partitions), unique=unique)
+
+
+def fold_task(
+    reading: LogReading, form: FrameForm, output: FoldOutput = FoldOutput.ROWS
+) -> FoldToRows | FoldToDocuments:
+    """Return the task that folds: by column where that can be."""
+    if isinstance(form, Documents) and not (reading.rules.handle_future_events or form.settings.pretty):
+        return FoldToDocuments(reading, form, output)
+    return FoldToRows(reading, form)
 
 
 def folded(
-    read: Any,
-    answering: Sequence[Any],
-    reading: LogReading,
-    form: FrameForm,
-    partitions: int | None,
-    output: FoldOutput = FoldOutput.ROWS,
+    feeds: Sequence[Feed],
+    answering: Sequence[Feed],
+    task: FoldToRows | FoldToDocuments,
+    exchange: Exchange,
+    *,
+    unique: bool,
 ) -> Any:
-    """Return rows of a log that were read, folded with the current rows that they meet."""
-    task: FoldToRows | FoldToDocuments = FoldToRows(reading, form)
-    if isinstance(form, Documents) and not (reading.rules.handle_future_events or form.settings.pretty):
-        task = FoldToDocuments(reading, form, output)
-    unused = ("event_type", "event_time", "perpetrator") if task.schema == BRIEF else ("event_type",)
-    current = [rows.drop("logged", "meets") for rows in answering]  # only log rows have these
-    rows = log_rows.together([read.where(f.col("kind") <= 8), *current]).drop(*unused)
-    return group_rows(rows, partitions).mapInArrow(task, from_arrow_schema(task.schema))
+    """Return rows of a log, folded with the current rows that they meet."""
+    schema = FOLDED[task.schema == BRIEF]
+    if not unique:
+        feeds = [Unique(schema.remove(len(schema) - 1)).feed(feeds, exchange)]
+    hashed = [feed._replace(task=Hashed(feed.task)) for feed in (*feeds, *answering)]
+    return exchange.rows(hashed, schema, by_object).mapInArrow(task, from_arrow_schema(task.schema))
 
 
 def table_key(column: Any) -> Any:

@@ -17,6 +17,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from eventlog.core.entry import COLUMNS, Letter, read_event_time
 from eventlog.core.errors import EventlogError, Misuse
@@ -47,12 +48,13 @@ from eventlog.sql.log.record import (
 from eventlog.sql.log.snapshot import Snapshot
 from eventlog.sql.log.store import Store
 from eventlog.sql.log.work import Failure, Work
-from eventlog_spark import log_rows
 from eventlog_spark.backlog import Backlog, OutputFolder, Say, begin_stage
 from eventlog_spark.batches import gather
 from eventlog_spark.current_rows import FIRST, packed
-from eventlog_spark.library import folded
-from eventlog_spark.shuffle import ROWS, SCHEMA, current_row_key, unreadable_row
+from eventlog_spark.library import fold_task, folded
+from eventlog_spark.log_rows import feed_of
+from eventlog_spark.packing import Exchange, Feed, as_they_are
+from eventlog_spark.shuffle import ROWS, current_row_key, unreadable_row
 
 _CHUNK = 10_000  # rows finished in one transaction
 _RECORDED = 100_000  # rows of one batch on record
@@ -164,11 +166,14 @@ class _Run:
             batches = self._live.store.remembered()
         begin_stage(self._spark, self._say, f"fold {quantity(len(chosen.ids), 'row')}")
         rows = self._spark.read.parquet(self._output.written("copy/rows"))
-        read = log_rows.PlainRows(rows, self._reading).all()
-        read = read if len(set(chosen.ids)) == len(chosen.ids) else log_rows.once(read)
-        current = self._spark.read.schema(SCHEMA).parquet(self._output.written("copy/current"))
+        current = self._spark.read.schema(from_arrow_schema(ROWS)).parquet(
+            self._output.written("copy/current")
+        )
         form = self._backlog.form
-        frame = folded(read, [current], self._reading, form, self._backlog.partitions)
+        feeds, answering = [feed_of(rows, self._reading)], [Feed(current, as_they_are)]
+        exchange = Exchange.of([*feeds, *answering], self._backlog.partitions)
+        unique = len(set(chosen.ids)) == len(chosen.ids)
+        frame = folded(feeds, answering, fold_task(self._reading, form), exchange, unique=unique)
         first = [self._row(chosen.recorded.events, at) for at in range(len(chosen.recorded.events))]
         first += [form.refused(reason, None, (row,)) for row, reason in chosen.recorded.refused]
         if first:

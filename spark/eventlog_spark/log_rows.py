@@ -1,48 +1,43 @@
 """The rows of a log as the shuffle takes them: under the one name of their object, with their kind.
 
-Spark reads what it reads as `convert` does; Python reads the other rows, and names that are not those of
-their objects. Rows meet the current row with the name of their object, or with the key in `meets`.
+They are checked by column; rows that columns cannot vouch for are read as `convert` reads them. Rows meet the
+current row with the name of their object, or with the key in `meets`.
 """
 
 from __future__ import annotations
 
-import re
+import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache, reduce
+from functools import cached_property, lru_cache
 from typing import Any, Self
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import Window
-from pyspark.sql import functions as f
-from pyspark.sql import types as t
 
 from eventlog.core import settings
-from eventlog.core.entry import COLUMNS, Entry, read_event_time
-from eventlog.core.errors import EventlogError, IllegalCharacter, Refused
+from eventlog.core.entry import COLUMNS, Entry, read_event_time, read_record_id
+from eventlog.core.errors import EventlogError, Refused
 from eventlog.core.formats import Row, Source
 from eventlog.core.identity import identify
 from eventlog.core.tables import Table, Tables
-from eventlog.files.parquet import cells
+from eventlog.files.inputs import stem_of
 from eventlog.fold import Rules, present_of, query_key
-from eventlog.fold.by_column.vectors import flags
+from eventlog.fold.by_column.texts import named_form
+from eventlog.fold.by_column.vectors import encode_texts, flags, match_keys
 from eventlog.formats import log
+from eventlog.transfer.log_files.by_column.checked_rows import TAKES_NO_PART, Checker, half_character
+from eventlog.transfer.log_files.by_column.row_batches import RowBatch, Slab, batch_of, by_column
+from eventlog.transfer.log_files.letters import ReservedLetters
 from eventlog_spark.batches import gather
-from eventlog_spark.current_rows import INTEGERS, by_number
+from eventlog_spark.current_rows import by_number
+from eventlog_spark.packing import Exchange, Feed, by_block, unpacked
 from eventlog_spark.result_rows import text_of
-from eventlog_spark.shuffle import ROWS, SCHEMA, RowKind, current_row_key, names_are_certain, spell
+from eventlog_spark.shuffle import ROWS, RowKind, current_row_key, plain_form, spell
 
-_TEXTS = (*COLUMNS[5:], *COLUMNS[3:5])  # table_name to new_value, event_time, perpetrator
-_PLAIN = ("record_id", "kind", "event_type", *_TEXTS)
-_SURROGATE = re.compile("[\ud800-\udfff]")
+_SHOWN = ("record_id", "event_type", *COLUMNS[5:], *COLUMNS[3:5])  # of a row with a repeated record_id
 Cells = tuple[Any, ...]
-TypedColumns = Mapping[str, tuple[Any, t.DataType]]  # the columns of a log that a frame has, with their types
-
-
-_NUMBERS = frozenset(("record_id", "event_type"))
-_WRITTEN = "0001-01-01 00:00:00", "9999-12-31 23:59:59.999999"  # the times whose years have four digits,
-_WRITTEN_MICROS = -62_135_596_800_000_000, 253_402_300_799_999_999  # also since 1970
 
 
 @dataclass(frozen=True)
@@ -88,10 +83,52 @@ class LogReading:
         except EventlogError:
             return None
 
-    def row(self, entry: Entry) -> Cells:
-        """Return the row of an entry."""
-        row = entry.record_id, entry.event_type, *entry[5:], *entry[3:5]
-        return self.under_object_name(self.kind(entry), row)
+    def rows(self, checked: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        """Yield rows that were checked, each under the one name of its object."""
+        named = self._rows_as_named(checked)
+        table_of, names = encode_texts(checked.column("table_name"))
+        forms = [self._name_form(name or "") for name in names]
+        is_certain = match_keys(checked.column("table_key"), table_of, forms)
+        if is_certain.all():
+            yield named
+            return
+        yield named.filter(pa.array(is_certain))
+        uncertain = named.filter(pa.array(~is_certain)).columns[:-2]
+        rows = zip(*(column.to_pylist() for column in uncertain), strict=True)
+        cells = (self.under_object_name(kind, (number, *row)) for number, kind, *row in rows)
+        yield from gather(cells, ROWS)
+
+    def _rows_as_named(self, checked: pa.RecordBatch) -> pa.RecordBatch:
+        types, none = checked.column("event_type"), pa.nulls(checked.num_rows, pa.string())
+        texts = checked.columns[4:9]
+        if "status" not in checked.schema.names:
+            kinds = types.to_numpy()
+            kinds = np.where(kinds == TAKES_NO_PART, RowKind.NOT_NEW, kinds)
+            cells = [pa.array(kinds, pa.int8()), pa.nulls(checked.num_rows, pa.int8()), *texts, none, none]
+        else:
+            facts = checked.column("event_time"), checked.column("perpetrator")
+            cells = [self._kinds(checked), types.cast(pa.int8()), *texts, *facts]
+        return pa.record_batch([checked.column("record_id"), *cells, none, none], schema=ROWS)
+
+    def _kinds(self, checked: pa.RecordBatch) -> pa.Array:
+        """Return the kinds of rows: their event types, or why they take no part."""
+        rules, kinds = self.rules, checked.column("event_type").to_numpy()
+        if rules.handle_future_events and self.now is not None:
+            kinds = np.where(flags(pc.greater(checked.column("event_time"), self.now)), RowKind.FUTURE, kinds)
+        if rules.loopback_user is not None:
+            is_mine = flags(pc.equal(checked.column("perpetrator"), rules.loopback_user))
+            kinds = np.where(is_mine, RowKind.LOOPBACK, kinds)
+        is_new = flags(pc.equal(checked.column("status"), rules.status))
+        return pa.array(np.where(is_new, kinds, RowKind.NOT_NEW), pa.int8())
+
+    def _name_form(self, name: str) -> str | None:
+        """Return the pattern of keys whose rows name their object, and its current row, as we do."""
+        if name.isascii() and name.lower() not in self.tables.spellings():
+            return ""
+        table = next((table for table in self.tables if self.tables.name_of(table) == name), None)
+        if table is None or not table.key:
+            return None
+        return plain_form(table) if table in self.answerable else named_form(table.key)
 
     def under_object_name(self, kind: int, row: Sequence[Any]) -> Cells:
         """Return a row of this kind under the name of its object."""
@@ -99,247 +136,116 @@ class LogReading:
         name, key, column, logged = spell(self.tables, table_name, table_key, column)
         return record_id, kind, event_type, name, key, column, *values, logged, self.meeting(name, key)
 
-    def kind(self, entry: Entry) -> int:
-        """Return the kind of an entry: its event type, or why it takes no part."""
-        rules = self.rules
-        if entry.status != rules.status:
-            return RowKind.NOT_NEW
-        if entry.perpetrator == rules.driver_user is not None and not rules.allow_loopback:
-            return RowKind.LOOPBACK
-        is_future = rules.handle_future_events and self.now is not None and entry.event_time > self.now
-        return RowKind.FUTURE if is_future else entry.event_type
-
 
 def unreadable(reason: str, record: str | None, record_id: int | None = None) -> Cells:
     """Return the row of what cannot be read."""
     return (record_id, RowKind.UNREADABLE, None, None, None, None, reason, record, *[None] * 4)
 
 
-def rows_of_source(source: Source[Row], reading: LogReading) -> Iterator[Cells]:
-    """Yield the rows of a source, read as `convert` reads them; a refused one has its place in the reason."""
+def _refused_row(source: Source[Row], row: Row, reason: str) -> Cells:
+    """Return a row that was refused, with its place; rows of a DataFrame have none."""
+    refused = source.refuse(row, reason)
     try:
-        for read in log.read_entries(source, reading.clock):
-            if not isinstance(read, Refused):
-                row, entry = read
-                fault = _half_character(entry)
-                if fault is None:
-                    yield reading.row(entry)
-                    continue
-                read = source.refuse(row, fault)
-            yield unreadable(f"{read.where}: {read.reason}", text_of(read.raw))
-    except EventlogError as fault:
-        reason = str(fault).removeprefix(f"{source.name}: ")
-        yield unreadable(f"{source.name}: {reason}", None)
+        number = read_record_id(row.cells[log.places(source.columns, source.name)[0] or 0])
+    except EventlogError:
+        number = None
+    return unreadable(f"{refused.where}: {reason}" if source.name else reason, text_of(refused.raw), number)
 
 
-def _half_character(entry: Entry) -> str | None:
-    """Return why UTF-8 cannot hold the row: JSON can contain half of a character."""
-    for text in entry[5:]:
-        if text is not None and (surrogate := _SURROGATE.search(text)):
-            return str(IllegalCharacter(ord(surrogate[0]), surrogate.start() + 1))
-    return None
+class LogSource:
+    """A reader of the rows of one source by column; what that cannot vouch for is read row by row."""
 
-
-def log_rows(frame: Any, reading: LogReading) -> Any:
-    """Return the rows of a DataFrame, which is read once, so that all of them pass through Python.
-
-    An unreadable row has the reason in old_value, its cells in new_value.
-    """
-    has_object_name = names_are_certain(reading.tables)
-    rows = _read_by_spark(frame, reading).withColumn("needs_python", ~has_object_name)
-    return rows.mapInArrow(_Read(reading, frame.columns), SCHEMA)
-
-
-class PlainRows:
-    """The rows of a DataFrame that can be read again: Spark reads what is plain, and Python the others."""
-
-    def __init__(self, frame: Any, reading: LogReading) -> None:
-        self._frame = frame
+    def __init__(self, reading: LogReading, name: str, columns: tuple[str, ...], *, has_facts: bool) -> None:
         self._reading = reading
-        self._rows = _read_by_spark(frame, reading)
-        is_plain = names_are_certain(reading.tables, reading.answerable) & f.col("original").isNull()
-        self._is_plain = f.coalesce(is_plain, f.lit(False))
+        self._source: Source[Row] = Source(name, stem_of(name), columns, ())
+        rules = reading.rules
+        self._checker = Checker(0, columns, name, reading.clock, rules, ReservedLetters(rules), has_facts)
 
-    def facts(self) -> Any:
-        """Return the record_id of each row, and whether it is another than plain."""
-        return self._rows.select("record_id", (~self._is_plain).alias("other"))
+    def rows(self, slab: Slab) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of a slab as the shuffle takes them."""
+        if isinstance(slab, Refused):
+            yield from gather([unreadable(f"{slab.where}: {slab.reason}", text_of(slab.raw))], ROWS)
+            return
+        batch = slab if isinstance(slab, RowBatch) else by_column(self._source.columns, slab)
+        if batch is None or not self._checker.fits(batch):
+            refused_rows: list[Cells] = []
+            rows = slab.rows() if isinstance(slab, RowBatch) else slab
+            yield from self._reading.rows(self._checker.by_column(self._entries(rows, refused_rows)))
+            yield from gather(refused_rows, ROWS)
+            return
+        checked = self._checker.checked(batch)
+        yield from self._reading.rows(checked.rows)
+        reasons = dict(checked.odd)
+        if reasons:
+            odd = ((row, reasons[row.where]) for row in batch.rows() if row.where in reasons)
+            refused = (_refused_row(self._source, row, reason) for row, reason in odd)
+            yield from gather(refused, ROWS)
 
-    def all(self, *, are_plain: bool = False) -> Any:
-        """Return the rows; with `are_plain` all of them are known to be plain."""
-        if are_plain:
-            return _read_by_spark(self._frame, self._reading, are_entries=True).select(*_PLAIN)
-        python_rows = self._rows.where(~self._is_plain).withColumn("needs_python", f.lit(True))
-        read = python_rows.mapInArrow(_Read(self._reading, self._frame.columns), SCHEMA)
-        return together([self._rows.where(self._is_plain).select(*_PLAIN), read])
-
-
-def _read_by_spark(frame: Any, reading: LogReading, *, are_entries: bool = False) -> Any:
-    """Return the rows as Spark reads them, with their own cells where they may be no entry."""
-    where = log.places(frame.columns, "the log")
-    kinds = [field.dataType for field in frame.schema.fields]
-    places = {name: at for name, at in zip(COLUMNS, where, strict=True) if at is not None}
-    typed_columns = {name: (f.col(f"c{at}"), kinds[at]) for name, at in places.items()}
-    cell = log_cells(typed_columns, reading.clock)
-    if are_entries:
-        cell["is_entry"] = f.lit(True)
-    original_cells = f.struct(*(f.col(f"c{at}").alias(name) for name, at in places.items()))
-    return by_number(frame).select(
-        cell["record_id"].alias("record_id"),
-        _kind(cell, reading).cast("byte").alias("kind"),
-        cell["event_type"].cast("byte").alias("event_type"),
-        *(cell[name].alias(name) for name in _TEXTS),
-        f.when(~cell["is_entry"], original_cells).alias("original"),
-    )
-
-
-def _kind(cell: Mapping[str, Any], reading: LogReading) -> Any:
-    rules = reading.rules
-    kind = f.when(~cell["is_entry"], RowKind.UNREADABLE).when(cell["status"] != rules.status, RowKind.NOT_NEW)
-    if rules.driver_user is not None and not rules.allow_loopback:
-        kind = kind.when(f.coalesce(cell["perpetrator"] == rules.driver_user, f.lit(False)), RowKind.LOOPBACK)
-    if rules.handle_future_events and reading.now is not None:
-        kind = kind.when(cell["event_time"] > reading.now, RowKind.FUTURE)
-    return kind.otherwise(cell["event_type"])
+    def _entries(self, rows: Iterable[Row], refused: list[Cells]) -> Iterator[tuple[int, Entry]]:
+        """Yield the entries of rows, read as `convert` reads them; add what is none to `refused`."""
+        for row in rows:
+            for read in log.read_entries(self._source._replace(records=[row]), self._reading.clock):
+                fault = read.reason if isinstance(read, Refused) else half_character(read[1])
+                if fault is not None:
+                    refused.append(_refused_row(self._source, row, fault))
+                elif not isinstance(read, Refused):
+                    yield row.where, read[1]
 
 
-def together(frames: Sequence[Any]) -> Any:
-    """Return the rows of several DataFrames; a column that one of them lacks is null there."""
-    return reduce(lambda frame, addition: frame.unionByName(addition, allowMissingColumns=True), frames)
+@dataclass(frozen=True)
+class ReadFrame:
+    """A task for the rows of a DataFrame."""
 
-
-def once(rows: Any) -> Any:
-    """Return the rows; of those that share a record_id none can be believed."""
-    names = rows.columns
-    unread = f.col("record_id").isNull() | (f.col("kind") == RowKind.UNREADABLE)
-    unread_number = f.when(unread, f.monotonically_increasing_id())
-    rows = rows.withColumn("unread_number", unread_number)
-    times = f.count(f.lit(1)).over(Window.partitionBy("record_id", "unread_number"))
-    rows = rows.withColumn("times", times)
-    is_repeated = f.col("times") > 1
-    record = f.to_json(f.struct("record_id", "event_type", *_TEXTS))
-    reason = f.format_string("%d rows have record_id %d", "times", "record_id")
-    for name, value in (
-        ("new_value", record),
-        ("old_value", reason),
-        ("kind", f.lit(RowKind.UNREADABLE).cast("byte")),
-    ):
-        rows = rows.withColumn(name, f.when(is_repeated, value).otherwise(f.col(name)))
-    return rows.select(names)
-
-
-def log_cells(columns: TypedColumns, clock: str) -> dict[str, Any]:
-    """Return the cells as columns of the types of an entry, and `is_entry`: whether they certainly are one.
-
-    `clock` is the event_time of a log without one. In doubt the other cells of a row mean nothing.
-    """
-    cell = {
-        name: _text(*columns[name]) if name in columns else f.lit(None).cast("string") for name in COLUMNS
-    }
-    for name in _NUMBERS:
-        cell[name] = _integer(*columns[name])
-    if "status" not in columns:
-        cell["status"] = f.lit("N")
-    cell["status"] = f.coalesce(cell["status"], f.lit("None"))
-    time, is_time = _time(*columns["event_time"]) if "event_time" in columns else (f.lit(clock), f.lit(True))
-    cell["event_time"] = f.replace(time, f.lit(" "), f.lit("T"))
-    plain = all(
-        _is_text_type(kind) for name, (_, kind) in columns.items() if name not in (*_NUMBERS, "event_time")
-    )
-    cell["is_entry"] = _is_entry(cell, is_time) if plain else f.lit(False)
-    return cell
-
-
-def _is_text_type(kind: t.DataType) -> bool:
-    return isinstance(kind, t.NullType | t.CharType | t.VarcharType) or kind == t.StringType()
-
-
-def _text(column: Any, kind: t.DataType) -> Any:
-    return column.cast("string") if _is_text_type(kind) else f.lit(None).cast("string")
-
-
-def _integer(column: Any, kind: t.DataType) -> Any:
-    """Return integers; null for other values, and for types that Python reads."""
-    if isinstance(kind, INTEGERS):
-        return column.cast("long")
-    if isinstance(kind, t.DecimalType):
-        return f.when(column % 1 == 0, column.try_cast("long"))
-    return f.lit(None).cast("long")
-
-
-def _time(column: Any, kind: t.DataType) -> tuple[Any, Any]:
-    """Return the time as text, in UTC, and whether it surely is one. A time is judged without its text, which
-    is made only where it goes on: it would be an eighth of a job.
-    """
-    if isinstance(kind, t.TimestampType):  # an instant; as a text it would be in the session's time zone
-        micros = f.unix_micros(column)
-        moment = f.timestamp_add("MICROSECOND", micros, _moment("1970-01-01 00:00:00")).cast("string")
-        return moment, micros.between(*_WRITTEN_MICROS)
-    if isinstance(kind, t.TimestampNTZType):
-        return column.cast("string"), column.between(*map(_moment, _WRITTEN))
-    text = _text(column, kind)
-    shortest = f.rtrim(f.rtrim(text, f.lit("0")), f.lit("."))
-    return f.when(text.contains("."), shortest).otherwise(text), _is_time(text)
-
-
-def _moment(text: str) -> Any:
-    return f.lit(text).cast("timestamp_ntz")
-
-
-def _is_entry(cell: Mapping[str, Any], is_time: Any) -> Any:
-    """Return whether a row is certainly an entry; doubtful rows go to the reader of `convert`."""
-    named = (cell["column_name"] != "") | cell["event_type"].isin(4, 5, 6)
-    is_entry = (cell["record_id"] > 0) & cell["event_type"].between(1, 8) & named
-    is_entry &= cell["table_name"].isNotNull() & cell["table_key"].isNotNull() & is_time
-    return f.coalesce(is_entry, f.lit(False))
-
-
-def _is_time(time: Any) -> Any:
-    """Return the time if it has the form yyyy-mm-dd hh:mm:ss, with a fraction of up to six digits."""
-    shape = r"^\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d{1,6})?\z"
-    moment = f.try_to_timestamp(f.replace(time, f.lit(" "), f.lit("T")))
-    return (time >= "0001") & time.rlike(shape) & moment.isNotNull()
-
-
-class _Read:
-    """A task for rows that Spark has read, and for those that it left to us."""
-
-    def __init__(self, reading: LogReading, columns: Sequence[str]) -> None:
-        self._reading = reading
-        where = log.places(columns, "the log")
-        self._columns = tuple(name for name, at in zip(COLUMNS, where, strict=True) if at is not None)
+    reading: LogReading
+    columns: tuple[str, ...]
+    has_facts: bool = True
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        source = LogSource(self.reading, "", self.columns, has_facts=self.has_facts)
         for batch in batches:
-            doubtful = pa.array(
-                flags(batch.column("needs_python")) | flags(batch.column("original").is_valid())
-            )
-            yield self._plain(batch.filter(pc.invert(doubtful)))
-            yield from gather(self._read(batch.filter(doubtful)), ROWS)
+            if batch.num_rows:
+                yield from source.rows(batch_of(self.columns, batch))
 
-    def _plain(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        columns = [batch.column(name).cast(ROWS.field(name).type) for name in _PLAIN]
-        return pa.record_batch(
-            [*columns, pa.nulls(batch.num_rows, pa.string()), self._meets(batch)], schema=ROWS
-        )
 
-    def _meets(self, batch: pa.RecordBatch) -> pa.Array:
-        if not self._reading.answerable:
-            return pa.nulls(batch.num_rows, pa.string())
-        named = zip(*(batch.column(name).to_pylist() for name in ("table_name", "table_key")), strict=True)
-        return pa.array([self._reading.meeting(*name) for name in named], pa.string())
+def feed_of(frame: Any, reading: LogReading, *, has_facts: bool = True) -> Feed:
+    """Return the rows of a DataFrame for the shuffle; each is read once."""
+    used = [at for at in log.places(frame.columns, "the log") if at is not None]
+    columns = tuple(frame.columns[at] for at in used)
+    return Feed(by_number(frame).select(*(f"c{at}" for at in used)), ReadFrame(reading, columns, has_facts))
 
-    def _read(self, batch: pa.RecordBatch) -> Iterator[Cells]:
-        original_cells = batch.column("original")
-        logged = zip(*(cells(original_cells.field(name)) for name in self._columns), strict=True)
-        rows = zip(*(batch.column(name).to_pylist() for name in _PLAIN), strict=True)
-        for row, record, doubtful in zip(rows, logged, original_cells.is_valid().to_pylist(), strict=True):
-            if not doubtful:
-                record_id, kind, *cells_of_row = row
-                yield self._reading.under_object_name(kind, (record_id, *cells_of_row))
+
+# --- record_ids
+
+
+@dataclass(frozen=True)
+class Unique:
+    """A task for whole shares of rows by record_id: of those that share one none can be believed."""
+
+    schema: pa.Schema
+
+    def feed(self, feeds: Sequence[Feed], exchange: Exchange) -> Feed:
+        """Return the rows of these feeds without those that share a record_id, which are refused."""
+        return Feed(exchange.rows(feeds, self.schema, by_block), self)
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for rows in unpacked(batches, self.schema):
+            ids = pc.fill_null(rows.column("record_id"), 0).to_numpy()
+            readable = rows.column("kind").to_numpy() != RowKind.UNREADABLE
+            values, counts = np.unique(ids[readable], return_counts=True)
+            if len(values) == int(readable.sum()):
+                yield rows
                 continue
-            source: Source[Row] = Source("log", "log", self._columns, [Row(1, record)])
-            (read,) = log.read_entries(source, self._reading.clock)
-            if isinstance(read, Refused):
-                yield unreadable(read.reason, text_of(read.raw), row[0])
-            else:
-                yield self._reading.row(read[1])
+            is_repeated = readable & np.isin(ids, values[counts > 1])
+            yield rows.filter(pa.array(~is_repeated))
+            times = dict(zip(values.tolist(), counts.tolist(), strict=True))
+            repeated = rows.filter(pa.array(is_repeated)).to_pylist()
+            yield from gather((_repeated(row, times[row["record_id"]]) for row in repeated), self.schema)
+
+
+def _repeated(row: Mapping[str, Any], times: int) -> list[Any]:
+    number = row["record_id"]
+    shown = {name: value for name, value in row.items() if name in _SHOWN and value is not None}
+    record = json.dumps(shown, ensure_ascii=False)
+    cells = unreadable(f"{times} rows have record_id {number}", record, number)
+    named = dict(zip(ROWS.names, cells, strict=True))
+    return [named[name] for name in row]

@@ -27,6 +27,7 @@ from eventlog.core.extras import extra, install_command
 _CONF = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "32768",
+    "spark.sql.execution.arrow.maxBytesPerBatch": str(8 << 20),
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.caseSensitive": "true",
     "spark.ui.enabled": "false",

@@ -1,30 +1,27 @@
 """The rows of the shuffle, and the keys by which the rows of one object meet.
 
-Each column of the transfer to Python costs. So the cells of a current row are one text, because lists cost
-more. Their lengths in bytes are another text: decimal numbers with commas between them; -1 is a null.
+Rows of all tables have the same columns. So the cells of a current row are one text. Their lengths in bytes
+are another text: decimal numbers with commas between them; -1 is a null.
 """
 
 from __future__ import annotations
 
 import enum
-from collections.abc import Container, Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from functools import lru_cache, reduce
+from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 from itertools import repeat
-from operator import or_
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import functions as f
 
 from eventlog.core.entry import COLUMNS, Entry
 from eventlog.core.errors import EventlogError, WrongRow
 from eventlog.core.identity import child_column, identify
 from eventlog.core.tables import Table, Tables
 from eventlog.fold import Answer, CurrentRow, Fate, QueryKey
-from eventlog.fold.by_column.texts import key_form, named_form
+from eventlog.fold.by_column.texts import key_form
 from eventlog.fold.by_column.vectors import Ints, offsets
 
 
@@ -42,79 +39,25 @@ ROWS: Final = pa.schema(
     [("record_id", pa.int64()), ("kind", pa.int8()), ("event_type", pa.int8())]
     + [(name, pa.string()) for name in (*COLUMNS[5:], *COLUMNS[3:5], "logged", "meets")]
 )
-SCHEMA: Final = "record_id long, kind byte, event_type byte, " + ", ".join(
-    f"{field.name} string" for field in list(ROWS)[3:]
-)
 FATES: Final = {RowKind.NOT_NEW: Fate.NOT_NEW, RowKind.LOOPBACK: Fate.LOOPBACK, RowKind.FUTURE: Fate.FUTURE}
 
 # --- where rows meet
 
 _WORTH = 1 << 20  # bytes, by Spark's estimate, that are worth a task
-_ORDER = ("h", "record_id")
 
 
-def group_rows(rows: Any, partitions: int | None = None) -> Any:
-    """Return the rows of each object in one task, sorted. Without a number of tasks the size decides it; with
-    0 the task that reads the rows folds them, without a shuffle.
+def few_tasks(frames: Sequence[Any], size: int = 0) -> int | None:
+    """Return how many tasks are enough for small data, as Spark estimates them, with so many bytes besides;
+    None leaves it to Spark.
     """
-    hashed = rows.withColumn("h", _group_hash(rows.columns))
-    if partitions == 0:
-        spread = hashed.coalesce(1)
-    else:
-        tasks = partitions or few_tasks(rows)
-        spread = hashed.repartition(tasks, "h") if tasks else hashed.repartition("h")
-    return spread.sortWithinPartitions(*_ORDER)
-
-
-def few_tasks(rows: Any) -> int | None:
-    """Return how many tasks are enough for small data, as Spark estimates them; None leaves it to Spark."""
-    plan = getattr(rows, "_jdf", None)  # Spark Connect has none
-    if plan is None:
-        return None
-    size = int(str(plan.queryExecution().optimizedPlan().stats().sizeInBytes()))
-    spark = rows.sparkSession
+    spark = frames[0].sparkSession
+    for frame in frames:
+        plan = getattr(frame, "_jdf", None)  # Spark Connect has none
+        if plan is None:
+            return None
+        size += int(str(plan.queryExecution().optimizedPlan().stats().sizeInBytes()))
     tasks = max(spark.sparkContext.defaultParallelism, -(-size // _WORTH))
     return tasks if tasks < int(spark.conf.get("spark.sql.shuffle.partitions")) else None
-
-
-def is_of_files(frame: Any) -> bool:
-    """Return whether a DataFrame is of files alone, whose rows Spark reads again at little cost."""
-    plan = getattr(frame, "_jdf", None)  # Spark Connect has none
-    if plan is None:
-        return False
-    nodes = [plan.queryExecution().optimizedPlan()]
-    if not nodes[0].deterministic():
-        return False
-    for node in nodes:
-        children = node.children()
-        nodes += [children.apply(at) for at in range(children.size())]
-        name = node.getClass().getSimpleName()
-        if name == "LogicalRelation":
-            name = node.relation().getClass().getSimpleName()
-        if name not in ("Project", "Filter", "HadoopFsRelation"):
-            return False
-    return True
-
-
-@contextmanager
-def shuffling(spark: Any, partitions: int | None) -> Iterator[None]:
-    """Let Spark shuffle into so many partitions inside the block; None leaves it to Spark."""
-    name = "spark.sql.shuffle.partitions"
-    before = spark.conf.get(name)
-    spark.conf.set(name, partitions or before)
-    try:
-        yield
-    finally:
-        spark.conf.set(name, before)
-
-
-def _group_hash(columns: Sequence[str]) -> Any:
-    """Return a hash, the same for the rows of an object and the current row that they need; rows without an
-    object are spread.
-    """
-    key = f.coalesce("meets", "table_key") if "meets" in columns else f.col("table_key")
-    of_object = f.xxhash64("table_name", key)
-    return f.when(f.col("kind").between(0, 8), of_object).otherwise(f.xxhash64("record_id"))
 
 
 # --- names
@@ -146,21 +89,6 @@ def spell(
         column_name = child_column(identity.table, identity.child, column_name)
     logged_name = None if identity.name == (table_name, table_key) else pack_name(table_name, table_key)
     return *identity.name, column_name, logged_name
-
-
-def names_are_certain(tables: Tables, answerable: Container[Table] = ()) -> Any:
-    """Return whether a row certainly names its object as we do, and its current row as `current_row_key`; or
-    no known object. Null counts as such.
-    """
-    forms: dict[str | None, list[str]] = {}
-    for table in tables:
-        if table.key:
-            form = plain_form(table) if table in answerable else named_form(table.key)
-            forms.setdefault(form, []).append(tables.name_of(table))
-    name = f.col("table_name")
-    is_plain = [name.isin(named) & f.col("table_key").rlike(form) for form, named in forms.items() if form]
-    is_unknown = ~f.lower(name).isin(sorted(tables.spellings())) & name.rlike(r"^[\x00-\x7f]*\z")
-    return f.coalesce(reduce(or_, [*is_plain, is_unknown]), f.lit(True))
 
 
 # --- current rows

@@ -1,4 +1,4 @@
-"""What tasks make of the files of a stream: rows of a log, current rows, or records of another format."""
+"""What tasks make of the files of a stream of changes."""
 
 from __future__ import annotations
 
@@ -10,49 +10,19 @@ import pyarrow as pa
 
 from eventlog.core import settings
 from eventlog.core.change import Change
-from eventlog.core.errors import InvalidTables, Refused
-from eventlog.core.formats import Source
-from eventlog.core.tables import Table
-from eventlog.files.current_files import load_current, read_current
+from eventlog.core.errors import Refused
+from eventlog.files.current_files import load_current
 from eventlog.formats.neutral import dumps
 from eventlog.transactions.stream_settings import StreamSettings
 from eventlog.transfer.formats import format_named
 from eventlog.transfer.job import Job
 from eventlog.transfer.ordered import read_changes
 from eventlog.transfer.report import expand_truncates, publish
-from eventlog_spark.batches import bounded, gather
-from eventlog_spark.current_rows import packed_rows
-from eventlog_spark.inputs import Sources
-from eventlog_spark.log_rows import LogReading, rows_of_source, unreadable
-from eventlog_spark.result_rows import Good, filter_into, text_of, with_refusals
-from eventlog_spark.shuffle import ROWS
+from eventlog_spark.batches import bounded
+from eventlog_spark.inputs import Opened, Sources, sources_of
+from eventlog_spark.result_rows import Good, filter_into, with_refusals
 
 LINES: Final = pa.schema([(name, pa.string()) for name in ("document", "refused", "record")])
-
-
-def read_log_stream(reading: LogReading, number: int, sources: Sources) -> Iterator[pa.RecordBatch]:
-    """Return the rows of a log."""
-
-    def rows() -> Iterator[tuple[Any, ...]]:
-        for source in sources:
-            if isinstance(source, Refused):
-                yield unreadable(f"{source.where}: {source.reason}", text_of(source.raw))
-            else:
-                yield from rows_of_source(source, reading)
-
-    return gather(rows(), ROWS)
-
-
-def read_current_stream(name: str, table: Table, number: int, sources: Sources) -> Iterator[pa.RecordBatch]:
-    """Return the current rows of a table; those of one object stay in the order of their files."""
-    rows = (row for source in sources for row in read_current(table, _opened(source)))
-    return packed_rows(name, table, number, rows)
-
-
-def _opened(source: Source[Any] | Refused) -> Source[Any]:
-    if isinstance(source, Refused):
-        raise InvalidTables(f"{source.where}: {source.reason}: the current rows cannot be read")
-    return source
 
 
 @dataclass(frozen=True)
@@ -63,7 +33,8 @@ class Convert:
     options: Mapping[str, Any]
     in_sequence: bool
 
-    def __call__(self, number: int, sources: Sources) -> Iterator[pa.RecordBatch]:
+    def __call__(self, number: int, opened: Opened) -> Iterator[pa.RecordBatch]:
+        sources = sources_of(opened, self.job.source.format.shape, self.job.source.limits)
         return bounded(self._lines(number, sources), LINES)
 
     def _lines(self, number: int, sources: Sources) -> Iterator[tuple[Any, ...]]:

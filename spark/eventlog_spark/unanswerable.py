@@ -33,16 +33,12 @@ class Unanswerable:
         is_sure = np.zeros(batch.num_rows, np.bool_)
         asking = np.flatnonzero(batch.column("kind").to_numpy() > 4)
         if self._forms and len(asking):
-            names, keys, *logged = (
-                batch.column(name).take(pa.array(asking))
-                for name in ("table_name", "table_key", "logged")
-                if name in batch.schema.names
+            names, keys, logged = (
+                batch.column(name).take(pa.array(asking)) for name in ("table_name", "table_key", "logged")
             )
             numbers, tables = encode_texts(names)
             forms = [self._forms.get(table or "") for table in tables]
-            is_sure[asking] = match_keys(keys, numbers, forms)
-            for other_names in logged:
-                is_sure[asking] &= ~flags(other_names.is_valid())
+            is_sure[asking] = match_keys(keys, numbers, forms) & ~flags(logged.is_valid())
         return is_sure
 
     def reasons(self, rows: pa.RecordBatch) -> pa.Array:

@@ -10,9 +10,10 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from eventlog_spark import fold
-from eventlog_spark.fold import FoldOutput, FoldToDocuments, FoldToRows
+from eventlog_spark import fold, packing
+from eventlog_spark.fold import BRIEF, FOLDED, FoldOutput, FoldToDocuments, FoldToRows
 from eventlog_spark.log_rows import LogReading
+from eventlog_spark.packing import Packing, by_object
 from eventlog_spark.result_rows import Documents
 from eventlog_spark.shuffle import current_row_key, pack_cells, spell
 from eventlog_spark.unanswerable import Unanswerable
@@ -119,9 +120,18 @@ def batches(rows: Sequence[Cells], size: int) -> Iterator[pa.RecordBatch]:
         yield pa.record_batch([pa.array(cells, field.type) for cells, field in columns], schema=SCHEMA)
 
 
+def packed(task: Any, rows: Sequence[Cells], size: int) -> list[pa.RecordBatch]:
+    """Return the rows as tasks that read some of them each pack them for a task that folds."""
+    schema = FOLDED[task.schema == BRIEF]
+    pack = Packing(iter, schema, by_object, 16)
+    parts = [part for batch in batches(rows, size) for part in pack([batch])]
+    together: list[pa.RecordBatch] = pa.Table.from_batches(parts).sort_by("share").to_batches(size)
+    return together
+
+
 def run_task(task: Any, rows: Sequence[Cells], size: int) -> tuple[list[Cells], list[str]]:
     """Return the documents in their order, and what is refused."""
-    document_rows = [row for batch in task(batches(rows, size)) for row in batch.to_pylist()]
+    document_rows = [row for batch in task(packed(task, rows, size)) for row in batch.to_pylist()]
     good = sorted((row for row in document_rows if row["refused"] is None), key=lambda row: row["order"])
     return [tuple(row.items()) for row in good], sorted(
         str(row) for row in document_rows if row["refused"] is not None
@@ -160,11 +170,8 @@ def test_the_rows_are_those_of_the_plain_fold(
         assert run_task(FoldToDocuments(reading, form), rows, size) == expected
     assert run_task(FoldToDocuments(reading, form, FoldOutput.REFUSED), rows, size) == ([], expected[1])
     documents = [dict(row) for row in expected[0]]
-    brief = [
-        row
-        for batch in FoldToDocuments(reading, form, FoldOutput.BRIEF)(batches(rows, size))
-        for row in batch.to_pylist()
-    ]
+    task = FoldToDocuments(reading, form, FoldOutput.BRIEF)
+    brief = [row for batch in task(packed(task, rows, size)) for row in batch.to_pylist()]
     lines = [line for row in brief if row["refused"] is None for line in row["document"].split("\n")]
     assert sorted(lines) == sorted(row["document"] for row in documents)
     counts = [{op: count for op, count in row.items() if op in OPERATIONS and count} for row in brief]
@@ -198,10 +205,8 @@ def test_rows_of_many_lines_are_cut_between_documents(monkeypatch: pytest.Monkey
     reading = LogReading(CATALOGUE, Rules(), TIME, None, frozenset())
     form = Documents(CATALOGUE, XdsSettings())
     documents, _ = run_task(FoldToDocuments(reading, form), rows, 99)
-    pieces = [
-        batch.column("document")[0].as_py()
-        for batch in FoldToDocuments(reading, form, FoldOutput.BRIEF)(batches(rows, 99))
-    ]
+    task = FoldToDocuments(reading, form, FoldOutput.BRIEF)
+    pieces = [batch.column("document")[0].as_py() for batch in task(packed(task, rows, 99))]
     assert len(pieces) > 20
     assert sorted("\n".join(pieces).split("\n")) == sorted(dict(row)["document"] for row in documents)
 
@@ -211,25 +216,32 @@ def test_the_record_ids_of_many_parts_are_not_in_memory_together(monkeypatch: py
     rows = shuffled([(n, "N", 2, TIME, None, "usr", "idu=1", "fname", "a", f"b{n}") for n in range(1, 99)])
     reading = LogReading(CATALOGUE, Rules(max_changes=2), TIME, None, frozenset())
     task = FoldToDocuments(reading, Documents(CATALOGUE, XdsSettings()))
-    ids = [batch.column("record_ids").to_pylist() for batch in task(batches(rows, 99))]
+    ids = [batch.column("record_ids").to_pylist() for batch in task(packed(task, rows, 99))]
     assert [part for parts in ids for part in parts] == [list(range(1, 99))] * 98
     assert max(sum(map(len, parts)) for parts in ids) <= 500 + 98
 
 
 def test_rows_that_memory_cannot_hold_together_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fold, "MAX_SHARE_BYTES", 1000)
+    monkeypatch.setattr(packing, "MAX_SHARE_BYTES", 1000)
     rows = shuffled([(n, "N", 2, TIME, None, "usr", "idu=1", "fname", "a", "b" * 20) for n in range(1, 99)])
     reading = LogReading(CATALOGUE, Rules(), TIME, None, frozenset())
     with pytest.raises(ObjectTooLarge, match="rows that belong together"):
         run_task(FoldToDocuments(reading, Documents(CATALOGUE, XdsSettings())), rows, 10)
 
 
-def test_no_more_rows_are_held_than_the_last_group() -> None:
-    groups = [(n // 3, n) for n in range(90)]
-    whole = list(
-        fold.whole_groups(pa.table(list(zip(*groups, strict=True)), names=["h", "n"]).to_batches(10))
+@pytest.mark.parametrize("limit", [("_ROWS", 10), ("_BYTES", 1000)])
+def test_whole_shares_are_unpacked_some_rows_at_a_time(
+    monkeypatch: pytest.MonkeyPatch, limit: tuple[str, int]
+) -> None:
+    monkeypatch.setattr(packing, *limit)
+    rows = shuffled(
+        [(n, "N", 2, TIME, None, "usr", f"idu={n % 40}", "fname", "a", "b") for n in range(1, 99)]
     )
-    assert [row for batch in whole for row in batch.column("n").to_pylist()] == list(range(90))
-    assert max(batch.num_rows for batch in whole) <= 12
-    assert len({h for batch in whole for h in set(batch.column("h").to_pylist())}) == 30
-    assert sum(len(set(batch.column("h").to_pylist())) for batch in whole) == 30
+    form = Documents(CATALOGUE, XdsSettings())
+    task = FoldToDocuments(LogReading(CATALOGUE, Rules(), TIME, None, frozenset()), form)
+    whole = list(packing.unpacked(packed(task, rows, 20), FOLDED[False]))
+    hashes = [set(batch.column("h").to_pylist()) for batch in whole]
+    ids = [number for batch in whole for number in batch.column("record_id").to_pylist()]
+    assert sorted(number for number in ids if number > 0) == [*range(1, 99)]
+    assert len(hashes) > 5
+    assert sum(map(len, hashes)) == len(set().union(*hashes)) == 40

@@ -5,6 +5,7 @@ Patterns recognise the usual rows. Any other row is read alone, and accepted or 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from typing import Any, NamedTuple
@@ -14,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eventlog.core.entry import COLUMNS, EVENT_TYPES, MAX_RECORD_ID, Entry, cell_as_text, read_entry
-from eventlog.core.errors import EventlogError
+from eventlog.core.errors import EventlogError, IllegalCharacter
 from eventlog.core.grouped_warnings import NAMED
 from eventlog.fold import Rules
 from eventlog.fold.by_column.vectors import Flags, Ints, flags
@@ -26,6 +27,8 @@ SCHEMA = pa.schema(
     [("record_id", pa.int64()), ("event_type", pa.int64()), ("source", pa.int64()), ("where", pa.int64())]
     + [(name, pa.string()) for name in ("table_name", "table_key", "column_name", "old_value", "new_value")]
 )
+FACTS = ("status", "event_time", "perpetrator")  # further columns of rows that become whole entries again
+WITH_FACTS = pa.schema([*SCHEMA, *((name, pa.string()) for name in FACTS)])
 _ID = r"^[1-9][0-9]{0,17}\z"
 _KIND = r"^[1-8]\z"
 _CLOCK = r"(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]"
@@ -34,6 +37,8 @@ _TIME = rf"^[1-9][0-9]{{3}}-(?:0[1-9]|1[0-2])-(?:0[1-9]|1[0-9]|2[0-8])[ T]{_CLOC
 _PER_FIELD = [number for number, event_type in EVENT_TYPES.items() if event_type.per_field]
 
 
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_SAMPLE = 512  # texts that show whether texts are often repeated
 TAKES_NO_PART = 0  # as an event type: the row only shows that its record_id is repeated
 
 
@@ -45,14 +50,14 @@ class InvalidRow(NamedTuple):
 
 
 class CheckedRows(NamedTuple):
-    """The rows by SCHEMA; and those that are no entries."""
+    """The rows, and those that are no entries."""
 
     rows: pa.RecordBatch
     odd: list[InvalidRow]
 
 
 class Checker:
-    """A checker for the rows of one source."""
+    """A checker for the rows of one source, which come by SCHEMA, or all of them WITH_FACTS."""
 
     def __init__(
         self,
@@ -62,7 +67,9 @@ class Checker:
         clock: str,
         rules: Rules,
         reserved: ReservedLetters,
+        has_facts: bool = False,
     ) -> None:
+        self.schema = WITH_FACTS if has_facts else SCHEMA
         self._source = source
         self._name = name
         self._reserved = reserved
@@ -90,22 +97,25 @@ class Checker:
         table, key, column, *_ = texts
         ids, is_entry = _numbers(record_id, _ID, MAX_RECORD_ID)
         kinds, has_kind = _numbers(kind, _KIND, 8)
-        is_entry &= has_kind & _matches(time, _TIME) & flags(table.is_valid()) & flags(key.is_valid())
+        is_entry &= has_kind & _are_times(time) & flags(table.is_valid()) & flags(key.is_valid())
         is_entry &= ~np.isin(kinds, _PER_FIELD) | flags(pc.greater(pc.binary_length(column), 0))
-        takes_part = flags(pc.equal(status, self._status))
-        if self._mine is not None:
-            takes_part &= ~flags(pc.equal(user, self._mine))
         entry_places = np.flatnonzero(is_entry)
-        entry_kinds = np.where(takes_part, kinds, TAKES_NO_PART)[entry_places]
+        if self.schema is SCHEMA:
+            takes_part = flags(pc.equal(status, self._status))
+            if self._mine is not None:
+                takes_part &= ~flags(pc.equal(user, self._mine))
+            kinds = np.where(takes_part, kinds, TAKES_NO_PART)
         numbers = [
             ids[entry_places],
-            entry_kinds,
+            kinds[entry_places],
             np.full(len(entry_places), self._source),
             batch.where[entry_places],
         ]
+        if self.schema is WITH_FACTS:
+            texts += [status, _canonical(_text(time)), user]
         is_complete = len(entry_places) == len(ids)
         entry_texts = texts if is_complete else [text.take(pa.array(entry_places)) for text in texts]
-        rows = pa.record_batch([*map(pa.array, numbers), *entry_texts], schema=SCHEMA)
+        rows = pa.record_batch([*map(pa.array, numbers), *entry_texts], schema=self.schema)
         strange = np.flatnonzero(~is_entry)
         is_reserved = is_entry & ~flags(pc.is_in(status, self._letters))
         reserved = np.flatnonzero(is_reserved)
@@ -114,7 +124,8 @@ class Checker:
         if not len(strange):
             self._count_reserved(letters)
             return CheckedRows(rows, [])
-        strange_rows = zip(*(column.take(pa.array(strange)).to_pylist() for column in cells), strict=True)
+        strange_cells = (column.take(pa.array(strange)) for column in cells)
+        strange_rows = zip(*(_values(column).to_pylist() for column in strange_cells), strict=True)
         entries, odd = _read(zip(batch.where[strange].tolist(), strange_rows, strict=True))
         self._count_reserved(sorted([*letters, *self._reserved_of(entries)]))
         return CheckedRows(pa.concat_batches([rows, self._by_column(entries)]), odd)
@@ -136,35 +147,50 @@ class Checker:
             self._reserved.add(len(letters), named)
 
     def _by_column(self, entries: Iterable[tuple[int, Entry]]) -> pa.RecordBatch:
+        facts = [COLUMNS.index(name) for name in self.schema.names[len(SCHEMA) :]]
         rows = [
-            (entry.record_id, self._kind(entry), self._source, where, *entry[5:]) for where, entry in entries
+            (
+                entry.record_id,
+                self._kind(entry),
+                self._source,
+                where,
+                *entry[5:],
+                *(entry[at] for at in facts),
+            )
+            for where, entry in entries
         ]
-        columns: Sequence[Sequence[Any]] = list(zip(*rows, strict=True)) or [()] * len(SCHEMA)
-        arrays = [pa.array(column, field.type) for column, field in zip(columns, SCHEMA, strict=True)]
-        return pa.record_batch(arrays, schema=SCHEMA)
+        columns: Sequence[Sequence[Any]] = list(zip(*rows, strict=True)) or [()] * len(self.schema)
+        arrays = [pa.array(column, field.type) for column, field in zip(columns, self.schema, strict=True)]
+        return pa.record_batch(arrays, schema=self.schema)
 
     def _kind(self, entry: Entry) -> int:
         mine = self._mine is not None and entry.perpetrator == self._mine
-        return entry.event_type if entry.status == self._status and not mine else TAKES_NO_PART
+        takes_part = entry.status == self._status and not mine
+        return entry.event_type if takes_part or self.schema is WITH_FACTS else TAKES_NO_PART
 
     def _cells(self, batch: RowBatch) -> list[pa.Array]:
-        """Return the ten columns of an entry: texts, except for numbers."""
+        """Return the ten columns of an entry: texts, except for numbers and moments."""
         count = len(batch.where)
         cells = [
             pa.array([default] * count, pa.string()) if name is None else batch.columns[name]
             for name, default in zip(self._names, self._defaults, strict=True)
         ]
-        return [
-            cell if at in _NUMBERED and not _is_text(cell.type) else _text(cell)
-            for at, cell in enumerate(cells)
-        ]
+        return [cell if at in _TYPED else _text(cell) for at, cell in enumerate(cells)]
 
 
-_NUMBERED = (COLUMNS.index("record_id"), COLUMNS.index("event_type"))
+_TYPED = tuple(COLUMNS.index(name) for name in ("record_id", "event_type", "event_time"))
 _is_text = pa.types.is_string
 _TEXTS = (_is_text, pa.types.is_large_string, pa.types.is_integer, pa.types.is_null)
-_NUMBERS = (_is_text, pa.types.is_integer, lambda kind: pa.types.is_decimal(kind) and kind.scale == 0)
+_NUMBERS = (_is_text, pa.types.is_integer, pa.types.is_decimal)
 _MOMENTS = (_is_text, pa.types.is_large_string, pa.types.is_timestamp)
+
+
+def half_character(entry: Entry) -> str | None:
+    """Return why UTF-8, and so no column, can hold the texts of an entry: JSON can have half a character."""
+    for text in entry[5:]:
+        if text is not None and (surrogate := _SURROGATE.search(text)):
+            return str(IllegalCharacter(ord(surrogate[0]), surrogate.start() + 1))
+    return None
 
 
 def _text(cells: pa.Array) -> pa.Array:
@@ -174,6 +200,35 @@ def _text(cells: pa.Array) -> pa.Array:
     return cells if _is_text(cells.type) else cells.cast(pa.string())
 
 
+def _values(cells: pa.Array) -> pa.Array:
+    """Return cells as they are read alone: numbers as they are, everything else as texts."""
+    return cells if pa.types.is_integer(cells.type) or pa.types.is_decimal(cells.type) else _text(cells)
+
+
+def _canonical(times: pa.Array) -> pa.Array:
+    """Return texts that surely are times as `read_event_time` does."""
+    times = pc.replace_substring(times, " ", "T")
+    has_fraction = pc.match_substring(times, ".")
+    return pc.if_else(has_fraction, pc.utf8_rtrim(pc.utf8_rtrim(times, "0"), "."), times)
+
+
+# The moments whose years have four digits, as numbers of each unit since 1970.
+_WRITTEN = {
+    unit: (-62_135_596_800 * per, 253_402_300_800 * per - 1)
+    for unit, per in (("s", 1), ("ms", 10**3), ("us", 10**6))
+}
+
+
+def _are_times(cells: pa.Array) -> Flags:
+    """Return which cells are surely times."""
+    if not pa.types.is_timestamp(cells.type):
+        return _matches(_text(cells), _TIME)
+    first, last = _WRITTEN.get(cells.type.unit, (-(1 << 63), (1 << 63) - 1))
+    numbers = pc.fill_null(cells.cast(pa.int64()), 0).to_numpy()
+    is_time: Flags = (numbers >= first) & (numbers <= last) & flags(cells.is_valid())
+    return is_time
+
+
 def _numbers(cells: pa.Array, pattern: str, maximum: int) -> tuple[Ints, Flags]:
     """Return the numbers, and which of them are surely right: from 1 on to the most."""
     if _is_text(cells.type):
@@ -181,14 +236,18 @@ def _numbers(cells: pa.Array, pattern: str, maximum: int) -> tuple[Ints, Flags]:
         numbers = np.zeros(len(cells), np.int64)
         numbers[is_number] = cells.filter(pa.array(is_number)).cast(pa.int64()).to_numpy()
         return numbers, is_number
-    if pa.types.is_decimal(cells.type):  # because Arrow would cut values over 64 bits
-        cells = pc.if_else(pc.less_equal(pc.abs(cells), Decimal(maximum)), cells, None)
+    if pa.types.is_decimal(cells.type):  # because Arrow would cut fractions, and values over 64 bits
+        is_whole = pc.and_(pc.less_equal(pc.abs(cells), Decimal(maximum)), pc.equal(cells, pc.floor(cells)))
+        cells = pc.if_else(is_whole, cells, None)
     numbers = pc.fill_null(cells.cast(pa.int64(), safe=False), 0).to_numpy()
     return numbers, (numbers > 0) & (numbers <= maximum)
 
 
 def _matches(texts: pa.Array, pattern: str) -> Flags:
-    """Return whether each text matches the pattern; a repeated text is checked once."""
+    """Return whether each text matches the pattern; where texts are often repeated, each is checked once."""
+    sample = texts[:_SAMPLE]
+    if len(sample.unique()) * 2 > len(sample):
+        return flags(pc.match_substring_regex(texts, pattern))
     encoded = texts.dictionary_encode()
     matching_values = flags(pc.match_substring_regex(encoded.dictionary, pattern))
     at = pc.fill_null(encoded.indices, len(matching_values)).to_numpy()

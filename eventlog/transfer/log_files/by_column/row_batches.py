@@ -8,9 +8,9 @@ first. One that is not regular goes to our own reader, which reports what is wro
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from functools import partial
-from typing import IO, NamedTuple
+from typing import IO, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -133,21 +133,38 @@ class RowBatch(NamedTuple):
     rows: Callable[[], Iterable[Row]]  # these rows, one by one
 
 
-Slabs = Iterator["RowBatch | list[Row] | Refused"]
+Slab = RowBatch | list[Row] | Refused
+Slabs = Iterator[Slab]
 
 
-def read(file: IO[bytes], name: str, container: str, limits: Limits) -> tuple[tuple[str, ...], Slabs]:
-    """Return the column names, and the rows: by column where they are regular, else as they are."""
+class ByteSource(Protocol):
+    """A source of bytes and lines."""
+
+    def read(self, size: int, /) -> bytes: ...
+
+    def readline(self, limit: int, /) -> bytes: ...
+
+
+def read(
+    file: IO[bytes], name: str, container: str, limits: Limits, groups: Container[int] | None = None
+) -> tuple[tuple[str, ...], Slabs]:
+    """Return the column names, and the rows: by column where they are regular, else as they are.
+
+    `groups` are the row groups of Parquet that are read; None reads all.
+    """
+    if container == "csv" and limits.csv_layout(name) is not None:
+        columns, rows = csv.read(file, name, limits)
+        return columns, batched(rows)
     if container == "csv":
         lines = csv.Lines(file, limits.max_record)
         columns = csv.header(lines, name)
         if lines.reads_again:  # its header has a quote that is never closed
-            return columns, _batched(csv.rows(lines, name, len(columns)))
-        return columns, _csv(file, lines.number, name, columns, limits.max_record)
+            return columns, batched(csv.rows(lines, name, len(columns)))
+        return columns, read_csv(file, lines.number, name, columns, limits.max_record)
     if container == "jsonl":
         columns, rows = jsonlines.read_rows(file, name, limits)
-        return columns, _batched(rows)
-    names, batches = parquet.read_batches(file, name)
+        return columns, batched(rows)
+    names, batches = parquet.read_batches(file, name, groups)
     return names, _parquet(batches, names)
 
 
@@ -164,7 +181,8 @@ def _parquet(batches: Iterable[parquet.PlacedBatch | Refused], names: Sequence[s
             yield RowBatch(dict(zip(names, columns, strict=True)), where, partial(parquet.rows_of, batch))
 
 
-def _csv(file: IO[bytes], line: int, name: str, columns: Sequence[str], longest: int) -> Slabs:
+def read_csv(file: ByteSource, line: int, name: str, columns: Sequence[str], longest: int) -> Slabs:
+    """Yield the rows of a CSV file after its header, which has so many lines."""
     data = b""
     read_rows = partial(_rows_of_piece, name=name, width=len(columns), longest=longest)
     while octets := file.read(_PIECE):
@@ -180,7 +198,7 @@ def _csv(file: IO[bytes], line: int, name: str, columns: Sequence[str], longest:
         started = _StartedFile(data, file)
         lines = csv.Lines(started, longest, line)
         rows = csv.rows(lines, name, len(columns))
-        yield from _batched(_until_past_start(rows, started, lines))
+        yield from batched(_until_past_start(rows, started, lines))
         line, data = lines.number, b""
     if data:
         piece = read_piece(data, columns, line + 1, longest)
@@ -188,7 +206,7 @@ def _csv(file: IO[bytes], line: int, name: str, columns: Sequence[str], longest:
             yield RowBatch(piece.columns, piece.lines, partial(read_rows, data, line))
         else:
             started = _StartedFile(data, file)
-            yield from _batched(csv.rows(csv.Lines(started, longest, line), name, len(columns)))
+            yield from batched(csv.rows(csv.Lines(started, longest, line), name, len(columns)))
 
 
 def _rows_of_piece(data: bytes, line: int, name: str, width: int, longest: int) -> Iterator[Row]:
@@ -201,7 +219,7 @@ def _rows_of_piece(data: bytes, line: int, name: str, width: int, longest: int) 
 class _StartedFile:
     """A file whose first bytes were read already."""
 
-    def __init__(self, data: bytes, file: IO[bytes]) -> None:
+    def __init__(self, data: bytes, file: ByteSource) -> None:
         self._data = data
         self._at = 0
         self._file = file
@@ -233,7 +251,24 @@ def _until_past_start(
             return
 
 
-def _batched(rows: Iterable[Row | Refused]) -> Slabs:
+def batch_of(columns: Sequence[str], cells: pa.RecordBatch) -> RowBatch:
+    """Return the rows of a batch without places."""
+    rows = partial(parquet.rows_of, parquet.PlacedBatch(-1, cells))
+    return RowBatch(dict(zip(columns, cells.columns, strict=True)), np.arange(cells.num_rows), rows)
+
+
+def by_column(columns: Sequence[str], rows: Sequence[Row]) -> RowBatch | None:
+    """Return rows by column; None if a column has cells of several types, or half of a character."""
+    try:
+        cells = [pa.array(column) for column in zip(*(row.cells for row in rows), strict=True)]
+    except (pa.ArrowException, ValueError, OverflowError, TypeError):
+        return None
+    where = np.array([row.where for row in rows], np.int64)
+    return RowBatch(dict(zip(columns, cells, strict=True)), where, lambda: rows)
+
+
+def batched(rows: Iterable[Row | Refused]) -> Slabs:
+    """Yield rows in lists, and what was refused in its place."""
     batch: list[Row] = []
     for row in rows:
         if isinstance(row, Refused):

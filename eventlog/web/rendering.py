@@ -42,9 +42,9 @@ def ceiling(maximum: float) -> float:
     return next(step * power for step in (1, 2, 5, 10) if step * power >= maximum * (1 - 1e-12))
 
 
-def time(at: datetime | str | None) -> str:
-    """Return a time to the second; nothing for None."""
-    return f"{at or ''}"[:19].replace("T", " ")
+def time(at: datetime | str | None, zone: str = "Z") -> str:
+    """Return a time in UTC to the second, or as it is without a zone; nothing for None."""
+    return f"{at}"[:19].replace("T", " ") + zone if at else ""
 
 
 def sent_in(at: datetime, now: datetime) -> str:

@@ -71,6 +71,15 @@ class Browser:
             self._devtools("Emulation.clearDeviceMetricsOverride")
             self._devtools("Emulation.setEmulatedMedia", features=[])
 
+    @contextmanager
+    def printing(self) -> Iterator[None]:
+        """Look at the page as it is printed."""
+        self._devtools("Emulation.setEmulatedMedia", media="print")
+        try:
+            yield
+        finally:
+            self._devtools("Emulation.setEmulatedMedia", media="")
+
     def picture(self) -> bytes:
         """Return a picture of the window, as PNG."""
         encoded_picture = _call(f"{self._session}/screenshot", None, "GET")

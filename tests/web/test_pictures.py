@@ -123,6 +123,7 @@ def test_the_publisher_is_photographed(watched: Watched, tmp_path: Path) -> None
     )
     watched.run("update eventlog_retry set next_at = now() at time zone 'UTC' + interval '40 seconds'")
     course(watched)
+    watched.board.config = Config({**watched.board.config.values, "url": "postgresql://db1/hr"})
     with chromium(tmp_path) as browser:
         photograph(browser, watched.client, PUBLISHER)
         watched.board.config = Config(SETTINGS)

@@ -48,6 +48,16 @@ TALL_RECORDS = """
     return [...document.querySelectorAll('tbody tr')].map((row) => row.getBoundingClientRect().height)
       .filter((height) => height > 70)"""
 
+CUT_CHANGES = """
+    return [...document.querySelectorAll('td[data-label="Change"] > div > div')].filter((change) => {
+      const cell = change.parentElement.getBoundingClientRect();
+      return change.getBoundingClientRect().right > cell.right + 1;
+    }).map((change) => change.textContent)"""
+
+SHOWN_ON_PAPER = """
+    return ['nav', 'form', 'footer', 'h1', 'table']
+      .filter((name) => document.querySelector(name).getClientRects().length > 0)"""
+
 WIDTHS_OF_ANSWERS = """
     return [...document.querySelectorAll('td[data-label="Answer, and who"]')]
       .map((cell) => cell.getBoundingClientRect().width)"""
@@ -112,6 +122,11 @@ def test_the_pages_of_a_publisher_fit_every_screen(watched: Watched, tmp_path: P
         with browser.looking(width=390, scheme="light"):  # an answer has a line of its own
             browser.open(f"http://127.0.0.1:{watched.client.port}{paths['tries']}")
             widths = browser.run(WIDTHS_OF_ANSWERS)
+            browser.open(f"http://127.0.0.1:{watched.client.port}{paths['object']}")
+            assert "fname: ∅ → Jack 1" in browser.text()
+            assert browser.run(CUT_CHANGES) == []
+        with browser.printing():
+            assert browser.run(SHOWN_ON_PAPER) == ["h1", "table"]
     assert len(widths) > 2
     assert min(widths) > 300
 

@@ -140,8 +140,8 @@ class BatchJournal:
             work.forget_batch(batch.recorded.number)
             if self._delete or (batch.unanswered is not None and not batch.unanswered):
                 continue
-            recorded_digests = unanswered.union(_digests_of(next_batch))
-            remnant = write_unanswered(batch.recorded, batch.unanswered, recorded_digests)
+            recorded = unanswered.union(_digests_of(next_batch))
+            remnant = write_unanswered(batch.recorded, batch.unanswered, recorded)
             if remnant is not None:
                 number += 1
                 work.remember(number, *remnant)

@@ -126,12 +126,12 @@ def unpacked(batches: Batches, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
 
 
 def by_block(rows: pa.RecordBatch) -> Ints:
-    """Return the same number for the rows of one record_id; unreadable rows are spread."""
+    """Return a number for each row, one for all of a record_id; unreadable rows are spread."""
     return _spread(rows, pc.fill_null(rows.column("record_id"), 0).to_numpy() // _BLOCK)
 
 
 def by_object(rows: pa.RecordBatch) -> Ints:
-    """Return the same number for the rows of an object and the current row that they need."""
+    """Return a number for each row, one for all of an object and the current row that they need."""
     numbers: Ints = rows.column("h").to_numpy()
     return numbers
 

@@ -409,7 +409,7 @@ def status(world: SlotWorld) -> Any:
 def test_status_and_metrics_have_the_delay_once_a_change_was_logged(world: SlotWorld) -> None:
     assert "slot" not in status(world)
     world.fill()
-    assert "bytes to read" in status(world)
+    assert " to read, " in status(world)
     assert "was logged" not in status(world)
     world.user(1)
     once(world, Copy())
@@ -422,7 +422,7 @@ def test_status_and_metrics_have_the_delay_once_a_change_was_logged(world: SlotW
 
 def test_status_and_uninstall_know_the_slot(world: SlotWorld) -> None:
     publish(world)
-    assert "bytes to read" in status(world)
+    assert " to read, " in status(world)
     assert call(world, "install").exit_code == 0  # routines, too
     checked = call(world, "check", EVENTLOG_PUBLICATION_MODE="slot")
     assert checked.exit_code == 0, checked.output

@@ -59,20 +59,34 @@ def flow_of(course: Sequence[CoursePoint]) -> Flow | None:
     return Flow(round(arrived / seconds, 2), round(finished / seconds, 2))
 
 
-def outlook(moving: int, course: Sequence[CoursePoint], now: datetime, pending: int) -> str:
-    """Return when so many of the pending rows are gone, in words; empty if that is not known."""
+def outlook(
+    moving: int, course: Sequence[CoursePoint], now: datetime, pending: int, *, rests: bool = False
+) -> str:
+    """Return when so many of the pending rows are gone, in words; empty if that is not known. While a
+    publisher rests there is no end.
+    """
     if moving <= 0 or len(course) < 2:
         return ""
     present = CoursePoint(now, pending, course[-1].finished)
-    peak = max(reversed([*course, present]), key=lambda point: point.pending)
+    peak = _last_peak([*course, present])
     if pending < peak.pending:
-        return _end(moving, peak, present)
+        return "" if rests else _end(moving, peak, present)
     rate = (course[-1].pending - course[0].pending) / max(_between(course[0], course[-1]), 0.001)
     if rate * 60 < 1 and pending == course[-1].pending:
-        return "neither growing nor shrinking"
+        return "" if rests else "neither growing nor shrinking"
     if rate * 60 < 1 or not _grows(course):
         return ""
     return f"growing by {rate:.0f} a second" if rate >= 1 else f"growing by {rate * 60:.0f} a minute"
+
+
+def _last_peak(course: Sequence[CoursePoint]) -> CoursePoint:
+    """Return the point since which pending rows did not rise."""
+    peak = course[-1]
+    for point in reversed(course):
+        if point.pending < peak.pending:
+            break
+        peak = point
+    return peak
 
 
 def _grows(course: Sequence[CoursePoint]) -> bool:

@@ -137,7 +137,8 @@ def _waiting(log: LogStatus) -> Verdict | None:
 
 
 def _publishing(log: LogStatus) -> Verdict | None:
-    if not log.publishes or log.pending <= log.held_rows:
+    rests = log.paused is not None or log.cycle.get("down") is not None
+    if rests or not log.publishes or log.pending <= log.held_rows:
         return None
     return Verdict("publishing", Severity.SUCCESS, "Publishing", _pending(log))
 

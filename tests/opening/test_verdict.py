@@ -124,3 +124,9 @@ def test_a_log_without_a_publisher_is_good_until_a_row_is_pending() -> None:
     assert verdicts_of(fresh)[0].severity is Severity.WARNING
     late = status({"holder": None, "pending": 1, "moving_age": 999.0})
     assert verdicts_of(late)[0].severity is Severity.ERROR
+
+
+def test_a_log_that_rests_is_not_called_publishing() -> None:
+    for rest in ("paused", "receiver-down"):
+        names = [verdict.state for verdict in verdicts_of(status(STATES[rest][0]))]
+        assert names == [rest]

@@ -690,6 +690,7 @@ def test_rates_and_the_end_of_the_backlog_are_on_the_first_page(watched: Watched
     assert '<dt>Pending</dt><dd><a href="/next">30</a><span class="under quiet">done in about' in page
 
 
+FLAT = "neither growing nor shrinking"
 # Seconds ago, pending, finished: the last minute of a log, and the present number of pending rows.
 COURSES = [
     ([(60, 60, 0), (0, 30, 30)], 30, "done in about 60 s"),
@@ -700,8 +701,9 @@ COURSES = [
     ([(60, 0, 0), (40, 60, 9), (20, 120, 9), (0, 180, 60)], 180, "growing by 3 a second"),
     ([(60, 0, 0), (30, 10, 9), (0, 30, 30)], 30, "growing by 30 a minute"),
     ([(60, 0, 0), (40, 20_000, 0), (20, 20_000, 0), (0, 20_000, 0)], 20_000, ""),
-    ([(60, 30, 0), (0, 30, 600)], 30, "neither growing nor shrinking"),
-    ([(60, 1_010, 0), (0, 1_000, 6_000)], 1_000, "neither growing nor shrinking"),
+    ([(60, 30, 0), (0, 30, 600)], 30, FLAT),
+    ([(60, 1_010, 0), (0, 1_000, 6_000)], 1_000, FLAT),
+    ([(60, 1_500, 0), (20, 0, 1_500), (4, 100, 1_500), (0, 100, 1_500)], 100, FLAT),  # an older peak
     ([(600, 0, 0), (90, 900, 0)], 900, ""),  # no one counted for more than a minute
 ]
 

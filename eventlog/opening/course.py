@@ -80,12 +80,13 @@ def outlook(
 
 
 def _last_peak(course: Sequence[CoursePoint]) -> CoursePoint:
-    """Return the point since which pending rows did not rise."""
-    peak = course[-1]
+    """Return the last point before the pending rows fell to the present number without a rise."""
+    peak = before = course[-1]
     for point in reversed(course):
-        if point.pending < peak.pending:
+        if point.pending < before.pending:
             break
-        peak = point
+        before = point
+        peak = point if point.pending > peak.pending else peak
     return peak
 
 

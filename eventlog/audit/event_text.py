@@ -17,8 +17,6 @@ from eventlog.xds.text import attribute as attribute_text
 from eventlog.xds.text import content
 
 EVENT_ID = re.compile(r"(?P<log>.*?):(?P<first>\d{1,19})(?:-(?P<last>\d{1,19}):[0-9a-f]{8})?(?:\.\d+)?")
-_NAMED = re.compile(rb'<(\w+)[^>]*? event-id="([^"<>]*)"')
-_ASSOCIATION = re.compile(rb"<association>([^<]*)</association>")
 _ODD = re.compile(rb"&|<[!?]")  # a parser gives such a text back in another spelling
 _ALONE = b"<nds><input>%s</input></nds>"
 
@@ -69,14 +67,14 @@ def _names_in_json(text: bytes) -> EventNames:
 
 
 def _names_in_xml(text: bytes) -> EventNames:
-    named, association = _NAMED.match(text), _ASSOCIATION.search(text)
-    if named is None or association is None or _ODD.search(named[0] + association[0]):
-        element = _element(text)
-        key, table, schema = read_association(element.findtext("association") or "")
-        return EventNames(element.get("event-id") or "", str(element.tag), schema, table, key)
-    names = EventNames(named[2].decode(), named[1].decode())
-    key, table, schema = read_association(association[1].decode())
-    return names._replace(schema=schema, table=table, table_key=key)
+    compact = _COMPACT_EVENT.match(text)
+    simple = compact and _SIMPLE_ASSOCIATION.fullmatch(compact["association"].decode())
+    if compact is not None and simple:
+        key, table, schema = simple.groups()
+        return EventNames(compact["id"].decode(), compact["operation"].decode(), schema, table, key)
+    element = _element(text)
+    key, table, schema = read_association(element.findtext("association") or "")
+    return EventNames(element.get("event-id") or "", str(element.tag), schema, table, key)
 
 
 def _element(text: bytes) -> etree._Element:
@@ -171,6 +169,9 @@ _TOKENS = re.compile(
 )
 _STEPS = {"add-attr": "add", "add-value": "add", "remove-value": "remove", "remove-all-values": "clear"}
 _COMPACT_EVENT = re.compile(
-    rb"<(?:add|modify|delete) class-name=\"(?P<class>[^\"<>]*)\" event-id=\"[^\"<>&]*\">"
+    rb"<(?P<operation>add|modify|delete) class-name=\"(?P<class>[^\"<>]*)\" event-id=\"(?P<id>[^\"<>&]*)\">"
     rb"<association>(?P<association>[ -%'-;=?-~]*)</association>"
+)
+_SIMPLE_ASSOCIATION = re.compile(
+    r"([^,;'+\"=\\<>]+=[^,;'+\"=\\<>]*),table=([^,;'+\"=\\<> ]*)(?:,schema=([^,;'+\"=\\<> ]*))?"
 )

@@ -213,21 +213,24 @@ class CycleWatch(CycleControl):
             self._monitor.progress(cycle)
             self._is_partial = True
             self._noted_at, self._noted_down = time.monotonic(), cycle.down
-            self._write(cycle)
+            with self._store.work(self._leader.epoch) as work:
+                work.record_cycle(self._facts(cycle))
 
     def note(self, cycle: Cycle) -> None:
         """Leave on record what `status` shows, not more often than people look."""
         if self._is_due(cycle.down) or self._is_partial:
             self._is_partial = False
             self._noted_at, self._noted_down = time.monotonic(), cycle.down
-            self._write(cycle)
+            with self._store.work(self._leader.epoch) as work:
+                work.record_cycle(self._facts(cycle))
 
     def look(self, cycle: Cycle) -> None:
         """Count the pending rows between cycles, if that is due, and leave it on record if it is news."""
         is_news = self._record.take_point(0)
         if is_news or time.monotonic() > max(self._looked_at, self._noted_at) + _NOTED_IDLE:
             self._looked_at = time.monotonic()
-            self._write(cycle)
+            with self._store.work(self._leader.epoch) as work:
+                work.record_cycle(self._facts(cycle))
 
     def begins(self) -> None:
         """Note that a cycle begins."""
@@ -252,10 +255,9 @@ class CycleWatch(CycleControl):
         """Return whether the receiver's state changed, or some time passed."""
         return down != self._noted_down or time.monotonic() > self._noted_at + _NOTED_EVERY
 
-    def _write(self, cycle: Cycle) -> None:
-        """Leave on record how far a cycle is."""
-        with self._store.work(self._leader.epoch) as work:
-            work.record_cycle(self._record.facts(cycle, is_running=self._is_partial))
+    def _facts(self, cycle: Cycle) -> str:
+        """Return what is left on record of how far a cycle is."""
+        return self._record.facts(cycle, is_running=self._is_partial)
 
 
 class PublishingSession:

@@ -131,7 +131,9 @@ def _waiting(log: LogStatus) -> Verdict | None:
         return None
     word = f"{number(log.waiting)} event{' waits' if log.waiting == 1 else 's wait'}"
     next_retry = "" if log.next_retry is None else f", the next {_until(log.next_retry, log.now)}"
-    facts = f"for a retry{next_retry}; {_rows(log.held_rows)} of their objects are held"
+    owner = "its object" if log.waiting == 1 else "their objects"
+    held_rows = f"{_rows(log.held_rows)} of {owner} {'is' if log.held_rows == 1 else 'are'} held"
+    facts = f"for a retry{next_retry}; {held_rows}"
     advice = f"`{Remedy.RETRY_ALL}` sends them now"
     return Verdict("waiting", Severity.RETRY, word, facts, advice, "/waiting")
 

@@ -344,9 +344,9 @@ def test_each_corruption_is_named_at_its_object(history: History, kind: str) -> 
     name, pattern, by = CORRUPTIONS[kind]
     document = history.kinds.get(name, b"")
     changed = corrupted(document, pattern, by)
-    if changed == document:  # comparing logs other rows than this trigger
+    if changed == document:
         assert history.is_compared
-        return
+        pytest.skip("comparing logs other rows than this trigger")
     for receiver in PUT:
         broken = history.audit((history.kinds | {name: changed}).values(), receiver)
         assert {of for _, of in broken} == {OF_KIND.get(name, "field id=1")}, receiver

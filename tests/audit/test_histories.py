@@ -70,7 +70,7 @@ class Story:
         )
 
     def change(self) -> None:
-        self.world.change("update usr set fname = fname || 'x'")
+        self.world.change("update usr set fname = concat(fname, 'x')")
 
     def answer(self, answering: Callable[[OutgoingDocument], Reply]) -> None:
         """Run a cycle in which the receiver answers so, and may end the publisher."""

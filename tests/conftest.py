@@ -102,7 +102,8 @@ def pytest_testnodedown(node: Any) -> None:
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
     stats = terminalreporter.stats
     passed = [report for report in stats.get("passed", []) if report.when == "call"]
-    timed = [report for outcome in ("", "passed", "failed", "error") for report in stats.get(outcome, [])]
+    reports = [report for outcome in ("", "passed", "failed", "error") for report in stats.get(outcome, [])]
+    timed = [report for report in reports if isinstance(report, pytest.TestReport)]  # not of collections
     lines = [*tiers.skips(stats.get("skipped", [])), *tiers.over_limit(passed), *tiers.longest(timed)]
     for line in [*lines, summary(), tiers.left_out(config.stash[_LEFT_OUT])]:
         terminalreporter.write_line(line)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
@@ -9,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.kit import frugal, parallel
+from tests.kit import frugal, parallel, tiers
 from tests.kit.commands import environment
-from tests.mutants.__main__ import Fault, faults
+from tests.mutants import reach
+from tests.mutants.faults import Fault, faults, file_of, function_of
 from tests.project import changed
 
 pytestmark = pytest.mark.quick
@@ -94,6 +96,19 @@ def test_servers(n): pytest.skip("no reason")
 """
 
 
+FAILING = """
+import pytest
+pytestmark = pytest.mark.quick
+@pytest.mark.long
+def test_long(): raise ValueError
+@pytest.mark.parametrize("n", [1, 2, 3])
+def test_b(n): assert n == 1
+def test_passes(): pass
+def test_a(): raise ValueError
+def test_z(): raise ValueError
+"""
+
+
 @pytest.mark.parametrize(
     ("arguments", "outcome", "last"),
     [
@@ -127,22 +142,20 @@ def test_a_test_without_a_tier_stops_the_collection(tmp_path: Path) -> None:
     assert "no mark of a tier (quick, servers, long, nightly): test_bare.py" in done.stderr
 
 
-def run_pytest(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+def run_pytest(
+    folder: Path, *arguments: str, module: str = "pytest", stdin: str = ""
+) -> subprocess.CompletedProcess[str]:
     """Run pytest in a folder with the hooks of this suite."""
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-p",
-        "tests.conftest",
-        "-p",
-        "no:cacheprovider",
-        "-c",
-        "none.ini",
-    ]
     (folder / "none.ini").write_text("[pytest]\nmarkers = quick\n  servers\n  long\n")
+    words = ["-p", "tests.conftest", "-p", "no:cacheprovider", "-c", "none.ini", *arguments]
     return subprocess.run(
-        [*command, *arguments], cwd=folder, env=environment(), capture_output=True, text=True, check=False
+        [sys.executable, "-m", module, *words],
+        cwd=folder,
+        env=environment(),
+        input=stdin,
+        capture_output=True,
+        text=True,
+        check=False,
     )
 
 
@@ -157,7 +170,63 @@ def test_a_change_reaches_the_tests_that_use_it_nearest_first() -> None:
     assert "tests/project/test_documents.py" in changed.tests_of([changed.ROOT / "docs" / "index.md"])
 
 
-@pytest.mark.parametrize("fault", faults(), ids=lambda fault: fault.name)
-def test_a_fault_has_its_place_in_the_source_and_a_file_of_tests(fault: Fault) -> None:
-    assert (ROOT / fault.file).read_text("utf-8").count(fault.original) == 1
-    assert (ROOT / fault.test).is_file()
+def test_a_fault_has_its_place_in_the_source_and_tests_that_there_are() -> None:
+    texts = {file: (ROOT / file).read_text("utf-8") for fault in faults() for file in files_of(fault)}
+    assert [fault.name for fault in faults() if texts[fault.file].count(fault.original) != 1] == []
+    finders = [test for fault in faults() for test in fault.finders]
+    functions = [(test, function_of(test).rpartition("::")[2]) for test in finders if "::" in test]
+    assert [test for test, name in functions if f"def {name}(" not in texts[file_of(test)]] == []
+
+
+def files_of(fault: Fault) -> set[str]:
+    """Return the file of a fault, and those of its finders."""
+    return {fault.file, *map(file_of, fault.finders)}
+
+
+def test_what_finds_a_fault_is_quick(request: pytest.FixtureRequest) -> None:
+    items = request.session.items
+    finders = {test for fault in faults() for test in fault.finders}
+    if {file_of(test) for test in finders} <= {
+        file_of(item.nodeid) for item in items
+    }:  # the whole suite runs
+        quick = {item.nodeid for item in items if tiers.tier_of(item) == "quick"}
+        assert finders - quick - {*map(function_of, quick)} - {*map(file_of, quick)} == set()
+
+
+SQUARE = '''def area(side):
+    """Return the area of a square."""
+    if side < 0:
+        return 0
+    elif side == 0: return 1
+    return side * FACTOR
+FACTOR = 2
+'''
+
+
+def test_a_probe_is_before_the_statement_of_a_fault() -> None:
+    places = {"below": "return 0", "none": "side == 0", "late": "side *", "outside": "FACTOR = 2"}
+    planted = reach.with_probes(SQUARE, [Fault(name, "", (), old, "", False) for name, old in places.items()])
+    probe = '__import__("tests.mutants.probe", fromlist=["reached"]).'
+    assert (
+        planted.replace(probe, "")
+        == '''def area(side):
+    """Return the area of a square."""
+    reached('none')
+    reached('outside')
+    if side < 0:
+        reached('below')
+        return 0
+    elif side == 0: return 1
+    reached('late')
+    return side * FACTOR
+FACTOR = 2
+'''
+    )
+
+
+def test_finders_run_in_turn_until_two_functions_fail(tmp_path: Path) -> None:
+    (tmp_path / "test_tiered.py").write_text(FAILING)
+    tests = ["test_tiered.py::test_long", "test_tiered.py::test_b[2]", "test_tiered.py"]
+    done = run_pytest(tmp_path, module="tests.mutants.finding", stdin=json.dumps(tests) + "\n")
+    assert json.loads(done.stdout.splitlines()[-1]) == ["test_tiered.py::test_b[2]", "test_tiered.py::test_a"]
+    assert "2 failed, 1 passed, 2 skipped" in done.stdout

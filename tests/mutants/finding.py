@@ -1,0 +1,71 @@
+"""Run tests in turn until two functions have failed, and print ids: `python -m tests.mutants.finding`.
+
+A line of JSON on standard input has the tests: ids with or without parameters, or files. The last line of the
+output has the id of the first failure of each function.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Iterator, Sequence
+
+import pytest
+
+from tests.mutants.faults import file_of, function_of
+
+ENOUGH = 2  # functions that fail, because one of them may be changed one day without a thought of this fault
+PATIENCE = 240.0  # seconds, after which one is enough
+OPTIONS = ("-q", "-n", "0", "-p", "no:cacheprovider", "--continue-on-collection-errors", "--timeout", "120")
+
+
+class Finders:
+    """A plugin that runs tests in their turn, and ends the run when enough functions have failed."""
+
+    def __init__(self, tests: Sequence[str]) -> None:
+        self._turns = {test: turn for turn, test in enumerate(tests)}
+        self._patient_until = time.monotonic() + PATIENCE
+        self.ids: dict[str, str] = {}  # of the first failure, by function
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> Iterator[None]:
+        yield
+        turns = {item: self._turn(item.nodeid) for item in items}
+        items[:] = sorted((item for item in items if turns[item] < len(self._turns)), key=turns.__getitem__)
+
+    def _turn(self, test: str) -> int:
+        names = test, function_of(test), file_of(test)
+        return min(self._turns.get(name, len(self._turns)) for name in names)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_setup(self, item: pytest.Item) -> None:
+        if function_of(item.nodeid) in self.ids:
+            pytest.skip("another parameter has failed")
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        if report.failed:
+            self.ids[report.nodeid] = report.nodeid
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.failed:
+            self.ids.setdefault(function_of(report.nodeid), report.nodeid)
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_runtest_teardown(self, item: pytest.Item) -> None:
+        if len(self.ids) >= (ENOUGH if time.monotonic() < self._patient_until else 1):
+            item.session.shouldstop = "enough functions have failed"
+
+
+def main() -> None:
+    """Run the tests; the exit code is that of pytest."""
+    tests = json.loads(sys.stdin.readline())
+    finders = Finders(tests)
+    files = dict.fromkeys(map(file_of, tests))
+    code = pytest.main([*OPTIONS, *sys.argv[1:], *files], plugins=[finders])
+    print(json.dumps(list(finders.ids.values())))
+    sys.exit(code)
+
+
+if __name__ == "__main__":
+    main()

@@ -121,7 +121,7 @@ def test_what_surely_did_not_leave_is_forgotten(world: World) -> None:
     with world.publisher(receiver, batch_size=1) as publisher:
         for _ in range(3):
             publisher.cycle()
-            world.change("update usr set lname = lname || 'x'")
+            world.change("update usr set lname = concat(lname, 'x')")
             assert len(batches(world)) <= 1
         receiver.answering = lambda document: ACCEPTED
         publisher.cycle()

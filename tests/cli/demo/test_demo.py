@@ -175,7 +175,7 @@ def test_fast_waits_for_nobody_and_without_spark_its_remedy_is_reported(folder: 
     terminal = Terminal(folder, [sys.executable, "-c", HIDDEN, "demo", "--fast"])
     reported = terminal.read_until("never said")
     assert terminal.close() == 0
-    assert reported.count("holds   ") == 7
+    assert reported.count("holds   ") == 6
     assert "eventlog demo --keep" in reported
     assert "The demo can end with a backlog on Spark: pip install" in reported
     assert PAUSE not in reported

@@ -207,8 +207,9 @@ class Lines:
 
     def resume_after_first(self) -> None:
         """Read again what was joined to the last record's first line."""
-        self.number -= self._count
-        self._push_back()
+        if self._joined:  # else what waits to be read again stays
+            self.number -= self._count
+            self._push_back()
 
     def _read(self) -> bytes:
         return self._reread.readline(self.longest) or self._file.readline(self.longest)

@@ -48,7 +48,7 @@ from eventlog_spark.inputs import (
 )
 from eventlog_spark.library import fold_task, folded
 from eventlog_spark.log_rows import LogReading, feed_of
-from eventlog_spark.packing import Exchange, Feed
+from eventlog_spark.packing import Exchange, RowFeed
 from eventlog_spark.pieces import FilePiece, ReadCurrent, ReadLog, feed_of_pieces, pieces_of
 from eventlog_spark.result_rows import Changes, Documents, FrameForm
 from eventlog_spark.streams import LINES, Convert
@@ -245,7 +245,7 @@ class LogFiles:
             self.spark, files, self.backlog.job.source.limits, self.say if self.are_cut else None
         )
 
-    def _feeds(self, *, has_facts: bool) -> Iterator[Feed]:
+    def _feeds(self, *, has_facts: bool) -> Iterator[RowFeed]:
         """Yield the rows of the log."""
         by_spark = [uri(file.path) for file in self._files if _is_of_spark(file)]
         if by_spark:
@@ -255,7 +255,7 @@ class LogFiles:
             limits = self.backlog.job.source.limits
             yield feed_of_pieces(self.spark, ReadLog(self._pieces, limits, self._reading, has_facts))
 
-    def _current_rows(self, table: Table, files: Sequence[InputFile]) -> Feed:
+    def _current_rows(self, table: Table, files: Sequence[InputFile]) -> RowFeed:
         """Return the current rows of a table."""
         job = self.backlog.job
         if len(files) == 1 and _is_of_spark(files[0]):

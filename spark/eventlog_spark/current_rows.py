@@ -21,7 +21,7 @@ from eventlog.fold import CurrentRow
 from eventlog.fold.by_column.vectors import flags
 from eventlog.transfer.log_files.by_column.row_batches import RowBatch, Slab, batch_of
 from eventlog_spark.batches import gather
-from eventlog_spark.packing import Feed
+from eventlog_spark.packing import RowFeed
 from eventlog_spark.shuffle import ROWS, RowKind, current_row_key, pack_cells, plain_form
 
 FIRST: Final = -(1 << 62)  # current rows precede the rows of their object, in their order
@@ -34,13 +34,13 @@ def by_number(frame: Any) -> Any:
     return frame.toDF(*(f"c{at}" for at in range(len(frame.columns))))
 
 
-def current_rows(frame: Any, tables: Tables, table: Table) -> Feed:
+def current_rows(frame: Any, tables: Tables, table: Table) -> RowFeed:
     """Return the rows of a table as those of the log meet them."""
     places = places_of(table, Source(f"current {table}", table.name, tuple(frame.columns), []))
     used = [at for of in places for at in of]
     source: Source[Row] = Source(f"current {table}", table.name, tuple(frame.columns[at] for at in used), ())
     rows = by_number(frame).select(*(f"c{at}" for at in used))
-    return Feed(rows, PackRows(tables.name_of(table), table, source))
+    return RowFeed(rows, PackRows(tables.name_of(table), table, source))
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,7 @@ from eventlog_spark.current_rows import by_number, current_rows
 from eventlog_spark.fold import BRIEF, FOLDED, FoldOutput, FoldToDocuments, FoldToRows
 from eventlog_spark.log_rows import LogReading, Unique, feed_of
 from eventlog_spark.messages import changes_of_messages
-from eventlog_spark.packing import Exchange, Feed, Hashed, by_object
+from eventlog_spark.packing import Exchange, Hashed, RowFeed, by_object
 from eventlog_spark.result_rows import Changes, Documents, FrameForm, in_order
 from eventlog_spark.shuffle import FATES, ROWS, RowKind
 
@@ -188,8 +188,8 @@ def fold_task(
 
 
 def folded(
-    feeds: Sequence[Feed],
-    answering: Sequence[Feed],
+    feeds: Sequence[RowFeed],
+    answering: Sequence[RowFeed],
     task: FoldToRows | FoldToDocuments,
     exchange: Exchange,
     *,

@@ -53,7 +53,7 @@ from eventlog_spark.batches import gather
 from eventlog_spark.current_rows import FIRST, packed
 from eventlog_spark.library import fold_task, folded
 from eventlog_spark.log_rows import feed_of
-from eventlog_spark.packing import Exchange, Feed, as_they_are
+from eventlog_spark.packing import Exchange, RowFeed, as_they_are
 from eventlog_spark.shuffle import ROWS, current_row_key, unreadable_row
 
 _CHUNK = 10_000  # rows finished in one transaction
@@ -170,7 +170,7 @@ class _Run:
             self._output.written("copy/current")
         )
         form = self._backlog.form
-        feeds, answering = [feed_of(rows, self._reading)], [Feed(current, as_they_are)]
+        feeds, answering = [feed_of(rows, self._reading)], [RowFeed(current, as_they_are)]
         exchange = Exchange.of([*feeds, *answering], self._backlog.partitions)
         unique = len(set(chosen.ids)) == len(chosen.ids)
         frame = folded(feeds, answering, fold_task(self._reading, form), exchange, unique=unique)

@@ -32,7 +32,7 @@ from eventlog.transfer.log_files.by_column.row_batches import RowBatch, Slab, ba
 from eventlog.transfer.log_files.letters import ReservedLetters
 from eventlog_spark.batches import gather
 from eventlog_spark.current_rows import by_number
-from eventlog_spark.packing import Exchange, Feed, by_block, unpacked
+from eventlog_spark.packing import Exchange, RowFeed, by_block, unpacked
 from eventlog_spark.result_rows import text_of
 from eventlog_spark.shuffle import ROWS, RowKind, current_row_key, plain_form, spell
 
@@ -207,11 +207,12 @@ class ReadFrame:
                 yield from source.rows(batch_of(self.columns, batch))
 
 
-def feed_of(frame: Any, reading: LogReading, *, has_facts: bool = True) -> Feed:
+def feed_of(frame: Any, reading: LogReading, *, has_facts: bool = True) -> RowFeed:
     """Return the rows of a DataFrame for the shuffle; each is read once."""
     used = [at for at in log.places(frame.columns, "the log") if at is not None]
     columns = tuple(frame.columns[at] for at in used)
-    return Feed(by_number(frame).select(*(f"c{at}" for at in used)), ReadFrame(reading, columns, has_facts))
+    numbered = by_number(frame).select(*(f"c{at}" for at in used))
+    return RowFeed(numbered, ReadFrame(reading, columns, has_facts))
 
 
 # --- record_ids
@@ -223,9 +224,9 @@ class Unique:
 
     schema: pa.Schema
 
-    def feed(self, feeds: Sequence[Feed], exchange: Exchange) -> Feed:
+    def feed(self, feeds: Sequence[RowFeed], exchange: Exchange) -> RowFeed:
         """Return the rows of these feeds without those that share a record_id, which are refused."""
-        return Feed(exchange.rows(feeds, self.schema, by_block), self)
+        return RowFeed(exchange.rows(feeds, self.schema, by_block), self)
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for rows in unpacked(batches, self.schema):

@@ -31,7 +31,7 @@ Task = Callable[[Batches], Iterator[pa.RecordBatch]]
 NumberOf = Callable[[pa.RecordBatch], Ints]  # of each row; rows of one number are of one share
 
 
-class Feed(NamedTuple):
+class RowFeed(NamedTuple):
     """A DataFrame, and the task that makes rows of its batches."""
 
     frame: Any
@@ -48,11 +48,11 @@ class Exchange:
     tasks: int | None
 
     @classmethod
-    def of(cls, feeds: Sequence[Feed], tasks: int | None, size: int = 0) -> Self:
+    def of(cls, feeds: Sequence[RowFeed], tasks: int | None, size: int = 0) -> Self:
         """Return an exchange for these rows; few, with so many bytes besides, take few tasks."""
         return cls(few_tasks([feed.frame for feed in feeds], size) if tasks is None else tasks)
 
-    def rows(self, feeds: Iterable[Feed], schema: pa.Schema, number_of: NumberOf) -> Any:
+    def rows(self, feeds: Iterable[RowFeed], schema: pa.Schema, number_of: NumberOf) -> Any:
         """Return the packed rows of these feeds, those of one share together."""
         each = max(_SHARES_OF_TASK, _SHARES // (self.tasks or 1))
         shares = _MOST_SHARES if self.tasks is None else each * max(self.tasks, 1)

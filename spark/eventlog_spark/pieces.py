@@ -18,13 +18,13 @@ from eventlog.files import parquet
 from eventlog.files.inputs import open_input
 from eventlog.files.limits import Limits
 from eventlog.transfer.log_files.by_column import pieces
-from eventlog.transfer.log_files.by_column.pieces import BLOCK, Head, Part, WrongCut
+from eventlog.transfer.log_files.by_column.pieces import BLOCK, FilePart, Head, WrongCut
 from eventlog.transfer.log_files.by_column.row_batches import Slabs
 from eventlog_spark.batches import answer, answers_of, gather
 from eventlog_spark.current_rows import PackRows
 from eventlog_spark.inputs import InputFile, Opened, ReadStreams, contents, is_remote
 from eventlog_spark.log_rows import LogReading, LogSource, unreadable
-from eventlog_spark.packing import Feed
+from eventlog_spark.packing import RowFeed
 from eventlog_spark.shuffle import ROWS
 
 _WORTH = 16 << 20  # bytes of a piece
@@ -34,7 +34,7 @@ class FilePiece(NamedTuple):
     """A part of a file that a task reads."""
 
     file: InputFile
-    part: Part = Part()
+    part: FilePart = FilePart()
 
 
 def pieces_of(
@@ -43,20 +43,20 @@ def pieces_of(
     """Return the pieces of files, in their order; without `say` text files are not cut."""
     file_pieces: list[FilePiece] = []
     for file in files:
-        parts: list[Part] = []
+        parts: list[FilePart] = []
         if not is_remote(file.path) and file.size > _WORTH:
             with open(file.path, "rb") as opened:
                 if file.container == "parquet":
-                    parts = [Part(groups) for groups in parquet.row_groups(opened, _WORTH)]
+                    parts = [FilePart(groups) for groups in parquet.row_groups(opened, _WORTH)]
                 elif say is not None:
                     parts = _ranges(spark, file, pieces.read_head(opened, file.name, file.container, limits))
                     if not parts:
                         say(f"{file.name} cannot be cut: one task reads it")
-        file_pieces += [FilePiece(file, part) for part in parts or [Part()]]
+        file_pieces += [FilePiece(file, part) for part in parts or [FilePart()]]
     return file_pieces
 
 
-def _ranges(spark: Any, file: InputFile, head: Head | None) -> list[Part]:
+def _ranges(spark: Any, file: InputFile, head: Head | None) -> list[FilePart]:
     """Return the ranges of a large text file, from a look at its line ends by many tasks."""
     if head is None:
         return []
@@ -64,7 +64,7 @@ def _ranges(spark: Any, file: InputFile, head: Head | None) -> list[Part]:
     tasks = -(-blocks * BLOCK // _WORTH)
     look = partial(_look, file.path, file.container, head.begin, BLOCK)
     ends = [end for ends in answers_of(spark.range(0, blocks, 1, tasks), look) for end in ends]
-    return [Part(None, head, piece) for piece in pieces.cut(head, file.size, ends, _WORTH)]
+    return [FilePart(None, head, piece) for piece in pieces.cut(head, file.size, ends, _WORTH)]
 
 
 def _look(
@@ -129,7 +129,7 @@ def _read(piece: FilePiece, limits: Limits, opened: Opened) -> Iterator[tuple[st
             yield name, *piece.part.read(content, name, container, limits)
 
 
-def feed_of_pieces(spark: Any, read: ReadLog | ReadCurrent) -> Feed:
+def feed_of_pieces(spark: Any, read: ReadLog | ReadCurrent) -> RowFeed:
     """Return the rows of pieces, a task for each."""
     streams = [[piece.file] for piece in read.parts]
-    return Feed(contents(spark, streams), ReadStreams(streams, read))
+    return RowFeed(contents(spark, streams), ReadStreams(streams, read))

@@ -34,8 +34,8 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 COMMAND = re.compile(r"^\$ (.*(?:\\\n.*)*)\n((?:(?!\$ ).*\n)*)", re.MULTILINE)
 # What differs from one run to the next.
 CHANGING = re.compile(
-    r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(\.\d+)?Z?|\d+\.\d+ s|\d+ events/s|[\w.-]+(?:, pid |:)\d{3,}"
-    r"|url = postgresql\S*"
+    r"(\d{4}-\d\d-\d\d[ T])?\d\d:\d\d:\d\d(\.\d+)?(Z| UTC)?|\d+\.\d+ s|\d+ events/s|[\w.-]+(?:, pid |:)\d{3,}"
+    r"|\d+ kB|url = postgresql\S*"
 )
 
 

@@ -67,6 +67,15 @@ def test_a_bad_record_is_reported_with_its_line_and_costs_nothing_else(bad: byte
     assert read(b"a,b\n0,0\n" + bad + b"\n4,5\n6,7\n") == [("0", "0"), reason, ("4", "5"), ("6", "7")]
 
 
+def test_a_bad_line_among_those_that_are_read_again_costs_no_other() -> None:
+    assert read(b'a,b\n"1,2\n\xff1,2\n"a\nb",c\n4,5\n') == [
+        "f:2 byte 6 is 0xFF, not UTF-8",
+        "f:3 byte 1 is 0xFF, not UTF-8",
+        ("a\nb", "c"),
+        ("4", "5"),
+    ]
+
+
 def test_of_a_bad_record_over_lines_only_the_first_is_lost() -> None:
     assert read(b'a,b\n1,"x\n2,y\n3,"z" \n4,5\n') == [
         "f:2 a quote is never closed",

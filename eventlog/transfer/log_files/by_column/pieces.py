@@ -39,7 +39,7 @@ class Head(NamedTuple):
     line: int  # lines
 
 
-class Piece(NamedTuple):
+class TextRange(NamedTuple):
     """A piece of a file: whole records, if all records before it are well formed."""
 
     begin: int
@@ -98,7 +98,7 @@ def look_at(block: bytes, container: str) -> BlockEnds:
     return BlockEnds(len(ends), bool(len(quotes) % 2), *last)
 
 
-def cut(head: Head, size: int, blocks: Iterable[BlockEnds], at_least: int) -> list[Piece]:
+def cut(head: Head, size: int, blocks: Iterable[BlockEnds], at_least: int) -> list[TextRange]:
     """Return the pieces of a file of this size, of at least so many bytes each, from the blocks after its
     head.
     """
@@ -108,18 +108,18 @@ def cut(head: Head, size: int, blocks: Iterable[BlockEnds], at_least: int) -> li
     for block in blocks:
         end = block.inside if is_inside else block.outside
         if end.size and at + end.size - begin >= at_least:
-            pieces.append(Piece(begin, at + end.size, line, is_last=False))
+            pieces.append(TextRange(begin, at + end.size, line, is_last=False))
             begin, line = at + end.size, lines + end.lines
         at, lines, is_inside = at + BLOCK, lines + block.lines, is_inside != block.has_odd_quotes
     if begin < size or not pieces:
-        return [*pieces, Piece(begin, size, line, is_last=True)]
+        return [*pieces, TextRange(begin, size, line, is_last=True)]
     return [*pieces[:-1], pieces[-1]._replace(is_last=True)]
 
 
 class _PieceFile:
     """The bytes of a piece as a file."""
 
-    def __init__(self, file: IO[bytes], piece: Piece) -> None:
+    def __init__(self, file: IO[bytes], piece: TextRange) -> None:
         file.seek(piece.begin)
         self._file = file
         self._bytes_left = piece.end - piece.begin
@@ -140,7 +140,7 @@ class _PieceFile:
 
 
 def read_piece(
-    file: IO[bytes], name: str, container: str, columns: tuple[str, ...], piece: Piece, limits: Limits
+    file: IO[bytes], name: str, container: str, columns: tuple[str, ...], piece: TextRange, limits: Limits
 ) -> Slabs:
     """Yield the rows of a piece as those of its file; raise WrongCut if a record goes on after it."""
     part = _PieceFile(file, piece)
@@ -162,12 +162,12 @@ def _complete(slabs: Slabs, name: str) -> Iterator[row_batches.Slab]:
         yield slab
 
 
-class Part(NamedTuple):
+class FilePart(NamedTuple):
     """A part of a file: some row groups of Parquet, a piece of a text file, or all of it."""
 
     groups: frozenset[int] | None = None
     head: Head | None = None
-    piece: Piece | None = None
+    piece: TextRange | None = None
 
     def read(
         self, file: IO[bytes], name: str, container: str, limits: Limits

@@ -60,7 +60,7 @@ def _check_receipt(server: Server, receiver: Receiver, ledger: Ledger) -> None:
         kind: {number for row in notices if row["kind"] == kind for number in json.loads(row["record_ids"])}
         for kind in ("skip", "redrive")
     }
-    deletes = any(row.letter == DELETED for row in ledger.rows.values())
+    deletes = not ledger.keeps_tries
     held_rows = {n for row in server.store.rows(view, "retry") for n in json.loads(row["record_ids"])}
     reasons = {row["record_id"]: row["reason"] for row in server.store.rows(view, "failed")}
     skipped = listed["skip"] | ledger.skipped

@@ -77,7 +77,7 @@ class Ledger:
 
     def __init__(self, server: Server, receiver: Receiver, *, keeps_tries: bool) -> None:
         self._server = server
-        self._keeps_tries = keeps_tries  # not where handled rows are deleted
+        self.keeps_tries = keeps_tries  # not where handled rows are deleted
         self._receiver = receiver
         self.rows: dict[int, Row] = {}
         self.remembered: dict[str, Remembered] = {}
@@ -121,7 +121,7 @@ class Ledger:
                 table.name == "batch" and version.next_version is None and version.creator is not transaction
             ):
                 self._note_settled(version.values["content"], moment)
-        for name, number in self._due_tries if self._keeps_tries else ():
+        for name, number in self._due_tries if self.keeps_tries else ():
             last = self._answered.get(name, [Answered(0, "", 0)])[-1]
             if (last.number, last.moment) != (number, moment):
                 raise LawBroken(f"try {number} of {name} is not on record")
@@ -142,7 +142,7 @@ class Ledger:
                 before = answered[-1] if answered else None
                 is_next = before is not None and (before.level, before.number + 1) == ("RETRY", number)
                 is_first = (level, number) == ("RETRY", 1)
-                if not self._keeps_tries or not (is_first or is_next):
+                if not self.keeps_tries or not (is_first or is_next):
                     raise LawBroken(f"try {number} of {name}, {level}, is on record after {before}")
                 if tuple(rows) != self.runs_rows.get(name):
                     raise LawBroken(f"try {number} of {name} has rows {rows}")
@@ -369,7 +369,7 @@ class Ledger:
         contents = [row["content"] for row in self._server.store.rows(self._server.begin(), "batch")]
         on_record = frozenset[bytes]().union(*map(_digests_in, contents))
         for arrival in arrivals:
-            is_due = self._keeps_tries or arrival.sender is self.ruling
+            is_due = self.keeps_tries or arrival.sender is self.ruling
             digest = hashlib.blake2b(arrival.event.text.encode(), digest_size=8).digest()
             if is_due and digest not in on_record:
                 raise LawBroken(f"{arrival.event.name} came, and its text is not on record")

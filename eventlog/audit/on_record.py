@@ -166,12 +166,14 @@ class _Record:
         starts, fates = np.cumsum(counts) - counts, np.array(self._fates, np.uint8)
         first_rows = rows[starts[owners >= 0]]
         owner_of_row = np.repeat(owners, counts)
-        is_finished = np.isin(rows, np.array(self._without_effect, np.int64)) & (owner_of_row >= 0)
+        without_effect = np.array(self._without_effect, np.int64)
+        is_finished = np.isin(rows, without_effect) & (owner_of_row >= 0)
+        unwarned = ids[(letters == Letter.SUCCESS) & np.isin(ids, without_effect)]
         is_sure = (fates_of(owner_of_row, fates) != UNANSWERED) & ~is_finished
         return LogOnRecord(
             *(ids, letters, np.frombuffer(bytes(self._digests), np.uint64), first_rows, fates),
             *(rows[is_sure], owner_of_row[is_sure]),
             {number: self._parts[run_id] for number, run_id in self._names.items()},
-            frozenset(self._warned),
+            frozenset(self._warned).difference(unwarned.tolist()),
             facts,
         )

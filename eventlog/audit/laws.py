@@ -295,7 +295,8 @@ class _Join:
         sent = np.flatnonzero(self._has_digest)  # without an answer, too: such a text may have come first
         first, last = (np.full(len(arrivals.places), -1, np.int64) for _ in range(2))
         first[self._at[sent[::-1]]], last[self._at[sent]] = sent[::-1], sent
-        arrived = np.flatnonzero((arrivals.places != _NOWHERE) & (first >= 0))
+        is_answered = np.isin(np.arange(len(first)), self._at[sent[log.fates[sent] == ANSWERED]])
+        arrived = np.flatnonzero((arrivals.places != _NOWHERE) & is_answered)
         arrived = arrived[np.argsort(first[arrived], kind="stable")]
         for stream in np.unique(arrivals.streams[arrived]).tolist():
             of_stream = arrived[arrivals.streams[arrived] == stream]

@@ -208,7 +208,7 @@ class StateComparison:
         present = [fact.text for fact in facts if fact.kind == _PRESENT]
         if _OPEN in rows or any(event.word == "late" for event in events) or None in present:
             return ""
-        if not (present or _is_spelled_as_read(table, key)):
+        if not (present or is_spelled_as_read(table, key)):
             return ""
         now = _replay([("success", text) for text in present if text])
         then = _replay([(event.word, event.text or b"") for event in events])
@@ -258,7 +258,7 @@ def _compared_states(table: Table, then: tuple[State | None, bool], now: State |
     return ""
 
 
-def _is_spelled_as_read(table: Table, table_key: str) -> bool:
+def is_spelled_as_read(table: Table, table_key: str) -> bool:
     """Return whether the table's own row would have this key, letter for letter."""
     try:
         pairs = tablekey.read(table_key)

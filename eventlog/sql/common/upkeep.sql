@@ -35,7 +35,7 @@ select {utc_now}, count(*) from {log} r where {is_new} and {usable}
 select min(next_at), count(*) from {retry}
 
 -- log_bytes --
--- The bytes of the log and the tables next to it, with their indexes, where the database tells.
+-- The bytes of the log and the tables next to it, with their indexes, where the database reports them.
 select null from {state} where one = 1
 
 -- failures --

@@ -16,6 +16,8 @@ from operator import attrgetter
 from types import MappingProxyType
 from typing import NamedTuple
 
+from eventlog.audit.event_text import ValueStep
+
 # The record_ids of an event's first and last row, with a digest of all; a later part has a number.
 _EVENT_ID = re.compile(
     r"(?P<run>(?P<log>.*?):(?P<first>\d{1,19})(?:-(?P<last>\d{1,19}):[0-9a-f]{8})?)(?:\.\d+)?"
@@ -58,16 +60,6 @@ class AuditedRow(NamedTuple):
     is_redriven: bool = False  # it may have been sent again, after later rows
     is_remembered: bool = False  # the log has it on record as on its way, or as waiting
     has_no_event: bool = False  # the log has it on record as a row without an event
-
-
-class ValueStep(NamedTuple):
-    """A value of an event that comes or goes, or all values of an attribute that go."""
-
-    attribute: str
-    kind: str  # add, remove or clear; any other is an element that no event has
-    value: str = ""
-    type: str = ""
-    reference: str = ""  # the association of the object that the value names
 
 
 class Arrival(NamedTuple):

@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from eventlog.audit.event_text import read_event
-from eventlog.core import tablekey, values
+from eventlog.audit.event_text import ValueStep, read_event
+from eventlog.audit.state import is_spelled_as_read
+from eventlog.core import tablekey
 from eventlog.core.errors import EventlogError
 from eventlog.core.tables import Table, Tables
 from tests.laws.judge.contents import PublishedThen, is_silent, why_wrong
@@ -18,7 +19,6 @@ from tests.laws.judge.laws import (
     Present,
     RecordedRows,
     Run,
-    ValueStep,
     breaches,
     replay,
 )
@@ -210,20 +210,7 @@ def present_of(table: Table | None, table_key: str, text: bytes | None) -> Prese
         attributes = frozenset(column.name for column in table.data) if table else frozenset()
         is_all_key = table is not None and not table.beside_key
         return None if replayed is None else Present(replayed[0], attributes, is_all_key)
-    return Present(None) if table is not None and _is_spelled_as_read(table, table_key) else None
-
-
-def _is_spelled_as_read(table: Table, table_key: str) -> bool:
-    """Return whether the table's own row would have this key, letter for letter."""
-    try:
-        pairs = tablekey.read(table_key)
-        columns = zip(table.key_columns, pairs, strict=True)
-        return all(
-            column.name == name and values.dump(column.kind, values.load(column.kind, text)) == text
-            for column, (name, text) in columns
-        )
-    except (EventlogError, ValueError):
-        return False
+    return Present(None) if table is not None and is_spelled_as_read(table, table_key) else None
 
 
 def _read(event: bytes) -> tuple[str, list[ValueStep]]:

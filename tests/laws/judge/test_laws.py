@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from eventlog.audit.event_text import ValueStep
 from tests.laws.judge.laws import (
     Arrival,
     AuditedRow,
@@ -11,7 +12,6 @@ from tests.laws.judge.laws import (
     Law,
     Present,
     RecordedRows,
-    ValueStep,
     breaches,
     event_name,
 )

@@ -38,7 +38,7 @@ def check(server: Server, receiver: Receiver, ledger: Ledger) -> None:
         rows = [number for number, row in sorted(ledger.rows.items()) if row.object == name]
         _check_parts(arrivals)
         if receiver.recorded:
-            _check_once(arrivals)
+            _check_once(arrivals, ledger)
         if ledger.skipped.isdisjoint(rows) and not any(
             ledger.rows[n].was("EF") or ledger.rows[n].is_by_hand for n in rows
         ):
@@ -164,11 +164,16 @@ def _check_parts(arrivals: list[receivers.Arrival]) -> None:
         seen_parts.add((run, part))
 
 
-def _check_once(arrivals: list[receivers.Arrival]) -> None:
-    """A sink with a record gets each event once."""
-    names = [arrival.event.name for arrival in arrivals]
-    if repeated := [name for name in names if names.count(name) > 1]:
-        raise LawBroken(f"{repeated[0]} came twice, and was on the sink's record")
+def _check_once(arrivals: list[receivers.Arrival], ledger: Ledger) -> None:
+    """A sink with a record gets each event once, and once more after each redrive of its rows."""
+    last_moments: dict[str, int] = {}
+    for arrival in arrivals:
+        name = arrival.event.name
+        before = last_moments.get(name)
+        rows = [ledger.rows[number] for number in ledger.remembered[name].rows]
+        if before is not None and not any(row.was_redriven(before, arrival.moment) for row in rows):
+            raise LawBroken(f"{name} came twice, and was on the sink's record")
+        last_moments[name] = arrival.moment
 
 
 def _check_order(arrivals: list[receivers.Arrival], ledger: Ledger) -> None:

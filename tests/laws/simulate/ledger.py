@@ -55,6 +55,10 @@ class Row(NamedTuple):
         """Return whether the row ever had one of these letters."""
         return any(letter in letters for _, letter in self.letters)
 
+    def was_redriven(self, after: int, until: int) -> bool:
+        """Return whether the row became new again between two moments."""
+        return any(letter == "N" and after < moment <= until for moment, letter in self.letters)
+
 
 class Remembered(NamedTuple):
     """An event, or a part of one, that was on record before it left."""

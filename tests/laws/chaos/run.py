@@ -4,9 +4,9 @@ Writers change a tracked table with savepoints and changes of keys; the seed dra
 Two publishers send what they do to a receiver that misbehaves; what it takes is applied to a second database.
 Meanwhile processes are killed, the server is stopped hard, connections are cut and clocks are wrong. DDL
 rewrites the table. Operators redrive, skip, purge and pause, and Spark publishes the backlog. The disk of
-Spark is full from time to time. At the end `eventlog audit` judges the log, what was taken and the table by
-the laws of delivery, and the second database has the rows of the table. Only an object that has a refused
-or a skipped row in the log may differ.
+Spark is full from time to time. At the end `eventlog audit` judges the log, what was taken and the table,
+and so does a second reading of the specification. The second database has the rows of the table. Only an
+object that has a refused or a skipped row in the log may differ.
 """
 
 from __future__ import annotations
@@ -18,18 +18,22 @@ import subprocess
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from xml.sax.saxutils import escape
 
+from eventlog.audit.delivered import ReceiverFile
 from eventlog.core.errors import EventlogError
+from eventlog.core.identity import ObjectName
 from eventlog.operate.redriving import redrive
 from eventlog.sql.log.store import Store
 from eventlog.sql.log.upkeep import FailureFilter
 from tests.kit.databases import Database, temporary_database
 from tests.kit.support import patient
+from tests.laws.judge.whole_log import breaches_of_log
 from tests.world.commands import Commands
 from tests.world.killable import KILLABLE, Killable
 from tests.world.receiver import Moody, Taken
@@ -309,6 +313,7 @@ class Chaos:
         holes, objects = self._holes(), self._rig.rows().keys()
         self._faults += self._commands.late
         self._faults += self._audited()
+        self._faults += self._judged_again()
         if differing := self._differing():
             self._faults += [*differing, self._publisher_output()[-3000:], self._commands.output(3000)]
         self._faults += (
@@ -359,6 +364,20 @@ class Chaos:
         reported = [f"{law['promise']}: not {law['breaches']} times, first {law['first']}" for law in broken]
         return reported or [str(report)]
 
+    def _judged_again(self) -> list[str]:
+        """Return what a second reading of the specification finds, the first few."""
+        documents = ReceiverFile(self._folder / "received").documents()
+        deletes = self._rig.delete_from_log
+        breaches = breaches_of_log(self._store, self._rig.engine, documents, self._present(), deletes=deletes)
+        return [
+            f"second reading: {breach.law.name}, row {breach.record_id} of {breach.object}: {breach.words}"
+            for breach in breaches
+        ][:5]
+
+    def _present(self) -> dict[ObjectName, bytes]:
+        """Return the rows of the table, each as a document adds it."""
+        return {("usr", f"idu={key}"): _added(key, row) for key, row in self._rig.rows().items()}
+
     # --- tools
 
     def _rows(self, letters: str) -> list[LogRow]:
@@ -388,6 +407,16 @@ class Chaos:
 
     def _publisher_output(self) -> str:
         return (self._folder / "publisher.log").read_text(errors="replace")
+
+
+def _added(key: str, row: Mapping[str, str]) -> bytes:
+    """Return a row as a document adds it."""
+    values = "".join(
+        f'<add-attr attr-name="{name}"><value type="string">{escape(text)}</value></add-attr>'
+        for name, text in row.items()
+    )
+    association = f"<association>idu={key},table=usr</association>"
+    return f'<add class-name="usr" event-id="present:0">{association}{values}</add>'.encode()
 
 
 def run(product: str, mode: str, seconds: float, seed: int, folder: Path) -> Outcome:

@@ -2,6 +2,8 @@
 
 `make test` runs the first tier, `make test-all` the first three. A module states its tier with `pytestmark`.
 A test or a parameter may state a more demanding one, and the most demanding of its marks counts.
+Of a test with the mark `family` the quick tier takes the first two parameters and those that find a planted
+fault; the others are long.
 """
 
 from __future__ import annotations
@@ -12,8 +14,11 @@ from collections.abc import Iterable, Sequence
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.mutants.faults import faults, function_of
+
 TIERS = ("quick", "servers", "long", "nightly")
 QUICK, ALL = TIERS[:1], TIERS[:3]
+FAMILY = 2  # parameters of a family in the quick tier
 LONGEST = 5  # tests that are named at the end
 SLOW = 3.0  # seconds: a quick test that takes longer carries the mark `slow` with its reason
 
@@ -41,8 +46,20 @@ def tier_of(item: pytest.Item) -> str | None:
     return next((tier for tier in reversed(TIERS) if tier in names), None)
 
 
+def thin_families(items: Iterable[pytest.Item]) -> None:
+    """Give the mark `long` to further parameters of families, except those that find a planted fault."""
+    finders = {test for fault in faults() for test in fault.finders}
+    taken: Counter[str] = Counter()  # quick tests by function
+    for item in items:
+        if item.get_closest_marker("family") and tier_of(item) == "quick":
+            taken[function_of(item.nodeid)] += 1
+            if taken[function_of(item.nodeid)] > FAMILY and item.nodeid not in finders:
+                item.add_marker("long")
+
+
 def select(config: pytest.Config, items: list[pytest.Item]) -> Counter[str]:
     """Keep the tests of the chosen tiers in `items`; return how many others each tier has."""
+    thin_families(items)
     by_item = [(item, tier_of(item)) for item in items]
     if without := sorted({item.nodeid.partition("::")[0] for item, tier in by_item if tier is None}):
         raise pytest.UsageError(f"no mark of a tier ({', '.join(TIERS)}): {', '.join(without)}")

@@ -5,9 +5,10 @@
 
 Each fault of `faults.toml` is planted in a copy of the checkout. The tests that the table names run there;
 if all pass, those that can reach its file run, nearest first. With --record, two finders of each fault are
-searched for. All tests run once, to see which of them execute the code of a fault. These run, the cheapest
-first, until two functions have failed. Their ids are written into the table. With --simulate, the simulator
-runs instead, up to so many seeds, on the faults in its reach (`simulated = true`).
+searched for, first among the tests that the table names. For faults that lack some, all tests run once, to
+see which of them execute the code of a fault. These run, the cheapest first, until two functions have failed.
+The ids are written into the table as they come. With --simulate, the simulator runs instead, up to so many
+seeds, on the faults in its reach (`simulated = true`).
 The exit code is 1 if a fault was not found.
 """
 
@@ -89,13 +90,18 @@ def planted(
 
 def run(chosen: Sequence[Fault], tiers: str, *, recording: bool) -> int:
     """Let the tests find these faults; return how many they did not find."""
-    finders = dict(planted(chosen, lambda fault, copy: found_by(fault, copy, tiers)))
-    if recording and (doubtful := [fault for fault in chosen if len(finders[fault]) < ENOUGH]):
+    if not recording:
+        return sum(not tests for _, tests in planted(chosen, lambda f, copy: found_by(f, copy, tiers)))
+    finders = {}
+    for fault, tests in planted(chosen, lambda fault, copy: failing(copy, fault.finders, tiers)):
+        finders[fault] = tests
+        record({fault: tests})
+    if doubtful := [fault for fault in chosen if len(finders[fault]) < ENOUGH]:
         with checkout() as copy:
             reached = measure(doubtful, copy, tiers)
-        finders |= planted(doubtful, lambda fault, copy: searched(fault, copy, tiers, reached))
-    if recording:
-        record(finders)
+        for fault, tests in planted(doubtful, lambda fault, copy: searched(fault, copy, tiers, reached)):
+            finders[fault] = tests
+            record({fault: tests})
     return sum(not tests for tests in finders.values())
 
 

@@ -93,6 +93,9 @@ def test_quick(): pass
 def test_long(): pass
 @pytest.mark.parametrize("n", [1, pytest.param(2, marks=pytest.mark.servers)])
 def test_servers(n): pytest.skip("no reason")
+@pytest.mark.family
+@pytest.mark.parametrize("n", [1, 2, 3])
+def test_of_a_family(n): pass
 """
 
 
@@ -112,10 +115,10 @@ def test_z(): raise ValueError
 @pytest.mark.parametrize(
     ("arguments", "outcome", "last"),
     [
-        ([], "1 passed, 1 skipped, 2 deselected", "1 servers, 1 long; `make test-all` runs all but nightly"),
-        (["--tiers", "all"], "2 passed, 2 skipped", "left out: nothing"),
-        (["--tiers", "servers"], "1 skipped, 3 deselected", "2 quick, 1 long; `make test-all`"),
-        (["-n", "2"], "1 passed, 1 skipped", "1 servers, 1 long; `make test-all`"),
+        ([], "3 passed, 1 skipped, 3 deselected", "1 servers, 2 long; `make test-all` runs all but nightly"),
+        (["--tiers", "all"], "5 passed, 2 skipped", "left out: nothing"),
+        (["--tiers", "servers"], "1 skipped, 6 deselected", "4 quick, 2 long; `make test-all`"),
+        (["-n", "2"], "3 passed, 1 skipped", "1 servers, 2 long; `make test-all`"),
     ],
 )
 def test_a_run_takes_its_tiers_and_says_what_it_left_out(
@@ -146,7 +149,7 @@ def run_pytest(
     folder: Path, *arguments: str, module: str = "pytest", stdin: str = ""
 ) -> subprocess.CompletedProcess[str]:
     """Run pytest in a folder with the hooks of this suite."""
-    (folder / "none.ini").write_text("[pytest]\nmarkers = quick\n  servers\n  long\n")
+    (folder / "none.ini").write_text("[pytest]\nmarkers = quick\n  servers\n  long\n  family\n")
     words = ["-p", "tests.conftest", "-p", "no:cacheprovider", "-c", "none.ini", *arguments]
     return subprocess.run(
         [sys.executable, "-m", module, *words],

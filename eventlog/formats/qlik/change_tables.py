@@ -26,7 +26,10 @@ from eventlog.formats.qlik import headers, row_plans, sequence
 from eventlog.formats.qlik.headers import header_time_setting, read_heading
 from eventlog.formats.qlik.mask import MaskEvidence, MaskOrder, WrongMaskOrder
 from eventlog.formats.qlik.numbering import SequenceMemory, load_memory, memory_of, number, without_no_ops
-from eventlog.formats.qlik.rows import Cells, ChangeRow, ChangeRowWriter, RowReader
+from eventlog.formats.qlik.row_headers import HeaderReader
+from eventlog.formats.qlik.row_masks import MaskReader
+from eventlog.formats.qlik.row_writer import Cells, ChangeRowWriter
+from eventlog.formats.qlik.rows import ChangeRow, TablePart, read_row
 from eventlog.formats.qlik.sequenced import pair
 from eventlog.formats.qlik.structure import (
     DataColumn,
@@ -159,19 +162,19 @@ def _parse(
     name: str, parts: Iterable[Source[Row]], tables: Tables, settings: TableSettings, evidence: MaskEvidence
 ) -> Iterator[ChangeRow | Refused]:
     for source in parts:
-        reader = row_reader(name, source, tables, settings, evidence)
-        if isinstance(reader, Refused):
-            yield reader
+        part = table_part(name, source, tables, settings, evidence)
+        if isinstance(part, Refused):
+            yield part
         else:
-            yield from read_rows(reader, source.records, settings.until)
+            yield from read_rows(part, source.records, settings.until)
 
 
-def row_reader(
+def table_part(
     name: str, source: Source[Row], tables: Tables, settings: TableSettings, evidence: MaskEvidence
-) -> RowReader | Refused:
-    """Return the reader of a part of the change table of this name; Refused if its columns are unfit.
+) -> TablePart | Refused:
+    """Return a part of the change table of this name; Refused if its columns are unfit.
 
-    The readers of a task share the evidence of its masks.
+    The parts of a task share the evidence of its masks.
     """
     schema, table = table_name(name, tables, settings.suffix)
     try:
@@ -184,20 +187,22 @@ def row_reader(
         settings.on_structure(structure)
     plan = row_plans.loading(structure.columns)
     order = None if settings.mask_order == "auto" else MaskOrder(settings.mask_order)
-    return RowReader(source, heading, structure, plan, order, evidence, settings.header_time_format)
+    row_headers = HeaderReader(heading, settings.header_time_format)
+    masks = MaskReader(heading, order, evidence)
+    return TablePart(source, heading, structure, plan, row_headers, masks, heading.row())
 
 
 def read_rows(
-    reader: RowReader, records: Iterable[Row | Refused], until: str = ""
+    part: TablePart, records: Iterable[Row | Refused], until: str = ""
 ) -> Iterator[ChangeRow | Refused]:
     """Yield the rows of a part of a change table, up to a change_seq."""
-    source = reader.source
+    source = part.source
     for record in records:
         if isinstance(record, Refused):
             yield record
             continue
         try:
-            row = reader.parse(*record)
+            row = read_row(part, *record)
         except WrongMaskOrder as fault:
             raise WrongMaskOrder(f"{source.at(record.where)}: {fault}") from None
         except EventlogError as fault:
@@ -226,7 +231,8 @@ def write(changes: Iterable[Change], tables: Tables, settings: TableSettings) ->
         if isinstance(item, Refused):
             yield item
         else:
-            yield SheetRow(item[0].sheet, item[1])
+            change_table, cells = item
+            yield SheetRow(change_table.sheet, cells)
 
 
 def write_rows(

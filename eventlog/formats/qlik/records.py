@@ -26,8 +26,8 @@ from eventlog.formats.qlik.mask import read as read_mask
 from eventlog.formats.qlik.message_settings import MessageSettings
 from eventlog.formats.qlik.metadata import Metadata
 from eventlog.formats.qlik.numbering import Numbered, stream_position
+from eventlog.formats.qlik.row_headers import make_change
 from eventlog.formats.qlik.row_plans import differing, row_sides, written_equal
-from eventlog.formats.qlik.rows import make_change
 from eventlog.formats.qlik.sides import Masks, Readings
 from eventlog.formats.qlik.structure import Structure, observe
 

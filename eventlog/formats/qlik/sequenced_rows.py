@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 from eventlog.core.errors import Refused
 from eventlog.core.formats import Row, Source
 from eventlog.core.tables import Tables
-from eventlog.formats.qlik.change_tables import TableSettings, read_rows, row_reader
+from eventlog.formats.qlik.change_tables import TableSettings, read_rows, table_part
 from eventlog.formats.qlik.mask import MaskEvidence
-from eventlog.formats.qlik.rows import ChangeRow, RowReader
+from eventlog.formats.qlik.rows import ChangeRow, TablePart
 from eventlog.formats.qlik.sequenced import SequencePlace, Sequencer, SourcePlaces
 
 _ROW_BYTES = 400  # bytes that a row takes besides its cells
@@ -30,7 +30,7 @@ class SequencedRow(NamedTuple):
 class _ChangeTable(NamedTuple):
     """A source that is a change table, with the number of its table."""
 
-    reader: RowReader
+    part: TablePart
     table: int
     places: SourcePlaces
 
@@ -50,7 +50,7 @@ class RowSequencer(Sequencer):
 
     def has_sequence(self, source: int) -> bool:
         """Return whether the rows of a source have a change_seq, except for those of a full load."""
-        return self._change_tables[source].reader.heading.sequenced
+        return self._change_tables[source].part.heading.sequenced
 
     def table_of(self, source: int) -> int:
         """Return the number of the table of a source, as places have it."""
@@ -65,19 +65,19 @@ class RowSequencer(Sequencer):
         """Yield the rows of a source with their places, and Refused for bad ones."""
         settings = self._settings
         name = settings.table or source.stem
-        reader = row_reader(name, source, self._described_tables, settings, self._evidence)
-        if isinstance(reader, Refused):
-            yield reader
+        part = table_part(name, source, self._described_tables, settings, self._evidence)
+        if isinstance(part, Refused):
+            yield part
             return
-        table = self.table_number(reader.structure.schema, reader.structure.table)
+        table = self.table_number(part.structure.schema, part.structure.table)
         places = SourcePlaces(len(self._change_tables), self._since, self._until)
-        self._change_tables.append(_ChangeTable(reader, table, places))
+        self._change_tables.append(_ChangeTable(part, table, places))
         yield from self.rows(len(self._change_tables) - 1, source.records)
 
     def rows(self, number: int, records: Iterable[Row | Refused]) -> Iterator[SequencedRow | Refused]:
         """Yield rows of a parsed source, by its number among the change tables."""
-        reader, table, places = self._change_tables[number]
-        for row in read_rows(reader, records):
+        part, table, places = self._change_tables[number]
+        for row in read_rows(part, records):
             if isinstance(row, Refused):
                 yield row
                 continue
@@ -95,9 +95,9 @@ class RowSequencer(Sequencer):
         return _ROW_BYTES + 2 * cells + 50 * len(row.cells)
 
     def record(self, row: SequencedRow) -> ChangeRow:
-        """Return the row with its reader."""
+        """Return the row with its part of a change table."""
         place, where, letter, mask, cells, raw = row
-        reader = self._change_tables[place.source].reader
-        none = "" if reader.heading.sequenced else None
+        part = self._change_tables[place.source].part
+        none = "" if part.heading.sequenced else None
         seq = none if place.without_sequence else place.seq
-        return ChangeRow(where, letter, seq, mask, reader.data_cells(cells), cells, raw, reader)
+        return ChangeRow(where, letter, seq, mask, part.data_cells(cells), cells, raw, part)

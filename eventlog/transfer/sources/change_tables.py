@@ -16,7 +16,7 @@ from eventlog.core.tables import Tables
 from eventlog.formats.qlik import change_tables, headers, sequence
 from eventlog.formats.qlik.change_tables import ChangeTable, TableSettings
 from eventlog.formats.qlik.headers import HEADERS
-from eventlog.formats.qlik.rows import Cells
+from eventlog.formats.qlik.row_writer import Cells
 from eventlog.sql.connect import ConnectionLost, DatabaseFailed
 from eventlog.transfer.sources.sql_cells import (
     HEADER_TYPES,
@@ -96,7 +96,8 @@ class _Store:
             try:
                 bound.append(bind(cell))
             except (EventlogError, decimal.InvalidOperation) as fault:
-                yield Refused(f"{table.name}:{cells[0]}", f"column {column.name!r}: {fault}")
+                first_cell, *_ = cells
+                yield Refused(f"{table.name}:{first_cell}", f"column {column.name!r}: {fault}")
                 return
         self._waiting.append((table, {f"c{i}": value for i, value in enumerate(bound)}))
         if len(self._waiting) >= _BATCH:

@@ -1,0 +1,107 @@
+"""The header cells of rows: what kind of change a row is, its change_seq, and the facts of its change."""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from eventlog.core.change import Change, Facts, Field, Key, Op
+from eventlog.formats.qlik import sequence
+from eventlog.formats.qlik.headers import ISO, Heading, letter_of, read_header_time
+from eventlog.formats.qlik.structure import Structure
+
+_MAX_LETTERS = 10_000  # kinds of rows that are remembered
+_NO_TIME = "1970-01-01"
+_ZONE = re.compile(r" (?:UTC|([+-][0-9]{2}(?::?[0-9]{2})?))\Z", re.ASCII)  # as warehouses write them
+_FACTS = ("stream_position", "partition_name")
+_new = tuple.__new__
+
+
+class HeaderReader:
+    """Reads the header cells of the rows of one source."""
+
+    def __init__(self, heading: Heading, time_form: str) -> None:
+        self._kind = heading.header("change_oper", "operation")
+        self._seq = heading.header("change_seq")
+        self._circumstance = heading.header("transaction_id", "timestamp")
+        self._facts = tuple((name, heading.headers[name]) for name in _FACTS if name in heading.headers)
+        self._time_form = time_form
+        self._last_seq = ""
+        self._letters: dict[tuple[object, object], str] = {(None, None): "I"} if heading.full_load else {}
+
+    def letter(self, cells: Sequence[Any]) -> str:
+        """Return the letter of a row."""
+        kind = self._kind(cells)
+        letter = self._letters.get(kind)
+        if letter is None:
+            letter = self._letters[kind] = letter_of(*kind)
+            if len(self._letters) > _MAX_LETTERS:
+                self._letters.clear()
+        return letter
+
+    def seq(self, cells: Sequence[Any], letter: str) -> str:
+        """Return the change_seq of a row, which is empty in rows of a full load."""
+        seq = self._seq(cells)
+        if seq and seq == self._last_seq:  # a B row shares that of its U row
+            return self._last_seq
+        if not seq and letter == "I":
+            return ""
+        self._last_seq = sequence.check("" if seq is None else str(seq))
+        return self._last_seq
+
+    def transaction(self, cells: Sequence[Any]) -> str | None:
+        """Return the id of a row's transaction."""
+        transaction = self._circumstance(cells)[0]
+        return None if transaction is None or transaction == "" else str(transaction)
+
+    def change(
+        self,
+        op: Op,
+        structure: Structure,
+        key: Key,
+        fields: tuple[Field, ...],
+        seq: str | None,
+        cells: Sequence[Any],
+    ) -> Change:
+        """Return the change of a row with the facts that its headers state."""
+        transaction, time = self._circumstance(cells)
+        return make_change(
+            op,
+            structure.schema,
+            structure.table,
+            key,
+            fields,
+            seq or None,
+            None if transaction is None or transaction == "" else str(transaction),
+            None if time is None else _time(time, self._time_form),
+            tuple([(name, str(cells[i])) for name, i in self._facts if cells[i]]),
+        )
+
+
+def make_change(
+    op: Op,
+    schema: str | None,
+    table: str,
+    key: Key,
+    fields: tuple[Field, ...],
+    position: str | None,
+    transaction: str | None,
+    time: str | None,
+    extra: Facts,
+) -> Change:
+    """Return a change as Replicate has it: without a user or query-backs, and with everything decoded."""
+    parts = (op, schema, table, key, fields, position, transaction, time, None, False, extra, None)
+    return _new(Change, parts)
+
+
+def _time(cell: object, form: str) -> str | None:
+    """Return the time of a change in UTC; 1970-01-01 means a time that was unknown before the commit."""
+    if isinstance(cell, dt.datetime):
+        cell, form = cell.isoformat(), ISO
+    text = str(cell) if form != ISO else _ZONE.sub(lambda zone: zone[1] or "Z", str(cell))
+    if text == "" or text.startswith(_NO_TIME):
+        return None
+    time = read_header_time(text, form)
+    return None if form != ISO and time.startswith(_NO_TIME) else time

@@ -200,4 +200,4 @@ def _read_item(part: Element) -> Item:
         element.set("event-id", name)
     association = (element.findtext("association") or "").strip() or f"({part.where})"
     text = etree.tostring(element, encoding="unicode", with_tail=False)
-    return Item(name, text.replace("\r", "&#13;").replace("\n", "&#10;"), association)
+    return Item(name, text.replace("\r", "&#13;").replace("\n", "&#10;"), association, str(element.tag))

@@ -53,7 +53,7 @@ class EventDocument(OutgoingDocument):
     def items(self) -> Sequence[Item]:  # type: ignore[override]
         """The events as a sink needs them one by one."""
         tables = self.table.tables
-        return [Item(e.event_id, e.text, None, association_of(tables, e.object)) for e in self.events]
+        return [Item(e.event_id, e.text, association_of(tables, e.object), e.element) for e in self.events]
 
     @cached_property
     def data(self) -> bytes:

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Sequence
 from urllib.parse import quote
 
 from eventlog.sinks.document_kinds import DocumentKind, KafkaRecord
-from eventlog.sinks.sink import Item
-from eventlog.xds.documents import document
+from eventlog.sinks.sink import Item, xds_document
 
 STRUCTURED = "application/cloudevents+json; charset=utf-8"
-_OPERATION = re.compile(r"<(\w+)")
 _PLAIN = "".join(map(chr, range(0x21, 0x7F))).translate(
     {ord('"'): None, ord("%"): None}
 )  # in a header of HTTP
@@ -20,13 +17,12 @@ _PLAIN = "".join(map(chr, range(0x21, 0x7F))).translate(
 
 def attributes(item: Item) -> dict[str, str]:
     """Return the attributes of an event; its id and source are the same each time that it is sent."""
-    operation = _OPERATION.match(item.text)
     named = {
         "specversion": "1.0",
         "id": item.event_id,
         "source": f"/eventlog/{quote(item.event_id.partition(':')[0])}",
-        "type": f"eventlog.{operation[1] if operation else 'event'}",
-        "subject": item.key,
+        "type": f"eventlog.{item.element or 'event'}",
+        "subject": item.association,
         "datacontenttype": "application/xml",
     }
     return {name: value for name, value in named.items() if value}
@@ -38,13 +34,13 @@ def _binary(items: Sequence[Item]) -> tuple[dict[str, str], bytes]:
     named = attributes(item)
     del named["datacontenttype"]  # as every document
     headers = {f"ce-{name}": quote(value, safe=_PLAIN) for name, value in named.items()}
-    return headers, document([item.text]).encode()
+    return headers, xds_document([item]).encode()
 
 
 def _structured(items: Sequence[Item]) -> tuple[dict[str, str], bytes]:
     """Return the request of an event with all its attributes as JSON."""
     (item,) = items
-    event = {**attributes(item), "data": document([item.text])}
+    event = {**attributes(item), "data": xds_document([item])}
     return {"Content-Type": STRUCTURED}, json.dumps(event, ensure_ascii=False).encode()
 
 
@@ -52,11 +48,11 @@ def _binary_records(item: Item) -> Sequence[KafkaRecord]:
     named = attributes(item)
     headers = {"content-type": named.pop("datacontenttype")}
     headers |= {f"ce_{name}": value for name, value in named.items()}
-    return (KafkaRecord(item.key.encode(), document([item.text]).encode(), headers),)
+    return (KafkaRecord(item.association.encode(), xds_document([item]).encode(), headers),)
 
 
 def _structured_records(item: Item) -> Sequence[KafkaRecord]:
-    return (KafkaRecord(item.key.encode(), _structured([item])[1], {"content-type": STRUCTURED}),)
+    return (KafkaRecord(item.association.encode(), _structured([item])[1], {"content-type": STRUCTURED}),)
 
 
 def document_of(body: bytes) -> bytes:

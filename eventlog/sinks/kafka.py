@@ -18,9 +18,9 @@ from eventlog.sinks.sink import (
     Reply,
     Sink,
     SinkKind,
-    document_text,
     unanswered,
     unreachable,
+    xds_document,
 )
 from eventlog.xds.answers import Level, Status
 
@@ -229,7 +229,8 @@ def _encoded(headers: Mapping[str, str]) -> tuple[tuple[str, bytes], ...]:
 
 
 def _xds_records(item: Item) -> Sequence[KafkaRecord]:
-    return (KafkaRecord(item.key.encode(), document_text([item.text]).encode(), {"event-id": item.event_id}),)
+    headers = {"event-id": item.event_id}
+    return (KafkaRecord(item.association.encode(), xds_document([item]).encode(), headers),)
 
 
 def _halves(batch: Sequence[Message], faults: Faults) -> list[Sequence[Message]]:

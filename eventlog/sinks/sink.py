@@ -6,7 +6,6 @@ Recording sink gets others too. A sink never raises for what its receiver does: 
 
 from __future__ import annotations
 
-import html
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
@@ -18,40 +17,21 @@ from eventlog.xds import answers
 
 logger = logging.getLogger("eventlog.publishing")
 
-_BEFORE, _AFTER = "<association>", "</association>"  # as EventWriter writes them
-
 
 class Item(NamedTuple):
     """One event of a document."""
 
     event_id: str
     text: str
-    object: str | None = None  # its association, where somebody has read it already
-    name: str | None = None  # the one association of its object, where rows may spell it in several ways
-
-    @property
-    def key(self) -> str:
-        """Return the key that all events of one object share."""
-        return self.association if self.name is None else self.name
-
-    @property
-    def association(self) -> str:
-        """The event's object, as the receiver knows it."""
-        if self.object is not None:
-            return self.object
-        start = self.text.find(_BEFORE)
-        if start < 0:
-            return ""
-        start += len(_BEFORE)
-        return html.unescape(self.text[start : self.text.index(_AFTER, start)]).strip()
+    association: str = ""  # which all events of its object share, however their rows spell it
+    element: str = ""  # the name of its element in XDS
 
 
-def document_text(events: Sequence[str]) -> str:
-    """Return the document of some events: those that are not XDS are lines."""
+def xds_document(items: Iterable[Item]) -> str:
+    """Return the XDS document of some events."""
     from eventlog.xds.documents import document  # lxml takes a while to load, and a help needs none
 
-    is_xds = not events or events[0].startswith("<")
-    return document(events) if is_xds else "\n".join(event.rstrip("\n") for event in events)
+    return document(item.text for item in items)
 
 
 class OutgoingDocument:
@@ -67,7 +47,7 @@ class OutgoingDocument:
     @cached_property
     def text(self) -> str:
         """The document."""
-        return document_text([item.text for item in self.items]) if self._text is None else self._text
+        return xds_document(self.items) if self._text is None else self._text
 
     @cached_property
     def data(self) -> bytes:

@@ -74,6 +74,6 @@ def test_a_sink(monkeypatch: pytest.MonkeyPatch) -> None:
     module = example("Adding a sink")
     monkeypatch.setitem(sinks.SINKS, "toy", "toy")
     sink = sinks.open_sink("toy", {})
-    document = OutgoingDocument("1", [Item("log:1", "<delete/>", None)])
+    document = OutgoingDocument("1", [Item("log:1", "<delete/>")])
     assert [reply.arrived for reply in sink.deliver([document])] == [True]
     assert ["<delete/>" in text for text in module.ToySink.documents] == [True]

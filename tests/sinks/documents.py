@@ -6,5 +6,6 @@ from eventlog.sinks.sink import Item, OutgoingDocument
 
 
 def make(number: int, text: str | None = None) -> OutgoingDocument:
-    event = f'<delete event-id="eventlog:{number}"><association>idu={number},table=usr</association></delete>'
-    return OutgoingDocument(f"{number}-{number}", [Item(f"eventlog:{number}", event)], text)
+    event_id, association = f"eventlog:{number}", f"idu={number},table=usr"
+    event = f'<delete event-id="{event_id}"><association>{association}</association></delete>'
+    return OutgoingDocument(f"{number}-{number}", [Item(event_id, event, association, "delete")], text)

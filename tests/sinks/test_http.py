@@ -286,7 +286,7 @@ def test_http_events_are_cloudevents_as_their_own_package_reads_them(form: str) 
         say(200, OUTPUT)(handler)
 
     event = '<add class-name="usr" event-id="eventlog:1"><association>idu=ü 1%,table=usr</association></add>'
-    alone = OutgoingDocument("1-1", [Item("eventlog:1", event)])
+    alone = OutgoingDocument("1-1", [Item("eventlog:1", event, "idu=ü 1%,table=usr", "add")])
     several = OutgoingDocument("1-2", [*make(1).items, *make(2).items])
     replies = post(answer, alone, several, document=form)
     assert [reply.divide for reply in replies] == [False, True]

@@ -21,6 +21,7 @@ from eventlog.audit.event_text import respelled
 from eventlog.clients.kafka_settings import KafkaSettings
 from eventlog.core.errors import EventlogError, Misuse, Refused
 from eventlog.core.extras import extra
+from eventlog.core.state_versions import ARCHIVE
 from eventlog.files.document_folder import in_order
 from eventlog.files.inputs import open_input
 from eventlog.sinks.cloud_events import document_of
@@ -127,6 +128,7 @@ class ReceiverFile:
     def _single_value(self, query: str) -> str:
         try:
             with closing(self._connect()) as file:
+                ARCHIVE.check(self._path, file.execute("pragma user_version").fetchone()[0])
                 return str(file.execute(query).fetchone()[0])
         except sqlite3.Error as fault:
             raise Misuse(f"{self._path}: no file of `eventlog receive`: {fault}") from fault

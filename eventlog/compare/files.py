@@ -5,9 +5,10 @@ from __future__ import annotations
 import datetime as dt
 import zlib
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import IO, Self
 
 import numpy as np
 import pyarrow as pa
@@ -18,6 +19,7 @@ from eventlog.compare import rows
 from eventlog.core import tablekey
 from eventlog.core.errors import InvalidDocument, InvalidTables, Misuse, Refused
 from eventlog.core.formats import Row, Shape, Source, listed_columns
+from eventlog.core.state_versions import ROWS
 from eventlog.core.tables import Table, Tables
 from eventlog.files import parquet
 from eventlog.files.current_files import cell_text, cell_texts
@@ -25,6 +27,7 @@ from eventlog.files.inputs import CONTAINERS, Advance, container_of, open_input,
 from eventlog.files.limits import LIMITS, Limits
 from eventlog.files.output_files import OutputFile
 
+_VERSION = b"eventlog rows"  # in the footer of a file that was kept
 _AS_OURS = (pa.types.is_string, pa.types.is_integer, pa.types.is_boolean)
 _PLAIN_SCALE = 6  # from the seventh digit after the point on, Arrow writes small numbers with an exponent
 _EPOCH = dt.date(1970, 1, 1).toordinal()
@@ -78,6 +81,7 @@ def read_file(
     try:
         with open_input(name, advance) as file:
             if form == "parquet":
+                _check_version(name, file)
                 columns, batches = parquet.read_batches(file, name)
                 yield from _of_columns(table, name, columns, batches)
             else:
@@ -85,6 +89,14 @@ def read_file(
                 yield from rows.in_batches(table, _of_rows(table, source))
     except (OSError, EOFError, zlib.error) as fault:
         raise InvalidDocument(f"{name}: {fault}") from None
+
+
+def _check_version(name: str, file: IO[bytes]) -> None:
+    """Raise NewerState if a newer version kept the state. Files that no version kept have no version."""
+    with suppress(ValueError):
+        version = (pq.read_metadata(file).metadata or {}).get(_VERSION)
+        if version is not None:
+            ROWS.check(name, int(version) if version.isdigit() else None)
 
 
 def _of_rows(table: Table, source: Source[Row]) -> Iterator[tuple[str, rows.Cells, rows.Cells]]:
@@ -170,7 +182,8 @@ class StateFile:
     def __init__(self, name: str, table: Table) -> None:
         self._table = table
         columns = (*table.key, *(column.name for column in table.data))
-        self._form = pa.schema([(column, pa.string()) for column in columns])
+        version = {_VERSION: str(ROWS.version).encode()}
+        self._form = pa.schema([(column, pa.string()) for column in columns], version)
         self._target = OutputFile(str(Path(name).absolute()))
         self._writer = pq.ParquetWriter(self._target.stream, self._form)
 

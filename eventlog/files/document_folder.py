@@ -14,23 +14,18 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from eventlog.core.errors import EventlogError, Misuse
+from eventlog.core.errors import Misuse
 from eventlog.core.plurals import quantity
+from eventlog.core.state_versions import FILES
 
 ASIDE = ".eventlog"  # in the folder: the record, the number, and files that are not complete
 RECORD = "record"
 SUFFIX = ".xml"
-VERSION = "eventlog files 2"  # the first line of a record; that of 0.1.0 is empty
 _SUFFIXES = (SUFFIX, f"{SUFFIX}.gz")
 _NUMBERED = re.compile(r"([0-9]{15})-[^-]+-.+")
 _UNNUMBERED = re.compile(r"[0-9]{1,19}(?:\.[0-9]+)?-[0-9a-f]{1,19}")  # the name of a document alone
 _LINE = re.compile(r"(?:([0-9]{15}) )?(\S+) out")  # a line that a crash cut has no such end
 _AND = "/"  # between the names of documents in one file: none of them holds it
-
-
-class LaterRecord(EventlogError):
-    """the record of the folder {0} begins with {1!r}, from a newer eventlog: use that version, or name \
-another folder"""
 
 
 class UnknownOrder(Misuse):
@@ -61,8 +56,8 @@ def read_record(folder: Path) -> list[RecordedFile] | None:
     if not path.is_file():
         return None
     first, end, lines = path.read_text("utf-8", "replace").partition("\n")
-    if end and first not in ("", VERSION):
-        raise LaterRecord(folder, first)
+    if end and first:  # that of 0.1.0 is empty
+        FILES.check_head(path, first)
     matches = filter(None, map(_LINE.fullmatch, lines.split("\n")))
     return [RecordedFile(int(match[1]) if match[1] else None, match[2].split(_AND)) for match in matches]
 

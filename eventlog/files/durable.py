@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar
 
 from eventlog.core.errors import EventlogError, Misuse
+from eventlog.core.state_versions import NewerState
 
 
 @contextmanager
@@ -212,6 +213,8 @@ def read_state(path: Path, load: Callable[[Any], T], none: T) -> T:
         return load(json.loads(path.read_text("utf-8")))
     except FileNotFoundError:
         return none
+    except NewerState:
+        raise
     except _NO_STATE as fault:
         message = f"{path} is not a state file: name another, or remove it to start from the beginning"
         raise Misuse(message) from fault

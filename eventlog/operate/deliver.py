@@ -18,6 +18,7 @@ from pathlib import Path
 from lxml import etree
 
 from eventlog.core.errors import Misuse
+from eventlog.core.state_versions import ANSWERS
 from eventlog.files.durable import naming, need_memory, write_all
 from eventlog.opening.waits import Waits
 from eventlog.sinks.sink import Item, OutgoingDocument, Reply, Sink
@@ -28,21 +29,26 @@ Chunks = Callable[[], Iterable[bytes]]
 
 
 class AnswerMemory:
-    """The answers, event by event, a line each; a cut last line is ignored."""
+    """The answers, event by event, a line each, after a head; a cut last line is ignored."""
 
     def __init__(self, path: Path) -> None:
         need_memory(path)
         self._path = path
-        self._file = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o644)
+        text = path.read_text("utf-8", "replace") if path.exists() else ""
+        head, end, lines = text.partition("\n")
+        is_begun = bool(end) or not ANSWERS.head.startswith(head)  # a kill may have cut the head
+        if is_begun:
+            ANSWERS.check_head(path, head)
         self.done: dict[str, str] = {}
-        for line in path.read_text("utf-8", "replace").splitlines():
+        for line in lines.splitlines():
             try:
                 event_id, level = json.loads(line)
             except (ValueError, TypeError, RecursionError):
                 continue
             self.done[str(event_id)] = str(level)
+        self._file = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o644)
         with naming(path):
-            os.write(self._file, b"\n")
+            write_all(self._file, b"\n" if is_begun else f"{ANSWERS.head.removeprefix(head)}\n".encode())
 
     def keep(self, levels: Iterable[tuple[str, str]]) -> None:
         """Put answers on record."""

@@ -19,11 +19,11 @@ from pathlib import Path
 from eventlog.core.errors import EventlogError
 from eventlog.core.plurals import quantity
 from eventlog.core.settings import setting
+from eventlog.core.state_versions import FILES
 from eventlog.files.document_folder import (
     ASIDE,
     RECORD,
     SUFFIX,
-    VERSION,
     RecordedFile,
     highest_number,
     read_record,
@@ -228,7 +228,7 @@ class FilesSink(Sink):
             sync(self._aside)
             if self._size > _LONGEST_RECORD or not self._recorded.isdisjoint(documents):
                 self._begin_record()
-            data = (lines if self._size else f"{VERSION}\n{lines}").encode()
+            data = (lines if self._size else f"{FILES.head}\n{lines}").encode()
             write_all(self._record, data)
             os.fsync(self._record)
         except OSError as fault:

@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple
 
 from eventlog.core.change import Change
 from eventlog.core.errors import EventlogError, Misuse, NotExpressible, Refused
+from eventlog.core.state_versions import TRANSFER
 from eventlog.core.tables import Tables
 from eventlog.files.durable import read_state, write_state
 from eventlog.files.outputs import Output, Part, Parts, is_folder
@@ -90,6 +91,7 @@ def load_state(state: Path | None, source_format: str) -> TransferState:
         return empty
 
     def load(fields: Any) -> TransferState:
+        TRANSFER.check(state, fields["version"])
         if fields["format"] != source_format:
             raise ValueError
         return TransferState(*(fields[name] for name in TransferState._fields))
@@ -196,5 +198,5 @@ class InParts:
         state = self._saved_state._replace(position=position, part=outputs.last, written=written)
         if state != self._saved_state and self._state is not None:
             self._report.sync_rejects()
-            write_state(self._state, state._asdict())
+            write_state(self._state, {"version": TRANSFER.version} | state._asdict())
         self._saved_state = state

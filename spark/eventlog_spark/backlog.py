@@ -24,6 +24,7 @@ from eventlog.core import settings
 from eventlog.core.errors import Misuse
 from eventlog.core.formats import Shape
 from eventlog.core.plurals import quantity
+from eventlog.core.state_versions import BACKLOG
 from eventlog.core.tables import Table
 from eventlog.files.current_files import keyed
 from eventlog.fold import Rules, assumed_present
@@ -306,9 +307,12 @@ class OutputFolder:
     def done(self) -> str | None:
         """Return the marker of the run that filled the folder; None if none did.
 
-        Raise Misuse if documents are there that no backlog wrote.
+        Raise Misuse if documents are there that no backlog wrote, or a newer version did.
         """
-        if self._marker("job") is None and self._exists("documents"):
+        begun = self._marker("job")
+        if begun is not None:
+            BACKLOG.check_head(self.place("job"), begun)
+        elif self._exists("documents"):
             raise Misuse(f"{self.place('documents')} is there, and no backlog began it: name another folder")
         return self._marker("done")
 
@@ -321,7 +325,7 @@ class OutputFolder:
         began = time.monotonic()
         rows = make_rows(self._backlog.fold_output)
         if self._marker("job") is None:  # a marker that is replaced is missing for a moment
-            self._mark("job", self._backlog.job.target_format)
+            self._mark("job", BACKLOG.head)
         column = "change" if "change" in rows.columns else "document"
         observation = Observation()
         rows = self._strict(rows).observe(observation, *_counts(rows.columns))

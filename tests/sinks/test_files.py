@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from eventlog.files.document_folder import LaterRecord
+from eventlog.core.state_versions import NewerState
 from eventlog.sinks import check_sink, open_sink
 from eventlog.sinks.files import FilesSink, FolderFailed
 from eventlog.sinks.sink import ACCEPTED
@@ -289,7 +289,7 @@ def test_a_folder_of_a_later_version_is_refused(tmp_path: Path) -> None:
     FilesSink(tmp_path).close()
     (tmp_path / ".eventlog" / "record").write_text("eventlog files 3\n1-1\n")
     for _ in range(2):  # it is not locked
-        with pytest.raises(LaterRecord, match="begins with 'eventlog files 3', from a newer eventlog"):
+        with pytest.raises(NewerState, match="is a record of files of version 3, from a newer eventlog"):
             FilesSink(tmp_path)
-    with pytest.raises(LaterRecord):
+    with pytest.raises(NewerState):
         check_sink("files", {"files_folder": str(tmp_path)})

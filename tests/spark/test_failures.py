@@ -17,6 +17,7 @@ from eventlog_spark.backlog import Backlog, OutputFolder, run
 from pyspark.sql import DataFrameWriter
 
 from eventlog.core.errors import Misuse
+from eventlog.core.state_versions import NewerState, NoVersion
 from tests.kit.commands import environment
 from tests.kit.support import patient, until
 from tests.laws.resume.stops import When
@@ -52,6 +53,16 @@ def test_a_backlog_that_is_done_is_left_as_it_is(spark: Any, log: Path, tmp_path
     with pytest.raises(Misuse, match="holds a backlog that is done"):
         run(spark, wanted)
     assert {path: path.stat().st_mtime_ns for path in (tmp_path / "out").rglob("*")} == times
+
+
+def test_the_output_of_a_newer_version_is_refused_and_stays(spark: Any, log: Path, tmp_path: Path) -> None:
+    (tmp_path / "out" / "documents").mkdir(parents=True)
+    (tmp_path / "out" / "documents" / "part-1").write_text("precious")
+    for text, error in (("eventlog backlog 2", NewerState), ("xds", NoVersion)):
+        (tmp_path / "out" / "job").write_text(text)
+        with pytest.raises(error, match="out/job is "):
+            run(spark, Backlog(job([log], tmp_path / "out"), CLOCK, partitions=2))
+    assert (tmp_path / "out" / "documents" / "part-1").read_text() == "precious"
 
 
 def test_documents_of_somebody_else_are_not_replaced(spark: Any, log: Path, tmp_path: Path) -> None:

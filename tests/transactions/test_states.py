@@ -330,7 +330,7 @@ def test_messages_go_on_in_the_next_part_as_if_they_were_one_run(tmp_path: Path)
 
 @pytest.mark.parametrize("position", ["", "{}", "[]", '{"done": 7}'])
 def test_a_position_that_is_none_is_an_error(tmp_path: Path, position: str) -> None:
-    kept = {"format": "qlik-table", "position": position, "part": None, "written": None}
+    kept = {"version": 1, "format": "qlik-table", "position": position, "part": None, "written": None}
     (tmp_path / "state").write_text(json.dumps(kept))
     with pytest.raises(EventlogError, match="is not the state of change tables"):
         read(tmp_path, [written(tmp_path, "a", [Line(1, 1, "A", "usr")], 500)])

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from eventlog.core.errors import Misuse
+from eventlog.core.state_versions import ARCHIVE
 from eventlog.web.receiver.incoming import Incoming, ReceivedEvent
 
 PAGE = 50
@@ -74,11 +75,22 @@ class Archive:
         except sqlite3.Error as fault:
             raise ArchiveFailed(path, fault) from fault
         try:
-            self._file.executescript("pragma journal_mode = wal; pragma foreign_keys = on;")
-            self._file.executescript(files("eventlog.web.receiver").joinpath("schema.sql").read_text("utf-8"))
+            self._begin(path)
         except sqlite3.Error as fault:
             self._file.close()
             raise ArchiveFailed(path, fault) from fault
+        except Misuse:
+            self._file.close()
+            raise
+
+    def _begin(self, path: Path | str) -> None:
+        """Make the tables of an empty file; raise Misuse for one of a newer version or of another program."""
+        if self._rows("select 1 from sqlite_master"):
+            ARCHIVE.check(path, self._rows("pragma user_version")[0][0])
+        self._file.executescript("pragma journal_mode = wal; pragma foreign_keys = on;")
+        schema = files("eventlog.web.receiver").joinpath("schema.sql").read_text("utf-8")
+        version = f"pragma user_version = {ARCHIVE.version}"
+        self._file.executescript(f"begin immediate;\n{schema}\n{version};\ncommit;")
 
     def close(self) -> None:
         with self._lock:

@@ -1,11 +1,13 @@
 """The next version of the program, as a source tree of its own with one revision more: until there is one.
 
-It has a column more, a table more, a row that is changed, and triggers of another text. Its commands run in
-processes of their own. KILL_BEFORE=3 kills one before its third statement that writes.
+It has a column more, a table more, a row that is changed, triggers of another text, and a new version of each
+state. Its commands run in processes of their own. KILL_BEFORE=3 kills one before its third statement that
+writes.
 """
 
 from __future__ import annotations
 
+import re
 import shutil
 from pathlib import Path
 
@@ -53,6 +55,7 @@ EDITS = (
     ("sql/postgresql/trigger_bodies.py", 'f"insert into {names', 'f"/* next */ insert into {names'),
     ("sql/mysql/triggers.py", 'f"insert into {self', 'f"/* next */ insert into {self'),
 )
+STATES = ("core/state_versions.py", r'(StateForm\("[^"]+", "[^"]+", )([0-9]+)', 7)  # how many there are
 KILLS = '''\
 """Kill this process before one of its writing statements, or before a commit."""
 
@@ -89,6 +92,11 @@ def make_next_version(folder: Path) -> Path:
         text = source.read_text()
         assert text.count(before) == 1, name
         source.write_text(text.replace(before, after))
+    name, pattern, count = STATES
+    states = package / name
+    text, changed = re.subn(pattern, lambda form: f"{form[1]}{int(form[2]) + 1}", states.read_text())
+    assert changed == count
+    states.write_text(text)
     with (package / "sql" / "common" / "schema.sql").open("a") as statements:
         statements.write(STATEMENTS)
     (folder / "sitecustomize.py").write_text(KILLS)

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, Protocol
 
 from eventlog.core.change import Change, Key, Op
 from eventlog.core.errors import EventlogError, Misuse
+from eventlog.core.state_versions import APPLIED, NewerState
 from eventlog.formats.neutral import dumps
 from eventlog.transfer.targets.tables.apply_settings import SourceTable
 
@@ -102,7 +103,7 @@ class ByName(ApplyProgress):
         pass
 
     def state(self, read: str | None) -> str:
-        return json.dumps({"by": "event-id"})
+        return _dump("event-id")
 
     def mark(self, change: Change) -> str | None:
         """Return the name of an event as the target keeps it: a long one by its digest."""
@@ -141,7 +142,7 @@ class ByCount(ApplyProgress):
         done, digest = self._done, self._digest
         if self._last is not None:
             done, digest = self._number, _digest(self._last)
-        return json.dumps({"by": "number", "changes": done, "last": digest, **self._loads.dump()})
+        return _dump("number", changes=done, last=digest, **self._loads.dump())
 
     def check_end(self) -> None:
         """Raise Shorter for an input that ends within what was applied: nothing shows that it is the same."""
@@ -161,7 +162,7 @@ class ByStream(ApplyProgress):
         return self._loads.note(changes)
 
     def state(self, read: str | None) -> str:
-        return json.dumps({"by": "stream", "read": read, **self._loads.dump()})
+        return _dump("stream", read=read, **self._loads.dump())
 
 
 KINDS: dict[str, Callable[[dict[str, Any] | None], ApplyProgress]] = {
@@ -179,11 +180,18 @@ def progress_of(source: str, format_name: str, state: str | None, *, has_states:
         return KINDS[kind](None)
     try:
         saved_state = json.loads(state)
+        APPLIED.check(f"what was applied from the source {source!r}", saved_state["version"])
         if saved_state["by"] == kind:
             return KINDS[kind](saved_state)
-    except (ValueError, KeyError, TypeError):
+    except NewerState:
+        raise
+    except (Misuse, ValueError, KeyError, TypeError):
         pass
     raise NoState(source)
+
+
+def _dump(kind: str, **facts: Any) -> str:
+    return json.dumps({"version": APPLIED.version, "by": kind, **facts})
 
 
 def _digest(change: Change) -> str:

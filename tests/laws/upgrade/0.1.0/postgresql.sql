@@ -542,7 +542,7 @@ language sql
 immutable
 set search_path to pg_catalog, pg_temp
 as $eventlog$
-select case when value operator(pg_catalog.~) E'[,;''+"=\\\\<>]' then '"' operator(pg_catalog.||) pg_catalog.replace(pg_catalog.replace(value, E'\\', E'\\\\'), '"', E'\\"') operator(pg_catalog.||) '"' else value end
+select case when value operator(pg_catalog.~) E'[,;''+"=\\\\<>]' then '"' operator(pg_catalog.||) pg_catalog.replace(pg_catalog.replace(value, E'\\', E'\\\\'), '"', E'\\"') operator(pg_catalog.||) '"' else value end from (select $1 collate pg_catalog."C") as given (value)
 $eventlog$
 /
 create or replace function "public"."eventlog_capture_off"(reason text) returns void
@@ -602,6 +602,7 @@ set datestyle to 'ISO, YMD'
 set intervalstyle to 'postgres'
 set bytea_output to 'hex'
 set extra_float_digits to 1
+set quote_all_identifiers to off
 as $eventlog$
 -- eventlog track {"children": ["public.usr_phone.n"], "insert": 1, "update": 2}
 declare
@@ -615,10 +616,10 @@ begin
   select f.event_type, session_user, 'usr', 'idu=' operator(pg_catalog.||) n."idu"::pg_catalog.text, f.column_name, f.old_value, f.new_value
   from eventlog_new n
     cross join lateral (
-      select 1 as event_type, 'fname'::pg_catalog.text as column_name, null::pg_catalog.text as old_value, n."fname"::pg_catalog.text as new_value
+      select 1 as event_type, 'fname'::pg_catalog.text as column_name, null::pg_catalog.text as old_value, n."fname"::pg_catalog.text collate pg_catalog."C" as new_value
       where n."fname" is distinct from null
       union all
-      select 1, 'lname'::pg_catalog.text, null::pg_catalog.text, n."lname"::pg_catalog.text
+      select 1, 'lname'::pg_catalog.text, null::pg_catalog.text, n."lname"::pg_catalog.text collate pg_catalog."C"
       where n."lname" is distinct from null
       union all
       select 1, 'fname'::pg_catalog.text, null::pg_catalog.text, null::pg_catalog.text
@@ -653,6 +654,7 @@ set datestyle to 'ISO, YMD'
 set intervalstyle to 'postgres'
 set bytea_output to 'hex'
 set extra_float_digits to 1
+set quote_all_identifiers to off
 as $eventlog$
 -- eventlog track {"children": ["public.usr_phone.n"], "insert": 1, "update": 2}
 declare
@@ -667,11 +669,11 @@ begin
     select f.event_type, session_user, 'usr', 'idu=' operator(pg_catalog.||) n."idu"::pg_catalog.text, f.column_name, f.old_value, f.new_value
     from eventlog_old o cross join eventlog_new n
       cross join lateral (
-        select 2 as event_type, 'fname'::pg_catalog.text as column_name, o."fname"::pg_catalog.text as old_value, n."fname"::pg_catalog.text as new_value
-        where o."fname" is distinct from n."fname" collate "C"
+        select 2 as event_type, 'fname'::pg_catalog.text as column_name, o."fname"::pg_catalog.text collate pg_catalog."C" as old_value, n."fname"::pg_catalog.text collate pg_catalog."C" as new_value
+        where o."fname" is distinct from n."fname" collate pg_catalog."C"
         union all
-        select 2, 'lname'::pg_catalog.text, o."lname"::pg_catalog.text, n."lname"::pg_catalog.text
-        where o."lname" is distinct from n."lname" collate "C"
+        select 2, 'lname'::pg_catalog.text, o."lname"::pg_catalog.text collate pg_catalog."C", n."lname"::pg_catalog.text collate pg_catalog."C"
+        where o."lname" is distinct from n."lname" collate pg_catalog."C"
       ) f
       where (not (o."idu" is distinct from n."idu"));
     logged := logged or found;
@@ -685,10 +687,10 @@ begin
       select f.event_type, session_user, 'usr', 'idu=' operator(pg_catalog.||) n."idu"::pg_catalog.text, f.column_name, f.old_value, f.new_value
       from eventlog_old o cross join eventlog_new n
         cross join lateral (
-          select 1 as event_type, 'fname'::pg_catalog.text as column_name, null::pg_catalog.text as old_value, n."fname"::pg_catalog.text as new_value
+          select 1 as event_type, 'fname'::pg_catalog.text as column_name, null::pg_catalog.text as old_value, n."fname"::pg_catalog.text collate pg_catalog."C" as new_value
           where n."fname" is distinct from null
           union all
-          select 1, 'lname'::pg_catalog.text, null::pg_catalog.text, n."lname"::pg_catalog.text
+          select 1, 'lname'::pg_catalog.text, null::pg_catalog.text, n."lname"::pg_catalog.text collate pg_catalog."C"
           where n."lname" is distinct from null
           union all
           select 1, 'fname'::pg_catalog.text, null::pg_catalog.text, null::pg_catalog.text
@@ -712,10 +714,10 @@ begin
       from (select x."idu", x."fname", x."lname", pg_catalog.row_number() over () as eventlog_at from eventlog_old x) o
         full join (select x."idu", x."fname", x."lname", pg_catalog.row_number() over () as eventlog_at from eventlog_new x) n on n.eventlog_at operator(pg_catalog.=) o.eventlog_at
         cross join lateral (
-          select 1 as event_type, 'fname'::pg_catalog.text as column_name, null::pg_catalog.text as old_value, n."fname"::pg_catalog.text as new_value
+          select 1 as event_type, 'fname'::pg_catalog.text as column_name, null::pg_catalog.text as old_value, n."fname"::pg_catalog.text collate pg_catalog."C" as new_value
           where n."fname" is distinct from null
           union all
-          select 1, 'lname'::pg_catalog.text, null::pg_catalog.text, n."lname"::pg_catalog.text
+          select 1, 'lname'::pg_catalog.text, null::pg_catalog.text, n."lname"::pg_catalog.text collate pg_catalog."C"
           where n."lname" is distinct from null
           union all
           select 1, 'fname'::pg_catalog.text, null::pg_catalog.text, null::pg_catalog.text
@@ -729,11 +731,11 @@ begin
     from (select x."idu", x."fname", x."lname", pg_catalog.row_number() over () as eventlog_at from eventlog_old x) o
       full join (select x."idu", x."fname", x."lname", pg_catalog.row_number() over () as eventlog_at from eventlog_new x) n on n.eventlog_at operator(pg_catalog.=) o.eventlog_at
       cross join lateral (
-        select 2 as event_type, 'fname'::pg_catalog.text as column_name, o."fname"::pg_catalog.text as old_value, n."fname"::pg_catalog.text as new_value
-        where o."fname" is distinct from n."fname" collate "C"
+        select 2 as event_type, 'fname'::pg_catalog.text as column_name, o."fname"::pg_catalog.text collate pg_catalog."C" as old_value, n."fname"::pg_catalog.text collate pg_catalog."C" as new_value
+        where o."fname" is distinct from n."fname" collate pg_catalog."C"
         union all
-        select 2, 'lname'::pg_catalog.text, o."lname"::pg_catalog.text, n."lname"::pg_catalog.text
-        where o."lname" is distinct from n."lname" collate "C"
+        select 2, 'lname'::pg_catalog.text, o."lname"::pg_catalog.text collate pg_catalog."C", n."lname"::pg_catalog.text collate pg_catalog."C"
+        where o."lname" is distinct from n."lname" collate pg_catalog."C"
       ) f
       where (not (o."idu" is distinct from n."idu"));
     logged := logged or found;
@@ -766,6 +768,7 @@ set datestyle to 'ISO, YMD'
 set intervalstyle to 'postgres'
 set bytea_output to 'hex'
 set extra_float_digits to 1
+set quote_all_identifiers to off
 as $eventlog$
 -- eventlog track {"children": ["public.usr_phone.n"], "insert": 1, "update": 2}
 declare
@@ -807,6 +810,7 @@ set datestyle to 'ISO, YMD'
 set intervalstyle to 'postgres'
 set bytea_output to 'hex'
 set extra_float_digits to 1
+set quote_all_identifiers to off
 as $eventlog$
 -- eventlog track {"children": ["public.usr_phone.n"], "insert": 1, "update": 2}
 declare
@@ -877,6 +881,7 @@ set datestyle to 'ISO, YMD'
 set intervalstyle to 'postgres'
 set bytea_output to 'hex'
 set extra_float_digits to 1
+set quote_all_identifiers to off
 as $eventlog$
 -- eventlog track {"children": ["public.usr_phone.n"], "insert": 1, "update": 2}
 declare
@@ -890,7 +895,7 @@ begin
   select f.event_type, session_user, 'usr', 'idu=' operator(pg_catalog.||) n."idu"::pg_catalog.text, f.column_name, f.old_value, f.new_value
   from eventlog_new n
     cross join lateral (
-      select 2 as event_type, 'usr_phone.n'::pg_catalog.text as column_name, null::pg_catalog.text as old_value, n."n"::pg_catalog.text as new_value
+      select 2 as event_type, 'usr_phone.n'::pg_catalog.text as column_name, null::pg_catalog.text as old_value, n."n"::pg_catalog.text collate pg_catalog."C" as new_value
       where n."n" is distinct from null
     ) f
     where (n."idu" is distinct from null);
@@ -923,6 +928,7 @@ set datestyle to 'ISO, YMD'
 set intervalstyle to 'postgres'
 set bytea_output to 'hex'
 set extra_float_digits to 1
+set quote_all_identifiers to off
 as $eventlog$
 -- eventlog track {"children": ["public.usr_phone.n"], "insert": 1, "update": 2}
 declare
@@ -937,7 +943,7 @@ begin
   from (select x."idu", x."n", pg_catalog.row_number() over () as eventlog_at from eventlog_old x) o
     full join (select x."idu", x."n", pg_catalog.row_number() over () as eventlog_at from eventlog_new x) n on n.eventlog_at operator(pg_catalog.=) o.eventlog_at
     cross join lateral (
-      select 2 as event_type, 'usr_phone.n'::pg_catalog.text as column_name, o."n"::pg_catalog.text as old_value, null::pg_catalog.text as new_value
+      select 2 as event_type, 'usr_phone.n'::pg_catalog.text as column_name, o."n"::pg_catalog.text collate pg_catalog."C" as old_value, null::pg_catalog.text as new_value
       where o."n" is distinct from null
     ) f
     where ((o."idu" is distinct from n."idu") and o."idu" is distinct from null and exists (select from "public"."usr" p where p."idu" operator(pg_catalog.=) o."idu"));
@@ -947,7 +953,7 @@ begin
   from (select x."idu", x."n", pg_catalog.row_number() over () as eventlog_at from eventlog_old x) o
     full join (select x."idu", x."n", pg_catalog.row_number() over () as eventlog_at from eventlog_new x) n on n.eventlog_at operator(pg_catalog.=) o.eventlog_at
     cross join lateral (
-      select 2 as event_type, 'usr_phone.n'::pg_catalog.text as column_name, null::pg_catalog.text as old_value, n."n"::pg_catalog.text as new_value
+      select 2 as event_type, 'usr_phone.n'::pg_catalog.text as column_name, null::pg_catalog.text as old_value, n."n"::pg_catalog.text collate pg_catalog."C" as new_value
       where n."n" is distinct from null
     ) f
     where ((o."idu" is distinct from n."idu") and n."idu" is distinct from null);
@@ -957,8 +963,8 @@ begin
   from (select x."idu", x."n", pg_catalog.row_number() over () as eventlog_at from eventlog_old x) o
     full join (select x."idu", x."n", pg_catalog.row_number() over () as eventlog_at from eventlog_new x) n on n.eventlog_at operator(pg_catalog.=) o.eventlog_at
     cross join lateral (
-      select 2 as event_type, 'usr_phone.n'::pg_catalog.text as column_name, o."n"::pg_catalog.text as old_value, n."n"::pg_catalog.text as new_value
-      where o."n" is distinct from n."n" collate "C"
+      select 2 as event_type, 'usr_phone.n'::pg_catalog.text as column_name, o."n"::pg_catalog.text collate pg_catalog."C" as old_value, n."n"::pg_catalog.text collate pg_catalog."C" as new_value
+      where o."n" is distinct from n."n" collate pg_catalog."C"
     ) f
     where (not (o."idu" is distinct from n."idu") and n."idu" is distinct from null);
   logged := logged or found;
@@ -990,6 +996,7 @@ set datestyle to 'ISO, YMD'
 set intervalstyle to 'postgres'
 set bytea_output to 'hex'
 set extra_float_digits to 1
+set quote_all_identifiers to off
 as $eventlog$
 -- eventlog track {"children": ["public.usr_phone.n"], "insert": 1, "update": 2}
 declare
@@ -1003,7 +1010,7 @@ begin
   select f.event_type, session_user, 'usr', 'idu=' operator(pg_catalog.||) o."idu"::pg_catalog.text, f.column_name, f.old_value, f.new_value
   from eventlog_old o
     cross join lateral (
-      select 2 as event_type, 'usr_phone.n'::pg_catalog.text as column_name, o."n"::pg_catalog.text as old_value, null::pg_catalog.text as new_value
+      select 2 as event_type, 'usr_phone.n'::pg_catalog.text as column_name, o."n"::pg_catalog.text collate pg_catalog."C" as old_value, null::pg_catalog.text as new_value
       where o."n" is distinct from null
     ) f
     where (o."idu" is distinct from null and exists (select from "public"."usr" p where p."idu" operator(pg_catalog.=) o."idu"));
@@ -1036,6 +1043,7 @@ set datestyle to 'ISO, YMD'
 set intervalstyle to 'postgres'
 set bytea_output to 'hex'
 set extra_float_digits to 1
+set quote_all_identifiers to off
 as $eventlog$
 -- eventlog track {"without": ["photo"]}
 declare
@@ -1077,6 +1085,7 @@ set datestyle to 'ISO, YMD'
 set intervalstyle to 'postgres'
 set bytea_output to 'hex'
 set extra_float_digits to 1
+set quote_all_identifiers to off
 as $eventlog$
 -- eventlog track {"without": ["photo"]}
 declare
@@ -1090,7 +1099,7 @@ begin
     insert into "public"."eventlog" ("event_type", "perpetrator", "table_name", "table_key")
     select 6, session_user, 'dept', 'idd=' operator(pg_catalog.||) n."idd"::pg_catalog.text
     from eventlog_old o cross join eventlog_new n
-      where (not (o."idd" is distinct from n."idd")) and (o."name" is distinct from n."name" collate "C");
+      where (not (o."idd" is distinct from n."idd")) and (o."name" is distinct from n."name" collate pg_catalog."C");
     logged := logged or found;
     if not found then
       insert into "public"."eventlog" ("event_type", "perpetrator", "table_name", "table_key")
@@ -1125,7 +1134,7 @@ begin
     select 6, session_user, 'dept', 'idd=' operator(pg_catalog.||) n."idd"::pg_catalog.text
     from (select x."idd", x."name", pg_catalog.row_number() over () as eventlog_at from eventlog_old x) o
       full join (select x."idd", x."name", pg_catalog.row_number() over () as eventlog_at from eventlog_new x) n on n.eventlog_at operator(pg_catalog.=) o.eventlog_at
-      where (not (o."idd" is distinct from n."idd")) and (o."name" is distinct from n."name" collate "C");
+      where (not (o."idd" is distinct from n."idd")) and (o."name" is distinct from n."name" collate pg_catalog."C");
     logged := logged or found;
   end if;
   -- a transaction that notified could not be prepared for two-phase commit: where there is such a thing, nobody does
@@ -1156,6 +1165,7 @@ set datestyle to 'ISO, YMD'
 set intervalstyle to 'postgres'
 set bytea_output to 'hex'
 set extra_float_digits to 1
+set quote_all_identifiers to off
 as $eventlog$
 -- eventlog track {"without": ["photo"]}
 declare
@@ -1197,6 +1207,7 @@ set datestyle to 'ISO, YMD'
 set intervalstyle to 'postgres'
 set bytea_output to 'hex'
 set extra_float_digits to 1
+set quote_all_identifiers to off
 as $eventlog$
 -- eventlog track {"without": ["photo"]}
 declare
@@ -1267,6 +1278,7 @@ set datestyle to 'ISO, YMD'
 set intervalstyle to 'postgres'
 set bytea_output to 'hex'
 set extra_float_digits to 1
+set quote_all_identifiers to off
 as $eventlog$
 -- eventlog track {"delete": null, "insert": 7, "replicated": true, "update": 8}
 declare
@@ -1277,7 +1289,7 @@ begin
     return null;
   end if;
   insert into "public"."eventlog" ("event_type", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value")
-  select f.event_type, case when exists (select from pg_catalog.pg_stat_get_subscription(null) s where s.pid operator(pg_catalog.=) pg_catalog.pg_backend_pid()) then null else session_user end, 'grp', 'idg=' operator(pg_catalog.||) case when n."idg"::pg_catalog.text operator(pg_catalog.~) E'[,;''+"=\\\\<>]' then '"' operator(pg_catalog.||) pg_catalog.replace(pg_catalog.replace(n."idg"::pg_catalog.text, E'\\', E'\\\\'), '"', E'\\"') operator(pg_catalog.||) '"' else n."idg"::pg_catalog.text end, f.column_name, f.old_value, f.new_value
+  select f.event_type, case when exists (select from pg_catalog.pg_stat_get_subscription(null) s where s.pid operator(pg_catalog.=) pg_catalog.pg_backend_pid()) then null else session_user end, 'grp', 'idg=' operator(pg_catalog.||) case when n."idg"::pg_catalog.text collate pg_catalog."C" operator(pg_catalog.~) E'[,;''+"=\\\\<>]' then '"' operator(pg_catalog.||) pg_catalog.replace(pg_catalog.replace(n."idg"::pg_catalog.text collate pg_catalog."C", E'\\', E'\\\\'), '"', E'\\"') operator(pg_catalog.||) '"' else n."idg"::pg_catalog.text collate pg_catalog."C" end, f.column_name, f.old_value, f.new_value
   from eventlog_new n
     cross join lateral (
       select 7 as event_type, 'name'::pg_catalog.text as column_name, null::pg_catalog.text as old_value, null::pg_catalog.text as new_value
@@ -1315,6 +1327,7 @@ set datestyle to 'ISO, YMD'
 set intervalstyle to 'postgres'
 set bytea_output to 'hex'
 set extra_float_digits to 1
+set quote_all_identifiers to off
 as $eventlog$
 -- eventlog track {"delete": null, "insert": 7, "replicated": true, "update": 8}
 declare
@@ -1326,17 +1339,17 @@ begin
   end if;
   if not exists (select from eventlog_new offset 1) then
     insert into "public"."eventlog" ("event_type", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value")
-    select f.event_type, case when exists (select from pg_catalog.pg_stat_get_subscription(null) s where s.pid operator(pg_catalog.=) pg_catalog.pg_backend_pid()) then null else session_user end, 'grp', 'idg=' operator(pg_catalog.||) case when n."idg"::pg_catalog.text operator(pg_catalog.~) E'[,;''+"=\\\\<>]' then '"' operator(pg_catalog.||) pg_catalog.replace(pg_catalog.replace(n."idg"::pg_catalog.text, E'\\', E'\\\\'), '"', E'\\"') operator(pg_catalog.||) '"' else n."idg"::pg_catalog.text end, f.column_name, f.old_value, f.new_value
+    select f.event_type, case when exists (select from pg_catalog.pg_stat_get_subscription(null) s where s.pid operator(pg_catalog.=) pg_catalog.pg_backend_pid()) then null else session_user end, 'grp', 'idg=' operator(pg_catalog.||) case when n."idg"::pg_catalog.text collate pg_catalog."C" operator(pg_catalog.~) E'[,;''+"=\\\\<>]' then '"' operator(pg_catalog.||) pg_catalog.replace(pg_catalog.replace(n."idg"::pg_catalog.text collate pg_catalog."C", E'\\', E'\\\\'), '"', E'\\"') operator(pg_catalog.||) '"' else n."idg"::pg_catalog.text collate pg_catalog."C" end, f.column_name, f.old_value, f.new_value
     from eventlog_old o cross join eventlog_new n
       cross join lateral (
         select 8 as event_type, 'name'::pg_catalog.text as column_name, null::pg_catalog.text as old_value, null::pg_catalog.text as new_value
-        where o."name" is distinct from n."name" collate "C"
+        where o."name" is distinct from n."name" collate pg_catalog."C"
       ) f
-      where (not (o."idg" is distinct from n."idg" collate "C"));
+      where (not (o."idg" is distinct from n."idg" collate pg_catalog."C"));
     logged := logged or found;
     if not found then
       insert into "public"."eventlog" ("event_type", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value")
-      select f.event_type, case when exists (select from pg_catalog.pg_stat_get_subscription(null) s where s.pid operator(pg_catalog.=) pg_catalog.pg_backend_pid()) then null else session_user end, 'grp', 'idg=' operator(pg_catalog.||) case when n."idg"::pg_catalog.text operator(pg_catalog.~) E'[,;''+"=\\\\<>]' then '"' operator(pg_catalog.||) pg_catalog.replace(pg_catalog.replace(n."idg"::pg_catalog.text, E'\\', E'\\\\'), '"', E'\\"') operator(pg_catalog.||) '"' else n."idg"::pg_catalog.text end, f.column_name, f.old_value, f.new_value
+      select f.event_type, case when exists (select from pg_catalog.pg_stat_get_subscription(null) s where s.pid operator(pg_catalog.=) pg_catalog.pg_backend_pid()) then null else session_user end, 'grp', 'idg=' operator(pg_catalog.||) case when n."idg"::pg_catalog.text collate pg_catalog."C" operator(pg_catalog.~) E'[,;''+"=\\\\<>]' then '"' operator(pg_catalog.||) pg_catalog.replace(pg_catalog.replace(n."idg"::pg_catalog.text collate pg_catalog."C", E'\\', E'\\\\'), '"', E'\\"') operator(pg_catalog.||) '"' else n."idg"::pg_catalog.text collate pg_catalog."C" end, f.column_name, f.old_value, f.new_value
       from eventlog_old o cross join eventlog_new n
         cross join lateral (
           select 7 as event_type, 'name'::pg_catalog.text as column_name, null::pg_catalog.text as old_value, null::pg_catalog.text as new_value
@@ -1345,15 +1358,15 @@ begin
           select 7, 'name'::pg_catalog.text, null::pg_catalog.text, null::pg_catalog.text
           where n."name" is not distinct from null
         ) f
-        where (o."idg" is distinct from n."idg" collate "C");
+        where (o."idg" is distinct from n."idg" collate pg_catalog."C");
       logged := logged or found;
     end if;
   else
     if exists (select from (select x."idg", x."name", pg_catalog.row_number() over () as eventlog_at from eventlog_old x) o
       full join (select x."idg", x."name", pg_catalog.row_number() over () as eventlog_at from eventlog_new x) n on n.eventlog_at operator(pg_catalog.=) o.eventlog_at
-      where o."idg" is distinct from n."idg" collate "C") then
+      where o."idg" is distinct from n."idg" collate pg_catalog."C") then
       insert into "public"."eventlog" ("event_type", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value")
-      select f.event_type, case when exists (select from pg_catalog.pg_stat_get_subscription(null) s where s.pid operator(pg_catalog.=) pg_catalog.pg_backend_pid()) then null else session_user end, 'grp', 'idg=' operator(pg_catalog.||) case when n."idg"::pg_catalog.text operator(pg_catalog.~) E'[,;''+"=\\\\<>]' then '"' operator(pg_catalog.||) pg_catalog.replace(pg_catalog.replace(n."idg"::pg_catalog.text, E'\\', E'\\\\'), '"', E'\\"') operator(pg_catalog.||) '"' else n."idg"::pg_catalog.text end, f.column_name, f.old_value, f.new_value
+      select f.event_type, case when exists (select from pg_catalog.pg_stat_get_subscription(null) s where s.pid operator(pg_catalog.=) pg_catalog.pg_backend_pid()) then null else session_user end, 'grp', 'idg=' operator(pg_catalog.||) case when n."idg"::pg_catalog.text collate pg_catalog."C" operator(pg_catalog.~) E'[,;''+"=\\\\<>]' then '"' operator(pg_catalog.||) pg_catalog.replace(pg_catalog.replace(n."idg"::pg_catalog.text collate pg_catalog."C", E'\\', E'\\\\'), '"', E'\\"') operator(pg_catalog.||) '"' else n."idg"::pg_catalog.text collate pg_catalog."C" end, f.column_name, f.old_value, f.new_value
       from (select x."idg", x."name", pg_catalog.row_number() over () as eventlog_at from eventlog_old x) o
         full join (select x."idg", x."name", pg_catalog.row_number() over () as eventlog_at from eventlog_new x) n on n.eventlog_at operator(pg_catalog.=) o.eventlog_at
         cross join lateral (
@@ -1363,18 +1376,18 @@ begin
           select 7, 'name'::pg_catalog.text, null::pg_catalog.text, null::pg_catalog.text
           where n."name" is not distinct from null
         ) f
-        where (o."idg" is distinct from n."idg" collate "C");
+        where (o."idg" is distinct from n."idg" collate pg_catalog."C");
       logged := logged or found;
     end if;
     insert into "public"."eventlog" ("event_type", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value")
-    select f.event_type, case when exists (select from pg_catalog.pg_stat_get_subscription(null) s where s.pid operator(pg_catalog.=) pg_catalog.pg_backend_pid()) then null else session_user end, 'grp', 'idg=' operator(pg_catalog.||) case when n."idg"::pg_catalog.text operator(pg_catalog.~) E'[,;''+"=\\\\<>]' then '"' operator(pg_catalog.||) pg_catalog.replace(pg_catalog.replace(n."idg"::pg_catalog.text, E'\\', E'\\\\'), '"', E'\\"') operator(pg_catalog.||) '"' else n."idg"::pg_catalog.text end, f.column_name, f.old_value, f.new_value
+    select f.event_type, case when exists (select from pg_catalog.pg_stat_get_subscription(null) s where s.pid operator(pg_catalog.=) pg_catalog.pg_backend_pid()) then null else session_user end, 'grp', 'idg=' operator(pg_catalog.||) case when n."idg"::pg_catalog.text collate pg_catalog."C" operator(pg_catalog.~) E'[,;''+"=\\\\<>]' then '"' operator(pg_catalog.||) pg_catalog.replace(pg_catalog.replace(n."idg"::pg_catalog.text collate pg_catalog."C", E'\\', E'\\\\'), '"', E'\\"') operator(pg_catalog.||) '"' else n."idg"::pg_catalog.text collate pg_catalog."C" end, f.column_name, f.old_value, f.new_value
     from (select x."idg", x."name", pg_catalog.row_number() over () as eventlog_at from eventlog_old x) o
       full join (select x."idg", x."name", pg_catalog.row_number() over () as eventlog_at from eventlog_new x) n on n.eventlog_at operator(pg_catalog.=) o.eventlog_at
       cross join lateral (
         select 8 as event_type, 'name'::pg_catalog.text as column_name, null::pg_catalog.text as old_value, null::pg_catalog.text as new_value
-        where o."name" is distinct from n."name" collate "C"
+        where o."name" is distinct from n."name" collate pg_catalog."C"
       ) f
-      where (not (o."idg" is distinct from n."idg" collate "C"));
+      where (not (o."idg" is distinct from n."idg" collate pg_catalog."C"));
     logged := logged or found;
   end if;
   -- a transaction that notified could not be prepared for two-phase commit: where there is such a thing, nobody does
@@ -1405,6 +1418,7 @@ set datestyle to 'ISO, YMD'
 set intervalstyle to 'postgres'
 set bytea_output to 'hex'
 set extra_float_digits to 1
+set quote_all_identifiers to off
 as $eventlog$
 -- eventlog track {"delete": null, "insert": 7, "replicated": true, "update": 8}
 declare
@@ -1416,7 +1430,7 @@ begin
   end if;
   if tg_op operator(pg_catalog.=) 'INSERT' then
     insert into "public"."eventlog" ("event_type", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value")
-    select f.event_type, case when exists (select from pg_catalog.pg_stat_get_subscription(null) s where s.pid operator(pg_catalog.=) pg_catalog.pg_backend_pid()) then null else session_user end, 'grp', 'idg=' operator(pg_catalog.||) case when n."idg"::pg_catalog.text operator(pg_catalog.~) E'[,;''+"=\\\\<>]' then '"' operator(pg_catalog.||) pg_catalog.replace(pg_catalog.replace(n."idg"::pg_catalog.text, E'\\', E'\\\\'), '"', E'\\"') operator(pg_catalog.||) '"' else n."idg"::pg_catalog.text end, f.column_name, f.old_value, f.new_value
+    select f.event_type, case when exists (select from pg_catalog.pg_stat_get_subscription(null) s where s.pid operator(pg_catalog.=) pg_catalog.pg_backend_pid()) then null else session_user end, 'grp', 'idg=' operator(pg_catalog.||) case when n."idg"::pg_catalog.text collate pg_catalog."C" operator(pg_catalog.~) E'[,;''+"=\\\\<>]' then '"' operator(pg_catalog.||) pg_catalog.replace(pg_catalog.replace(n."idg"::pg_catalog.text collate pg_catalog."C", E'\\', E'\\\\'), '"', E'\\"') operator(pg_catalog.||) '"' else n."idg"::pg_catalog.text collate pg_catalog."C" end, f.column_name, f.old_value, f.new_value
     from (select new.*) n
       cross join lateral (
         select 7 as event_type, 'name'::pg_catalog.text as column_name, null::pg_catalog.text as old_value, null::pg_catalog.text as new_value
@@ -1428,17 +1442,17 @@ begin
     logged := logged or found;
   elsif tg_op operator(pg_catalog.=) 'UPDATE' then
     insert into "public"."eventlog" ("event_type", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value")
-    select f.event_type, case when exists (select from pg_catalog.pg_stat_get_subscription(null) s where s.pid operator(pg_catalog.=) pg_catalog.pg_backend_pid()) then null else session_user end, 'grp', 'idg=' operator(pg_catalog.||) case when n."idg"::pg_catalog.text operator(pg_catalog.~) E'[,;''+"=\\\\<>]' then '"' operator(pg_catalog.||) pg_catalog.replace(pg_catalog.replace(n."idg"::pg_catalog.text, E'\\', E'\\\\'), '"', E'\\"') operator(pg_catalog.||) '"' else n."idg"::pg_catalog.text end, f.column_name, f.old_value, f.new_value
+    select f.event_type, case when exists (select from pg_catalog.pg_stat_get_subscription(null) s where s.pid operator(pg_catalog.=) pg_catalog.pg_backend_pid()) then null else session_user end, 'grp', 'idg=' operator(pg_catalog.||) case when n."idg"::pg_catalog.text collate pg_catalog."C" operator(pg_catalog.~) E'[,;''+"=\\\\<>]' then '"' operator(pg_catalog.||) pg_catalog.replace(pg_catalog.replace(n."idg"::pg_catalog.text collate pg_catalog."C", E'\\', E'\\\\'), '"', E'\\"') operator(pg_catalog.||) '"' else n."idg"::pg_catalog.text collate pg_catalog."C" end, f.column_name, f.old_value, f.new_value
     from (select old.*) o cross join (select new.*) n
       cross join lateral (
         select 8 as event_type, 'name'::pg_catalog.text as column_name, null::pg_catalog.text as old_value, null::pg_catalog.text as new_value
-        where o."name" is distinct from n."name" collate "C"
+        where o."name" is distinct from n."name" collate pg_catalog."C"
       ) f
-      where (not (o."idg" is distinct from n."idg" collate "C"));
+      where (not (o."idg" is distinct from n."idg" collate pg_catalog."C"));
     logged := logged or found;
     if not found then
       insert into "public"."eventlog" ("event_type", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value")
-      select f.event_type, case when exists (select from pg_catalog.pg_stat_get_subscription(null) s where s.pid operator(pg_catalog.=) pg_catalog.pg_backend_pid()) then null else session_user end, 'grp', 'idg=' operator(pg_catalog.||) case when n."idg"::pg_catalog.text operator(pg_catalog.~) E'[,;''+"=\\\\<>]' then '"' operator(pg_catalog.||) pg_catalog.replace(pg_catalog.replace(n."idg"::pg_catalog.text, E'\\', E'\\\\'), '"', E'\\"') operator(pg_catalog.||) '"' else n."idg"::pg_catalog.text end, f.column_name, f.old_value, f.new_value
+      select f.event_type, case when exists (select from pg_catalog.pg_stat_get_subscription(null) s where s.pid operator(pg_catalog.=) pg_catalog.pg_backend_pid()) then null else session_user end, 'grp', 'idg=' operator(pg_catalog.||) case when n."idg"::pg_catalog.text collate pg_catalog."C" operator(pg_catalog.~) E'[,;''+"=\\\\<>]' then '"' operator(pg_catalog.||) pg_catalog.replace(pg_catalog.replace(n."idg"::pg_catalog.text collate pg_catalog."C", E'\\', E'\\\\'), '"', E'\\"') operator(pg_catalog.||) '"' else n."idg"::pg_catalog.text collate pg_catalog."C" end, f.column_name, f.old_value, f.new_value
       from (select old.*) o cross join (select new.*) n
         cross join lateral (
           select 7 as event_type, 'name'::pg_catalog.text as column_name, null::pg_catalog.text as old_value, null::pg_catalog.text as new_value
@@ -1447,7 +1461,7 @@ begin
           select 7, 'name'::pg_catalog.text, null::pg_catalog.text, null::pg_catalog.text
           where n."name" is not distinct from null
         ) f
-        where (o."idg" is distinct from n."idg" collate "C");
+        where (o."idg" is distinct from n."idg" collate pg_catalog."C");
       logged := logged or found;
     end if;
   end if;
@@ -1480,6 +1494,7 @@ set datestyle to 'ISO, YMD'
 set intervalstyle to 'postgres'
 set bytea_output to 'hex'
 set extra_float_digits to 1
+set quote_all_identifiers to off
 as $eventlog$
 -- eventlog track {"columns": ["price"], "granularity": "row", "insert": 1, "update": 3}
 declare
@@ -1493,7 +1508,7 @@ begin
     return null;
   end if;
   insert into "public"."eventlog" ("event_type", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value")
-  select f.event_type, session_user, 'item', 'a=' operator(pg_catalog.||) n."a"::pg_catalog.text operator(pg_catalog.||) '+b=' operator(pg_catalog.||) case when n."b"::pg_catalog.text operator(pg_catalog.~) E'[,;''+"=\\\\<>]' then '"' operator(pg_catalog.||) pg_catalog.replace(pg_catalog.replace(n."b"::pg_catalog.text, E'\\', E'\\\\'), '"', E'\\"') operator(pg_catalog.||) '"' else n."b"::pg_catalog.text end, f.column_name, f.old_value, f.new_value
+  select f.event_type, session_user, 'item', 'a=' operator(pg_catalog.||) n."a"::pg_catalog.text operator(pg_catalog.||) '+b=' operator(pg_catalog.||) case when n."b"::pg_catalog.text collate pg_catalog."C" operator(pg_catalog.~) E'[,;''+"=\\\\<>]' then '"' operator(pg_catalog.||) pg_catalog.replace(pg_catalog.replace(n."b"::pg_catalog.text collate pg_catalog."C", E'\\', E'\\\\'), '"', E'\\"') operator(pg_catalog.||) '"' else n."b"::pg_catalog.text collate pg_catalog."C" end, f.column_name, f.old_value, f.new_value
   from eventlog_new n
     cross join lateral (
       select 1 as event_type, 'price'::pg_catalog.text as column_name, null::pg_catalog.text as old_value, n."price"::pg_catalog.text as new_value
@@ -1531,6 +1546,7 @@ set datestyle to 'ISO, YMD'
 set intervalstyle to 'postgres'
 set bytea_output to 'hex'
 set extra_float_digits to 1
+set quote_all_identifiers to off
 as $eventlog$
 -- eventlog track {"columns": ["price"], "granularity": "row", "insert": 1, "update": 3}
 declare
@@ -1545,22 +1561,22 @@ begin
   end if;
   if not exists (select from eventlog_new offset 1) then
     insert into "public"."eventlog" ("event_type", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value")
-    select f.event_type, session_user, 'item', 'a=' operator(pg_catalog.||) n."a"::pg_catalog.text operator(pg_catalog.||) '+b=' operator(pg_catalog.||) case when n."b"::pg_catalog.text operator(pg_catalog.~) E'[,;''+"=\\\\<>]' then '"' operator(pg_catalog.||) pg_catalog.replace(pg_catalog.replace(n."b"::pg_catalog.text, E'\\', E'\\\\'), '"', E'\\"') operator(pg_catalog.||) '"' else n."b"::pg_catalog.text end, f.column_name, f.old_value, f.new_value
+    select f.event_type, session_user, 'item', 'a=' operator(pg_catalog.||) n."a"::pg_catalog.text operator(pg_catalog.||) '+b=' operator(pg_catalog.||) case when n."b"::pg_catalog.text collate pg_catalog."C" operator(pg_catalog.~) E'[,;''+"=\\\\<>]' then '"' operator(pg_catalog.||) pg_catalog.replace(pg_catalog.replace(n."b"::pg_catalog.text collate pg_catalog."C", E'\\', E'\\\\'), '"', E'\\"') operator(pg_catalog.||) '"' else n."b"::pg_catalog.text collate pg_catalog."C" end, f.column_name, f.old_value, f.new_value
     from eventlog_old o cross join eventlog_new n
       cross join lateral (
         select 3 as event_type, 'price'::pg_catalog.text as column_name, o."price"::pg_catalog.text as old_value, n."price"::pg_catalog.text as new_value
         where o."price" is distinct from n."price"
       ) f
-      where (not (o."a" is distinct from n."a" or o."b" is distinct from n."b" collate "C"));
+      where (not (o."a" is distinct from n."a" or o."b" is distinct from n."b" collate pg_catalog."C"));
     logged := logged or found;
     if not found then
       insert into "public"."eventlog" ("event_type", "perpetrator", "table_name", "table_key")
-      select 4, session_user, 'item', 'a=' operator(pg_catalog.||) o."a"::pg_catalog.text operator(pg_catalog.||) '+b=' operator(pg_catalog.||) case when o."b"::pg_catalog.text operator(pg_catalog.~) E'[,;''+"=\\\\<>]' then '"' operator(pg_catalog.||) pg_catalog.replace(pg_catalog.replace(o."b"::pg_catalog.text, E'\\', E'\\\\'), '"', E'\\"') operator(pg_catalog.||) '"' else o."b"::pg_catalog.text end
+      select 4, session_user, 'item', 'a=' operator(pg_catalog.||) o."a"::pg_catalog.text operator(pg_catalog.||) '+b=' operator(pg_catalog.||) case when o."b"::pg_catalog.text collate pg_catalog."C" operator(pg_catalog.~) E'[,;''+"=\\\\<>]' then '"' operator(pg_catalog.||) pg_catalog.replace(pg_catalog.replace(o."b"::pg_catalog.text collate pg_catalog."C", E'\\', E'\\\\'), '"', E'\\"') operator(pg_catalog.||) '"' else o."b"::pg_catalog.text collate pg_catalog."C" end
       from eventlog_old o cross join eventlog_new n
-        where (o."a" is distinct from n."a" or o."b" is distinct from n."b" collate "C");
+        where (o."a" is distinct from n."a" or o."b" is distinct from n."b" collate pg_catalog."C");
       logged := logged or found;
       insert into "public"."eventlog" ("event_type", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value")
-      select f.event_type, session_user, 'item', 'a=' operator(pg_catalog.||) n."a"::pg_catalog.text operator(pg_catalog.||) '+b=' operator(pg_catalog.||) case when n."b"::pg_catalog.text operator(pg_catalog.~) E'[,;''+"=\\\\<>]' then '"' operator(pg_catalog.||) pg_catalog.replace(pg_catalog.replace(n."b"::pg_catalog.text, E'\\', E'\\\\'), '"', E'\\"') operator(pg_catalog.||) '"' else n."b"::pg_catalog.text end, f.column_name, f.old_value, f.new_value
+      select f.event_type, session_user, 'item', 'a=' operator(pg_catalog.||) n."a"::pg_catalog.text operator(pg_catalog.||) '+b=' operator(pg_catalog.||) case when n."b"::pg_catalog.text collate pg_catalog."C" operator(pg_catalog.~) E'[,;''+"=\\\\<>]' then '"' operator(pg_catalog.||) pg_catalog.replace(pg_catalog.replace(n."b"::pg_catalog.text collate pg_catalog."C", E'\\', E'\\\\'), '"', E'\\"') operator(pg_catalog.||) '"' else n."b"::pg_catalog.text collate pg_catalog."C" end, f.column_name, f.old_value, f.new_value
       from eventlog_old o cross join eventlog_new n
         cross join lateral (
           select 1 as event_type, 'price'::pg_catalog.text as column_name, null::pg_catalog.text as old_value, n."price"::pg_catalog.text as new_value
@@ -1569,21 +1585,21 @@ begin
           select 1, 'price'::pg_catalog.text, null::pg_catalog.text, null::pg_catalog.text
           where n."price" is not distinct from null
         ) f
-        where (o."a" is distinct from n."a" or o."b" is distinct from n."b" collate "C");
+        where (o."a" is distinct from n."a" or o."b" is distinct from n."b" collate pg_catalog."C");
       logged := logged or found;
     end if;
   else
     if exists (select from (select x."a", x."b", x."price", pg_catalog.row_number() over () as eventlog_at from eventlog_old x) o
       full join (select x."a", x."b", x."price", pg_catalog.row_number() over () as eventlog_at from eventlog_new x) n on n.eventlog_at operator(pg_catalog.=) o.eventlog_at
-      where o."a" is distinct from n."a" or o."b" is distinct from n."b" collate "C") then
+      where o."a" is distinct from n."a" or o."b" is distinct from n."b" collate pg_catalog."C") then
       insert into "public"."eventlog" ("event_type", "perpetrator", "table_name", "table_key")
-      select 4, session_user, 'item', 'a=' operator(pg_catalog.||) o."a"::pg_catalog.text operator(pg_catalog.||) '+b=' operator(pg_catalog.||) case when o."b"::pg_catalog.text operator(pg_catalog.~) E'[,;''+"=\\\\<>]' then '"' operator(pg_catalog.||) pg_catalog.replace(pg_catalog.replace(o."b"::pg_catalog.text, E'\\', E'\\\\'), '"', E'\\"') operator(pg_catalog.||) '"' else o."b"::pg_catalog.text end
+      select 4, session_user, 'item', 'a=' operator(pg_catalog.||) o."a"::pg_catalog.text operator(pg_catalog.||) '+b=' operator(pg_catalog.||) case when o."b"::pg_catalog.text collate pg_catalog."C" operator(pg_catalog.~) E'[,;''+"=\\\\<>]' then '"' operator(pg_catalog.||) pg_catalog.replace(pg_catalog.replace(o."b"::pg_catalog.text collate pg_catalog."C", E'\\', E'\\\\'), '"', E'\\"') operator(pg_catalog.||) '"' else o."b"::pg_catalog.text collate pg_catalog."C" end
       from (select x."a", x."b", x."price", pg_catalog.row_number() over () as eventlog_at from eventlog_old x) o
         full join (select x."a", x."b", x."price", pg_catalog.row_number() over () as eventlog_at from eventlog_new x) n on n.eventlog_at operator(pg_catalog.=) o.eventlog_at
-        where (o."a" is distinct from n."a" or o."b" is distinct from n."b" collate "C");
+        where (o."a" is distinct from n."a" or o."b" is distinct from n."b" collate pg_catalog."C");
       logged := logged or found;
       insert into "public"."eventlog" ("event_type", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value")
-      select f.event_type, session_user, 'item', 'a=' operator(pg_catalog.||) n."a"::pg_catalog.text operator(pg_catalog.||) '+b=' operator(pg_catalog.||) case when n."b"::pg_catalog.text operator(pg_catalog.~) E'[,;''+"=\\\\<>]' then '"' operator(pg_catalog.||) pg_catalog.replace(pg_catalog.replace(n."b"::pg_catalog.text, E'\\', E'\\\\'), '"', E'\\"') operator(pg_catalog.||) '"' else n."b"::pg_catalog.text end, f.column_name, f.old_value, f.new_value
+      select f.event_type, session_user, 'item', 'a=' operator(pg_catalog.||) n."a"::pg_catalog.text operator(pg_catalog.||) '+b=' operator(pg_catalog.||) case when n."b"::pg_catalog.text collate pg_catalog."C" operator(pg_catalog.~) E'[,;''+"=\\\\<>]' then '"' operator(pg_catalog.||) pg_catalog.replace(pg_catalog.replace(n."b"::pg_catalog.text collate pg_catalog."C", E'\\', E'\\\\'), '"', E'\\"') operator(pg_catalog.||) '"' else n."b"::pg_catalog.text collate pg_catalog."C" end, f.column_name, f.old_value, f.new_value
       from (select x."a", x."b", x."price", pg_catalog.row_number() over () as eventlog_at from eventlog_old x) o
         full join (select x."a", x."b", x."price", pg_catalog.row_number() over () as eventlog_at from eventlog_new x) n on n.eventlog_at operator(pg_catalog.=) o.eventlog_at
         cross join lateral (
@@ -1593,18 +1609,18 @@ begin
           select 1, 'price'::pg_catalog.text, null::pg_catalog.text, null::pg_catalog.text
           where n."price" is not distinct from null
         ) f
-        where (o."a" is distinct from n."a" or o."b" is distinct from n."b" collate "C");
+        where (o."a" is distinct from n."a" or o."b" is distinct from n."b" collate pg_catalog."C");
       logged := logged or found;
     end if;
     insert into "public"."eventlog" ("event_type", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value")
-    select f.event_type, session_user, 'item', 'a=' operator(pg_catalog.||) n."a"::pg_catalog.text operator(pg_catalog.||) '+b=' operator(pg_catalog.||) case when n."b"::pg_catalog.text operator(pg_catalog.~) E'[,;''+"=\\\\<>]' then '"' operator(pg_catalog.||) pg_catalog.replace(pg_catalog.replace(n."b"::pg_catalog.text, E'\\', E'\\\\'), '"', E'\\"') operator(pg_catalog.||) '"' else n."b"::pg_catalog.text end, f.column_name, f.old_value, f.new_value
+    select f.event_type, session_user, 'item', 'a=' operator(pg_catalog.||) n."a"::pg_catalog.text operator(pg_catalog.||) '+b=' operator(pg_catalog.||) case when n."b"::pg_catalog.text collate pg_catalog."C" operator(pg_catalog.~) E'[,;''+"=\\\\<>]' then '"' operator(pg_catalog.||) pg_catalog.replace(pg_catalog.replace(n."b"::pg_catalog.text collate pg_catalog."C", E'\\', E'\\\\'), '"', E'\\"') operator(pg_catalog.||) '"' else n."b"::pg_catalog.text collate pg_catalog."C" end, f.column_name, f.old_value, f.new_value
     from (select x."a", x."b", x."price", pg_catalog.row_number() over () as eventlog_at from eventlog_old x) o
       full join (select x."a", x."b", x."price", pg_catalog.row_number() over () as eventlog_at from eventlog_new x) n on n.eventlog_at operator(pg_catalog.=) o.eventlog_at
       cross join lateral (
         select 3 as event_type, 'price'::pg_catalog.text as column_name, o."price"::pg_catalog.text as old_value, n."price"::pg_catalog.text as new_value
         where o."price" is distinct from n."price"
       ) f
-      where (not (o."a" is distinct from n."a" or o."b" is distinct from n."b" collate "C"));
+      where (not (o."a" is distinct from n."a" or o."b" is distinct from n."b" collate pg_catalog."C"));
     logged := logged or found;
   end if;
   -- a transaction that notified could not be prepared for two-phase commit: where there is such a thing, nobody does
@@ -1635,6 +1651,7 @@ set datestyle to 'ISO, YMD'
 set intervalstyle to 'postgres'
 set bytea_output to 'hex'
 set extra_float_digits to 1
+set quote_all_identifiers to off
 as $eventlog$
 -- eventlog track {"columns": ["price"], "granularity": "row", "insert": 1, "update": 3}
 declare
@@ -1648,7 +1665,7 @@ begin
     return null;
   end if;
   insert into "public"."eventlog" ("event_type", "perpetrator", "table_name", "table_key")
-  select 4, session_user, 'item', 'a=' operator(pg_catalog.||) o."a"::pg_catalog.text operator(pg_catalog.||) '+b=' operator(pg_catalog.||) case when o."b"::pg_catalog.text operator(pg_catalog.~) E'[,;''+"=\\\\<>]' then '"' operator(pg_catalog.||) pg_catalog.replace(pg_catalog.replace(o."b"::pg_catalog.text, E'\\', E'\\\\'), '"', E'\\"') operator(pg_catalog.||) '"' else o."b"::pg_catalog.text end
+  select 4, session_user, 'item', 'a=' operator(pg_catalog.||) o."a"::pg_catalog.text operator(pg_catalog.||) '+b=' operator(pg_catalog.||) case when o."b"::pg_catalog.text collate pg_catalog."C" operator(pg_catalog.~) E'[,;''+"=\\\\<>]' then '"' operator(pg_catalog.||) pg_catalog.replace(pg_catalog.replace(o."b"::pg_catalog.text collate pg_catalog."C", E'\\', E'\\\\'), '"', E'\\"') operator(pg_catalog.||) '"' else o."b"::pg_catalog.text collate pg_catalog."C" end
   from eventlog_old o;
   logged := logged or found;
   -- a transaction that notified could not be prepared for two-phase commit: where there is such a thing, nobody does
@@ -1679,6 +1696,7 @@ set datestyle to 'ISO, YMD'
 set intervalstyle to 'postgres'
 set bytea_output to 'hex'
 set extra_float_digits to 1
+set quote_all_identifiers to off
 as $eventlog$
 -- eventlog track {"columns": ["price"], "granularity": "row", "insert": 1, "update": 3}
 declare
@@ -1719,7 +1737,7 @@ begin
     end;
   end if;
   insert into "public"."eventlog" ("event_type", "perpetrator", "table_name", "table_key")
-  select 4, session_user, 'item', 'a=' operator(pg_catalog.||) o."a"::pg_catalog.text operator(pg_catalog.||) '+b=' operator(pg_catalog.||) case when o."b"::pg_catalog.text operator(pg_catalog.~) E'[,;''+"=\\\\<>]' then '"' operator(pg_catalog.||) pg_catalog.replace(pg_catalog.replace(o."b"::pg_catalog.text, E'\\', E'\\\\'), '"', E'\\"') operator(pg_catalog.||) '"' else o."b"::pg_catalog.text end
+  select 4, session_user, 'item', 'a=' operator(pg_catalog.||) o."a"::pg_catalog.text operator(pg_catalog.||) '+b=' operator(pg_catalog.||) case when o."b"::pg_catalog.text collate pg_catalog."C" operator(pg_catalog.~) E'[,;''+"=\\\\<>]' then '"' operator(pg_catalog.||) pg_catalog.replace(pg_catalog.replace(o."b"::pg_catalog.text collate pg_catalog."C", E'\\', E'\\\\'), '"', E'\\"') operator(pg_catalog.||) '"' else o."b"::pg_catalog.text collate pg_catalog."C" end
   from only "public"."item" o;
   logged := logged or found;
   -- a transaction that notified could not be prepared for two-phase commit: where there is such a thing, nobody does
@@ -1770,11 +1788,11 @@ create table "public"."pond" (
   constraint "pond_key" primary key ("id")
 )
 /
-insert into "compared" ("record_id", "status", "event_type", "event_time", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value") overriding system value values (1, 'S', 1, timestamp '2026-11-28 03:56:54.221213', null, 'public.pet', 'idp=1', 'name', null, 'Rex I')
+insert into "compared" ("record_id", "status", "event_type", "event_time", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value") overriding system value values (1, 'S', 1, timestamp '2026-11-28 22:36:40.075725', null, 'public.pet', 'idp=1', 'name', null, 'Rex I')
 /
-insert into "compared" ("record_id", "status", "event_type", "event_time", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value") overriding system value values (2, 'S', 1, timestamp '2026-11-28 03:56:54.221361', null, 'public.pet', 'idp=2', 'name', null, 'Mimi')
+insert into "compared" ("record_id", "status", "event_type", "event_time", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value") overriding system value values (2, 'S', 1, timestamp '2026-11-28 22:36:40.075971', null, 'public.pet', 'idp=2', 'name', null, 'Mimi')
 /
-insert into "compared_batch" ("batch", "epoch", "first_id", "last_id", "remembered_at", "settled_at", "content") overriding system value values (1, 1, 1, 2, timestamp '2026-11-28 03:56:54.251255', timestamp '2026-11-28 03:56:54.252789', '[["1-1",[["compared:1",[1],1000]]],["2-2",[["compared:2",[2],1000]]]]')
+insert into "compared_batch" ("batch", "epoch", "first_id", "last_id", "remembered_at", "settled_at", "content") overriding system value values (1, 1, 1, 2, timestamp '2026-11-28 22:36:40.234926', timestamp '2026-11-28 22:36:40.243789', '[["1-1",[["compared:1",[1],1000,"fGkiekwk4dE"]]],["2-2",[["compared:2",[2],1000,"oWpIXZe5W6c"]]]]')
 /
 insert into "compared_known" ("object_table", "key_hash", "object_key", "digest", "row_values", "next_digest", "next_values", "first_id", "last_id", "failed") overriding system value values ('public.pet', '1c62bc14ecd9ef26dc7f68bf6a71327d', 'idp=2', null, null, 'bd3f6dfdd6f648a82f023658ec13596b', '669ef29f768ff6df{"name": "Mimi"}', 2, 2, 0)
 /
@@ -1782,157 +1800,161 @@ insert into "compared_known" ("object_table", "key_hash", "object_key", "digest"
 /
 insert into "compared_known" ("object_table", "key_hash", "object_key", "digest", "row_values", "next_digest", "next_values", "first_id", "last_id", "failed") overriding system value values ('public.pet', 'base                            ', 'base', null, '{"format": 2, "objects": 2, "mark": null, "names": ["name"], "key": ["idp"], "stale": [], "unsure": false}', null, null, null, null, 0)
 /
-insert into "compared_notice" ("notice_id", "noticed_at", "username", "kind", "table_name", "table_key", "first_id", "last_id", "row_count", "record_ids", "event_id", "answer", "who", "words", "session_id") overriding system value values (1, timestamp '2026-11-28 03:56:54.174860', 'eventlog', 'publish', null, null, null, null, null, null, null, null, null, '{"document": "xds", "time_syntax": 1, "insert_query_back": "modify", "dialect": "postgresql", "tables": [{"schema": "public", "name": "pet", "key": ["idp"], "view": false, "logged_as": null, "closed": false, "columns": [{"name": "idp", "type": "integer", "kind": "INT", "published": "idp"}, {"name": "name", "type": "character varying(64)", "kind": "STRING", "published": "name"}]}]}', null)
+insert into "compared_notice" ("notice_id", "noticed_at", "username", "kind", "table_name", "table_key", "first_id", "last_id", "row_count", "record_ids", "event_id", "answer", "who", "words", "session_id") overriding system value values (1, timestamp '2026-11-28 22:36:39.519135', 'eventlog', 'publish', null, null, null, null, null, null, null, null, null, '{"document": "xds", "time_syntax": 1, "insert_query_back": "modify", "dialect": "postgresql", "tables": [{"schema": "public", "name": "pet", "key": ["idp"], "view": false, "logged_as": null, "closed": false, "columns": [{"name": "idp", "type": "integer", "kind": "INT", "published": "idp"}, {"name": "name", "type": "character varying(64)", "kind": "STRING", "published": "name"}]}]}', null)
 /
-insert into "compared_notice" ("notice_id", "noticed_at", "username", "kind", "table_name", "table_key", "first_id", "last_id", "row_count", "record_ids", "event_id", "answer", "who", "words", "session_id") overriding system value values (2, timestamp '2026-11-28 03:56:54.204889', 'eventlog', 'compare', 'public.pet', null, null, null, null, null, null, null, null, null, null)
+insert into "compared_notice" ("notice_id", "noticed_at", "username", "kind", "table_name", "table_key", "first_id", "last_id", "row_count", "record_ids", "event_id", "answer", "who", "words", "session_id") overriding system value values (2, timestamp '2026-11-28 22:36:39.883925', 'eventlog', 'compare', 'public.pet', null, null, null, null, null, null, null, null, null, null)
 /
 insert into "compared_sent" ("record_id") overriding system value values (2)
 /
-insert into "compared_state" ("one", "attached", "association", "epoch", "leader", "leader_session", "leader_since", "paused_at", "paused_by", "pause_reason", "rested_at", "cycle_at", "cycle_facts", "heartbeat_at", "published_as", "slot_facts") overriding system value values (1, 0, 'canonical', 1, 'vm, pid 20783', '20784', timestamp '2026-11-28 03:56:54.134267', null, null, null, null, timestamp '2026-11-28 03:56:54.253445', '{"rows": 2, "finished": 2, "documents": 2, "events": 2, "refused": 0, "loopback": 0, "full": false, "paused": false, "stopped": false, "down": null, "wait": null, "unread": {}, "stopped_tables": [], "seconds": 0.011496799008455127, "query_back": 1.595300273038447e-05, "delivery": 0.0008204030018532649, "answers": {}, "running": false, "worked": {"at": "2026-11-28 03:56:54.252538", "rows": 2, "finished": 2, "documents": 2, "events": 2, "refused": 0, "seconds": 0.011496799008455127, "down": null}, "finished_by_leader": 2, "course": [["2026-11-28 03:56:54.240907", 2, 0]]}', null, '{"values": {"sync_tables": "pet", "allow_loopback": true, "handle_future_events": false, "publication_mode": "compare"}, "tables": {}, "has_source": false}', null)
+insert into "compared_state" ("one", "attached", "association", "epoch", "leader", "leader_session", "leader_since", "paused_at", "paused_by", "pause_reason", "rested_at", "cycle_at", "cycle_facts", "heartbeat_at", "published_as", "slot_facts") overriding system value values (1, 0, 'canonical', 1, 'vm, pid 28279', '28281', timestamp '2026-11-28 22:36:39.138056', null, null, null, null, timestamp '2026-11-28 22:36:40.247006', '{"rows": 2, "finished": 2, "documents": 2, "events": 2, "refused": 0, "loopback": 0, "full": false, "paused": false, "stopped": false, "down": null, "wait": null, "unread": {}, "stopped_tables": [], "seconds": 0.07518317400172236, "query_back": 1.117599822464399e-05, "delivery": 0.0022614219997194596, "answers": {}, "running": false, "worked": {"at": "2026-11-28 22:36:40.244051", "rows": 2, "finished": 2, "documents": 2, "events": 2, "refused": 0, "seconds": 0.07518317400172236}, "down_since": null, "next_try": null, "pace": 26.6, "finished_by_leader": 2, "course": [[1795905400.17, 2, 0]]}', null, '{"values": {"sync_tables": "pet", "allow_loopback": true, "handle_future_events": false, "publication_mode": "compare"}, "tables": {}, "has_source": false}', null)
 /
 insert into "compared_version" ("version_num") overriding system value values ('0001')
 /
-insert into "eventlog" ("record_id", "status", "event_type", "event_time", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value") overriding system value values (1, 'S', 1, timestamp '2026-11-28 03:56:52.488682', 'eventlog', 'usr', 'idu=1', 'fname', null, 'Jack')
+insert into "eventlog" ("record_id", "status", "event_type", "event_time", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value") overriding system value values (1, 'S', 1, timestamp '2026-11-28 22:36:27.793373', 'eventlog', 'usr', 'idu=1', 'fname', null, 'Jack')
 /
-insert into "eventlog" ("record_id", "status", "event_type", "event_time", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value") overriding system value values (2, 'S', 1, timestamp '2026-11-28 03:56:52.488897', 'eventlog', 'usr', 'idu=1', 'lname', null, 'Frost')
+insert into "eventlog" ("record_id", "status", "event_type", "event_time", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value") overriding system value values (2, 'S', 1, timestamp '2026-11-28 22:36:27.793584', 'eventlog', 'usr', 'idu=1', 'lname', null, 'Frost')
 /
-insert into "eventlog" ("record_id", "status", "event_type", "event_time", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value") overriding system value values (3, 'S', 1, timestamp '2026-11-28 03:56:52.497418', 'eventlog', 'usr', 'idu=2', 'fname', null, 'Jill')
+insert into "eventlog" ("record_id", "status", "event_type", "event_time", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value") overriding system value values (3, 'S', 1, timestamp '2026-11-28 22:36:27.845476', 'eventlog', 'usr', 'idu=2', 'fname', null, 'Jill')
 /
-insert into "eventlog" ("record_id", "status", "event_type", "event_time", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value") overriding system value values (4, 'S', 1, timestamp '2026-11-28 03:56:52.497509', 'eventlog', 'usr', 'idu=2', 'lname', null, 'Frost')
+insert into "eventlog" ("record_id", "status", "event_type", "event_time", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value") overriding system value values (4, 'S', 1, timestamp '2026-11-28 22:36:27.845580', 'eventlog', 'usr', 'idu=2', 'lname', null, 'Frost')
 /
-insert into "eventlog" ("record_id", "status", "event_type", "event_time", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value") overriding system value values (5, 'S', 1, timestamp '2026-11-28 03:56:52.505009', 'eventlog', 'usr', 'idu=3', 'fname', null, 'June')
+insert into "eventlog" ("record_id", "status", "event_type", "event_time", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value") overriding system value values (5, 'S', 1, timestamp '2026-11-28 22:36:27.876232', 'eventlog', 'usr', 'idu=3', 'fname', null, 'June')
 /
-insert into "eventlog" ("record_id", "status", "event_type", "event_time", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value") overriding system value values (6, 'S', 1, timestamp '2026-11-28 03:56:52.505098', 'eventlog', 'usr', 'idu=3', 'lname', null, 'Frost')
+insert into "eventlog" ("record_id", "status", "event_type", "event_time", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value") overriding system value values (6, 'S', 1, timestamp '2026-11-28 22:36:27.876317', 'eventlog', 'usr', 'idu=3', 'lname', null, 'Frost')
 /
-insert into "eventlog" ("record_id", "status", "event_type", "event_time", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value") overriding system value values (7, 'S', 1, timestamp '2026-11-28 03:56:52.512979', 'eventlog', 'usr', 'idu=4', 'fname', null, 'Joe')
+insert into "eventlog" ("record_id", "status", "event_type", "event_time", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value") overriding system value values (7, 'S', 1, timestamp '2026-11-28 22:36:27.910847', 'eventlog', 'usr', 'idu=4', 'fname', null, 'Joe')
 /
-insert into "eventlog" ("record_id", "status", "event_type", "event_time", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value") overriding system value values (8, 'S', 1, timestamp '2026-11-28 03:56:52.513072', 'eventlog', 'usr', 'idu=4', 'lname', null, 'Frost')
+insert into "eventlog" ("record_id", "status", "event_type", "event_time", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value") overriding system value values (8, 'S', 1, timestamp '2026-11-28 22:36:27.910941', 'eventlog', 'usr', 'idu=4', 'lname', null, 'Frost')
 /
-insert into "eventlog" ("record_id", "status", "event_type", "event_time", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value") overriding system value values (9, 'S', 1, timestamp '2026-11-28 03:56:52.520957', 'eventlog', 'usr', 'idu=5', 'fname', null, 'Jim')
+insert into "eventlog" ("record_id", "status", "event_type", "event_time", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value") overriding system value values (9, 'S', 1, timestamp '2026-11-28 22:36:27.949037', 'eventlog', 'usr', 'idu=5', 'fname', null, 'Jim')
 /
-insert into "eventlog" ("record_id", "status", "event_type", "event_time", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value") overriding system value values (10, 'S', 1, timestamp '2026-11-28 03:56:52.521050', 'eventlog', 'usr', 'idu=5', 'lname', null, 'Frost')
+insert into "eventlog" ("record_id", "status", "event_type", "event_time", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value") overriding system value values (10, 'S', 1, timestamp '2026-11-28 22:36:27.949122', 'eventlog', 'usr', 'idu=5', 'lname', null, 'Frost')
 /
-insert into "eventlog" ("record_id", "status", "event_type", "event_time", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value") overriding system value values (11, 'S', 1, timestamp '2026-11-28 03:56:52.529277', 'eventlog', 'usr', 'idu=6', 'fname', null, 'Jane')
+insert into "eventlog" ("record_id", "status", "event_type", "event_time", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value") overriding system value values (11, 'S', 1, timestamp '2026-11-28 22:36:27.986246', 'eventlog', 'usr', 'idu=6', 'fname', null, 'Jane')
 /
-insert into "eventlog" ("record_id", "status", "event_type", "event_time", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value") overriding system value values (12, 'S', 1, timestamp '2026-11-28 03:56:52.529362', 'eventlog', 'usr', 'idu=6', 'lname', null, 'Frost')
+insert into "eventlog" ("record_id", "status", "event_type", "event_time", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value") overriding system value values (12, 'S', 1, timestamp '2026-11-28 22:36:27.986341', 'eventlog', 'usr', 'idu=6', 'lname', null, 'Frost')
 /
-insert into "eventlog" ("record_id", "status", "event_type", "event_time", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value") overriding system value values (13, 'S', 1, timestamp '2026-11-28 03:56:52.537199', 'eventlog', 'usr', 'idu=7', 'fname', null, 'Joy')
+insert into "eventlog" ("record_id", "status", "event_type", "event_time", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value") overriding system value values (13, 'S', 1, timestamp '2026-11-28 22:36:28.038089', 'eventlog', 'usr', 'idu=7', 'fname', null, 'Joy')
 /
-insert into "eventlog" ("record_id", "status", "event_type", "event_time", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value") overriding system value values (14, 'S', 1, timestamp '2026-11-28 03:56:52.537289', 'eventlog', 'usr', 'idu=7', 'lname', null, 'Frost')
+insert into "eventlog" ("record_id", "status", "event_type", "event_time", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value") overriding system value values (14, 'S', 1, timestamp '2026-11-28 22:36:28.038199', 'eventlog', 'usr', 'idu=7', 'lname', null, 'Frost')
 /
-insert into "eventlog" ("record_id", "status", "event_type", "event_time", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value") overriding system value values (15, 'W', 2, timestamp '2026-11-28 03:56:52.677741', 'eventlog', 'usr', 'idu=1', 'fname', 'Jack', 'changed')
+insert into "eventlog" ("record_id", "status", "event_type", "event_time", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value") overriding system value values (15, 'W', 2, timestamp '2026-11-28 22:36:28.806780', 'eventlog', 'usr', 'idu=1', 'fname', 'Jack', 'changed')
 /
-insert into "eventlog" ("record_id", "status", "event_type", "event_time", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value") overriding system value values (16, 'E', 2, timestamp '2026-11-28 03:56:52.809378', 'eventlog', 'usr', 'idu=2', 'fname', 'Jill', 'changed')
+insert into "eventlog" ("record_id", "status", "event_type", "event_time", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value") overriding system value values (16, 'E', 2, timestamp '2026-11-28 22:36:29.777739', 'eventlog', 'usr', 'idu=2', 'fname', 'Jill', 'changed')
 /
-insert into "eventlog" ("record_id", "status", "event_type", "event_time", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value") overriding system value values (17, 'F', 2, timestamp '2026-11-28 03:56:52.947367', 'eventlog', 'usr', 'idu=7', 'fname', 'Joy', 'changed')
+insert into "eventlog" ("record_id", "status", "event_type", "event_time", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value") overriding system value values (17, 'F', 2, timestamp '2026-11-28 22:36:30.854394', 'eventlog', 'usr', 'idu=7', 'fname', 'Joy', 'changed')
 /
-insert into "eventlog" ("record_id", "status", "event_type", "event_time", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value") overriding system value values (18, 'N', 2, timestamp '2026-11-28 03:56:53.090781', 'eventlog', 'usr', 'idu=3', 'fname', 'June', 'changed')
+insert into "eventlog" ("record_id", "status", "event_type", "event_time", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value") overriding system value values (18, 'N', 2, timestamp '2026-11-28 22:36:31.820823', 'eventlog', 'usr', 'idu=3', 'fname', 'June', 'changed')
 /
-insert into "eventlog" ("record_id", "status", "event_type", "event_time", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value") overriding system value values (19, 'N', 2, timestamp '2026-11-28 03:56:53.252095', 'eventlog', 'usr', 'idu=3', 'lname', 'Frost', 'held')
+insert into "eventlog" ("record_id", "status", "event_type", "event_time", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value") overriding system value values (19, 'N', 2, timestamp '2026-11-28 22:36:32.736925', 'eventlog', 'usr', 'idu=3', 'lname', 'Frost', 'held')
 /
-insert into "eventlog" ("record_id", "status", "event_type", "event_time", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value") overriding system value values (20, 'W', 2, timestamp '2026-11-28 03:56:53.260766', 'eventlog', 'usr', 'idu=4', 'fname', 'Joe', 'changed')
+insert into "eventlog" ("record_id", "status", "event_type", "event_time", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value") overriding system value values (20, 'W', 2, timestamp '2026-11-28 22:36:32.801390', 'eventlog', 'usr', 'idu=4', 'fname', 'Joe', 'changed')
 /
-insert into "eventlog" ("record_id", "status", "event_type", "event_time", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value") overriding system value values (21, 'E', 6, timestamp '2026-11-28 03:56:53.453748', null, 'usr', 'nonsense', null, null, null)
+insert into "eventlog" ("record_id", "status", "event_type", "event_time", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value") overriding system value values (21, 'E', 6, timestamp '2026-11-28 22:36:34.660152', null, 'usr', 'nonsense', null, null, null)
 /
-insert into "eventlog" ("record_id", "status", "event_type", "event_time", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value") overriding system value values (22, 'E', 12, timestamp '2026-11-28 03:56:53.453943', null, 'usr', 'idu=5', null, null, null)
+insert into "eventlog" ("record_id", "status", "event_type", "event_time", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value") overriding system value values (22, 'E', 12, timestamp '2026-11-28 22:36:34.660393', null, 'usr', 'idu=5', null, null, null)
 /
-insert into "eventlog" ("record_id", "status", "event_type", "event_time", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value") overriding system value values (23, 'S', 5, timestamp '2026-11-28 03:56:53.680449', 'eventlog', 'dept', 'idd=1', null, null, null)
+insert into "eventlog" ("record_id", "status", "event_type", "event_time", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value") overriding system value values (23, 'S', 5, timestamp '2026-11-28 22:36:35.716742', 'eventlog', 'dept', 'idd=1', null, null, null)
 /
-insert into "eventlog" ("record_id", "status", "event_type", "event_time", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value") overriding system value values (24, 'S', 5, timestamp '2026-11-28 03:56:53.693732', 'eventlog', 'dept', 'idd=2', null, null, null)
+insert into "eventlog" ("record_id", "status", "event_type", "event_time", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value") overriding system value values (24, 'S', 5, timestamp '2026-11-28 22:36:35.740406', 'eventlog', 'dept', 'idd=2', null, null, null)
 /
-insert into "eventlog" ("record_id", "status", "event_type", "event_time", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value") overriding system value values (25, 'S', 5, timestamp '2026-11-28 03:56:53.702837', 'eventlog', 'dept', 'idd=3', null, null, null)
+insert into "eventlog" ("record_id", "status", "event_type", "event_time", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value") overriding system value values (25, 'S', 5, timestamp '2026-11-28 22:36:35.780666', 'eventlog', 'dept', 'idd=3', null, null, null)
 /
-insert into "eventlog" ("record_id", "status", "event_type", "event_time", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value") overriding system value values (26, 'S', 5, timestamp '2026-11-28 03:56:53.711421', 'eventlog', 'dept', 'idd=4', null, null, null)
+insert into "eventlog" ("record_id", "status", "event_type", "event_time", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value") overriding system value values (26, 'S', 5, timestamp '2026-11-28 22:36:35.839658', 'eventlog', 'dept', 'idd=4', null, null, null)
 /
-insert into "eventlog" ("record_id", "status", "event_type", "event_time", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value") overriding system value values (27, 'S', 5, timestamp '2026-11-28 03:56:53.719965', 'eventlog', 'dept', 'idd=5', null, null, null)
+insert into "eventlog" ("record_id", "status", "event_type", "event_time", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value") overriding system value values (27, 'S', 5, timestamp '2026-11-28 22:36:35.871023', 'eventlog', 'dept', 'idd=5', null, null, null)
 /
-insert into "eventlog" ("record_id", "status", "event_type", "event_time", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value") overriding system value values (28, 'N', 5, timestamp '2026-11-28 03:56:53.913705', null, 'dept', 'idd=1', null, null, null)
+insert into "eventlog" ("record_id", "status", "event_type", "event_time", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value") overriding system value values (28, 'N', 5, timestamp '2026-11-28 22:36:36.978772', null, 'dept', 'idd=1', null, null, null)
 /
-insert into "eventlog" ("record_id", "status", "event_type", "event_time", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value") overriding system value values (29, 'N', 5, timestamp '2026-11-28 03:56:53.913858', null, 'dept', 'idd=2', null, null, null)
+insert into "eventlog" ("record_id", "status", "event_type", "event_time", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value") overriding system value values (29, 'N', 5, timestamp '2026-11-28 22:36:36.978988', null, 'dept', 'idd=2', null, null, null)
 /
-insert into "eventlog" ("record_id", "status", "event_type", "event_time", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value") overriding system value values (30, 'N', 2, timestamp '2026-11-28 03:56:53.923742', 'eventlog', 'usr', 'idu=5', 'fname', 'Jim', 'changed')
+insert into "eventlog" ("record_id", "status", "event_type", "event_time", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value") overriding system value values (30, 'N', 2, timestamp '2026-11-28 22:36:37.083194', 'eventlog', 'usr', 'idu=5', 'fname', 'Jim', 'changed')
 /
-insert into "eventlog" ("record_id", "status", "event_type", "event_time", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value") overriding system value values (31, 'N', 1, timestamp '2026-11-28 03:56:54.064026', null, 'usr', 'idu=1', 'fname', null, 'a')
+insert into "eventlog" ("record_id", "status", "event_type", "event_time", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value") overriding system value values (31, 'N', 1, timestamp '2026-11-28 22:36:38.296767', null, 'usr', 'idu=1', 'fname', null, 'a')
 /
-insert into "eventlog" ("record_id", "status", "event_type", "event_time", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value") overriding system value values (32, 'N', 2, timestamp '2026-11-28 03:56:54.064621', null, 'usr', 'idu=1', 'fname', 'a', 'b')
+insert into "eventlog" ("record_id", "status", "event_type", "event_time", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value") overriding system value values (32, 'N', 2, timestamp '2026-11-28 22:36:38.297380', null, 'usr', 'idu=1', 'fname', 'a', 'b')
 /
-insert into "eventlog" ("record_id", "status", "event_type", "event_time", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value") overriding system value values (33, 'N', 3, timestamp '2026-11-28 03:56:54.064655', null, 'usr', 'idu=1', 'fname', 'b', 'it''s \ one')
+insert into "eventlog" ("record_id", "status", "event_type", "event_time", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value") overriding system value values (33, 'N', 3, timestamp '2026-11-28 22:36:38.297411', null, 'usr', 'idu=1', 'fname', 'b', 'it''s \ one')
 /
-insert into "eventlog" ("record_id", "status", "event_type", "event_time", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value") overriding system value values (34, 'N', 4, timestamp '2026-11-28 03:56:54.064912', null, 'usr', 'idu=6', null, null, null)
+insert into "eventlog" ("record_id", "status", "event_type", "event_time", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value") overriding system value values (34, 'N', 4, timestamp '2026-11-28 22:36:38.299312', null, 'usr', 'idu=6', null, null, null)
 /
-insert into "eventlog" ("record_id", "status", "event_type", "event_time", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value") overriding system value values (35, 'N', 5, timestamp '2026-11-28 03:56:54.064941', null, 'usr', 'idu=1', null, null, null)
+insert into "eventlog" ("record_id", "status", "event_type", "event_time", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value") overriding system value values (35, 'N', 5, timestamp '2026-11-28 22:36:38.299339', null, 'usr', 'idu=1', null, null, null)
 /
-insert into "eventlog" ("record_id", "status", "event_type", "event_time", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value") overriding system value values (36, 'N', 6, timestamp '2026-11-28 03:56:54.064959', null, 'usr', 'idu=2', null, null, null)
+insert into "eventlog" ("record_id", "status", "event_type", "event_time", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value") overriding system value values (36, 'N', 6, timestamp '2026-11-28 22:36:38.299356', null, 'usr', 'idu=2', null, null, null)
 /
-insert into "eventlog" ("record_id", "status", "event_type", "event_time", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value") overriding system value values (37, 'N', 7, timestamp '2026-11-28 03:56:54.065239', null, 'usr', 'idu=1', 'lname', null, null)
+insert into "eventlog" ("record_id", "status", "event_type", "event_time", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value") overriding system value values (37, 'N', 7, timestamp '2026-11-28 22:36:38.303708', null, 'usr', 'idu=1', 'lname', null, null)
 /
-insert into "eventlog" ("record_id", "status", "event_type", "event_time", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value") overriding system value values (38, 'N', 8, timestamp '2026-11-28 03:56:54.065263', null, 'usr', 'idu=1', 'lname', null, null)
+insert into "eventlog" ("record_id", "status", "event_type", "event_time", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value") overriding system value values (38, 'N', 8, timestamp '2026-11-28 22:36:38.303744', null, 'usr', 'idu=1', 'lname', null, null)
 /
-insert into "eventlog_applied" ("source", "state", "rounds") overriding system value values ('qlik-table', '{"by": "stream", "read": "{\"since\": \"\", \"tables\": {\"fish\": [\"2023111422134099\", \"20231114221441000000000000000000011\", [\"20231114221440000000000000000000008BU\", \"20231114221441000000000000000000011I\"]], \"pond\": [\"2023111422134099\", \"20231114221441000000000000000000010\", [\"20231114221440000000000000000000009D\", \"20231114221441000000000000000000010BU\"]]}, \"loaded\": {}}", "changed": [[null, "fish"], [null, "pond"]], "loading": []}', 1)
+insert into "eventlog_applied" ("source", "state", "rounds") overriding system value values ('qlik-table', '{"version": 1, "by": "stream", "read": "{\"since\": \"\", \"tables\": {\"fish\": [\"2023111422134099\", \"20231114221441000000000000000000011\", [\"20231114221440000000000000000000008BU\", \"20231114221441000000000000000000011I\"]], \"pond\": [\"2023111422134099\", \"20231114221441000000000000000000010\", [\"20231114221440000000000000000000009D\", \"20231114221441000000000000000000010BU\"]]}, \"loaded\": {}}", "changed": [[null, "fish"], [null, "pond"]], "loading": []}', 1)
 /
-insert into "eventlog_applied_ddl" ("source", "made_at", "statement") overriding system value values ('qlik-table', timestamp '2026-11-28 03:56:52.433813', 'create table "public"."fish" (
+insert into "eventlog_applied_ddl" ("source", "made_at", "statement") overriding system value values ('qlik-table', timestamp '2026-11-28 22:36:27.435805', 'create table "public"."fish" (
   "id" INTEGER not null,
   "name" VARCHAR(20),
   constraint "fish_key" primary key ("id")
 ) ')
 /
-insert into "eventlog_applied_ddl" ("source", "made_at", "statement") overriding system value values ('qlik-table', timestamp '2026-11-28 03:56:52.447579', 'create table "public"."pond" (
+insert into "eventlog_applied_ddl" ("source", "made_at", "statement") overriding system value values ('qlik-table', timestamp '2026-11-28 22:36:27.526414', 'create table "public"."pond" (
   "id" INTEGER not null,
   "name" VARCHAR(20),
   constraint "pond_key" primary key ("id")
 ) ')
 /
-insert into "eventlog_batch" ("batch", "epoch", "first_id", "last_id", "remembered_at", "settled_at", "content") overriding system value values (1, 1, 1, 14, timestamp '2026-11-28 03:56:52.658827', timestamp '2026-11-28 03:56:52.665794', '[["1-2",[["eventlog:1-2:17f8af97",[1,2],1000]]],["3-4",[["eventlog:3-4:5cc3ec01",[3,4],1000]]],["5-6",[["eventlog:5-6:e96f71a6",[5,6],1000]]],["7-8",[["eventlog:7-8:294a6563",[7,8],1000]]],["9-10",[["eventlog:9-10:69c37d73",[9,10],1000]]],["11-12",[["eventlog:11-12:97083d1d",[11,12],1000]]],["13-14",[["eventlog:13-14:858d37b5",[13,14],1000]]]]')
+insert into "eventlog_batch" ("batch", "epoch", "first_id", "last_id", "remembered_at", "settled_at", "content") overriding system value values (1, 1, 1, 14, timestamp '2026-11-28 22:36:28.725038', timestamp '2026-11-28 22:36:28.758465', '[["1-2",[["eventlog:1-2:17f8af97",[1,2],1000,"uEZvED7H6VU"]]],["3-4",[["eventlog:3-4:5cc3ec01",[3,4],1000,"yPxFlBYu6rk"]]],["5-6",[["eventlog:5-6:e96f71a6",[5,6],1000,"o+yQXgzRGh4"]]],["7-8",[["eventlog:7-8:294a6563",[7,8],1000,"73FEprVA3P0"]]],["9-10",[["eventlog:9-10:69c37d73",[9,10],1000,"L+R158LWqQI"]]],["11-12",[["eventlog:11-12:97083d1d",[11,12],1000,"PlSA54EAsEk"]]],["13-14",[["eventlog:13-14:858d37b5",[13,14],1000,"vmhNQPLwrno"]]]]')
 /
-insert into "eventlog_batch" ("batch", "epoch", "first_id", "last_id", "remembered_at", "settled_at", "content") overriding system value values (2, 2, 15, 15, timestamp '2026-11-28 03:56:52.791868', timestamp '2026-11-28 03:56:52.798212', '[["15-15",[["eventlog:15",[15],1000]]]]')
+insert into "eventlog_batch" ("batch", "epoch", "first_id", "last_id", "remembered_at", "settled_at", "content") overriding system value values (2, 2, 15, 15, timestamp '2026-11-28 22:36:29.684367', timestamp '2026-11-28 22:36:29.712000', '[["15-15",[["eventlog:15",[15],1000,"6uVLZIeAGM8"]]]]')
 /
-insert into "eventlog_batch" ("batch", "epoch", "first_id", "last_id", "remembered_at", "settled_at", "content") overriding system value values (3, 3, 16, 16, timestamp '2026-11-28 03:56:52.926728', timestamp '2026-11-28 03:56:52.933380', '[["16-16",[["eventlog:16",[16],1000]]]]')
+insert into "eventlog_batch" ("batch", "epoch", "first_id", "last_id", "remembered_at", "settled_at", "content") overriding system value values (3, 2, 15, 15, timestamp '2026-11-28 22:36:29.713767', timestamp '2026-11-28 22:36:29.712000', '[["warned",[{"log":"warned","max_changes":0,"sizes":[],"ranges":[15,1]}]]]')
 /
-insert into "eventlog_batch" ("batch", "epoch", "first_id", "last_id", "remembered_at", "settled_at", "content") overriding system value values (4, 4, 17, 17, timestamp '2026-11-28 03:56:53.069037', timestamp '2026-11-28 03:56:53.075575', '[["17-17",[["eventlog:17",[17],1000]]]]')
+insert into "eventlog_batch" ("batch", "epoch", "first_id", "last_id", "remembered_at", "settled_at", "content") overriding system value values (4, 3, 16, 16, timestamp '2026-11-28 22:36:30.731328', timestamp '2026-11-28 22:36:30.754951', '[["16-16",[["eventlog:16",[16],1000,"Oh1K/MHGbR8"]]]]')
 /
-insert into "eventlog_batch" ("batch", "epoch", "first_id", "last_id", "remembered_at", "settled_at", "content") overriding system value values (6, 5, 18, 18, timestamp '2026-11-28 03:56:53.241925', timestamp '2026-11-28 03:56:53.237786', '[["tries",[["RETRY","the receiver answered retry",[["eventlog:18",1,[18]]]]]]]')
+insert into "eventlog_batch" ("batch", "epoch", "first_id", "last_id", "remembered_at", "settled_at", "content") overriding system value values (5, 4, 17, 17, timestamp '2026-11-28 22:36:31.675050', timestamp '2026-11-28 22:36:31.721611', '[["17-17",[["eventlog:17",[17],1000,"YZi3FosO/ug"]]]]')
 /
-insert into "eventlog_batch" ("batch", "epoch", "first_id", "last_id", "remembered_at", "settled_at", "content") overriding system value values (7, 6, 20, 20, timestamp '2026-11-28 03:56:53.372417', timestamp '2026-11-28 03:56:53.378289', '[["20-20",[["eventlog:20",[20],1000]]]]')
+insert into "eventlog_batch" ("batch", "epoch", "first_id", "last_id", "remembered_at", "settled_at", "content") overriding system value values (6, 5, 18, 18, timestamp '2026-11-28 22:36:32.611218', timestamp '2026-11-28 22:36:32.640352', '[["18-18",[["eventlog:18",[18],1000,"k0Ky+JwT73s"]]]]')
 /
-insert into "eventlog_batch" ("batch", "epoch", "first_id", "last_id", "remembered_at", "settled_at", "content") overriding system value values (8, 7, 21, 22, timestamp '2026-11-28 03:56:53.670382', timestamp '2026-11-28 03:56:53.666961', '[["refused",[{"log":"refused","max_changes":0,"sizes":[],"ranges":[21,2]}]]]')
+insert into "eventlog_batch" ("batch", "epoch", "first_id", "last_id", "remembered_at", "settled_at", "content") overriding system value values (7, 5, 18, 18, timestamp '2026-11-28 22:36:32.683731', timestamp '2026-11-28 22:36:32.640352', '[["tries",[["RETRY","the receiver answered retry",[["eventlog:18",1,[18]]]]]]]')
 /
-insert into "eventlog_batch" ("batch", "epoch", "first_id", "last_id", "remembered_at", "settled_at", "content") overriding system value values (9, 8, 23, 27, timestamp '2026-11-28 03:56:53.854388', timestamp '2026-11-28 03:56:53.861088', '[["23-23",[["eventlog:23",[23],1000]]],["24-24",[["eventlog:24",[24],1000]]],["25-25",[["eventlog:25",[25],1000]]],["26-26",[["eventlog:26",[26],1000]]],["27-27",[["eventlog:27",[27],1000]]]]')
+insert into "eventlog_batch" ("batch", "epoch", "first_id", "last_id", "remembered_at", "settled_at", "content") overriding system value values (8, 6, 20, 20, timestamp '2026-11-28 22:36:33.753031', timestamp '2026-11-28 22:36:33.795467', '[["20-20",[["eventlog:20",[20],1000,"XjF9vQyDJTg"]]]]')
 /
-insert into "eventlog_batch" ("batch", "epoch", "first_id", "last_id", "remembered_at", "settled_at", "content") overriding system value values (10, 9, 28, 30, timestamp '2026-11-28 03:56:54.056495', null, '[["28-28",[["eventlog:28",[28],1000]]],["29-29",[["eventlog:29",[29],1000]]],["30-30",[["eventlog:30",[30],1000]]]]')
+insert into "eventlog_batch" ("batch", "epoch", "first_id", "last_id", "remembered_at", "settled_at", "content") overriding system value values (9, 7, 21, 22, timestamp '2026-11-28 22:36:35.691978', timestamp '2026-11-28 22:36:35.682736', '[["refused",[{"log":"refused","max_changes":0,"sizes":[],"ranges":[21,2]}]]]')
 /
-insert into "eventlog_failed" ("record_id", "event_id", "reason", "document", "tries", "failed_at") overriding system value values (16, 'eventlog:16', 'no eventlog:16', '<nds dtdversion="4.0"><source><product version="0.1.0">eventlog</product><contact>eventlog</contact></source><input><modify class-name="usr" event-id="eventlog:16"><association>idu=2,table=usr,schema=public</association><modify-attr attr-name="fname"><remove-value><value type="string">Jill</value></remove-value><add-value><value type="string">changed</value></add-value></modify-attr></modify></input></nds>', 1, timestamp '2026-11-28 03:56:52.936645')
+insert into "eventlog_batch" ("batch", "epoch", "first_id", "last_id", "remembered_at", "settled_at", "content") overriding system value values (10, 8, 23, 27, timestamp '2026-11-28 22:36:36.580302', timestamp '2026-11-28 22:36:36.611928', '[["23-23",[["eventlog:23",[23],1000,"Aqhh/PZgzVA"]]],["24-24",[["eventlog:24",[24],1000,"TE25Bd43YlY"]]],["25-25",[["eventlog:25",[25],1000,"IZDg3yRspGA"]]],["26-26",[["eventlog:26",[26],1000,"VsZCmHRLExc"]]],["27-27",[["eventlog:27",[27],1000,"zb7tecBAa/c"]]]]')
 /
-insert into "eventlog_failed" ("record_id", "event_id", "reason", "document", "tries", "failed_at") overriding system value values (17, 'eventlog:17', 'the receiver shuts down', '<nds dtdversion="4.0"><source><product version="0.1.0">eventlog</product><contact>eventlog</contact></source><input><modify class-name="usr" event-id="eventlog:17"><association>idu=7,table=usr,schema=public</association><modify-attr attr-name="fname"><remove-value><value type="string">Joy</value></remove-value><add-value><value type="string">changed</value></add-value></modify-attr></modify></input></nds>', 1, timestamp '2026-11-28 03:56:53.078435')
+insert into "eventlog_batch" ("batch", "epoch", "first_id", "last_id", "remembered_at", "settled_at", "content") overriding system value values (11, 9, 28, 30, timestamp '2026-11-28 22:36:38.263915', null, '[["28-28",[["eventlog:28",[28],1000,"NGs14flC1Ds"]]],["29-29",[["eventlog:29",[29],1000,"keyawOgjq2M"]]],["30-30",[["eventlog:30",[30],1000,"jZI6Twh4zHA"]]]]')
 /
-insert into "eventlog_failed" ("record_id", "event_id", "reason", "document", "tries", "failed_at") overriding system value values (21, null, 'malformed key: at character 9, expected ''='' after the column name', null, 1, timestamp '2026-11-28 03:56:53.669964')
+insert into "eventlog_failed" ("record_id", "event_id", "reason", "document", "tries", "failed_at") overriding system value values (16, 'eventlog:16', 'no eventlog:16', '<nds dtdversion="4.0"><source><product version="0.1.0">eventlog</product><contact>eventlog</contact></source><input><modify class-name="usr" event-id="eventlog:16"><association>idu=2,table=usr,schema=public</association><modify-attr attr-name="fname"><remove-value><value type="string">Jill</value></remove-value><add-value><value type="string">changed</value></add-value></modify-attr></modify></input></nds>', 1, timestamp '2026-11-28 22:36:30.783408')
 /
-insert into "eventlog_failed" ("record_id", "event_id", "reason", "document", "tries", "failed_at") overriding system value values (22, null, 'event_type is 12, not 1 to 8', null, 1, timestamp '2026-11-28 03:56:53.669913')
+insert into "eventlog_failed" ("record_id", "event_id", "reason", "document", "tries", "failed_at") overriding system value values (17, 'eventlog:17', 'the receiver shuts down', '<nds dtdversion="4.0"><source><product version="0.1.0">eventlog</product><contact>eventlog</contact></source><input><modify class-name="usr" event-id="eventlog:17"><association>idu=7,table=usr,schema=public</association><modify-attr attr-name="fname"><remove-value><value type="string">Joy</value></remove-value><add-value><value type="string">changed</value></add-value></modify-attr></modify></input></nds>', 1, timestamp '2026-11-28 22:36:31.735735')
+/
+insert into "eventlog_failed" ("record_id", "event_id", "reason", "document", "tries", "failed_at") overriding system value values (21, null, 'malformed key: at character 9, expected ''='' after the column name', null, 1, timestamp '2026-11-28 22:36:35.691644')
+/
+insert into "eventlog_failed" ("record_id", "event_id", "reason", "document", "tries", "failed_at") overriding system value values (22, null, 'event_type is 12, not 1 to 8', null, 1, timestamp '2026-11-28 22:36:35.691574')
 /
 insert into "eventlog_held" ("object_hash", "spelling_hash", "table_name", "table_key") overriding system value values ('79603cb1610edc6eb79065b9f76eda9c20d9c51350bf823fde43933d61b96e45', '79603cb1610edc6eb79065b9f76eda9c20d9c51350bf823fde43933d61b96e45', 'usr', 'idu=3')
 /
-insert into "eventlog_notice" ("notice_id", "noticed_at", "username", "kind", "table_name", "table_key", "first_id", "last_id", "row_count", "record_ids", "event_id", "answer", "who", "words", "session_id") overriding system value values (1, timestamp '2026-11-28 03:56:53.437670', 'eventlog', 'skip', 'usr', 'idu=4', 20, 20, 1, '[20]', 'eventlog:20', 'E', 'ada', 'given up', null)
+insert into "eventlog_notice" ("notice_id", "noticed_at", "username", "kind", "table_name", "table_key", "first_id", "last_id", "row_count", "record_ids", "event_id", "answer", "who", "words", "session_id") overriding system value values (1, timestamp '2026-11-28 22:36:34.537787', 'eventlog', 'skip', 'usr', 'idu=4', 20, 20, 1, '[20]', 'eventlog:20', 'E', 'ada', 'given up', null)
 /
-insert into "eventlog_notice" ("notice_id", "noticed_at", "username", "kind", "table_name", "table_key", "first_id", "last_id", "row_count", "record_ids", "event_id", "answer", "who", "words", "session_id") overriding system value values (2, timestamp '2026-11-28 03:56:53.892918', 'eventlog', 'resync', 'public.dept', null, null, null, null, null, null, null, null, 'are being logged, as event type 5', null)
+insert into "eventlog_notice" ("notice_id", "noticed_at", "username", "kind", "table_name", "table_key", "first_id", "last_id", "row_count", "record_ids", "event_id", "answer", "who", "words", "session_id") overriding system value values (2, timestamp '2026-11-28 22:36:36.801134', 'eventlog', 'resync', 'public.dept', null, null, null, null, null, null, null, null, 'are being logged, as event type 5', null)
 /
-insert into "eventlog_notice" ("notice_id", "noticed_at", "username", "kind", "table_name", "table_key", "first_id", "last_id", "row_count", "record_ids", "event_id", "answer", "who", "words", "session_id") overriding system value values (3, timestamp '2026-11-28 03:56:54.321165', 'eventlog', 'pause', null, null, null, null, null, null, null, null, 'ada', 'an upgrade', null)
+insert into "eventlog_notice" ("notice_id", "noticed_at", "username", "kind", "table_name", "table_key", "first_id", "last_id", "row_count", "record_ids", "event_id", "answer", "who", "words", "session_id") overriding system value values (3, timestamp '2026-11-28 22:36:40.712642', 'eventlog', 'pause', null, null, null, null, null, null, null, null, 'ada', 'an upgrade', null)
 /
 insert into "eventlog_resync" ("table_name", "choice", "last_key", "rows_logged") overriding system value values ('public.dept', '[5, null]', '[["int", 2]]', 2)
 /
-insert into "eventlog_retry" ("object_hash", "first_id", "event_id", "object_table", "object_key", "record_ids", "max_changes", "tries", "next_at", "reason") overriding system value values ('79603cb1610edc6eb79065b9f76eda9c20d9c51350bf823fde43933d61b96e45', 18, 'eventlog:18', 'usr', 'idu=3', '[18]', 1000, 1, timestamp '2026-11-28 03:56:54.344204', 'the receiver answered retry')
+insert into "eventlog_retry" ("object_hash", "first_id", "event_id", "object_table", "object_key", "record_ids", "max_changes", "tries", "next_at", "reason") overriding system value values ('79603cb1610edc6eb79065b9f76eda9c20d9c51350bf823fde43933d61b96e45', 18, 'eventlog:18', 'usr', 'idu=3', '[18]', 1000, 1, timestamp '2026-11-28 22:36:40.919510', 'the receiver answered retry')
 /
 insert into "eventlog_sent" ("record_id") overriding system value values (30)
 /
-insert into "eventlog_state" ("one", "attached", "association", "epoch", "leader", "leader_session", "leader_since", "paused_at", "paused_by", "pause_reason", "rested_at", "cycle_at", "cycle_facts", "heartbeat_at", "published_as", "slot_facts") overriding system value values (1, 0, 'canonical', 9, 'test', '20769', timestamp '2026-11-28 03:56:53.940886', timestamp '2026-11-28 03:56:54.319887', 'ada', 'an upgrade', null, null, null, null, null, null)
+insert into "eventlog_state" ("one", "attached", "association", "epoch", "leader", "leader_session", "leader_since", "paused_at", "paused_by", "pause_reason", "rested_at", "cycle_at", "cycle_facts", "heartbeat_at", "published_as", "slot_facts") overriding system value values (1, 0, 'canonical', 9, 'test', '28257', timestamp '2026-11-28 22:36:37.147622', timestamp '2026-11-28 22:36:40.696256', 'ada', 'an upgrade', null, null, null, null, null, null)
 /
-insert into "eventlog_tracked" ("schema_name", "table_name", "of_schema", "of_table", "logged_as", "table_id", "table_owner", "choice", "tracked_at", "tracked_by") overriding system value values ('public', 'dept', 'public', 'dept', 'dept', (select cast(cast('public.dept' as regclass) as oid)::text), current_user, '{"without": ["photo"]}', timestamp '2026-11-28 03:56:52.224126', 'eventlog')
+insert into "eventlog_tracked" ("schema_name", "table_name", "of_schema", "of_table", "logged_as", "table_id", "table_owner", "choice", "tracked_at", "tracked_by") overriding system value values ('public', 'dept', 'public', 'dept', 'dept', (select cast(cast('public.dept' as regclass) as oid)::text), current_user, '{"without": ["photo"]}', timestamp '2026-11-28 22:36:26.060043', 'eventlog')
 /
-insert into "eventlog_tracked" ("schema_name", "table_name", "of_schema", "of_table", "logged_as", "table_id", "table_owner", "choice", "tracked_at", "tracked_by") overriding system value values ('public', 'grp', 'public', 'grp', 'grp', (select cast(cast('public.grp' as regclass) as oid)::text), current_user, '{"delete": null, "insert": 7, "replicated": true, "update": 8}', timestamp '2026-11-28 03:56:52.281067', 'eventlog')
+insert into "eventlog_tracked" ("schema_name", "table_name", "of_schema", "of_table", "logged_as", "table_id", "table_owner", "choice", "tracked_at", "tracked_by") overriding system value values ('public', 'grp', 'public', 'grp', 'grp', (select cast(cast('public.grp' as regclass) as oid)::text), current_user, '{"delete": null, "insert": 7, "replicated": true, "update": 8}', timestamp '2026-11-28 22:36:26.401657', 'eventlog')
 /
-insert into "eventlog_tracked" ("schema_name", "table_name", "of_schema", "of_table", "logged_as", "table_id", "table_owner", "choice", "tracked_at", "tracked_by") overriding system value values ('public', 'item', 'public', 'item', 'item', (select cast(cast('public.item' as regclass) as oid)::text), current_user, '{"columns": ["price"], "granularity": "row", "insert": 1, "update": 3}', timestamp '2026-11-28 03:56:52.336912', 'eventlog')
+insert into "eventlog_tracked" ("schema_name", "table_name", "of_schema", "of_table", "logged_as", "table_id", "table_owner", "choice", "tracked_at", "tracked_by") overriding system value values ('public', 'item', 'public', 'item', 'item', (select cast(cast('public.item' as regclass) as oid)::text), current_user, '{"columns": ["price"], "granularity": "row", "insert": 1, "update": 3}', timestamp '2026-11-28 22:36:26.728974', 'eventlog')
 /
-insert into "eventlog_tracked" ("schema_name", "table_name", "of_schema", "of_table", "logged_as", "table_id", "table_owner", "choice", "tracked_at", "tracked_by") overriding system value values ('public', 'usr', 'public', 'usr', 'usr', (select cast(cast('public.usr' as regclass) as oid)::text), current_user, '{"insert": 1, "update": 2}', timestamp '2026-11-28 03:56:52.154733', 'eventlog')
+insert into "eventlog_tracked" ("schema_name", "table_name", "of_schema", "of_table", "logged_as", "table_id", "table_owner", "choice", "tracked_at", "tracked_by") overriding system value values ('public', 'usr', 'public', 'usr', 'usr', (select cast(cast('public.usr' as regclass) as oid)::text), current_user, '{"insert": 1, "update": 2}', timestamp '2026-11-28 22:36:25.759161', 'eventlog')
 /
-insert into "eventlog_tracked" ("schema_name", "table_name", "of_schema", "of_table", "logged_as", "table_id", "table_owner", "choice", "tracked_at", "tracked_by") overriding system value values ('public', 'usr_phone', 'public', 'usr', null, (select cast(cast('public.usr_phone' as regclass) as oid)::text), current_user, '["n"]', timestamp '2026-11-28 03:56:52.155209', 'eventlog')
+insert into "eventlog_tracked" ("schema_name", "table_name", "of_schema", "of_table", "logged_as", "table_id", "table_owner", "choice", "tracked_at", "tracked_by") overriding system value values ('public', 'usr_phone', 'public', 'usr', null, (select cast(cast('public.usr_phone' as regclass) as oid)::text), current_user, '["n"]', timestamp '2026-11-28 22:36:25.759693', 'eventlog')
 /
 insert into "eventlog_version" ("version_num") overriding system value values ('0001')
 /
@@ -1942,9 +1964,9 @@ insert into "fish" ("id", "name") overriding system value values (2, 'again')
 /
 insert into "pond" ("id", "name") overriding system value values (2, 'b')
 /
-insert into "slotted_slot" ("lsn", "committed_at", "noted_at") overriding system value values (24000000, null, timestamp '2026-11-28 03:56:54.278743')
+insert into "slotted_slot" ("lsn", "committed_at", "noted_at") overriding system value values (24000000, null, timestamp '2026-11-28 22:36:40.363797')
 /
-insert into "slotted_state" ("one", "attached", "association", "epoch", "leader", "leader_session", "leader_since", "paused_at", "paused_by", "pause_reason", "rested_at", "cycle_at", "cycle_facts", "heartbeat_at", "published_as", "slot_facts") overriding system value values (1, 0, 'canonical', 0, null, null, null, null, null, null, null, null, null, null, null, '{"slot": "slotted", "system": "7000000000000000001", "publication": 16400, "members": {"public.pet": 16390}, "until": null}')
+insert into "slotted_state" ("one", "attached", "association", "epoch", "leader", "leader_session", "leader_since", "paused_at", "paused_by", "pause_reason", "rested_at", "cycle_at", "cycle_facts", "heartbeat_at", "published_as", "slot_facts") overriding system value values (1, 0, 'canonical', 0, null, null, null, null, null, null, null, null, null, null, null, '{"slot": "slotted", "system": "7000000000000000001", "publication": 16400, "members": {"public.pet": 16390}, "until": null, "altered_by": null, "since": {}}')
 /
 insert into "slotted_version" ("version_num") overriding system value values ('0001')
 /

@@ -26,7 +26,7 @@ _EPOCH, _MICROSECOND = datetime(1970, 1, 1), timedelta(microseconds=1)
 
 @dataclass
 class _Object:
-    """What is known of an object."""
+    """An object with its rows, its arrivals and its events on record."""
 
     rows: list[AuditedRow] = field(default_factory=list)
     arrivals: list[Arrival] = field(default_factory=list)

@@ -305,6 +305,7 @@ def log(embedded: Server, log_template: str) -> Iterator[Database]:
         for flag, case in cases.items()
     ],
 )
+@pytest.mark.family
 def test_a_flag_has_an_effect_on_a_log(
     words: str, more: str, reported: str, shell: Shell, log: Database
 ) -> None:

@@ -133,6 +133,7 @@ def test_a_start_decides_anew_and_keeps_what_may_pass(world: World) -> None:
         (3, 1, {"max_deletes": "0"}, True),
     ],
 )
+@pytest.mark.family
 def test_exactly_the_limit_passes(
     world: World, rows: int, gone: int, given: dict[str, str], stops: bool
 ) -> None:

@@ -110,6 +110,7 @@ VALUES = (None, "", " ", "a", "a ", "A", "ä", "x;'\"=+\\<>", "1" * 64, "\n")
     ],
     indirect=["place"],
 )
+@pytest.mark.family
 def test_the_replica_is_the_table_after_each_poll(
     world: World, place: Place, given_settings: dict[str, Any]
 ) -> None:

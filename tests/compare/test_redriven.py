@@ -200,6 +200,7 @@ IN_PART = [  # a row of an event is refused, the others are sent, and the row of
         (SKIPPED_WHILE_NEW, False, True),
     ],
 )
+@pytest.mark.family
 def test_once_all_of_a_story_is_settled_the_receiver_has_what_the_table_has(
     world: World, steps: list[tuple[Any, ...]], delete: bool, state_values: bool
 ) -> None:

@@ -53,6 +53,7 @@ def retype(world: World, kinds: Retyped) -> None:
 
 
 @pytest.mark.parametrize("state_values", [True, False])
+@pytest.mark.family
 def test_the_next_change_replaces_the_value_that_was_sent(
     world: World, retyped: Retyped, state_values: bool
 ) -> None:

@@ -138,6 +138,7 @@ def test_a_state_that_was_changed_elsewhere_is_compared_as_a_whole(world: World)
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.family
 def test_whatever_happens_the_replica_is_the_table(world: World, seed: int) -> None:
     dice, replica, changed = random.Random(seed), Replica(), list[int]()
     fill(world, range(0, 2000, 4))

@@ -2,8 +2,8 @@
 
 `make test` runs the first tier, `make test-all` the first three. A module states its tier with `pytestmark`.
 A test or a parameter may state a more demanding one, and the most demanding of its marks counts.
-Of a test with the mark `family` the quick tier takes the first two parameters and those that find a planted
-fault; the others are long.
+Of a test with the mark `family` the quick tier takes the first parameter, the last one and those that find a
+planted fault; the others are long.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from tests.mutants.faults import faults, function_of
 
 TIERS = ("quick", "servers", "long", "nightly")
 QUICK, ALL = TIERS[:1], TIERS[:3]
-FAMILY = 2  # parameters of a family in the quick tier
 LONGEST = 5  # tests that are named at the end
 SLOW = 3.0  # seconds: a quick test that takes longer carries the mark `slow` with its reason
 
@@ -47,14 +46,15 @@ def tier_of(item: pytest.Item) -> str | None:
 
 
 def thin_families(items: Iterable[pytest.Item]) -> None:
-    """Give the mark `long` to further parameters of families, except those that find a planted fault."""
-    finders = {test for fault in faults() for test in fault.finders}
-    taken: Counter[str] = Counter()  # quick tests by function
+    """Give the mark `long` to parameters of families, except the first, the last and finders of faults."""
+    families: defaultdict[str, list[pytest.Item]] = defaultdict(list)  # by function
     for item in items:
         if item.get_closest_marker("family") and tier_of(item) == "quick":
-            taken[function_of(item.nodeid)] += 1
-            if taken[function_of(item.nodeid)] > FAMILY and item.nodeid not in finders:
-                item.add_marker("long")
+            families[function_of(item.nodeid)].append(item)
+    finders = {test for fault in faults() for test in fault.finders} if families else set()
+    for item in (item for family in families.values() for item in family[1:-1]):
+        if item.nodeid not in finders:
+            item.add_marker("long")
 
 
 def select(config: pytest.Config, items: list[pytest.Item]) -> Counter[str]:

@@ -41,16 +41,8 @@ def kill_and_restart(rig: Rig, folder: Path, *words: str) -> None:
     rig.drain()
 
 
-@pytest.mark.quick
-@pytest.mark.slow("it starts a dozen publishers, and kills six of them")
-@pytest.mark.parametrize(
-    ("deletes", "more"),
-    [
-        (UPDATE, ()),
-        pytest.param(DELETE, (), marks=pytest.mark.long),
-        pytest.param(DELETE, ("--files-per-batch",), marks=pytest.mark.long),
-    ],
-)
+@pytest.mark.long  # it starts a dozen publishers, and kills six of them
+@pytest.mark.parametrize(("deletes", "more"), [(UPDATE, ()), (DELETE, ()), (DELETE, ("--files-per-batch",))])
 def test_a_folder_has_every_event_once(
     database: Database, tmp_path: Path, deletes: bool, more: tuple[str, ...]
 ) -> None:

@@ -28,6 +28,7 @@ def shape(request: pytest.FixtureRequest) -> dict[str, str]:
     return SHAPES[request.param]
 
 
+@pytest.mark.family
 def test_a_log_of_other_types_is_published(engine: Engine, database: Database, shape: dict[str, str]) -> None:
     log = Attached(engine, database.dialect, shape)
     log.change("insert into usr values (10, 'Jack', 'Frost')")
@@ -105,6 +106,7 @@ ODD: list[tuple[dict[str, str], dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("types", "row", "reason"), ODD, ids=lambda value: str(value)[:40])
+@pytest.mark.family
 def test_an_odd_row_costs_that_row(
     engine: Engine, database: Database, types: dict[str, str], row: dict[str, Any], reason: str
 ) -> None:
@@ -133,6 +135,7 @@ def test_rows_without_a_status_are_counted_and_reported(engine: Engine, database
 
 
 @pytest.mark.parametrize("limit", [1, 2, 3, 7])
+@pytest.mark.family
 def test_rows_without_table_or_key_cost_only_themselves_wherever_a_pick_up_is_cut(
     engine: Engine, database: Database, limit: int
 ) -> None:
@@ -249,6 +252,7 @@ COMMANDS = [
 ]
 
 
+@pytest.mark.family
 def test_no_command_ends_in_a_traceback_on_any_log(
     engine: Engine, database: Database, shape: dict[str, str]
 ) -> None:

@@ -377,6 +377,7 @@ STEPS = (
 @pytest.mark.slow("several runs, and as many of apply")
 @pytest.mark.usefixtures("either_way")
 @pytest.mark.parametrize("steps_a_run", [1, 6])
+@pytest.mark.family
 def test_what_is_applied_of_messages_is_the_table(
     server: tuple[str, URL], people: World, tmp_path: Path, steps_a_run: int
 ) -> None:

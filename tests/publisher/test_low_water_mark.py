@@ -143,6 +143,7 @@ STEPS = (
 
 
 @pytest.mark.parametrize("seed", range(12))
+@pytest.mark.family
 def test_a_look_above_the_mark_finds_what_a_look_at_everything_finds(world: World, seed: int) -> None:
     with ExitStack() as stack:
         history = History(world, stack.enter_context(world.elect()), seed, stack)

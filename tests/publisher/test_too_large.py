@@ -157,6 +157,7 @@ class SmallSink(DyingSink):
 
 @pytest.mark.parametrize("after", [False, True])
 @pytest.mark.parametrize("call", range(1, 8))
+@pytest.mark.family
 def test_files_hold_each_event_once_wherever_the_dividing_is_interrupted(
     world: World, tmp_path: Path, call: int, after: bool
 ) -> None:

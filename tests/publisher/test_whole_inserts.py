@@ -67,6 +67,7 @@ BYTES = (1, 30, 100, 1 << 20, 1 << 20, 1 << 20)
 @pytest.mark.parametrize(
     ("future", "by_column", "seed"), [(False, False, 0), (False, True, 1), (True, False, 2)]
 )
+@pytest.mark.family
 def test_wherever_a_pick_up_is_cut_inserts_are_whole(
     world: World, monkeypatch: pytest.MonkeyPatch, future: bool, by_column: bool, seed: int
 ) -> None:

@@ -64,7 +64,7 @@ def test_a_large_text_file_is_read_in_ranges(spark: Any, tmp_path: Path, contain
 
 
 @pytest.mark.usefixtures("small_pieces")
-@pytest.mark.parametrize("quote", ['399,N,2,"2025', 'x"y\n'])
+@pytest.mark.parametrize("quote", ['399,N,2,"2025', pytest.param('x"y\n', marks=pytest.mark.long)])
 def test_a_malformed_record_that_hides_the_ends_of_others_costs_the_ranges(
     spark: Any, tmp_path: Path, quote: str
 ) -> None:

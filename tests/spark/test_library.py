@@ -144,7 +144,7 @@ def test_each_row_tells_its_document(spark: Any) -> None:
     )
 
 
-@pytest.mark.slow("Spark compiles each plan")
+@pytest.mark.long  # Spark compiles each plan
 def test_backlog_gives_the_same(spark: Any, tmp_path: Path) -> None:
     rows = [
         (n, "N", (1, 2, 6, 2, 3)[n % 5], TIME, None, "usr", f"idu={n % 4}", "fname", "a", f"v{n}")
@@ -261,6 +261,7 @@ def test_current_rows_as_query_backs_read_them(spark: Any) -> None:
 
 
 @pytest.mark.parametrize("source", [name for name in FILES if name != "xds"])
+@pytest.mark.family
 def test_another_source_gives_what_convert_gives(spark: Any, tmp_path: Path, source: str) -> None:
     path = make(tmp_path / "in", source, 10)
     wanted = replace(job([path], tmp_path / "expected", source=source, to="changes"), tables=LAYOUT)

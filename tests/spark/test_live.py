@@ -37,7 +37,7 @@ pytestmark = pytest.mark.quick
 
 
 @pytest.mark.slow("Spark and a publisher run the same log")
-@pytest.mark.parametrize("order", ["object", "log"])
+@pytest.mark.parametrize("order", ["object", pytest.param("log", marks=pytest.mark.long)])
 def test_a_live_log_gives_what_the_publisher_gives(
     spark: Any, store: Store, tmp_path: Path, order: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -64,7 +64,7 @@ def test_a_live_log_gives_what_the_publisher_gives(
     assert documents(out) == found
 
 
-@pytest.mark.slow("two jobs of Spark")
+@pytest.mark.long  # two jobs of Spark
 @pytest.mark.parametrize("deletes", [False, True])
 def test_loopback_rows_are_finished_as_a_publisher_does(
     spark: Any, store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, deletes: bool

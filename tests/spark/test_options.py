@@ -58,7 +58,7 @@ def test_what_ends_a_worker_is_reported_without_its_traceback(spark: Any) -> Non
     assert str(reported.value) == "a worker of Spark failed: OSError: [Errno 28] No space left on device"
 
 
-@pytest.mark.parametrize("container", ["csv", "parquet"])
+@pytest.mark.parametrize("container", ["csv", pytest.param("parquet", marks=pytest.mark.long)])
 def test_refused_records_are_lines_of_json(spark: Any, tmp_path: Path, container: str) -> None:
     log = write_log(tmp_path / f"log.{container}", [*ROWS, BAD, (10, "N", 99, *BAD[3:])])
     backlogged(spark, job([log], tmp_path / "out"), partitions=2)
@@ -72,6 +72,7 @@ def test_refused_records_are_lines_of_json(spark: Any, tmp_path: Path, container
     ("name", "given"),
     [("log.tsv", {}), ("log.csv", {"csv_delimiter": ";"}), ("log.csv", {"csv_null": "NULL"})],
 )
+@pytest.mark.family
 def test_csv_in_another_layout_is_read_as_convert_reads_it(
     spark: Any, tmp_path: Path, name: str, given: dict[str, Any]
 ) -> None:

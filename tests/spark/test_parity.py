@@ -215,6 +215,7 @@ def test_rows_that_share_a_record_id_are_refused_also_where_spark_is_in_doubt_of
 
 
 @pytest.mark.parametrize("fraction", ["", ".120000", ".000000", ".5", ".000001"])
+@pytest.mark.family
 def test_a_fraction_of_a_second_is_read_as_convert_reads_it(
     spark: Any, tmp_path: Path, fraction: str
 ) -> None:

@@ -98,6 +98,7 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Path]]:
     [*FORMS[:2], *(pytest.param(*form, marks=pytest.mark.long) for form in FORMS[2:])],
 )
 @pytest.mark.parametrize(("source", "order"), ORDERS_OF_SOURCES)
+@pytest.mark.family
 def test_each_order_in_each_form_is_that_of_convert(
     spark: Any,
     tmp_path: Path,

@@ -196,6 +196,7 @@ def write(engine: Engine, number: int, ends: float, failures: list[str]) -> None
 @pytest.mark.slow("writers need time to meet the reader")
 @pytest.mark.parametrize("has_snapshot", [False, True], ids=["read-committed", "snapshot"])
 @pytest.mark.parametrize("reader", [read_each, read_in_a_transaction])
+@pytest.mark.family
 def test_a_reader_that_deletes_what_it_read_loses_nothing(
     engine: Engine, reader: Callable[[Connection, dict[str, Any]], None], has_snapshot: bool
 ) -> None:

@@ -168,6 +168,7 @@ def test_every_finding_has_its_case() -> None:
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.finding}: {case.words}")
+@pytest.mark.family
 def test_a_remedy_that_is_followed_mends(tracking: Tracked, case: Case) -> None:
     if tracking.dialect.name not in case.where:
         pytest.skip("it cannot come about here")

@@ -101,7 +101,7 @@ def test_a_running_publisher_shows_how_it_stands(postgres: Database, tmp_path: P
         engine.dispose()
 
 
-@pytest.mark.slow("a publisher and a receiver run as processes")
+@pytest.mark.long  # a publisher and a receiver run as processes
 def test_what_people_do_arrives_at_the_receiver(postgres: Database, tmp_path: Path) -> None:
     engine = postgres.engine()
     with engine.begin() as connection:

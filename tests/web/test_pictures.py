@@ -27,7 +27,7 @@ from tests.web.browser import Browser, chromium
 from tests.web.conftest import TOKEN, Watched
 from tests.web.receiver.conftest import ADD, DELETE, MODIFY, Client
 
-pytestmark = [pytest.mark.quick, pytest.mark.slow("a browser shows each page once")]
+pytestmark = pytest.mark.quick
 
 DOCS = Path(__file__).parents[2] / "docs"
 WIDTH = 960
@@ -100,6 +100,7 @@ def small(browser: Browser, picture: bytes, height: int) -> bytes:
     )
 
 
+@pytest.mark.long  # a browser shows each page once
 def test_the_publisher_is_photographed(watched: Watched, tmp_path: Path) -> None:
     sink = watched.sink
     watched.run("insert into usr select n, 'Ann' from generate_series(4, 44) n")
@@ -147,6 +148,7 @@ def course(watched: Watched) -> None:
         work.record_cycle(json.dumps(facts))
 
 
+@pytest.mark.long  # a browser shows each page once
 def test_the_receiver_is_photographed(client: Client, tmp_path: Path) -> None:
     for event in (ADD, MODIFY, DELETE):
         client.post(event)

@@ -15,7 +15,7 @@ from tests.web.browser import Browser, chromium
 from tests.web.conftest import Watched
 from tests.web.receiver.conftest import ADD, DELETE, MODIFY, Client
 
-pytestmark = [pytest.mark.quick, pytest.mark.slow("a browser shows each page six times")]
+pytestmark = pytest.mark.long  # a browser shows each page six times
 
 SCREENS = [(width, scheme) for width in (390, 800, 1280) for scheme in ("light", "dark")]
 OUT_OF_FRAME = """

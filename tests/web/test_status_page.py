@@ -653,7 +653,7 @@ def test_a_person_redrives_a_row_in_chromium(watched: Watched, tmp_path: Path) -
         assert browser.complaints() == []
 
 
-@pytest.mark.slow("a browser notices a lost publisher")
+@pytest.mark.long  # a browser notices a lost publisher
 def test_a_page_whose_publisher_is_gone_says_so(watched: Watched, tmp_path: Path) -> None:
     app = board_app(watched.board, HOST)
     with chromium(tmp_path) as browser:

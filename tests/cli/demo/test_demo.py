@@ -181,7 +181,7 @@ def test_fast_waits_for_nobody_and_without_spark_its_remedy_is_reported(folder: 
     assert PAUSE not in reported
 
 
-@pytest.mark.slow("the demo starts")
+@pytest.mark.long  # the demo starts
 def test_ctrl_c_at_a_pause_ends_it(folder: str) -> None:
     terminal = Terminal(folder)
     terminal.read_until(PAUSE)
@@ -192,7 +192,7 @@ def test_ctrl_c_at_a_pause_ends_it(folder: str) -> None:
     assert processes_in(folder) == []
 
 
-@pytest.mark.slow("the demo starts")
+@pytest.mark.long  # the demo starts
 def test_a_demo_that_is_killed_leaves_no_process(folder: str) -> None:
     terminal = Terminal(folder)
     terminal.read_until(PAUSE)

@@ -257,6 +257,7 @@ def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("sample", SAMPLES)
+@pytest.mark.family
 def test_each_change_comes_once_through_a_database(
     tmp_path: Path, place: Place, kind: str, sample: Sample
 ) -> None:

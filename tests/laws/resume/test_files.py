@@ -149,5 +149,6 @@ def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("sample", SAMPLES)
+@pytest.mark.family
 def test_a_conversion_that_is_stopped_anywhere_goes_on(tmp_path: Path, kind: str, sample: Sample) -> None:
     sample.check(Reference(KINDS[kind], tmp_path))

@@ -125,5 +125,6 @@ KINDS: dict[str, Callable[[Path, Place], Trial]] = {"publishing": Publishing, "c
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("sample", SAMPLES)
+@pytest.mark.family
 def test_each_document_is_out_once(tmp_path: Path, place: Place, kind: str, sample: Sample) -> None:
     sample.check(Reference(lambda folder: KINDS[kind](folder, place), tmp_path))

@@ -26,7 +26,7 @@ from tests.sql.test_install import schema
 pytestmark = pytest.mark.quick
 
 
-@pytest.fixture(params=["this version", "the next version"])
+@pytest.fixture(params=["this version", pytest.param("the next version", marks=pytest.mark.long)])
 def shell(request: pytest.FixtureRequest, tmp_path: Path) -> Shell:
     """The commands of a version, in a folder with the files of 0.1.0."""
     version = Shell(tmp_path) if request.param == "this version" else request.getfixturevalue("next_version")

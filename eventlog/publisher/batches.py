@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from functools import cached_property
-from itertools import accumulate, groupby, pairwise
+from itertools import accumulate, chain, groupby, pairwise
 
 from eventlog.core import tablekey
 from eventlog.core.tables import Tables
@@ -157,12 +157,12 @@ def in_batches(
         yield batch
 
 
-def further_parts(documents: Iterable[EventDocument], begun: Set[str]) -> list[EventDocument]:
+def further_parts(planned: Iterable[Sequence[EventDocument]], begun: Set[str]) -> list[EventDocument]:
     """Return documents of the further parts of these events alone, which come before any other event of their
-    objects.
+    objects. Take batches until all parts are there.
     """
     unfinished, continuing = set(begun), list[EventDocument]()
-    for document in documents if unfinished else ():
+    for document in chain.from_iterable(planned) if unfinished else ():
         numbered = enumerate(document.events, document.first)
         parts = {at: event for at, event in numbered if event.part > 1 and event.run_id in unfinished}
         if parts:

@@ -157,31 +157,36 @@ class Publisher:
         finishes the rows without an event. The rest of an event that was cut stays on record when no more is
         sent. PickUpEnded if a pause, a redrive or an event that is due again ends it; before the first batch
         nothing is written then."""
-        tally = self._tally
-        unsent: Sequence[EventDocument] = ()
-        is_begun, look_at = False, DUE_EVERY + 2 * tally.cycle.delivery  # as long as due events took before
-        planned_batches = self._delivery.in_batches(documents, is_recorded=is_recorded)
-        planned_documents = chain.from_iterable(planned_batches)
-        for planned in planned_batches:
+        tally, unsent, is_begun = self._tally, list[EventDocument](), False
+        coming = self._delivery.in_batches(documents, is_recorded=is_recorded)
+        for planned, demand in zip(coming, self._demands(redriven), strict=False):
             batch = batches.without(planned, tally.blocked)
-            demand = Demand(redriven, leaves=True)
-            if redriven is not None and tally.cycle.delivery > look_at:
-                demand = demand._replace(due=self._clock.now())
-                look_at = tally.cycle.delivery + DUE_EVERY
             try:
-                unsent = self._delivery.deliver(batch, tally, demand)
+                unsent = [*self._delivery.deliver(batch, tally, demand)]
             except PickUpEnded:
                 if is_begun:
-                    remaining = chain(batch, planned_documents)
-                    self._journal.advance(tally, batches.further_parts(remaining, tally.begun))
+                    remaining = batches.further_parts(chain((batch,), coming), tally.begun)
+                    self._journal.advance(tally, remaining)
                 raise
             is_begun = is_begun or bool(batch)
             if self._stopped:
-                unsent = [*unsent, *batches.further_parts(planned_documents, tally.begun)]
                 break
+        unsent += batches.further_parts(coming, tally.begun)  # of the batches that a stop leaves
         self._journal.advance(tally, unsent, NO_DEMAND if unsent else Demand(redriven))
         if tally.fatal is not None:
             raise ReceiverFatal(tally.fatal.text)
+
+    def _demands(self, redriven: int | None) -> Iterator[Demand]:
+        """Yield the demand of each batch. Now and then it includes that no event is due again: first after
+        twice as long as due events took before."""
+        cycle = self._tally.cycle
+        look_at = DUE_EVERY + 2 * cycle.delivery
+        while True:
+            demand = Demand(redriven, leaves=True)
+            if redriven is not None and cycle.delivery > look_at:
+                demand = demand._replace(due=self._clock.now())
+                look_at = cycle.delivery + DUE_EVERY
+            yield demand
 
 
 def _as_recorded(

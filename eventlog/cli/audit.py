@@ -300,27 +300,27 @@ def _limits_of(report: AuditReport) -> Iterator[str]:
 def _print_receipt(config: Config, name: tuple[str, str], receivers: Sequence[Delivered]) -> None:
     """Print the history of one object: its rows, what happened, its documents, and its present row."""
     from eventlog.opening.recorded_settings import opened_as_published
-    from eventlog.operate.receipt import read_receipt
+    from eventlog.operate.account import read_object
     from eventlog.publisher.session import make_reader
 
     with opened_as_published(config) as (config, store):
         tables = make_reader(config, store).tables
-        receipt = read_receipt(config, store, *name, MAX_RECORD_ID)
+        account = read_object(config, store, *name, MAX_RECORD_ID)
     own_name = object_of(tables, *name)
     documents = chain.from_iterable(receiver.documents() for receiver in receivers)
-    arrivals = [*_arrivals_of(own_name, receipt.digests, tables, documents)]
-    if not receipt.rows and not arrivals:
+    arrivals = [*_arrivals_of(own_name, account.digests, tables, documents)]
+    if not account.rows and not arrivals:
         print_sentence(f"neither the log nor the receiver has {' '.join(name)}")
         sys.exit(1)
     rows = []
-    for placed, _ in receipt.rows:
-        row = placed.entry
-        event = ", ".join(f"in {event_id}" for event_id in receipt.events.get(row.record_id, ()))
+    for row_account in account.rows:
+        row = row_account.entry
+        event = ", ".join(f"in {event_id}" for event_id in row_account.event_ids)
         kind = f"type {row.event_type}"
         rows.append((f"row {row.record_id}", row.event_time, kind, row.column_name, row.status, event))
-    happened = [(line.what, line.at, line.words) for line in receipt.lines]
+    happened = [(line.what, line.at, line.words) for line in account.lines]
     show(" ".join(own_name))
-    for cells in (*rows, *happened, *arrivals, ("now", receipt.present)):
+    for cells in (*rows, *happened, *arrivals, ("now", account.present)):
         show("  " + "  ".join(cell for cell in cells if cell))
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -19,25 +19,21 @@ from eventlog.cli.outcome_listing import (
     OUTCOMES,
     NothingMeant,
     names_meant,
-    outcome_cells,
-    outcome_facts,
     print_any,
 )
-from eventlog.cli.terminal import Cell, print_sentence
+from eventlog.cli.terminal import print_sentence
 from eventlog.core import tablekey
-from eventlog.core.entry import MAX_RECORD_ID, PlacedEntry
+from eventlog.core.entry import MAX_RECORD_ID
 from eventlog.core.errors import Misuse
 from eventlog.core.settings import declared
 from eventlog.files.limits import Limits
-from eventlog.fold import Fate, Outcome, Rules
+from eventlog.fold import Fate, Rules
 from eventlog.formats.log import LogSettings
 from eventlog.opening.config import Config
 
 if TYPE_CHECKING:
-    from eventlog.sql.log.record import Try  # SQLAlchemy takes a while to load
+    from eventlog.operate.account import RowAccount  # SQLAlchemy takes a while to load
 
-R = TypeVar("R")
-TriedRow: TypeAlias = "tuple[PlacedEntry, Outcome, Sequence[Try]]"
 _LIMITS = tuple(field.name for field in declared(Limits))
 _OF_FILES = ("container", "tables_file", "current", "now", "status", *_LIMITS)
 _OF_A_LOG = ("current", *(field.name for of in (Rules, LogSettings) for field in declared(of)))
@@ -92,11 +88,11 @@ def explain(
     """Report the fate of each row of INPUTS (files, or - for standard input), or of the configured log.
 
     Of the configured log it reports the rows with these RECORD_IDs, handled ones too, or without any the
-    rows that are next. Every row has one outcome: sent (with its event), superseded (by which row), without
-    effect, `says nothing`, loopback, future, held, beyond the pick-up, refused or not new; and the reason.
-    Of handled rows it is what the log keeps: the event and when it was answered, why it failed, who skipped
-    it and why. An event that was tried more than once has each answer. A number is a RECORD_ID; a file of
-    such a name is ./17.
+    rows that are next. Every row has one outcome. It is pending, sent (with its event), superseded (by which
+    row), without effect, `says nothing`, loopback, future, held, beyond the pick-up, refused or not new; and
+    the reason. Of handled rows it is what the log keeps: the event and when it was answered, why it failed,
+    who skipped it and why. Named rows have their whole account: who changed what, the tries of their event,
+    what stops them at present, and what people did. A number is a RECORD_ID; a file of such a name is ./17.
 
     For change tables and messages it reports the change in each record, the place of the row before it,
     and what is repeated or refused.
@@ -151,26 +147,25 @@ def _explain_log(
 
     With a key print every row of that object, with `everything` every pending row, with ids these rows.
     """
+    from eventlog.cli.account_listing import account_cells, account_facts  # SQLAlchemy is slow
     from eventlog.opening.recorded_settings import opened_as_published
-    from eventlog.operate.explaining import (  # SQLAlchemy takes a while to load
-        explain_store,
-        summarise,
-        with_tries,
-    )
+    from eventlog.operate.account import read_accounts
+    from eventlog.operate.left_out import why_left_out
     from eventlog.operate.upkeep import check_table, demand_rows
 
-    absent = list[int]()
+    absent, obstacles = list[int](), dict[str, None]()
 
-    def noted(rows: Iterable[TriedRow]) -> Iterator[TriedRow]:
-        for row in rows:
-            if row[1].fate is Fate.NOT_IN_LOG:
-                absent.append(row[0].entry.record_id)
-            yield row
+    def noted(accounts: Iterable[RowAccount]) -> Iterator[RowAccount]:
+        for account in accounts:
+            if account.outcome.fate is Fate.NOT_IN_LOG:
+                absent.append(account.record_id)
+            obstacles[account.obstacle] = None
+            yield account
 
     with opened_as_published(config) as (config, store):
-        explained = explain_store(config, store, table, key, ids=ids, everything=everything)
-        tried = noted(with_tries(store, explained))
-        if not print_any(tried, _tried_facts, _tried_cells(), OUTCOMES, as_json):
+        accounts = noted(read_accounts(config, store, table, key, ids=ids, everything=everything))
+        cells = account_cells(in_detail=bool(ids) or key is not None)
+        if not print_any(accounts, account_facts, cells, OUTCOMES, as_json):
             if table is not None:
                 check_table(config, store, table)
             if key is not None:
@@ -179,36 +174,9 @@ def _explain_log(
                 f"no row{names_meant(table, key)} is {'pending' if everything else 'in the next cycle'}"
             )
         demand_rows(absent)
+        if key is None and not ids:
+            for obstacle in filter(None, obstacles):
+                print_sentence(f"nothing goes at present: {obstacle}")
         if key is None and not everything and not ids:
-            for sentence in summarise(config, store).values():
+            for sentence in why_left_out(config, store).values():
                 print_sentence(f"{sentence} (row by row with --all)")
-
-
-def _tried_cells() -> Callable[[TriedRow], tuple[Cell, ...]]:
-    """Return a function that returns the cells of a row; the tries of an event come with its first row."""
-    from eventlog.operate.finished import moment, try_words
-
-    shown: set[Try] = set()
-
-    def cells(tried: TriedRow) -> tuple[Cell, ...]:
-        placed_entry, outcome, tries = tried
-        *names, words = outcome_cells((placed_entry, outcome))
-        further = [f"{try_words(each)} ({moment(each.at)})" for each in tries if each not in shown]
-        shown.update(tries)
-        return (*names, (str(words), *further))
-
-    return cells
-
-
-def _tried_facts(tried: TriedRow) -> dict[str, object]:
-    placed_entry, outcome, tries = tried
-    answers = [
-        {
-            "number": answered.number,
-            "at": answered.at,
-            "answer": answered.status.level.name.lower(),
-            "words": answered.status.text,
-        }
-        for answered in tries
-    ]
-    return {**outcome_facts((placed_entry, outcome)), "tries": answers}

@@ -46,6 +46,7 @@ def print_any(
 
 STYLES: dict[str, str] = {
     Fate.SENT: "green",
+    Fate.PENDING: "green",
     Fate.SUPERSEDED: "bright_black",
     Fate.NO_EFFECT: "bright_black",
     Fate.SAYS_NOTHING: "bright_black",

@@ -80,6 +80,7 @@ class Fate(enum.StrEnum):
     """The fate of a row; each row of a pick-up has exactly one."""
 
     SENT = "sent"  # its content is in a document
+    PENDING = "pending"  # its content goes with the next cycle
     SUPERSEDED = "superseded"  # a query-back row replaces it
     NO_EFFECT = "without effect"  # its object is gone
     SAYS_NOTHING = "says nothing"  # it has no value to send

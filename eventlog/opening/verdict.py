@@ -18,6 +18,7 @@ from eventlog.core.remedies import Remedy
 if TYPE_CHECKING:
     from eventlog.opening.log_status import LogStatus
 
+_START = "start `eventlog run`"
 TOO_LONG = 300.0  # seconds that a row may be pending; the alert of examples/monitoring has the same
 
 
@@ -39,6 +40,7 @@ class Verdict(NamedTuple):
     facts: str  # since when, why, what waits, when it is done
     advice: str = ""  # what to do; empty if nothing is to be done
     path: str = ""  # of the page that lists what is meant
+    obstacle: str = ""  # why no row goes at present; empty if rows go
 
     @property
     def sentence(self) -> str:
@@ -53,6 +55,11 @@ def verdicts_of(log: LogStatus) -> list[Verdict]:
     return verdicts[:-1] if verdicts[1:] else verdicts  # the last one is that nothing is wrong
 
 
+def obstacle_of(log: LogStatus) -> str:
+    """Return why no row goes at present; empty if rows go."""
+    return next((verdict.obstacle for verdict in verdicts_of(log) if verdict.obstacle), "")
+
+
 def needs_person(verdicts: Iterable[Verdict]) -> bool:
     """Return whether something failed, is not published, or has been pending for too long."""
     return any(v.severity is Severity.ERROR or v.state == "late" for v in verdicts)
@@ -63,14 +70,16 @@ def _no_publisher(log: LogStatus) -> Verdict | None:
         return None
     severity = Severity.ERROR if _is_late(log) else Severity.WARNING
     facts = f"{_pending(log)}, and no session leads, as far as the database shows"
-    return Verdict("no-publisher", severity, "No publisher", facts, "start `eventlog run`")
+    obstacle = "no publisher leads, as far as the database shows"
+    return Verdict("no-publisher", severity, "No publisher", facts, _START, obstacle=obstacle)
 
 
 def _lock_taken(log: LogStatus) -> Verdict | None:
     if log.holder is None or log.holder.publisher:
         return None
-    facts = f"the leader's lock is held by {log.holder}; {_pending(log)}"
-    return Verdict("lock-taken", Severity.ERROR, "Nothing is published", facts, "end that session")
+    obstacle = f"the leader's lock is held by {log.holder}"
+    facts, advice = f"{obstacle}; {_pending(log)}", "end that session"
+    return Verdict("lock-taken", Severity.ERROR, "Nothing is published", facts, advice, obstacle=obstacle)
 
 
 def _slot_lost(log: LogStatus) -> Verdict | None:
@@ -83,9 +92,10 @@ def _slot_lost(log: LogStatus) -> Verdict | None:
 def _paused(log: LogStatus) -> Verdict | None:
     if log.paused is None:
         return None
-    facts = f"by {log.paused}, since {moment(log.paused_at, log.now)}; {_pending(log)}"
+    pause = f"by {log.paused}, since {moment(log.paused_at, log.now)}"
     word = "Pausing after this batch" if log.pausing else "Paused"
-    return Verdict("paused", Severity.WARNING, word, facts, f"`{Remedy.RESUME}` ends it")
+    facts, obstacle = f"{pause}; {_pending(log)}", f"the publisher is paused {pause}"
+    return Verdict("paused", Severity.WARNING, word, facts, f"`{Remedy.RESUME}` ends it", obstacle=obstacle)
 
 
 def _receiver_down(log: LogStatus) -> Verdict | None:
@@ -95,7 +105,10 @@ def _receiver_down(log: LogStatus) -> Verdict | None:
     work = f", about {roughly(log.work_left)} of work once it answers" if log.work_left else ""
     next_try = "" if log.next_try is None else f"; next try {_until(log.next_try, log.now)}"
     facts = f"{since}; {_pending(log)}{work}{next_try}"
-    return Verdict("receiver-down", Severity.ERROR, "Receiver down", facts, "mend what it names")
+    obstacle = f"the receiver is down {since}{next_try}"
+    return Verdict(
+        "receiver-down", Severity.ERROR, "Receiver down", facts, "mend what it names", obstacle=obstacle
+    )
 
 
 def _unread(log: LogStatus) -> Verdict | None:

@@ -28,7 +28,7 @@ LAZY_MODULES = (  # what commands import when they need it
     "eventlog.audit.state",
     "eventlog.cli.states",
     "eventlog.transfer.log_files.by_column",
-    "eventlog.operate.explaining",
+    "eventlog.operate.account",
     "eventlog.operate.unexplained",
     "eventlog.publisher.fold_columns",
     "eventlog.publisher.comparison",

@@ -113,7 +113,7 @@ def test_a_row_on_its_way_has_its_event(world: World) -> None:
     world.write(key(1, event_type=4), key(1, event_type=4))
     with pytest.raises(Crash):
         world.cycle(Receiver(crash), batch_size=1)
-    assert became(world, "1") == {1: "sent in eventlog:1: on its way, and not answered yet"}
+    assert became(world, "1") == {1: "pending in eventlog:1: on its way, and not answered yet"}
 
 
 def test_a_redriven_row_has_its_last_event(world: World) -> None:
@@ -160,7 +160,7 @@ def test_a_key_joins_what_is_kept_and_json_has_it_too(world: World) -> None:
     assert list(rows) == [1, 2, 4]
     assert rows[1].startswith("sent in eventlog:1: document")
     assert rows[2].startswith("failed in eventlog:2: no such object (")
-    assert rows[4] == "sent in eventlog:4"
+    assert rows[4] == "pending in eventlog:4"
     facts = json.loads(call(world, "explain", "--json", "2").stdout)
     assert (facts["record_id"], facts["outcome"], facts["event_id"]) == (2, "failed", "eventlog:2")
 
@@ -182,7 +182,7 @@ def test_words_that_do_not_fit_together_are_refused(
 
 
 def test_many_rows_are_looked_up_page_by_page(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("eventlog.operate.explaining.FINISHED_PAGE", 3)
+    monkeypatch.setattr("eventlog.operate.account.ON_RECORD", 3)
     world.write(*(key(number, event_type=4) for number in range(1, 12)))
     world.cycle(Receiver(), batch_size=2)
     assert all("answered at" in text for text in became(world, *map(str, range(1, 12))).values())

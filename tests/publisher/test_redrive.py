@@ -116,7 +116,7 @@ def test_rows_are_redriven_by_the_settings_of_the_publisher(world: World) -> Non
     result = invoke(["redrive", "--all"])
     assert (result.exit_code, result.output) == (0, "eventlog: 1 row is new again\n")
     explained = invoke(["explain", "--table", "usr"]).output
-    assert "sent in eventlog:1" in explained
+    assert "pending in eventlog:1" in explained
     assert '<value type="string">Jack</value>' in invoke(["preview"]).output
 
 

@@ -146,7 +146,7 @@ def test_explain_shows_each_try_once_for_each_event(world: World) -> None:
     lines = call(world, "explain", "1", "2", "3", "4").stdout.splitlines()
     tried = [re.sub(r"\(20\S+ \S+Z\)", "(T)", line.strip()) for line in lines if "try" in line]
     assert tried == ["try 1: retry: later (T)", "try 2: error: never (T)"] * 2
-    assert len(lines) == 8
+    assert len(lines) == 8 + 4  # and the change of each row
     facts = [json.loads(line) for line in call(world, "explain", "--json", "2", "3", "4").stdout.splitlines()]
     assert [[(t["number"], t["answer"], t["words"]) for t in fact["tries"]] for fact in facts] == [
         [(1, "retry", "later"), (2, "error", "never")],

@@ -15,7 +15,7 @@ from sqlalchemy import text
 from eventlog.core.entry import MAX_RECORD_ID
 from eventlog.fold import Fate
 from eventlog.opening.config import Config
-from eventlog.operate.explaining import explain_store
+from eventlog.operate.account import read_accounts
 from eventlog.sql.log.store import Store
 from tests.kit.databases import own_ids
 from tests.kit.logs import Receiver
@@ -85,7 +85,7 @@ def test_loopback_rows_are_finished_as_a_publisher_does(
     assert [line.count("idu=9") for line in documents(tmp_path / "out")] == [1]
     if not deletes:
         numbers = [len(ROWS) + place for place in (1, 2, 3, 4)]
-        outcomes = [outcome for _, outcome in explain_store(config, store, ids=numbers)]
+        outcomes = [account.outcome for account in read_accounts(config, store, ids=numbers)]
         assert [outcome.fate for outcome in outcomes] == [*[Fate.LOOPBACK] * 3, Fate.SENT]
         assert "by a backlog, finished at" in outcomes[3].reason
 

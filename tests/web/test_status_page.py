@@ -318,7 +318,7 @@ def test_settings_are_shown_without_secrets(watched: Watched) -> None:
 
 def test_pending_rows_and_objects_are_explained(watched: Watched) -> None:
     watched.run("insert into usr values (1, 'Jack')", "update usr set fname = 'John'")
-    assert watched.client.get("/next").count("sent") == 2
+    assert watched.client.get("/next").count("<div>pending</div>") == 2
     page = watched.client.get("/object?table=usr&key=idu%3D1")
     assert page.count("<tr>") == 3
     watched.publisher.cycle()

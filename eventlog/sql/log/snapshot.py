@@ -33,6 +33,7 @@ from eventlog.sql.log.pending import (
 )
 from eventlog.sql.log.position import position_of, read_sequence
 from eventlog.sql.log.record import LogRecord
+from eventlog.sql.log.upkeep import Upkeep
 from eventlog.sql.queries import Queries, containing, pipeline_of
 from eventlog.sql.relation import Place, place_of
 from eventlog.sql.tables_read import TablesRead, locks, reading, tables_changed
@@ -283,6 +284,10 @@ class Snapshot(Pending):
         return read_columns(
             self._connection, self._queries, clause, parameters, columns, numbers=numbers, texts=texts
         )
+
+    def upkeep(self) -> Upkeep:
+        """Return what people read who look after the log, as of this moment."""
+        return Upkeep(self._connection, self._queries)
 
     def record(self) -> LogRecord:
         """Return the record of what happened, as of this moment."""

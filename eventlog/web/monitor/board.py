@@ -12,22 +12,20 @@ from datetime import datetime
 from itertools import groupby, islice, pairwise
 from typing import NamedTuple, Protocol
 
-from eventlog.core.entry import MAX_RECORD_ID, PlacedEntry
+from eventlog.core.entry import MAX_RECORD_ID
 from eventlog.core.errors import EventlogError
-from eventlog.fold import Outcome
 from eventlog.opening.config import Config
 from eventlog.opening.log_status import LogStatus, read_log_status
 from eventlog.opening.settings import DatabaseSettings
 from eventlog.opening.verdict import Severity, Verdict, verdicts_of
-from eventlog.operate.explaining import explain_store, summarise
-from eventlog.operate.receipt import Receipt, read_receipt
+from eventlog.operate.account import ObjectAccount, RowAccount, read_accounts, read_object
+from eventlog.operate.left_out import why_left_out
 from eventlog.operate.recent import RecentRecord, RecordPlace, recent_records
 from eventlog.operate.redriving import Redriven, redrive_by
 from eventlog.operate.upkeep import Skipped, skip
 from eventlog.publisher.readiness import Outage, Readiness
 from eventlog.sql.connect import read_url
-from eventlog.sql.log.pending import Cells
-from eventlog.sql.log.record import Notice, Try
+from eventlog.sql.log.record import Notice
 from eventlog.sql.log.store import Store
 from eventlog.sql.log.upkeep import FailedRow, FailureFilter
 from eventlog.sql.log.work import WaitingEvent
@@ -273,25 +271,10 @@ class Board:
         """Return what was sent, held back or refused before a place, newest first, and where to go on."""
         return recent_records(self.store, PAGE, before)
 
-    def tries(self, ids: Sequence[int]) -> list[Try]:
-        """Return the answers to the events of these rows that were tried more than once, oldest first."""
-        with self.store.upkeep() as upkeep:
-            return upkeep.tries_of(ids)
-
-    def cells(self, ids: Sequence[int]) -> dict[int, Cells]:
-        """Return rows of the log as they are, by their record_id."""
-        with self.store.snapshot() as snapshot:
-            return {int(str(cells[0])): cells for cells in snapshot.rows(ids)}
-
-    def event(self, record_id: int) -> list[FailedRow]:
-        """Return the failed rows of the event of a row; none where it has not failed."""
-        with self.store.upkeep() as upkeep:
-            return upkeep.failed_events_of((record_id,))
-
-    def rows(self, ids: Sequence[int]) -> list[tuple[PlacedEntry, Outcome]]:
-        """Return the fates of rows, whatever their status."""
+    def rows(self, ids: Sequence[int]) -> list[RowAccount]:
+        """Return the accounts of rows, whatever their status."""
         with self._explaining:
-            return list(explain_store(self.config, self.store, ids=ids))
+            return list(read_accounts(self.config, self.store, ids=ids))
 
     def loads(self) -> list[TableLoad]:
         """Return the rows of each table by what became of them, those with most to do first."""
@@ -305,24 +288,23 @@ class Board:
         )
         return sorted(every, key=lambda load: (-load.pending - load.failed, -load.success, load.table))
 
-    def explain(self, table: str = "") -> list[tuple[PlacedEntry, Outcome]]:
-        """Return the outcomes of the rows that go next, or of those among them of a table.
+    def explain(self, table: str = "") -> list[RowAccount]:
+        """Return the accounts of the rows that go next, or of those among them of a table.
 
         One request at a time explains, because each may hold the rows of a cycle in memory.
         """
         with self._explaining:
-            return list(
-                islice(explain_store(self.config, self.store, table or None, limit=LOOKED_AT), LOOKED_AT + 1)
-            )
+            accounts = read_accounts(self.config, self.store, table or None, limit=LOOKED_AT)
+            return list(islice(accounts, LOOKED_AT + 1))
 
-    def receipt(self, table: str, key: str) -> Receipt:
-        """Return what happened to an object, with its first rows."""
+    def object(self, table: str, key: str) -> ObjectAccount:
+        """Return the account of an object, with its first rows."""
         with self._explaining:
-            return read_receipt(self.config, self.store, table, key, LOOKED_AT + 1)
+            return read_object(self.config, self.store, table, key, LOOKED_AT + 1)
 
     def left_out(self) -> dict[str, str]:
         """Return why pending rows are not among the next ones: a sentence for each fate."""
-        return summarise(self.config, self.store)
+        return why_left_out(self.config, self.store)
 
     def redrive(self, selection: FailureFilter, token: str) -> Redriven:
         """Make failed events new again, for a person who has the token."""
@@ -368,14 +350,9 @@ class Board:
         with self.store.upkeep() as upkeep:
             return upkeep.notices((page + 1) * PAGE + 1)[page * PAGE :]
 
-    def notices_about(self, ids: Sequence[int]) -> list[Notice]:
-        """Return what people did to some of these rows, newest first."""
-        with self.store.upkeep() as upkeep:
-            return upkeep.notices_about(ids)
-
     def event_rows(self, record_id: int) -> list[int]:
         """Return the rows of the event that a row failed or waits in; the row alone without one."""
         with self.store.upkeep() as upkeep:
             waiting = upkeep.waiting_with((record_id,))
-        failed = [row.record_id for row in self.event(record_id)]
+            failed = [row.record_id for row in upkeep.failed_events_of((record_id,))]
         return failed or sorted(next(iter(waiting.values()), [record_id]))

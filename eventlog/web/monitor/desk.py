@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from http import HTTPStatus
-from itertools import islice
+from itertools import chain, islice
 from typing import NamedTuple
 from weakref import WeakValueDictionary
 
@@ -19,16 +19,16 @@ from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, ExceptionHandler
 
-from eventlog.core.entry import COLUMNS, MAX_RECORD_ID, Letter, PlacedEntry
+from eventlog.core.entry import MAX_RECORD_ID, Letter
 from eventlog.core.errors import EventlogError
 from eventlog.core.redaction import one_line
 from eventlog.core.remedies import Remedy
-from eventlog.fold import Fate, Outcome
+from eventlog.fold import Fate
+from eventlog.operate.account import RowAccount, deeds_of
 from eventlog.operate.notice_sentences import sentence_of
 from eventlog.operate.recent import NEWEST, RecordPlace
 from eventlog.operate.upkeep import commands_for
 from eventlog.publisher.monitor import Monitor
-from eventlog.sql.log.pending import Cells
 from eventlog.sql.log.upkeep import FailureFilter
 from eventlog.web.app import Answer, busy, make_app, page, read_fields
 from eventlog.web.monitor import MonitorSettings
@@ -46,8 +46,6 @@ MOST_AT_ONCE = 10_000  # rows that one button redrives or skips
 TOGETHER = 4  # pages that are made at a time
 WAITING = 3  # requests of one visitor that wait for their turn
 PATIENCE = 10.0  # seconds
-
-Rows = Sequence[tuple[PlacedEntry, Outcome]]
 
 
 def monitor_app(monitor: Monitor, board: Board, host: str) -> ASGIApp:
@@ -205,15 +203,13 @@ def _row(board: Board, request: Request) -> Response:
     ids = board.event_rows(record_id)
     if request.method == "POST":
         result = _apply_form(board, FailureFilter((record_id,)), form)
-    event = board.event(record_id)
     rows = board.rows(ids)
-    outcomes = {placed.entry.record_id: (placed.entry, outcome) for placed, outcome in rows}
-    if record_id not in outcomes or (
-        not result.messages and all(outcome.fate is Fate.NOT_IN_LOG for _, outcome in rows)
-    ):
+    account = next((row for row in rows if row.record_id == record_id), None)
+    is_gone = all(row.outcome.fate is Fate.NOT_IN_LOG for row in rows)
+    if account is None or (not result.messages and is_gone):
         raise HTTPException(HTTPStatus.NOT_FOUND, f"there is no row {record_id}")
-    entry, outcome = outcomes[record_id]
-    cells = board.cells(ids[:PAGE])
+    failures = [row.failure for row in rows if row.failure is not None]
+    is_waiting = account.outcome.fate is Fate.HELD
     return _show(
         board,
         "monitor/row.html",
@@ -221,38 +217,25 @@ def _row(board: Board, request: Request) -> Response:
         title=f"Row {record_id}",
         messages=result.messages,
         typed=form,
-        row=entry,
-        outcome=outcome,
-        state=_state_of(entry.status, outcome),
-        commands=commands_for(entry.status, (record_id,), wait=outcome.fate is Fate.HELD),
-        failed=next((row for row in event if row.document), event[0]) if event else None,
+        account=account,
+        kind=_COLOURS.get(account.state, "quiet"),
+        is_waiting=is_waiting,
+        commands=commands_for(account.entry.status, (record_id,), wait=is_waiting),
+        failed=next((failure for failure in failures if failure.document), account.failure),
         rows=rows[:PAGE],
-        values=partial(_cell, cells),
-        tries=board.tries(ids),
-        notices=board.notices_about(ids),
+        tries=[*dict.fromkeys(chain.from_iterable(row.tries for row in rows))],
+        notices=deeds_of(rows),
         sentence_of=sentence_of,
         may_change=board.may_change,
     )
 
 
-def _cell(cells: Mapping[int, Cells], record_id: int, column: str) -> str:
-    """Return a cell of a row as it is; nothing if the row has gone meanwhile."""
-    cell = cells[record_id][COLUMNS.index(column)] if record_id in cells else None
-    return "" if cell is None else str(cell)
-
-
-def _state_of(letter: str, outcome: Outcome) -> tuple[str, str]:
-    """Return the state of a row in a word, and its kind."""
-    if outcome.fate in (Fate.SKIPPED, Fate.NOT_IN_LOG):
-        return str(outcome.fate).capitalize(), "quiet"
-    if letter == Letter.NEW:
-        return ("Waiting", "retry") if outcome.fate is Fate.HELD else ("Pending", "quiet")
-    return {
-        Letter.SUCCESS: ("Handled", "success"),
-        Letter.WARNING: ("Handled with a warning", "warning"),
-        Letter.ERROR: ("Failed", "error"),
-        Letter.FATAL: ("Failed", "error"),
-    }.get(Letter(letter) if letter in {*Letter} else Letter.NEW, (f"Status {letter}", "quiet"))
+_COLOURS = {  # of the states of rows
+    "waiting": "retry",
+    "handled": "success",
+    "handled with a warning": "warning",
+    "failed": "error",
+}
 
 
 def _find(board: Board, request: Request) -> Response:
@@ -318,14 +301,14 @@ def _recent(board: Board, request: Request) -> Response:
 def _object(board: Board, request: Request) -> Response:
     """Return the page of an object: each of its rows, what became of it, and its present row."""
     name, key = request.state.query.get("table", ""), request.state.query.get("key", "")
-    receipt = board.receipt(name, key)
+    account = board.object(name, key)
     return _show(
         board,
         "monitor/object.html",
         title=f"{name} {key}".strip(),
-        receipt=receipt._replace(rows=receipt.rows[:LOOKED_AT]),
+        account=account._replace(rows=account.rows[:LOOKED_AT]),
         hint=f"These are the first {LOOKED_AT} rows; `{Remedy.EXPLAIN_KEY.command(KEY=key)}` shows all."
-        if receipt.rows[LOOKED_AT:]
+        if account.rows[LOOKED_AT:]
         else "",
     )
 
@@ -334,7 +317,7 @@ def _outcomes(
     board: Board,
     title: str,
     caption: str,
-    rows: Rows,
+    rows: Sequence[RowAccount],
     *,
     messages: Sequence[str] = (),
     left_out: Iterable[tuple[str, str]] = (),  # fates, each with its sentence

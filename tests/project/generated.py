@@ -7,15 +7,17 @@ from __future__ import annotations
 
 import re
 from ast import literal_eval
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache, partial
 from pathlib import Path
 from string import Formatter
+from textwrap import dedent
 from typing import NamedTuple
 
 import click
 
 from eventlog.cli import COMMANDS, cli
-from eventlog.cli.options import help_with_all_settings
 from eventlog.opening.netiq.parameters import PARAMETERS, UNNEEDED, Parameter, Unneeded
 from eventlog.xds.documents import indent
 from tests.project.library_stub import library_stub
@@ -61,14 +63,85 @@ def event_types() -> str:
     return "\n".join(line for case in CASES for line in _event_type(case))
 
 
+class ListedOption(NamedTuple):
+    """An option as a help lists it: under which heading, its names, and what it is for."""
+
+    heading: str
+    names: str
+    meaning: str
+
+    @property
+    def row(self) -> str:
+        """Return the cells of the option in a table."""
+        meaning = re.sub(r"([*_|\[])", r"\\\1", self.meaning.replace("<", "&lt;"))
+        return f"| `{self.names.replace('|', ', ')}` | {meaning} |"
+
+
 def commands() -> str:
-    """Return the help of every command."""
-    parts = []
+    """Return a line for each command, with its page."""
+    lines = ["| command | does |", "|---|---|"]
     for name in COMMANDS:
-        context = context_of(name)
-        text = help_with_all_settings(context)
-        parts.append(f"## {name}\n\n```text\n{_stripped(text)}\n```\n")
+        (does, *_) = context_of(name).command.get_short_help_str(200).split("\n")
+        lines.append(f"| [`{name}`](commands/{name}.md) | {does} |")
+    return "\n".join(lines) + "\n"
+
+
+def command(name: str) -> str:
+    """Return the page of a command: its usage, its own options, and the names of those that it shares."""
+    context = context_of(name)
+    formatter = context.make_formatter()
+    context.command.format_usage(context, formatter)
+    context.command.format_help_text(context, formatter)
+    parts = [f"# {name}\n\n```text\n{_stripped(formatter.getvalue())}\n```\n"]
+    own, shared = list[ListedOption](), dict[str, list[str]]()
+    for option in options_of(name):
+        if option in _shared():
+            shared.setdefault(option.heading, []).append(f"`{option.names.split()[0].rstrip(',')}`")
+        else:
+            own.append(option)
+    parts += _tables(own, "## {}")
+    lines = (f"- {heading or 'Options'}: {', '.join(names)}\n" for heading, names in shared.items())
+    parts.append(f"## Shared with other commands\n\n[Explained here](options.md):\n\n{''.join(lines)}")
+    formatter = context.make_formatter()
+    context.command.format_epilog(context, formatter)
+    if examples := dedent(_stripped(formatter.getvalue())).strip().removeprefix("Examples:"):
+        parts.append(f"## Examples\n\n```text\n{dedent(examples).strip()}\n```\n")
     return "\n".join(parts)
+
+
+def shared_options() -> str:
+    """Return the options that several commands have, each once, with the commands of each group."""
+    parts = _tables(sorted(_shared(), key=lambda option: option.heading), "## {}")
+    return "# Shared options\n\nMore than one command has each of these.\n\n" + "\n".join(parts)
+
+
+def options_of(name: str) -> list[ListedOption]:
+    """Return the options of a command, in the order of its help."""
+    context = context_of(name)
+    listed = ((option, option.get_help_record(context)) for option in context.command.get_params(context))
+    return [
+        ListedOption(getattr(option, "heading", "") or "", *record)
+        for option, record in listed
+        if record is not None and isinstance(option, click.Option)
+    ]
+
+
+@cache
+def _shared() -> Sequence[ListedOption]:
+    """Return the options that several commands have, those of most commands first."""
+    counts = Counter(option for name in COMMANDS for option in options_of(name))
+    return [option for option, count in counts.most_common() if count > 1]
+
+
+def _tables(options: Iterable[ListedOption], title: str) -> list[str]:
+    """Return a table of the options under each heading."""
+    by_heading: dict[str, list[str]] = {}
+    for option in options:
+        by_heading.setdefault(option.heading, []).append(option.row)
+    return [
+        "\n".join((title.format(heading or "Options"), "", "| option | meaning |", "|---|---|", *rows, ""))
+        for heading, rows in by_heading.items()
+    ]
 
 
 def context_of(name: str) -> click.Context:
@@ -197,6 +270,9 @@ GENERATED: dict[Path, Callable[[], str]] = dict(
         _page("docs/errors.md", "errors", errors),
     )
 )
+COMMAND_PAGES = ROOT / "docs" / "commands"
+GENERATED |= {COMMAND_PAGES / f"{name}.md": partial(command, name) for name in COMMANDS}
+GENERATED[COMMAND_PAGES / "options.md"] = shared_options
 GENERATED[ROOT / "eventlog" / "__init__.pyi"] = library_stub
 
 if __name__ == "__main__":

@@ -226,11 +226,13 @@ def _cells(line: int, text: str) -> Iterator[Prose]:
 
 
 def files(names: Iterable[str]) -> list[Path]:
-    """Return the Python and Markdown files of the repository under some paths."""
+    """Return the Python and Markdown files of the repository under some paths, without pages of help texts."""
     listed = subprocess.run(
         ["git", "ls-files", "--", *(names or ["."])], cwd=ROOT, check=True, capture_output=True, text=True
     )
-    return [ROOT / name for name in listed.stdout.split() if name.endswith((".py", ".md"))]
+    made = "docs/commands/"
+    named = (name for name in listed.stdout.split() if not name.startswith(made))
+    return [ROOT / name for name in named if name.endswith((".py", ".md"))]
 
 
 def main() -> None:

@@ -226,7 +226,7 @@ def _cells(line: int, text: str) -> Iterator[Prose]:
 
 
 def files(names: Iterable[str]) -> list[Path]:
-    """Return the Python and Markdown files of the repository under some paths, without pages of help texts."""
+    """Return the Python and Markdown files of the repository under some paths, but no pages of help texts."""
     listed = subprocess.run(
         ["git", "ls-files", "--", *(names or ["."])], cwd=ROOT, check=True, capture_output=True, text=True
     )

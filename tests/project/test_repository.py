@@ -54,6 +54,23 @@ def test_each_test_that_ci_names_is_there() -> None:
 
 FOLDERS = {".ci", ".githooks", "bench", "docker", "docs", "eventlog", "examples", "spark", "tests"}
 FILES = {".gitignore", ".pre-commit-config.yaml", "LICENSE", "Makefile", "constraints.txt", "mkdocs.yml"}
+# What people search for, and the page with a heading that has these words.
+SEARCHED = {
+    "skip a row": "run-book",
+    "send it again": "run-book",
+    "loopback": "troubleshooting",
+    "the backlog grows": "run-book",
+    "failover": "run-book",
+    "upgrade": "operations",
+    "what became of a row": "what-became",
+    "sizes on disk": "disk",
+    "status page": "status-page",
+    "sinks": "sinks",
+    "without triggers": "without-triggers",
+    "what may leave": "what-may-leave",
+    "nothing is published": "troubleshooting",
+}
+LONGEST_PAGE = 1800  # words of a page that one question of a user leads to
 PAGES = {"CHANGELOG.md", "CONTRIBUTING.md", "DESCRIPTION.md", "README.md", "SECURITY.md"}
 LARGEST = 400_000  # bytes
 
@@ -88,3 +105,32 @@ def test_each_task_of_the_first_page_is_in_the_navigation() -> None:
         assert line.lower().startswith(f"| {title.lower()} | [")
         file = address.replace("/#", ".md#") if "#" in address else f"{address.removesuffix('/')}.md"
         assert f"]({file})" in line
+
+
+def navigation() -> dict[str, list[str]]:
+    """Return the pages of the site by the titles of their sections."""
+    text = (ROOT / "mkdocs.yml").read_text("utf-8").partition("\nnav:\n")[2]
+    sections = re.split(r"^  - (.*):.*\n", text, flags=re.MULTILINE)[1:]
+    return {
+        title: re.findall(r"([\w/-]+\.md)$", pages, re.MULTILINE)
+        for title, pages in zip(sections[::2], sections[1::2], strict=True)
+    }
+
+
+def test_a_page_of_a_user_answers_one_question() -> None:
+    """Count the words of a page without the part that is made from the program."""
+    pages = navigation()
+    assert {"benchmarks.md", "databases/runs.md", "decisions/README.md"} <= {*pages.pop("For contributors")}
+    words = {}
+    for page in (page for listed in pages.values() for page in listed if not page.startswith("commands/")):
+        text = (ROOT / "docs" / page).read_text("utf-8")
+        by_hand = re.sub(r"<!-- made by .*?<!-- until here -->", "", text, flags=re.DOTALL)
+        words[page] = len(by_hand.split())
+    assert len(words) > 50
+    assert {page: count for page, count in words.items() if count > LONGEST_PAGE} == {}
+
+
+@pytest.mark.parametrize("searched", SEARCHED)
+def test_what_people_search_for_is_a_heading(searched: str) -> None:
+    text = (ROOT / "docs" / f"{SEARCHED[searched]}.md").read_text("utf-8")
+    assert [h for h in re.findall(r"^#+ (.*)$", text, re.MULTILINE) if searched in h.lower()], searched

@@ -49,9 +49,10 @@ def failing(copy: Checkout, tests: Sequence[str], tiers: str) -> list[str]:
     if not tests:
         return []
     done = copy.ended("tests.mutants.finding", "--tiers", tiers, stdin=json.dumps(tests) + "\n")
-    if done.returncode not in (0, FAILED, INTERRUPTED, NO_TESTS):
+    ids = [line for line in done.stdout.splitlines() if line.startswith("[")][-1:]
+    if done.returncode not in (0, FAILED, INTERRUPTED, NO_TESTS) or not ids:
         sys.exit(done.stdout[-2000:] + done.stderr[-2000:])
-    return list(json.loads(done.stdout.splitlines()[-1]))
+    return list(json.loads(ids[0]))
 
 
 def simulated(copy: Checkout, runs: int) -> list[str]:

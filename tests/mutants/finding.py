@@ -7,6 +7,7 @@ output has the id of the first failure of each function.
 from __future__ import annotations
 
 import json
+import os
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -58,13 +59,13 @@ class Finders:
 
 
 def main() -> None:
-    """Run the tests; the exit code is that of pytest."""
+    """Run the tests, and end with the exit code of pytest, whatever threads a failed test has left."""
     tests = json.loads(sys.stdin.readline())
     finders = Finders(tests)
     files = dict.fromkeys(map(file_of, tests))
     code = pytest.main([*OPTIONS, *sys.argv[1:], *files], plugins=[finders])
-    print(json.dumps(list(finders.ids.values())))
-    sys.exit(code)
+    print(f"\n{json.dumps(list(finders.ids.values()))}", flush=True)
+    os._exit(code)
 
 
 if __name__ == "__main__":

@@ -8,16 +8,19 @@ from __future__ import annotations
 
 import enum
 import hashlib
+from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import compress
 from typing import NamedTuple
 
 import numpy as np
 
 from eventlog.audit.delivered import DeliveredDocument
 from eventlog.audit.event_text import EVENT_ID, as_written, names_of, rows_named
-from eventlog.audit.on_record import ANSWERED, NONE, OF_BACKLOG, Digests, LogOnRecord, fates_of
+from eventlog.audit.on_record import ANSWERED, NONE, OF_BACKLOG, Digests, LogOnRecord, fates_of, find
+from eventlog.core.plurals import quantity
 from eventlog.core.portions import portions
 from eventlog.core.text_digest import digest
 from eventlog.fold.by_column.vectors import Flags, Ints
@@ -113,6 +116,8 @@ class Arrivals:
         self.streams: Ints = np.zeros(size, np.int64)
         self.levels: Ints = np.zeros(size, np.int64)  # of the answer to the last one
         self.unmatched: list[Unmatched] = []
+        self.backlog_rows: Ints = np.unique(log.rows[log.owners == OF_BACKLOG])
+        self.of_backlogs = array("Q")  # the digests of events of such rows, which are on record as a sum
         self.events = self.late = self.spelled_anew = 0
         self.faults: list[str] = []
         self.total = hashlib.sha256()
@@ -125,13 +130,6 @@ class Arrivals:
             self._join(portion)
             yield self.events
 
-    def find(self, digests: Digests) -> tuple[Ints, Flags]:
-        """Return the places of digests among those on record, and whether they are there."""
-        if not len(self.digests):
-            return np.zeros(len(digests), np.int64), np.zeros(len(digests), np.bool_)
-        at = np.minimum(np.searchsorted(self.digests, digests), len(self.digests) - 1)
-        return at, self.digests[at] == digests
-
     def _join(self, documents: Sequence[DeliveredDocument]) -> None:
         texts = [text for document in documents for text in document.texts]
         counts = [len(document.texts) for document in documents]
@@ -139,14 +137,22 @@ class Arrivals:
         codes = np.array([code for d in documents for code in _codes(d)], np.int64)
         written = b"".join(map(digest, texts))
         self.total.update(written + codes.tobytes())
-        at, is_known = self.find(np.frombuffer(written, np.uint64))
-        for place in np.flatnonzero(~is_known).tolist():
-            anew, is_known[place] = self._find_respelled(texts[place])
-            at[place] = anew
-            if not is_known[place] and not documents[owners[place]].is_late:
-                self._note_unmatched(documents[owners[place]].where, texts[place])
-        stream_of = [self._stream_numbers.setdefault(d.stream, len(self._stream_numbers)) for d in documents]
+        digests = np.frombuffer(written, np.uint64)
+        at, is_known = find(self.digests, digests)
+        odd = np.flatnonzero(~is_known)
+        names = [names_of(texts[place]) for place in odd.tolist()]
+        first_rows = np.array([rows_named(each.event_id)[0] for each in names], np.int64)
+        _, is_summed = find(self.backlog_rows, first_rows)
         is_late = np.array([d.is_late for d in documents], np.bool_)[owners]
+        self.of_backlogs.extend(digests[odd[is_summed & ~is_late[odd]]].tolist())
+        for place, name in compress(zip(odd.tolist(), names, strict=True), ~is_summed):
+            at[place], is_known[place] = self._find_respelled(texts[place])
+            if not (is_known[place] or is_late[place]):
+                where = documents[owners[place]].where
+                self.unmatched.append(
+                    Unmatched(where, name.event_id, f"{name.table} {name.table_key}".strip())
+                )
+        stream_of = [self._stream_numbers.setdefault(d.stream, len(self._stream_numbers)) for d in documents]
         answered = is_known & ~is_late
         self.levels[at[answered]] = codes[answered]
         new = np.flatnonzero(is_known)[::-1]  # of those at one place the first is written last
@@ -162,13 +168,9 @@ class Arrivals:
         anew = as_written(text)
         if anew is None:
             return 0, False
-        at, is_known = self.find(np.frombuffer(digest(anew), np.uint64))
+        at, is_known = find(self.digests, np.frombuffer(digest(anew), np.uint64))
         self.spelled_anew += bool(is_known[0])
         return int(at[0]), bool(is_known[0])
-
-    def _note_unmatched(self, where: str, text: bytes) -> None:
-        names = names_of(text)
-        self.unmatched.append(Unmatched(where, names.event_id, f"{names.table} {names.table_key}".strip()))
 
 
 def _codes(document: DeliveredDocument) -> Sequence[int]:
@@ -212,7 +214,7 @@ class _Join:
         self._log_name = log_name
         self._objects_of = objects_of
         self._last = log.last_owners
-        self._at, self._has_digest = arrivals.find(log.digests)
+        self._at, self._has_digest = find(arrivals.digests, log.digests)
         self._is_skipped = self._among(log.facts.skipped)
         self._has_reason = self._among(log.facts.reasons)
         self._is_warned = self._among(log.warned)
@@ -260,6 +262,22 @@ class _Join:
             changed_texts = texts_of.get(row, ())
             words = f", and {changed_texts[0]} has another text of it" if changed_texts else ""
             yield Breach(Law.DELIVERED, row, f"what left of its event is not at the receiver{words}")
+        yield from self._wrong_backlogs()
+
+    def _wrong_backlogs(self) -> Iterator[Breach]:
+        """Yield that the documents of backlogs do not come to the sum on record."""
+        arrived = np.unique(np.array(self._arrivals.of_backlogs, "<u8"))
+        totals = (sum(each) for each in zip(*self._log.backlogs, strict=True))
+        rows, documents, total = totals if self._log.backlogs else (0, 0, 0)
+        if rows != int((self._log.owners == OF_BACKLOG).sum()):  # a sum was purged, or is not there yet
+            self._report.not_judged += len(arrived)
+        elif (len(arrived), int(arrived.sum())) != (documents, total % (1 << 64)):
+            of = quantity(documents, "document")
+            words = f"of {of} of backlogs the receiver has {len(arrived)}"
+            if len(arrived) == documents:
+                words = f"of {of} of backlogs one has another text at the receiver"
+            words += ": compare it with the folder that the backlog wrote"
+            yield Breach(Law.DELIVERED, int(self._arrivals.backlog_rows[0]), words)
 
     def _is_missing(self, number: int) -> bool:
         at = self._at[number]
@@ -270,8 +288,9 @@ class _Join:
         log, unmatched = self._log, self._arrivals.unmatched
         named = np.array([rows_named(event.event_id) for event in unmatched], np.int64).reshape(-1, 2)
         is_there: Flags = np.any(np.isin(named, log.rows), axis=1)
-        undigested = np.concatenate([log.first_rows[log.digests == 0], log.rows[log.owners == OF_BACKLOG]])
-        is_unknown = np.isin(named[:, 0], undigested) | (~is_there & self._report.is_purged)
+        is_unknown = np.isin(named[:, 0], log.first_rows[log.digests == 0]) | (
+            ~is_there & self._report.is_purged
+        )
         for at, (where, event_id, name) in enumerate(unmatched):
             parsed = EVENT_ID.fullmatch(event_id)
             if parsed is None:

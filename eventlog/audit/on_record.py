@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -13,7 +13,15 @@ import numpy.typing as npt
 from eventlog.core.entry import Letter
 from eventlog.core.text_digest import SIZE
 from eventlog.fold.by_column.vectors import Flags, Ints
-from eventlog.sql.log.record import BACKLOG, REFUSED, WARNED, LogRecord, NoticeKind, RecordedBatch
+from eventlog.sql.log.record import (
+    BACKLOG,
+    REFUSED,
+    WARNED,
+    BacklogSum,
+    LogRecord,
+    NoticeKind,
+    RecordedBatch,
+)
 from eventlog.sql.log.snapshot import Snapshot
 
 Digests = npt.NDArray[np.uint64]
@@ -44,6 +52,7 @@ class LogOnRecord(NamedTuple):
     rows: Ints  # rows on record, and what each had there
     owners: Ints  # the number of an event, or REASON or OF_BACKLOG
     parts: dict[int, list[int]]  # by the events that were cut: the events that are their parts
+    backlogs: Sequence[BacklogSum]
     warned: frozenset[int]
     facts: Facts
 
@@ -63,10 +72,15 @@ class LogOnRecord(NamedTuple):
 
     def places_of(self, record_ids: Ints) -> tuple[Ints, Flags]:
         """Return the place of each of these rows, and whether the log has it."""
-        if not len(self.ids):
-            return np.zeros(len(record_ids), np.int64), np.zeros(len(record_ids), np.bool_)
-        places = np.minimum(np.searchsorted(self.ids, record_ids), len(self.ids) - 1)
-        return places, self.ids[places] == record_ids
+        return find(self.ids, record_ids)
+
+
+def find(ascending: npt.NDArray[Any], numbers: npt.NDArray[Any]) -> tuple[Ints, Flags]:
+    """Return the places of these numbers among ascending ones, and whether they are there."""
+    if not len(ascending):
+        return np.zeros(len(numbers), np.int64), np.zeros(len(numbers), np.bool_)
+    places = np.minimum(np.searchsorted(ascending, numbers), len(ascending) - 1)
+    return places, ascending[places] == numbers
 
 
 def fates_of(owners: Ints, fates: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
@@ -125,6 +139,7 @@ class _Record:
         self._rows, self._counts, self._owners = array("q"), array("q"), array("q")
         self._digests, self._fates = bytearray(), bytearray()
         self._warned: list[int] = []
+        self._backlogs: list[BacklogSum] = []
         self._without_effect = array("q")  # rows without an event, though one may name them
         self._parts: dict[str, list[int]] = {}  # events that are the parts of a cut one, by its name
         self._names: dict[int, str] = {}  # of cut events, by their parts
@@ -154,6 +169,7 @@ class _Record:
                 self._names[first] = event.run_id
         for run_id, part in batch.cut_short():
             self._cut(run_id, part)
+        self._backlogs += batch.backlog_sums()
 
     def _cut(self, run_id: str, part: int) -> None:
         """Take away the parts from that one on: they went anew, or the event has fewer of them."""
@@ -174,6 +190,7 @@ class _Record:
             *(ids, letters, np.frombuffer(bytes(self._digests), np.uint64), first_rows, fates),
             *(rows[is_sure], owner_of_row[is_sure]),
             {number: self._parts[run_id] for number, run_id in self._names.items()},
+            self._backlogs,
             frozenset(self._warned).difference(unwarned.tolist()),
             facts,
         )

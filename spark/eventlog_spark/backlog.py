@@ -58,6 +58,8 @@ SELF_CONTAINED: Final = frozenset(("changes", "xds"))  # formats whose files do 
 TARGETS: Final = ("xds", "changes")
 _OPERATIONS: Final = ("snapshot", "insert", "update", "delete", "truncate")
 _EXAMPLES: Final = 20  # refused records that are shown
+DIGEST: Final = "digest"  # the column of what goes on record of documents; it is not written
+_DIGEST_SUM: Final = "digest_sum"
 
 Say = Callable[[str], None]
 
@@ -146,6 +148,7 @@ class Result:
     operations: dict[str, int]
     seconds: float
     reasons: Sequence[str] = ()  # of the first refused records
+    digested: tuple[int, int] = (0, 0)  # documents with a digest, and the sum of these
 
     def sentences(self) -> list[str]:
         """Return sentences about what was written."""
@@ -333,7 +336,7 @@ class OutputFolder:
             rows = rows.orderBy("order")
         good = rows.where("refused is null")
         if self._backlog.job.output_container == "parquet":
-            self._writer(good.drop("refused", "record")).parquet(self.place("documents"))
+            self._writer(good.drop("refused", "record", DIGEST)).parquet(self.place("documents"))
         else:
             self._writer(good.select(column)).text(self.place("documents"))
         counts = observation.get
@@ -345,7 +348,9 @@ class OutputFolder:
             bad = with_records.where("refused is not null").select(*ids, "refused", "record")
             bad.write.mode("overwrite").json(self.place("refused"))
         reasons = [row.refused for row in self.refused(_EXAMPLES)] if counts["refused"] else []
-        return Result(documents, counts["refused"], operations, time.monotonic() - began, reasons)
+        digested = (counts[DIGEST], int(counts[_DIGEST_SUM] or 0)) if DIGEST in counts else (0, 0)
+        seconds = time.monotonic() - began
+        return Result(documents, counts["refused"], operations, seconds, reasons, digested)
 
     def place(self, name: str) -> str:
         """Return a place in the folder, as Spark writes it."""
@@ -407,6 +412,9 @@ def _counts(columns: Sequence[str]) -> list[Any]:
         ops = {name: f.count_if(f.col("op") == name) for name in _OPERATIONS if "op" in columns}
         documents = f.count_if(f.col("refused").isNull())
     counts = ops | {"documents": documents, "refused": f.count_if(f.col("refused").isNotNull())}
+    if DIGEST in columns:
+        counts[DIGEST] = f.count(DIGEST)
+        counts[_DIGEST_SUM] = f.sum(f.col(DIGEST).cast("decimal(20,0)"))
     return [count.alias(name) for name, count in counts.items()]
 
 

@@ -24,6 +24,7 @@ from eventlog.core.errors import EventlogError, Misuse
 from eventlog.core.identity import identify, object_of
 from eventlog.core.plurals import quantity
 from eventlog.core.portions import portions
+from eventlog.core.text_digest import digest
 from eventlog.fold import Need, query_key
 from eventlog.fold.event_table import OPERATIONS, EventTable
 from eventlog.opening.config import Config
@@ -39,18 +40,22 @@ from eventlog.sql.log.leader import Leader
 from eventlog.sql.log.pending import OBJECT, Cells, PickUpFilter
 from eventlog.sql.log.record import (
     LOOPBACK,
+    BacklogSum,
     RecordedBatch,
     RecordedEvent,
     still_to_go,
     write_backlog,
+    write_backlog_sum,
     write_rows,
 )
 from eventlog.sql.log.snapshot import Snapshot
 from eventlog.sql.log.store import Store
 from eventlog.sql.log.work import Failure, Work
-from eventlog_spark.backlog import Backlog, OutputFolder, Say, begin_stage
+from eventlog.xds.documents import HEAD, TAIL
+from eventlog_spark.backlog import DIGEST, Backlog, OutputFolder, Say, begin_stage
 from eventlog_spark.batches import gather
 from eventlog_spark.current_rows import FIRST, packed
+from eventlog_spark.fold import FoldToDocuments, FoldToRows
 from eventlog_spark.library import fold_task, folded
 from eventlog_spark.log_rows import feed_of
 from eventlog_spark.packing import Exchange, RowFeed, as_they_are
@@ -139,18 +144,19 @@ class _Run:
         if marker is None:
             batches, result = self._write(batches)
             documents, refused = result.documents, result.refused
-            marker = json.dumps([_digest(batch) for batch in batches])
+            marker = json.dumps([[_digest(batch) for batch in batches], result.digested])
             self._leader.paused_since()
             self._output.finish(marker)
-        covered = [batch for batch in batches if _digest(batch) in json.loads(marker)]
-        if len(covered) < len(json.loads(marker)):  # they are finished, or a publisher has gone on
+        batch_digests, digested = json.loads(marker)
+        covered = [batch for batch in batches if _digest(batch) in batch_digests]
+        if len(covered) < len(batch_digests):  # they are finished, or a publisher has gone on
             covered = []
         if not documents and not refused:
             self._say(f"{self._backlog.job.output} holds the output of this log")
         rows = None
         if self._live.finish:
             self._say("finish")
-            rows = self._finish(covered) + self._finish_loopback()
+            rows = self._finish(covered, digested) + self._finish_loopback()
             self._say(f"{quantity(rows, 'row')} finished in the log")
         return Finished(documents, refused, rows)
 
@@ -173,10 +179,12 @@ class _Run:
         feeds, answering = [feed_of(rows, self._reading)], [RowFeed(current, as_they_are)]
         exchange = Exchange.of([*feeds, *answering], self._backlog.partitions)
         unique = len(set(chosen.ids)) == len(chosen.ids)
-        frame = folded(feeds, answering, fold_task(self._reading, form), exchange, unique=unique)
+        task: Any = WithDigests(fold_task(self._reading, form))
+        frame = folded(feeds, answering, task, exchange, unique=unique)
         first = [self._row(chosen.recorded.events, at) for at in range(len(chosen.recorded.events))]
         first += [form.refused(reason, None, (row,)) for row, reason in chosen.recorded.refused]
         if first:
+            first = [(*row, None) for row in first]  # the publisher has their digests on record
             frame = self._spark.createDataFrame(first, frame.schema).coalesce(1).unionByName(frame)
         result = self._output.write(lambda _: frame)
         for sentence in result.sentences():
@@ -296,21 +304,24 @@ class _Run:
 
     # --- finish
 
-    def _finish(self, batches: Sequence[RecordedBatch]) -> int:
-        """Give the rows of these batches their letters, by ids; return how many were still new."""
+    def _finish(self, batches: Sequence[RecordedBatch], digested: tuple[int, int]) -> int:
+        """Give the rows of these batches their letters, by ids; return how many were still new. What left is
+        on record by the number of documents with a digest and the sum of these.
+        """
         if not batches:
             return 0
         refused = {
             row: record.refused for record in self._output.refused() for row in record.record_ids or ()
         }
         finished = 0
-        for ids in portions(_recorded_rows([batch for batch in batches if _is_ours(batch)]), _CHUNK):
+        backlog_rows = list(_recorded_rows(batches))
+        for ids in portions(backlog_rows, _CHUNK):
             with self._live.store.work(self._leader.epoch) as work:
                 self._letter(work, {Letter.SUCCESS: ids}, refused)
             finished += work.finished
         documents = [document for batch in batches for document in batch.documents()]
         letters = letters_of(event for _, events in documents for event in events)
-        objects = self._objects(documents)
+        objects, number = self._objects(documents), self._live.store.latest_batch() + 1
         with self._live.store.work(self._leader.epoch) as work:
             work.fail(failure for row, (_, failure) in letters.items() if failure and row not in refused)
             lettered = {
@@ -321,6 +332,10 @@ class _Run:
             work.release_events(objects)
             for batch in batches:
                 (work.forget_batch if self._deletes else work.settle_batch)(batch.number)
+            if backlog_rows and not self._deletes:
+                total = BacklogSum.of(len(backlog_rows), *digested)
+                work.remember(number, write_backlog_sum(total), (min(backlog_rows), max(backlog_rows)))
+                work.settle_batch(number)
         return finished + work.finished
 
     def _finish_loopback(self) -> int:
@@ -364,6 +379,33 @@ class _Run:
         good[Letter.ERROR] = [*good.get(Letter.ERROR, ()), *failed]
         work.fail(Failure(n, None, refused[n]) for n in failed)
         work.finish(good, delete=self._deletes)
+
+
+class WithDigests:
+    """A task that adds to each document the digest of its event, as a number; refused records have none."""
+
+    def __init__(self, task: FoldToRows | FoldToDocuments) -> None:
+        self._task = task
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Return the columns that it gives."""
+        return self._task.schema.append(pa.field(DIGEST, pa.int64()))
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in self._task(batches):
+            texts = batch.column("document").cast(pa.binary()).to_pylist()
+            numbers = pa.array([None if text is None else _number_of(text) for text in texts], pa.int64())
+            yield pa.record_batch([*batch.columns, numbers], schema=self.schema)
+
+
+def _number_of(document: bytes) -> int:
+    """Return the digest of the only event of a document as a number."""
+    text = document[len(_HEAD) : len(document) - len(_TAIL)]
+    return int.from_bytes(digest(text), "little", signed=True)
+
+
+_HEAD, _TAIL = HEAD.encode(), TAIL.encode()
 
 
 def _digest(batch: RecordedBatch) -> str:

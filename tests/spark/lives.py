@@ -13,6 +13,9 @@ from eventlog_spark.live_log import Finished, Live, run_live
 from sqlalchemy import text
 from sqlalchemy.engine import Engine
 
+from eventlog.audit.delivered import DocumentFiles
+from eventlog.audit.laws import Arrivals, AuditReport, judge
+from eventlog.audit.on_record import read_log
 from eventlog.opening.config import Config
 from eventlog.opening.settings import PublisherSettings
 from eventlog.publisher.cycle import Publisher
@@ -149,3 +152,15 @@ def documents_of(reading: FoldedPickUp) -> list[str]:
 
 def documents(folder: Path) -> list[str]:
     return lines(folder)
+
+
+def audit(store: Store, folder: Path) -> tuple[list[str], int]:
+    """Return what the receipt has against what a backlog wrote, and how many events it does not judge."""
+    with store.snapshot() as snapshot:
+        log = read_log(snapshot)
+    arrivals, report, delivered = Arrivals(log), AuditReport(), DocumentFiles(folder / "documents")
+    delivered.mark()
+    for _ in arrivals.add(delivered.documents()):
+        pass
+    judge(log, arrivals, report, "eventlog", lambda ids: {})
+    return [breach.words.partition(":")[0] for breach in report.first_breaches.values()], report.not_judged

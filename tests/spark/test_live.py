@@ -22,6 +22,7 @@ from tests.kit.logs import Receiver
 from tests.spark.lives import (
     CONFIG,
     ROWS,
+    audit,
     backlog,
     documents,
     documents_of,
@@ -62,6 +63,22 @@ def test_a_live_log_gives_what_the_publisher_gives(
     assert again == (0, 0, 0)
     assert pending(store) == 3
     assert documents(out) == found
+    assert audit(store, out) == ([], 0)
+    corrupt(out, b"Ann", b"Eve")
+    of_all = f"of {len(found)} documents of backlogs"
+    assert audit(store, out) == ([f"{of_all} one has another text at the receiver"], 0)
+    corrupt(out, b".*Eve.*\n", b"")
+    assert audit(store, out) == ([f"{of_all} the receiver has {len(found) - 1}"], 0)
+
+
+def corrupt(out: Path, before: bytes, after: bytes) -> None:
+    """Replace a text in the only file of documents that has it."""
+    ((path, text_before),) = [
+        (path, path.read_bytes())
+        for path in (out / "documents").glob("part-*")
+        if re.search(before, path.read_bytes())
+    ]
+    path.write_bytes(re.sub(before, after, text_before, count=1))
 
 
 @pytest.mark.long  # two jobs of Spark

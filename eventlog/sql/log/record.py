@@ -33,6 +33,7 @@ LOOPBACK: Final = f"{Fate.LOOPBACK}: done by the driver's own user"
 NO_EVENT: Final = f"{Fate.NO_EFFECT}: no value of it could leave, or its object was gone"
 _BATCHES = 50  # of one statement
 BACKLOG: Final = "backlog"  # of rows that Spark has put on record
+BACKLOG_SUM: Final = "backlog sum"  # of the documents that Spark made of such rows
 # Names of what a batch has on record next to its documents.
 TRIES: Final = "tries"  # the answers to events that were tried more than once
 REFUSED: Final = "refused"  # rows that no event could be made of
@@ -40,7 +41,7 @@ WARNED: Final = "warned"  # rows whose event was answered with a warning
 CUT_SHORT: Final = "cut short"  # cut events, each with the part from which on it has none any more
 UNANSWERED: Final = "unanswered"  # a mark: the documents may have left, and no answer to them came
 _MARK: Final = f'["{UNANSWERED}",[]]]'  # at the end of a batch
-_NO_DOCUMENTS: Final = frozenset((TRIES, REFUSED, WARNED, CUT_SHORT, UNANSWERED))
+_NO_DOCUMENTS: Final = frozenset((TRIES, REFUSED, WARNED, CUT_SHORT, UNANSWERED, BACKLOG_SUM))
 
 WorstAnswer = Callable[[str], Status]  # the worst answer so far to an event that was cut
 Recorded = list[object] | dict[str, object]  # one event, or many
@@ -76,6 +77,19 @@ class Try(NamedTuple):
     number: int  # of the try, from 1
     status: Status
     at: datetime | None = None  # when it was put on record, by the database's clock
+
+
+class BacklogSum(NamedTuple):
+    """The record of all documents of a backlog together."""
+
+    rows: int  # that the backlog had
+    documents: int
+    digests: int  # the sum of their numbers, modulo 2^64
+
+    @classmethod
+    def of(cls, rows: int, documents: int, digests: int) -> BacklogSum:
+        """Return a sum of digests, which are numbers of eight bytes."""
+        return cls(rows, documents, digests % (1 << 8 * SIZE))
 
 
 class RecordedEntry(NamedTuple):
@@ -122,6 +136,10 @@ class RecordedBatch(NamedTuple):
         """Return the rows whose event was answered with a warning."""
         return self._rows_of(WARNED)
 
+    def backlog_sums(self) -> list[BacklogSum]:
+        """Return what is on record of the documents of backlogs."""
+        return [BacklogSum(*each) for name, sums in self._named() if name == BACKLOG_SUM for each in sums]
+
     def _rows_of(self, wanted_name: str) -> list[int]:
         entries = chain.from_iterable(entries for name, entries in self._named() if name == wanted_name)
         return [*chain.from_iterable(map(_rows, entries))]
@@ -147,7 +165,7 @@ class RecordedBatch(NamedTuple):
         """
         rows_of: dict[str, tuple[int, ...]] = {}
         for name, recorded in self._named():
-            for entry in recorded if name not in (TRIES, CUT_SHORT, UNANSWERED) else ():
+            for entry in recorded if name not in (TRIES, CUT_SHORT, UNANSWERED, BACKLOG_SUM) else ():
                 if isinstance(entry, dict):
                     rows = [*_rows(entry)]
                     digests = read_digests(entry.get("digests", ""))
@@ -471,6 +489,11 @@ def write_backlog(rows: Ints) -> str:
     """Return the content of a batch of rows that a backlog puts on record."""
     recorded = {"log": BACKLOG, "max_changes": 0, "sizes": []} | record_rows(rows)
     return json.dumps([[BACKLOG, [recorded]]])
+
+
+def write_backlog_sum(total: BacklogSum) -> str:
+    """Return the content of a batch of what is on record of a backlog's documents."""
+    return json.dumps([[BACKLOG_SUM, [total]]])
 
 
 def still_to_go(

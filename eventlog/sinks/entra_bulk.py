@@ -229,7 +229,7 @@ class EntraWriter:
 
 
 def _request(items: Sequence[Item]) -> tuple[dict[str, str], bytes]:
-    operations = ",".join(item.text for item in items)
+    operations = ",".join(item.text.rstrip("\n") for item in items)
     body = f'{{"schemas":["{_BULK_REQUEST}"],"Operations":[{operations}]}}'
     return {"Content-Type": "application/scim+json"}, body.encode()
 

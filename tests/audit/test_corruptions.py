@@ -3,26 +3,20 @@
 from __future__ import annotations
 
 import re
-import secrets
 from collections.abc import Iterable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 from sqlalchemy import text
 
-from eventlog.audit.delivered import Delivered, DeliveredTopic, DocumentFiles, ReceiverFile
-from eventlog.audit.laws import Arrivals, AuditReport, Breach, judge
 from eventlog.audit.on_record import read_log
 from eventlog.embedded import Server
-from eventlog.sinks.kafka import KafkaSinkSettings
 from eventlog.sql.log.pending import OBJECT
 from eventlog.sql.log.store import Store
 from eventlog.sql.names import Log
 from eventlog.sql.schema import migrate
-from eventlog.web.receiver.archive import Archive
-from eventlog.web.receiver.incoming import read as read_incoming
-from tests.kit.brokers import MOCK, addresses, own_name
+from tests.audit.receivers import PUT, broken_laws
 from tests.kit.commands import Shell
 from tests.kit.databases import EMBEDDED, Database, server_url, temporary_database
 
@@ -125,73 +119,7 @@ class History:
         levels: dict[int, str] | None = None,  # of documents that were no success, by their numbers
     ) -> set[tuple[str, str]]:
         """Return the laws that these documents break at a kind of receiver, each with its object."""
-        with PUT[receiver](self.place(), documents, levels or {}) as delivered:
-            delivered.mark()
-            return self._audit(delivered)
-
-    def place(self) -> Path:
-        """Return a place for what a receiver has."""
-        return self._folder / secrets.token_hex(4)
-
-    def _audit(self, delivered: Delivered) -> set[tuple[str, str]]:
-        arrivals, report = Arrivals(self.recorded), EveryBreach()
-        for _ in arrivals.add(delivered.documents()):
-            pass
-        judge(self.recorded, arrivals, report, "eventlog", lambda ids: self.objects)
-        assert report.faults == []
-        return {(b.law.name.lower(), self.objects.get(b.record_id, b.object)) for b in report.every}
-
-
-class EveryBreach(AuditReport):
-    """A report that keeps all breaches."""
-
-    every: tuple[Breach, ...] = ()
-
-    def add(self, breaches: Iterable[Breach]) -> None:
-        self.every = (*self.every, *breaches)
-
-
-@contextmanager
-def in_folder(place: Path, documents: Iterable[bytes], levels: dict[int, str]) -> Iterator[Delivered]:
-    """Put each document into a file of a folder."""
-    place.mkdir()
-    for number, document in enumerate(documents):
-        (place / f"{number}.xml").write_bytes(document)
-    yield DocumentFiles(place)
-
-
-@contextmanager
-def in_one_file(place: Path, documents: Iterable[bytes], levels: dict[int, str]) -> Iterator[Delivered]:
-    """Put the documents into one file, a line each."""
-    place.write_bytes(b"".join(document.strip() + b"\n" for document in documents))
-    yield DocumentFiles(place)
-
-
-@contextmanager
-def in_archive(place: Path, documents: Iterable[bytes], levels: dict[int, str]) -> Iterator[Delivered]:
-    """Put the documents into the file of `eventlog receive`."""
-    with closing(Archive(place)) as archive:
-        for number, document in enumerate(documents):
-            level = levels.get(number, "success")
-            archive.keep("2026-11-27 12:00:00", document, read_incoming(document), level, b"")
-    yield ReceiverFile(place)
-
-
-@contextmanager
-def in_topic(place: Path, documents: Iterable[bytes], levels: dict[int, str]) -> Iterator[Delivered]:
-    """Put the documents into a topic, a message each."""
-    from confluent_kafka import Producer
-
-    topic = own_name("audit")
-    with addresses(MOCK) as brokers:
-        producer = Producer({"bootstrap.servers": brokers})
-        for document in documents:
-            producer.produce(topic, document, partition=0)
-        assert producer.flush(30) == 0
-        yield DeliveredTopic(topic, KafkaSinkSettings(kafka_brokers=brokers))
-
-
-PUT = {"folder": in_folder, "file": in_one_file, "receiver": in_archive, "topic": in_topic}
+        return broken_laws(receiver, self._folder, documents, levels or {}, self.recorded, self.objects)
 
 
 @pytest.fixture(scope="module", params=["triggers", "compare"])

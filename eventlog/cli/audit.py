@@ -19,7 +19,7 @@ from eventlog.cli.log_options import INPUT, READING, by_option, live_options
 from eventlog.cli.options import FILE_NAME, SettingsCommand, refuse_flags
 from eventlog.cli.progress import counter
 from eventlog.cli.terminal import Listing, print_sentence, show
-from eventlog.core.entry import MAX_RECORD_ID
+from eventlog.core.entry import MAX_RECORD_ID, OBJECT
 from eventlog.core.errors import Misuse
 from eventlog.core.identity import object_of
 from eventlog.core.plurals import quantity
@@ -135,7 +135,6 @@ def _judged(config: Config, receivers: Sequence[Delivered], *, has_state: bool) 
     from eventlog.opening.recorded_settings import opened_as_published
     from eventlog.opening.tables import readable_of
     from eventlog.publisher.session import make_reader, read_rules
-    from eventlog.sql.log.pending import OBJECT
 
     with opened_as_published(config) as (config, store), counter() as count, ExitStack() as stack:
         rules, tables = read_rules(config, store), make_reader(config, store).tables

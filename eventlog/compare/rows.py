@@ -100,7 +100,8 @@ def merge_rows(table: Table, rows: pa.RecordBatch) -> pa.RecordBatch:
             if isinstance(cell_values, dict):
                 cell_values |= {} if text is None else {text: None}
             elif cell_values != text:
-                raise TwoRows(row[1], place, key)
+                _, first_place, *_ = row
+                raise TwoRows(first_place, place, key)
     listed = [[_listed(cell) for cell in row] for row in rows_by_key.values()]
     columns = zip(*listed, strict=True) if listed else [[]] * len(rows.columns)
     return pa.record_batch([pa.array(column, pa.string()) for column in columns], schema=rows.schema)

@@ -56,6 +56,10 @@ COLUMNS = (
     "old_value",
     "new_value",
 )
+# places in a row
+RECORD_ID = COLUMNS.index("record_id")
+EVENT_TYPE = COLUMNS.index("event_type")
+OBJECT = slice(COLUMNS.index("table_name"), COLUMNS.index("table_key") + 1)
 DEFAULTED = frozenset(("status", "event_time", "perpetrator"))
 MAX_RECORD_ID = 2**63 - 1
 MAX_EXACT_DOUBLE = 2**53
@@ -74,6 +78,16 @@ class Entry(NamedTuple):
     column_name: str | None = None
     old_value: str | None = None
     new_value: str | None = None
+
+    @property
+    def spelling(self) -> tuple[str, str]:
+        """The names under which the row has its object."""
+        return self.table_name, self.table_key
+
+    @property
+    def values(self) -> tuple[str | None, str | None, str | None]:
+        """The column and its values."""
+        return self.column_name, self.old_value, self.new_value
 
 
 class PlacedEntry(NamedTuple):
@@ -116,6 +130,11 @@ def read_entry(cells: Sequence[Cell]) -> Entry:
         _text(old_value),
         _text(new_value),
     )
+
+
+def record_id_of(cells: Sequence[Cell]) -> int:
+    """Return the record_id of a row of a log in a database, whatever type its driver gives it."""
+    return int(str(cells[RECORD_ID]))
 
 
 def read_record_id(cell: Cell) -> int:

@@ -73,7 +73,7 @@ def plan(
     entries_by_name: dict[tuple[str, str], list[Entry]] = {}
     screened = rules.driver_user is not None or rules.handle_future_events
     for entry in sorted(entries, key=_order(rules)):
-        name = entry[5:7]
+        name = entry.spelling
         if screened or entry.status != rules.status:
             outcome = why_excluded(entry, rules, now)
             if outcome is not None:
@@ -105,7 +105,7 @@ def plan_again(
         for entry in sorted(group, key=_order(rules)):
             outcome = why_excluded(entry, rules, None)
             if outcome is None:
-                entries_by_name.setdefault(entry[5:7], []).append(entry)
+                entries_by_name.setdefault(entry.spelling, []).append(entry)
             else:
                 planned.outcomes[entry.record_id] = outcome
         event_rows: _ObjectRows | None = None

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from eventlog.core.entry import (
     COLUMNS,
+    OBJECT,
     Cell,
     Entry,
     Letter,
@@ -36,7 +37,7 @@ from eventlog.operate.notice_sentences import sentence_of
 from eventlog.publisher.fold import PickUpFolder
 from eventlog.publisher.reading import FoldedPickUp
 from eventlog.publisher.session import make_reader, publishing_rules
-from eventlog.sql.log.pending import OBJECT, Cells
+from eventlog.sql.log.pending import Cells
 from eventlog.sql.log.record import (
     BACKLOG,
     Notice,

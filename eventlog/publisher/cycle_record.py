@@ -90,4 +90,4 @@ class CycleRecord:
         self._points.append(point := CoursePoint(at, pending, self._finished + finished))
         ended = time.monotonic()
         self._next_point = ended + max(POINT_EVERY, _SHARE * (ended - begun))
-        return before is None or before[1:] != point[1:]
+        return before is None or before != point._replace(at=before.at)

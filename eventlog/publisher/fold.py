@@ -11,7 +11,18 @@ from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from eventlog.core import tablekey
-from eventlog.core.entry import EVENT_TYPES, MAX_RECORD_ID, Cell, Entry, Letter, read_entry, read_event_time
+from eventlog.core.entry import (
+    EVENT_TYPES,
+    MAX_RECORD_ID,
+    OBJECT,
+    RECORD_ID,
+    Cell,
+    Entry,
+    Letter,
+    read_entry,
+    read_event_time,
+    record_id_of,
+)
 from eventlog.core.errors import EventlogError, UnknownTable
 from eventlog.core.identity import ObjectName, object_of
 from eventlog.core.tables import Table, Tables
@@ -22,7 +33,7 @@ from eventlog.publisher.read_back import MAX_BYTES, Allowance, CurrentRows
 from eventlog.publisher.reading import FoldedPickUp, PickUpTooLarge, rows_without_event
 from eventlog.sinks.document_kinds import TextWriter
 from eventlog.sql.current_rows import NO_BOUND, TooMuch
-from eventlog.sql.log.pending import OBJECT, Cells, PickUp, PickUpFilter
+from eventlog.sql.log.pending import Cells, PickUp, PickUpFilter
 from eventlog.sql.log.position import IdAhead
 from eventlog.sql.log.record import RecordedEvent
 from eventlog.sql.log.snapshot import Snapshot
@@ -176,7 +187,7 @@ class PickUpFolder:
         )
         self._fill(reading, entries, planned, current)
         reading.spellings = [
-            (self.object_of(*entry[5:7]), entry[5:7])
+            (self.object_of(*entry.spelling), entry.spelling)
             for entry in (entries if held_objects.hashes else ())
             if reading.outcomes[entry.record_id].fate is Fate.HELD
         ]
@@ -247,7 +258,7 @@ class PickUpFolder:
         TooMuch if the current rows of several come to so many bytes.
         """
         cells = list(snapshot.rows(row for event in events for row in event.rows))
-        reading = FoldedPickUp(self.no_events, [int(str(row[0])) for row in cells])
+        reading = FoldedPickUp(self.no_events, list(map(record_id_of, cells)))
         entries = {entry.record_id: entry for entry in _entries(cells, reading)}
         reading.broken_up = self._broken_up(events, entries)
         events = [event for event in events if event.run_id not in reading.broken_up]
@@ -268,7 +279,7 @@ class PickUpFolder:
             rows = [entries[row] for row in event.rows if row in entries]
             if not rows:
                 continue
-            name = self.object_of(*rows[0][5:7])
+            name = self.object_of(*rows[0].spelling)
             letters = {row.status for row in rows}
             if name in broken_up or letters >= {self._rules.status, Letter.WARNING}:
                 broken_up.setdefault(name, set()).add(event.run_id)
@@ -375,8 +386,8 @@ def _as_recorded(
 def _of_objects(cells: Iterable[Cells], about: ObjectFilter) -> list[Cells]:
     """Return the rows of these objects, and rows that share a record_id with them."""
     rows = list(cells)
-    ids = {row[0] for row in rows if about(row[OBJECT.start], row[OBJECT.start + 1])}
-    return [row for row in rows if row[0] in ids]
+    ids = {row[RECORD_ID] for row in rows if about(*row[OBJECT])}
+    return [row for row in rows if row[RECORD_ID] in ids]
 
 
 def _entries(cells: Iterable[Cells], reading: FoldedPickUp, bound: int = MAX_RECORD_ID) -> Iterator[Entry]:
@@ -388,20 +399,20 @@ def _entries(cells: Iterable[Cells], reading: FoldedPickUp, bound: int = MAX_REC
         try:
             good.append(_plain_entry(row) or read_entry(row))
         except EventlogError as fault:
-            reading.refused.append((int(str(row[0])), str(fault)))
-    good.sort(key=itemgetter(0))
-    while good and good[-1][0] > bound:
-        number = good.pop()[0]
+            reading.refused.append((record_id_of(row), str(fault)))
+    good.sort(key=itemgetter(RECORD_ID))
+    while good and good[-1].record_id > bound:
+        number = good.pop().record_id
         reading.refused.append((number, str(IdAhead(number, bound))))
-    if len({entry[0] for entry in good}) == len(good):
+    if len(set(map(itemgetter(RECORD_ID), good))) == len(good):
         yield from good
         return
-    for entry in once(good):
-        if isinstance(entry, Entry):
-            yield entry
+    for item in once(good):
+        if isinstance(item, Entry):
+            yield item
         else:
-            number = entry[0].record_id
-            reading.refused.append((number, f"{len(entry)} rows have record_id {number}"))
+            number = item[0].record_id
+            reading.refused.append((number, f"{len(item)} rows have record_id {number}"))
 
 
 def _plain_entry(row: Cells) -> Entry | None:

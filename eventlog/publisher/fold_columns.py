@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eventlog.core.entry import EVENT_TYPES, read_entry
+from eventlog.core.entry import EVENT_TYPES, read_entry, record_id_of
 from eventlog.core.errors import EventlogError, WrongRow
 from eventlog.core.identity import object_of
 from eventlog.core.tables import Table, Tables
@@ -207,7 +207,7 @@ def _understood(snapshot: Snapshot, picked: PickedColumns, bound: int) -> tuple[
     refused = [(row, str(IdAhead(row, bound))) for row in picked.ids[beyond_bound].tolist()]
     right_after_all = []
     for cells in snapshot.rows(odd) if odd else ():
-        record_id = int(str(cells[0]))
+        record_id = record_id_of(cells)
         try:
             read_entry(cells)
         except EventlogError as fault:

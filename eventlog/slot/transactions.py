@@ -190,7 +190,7 @@ class SlotReader:
         assert changes is not None
         transaction.end, transaction.count = commit.end, changes.count
         if changes.count:
-            transaction.rows = rows = SortedItems(lambda item: item[:2], _size, self._memory)
+            transaction.rows = rows = SortedItems(_order, _size, self._memory)
             for (number, values), of_object in groupby(changes, _object):
                 for place, kind in reduced(of_object):
                     rows.add((kind != 4, place, LoggedChange(number, kind, transaction.who, values)))
@@ -230,5 +230,14 @@ def _values(row: Row, places: Sequence[int], before: Row | None = None) -> Row:
     return tuple(b if value is NOT_SENT else value for b, value in zip(before, values, strict=True))
 
 
-def _size(item: tuple[bool, int, LoggedChange]) -> int:
-    return _SIZE + sum(map(len, item[2].values))
+_PlacedChange = tuple[bool, int, LoggedChange]
+
+
+def _order(item: _PlacedChange) -> tuple[bool, int]:
+    is_added, place, _ = item
+    return is_added, place
+
+
+def _size(item: _PlacedChange) -> int:
+    _, _, change = item
+    return _SIZE + sum(map(len, change.values))

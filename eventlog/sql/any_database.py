@@ -234,7 +234,10 @@ class AnyCatalogue:
         self._connection.rollback()
         values = {"name": name, "schema": schema}
         try:
-            columns = [(row[0], row[1].lower()) for row in self._connection.execute(_COLUMNS, values)]
+            columns = [
+                (column, type_name.lower())
+                for column, type_name in self._connection.execute(_COLUMNS, values)
+            ]
             key = [row[0] for row in self._connection.execute(_KEY, values)]
         except SQLAlchemyError:
             self._connection.rollback()

@@ -71,7 +71,7 @@ class Catalogue:
         rows = self.connection.execute(
             text(templates.statement(self.dialect, "catalogue_log", **log.names()))
         )
-        return [LogColumn(row[0], row[1], *map(bool, row[2:])) for row in rows]
+        return [LogColumn(name, type_name, *map(bool, facts)) for name, type_name, *facts in rows]
 
     def find(self, name: str) -> Relation:
         """Return the table of that name, which may carry its schema: exactly, else uniquely without case."""

@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from eventlog.core.entry import COLUMNS, Letter, read_event_time
+from eventlog.core.entry import COLUMNS, OBJECT, Letter, read_event_time
 from eventlog.core.errors import EventlogError, Misuse
 from eventlog.core.identity import identify, object_of
 from eventlog.core.plurals import quantity
@@ -37,7 +37,7 @@ from eventlog.publisher.tally import letters_of
 from eventlog.sinks import open_sink, sink_kind
 from eventlog.sql.current_rows import NO_BOUND, TooMuch
 from eventlog.sql.log.leader import Leader
-from eventlog.sql.log.pending import OBJECT, Cells, PickUpFilter
+from eventlog.sql.log.pending import Cells, PickUpFilter
 from eventlog.sql.log.record import (
     LOOPBACK,
     BacklogSum,

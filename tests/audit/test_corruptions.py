@@ -11,8 +11,8 @@ import pytest
 from sqlalchemy import text
 
 from eventlog.audit.on_record import read_log
+from eventlog.core.entry import OBJECT
 from eventlog.embedded import Server
-from eventlog.sql.log.pending import OBJECT
 from eventlog.sql.log.store import Store
 from eventlog.sql.names import Log
 from eventlog.sql.schema import migrate

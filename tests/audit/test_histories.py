@@ -12,9 +12,9 @@ import pytest
 from eventlog.audit.delivered import DeliveredDocument
 from eventlog.audit.laws import Arrivals, AuditReport, Law, judge
 from eventlog.audit.on_record import read_log
+from eventlog.core.entry import OBJECT
 from eventlog.publisher.cycle import ReceiverFatal
 from eventlog.sinks.sink import ACCEPTED, OutgoingDocument, Reply, unanswered, unreachable
-from eventlog.sql.log.pending import OBJECT
 from eventlog.xds.answers import Level, Status
 from tests.kit.logs import Crash, Receiver, World, answering, busy, call, fail, key
 

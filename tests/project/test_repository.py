@@ -14,6 +14,8 @@ pytestmark = pytest.mark.quick
 
 ROOT = Path(__file__).parents[2]
 SPARK = ROOT / "spark" / "eventlog_spark"
+# a cell by its number, or several; the first of a row is often its only one
+BY_PLACE = re.compile(r"\b(?:(?:entry|cells)\[-?[0-9]|(?:row|record|item)\[(?:-?[1-9]|[0-9]*:-?[0-9]*\]))")
 
 
 def test_sparks_readme_names_each_module_under_its_wing() -> None:
@@ -134,3 +136,16 @@ def test_a_page_of_a_user_answers_one_question() -> None:
 def test_what_people_search_for_is_a_heading(searched: str) -> None:
     text = (ROOT / "docs" / f"{SEARCHED[searched]}.md").read_text("utf-8")
     assert [h for h in re.findall(r"^#+ (.*)$", text, re.MULTILINE) if searched in h.lower()], searched
+
+
+def test_no_row_is_read_by_the_numbers_of_its_cells() -> None:
+    """An attribute, names of all its cells, or a place of `core/entry` show which cell is meant."""
+    read_by_place = [
+        f"{path.relative_to(ROOT)}:{number}: {line.strip()}"
+        for room in sorted((ROOT / "eventlog").iterdir())
+        if room.is_dir() and room.name not in ("cli", "web")
+        for path in sorted(room.rglob("*.py"))
+        for number, line in enumerate(path.read_text("utf-8").splitlines(), 1)
+        if BY_PLACE.search(line)
+    ]
+    assert read_by_place == []

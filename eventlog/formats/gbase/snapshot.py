@@ -70,8 +70,9 @@ def server_moment(connection: Connection, owner: str) -> ServerMoment:
 
 
 def _number(connection: Connection, query: str) -> int | None:
-    cells = [row[0] for row in fetched(connection, query)]
-    return int(str(cells[0])) if cells and cells[0] is not None else None
+    for (number,) in fetched(connection, query):
+        return None if number is None else int(str(number))
+    return None
 
 
 def share_lock(connection: Connection, table: CapturableTable) -> None:

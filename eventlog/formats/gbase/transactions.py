@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import enum
 import pickle
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Final, NamedTuple
@@ -87,20 +87,17 @@ class RecordBlocks:
             if schema is not None and id(schema) not in numbers:
                 numbers[id(schema)] = len(begun.schemas)
                 begun.schemas.append(schema)
-            packed.append((*record[:5], None if schema is None else numbers[id(schema)], *record[6:]))
+            packed.append((None if schema is None else numbers[id(schema)], record._replace(schema=None)))
         return pickle.dumps(packed, pickle.HIGHEST_PROTOCOL)
 
     def load(self, begun: Begun, block: bytes) -> list[Record]:
         """Return the records of a block."""
         packed = pickle.loads(block)  # noqa: S301 - of `dump`
-        return [
-            parts
-            if isinstance(parts, Truncate)
-            else RowRecord._make(
-                (*parts[:5], None if parts[5] is None else begun.schemas[parts[5]], *parts[6:])
-            )
-            for parts in packed
-        ]
+        return [item if isinstance(item, Truncate) else _with_schema(begun.schemas, *item) for item in packed]
+
+
+def _with_schema(schemas: Sequence[Schema], number: int | None, row: RowRecord) -> RowRecord:
+    return row if number is None else row._replace(schema=schemas[number])
 
 
 class Transactions:
@@ -145,12 +142,12 @@ class Transactions:
 
     def add_row(self, row: RowRecord) -> Complaint | None:
         """Add a row to its transaction; return a complaint if the beginning of that was not read."""
-        transaction = self._transactions.open.get(row[2]) or self._begin_unseen(row)
+        transaction = self._transactions.open.get(row.transaction) or self._begin_unseen(row)
         if transaction is None:
             return self._complain(row)
-        if row[0] > _LAST_SINGLE:
+        if row.number > _LAST_SINGLE:
             transaction.facts.has_halves = True
-        self._transactions.add(transaction, row, row[8] + COST)
+        self._transactions.add(transaction, row, row.size + COST)
         return None
 
     def add(self, record: Truncate | Discard) -> Complaint | None:

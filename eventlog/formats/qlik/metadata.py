@@ -41,15 +41,14 @@ def read(message: Mapping[str, Any], message_schema: str | None = None) -> Metad
     try:
         lineage = message["lineage"]
         described = message["tableStructure"]["tableColumns"]
-        ordered = sorted(described.items(), key=lambda item: int(item[1]["ordinal"]))
+        ordinals = {name: int(column["ordinal"]) for name, column in described.items()}
         structure = Structure(
             str(lineage["schema"]) or None,
             str(lineage["table"]),
-            tuple(_read_column(name, column) for name, column in ordered),
+            tuple(_read_column(name, described[name]) for name in sorted(ordinals, key=ordinals.__getitem__)),
         )
         check_width(structure)
-        ordinals = [int(column["ordinal"]) for _, column in ordered]
-        if ordinals != list(range(1, len(ordinals) + 1)):
+        if {*ordinals.values()} != {*range(1, len(ordinals) + 1)}:
             raise InvalidMetadata(f"ordinals of table {structure} are not 1 to {len(ordinals)}")
         return Metadata(
             str(message["schemaId"]),

@@ -152,7 +152,7 @@ class TableProgress:
         """Note these rows as delivered, and all of times before: they come no more."""
         if time > self.time:
             self.time = time
-            self._note([*takewhile(lambda row: row[1][: sequence.TIME] < time, self.undelivered)])
+            self._note([*takewhile(lambda row: _is_before(time, *row), self.undelivered)])
             for table in self.grown:
                 self.tables[table].shorten(_before(time))
             self.grown.clear()
@@ -194,6 +194,10 @@ class TableProgress:
         return json.dumps({"since": self.since, "tables": tables, "loaded": loaded})
 
 
+def _is_before(time: str, table: str, seq: str) -> bool:
+    return seq[: sequence.TIME] < time
+
+
 def _before(time: str) -> str:
     """Return a time part that is less by one, because more rows of this time may come."""
     return f"{int(time) - 1:016}"
@@ -205,7 +209,8 @@ def load_table_progress(state: str) -> TableProgress:
         dumped: Mapping[str, Any] = json.loads(state)
         tables = {}
         for table, (low, last, rows) in dumped["tables"].items():
-            delivered = {row[: sequence.LENGTH]: row[sequence.LENGTH :] for row in map(_text, rows)}
+            texts = map(_text, rows)
+            delivered = {text[: sequence.LENGTH]: text[sequence.LENGTH :] for text in texts}
             tables[_text(table)] = Window(_text(low), _text(last), delivered)
         loaded = {
             source: LoadedRows(int(count), _text(digest))

@@ -79,7 +79,8 @@ class CheckedLog:
     @cached_property
     def pending_keys(self) -> list[tuple[str, str]]:
         """Return the objects of these rows: table and key."""
-        return sorted({(row.table_name, row.table_key) for row in self.pending if None not in row[1:3]})
+        objects = {(row.table_name, row.table_key) for row in self.pending}
+        return sorted(name for name in objects if None not in name)
 
 
 @dataclass(frozen=True)
@@ -201,7 +202,8 @@ def unknown_columns(log: CheckedLog) -> Iterator[Facts]:
 
 def _named_columns(log: CheckedLog) -> Iterator[tuple[str, str]]:
     for row in log.pending:
-        if None not in row[1:] and read_integer(row.event_type) in _PER_FIELD:
+        facts = row.table_name, row.table_key, row.event_type, row.column_name
+        if None not in facts and read_integer(row.event_type) in _PER_FIELD:
             yield row.table_name, row.column_name
 
 

@@ -93,8 +93,8 @@ class _Run:
         """Return where an unfinished run of the same choice stopped, else the start."""
         with self._store.engine.begin() as connection:
             record = self._run(connection, "resync_found").one_or_none()
-            if record is not None and record[0] == self._request.choice:
-                return load_key(record[1]), record[2]
+            if record is not None and record.choice == self._request.choice:
+                return load_key(record.last_key), record.rows_logged
             self._run(connection, "resync_forget")
             self._run(connection, "resync_begin", choice=self._request.choice)
             where = f"where {self._request.where} " if self._request.where else ""
@@ -107,7 +107,7 @@ class _Run:
         with self._store.engine.begin() as connection:
             self._log(connection, texts)
             if end is None:
-                rows = self._run(connection, "resync_found").one()[2] + len(texts)
+                rows = self._run(connection, "resync_found").one().rows_logged + len(texts)
                 self._note(connection, "logged", rows)
                 self._run(connection, "resync_forget")
             else:
@@ -126,8 +126,11 @@ class _Run:
         holes = self._holes(last)
         with naming(self._request.table):
             rows = self._store.read(lambda snapshot: snapshot.keys(self._request.table, holes, **values))
-        end = rows[-1][1:] if len(rows) == self._request.chunk else None
-        return [str(row[0]) for row in rows], None if end is None else tuple(end)
+        texts, end = [], None
+        for text, *key in rows:
+            texts.append(str(text))
+            end = tuple(key)
+        return texts, end if len(rows) == self._request.chunk else None
 
     def _log(self, connection: Connection, texts: Sequence[str]) -> None:
         """Log an event for each of these keys, of no user."""

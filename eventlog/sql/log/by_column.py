@@ -91,8 +91,8 @@ def headers_of(rows: Iterable[Sequence[Any]], choice: PickUpFilter) -> RowHeader
     """Return the headers of rows, from record_id, event_type, table_name and table_key of each."""
     numbers: dict[ObjectName, int] = {}
     headers = [
-        (int(row[0]), _kind(row[1]), numbers.setdefault(choice.object_of(*row[2:]), len(numbers)))
-        for row in rows
+        (int(record_id), _kind(event_type), numbers.setdefault(choice.object_of(*name), len(numbers)))
+        for record_id, event_type, *name in rows
     ]
     return RowHeaders(*(np.array(column, np.int64) for column in zip(*headers, strict=True)))
 

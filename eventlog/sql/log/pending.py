@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from sqlalchemy.engine import Connection
 
-from eventlog.core.entry import COLUMNS, Cell
+from eventlog.core.entry import COLUMNS, OBJECT, Cell, record_id_of
 from eventlog.core.identity import ObjectName, object_of
 from eventlog.core.tables import Tables
 from eventlog.sql.common.dialect import Call, Storage
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 BY_COLUMN_FROM = 300  # rows, from which on columns pay (measured: 200 with query-backs, 350 without)
 Cells = Sequence[Cell]  # the ten cells of a row, as entry.read_entry takes them
-OBJECT = slice(COLUMNS.index("table_name"), COLUMNS.index("table_key") + 1)
 NO_TABLES = Tables()
 LOWEST, HIGHEST = -(2**63), 2**63 - 1  # record_ids
 
@@ -69,7 +68,7 @@ class PickUp(NamedTuple):
         if self.columns is not None:
             ids: list[int] = self.columns.ids.tolist()
             return ids
-        return [int(str(row[0])) for row in self.cells]
+        return list(map(record_id_of, self.cells))
 
     def without(self, objects: Set[ObjectName], choice: PickUpFilter) -> PickUp:
         """Return the pick-up without the rows of some objects."""
@@ -113,7 +112,7 @@ class Pending:
             choice = replace(choice, by_column=False)
         if octets <= choice.most_bytes:
             return choice
-        sizes = [int(row[1]) for row in self.pending("pending_sizes", choice)]
+        sizes = [int(size) for _, size in self.pending("pending_sizes", choice)]
         return replace(choice, limit=max(1, bisect_right(list(accumulate(sizes)), choice.most_bytes)))
 
     def every_pending(
@@ -184,8 +183,8 @@ class Pending:
         """Return the bytes of keys and values of each of these rows; 0 of one that is gone."""
         chunks = self._queries.chunks(ids)
         answers = (self._queries.run(self._connection, "sizes_by_id", ids=chunk).all() for chunk in chunks)
-        of = {int(row[0]): int(row[1]) for rows in answers for row in rows}
-        return [of.get(number, 0) for number in ids]
+        sizes = {int(number): int(size) for rows in answers for number, size in rows}
+        return [sizes.get(number, 0) for number in ids]
 
 
 def first_look(queries: Queries, choice: PickUpFilter) -> list[Call]:
@@ -203,7 +202,7 @@ def first_look(queries: Queries, choice: PickUpFilter) -> list[Call]:
 def looked(choice: PickUpFilter, answers: Sequence[Any]) -> FirstLook:
     """Return what the answers to a first look show."""
     few_rows, *own_rows = answers
-    return FirstLook(choice, few_rows, [row[0] for rows in own_rows for row in rows])
+    return FirstLook(choice, few_rows, [number for rows in own_rows for (number,) in rows])
 
 
 def ids_statement(queries: Queries, limit: int, condition: str, above: int = LOWEST, **values: Any) -> Call:

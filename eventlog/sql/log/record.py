@@ -477,7 +477,10 @@ def write_unanswered(
 
 def _with_own_rows(entry: Any, rows_of: Mapping[str, Sequence[int]]) -> Recorded:
     """Return what is recorded of events with their rows, which may be with an earlier part."""
-    return entry if isinstance(entry, dict) else [entry[0], rows_of[entry[0]], *entry[2:]]
+    if isinstance(entry, dict):
+        return entry
+    run_id, _, *facts = entry
+    return [run_id, rows_of[run_id], *facts]
 
 
 def _rows_of_reason(name: str, ids: Sequence[int]) -> dict[str, object]:

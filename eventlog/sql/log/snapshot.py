@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
-from eventlog.core.entry import COLUMNS
+from eventlog.core.entry import COLUMNS, EVENT_TYPE, OBJECT, RECORD_ID
 from eventlog.core.errors import EventlogError
 from eventlog.core.identity import object_hash
 from eventlog.core.tables import Table
@@ -21,7 +21,6 @@ from eventlog.sql.current_rows import NO_BOUND, Current, Readable, TableKeys
 from eventlog.sql.log.pending import (
     HIGHEST,
     LOWEST,
-    OBJECT,
     Cells,
     FirstLook,
     Pending,
@@ -44,7 +43,6 @@ if TYPE_CHECKING:
 
     from eventlog.sql.columns import Ints, ResultColumns
 
-_EVENT_TYPE = COLUMNS.index("event_type")
 _NUMBERS = ("record_id", "event_type", "says_nothing")
 _UNREAD = ("event_time", "old_value", "new_value")
 _AUDITED = (*(name for name in COLUMNS if name not in _UNREAD), "says_nothing")
@@ -196,8 +194,8 @@ class Snapshot(Pending):
         from eventlog.sql.log import by_column  # NumPy takes a while to load
 
         next_rows = replace(choice, limit=max(choice.limit, by_column.LOOK_AHEAD))
-        where = {"skip": len(picked)} if choice.future else {"after": picked[-1][0]}
-        headers = [(cells[0], cells[_EVENT_TYPE], *cells[OBJECT]) for cells in picked]
+        where = {"skip": len(picked)} if choice.future else {"after": picked[-1][RECORD_ID]}
+        headers = [(cells[RECORD_ID], cells[EVENT_TYPE], *cells[OBJECT]) for cells in picked]
         headers += self.pending("further", next_rows, **where)
         return by_column.rest_of_inserts(
             self, by_column.headers_of(headers, choice), len(picked), choice.inserts

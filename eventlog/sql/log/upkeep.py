@@ -200,14 +200,15 @@ class Upkeep(LogRecord):
         rows = chain.from_iterable(
             self._run("spelled_by_id", ids=chunk) for chunk in self._queries.chunks(ids)
         )
-        hashes = {object_hash(*row[1:]) for row in rows}
+        hashes = {object_hash(*name) for _, *name in rows}
         retries = chain.from_iterable(self._run("retries_of", spelling_hash=hashed) for hashed in hashes)
         rows_of = {(name, event_id): json.loads(rows) for name, event_id, rows in retries}
         return {event: rows for event, rows in rows_of.items() if ids.intersection(rows)}
 
     def waiting_events(self) -> dict[tuple[str, str], list[int]]:
         """Return the rows of each waiting event, by its object's hash and its event-id."""
-        return {(row[0], row[2]): json.loads(row[-1]) for row in self._run("every_retry")}
+        rows = self._run("every_retry")
+        return {(hashed, event_id): json.loads(ids) for hashed, _, event_id, *_, ids in rows}
 
     def try_now(self, ids: Iterable[int] | None, who: str | None = None) -> list[int]:
         """Let the waiting events of these rows, None: of all, be sent again now. Return their rows."""
@@ -305,7 +306,7 @@ def _notice_of(rows: Sequence[RowFacts], kind: NoticeKind, who: str | None) -> N
     return Notice(
         kind,
         table_name=first.table_name if len({row.table_name for row in rows}) == 1 else None,
-        table_key=first.table_key if len({row[2:4] for row in rows}) == 1 else None,
+        table_key=first.table_key if len({(row.table_name, row.table_key) for row in rows}) == 1 else None,
         first_id=ids[0],
         last_id=ids[-1],
         row_count=len(ids),

@@ -308,7 +308,7 @@ class Work:
         self._queries.run_all(self._begun(), "rename_retry", changes)
         for former_hash, name in moved.items():
             rows = self._queries.run(self._begun(), "spellings_of", object_hash=former_hash).all()
-            self.hold_spellings([(name, name), *((name, (row[0], row[1])) for row in rows)])
+            self.hold_spellings([(name, name), *((name, (table, key)) for table, key in rows)])
             self._queries.run(self._begun(), "forget_spellings", object_hash=former_hash)
 
     def record_cycle(self, facts: str) -> None:

@@ -151,7 +151,7 @@ def _future_order(placed: PlacedEntry) -> tuple[ObjectName, str, int]:
 
 
 def _entry_size(placed: PlacedEntry) -> int:
-    return 600 + len(placed.raw) + sum(map(len, filter(None, placed.entry[7:])))
+    return 600 + len(placed.raw) + sum(map(len, filter(None, placed.entry.values)))
 
 
 def _event_size(event: Event) -> int:

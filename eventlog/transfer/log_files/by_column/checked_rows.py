@@ -154,7 +154,8 @@ class Checker:
                 self._kind(entry),
                 self._source,
                 where,
-                *entry[5:],
+                *entry.spelling,
+                *entry.values,
                 *(entry[at] for at in facts),
             )
             for where, entry in entries
@@ -187,7 +188,7 @@ _MOMENTS = (_is_text, pa.types.is_large_string, pa.types.is_timestamp)
 
 def half_character(entry: Entry) -> str | None:
     """Return why UTF-8, and so no column, can hold the texts of an entry: JSON can have half a character."""
-    for text in entry[5:]:
+    for text in (*entry.spelling, *entry.values):
         if text is not None and (surrogate := _SURROGATE.search(text)):
             return str(IllegalCharacter(ord(surrogate[0]), surrogate.start() + 1))
     return None

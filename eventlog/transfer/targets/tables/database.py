@@ -97,9 +97,9 @@ class SourceRecord:
         row = self._run("applied", source=self._source).first()
         if row is None:
             self._run("applied_begin", source=self._source)
-            row = (None, 0)
         self._connection.commit()
-        return row[0], int(row[1])
+        position, count = row or (None, 0)
+        return position, int(count)
 
     def _run(self, name: str, **values: object) -> Any:
         return self._connection.execute(self._clause(name), values)

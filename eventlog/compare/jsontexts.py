@@ -13,7 +13,7 @@ from eventlog.core.change import Side
 from eventlog.core.errors import EventlogError
 from eventlog.core.tables import Column, Table
 from eventlog.core.values import Kind
-from eventlog.fold.by_column.texts import int_form
+from eventlog.fold.by_column.key_patterns import int_form
 from eventlog.formats.neutral import dumps_side
 
 _TEXT = r'[^"\\\x00-\x1f\x{FFFE}\x{FFFF}]*'  # legal in XML, and the same in JSON

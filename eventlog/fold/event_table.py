@@ -174,18 +174,19 @@ class EventTable:
 
     def at(self, places: Sequence[int]) -> Iterator[OutgoingEvent]:
         """Yield the events at these positions one by one."""
-        run: tuple[int, str, tuple[int, ...]] = (-1, "", ())  # where the rows begin, its name, its rows
+        last_begin, run_id, rows = -1, "", tuple[int, ...]()
         for at in places:
             begin = int(self.begins[at])
-            if begin != run[0]:
+            if begin != last_begin:  # the parts of an event that was cut share the rows and the name
                 rows = tuple(self.rows[begin : begin + int(self.sizes[at])].tolist())
                 run_id = event_id(self.log, rows) if self.recorded is None else self.recorded[at].run_id
-                run = begin, run_id, rows
-            yield self._event(at, run[1], run[2])
+                last_begin = begin
+            yield self._event(at, run_id, rows)
 
     def _event(self, at: int, run_id: str, rows: tuple[int, ...]) -> OutgoingEvent:
-        part = int(self.parts[at])
-        _, max_changes, tries = ("", self.max_changes, 0) if self.recorded is None else self.recorded[at]
+        part, max_changes, tries = int(self.parts[at]), self.max_changes, 0
+        if self.recorded is not None:
+            _, max_changes, tries = self.recorded[at]
         return OutgoingEvent(
             run_id if part == 1 else f"{run_id}.{part}",
             run_id,

@@ -19,7 +19,7 @@ from eventlog.core.tables import Table, Tables
 from eventlog.fold import Fate, Rules
 from eventlog.fold.by_column import BatchEvents, CurrentAnswer, CurrentColumns, Engine, Rows
 from eventlog.fold.by_column.current import NONE, Keys
-from eventlog.fold.by_column.texts import key_values
+from eventlog.fold.by_column.key_patterns import key_values
 from eventlog.fold.by_column.vectors import Flags, Ints
 from eventlog.fold.event_table import EventTable
 from eventlog.publisher.read_back import Allowance, CurrentRows

@@ -24,7 +24,7 @@ from eventlog.core.identity import identify
 from eventlog.core.tables import Table, Tables
 from eventlog.files.inputs import stem_of
 from eventlog.fold import Rules, present_of, query_key
-from eventlog.fold.by_column.texts import named_form
+from eventlog.fold.by_column.key_patterns import named_form
 from eventlog.fold.by_column.vectors import encode_texts, flags, match_keys
 from eventlog.formats import log
 from eventlog.transfer.log_files.by_column.checked_rows import TAKES_NO_PART, Checker, half_character

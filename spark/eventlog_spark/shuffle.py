@@ -21,7 +21,7 @@ from eventlog.core.errors import EventlogError, WrongRow
 from eventlog.core.identity import child_column, identify
 from eventlog.core.tables import Table, Tables
 from eventlog.fold import Answer, CurrentRow, Fate, QueryKey
-from eventlog.fold.by_column.texts import key_form
+from eventlog.fold.by_column.key_patterns import key_form
 from eventlog.fold.by_column.vectors import Ints, offsets
 
 

@@ -5,14 +5,15 @@ with the parts that its rows add. A part depends on the row's type, its column a
 null, never on a value. So it is learned once from the plain way, and filled in for all rows together. An
 object whose result is not certain goes the plain way itself.
 
-batch      the rows of a batch, by object and life
-texts      values as events contain them, and keys that a pattern proves to be plain
-learn      what names, rows and cells add, learned from the plain way
-current    the current rows that are needed, and the answers
-content    what the rows of a batch add, and which objects are in doubt
-fold       rows become events                                  (event-log, section 4, rules 1 to 5)
-write      the texts of events, from their pieces
-engine     all of that, one batch at a time; and the plain way
+batch         the rows of a batch, by object and life
+key_patterns  which keys are certainly plain, and the values of those
+texts         values as events contain them
+learn         what names, rows and cells add, learned from the plain way
+current       the current rows that are needed, and the answers
+content       what the rows of a batch add, and which objects are in doubt
+fold          rows become events                                  (event-log, section 4, rules 1 to 5)
+write         the texts of events, from their pieces
+engine        all of that, one batch at a time; and the plain way
 """
 
 from eventlog.fold.by_column.batch import Rows

@@ -11,8 +11,9 @@ import pyarrow.compute as pc
 
 from eventlog.fold.by_column.batch import Batch
 from eventlog.fold.by_column.current import Answers, replace_cells
+from eventlog.fold.by_column.key_patterns import key_values
 from eventlog.fold.by_column.learn import Fact, Part, Templates, doubtful_names
-from eventlog.fold.by_column.texts import NO_REPLACEMENTS, Cells, Replacements, escape, key_values
+from eventlog.fold.by_column.texts import NO_REPLACEMENTS, Cells, Replacements, escape
 from eventlog.fold.by_column.vectors import Flags, Ints, flags, match_keys, number_distinct, places
 from eventlog.xds.skeleton import Treatment
 

@@ -88,11 +88,17 @@ class Runs(NamedTuple):
         lengths = self.lengths[chosen]
         run, place = spread(lengths)
         at = self.starts[chosen][run] + place
-        of_runs = (self.places, self.ops, self.owners)
-        places, ops, owners, numbers, counts = (column[chosen] for column in (*of_runs, *self[-2:]))
-        starts = np.cumsum(lengths) - lengths
         return Runs(
-            self.rows[at], run, starts, lengths, places, ops, owners, self.widths[at], numbers, counts
+            self.rows[at],
+            run_of_row=run,
+            starts=np.cumsum(lengths) - lengths,
+            lengths=lengths,
+            places=self.places[chosen],
+            ops=self.ops[chosen],
+            owners=self.owners[chosen],
+            widths=self.widths[at],
+            part_numbers=self.part_numbers[chosen],
+            part_counts=self.part_counts[chosen],
         )
 
 

@@ -19,7 +19,8 @@ from eventlog.core.tables import Column, Table, Tables, plain_name
 from eventlog.core.values import Kind
 from eventlog.fold import Rules
 from eventlog.fold.by_column.batch import Batch
-from eventlog.fold.by_column.texts import ColumnTexts, key_form, named_form
+from eventlog.fold.by_column.key_patterns import key_form, named_form
+from eventlog.fold.by_column.texts import ColumnTexts
 from eventlog.fold.by_column.vectors import Flags, encode_texts, flags, match_keys, places
 from eventlog.fold.event_table import ELEMENTS, OPERATIONS
 from eventlog.fold.understand import Interpreter, NamedObject, UnknownName, steps_of

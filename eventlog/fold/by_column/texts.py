@@ -2,15 +2,11 @@
 
 Every text of a batch has a number in a pool. A text that must change gets another one at the end of the pool.
 Objects with an uncertain text are named, and go the plain way.
-
-A pattern proves that a key is plain: it has no quotes, markup or characters that XML lacks. The patterns mean
-the same to Arrow (RE2) and to Spark (Java).
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -19,68 +15,13 @@ import pyarrow.compute as pc
 
 from eventlog.core.change import Scalar
 from eventlog.core.errors import EventlogError
-from eventlog.core.tables import Column, Table
-from eventlog.core.values import Precision
+from eventlog.core.tables import Column
+from eventlog.fold.by_column.key_patterns import int_form
 from eventlog.fold.by_column.vectors import Ints, are_controls, bytes_of, flags, suspects
-from eventlog.xds.skeleton import EventForm, Treatment, treatment
+from eventlog.xds.skeleton import EventForm, Treatment
 from eventlog.xds.write import Render
 
 _MAX_RENDERED = 20_000  # texts of a column whose elements are remembered
-_WORD = r"[^,;'+\"=\\<>&\x00-\x1f\x{FFFE}\x{FFFF}]"
-_DECIMAL = r"-?(?:0|[1-9][0-9]{0,17})\.[0-9]{0,17}[1-9]"
-_NUMBERS = {Precision.EXACT: rf"(?:0|-?[1-9][0-9]{{0,17}}|{_DECIMAL})"}
-
-
-def int_form(column: Column) -> str:
-    """Return the pattern of canonical integers that are certainly in the column's range."""
-    low, high = certain_bounds(column)
-    digits, sign = len(str(high)), "-?" if low else ""
-    return rf"(?:0|{sign}[1-9][0-9]{{0,{digits - 1}}})" if high else "0"
-
-
-def certain_bounds(column: Column) -> tuple[int, int]:
-    """Return the least and the greatest integer of `int_form`."""
-    low, high = column.bounds or (-(1 << 63), (1 << 63) - 1)
-    greatest = 10 ** (len(str(high)) - 1) - 1
-    return (-greatest if low < 0 else 0), greatest
-
-
-def is_integer(column: Column) -> bool:
-    """Return whether an event contains the column's values as integers."""
-    return treatment(column) is Treatment.INT
-
-
-def named_form(names: Sequence[str]) -> str:
-    """Return the pattern of keys that name exactly these columns, in this order and spelling."""
-    return "^" + r"\+".join(f"{re.escape(name)}={_WORD}*" for name in names) + r"\z"
-
-
-def key_values(names: Sequence[str], keys: pa.Array) -> list[pa.Array]:
-    """Return the values of such keys, for each of these columns."""
-    if len(names) == 1:
-        return [pc.utf8_slice_codeunits(keys, len(names[0]) + 1)]
-    parts = pc.split_pattern(keys, "+")
-    named = ((f"{name}=", pc.list_element(parts, at)) for at, name in enumerate(names))
-    return [pc.utf8_slice_codeunits(part, len(name)) for name, part in named]
-
-
-def key_form(table: Table, names: Sequence[str]) -> str | None:
-    """Return the pattern of keys that certainly name a row, each in one way; None if there is no such
-    pattern.
-    """
-    forms = [_value_form(column) for column in table.key_columns]
-    if not forms or None in forms:
-        return None
-    return "^" + r"\+".join(f"{re.escape(n)}={form}" for n, form in zip(names, forms, strict=True)) + r"\z"
-
-
-def _value_form(column: Column) -> str | None:
-    """Return the pattern of a key's values that certainly name a row, each in one way."""
-    if is_integer(column):
-        return int_form(column)
-    if treatment(column) is not Treatment.TEXT:
-        return None
-    return f"{_WORD}*" if column.number is None else _NUMBERS.get(column.number)
 
 
 class Cells(NamedTuple):
@@ -196,25 +137,3 @@ def _replace_each(cells: Cells, make: Callable[[str], str | None]) -> Replacemen
             texts.append(replacement)
     numbers = cells.numbers[np.array(replaced, np.int64)]
     return Replacements(numbers, pa.array(texts, pa.string()), cells.objects[np.array(failed, np.int64)])
-
-
-def take_texts(pool: Sequence[pa.Array], numbers: Ints) -> pa.Array:
-    """Return the texts of these numbers in a pool of arrays."""
-    if sum(map(len, pool)) > 2 * len(numbers):
-        pool, numbers = _narrow(pool, numbers)
-    return pa.concat_arrays(pool).take(pa.array(numbers))
-
-
-def _narrow(pool: Sequence[pa.Array], numbers: Ints) -> tuple[list[pa.Array], Ints]:
-    """Return the range of each array that has all texts of these numbers, and their numbers among those."""
-    ranges, narrowed = [pool[0][:0]], np.empty_like(numbers)
-    first = count = 0
-    for texts in pool:
-        at = np.flatnonzero((numbers >= first) & (numbers < first + len(texts)))
-        if len(at):
-            begin, end = int(numbers[at].min()), int(numbers[at].max()) + 1
-            ranges.append(texts[begin - first : end - first])
-            narrowed[at] = numbers[at] - begin + count
-            count += end - begin
-        first += len(texts)
-    return ranges, narrowed

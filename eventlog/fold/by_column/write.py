@@ -15,6 +15,7 @@ AFTER_BODY    a constant of the frame                         of a constant
 from __future__ import annotations
 
 import enum
+from collections.abc import Sequence
 from hashlib import sha256
 from typing import NamedTuple
 
@@ -26,7 +27,6 @@ from eventlog.fold.by_column.batch import Batch
 from eventlog.fold.by_column.content import Content
 from eventlog.fold.by_column.fold import RowsOfEvents, Runs
 from eventlog.fold.by_column.learn import Origin, Part, Templates
-from eventlog.fold.by_column.texts import take_texts
 from eventlog.fold.by_column.vectors import (
     Ints,
     PieceNumbers,
@@ -68,7 +68,7 @@ def write(batch: Batch, templates: Templates, content: Content, runs: Runs, ids:
     first_constant = first_id + len(ids)
     frames = _frames(batch, templates, runs) + first_constant
     pieces, sizes = _pieces(atoms, runs, keys, frames, first_id, first_constant)
-    texts = take_texts([*content.pool.arrays, ids, pa.array(templates.constants, pa.string())], pieces)
+    texts = _take_texts([*content.pool.arrays, ids, pa.array(templates.constants, pa.string())], pieces)
     edges = offsets(texts)[np.concatenate([[0], np.cumsum(sizes)])]
     buffers = [None, pa.py_buffer(edges.astype(np.int32)), texts.buffers()[2]]
     return pa.Array.from_buffers(pa.string(), len(sizes), buffers)
@@ -221,3 +221,25 @@ def _ids_of_rows(ids: pa.Array, event_rows: RowsOfEvents) -> pa.Array:
     if len(several) == len(first_ids):
         return of_several
     return pc.replace_with_mask(first_ids, pa.array(event_rows.sizes > 1), of_several)
+
+
+def _take_texts(pool: Sequence[pa.Array], numbers: Ints) -> pa.Array:
+    """Return the texts of these numbers in a pool of arrays."""
+    if sum(map(len, pool)) > 2 * len(numbers):
+        pool, numbers = _narrow(pool, numbers)
+    return pa.concat_arrays(pool).take(pa.array(numbers))
+
+
+def _narrow(pool: Sequence[pa.Array], numbers: Ints) -> tuple[list[pa.Array], Ints]:
+    """Return the range of each array that has all texts of these numbers, and their numbers among those."""
+    ranges, narrowed = [pool[0][:0]], np.empty_like(numbers)
+    first = count = 0
+    for texts in pool:
+        at = np.flatnonzero((numbers >= first) & (numbers < first + len(texts)))
+        if len(at):
+            begin, end = int(numbers[at].min()), int(numbers[at].max()) + 1
+            ranges.append(texts[begin - first : end - first])
+            narrowed[at] = numbers[at] - begin + count
+            count += end - begin
+        first += len(texts)
+    return ranges, narrowed

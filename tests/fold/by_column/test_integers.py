@@ -7,7 +7,7 @@ import re
 import pytest
 
 from eventlog.core import tablesfile
-from eventlog.fold.by_column.texts import certain_bounds, int_form
+from eventlog.fold.by_column.key_patterns import certain_bounds, int_form
 
 pytestmark = pytest.mark.quick
 

@@ -14,7 +14,7 @@ from eventlog.core.errors import EventlogError
 from eventlog.core.identity import identify
 from eventlog.core.tables import Tables
 from eventlog.files.arrow_stores import KeyedBatches
-from eventlog.fold.by_column.texts import named_form
+from eventlog.fold.by_column.key_patterns import named_form
 from eventlog.fold.by_column.vectors import Ints, encode_texts, hash_texts, match_keys, shares
 from eventlog.transfer.log_files.by_column.checked_rows import SCHEMA
 

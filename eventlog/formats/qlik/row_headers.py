@@ -27,6 +27,7 @@ class HeaderReader:
         self._seq = heading.header("change_seq")
         self._circumstance = heading.header("transaction_id", "timestamp")
         self._facts = tuple((name, heading.headers[name]) for name in _FACTS if name in heading.headers)
+        self._sequenced = heading.sequenced
         self._time_form = time_form
         self._last_seq = ""
         self._letters: dict[tuple[object, object], str] = {(None, None): "I"} if heading.full_load else {}
@@ -34,15 +35,18 @@ class HeaderReader:
     def letter(self, cells: Sequence[Any]) -> str:
         """Return the letter of a row."""
         kind = self._kind(cells)
-        letter = self._letters.get(kind)
-        if letter is None:
-            letter = self._letters[kind] = letter_of(*kind)
-            if len(self._letters) > _MAX_LETTERS:
-                self._letters.clear()
+        return self._letters.get(kind) or self._read_letter(kind)
+
+    def _read_letter(self, kind: tuple[object, object]) -> str:
+        if len(self._letters) >= _MAX_LETTERS:
+            self._letters.clear()
+        letter = self._letters[kind] = letter_of(*kind)
         return letter
 
-    def seq(self, cells: Sequence[Any], letter: str) -> str:
-        """Return the change_seq of a row, which is empty in rows of a full load."""
+    def seq(self, cells: Sequence[Any], letter: str) -> str | None:
+        """Return the change_seq of a row: empty in a full load, None if the table has no such column."""
+        if not self._sequenced:
+            return None
         seq = self._seq(cells)
         if seq and seq == self._last_seq:  # a B row shares that of its U row
             return self._last_seq

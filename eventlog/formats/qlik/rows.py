@@ -75,8 +75,8 @@ class ChangeRow(NamedTuple):
         """Return the change of the row, with its B row if there is one."""
         try:
             return _change_of(self, None if image is None else _align_image(self, image))
-        except WrongMaskOrder:
-            raise
+        except WrongMaskOrder as fault:
+            raise WrongMaskOrder(f"{self.at}: {fault}") from None
         except EventlogError as fault:
             refused = self.refused(str(fault))
             return refused._replace(raw=self._raw(image) or refused.raw)
@@ -115,16 +115,15 @@ class ChangeRow(NamedTuple):
 
 def read_row(part: TablePart, where: int, cells: Sequence[Any], raw: bytes | None) -> ChangeRow:
     """Return a row, as far as it can be understood without its B row."""
-    heading, headers = part.heading, part.headers
-    if len(cells) != heading.columns:
-        count = quantity(len(cells), "cell")
-        raise WrongRow(f"{count}, but the header line names {heading.columns} columns")
+    headers, columns = part.headers, part.heading.columns
+    if len(cells) != columns:
+        raise WrongRow(f"{quantity(len(cells), 'cell')}, but the header line names {columns} columns")
     try:
         letter = headers.letter(cells)
         mask = part.masks.load(cells)
     except TypeError as fault:
         raise WrongRow(f"change_oper, operation or change_mask holds no text: {fault}") from fault
-    seq = headers.seq(cells, letter) if heading.sequenced else None
+    seq = headers.seq(cells, letter)
     return _new(ChangeRow, (where, letter, seq, mask, part.data_cells(cells), cells, raw, part))
 
 
@@ -197,9 +196,10 @@ def _change_of(row: ChangeRow, image: ChangeRow | None) -> Change:
 
     Raise WrongMaskOrder if it depends on the byte order, and neither the mask nor the B row proves one.
     """
+    part = row.part
     if row.letter == "T":
-        return row.part.headers.change(Op.TRUNCATE, row.part.structure, (), (), row.seq, row.cells)
-    readings, evidence = row.readings(), row.part.masks.evidence
+        return part.headers.change(Op.TRUNCATE, part.structure, (), (), row.seq, row.cells)
+    readings, evidence = part.masks.readings(row.mask), part.masks.evidence
     if len(readings.masks) == 1:
         evidence.add(readings.proven)
         return _change_by(readings.masks[0], row, image)
@@ -214,22 +214,23 @@ def _change_of(row: ChangeRow, image: ChangeRow | None) -> Change:
         return changes.popitem()[1]
     assert row.mask is not None
     raise WrongMaskOrder(
-        f"{row.at}: mask {row.mask.hex().upper()} marks other columns in each byte order, and no B row proves"
-        f" one{evidence.remedy()}"
+        f"mask {row.mask.hex().upper()} marks other columns in each byte order, and no B row proves one"
+        f"{evidence.remedy()}"
     )
 
 
 def _change_by(masks: Masks, row: ChangeRow, image: ChangeRow | None) -> Change:
-    structure, values = row.part.structure, row.part.plan(row.data)
-    if row.letter == "D":
+    part, letter = row.part, row.letter
+    structure, values = part.structure, part.plan(row.data)
+    if letter == "D":
         absent = sides.absent_in_deletion(values, masks)
         op, (key, fields) = Op.DELETE, sides.delete(structure, values, masks, absent)
-    elif row.letter == "I":
+    elif letter == "I":
         op = Op.SNAPSHOT if row.seq == "" else Op.INSERT
         key, fields = sides.insert(structure, values, sides.absent_in_row(values, masks))
     else:
-        op, (key, fields) = Op.UPDATE, _update(structure, values, masks, row.part.plan, image)
-    return row.part.headers.change(op, structure, key, fields, row.seq, row.cells)
+        op, (key, fields) = Op.UPDATE, _update(structure, values, masks, part.plan, image)
+    return part.headers.change(op, structure, key, fields, row.seq, row.cells)
 
 
 def _update(

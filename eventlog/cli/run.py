@@ -27,9 +27,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("eventlog.run")
 
-# The setting for the place of a sink's documents.
-_PLACES = {"files": "files_folder", "http": "http_url", "command": "command", "kafka": "kafka_topic"}
-
 
 @click.command(cls=SettingsCommand)
 @click.option("--once", is_flag=True, help="one cycle, then stop")
@@ -100,9 +97,9 @@ def serving(config: Config, monitor: Monitor) -> Iterator[int | None]:
 def announcement(config: Config, port: int | None) -> str:
     """Return a sentence about what is published, from where, to where, and about the status page."""
     sink = config.build(SessionSettings).sink
-    kind: Any = build(sink_kind(sink).settings, config.values)
-    setting = _PLACES.get(sink)
-    place = f" {re.split('[ ?#]', str(getattr(kind, setting)))[0]}" if setting else ""
+    kind = sink_kind(sink)
+    settings: Any = build(kind.settings, config.values)
+    place = f" {re.split('[ ?#]', str(getattr(settings, kind.place)))[0]}" if kind.place else ""
     page = f"; status page at http://{config.build(MonitorSettings).monitor_host}:{port}/" if port else ""
     return f"publishing {_source(config)} to {sink}{place}{page}"
 

@@ -23,6 +23,7 @@ from eventlog.core.errors import Misuse
 from eventlog.core.extras import extra
 from eventlog.publisher.batches import EventDocument
 from eventlog.publisher.tally import Cycle
+from eventlog.sinks import sink_kind
 from eventlog.sinks.sink import Reply, Sink
 from eventlog.sinks.trace_context import trace_of_process
 from eventlog.xds.answers import Level
@@ -132,8 +133,7 @@ class SpanTracing(Tracing):
         self._process = self._propagator.extract(trace_of_process())
         self._process_span = trace.get_current_span(self._process)
         self._facts: dict[str, AttributeValue] = {"eventlog.log": log, "eventlog.sink": sink}
-        kinds = {"http": trace.SpanKind.CLIENT, "kafka": trace.SpanKind.PRODUCER}
-        self._kind = kinds.get(sink, trace.SpanKind.INTERNAL)
+        self._kind = trace.SpanKind[sink_kind(sink).span]
         self._begun_at = 0
         self._span: Span | None = None  # of the cycle, once it has something to show
         self._headers: dict[str, str] = {}  # of its documents without a span

@@ -169,4 +169,4 @@ class CommandSink(Sink):
         return bytes(answer)
 
 
-KIND = SinkKind(CommandSettings, CommandSink, check=_need_program)
+KIND = SinkKind(CommandSettings, CommandSink, check=_need_program, place="command")

@@ -316,4 +316,4 @@ def _flaws(settings: FilesSettings) -> Iterator[Flaw]:
         )
 
 
-KIND = SinkKind(FilesSettings, _open, keeps_record=True, check=_check, flaws=_flaws)
+KIND = SinkKind(FilesSettings, _open, keeps_record=True, check=_check, flaws=_flaws, place="files_folder")

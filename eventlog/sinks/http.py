@@ -193,4 +193,4 @@ def _retry_after(text: str) -> float | None:
     return min(max(wait, 0.0), LONGEST_WAIT)
 
 
-KIND = SinkKind(HttpSettings, HttpSink, check=_check)
+KIND = SinkKind(HttpSettings, HttpSink, check=_check, place="http_url", span="CLIENT")

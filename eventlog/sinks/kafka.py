@@ -268,4 +268,10 @@ def _reply(sent: OutgoingDocument, faults: Faults) -> Reply:
     return Reply([Status(levels[fault.final], name, fault.reason) for name, fault in failed.items()])
 
 
-KIND = SinkKind(KafkaSinkSettings, KafkaSink, check=lambda settings: KafkaSink(settings).close())
+KIND = SinkKind(
+    KafkaSinkSettings,
+    KafkaSink,
+    check=lambda settings: KafkaSink(settings).close(),
+    place="kafka_topic",
+    span="PRODUCER",
+)

@@ -167,3 +167,5 @@ class SinkKind(NamedTuple):
     keeps_record: bool = False  # it knows which documents are out
     check: Callable[[Any], object] = lambda settings: None  # raises why it could not open, and takes nothing
     flaws: Callable[[Any], Iterable[Flaw]] = lambda settings: ()  # of a sink that can be opened
+    place: str = ""  # the setting that names where its documents go
+    span: str = "INTERNAL"  # the kind of OpenTelemetry's spans of its documents

@@ -37,7 +37,7 @@ from eventlog.transactions.stream_settings import StreamSettings
 from eventlog.transfer.formats import format_named
 from eventlog.transfer.job_output import write_records
 from eventlog.transfer.opening import pick_up, read_changes
-from eventlog.transfer.report import Report, publish_filter
+from eventlog.transfer.report import Report, before_writing
 from eventlog.transfer.settings_by_name import SettingsByName
 from eventlog.xds.documents import document, finish
 from eventlog.xds.settings import XdsSettings
@@ -337,7 +337,7 @@ def _changes(
     with _current(current, tables) as loaded:
         complete_settings = SettingsByName({"now": clock} | dict(settings_by_name), clock)
         read_in_order = read_changes(form, sources, tables, complete_settings, loaded, report)
-        yield from publish_filter(form, tables, report)(read_in_order)
+        yield from before_writing(form, tables, report)(read_in_order)
 
 
 def document_of(event: Event, writer: EventWriter, writing: XdsSettings) -> Iterator[Document | Refused]:

@@ -183,4 +183,5 @@ class Format:
     write: Write
     folded: bool = False  # its rows are no changes by themselves: `pickup` folds them, and `read` refuses to
     remember: Callable[[Any, Any], Memory] | None = None  # the memory of settings, or of what was dumped
+    takes_no_key: bool = False  # it can write changes without a key; the others refuse each of them
     sheet: Sheet | None = None  # the sheet of a format that is written even without rows

@@ -246,4 +246,4 @@ def _list(line: Json, name: str) -> list[object]:
     raise WrongRow(f"{name} must be a list")
 
 
-FORMAT: Format = Format("changes", Shape.OBJECTS, NeutralSettings, read, write)
+FORMAT: Format = Format("changes", Shape.OBJECTS, NeutralSettings, read, write, takes_no_key=True)

@@ -14,7 +14,7 @@ from eventlog.transfer.job import Job
 from eventlog.transfer.loop import ONE_ROUND, RunLength, transfer
 from eventlog.transfer.opening import open_source, reader_from_state
 from eventlog.transfer.places import Opening
-from eventlog.transfer.report import Report, publish_filter
+from eventlog.transfer.report import Report, before_writing
 from eventlog.transfer.targets.tables.apply_settings import ApplySettings, SourceSchema
 from eventlog.transfer.targets.tables.database import Database
 from eventlog.transfer.targets.tables.outcomes import Tally
@@ -65,7 +65,7 @@ def apply_to_database(
         transfer(
             changes,
             writer,
-            publish_filter(source.format, job.tables, report),
+            before_writing(source.format, job.tables, report),
             report,
             run_length,
             interval=source.settings(StreamSettings).polling_interval,

@@ -60,7 +60,7 @@ def convert(
             changes,
             written,
             before_writing(
-                source.format, target.format, tables, report, current if job.expand_truncate else None
+                source.format, tables, report, target.format, current if job.expand_truncate else None
             ),
             report,
             run_length,

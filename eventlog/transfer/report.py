@@ -18,8 +18,6 @@ from eventlog.files.current_files import CurrentFiles
 from eventlog.formats.neutral import refuse
 
 LOGGER = logging.getLogger(__name__)
-# formats that take changes without a key; the others refuse each of them
-TAKING_NO_KEY = frozenset(("changes", "qlik-table", "qlik-message"))
 _MAX_TABLES = 10_000  # tables that are remembered
 
 
@@ -55,11 +53,8 @@ class Report:
         if self._strict:
             raise Misuse("stopped at the first bad file") if isinstance(refused, BadFile) else Stopped
 
-    def report_keyless(self, changes: Iterable[Change], target: Format, tables: Tables) -> Iterable[Change]:
-        """Return the changes, and report each table whose key no source describes, or no record contains."""
-        return self._note_keyless(changes, tables) if target.name in TAKING_NO_KEY else changes
-
-    def _note_keyless(self, changes: Iterable[Change], tables: Tables) -> Iterator[Change]:
+    def note_keyless(self, changes: Iterable[Change], tables: Tables) -> Iterator[Change]:
+        """Yield the changes, and report each table whose key no source describes, or no record contains."""
         for change in changes:
             if not change.key and change.op is not Op.TRUNCATE:
                 table = change.schema, change.table, change.raw is None
@@ -125,27 +120,26 @@ def _absent_from_key(change: Change, tables: Tables) -> list[str]:
 Prepare = Callable[[Iterable[Change]], Iterable[Change]]
 
 
-def publish_filter(source: Format, tables: Tables, report: Report) -> Prepare:
-    """Return the filter of columns that may not leave; a fold has left them out already."""
-    if source.folded or not tables.shut:
-        return lambda changes: changes
-    return lambda changes: report.accepted(publish(changes, tables))
-
-
 def before_writing(
-    source: Format, target: Format, tables: Tables, report: Report, current: CurrentFiles | None
+    source: Format,
+    tables: Tables,
+    report: Report,
+    target: Format | None = None,
+    current: CurrentFiles | None = None,
 ) -> Prepare:
-    """Return the function that changes pass before they are written as records.
+    """Return the function that changes pass before they are written, as records of a target if it is one.
 
     With current rows of truncated tables, it turns each truncate into deletes of these rows.
     """
-    filter_columns = publish_filter(source, tables, report)
 
     def prepare(changes: Iterable[Change]) -> Iterable[Change]:
-        published = report.report_keyless(filter_columns(changes), target, tables)
+        if tables.shut and not source.folded:  # a fold has left out what may not leave
+            changes = report.accepted(publish(changes, tables))
+        if target is not None and target.takes_no_key:
+            changes = report.note_keyless(changes, tables)
         if current is not None:
-            published = report.accepted(expand_truncates(published, tables, current))
-        return published
+            changes = report.accepted(expand_truncates(changes, tables, current))
+        return changes
 
     return prepare
 

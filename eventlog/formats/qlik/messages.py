@@ -45,4 +45,5 @@ FORMAT: Format = Format(
     read=read,
     write=write,
     remember=load_memory,
+    takes_no_key=True,
 )

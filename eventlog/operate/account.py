@@ -208,7 +208,7 @@ def read_object(config: Config, store: Store, table: str, key: str, limit: int) 
     rows = [row for row, _ in zip(accounts, range(limit), strict=False)]
     with store.snapshot() as snapshot:
         try:
-            fields = make_reader(config, store).present_fields(snapshot, table, key)
+            fields = make_reader(config, store).objects.fields(snapshot, table, key)
         except EventlogError as fault:
             return ObjectAccount(rows, f"its present row cannot be read: {fault}")
     words = ", ".join(f"{name} {text}" for name, text in fields) if fields else "the table does not have it"

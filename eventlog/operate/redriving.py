@@ -88,7 +88,7 @@ def redrive(
     rows, reasons, seen_ids = 0, dict[str, list[int]](), set[int]()
 
     def why_present(names: Set[Named]) -> Mapping[Named, str]:
-        return store.read(lambda snapshot: reader.why_present(snapshot, names)) if names else {}
+        return store.read(lambda snapshot: reader.objects.why_present(snapshot, names)) if names else {}
 
     for page in _pages(store, selection):
         with store.upkeep() as upkeep:
@@ -140,7 +140,7 @@ class _Event:
         reason = next(
             chain(
                 (_COMPARED for row in self.rows if row.record_id < latest.get(row.object, 0)),
-                (reason for name in values if (reason := reader.why_unreadable(*name))),
+                (reason for name in values if (reason := reader.objects.why_unreadable(*name))),
                 (present[row.object] for row in self.deletes if row.object in present),
             ),
             "",

@@ -10,7 +10,6 @@ from functools import cached_property
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
-from eventlog.core import tablekey
 from eventlog.core.entry import (
     EVENT_TYPES,
     MAX_RECORD_ID,
@@ -23,12 +22,12 @@ from eventlog.core.entry import (
     read_event_time,
     record_id_of,
 )
-from eventlog.core.errors import EventlogError, UnknownTable
+from eventlog.core.errors import EventlogError
 from eventlog.core.identity import ObjectName, object_of
 from eventlog.core.tables import Table, Tables
-from eventlog.fold import Event, Fate, Need, Outcome, Plan, Rules, once, plan, plan_again, query_key
+from eventlog.fold import Event, Fate, Outcome, Plan, Rules, once, plan, plan_again
 from eventlog.fold.event_table import EventTable, RecordedFacts, WrittenEvent
-from eventlog.fold.understand import Interpreter
+from eventlog.publisher.present_objects import PresentObjects
 from eventlog.publisher.read_back import MAX_BYTES, Allowance, CurrentRows
 from eventlog.publisher.reading import FoldedPickUp, PickUpTooLarge, rows_without_event
 from eventlog.sinks.document_kinds import TextWriter
@@ -51,7 +50,6 @@ _ROW_TYPES = frozenset(n for n, t in EVENT_TYPES.items() if not t.per_field)
 _FIELD_TYPES = EVENT_TYPES.keys() - _ROW_TYPES
 # what a timestamp column gives for the years that a document can name
 _PLAIN_TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9:]{8}(\.[0-9]{1,6})?").fullmatch
-_LOOKED_UP = 100  # objects whose current rows are in memory at once
 _TAKE_PART = (Fate.SENT, Fate.SAYS_NOTHING, Fate.NO_EFFECT, Fate.SUPERSEDED)
 
 
@@ -79,6 +77,7 @@ class PickUpFolder:
         self._bound = 0  # the highest record_id that the log's sequence can have given to a row
         self._folds_columns = isinstance(self._writer, EventForm)
         self._own_user = rules.loopback_user
+        self.objects = PresentObjects(tables, readable, rules)
 
     @cached_property
     def no_events(self) -> EventTable:
@@ -192,41 +191,6 @@ class PickUpFolder:
             if reading.outcomes[entry.record_id].fate is Fate.HELD
         ]
 
-    def why_unreadable(self, table_name: str, table_key: str) -> str:
-        """Return why the current row of an object cannot be read; empty if it can."""
-        need = self._need(table_name, table_key)
-        return need if isinstance(need, str) else ""
-
-    def why_present(self, snapshot: Snapshot, names: Iterable[tuple[str, str]]) -> dict[tuple[str, str], str]:
-        """Return which of these objects are not surely absent, by the table_name and table_key of their rows,
-        with the reason."""
-        need_of = {name: self._need(*name) for name in names}
-        reasons = {name: need for name, need in need_of.items() if isinstance(need, str)}
-        needs = [(name, need) for name, need in need_of.items() if isinstance(need, Need)]
-        for start in range(0, len(needs), _LOOKED_UP):
-            page = needs[start : start + _LOOKED_UP]
-            current = CurrentRows(snapshot, self._readable, thorough=True, allowance=Allowance(NO_BOUND))
-            current.read(need for _, need in page)
-            for name, need in page:
-                answer = current.lookup(*need)
-                if isinstance(answer, EventlogError):
-                    reasons[name] = str(answer)
-                elif answer:
-                    reasons[name] = "its object exists, and this delete would remove it"
-        return reasons
-
-    def _need(self, table_name: str, table_key: str) -> Need | str:
-        """Return the place of an object's current row, or why it cannot be read."""
-        try:
-            of = Interpreter(self.tables, self._rules, self._readable).object(table_name, table_key)
-            if of.reader.answerable:
-                return Need(of.table, of.query_key())
-        except UnknownTable:
-            pass
-        except EventlogError as fault:
-            return str(fault)
-        return f"table {table_name} may not be queried back"
-
     def canonical(self, tables: pa.Array, keys: pa.Array) -> pa.Array:
         """Return one text for each object, by column."""
         return self._by_column.canonical(tables, keys)
@@ -284,25 +248,6 @@ class PickUpFolder:
             if name in broken_up or letters >= {self._rules.status, Letter.WARNING}:
                 broken_up.setdefault(name, set()).add(event.run_id)
         return set().union(*broken_up.values())
-
-    def present_fields(
-        self, snapshot: Snapshot, table_name: str, table_key: str
-    ) -> list[tuple[str, str | None]]:
-        """Return the published columns of an object with their present texts; nothing if it is gone.
-
-        Raise EventlogError if it cannot be read.
-        """
-        table = self.tables.find(table_name)
-        if table is None or table not in self._readable:
-            raise UnknownTable(table_name)
-        key = query_key(table, tablekey.read(table_key))
-        current = CurrentRows(snapshot, self._readable, True, Allowance())
-        current.read([Need(table, key)])
-        answer = current.lookup(table, key)
-        if isinstance(answer, EventlogError):
-            raise answer
-        pairs = (zip(table.data, row, strict=True) for row in answer)
-        return list(dict.fromkeys((column.name, text) for row in pairs for column, text in row))
 
     def superseded(self, snapshot: Snapshot, event: RecordedEvent) -> dict[int, Outcome]:
         """Return the outcomes of the rows of an event that a query-back of it superseded, whatever their

@@ -72,14 +72,18 @@ def deliver(file: str, state: Path | None, tries: int | None, config: Config) ->
         delivery.run(lambda: _chunks(source))
         sink.close()
         answers.close()
-    levels = ", ".join(f"{count} {level}" for level, count in delivery.levels.items())
-    nothing = "nothing was left to send" if delivery.has_events else f"{_shown(file)} holds no event"
     if delivery.is_given_up:
-        nothing = "no event was answered"
         print_sentence(f"given up after {quantity(tries or 0, 'try', 'tries')}: events are left")
-    print_sentence(levels or nothing)
+    levels = [f"{count} {level}" for level, count in delivery.levels.items()]
+    print_sentence(", ".join(levels) if levels else _why_no_answer(delivery, file))
     if delivery.is_given_up or delivery.levels.keys() - {"success", "warning"}:
         sys.exit(1)
+
+
+def _why_no_answer(delivery: FileDelivery, name: str) -> str:
+    if delivery.is_given_up:
+        return "no event was answered"
+    return "nothing was left to send" if delivery.has_events else f"{_shown(name)} holds no event"
 
 
 def _shown(name: str) -> str:

@@ -2,18 +2,22 @@
 
 `python -m tests.project.artifacts settle FILE` gives every member of a source distribution the time in
 SOURCE_DATE_EPOCH, because setuptools gives them that of the build. `… check FOLDER` prints each file that an
-artifact lacks, or has beyond its list. It needs nothing but Python.
+artifact lacks, or has beyond its list, and an artifact that is too large. `… closure FOLDER` fails for an
+installation that is too large, `… bill FILE` for a bill of materials without a required package, its version
+or its licence. It needs nothing but Python.
 """
 
 from __future__ import annotations
 
 import gzip
 import io
+import json
 import os
 import re
 import subprocess
 import sys
 import tarfile
+import tomllib
 import zipfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -25,13 +29,15 @@ IN_WHEEL = (
         f"{NAME}.dist-info/{name}"
         for name in ("METADATA", "RECORD", "WHEEL", "entry_points.txt", "top_level.txt")
     ),
-    f"{NAME}.dist-info/licenses/LICENSE",
+    *(f"{NAME}.dist-info/licenses/{name}" for name in ("LICENSE", "NOTICE")),
 )
 IN_SOURCES = (
-    *("DESCRIPTION.md", "LICENSE", "PKG-INFO", "README.md", "pyproject.toml", "setup.cfg"),
+    *("DESCRIPTION.md", "LICENSE", "NOTICE", "PKG-INFO", "README.md", "pyproject.toml", "setup.cfg"),
     *(f"{NAME}.egg-info/{name}" for name in ("PKG-INFO", "SOURCES.txt", "dependency_links.txt")),
     *(f"{NAME}.egg-info/{name}" for name in ("entry_points.txt", "requires.txt", "top_level.txt")),
 )
+MOST_PACKED = 1_500_000  # bytes of an artifact
+MOST_INSTALLED = 400_000_000  # bytes of the wheel and of all that it requires
 _VERSION = re.compile(rf"^{NAME}-[^/]+?(?=\.dist-info/)")
 
 
@@ -56,6 +62,29 @@ def differences(artifact: Path, tracked: Iterable[str]) -> Iterator[str]:
     there, listed = contents(artifact), expected(artifact, tracked)
     yield from (f"{artifact.name}: {name} does not belong there" for name in sorted(there - listed))
     yield from (f"{artifact.name}: {name} is missing" for name in sorted(listed - there))
+    if (size := artifact.stat().st_size) > MOST_PACKED:
+        yield f"{artifact.name} has {size} bytes; the most is {MOST_PACKED}"
+
+
+def kinds(names: Iterable[str]) -> list[str]:
+    """Return the folders of files, each with the suffixes of its files."""
+    return sorted({f"{Path(name).parent}/*{Path(name).suffix or Path(name).name}" for name in names})
+
+
+def size_on_disk(folders: Iterable[Path]) -> int:
+    """Return the bytes of all files below some folders, or of files."""
+    files = (path for folder in folders for path in (folder.rglob("*") if folder.is_dir() else (folder,)))
+    return sum(path.stat().st_size for path in files if path.is_file() and path.suffix != ".pyc")
+
+
+def gaps(bill: Path) -> Iterator[str]:
+    """Yield a line for each required package that a bill of materials lacks or describes in part."""
+    project = tomllib.loads(Path("pyproject.toml").read_text("utf-8"))["project"]
+    components = {part["name"].lower(): part for part in json.loads(bill.read_text("utf-8"))["components"]}
+    for name in (re.split(r"[^\w-]", requirement)[0].lower() for requirement in project["dependencies"]):
+        part = components.get(name, {})
+        missing = [field for field in ("version", "licenses") if field not in part]
+        yield from (f"{bill.name}: {name} has no {field}" for field in missing)
 
 
 def settle(sources: Path, moment: int) -> None:
@@ -79,6 +108,15 @@ def main(verb: str, place: str) -> int:
     if verb == "settle":
         settle(Path(place), int(os.environ["SOURCE_DATE_EPOCH"]))
         return 0
+    lines: list[str]
+    if verb == "closure":
+        size = size_on_disk([Path(place)])
+        print(f"the installation has {size // 1_000_000} MB; the most is {MOST_INSTALLED // 1_000_000}")
+        return int(size > MOST_INSTALLED)
+    if verb == "bill":
+        lines = [*gaps(Path(place))]
+        print("\n".join(lines) if lines else f"{place}: the bill of materials has what is required")
+        return int(bool(lines))
     tracked = subprocess.run(
         ["git", "ls-files"], capture_output=True, text=True, check=True
     ).stdout.splitlines()

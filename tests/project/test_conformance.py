@@ -42,6 +42,16 @@ def test_every_test_that_a_page_names_is_there(page: Path) -> None:
         assert not case or (ROOT / "tests" / "golden" / "events" / f"{case}.txt").is_file(), case
 
 
+def test_every_threat_has_a_test_that_is_there() -> None:
+    threats = (ROOT / "SECURITY.md").read_text("utf-8").partition("## Threats")[2]
+    rows = STATEMENT.findall(threats.partition("|---|---|")[2])
+    assert len(rows) > 15
+    for threat, held in rows:
+        assert TEST.search(held), threat
+    for path, test, _ in TEST.findall(threats):
+        assert test in functions_of(path), f"{path}::{test}"
+
+
 @each_page
 def test_every_statement_has_a_test_or_a_reason(page: Path) -> None:
     statements = STATEMENT.findall(page.read_text("utf-8"))

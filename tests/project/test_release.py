@@ -16,7 +16,7 @@ from eventlog.cli import COMMANDS
 from eventlog.core.extras import EXTRAS
 from tests.kit.installed import ROOT, Installation, base, everything, source
 from tests.project import artifacts
-from tests.project.artifacts import contents, differences, settle
+from tests.project.artifacts import MOST_INSTALLED, contents, differences, settle, size_on_disk
 
 pytestmark = pytest.mark.long
 
@@ -60,6 +60,10 @@ def test_the_artifacts_have_what_belongs_to_them(built: list[Path]) -> None:
         assert len(contents(artifact)) > 400
         (fault,) = differences(artifact, [name for name in tracked() if not name.endswith("/names.py")])
         assert "names.py does not belong there" in fault
+
+
+def test_the_wheel_and_what_it_requires_are_no_larger_than_they_may_be() -> None:
+    assert size_on_disk(base().values()) < MOST_INSTALLED
 
 
 def test_the_description_needs_nothing_but_the_wheel(built: list[Path]) -> None:

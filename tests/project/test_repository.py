@@ -55,7 +55,15 @@ def test_each_test_that_ci_names_is_there() -> None:
 
 
 FOLDERS = {".ci", ".githooks", "bench", "docker", "docs", "eventlog", "examples", "spark", "tests"}
-FILES = {".gitignore", ".pre-commit-config.yaml", "LICENSE", "Makefile", "constraints.txt", "mkdocs.yml"}
+FILES = {
+    ".gitignore",
+    ".pre-commit-config.yaml",
+    "LICENSE",
+    "Makefile",
+    "NOTICE",
+    "constraints.txt",
+    "mkdocs.yml",
+}
 # What people search for, and the page with a heading that has these words.
 SEARCHED = {
     "skip a row": "run-book",

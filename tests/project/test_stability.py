@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from eventlog.core.settings import declared
 from eventlog.sql.dialects import DIALECTS
 from eventlog.sql.names import COMPANIONS, Log
 from eventlog.sql.schema import migrate
+from tests.project import artifacts
 from tests.project.generated import context_of
 
 pytestmark = pytest.mark.quick
@@ -65,6 +67,17 @@ def test_the_page_sorts_each_table_of_a_log() -> None:
     readable = re.findall(r"`eventlog_(\w+)`", read)
     assert [f"eventlog_{name}" for name in readable] == [*READABLE[1:]]
     assert sorted(readable + mentioned) == sorted(COMPANIONS)
+
+
+def test_the_wheel_has_files_of_ours_in_folders_that_are_listed() -> None:
+    """Compare with the golden file. EVENTLOG_WRITE_GOLDEN=1 writes it; test_release.py builds the wheel."""
+    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True)
+    wheel = artifacts.expected(Path("x.whl"), listed.stdout.splitlines())
+    golden, there = GOLDEN / "wheel.txt", artifacts.kinds(wheel)
+    if os.environ.get("EVENTLOG_WRITE_GOLDEN"):
+        golden.write_text("".join(f"{kind}\n" for kind in there))
+    assert there == golden.read_text().splitlines()
+    assert [name for name in wheel if re.search(r"(^|/)(tests?|bench|docs)/|\.(png|svg|jpg)$", name)] == []
 
 
 def test_readme_and_the_site_lead_to_the_page() -> None:

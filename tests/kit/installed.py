@@ -90,16 +90,24 @@ def without(packages: dict[str, Path], names: tuple[str, ...]) -> dict[str, Path
     return {name: path for name, path in packages.items() if not pattern.fullmatch(name)}
 
 
-def base() -> dict[str, Path]:
-    """Return what pip installs with the wheel alone: its requirements, and theirs."""
-    reported = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["dependencies"]
-    requirements, entries = [Requirement(text) for text in reported], dict[str, Path]()
-    for requirement in requirements:
-        distribution = metadata.distribution(requirement.name)
-        entries |= _entries(distribution)
-        further = map(Requirement, distribution.requires or ())
-        requirements += [candidate for candidate in further if _asks(requirement, candidate)]
+def base(*extras: str) -> dict[str, Path]:
+    """Return what pip installs with the wheel alone, or with extras: its requirements, and theirs."""
+    entries = dict[str, Path]()
+    for requirement in requirements(*extras):
+        entries |= _entries(metadata.distribution(requirement.name))
     return entries
+
+
+def requirements(*extras: str) -> list[Requirement]:
+    """Return what the wheel requires, and what that requires; each requirement once."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    texts = [*project["dependencies"]]
+    texts += [text for extra in extras for text in project["optional-dependencies"][extra]]
+    closure = list(map(Requirement, texts))
+    for requirement in closure:
+        further = map(Requirement, metadata.distribution(requirement.name).requires or ())
+        closure += [each for each in further if _asks(requirement, each) and each not in closure]
+    return closure
 
 
 def _asks(requirement: Requirement, further: Requirement) -> bool:

@@ -80,11 +80,17 @@ def size_on_disk(folders: Iterable[Path]) -> int:
 def gaps(bill: Path) -> Iterator[str]:
     """Yield a line for each required package that a bill of materials lacks or describes in part."""
     project = tomllib.loads(Path("pyproject.toml").read_text("utf-8"))["project"]
-    components = {part["name"].lower(): part for part in json.loads(bill.read_text("utf-8"))["components"]}
-    for name in (re.split(r"[^\w-]", requirement)[0].lower() for requirement in project["dependencies"]):
+    components = {_plain(part["name"]): part for part in json.loads(bill.read_text("utf-8"))["components"]}
+    for requirement in project["dependencies"]:
+        name = _plain(re.split(r"[^\w-]", requirement)[0])
         part = components.get(name, {})
         missing = [field for field in ("version", "licenses") if field not in part]
         yield from (f"{bill.name}: {name} has no {field}" for field in missing)
+
+
+def _plain(name: str) -> str:
+    """Return the name of a package as all of its spellings have it."""
+    return re.sub(r"[-_.]+", "-", name).lower()
 
 
 def settle(sources: Path, moment: int) -> None:

@@ -93,13 +93,13 @@ def command(name: str) -> str:
     context.command.format_usage(context, formatter)
     context.command.format_help_text(context, formatter)
     parts = [f"# {name}\n\n```text\n{_stripped(formatter.getvalue())}\n```\n"]
-    alone, shared = list[ListedOption](), dict[str, list[str]]()
+    only_here, shared = list[ListedOption](), dict[str, list[str]]()
     for option in options_of(name):
         if option in _shared():
             shared.setdefault(option.heading, []).append(f"`{option.names.split()[0].rstrip(',')}`")
         else:
-            alone.append(option)
-    parts += _tables(alone, "## {}")
+            only_here.append(option)
+    parts += _tables(only_here, "## {}")
     lines = (f"- {heading or 'Options'}: {', '.join(names)}\n" for heading, names in shared.items())
     parts.append(f"## Shared with other commands\n\n[Explained here](options.md):\n\n{''.join(lines)}")
     formatter = context.make_formatter()

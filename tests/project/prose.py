@@ -230,8 +230,8 @@ def files(names: Iterable[str]) -> list[Path]:
     listed = subprocess.run(
         ["git", "ls-files", "--", *(names or ["."])], cwd=ROOT, check=True, capture_output=True, text=True
     )
-    help_pages = "docs/commands/"
-    named = (name for name in listed.stdout.split() if not name.startswith(help_pages))
+    help_texts = "docs/commands/"
+    named = (name for name in listed.stdout.split() if not name.startswith(help_texts))
     return [ROOT / name for name in named if name.endswith((".py", ".md"))]
 
 

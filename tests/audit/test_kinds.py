@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from base64 import b64encode
 from collections.abc import Iterator
@@ -58,18 +59,24 @@ class PublishedLog:
         run_statements(self.engine, f"create table usr ({columns})")
         self.run("track", "usr")
 
-    def run(self, *words: str) -> None:
+    def run(self, *words: str) -> Any:
+        """Run a command; return what it prints as JSON, if it does."""
         done = self.shell.run(*words, "--url", self._url)
         assert done.code == 0, done.stderr
+        return json.loads(done.stdout) if "--json" in words else None
 
     def publish(self, *words: str) -> None:
-        """Publish each change, until no row of it is new."""
+        """Make each change, and publish it."""
         for statements in CHANGES:
             run_statements(self.engine, *statements)
-            store = Store(self.engine, self.log)
-            while read_log_letters(store) & {"N"}:
-                words_of_run = ("--once", "--allow-loopback", "--retry-wait", "0.1", *words)
-                self.shell.run("run", *words_of_run, "--url", self._url)
+            self.publish_pending(*words)
+
+    def publish_pending(self, *words: str) -> None:
+        """Publish until no row is new, however often the receiver hangs up."""
+        store = Store(self.engine, self.log)
+        while read_log_letters(store) & {"N"}:
+            words_of_run = ("--once", "--allow-loopback", "--retry-wait", "0.1", *words)
+            self.shell.run("run", *words_of_run, "--url", self._url)
 
     def read(self) -> None:
         with Store(self.engine, self.log).snapshot() as snapshot:

@@ -26,8 +26,7 @@ from eventlog.formats.qlik import headers, row_plans, sequence
 from eventlog.formats.qlik.headers import header_time_setting, read_heading
 from eventlog.formats.qlik.mask import MaskEvidence, MaskOrder, WrongMaskOrder
 from eventlog.formats.qlik.numbering import SequenceMemory, load_memory, memory_of, number, without_no_ops
-from eventlog.formats.qlik.row_headers import HeaderReader
-from eventlog.formats.qlik.row_masks import MaskReader
+from eventlog.formats.qlik.row_headers import HeaderReader, MaskReader
 from eventlog.formats.qlik.row_writer import Cells, ChangeRowWriter
 from eventlog.formats.qlik.rows import ChangeRow, TablePart, read_row
 from eventlog.formats.qlik.sequenced import pair

@@ -1,4 +1,4 @@
-"""The header cells of rows: what kind of change a row is, its change_seq, and the facts of its change."""
+"""The header cells of rows: the kind of change, change_seq and mask of a row, and the facts of its change."""
 
 from __future__ import annotations
 
@@ -10,9 +10,12 @@ from typing import Any
 from eventlog.core.change import Change, Facts, Field, Key, Op
 from eventlog.formats.qlik import sequence
 from eventlog.formats.qlik.headers import ISO, Heading, letter_of, read_header_time
+from eventlog.formats.qlik.mask import InvalidMask, MaskEvidence, MaskOrder, load, orders_of, read
+from eventlog.formats.qlik.sides import Masks, Readings
 from eventlog.formats.qlik.structure import Structure
 
-_MAX_LETTERS = 10_000  # kinds of rows that are remembered
+_MAX_CACHED = 10_000  # kinds of rows, or masks
+_NO_MASK = Masks()
 _NO_TIME = "1970-01-01"
 _ZONE = re.compile(r" (?:UTC|([+-][0-9]{2}(?::?[0-9]{2})?))\Z", re.ASCII)  # as warehouses write them
 _FACTS = ("stream_position", "partition_name")
@@ -38,7 +41,7 @@ class HeaderReader:
         return self._letters.get(kind) or self._read_letter(kind)
 
     def _read_letter(self, kind: tuple[object, object]) -> str:
-        if len(self._letters) >= _MAX_LETTERS:
+        if len(self._letters) >= _MAX_CACHED:
             self._letters.clear()
         letter = self._letters[kind] = letter_of(*kind)
         return letter
@@ -82,6 +85,56 @@ class HeaderReader:
             None if time is None else _time(time, self._time_form),
             tuple([(name, str(cells[i])) for name, i in self._facts if cells[i]]),
         )
+
+
+class MaskReader:
+    """Reads the masks of the rows of one source."""
+
+    def __init__(self, heading: Heading, order: MaskOrder | None, evidence: MaskEvidence) -> None:
+        """Take the stated byte order of masks; None if each mask is to prove its own."""
+        self.evidence = evidence
+        self._mask = heading.header("change_mask")
+        self._is_there = "change_mask" in heading.headers
+        self._layout = heading.layout
+        self._places = heading.places  # of the data columns
+        self._order = order
+        self._loaded: dict[object, bytes] = {}
+        self._readings: dict[bytes | None, Readings] = {None: Readings((_NO_MASK,), ())}
+
+    def load(self, cells: Sequence[Any]) -> bytes | None:
+        """Return the mask of a row; None if the table has no such column."""
+        if not self._is_there:
+            return None
+        cell = self._mask(cells)
+        mask = self._loaded.get(cell)
+        if mask is None:
+            mask = self._loaded[cell] = load(cell, self._layout, self._order)
+            _limit(self._loaded)
+        return mask
+
+    def readings(self, mask: bytes | None) -> Readings:
+        """Return what a mask means in each byte order in which it is possible."""
+        readings = self._readings.get(mask)
+        if readings is None:
+            assert mask is not None
+            orders = orders_of(mask, self._layout, self._order)
+            masks = tuple(dict.fromkeys(self._read(mask, order) for order in orders))
+            readings = self._readings[mask] = Readings(masks, () if self._order else orders)
+            _limit(self._readings)
+        return readings
+
+    def _read(self, mask: bytes, order: MaskOrder) -> Masks:
+        bits = read(mask, order)
+        if fault := self._layout.fault(bits):
+            raise InvalidMask(f"mask {mask.hex().upper()} in {order} byte order: {fault}")
+        changed = tuple(bits >> place & 1 == 1 for place in self._places)
+        return Masks(changed, tuple(i for i, bit in enumerate(changed) if bit))
+
+
+def _limit(cache: dict[Any, Any]) -> None:
+    """Drop the oldest entry of a cache that is full."""
+    if len(cache) > _MAX_CACHED:
+        cache.pop(next(iter(cache)))
 
 
 def make_change(

@@ -12,8 +12,7 @@ from eventlog.core.plurals import quantity
 from eventlog.formats.qlik import sequence, sides
 from eventlog.formats.qlik.headers import Heading
 from eventlog.formats.qlik.mask import WrongMaskOrder
-from eventlog.formats.qlik.row_headers import HeaderReader
-from eventlog.formats.qlik.row_masks import MaskReader
+from eventlog.formats.qlik.row_headers import HeaderReader, MaskReader
 from eventlog.formats.qlik.row_plans import RowPlan
 from eventlog.formats.qlik.sides import Masks, Readings
 from eventlog.formats.qlik.structure import Structure

@@ -6,14 +6,19 @@ import os
 import re
 import subprocess
 from collections.abc import Iterator
+from dataclasses import fields
 from pathlib import Path
 
 import click
 import pytest
 
+import eventlog
 from eventlog.cli import COMMANDS
 from eventlog.cli.log_options import ALL
+from eventlog.core import state_versions
 from eventlog.core.settings import declared
+from eventlog.core.state_versions import StateForm
+from eventlog.opening.log_status import LogStatus
 from eventlog.sql.dialects import DIALECTS
 from eventlog.sql.names import COMPANIONS, Log
 from eventlog.sql.schema import migrate
@@ -45,6 +50,9 @@ def names() -> Iterator[str]:
         yield from (
             f"column {table}.{name}" for name in re.findall(r'^  "?(?!constraint|--)(\w+)', body, re.M)
         )
+    yield from (f"json status.{each.name}" for each in fields(LogStatus))
+    yield from (f"state {form.head}" for form in vars(state_versions).values() if isinstance(form, StateForm))
+    yield from (f"name eventlog.{name}" for name in dir(eventlog))
     yield from (f"routine {name}" for name in ("eventlog_event", "eventlog_key_value") if name in script)
 
 
@@ -57,7 +65,7 @@ def test_no_stable_name_is_gone() -> None:
     assert [name for name in golden.read_text().splitlines() if name not in there] == []
     assert {name.partition(" ")[0] for name in there} == {
         *COMMANDS.keys() - {*UNSTABLE},
-        *("setting", "metric", "column", "routine"),
+        *("setting", "metric", "column", "routine", "json", "state", "name"),
     }
 
 

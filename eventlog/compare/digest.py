@@ -73,19 +73,19 @@ def _value(kind: Kind, text: str) -> str:
 
 def digest_of(dialect: Dialect, columns: Iterable[tuple[Column, str]]) -> str:
     """Return the digest of columns whose texts these expressions are."""
-    expressions, columns = dialect.expressions, tuple(columns)
+    expressions, columns = dialect.values.expressions, tuple(columns)
     head = heading([column for column, _ in columns])
     parts = [literal(head), *(_part_in_sql(dialect, column, text) for column, text in columns)]
-    return dialect.digest.format(x=expressions.wrapped.format(parts=expressions.joined.join(parts)))
+    return dialect.values.digest.format(x=expressions.wrapped.format(parts=expressions.joined.join(parts)))
 
 
 def key_hash_of(dialect: Dialect, key_text: str) -> str:
     """Return the digest of a key's text."""
-    return dialect.digest.format(x=key_text)
+    return dialect.values.digest.format(x=key_text)
 
 
 def _part_in_sql(dialect: Dialect, column: Column, text: str) -> str:
     """Return the part of one value; null makes the whole part null."""
-    expressions = dialect.expressions
-    pieces = (literal(LETTERS[column.kind]), dialect.octets.format(x=text), "':'", text, "';'")
+    expressions = dialect.values.expressions
+    pieces = (literal(LETTERS[column.kind]), dialect.values.octets.format(x=text), "':'", text, "';'")
     return f"coalesce({expressions.wrapped.format(parts=expressions.joined.join(pieces))}, 'n;')"

@@ -109,7 +109,7 @@ def poll(
 
 def why_here(dialect: Dialect, table: Table) -> str | None:
     """Return why the digests of a table cannot be made in the database; None if they can."""
-    if not dialect.digest:
+    if not dialect.values.digest:
         return f"{dialect.title} makes no such digests without a right of its own"
     if table.view:
         return "the keys of a view are perhaps not unique"
@@ -127,7 +127,7 @@ def _changed(table: PolledTable, condition: str) -> Iterator[PolledChange]:
         "compare_changed",
         source,
         digest=row_digest,
-        texts="".join(f", n.c{number}" for number in range(len(columns))),
+        texts="".join(f", h.c{number}" for number in range(len(columns))),
         within=f" where {condition}" if condition else "",
         is_whole="false" if condition else "true",
     )
@@ -161,15 +161,15 @@ def _streamed(table: PolledTable, statement: str) -> Generator[Sequence[Any], No
 def _filled(queries: Queries, name: str, source: ReadableTable, **holes: str) -> str:
     """Return a statement over a table's rows."""
     dialect = queries.log.dialect
-    key = dialect.expressions.key(((c.name, c) for c in source.table.key_columns), "t", dialect.quote)
+    key = dialect.values.expressions.key(((c.name, c) for c in source.table.key_columns), "t", dialect.quote)
     texts = "".join(f", {text} as c{number}" for number, text in enumerate(source.expressions))
     pieces = {
         "known": queries.name("known"),
         "source": source.source,
         "key_text": key,
-        "key_hash": key_hash_of(dialect, f"{dialect.hashed_key}.key_text"),
+        "key_hash": key_hash_of(dialect, "h.key_text"),
         "expressions": texts,
-        "unmerged": dialect.unmerged,
+        "unmerged": dialect.statements.unmerged,
     }
     return queries.filled(name, **{hole: unbound(sql) for hole, sql in (pieces | holes).items()})
 

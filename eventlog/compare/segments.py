@@ -100,8 +100,8 @@ class Segments(NamedTuple):
     def sums(self, state: TableSide, where: str) -> set[SegmentSum]:
         """Return the sums of each segment that has rows which satisfy a condition."""
         dialect, readable = state.dialect, state.readable
-        distance = f"({state.first} - cast({self.start} as {dialect.integer}))"
-        segment = dialect.quotient.format(column=distance, by=self.width)
+        distance = f"({state.first} - cast({self.start} as {dialect.values.integer}))"
+        segment = dialect.values.quotient.format(column=distance, by=self.width)
         row_text = text_of_row(readable, dialect, self.salt)
         return sums(state.connection, readable.source, row_text, where, segment, readable.functions)
 
@@ -128,7 +128,7 @@ def sums(
             "functions": unbound(functions),
             "segment": unbound(segment),
             "row_text": unbound(row_text),
-            "digest": unbound(dialect.digest.format(x=row_text)),
+            "digest": unbound(dialect.values.digest.format(x=row_text)),
             "source": unbound(source),
             "within": unbound(where),
         },
@@ -183,7 +183,7 @@ def _rows_of(segments: Segments, state: TableSide, differing: Iterable[int]) -> 
 
 def _segments(old_side: TableSide, new_side: TableSide) -> Segments | None:
     """Return the segments of two tables; None if one is empty, or if databases or keys do not allow them."""
-    if old_side.dialect is not new_side.dialect or not old_side.dialect.escaped:
+    if old_side.dialect is not new_side.dialect or not old_side.dialect.values.escaped:
         return None
     if not all(by_number(state) for state in (old_side, new_side)):
         return None
@@ -210,7 +210,7 @@ def by_number(state: TableSide) -> bool:
 
 def text_of_row(readable: ReadableTable, dialect: Dialect, salt: str) -> str:
     """Return the expression of a text that no row with another key or other values has."""
-    expressions, columns = dialect.expressions, (*readable.table.key_columns, *readable.table.data)
+    expressions, columns = dialect.values.expressions, (*readable.table.key_columns, *readable.table.data)
     texts = zip(columns, (*readable.key_texts, *readable.expressions), strict=True)
     parts = (literal(salt), *(_part(dialect, column, value) for column, value in texts))
     return expressions.wrapped.format(parts=expressions.joined.join(parts))
@@ -218,8 +218,8 @@ def text_of_row(readable: ReadableTable, dialect: Dialect, salt: str) -> str:
 
 def _part(dialect: Dialect, column: Column, value: str) -> str:
     """Return the text of one value; null makes the whole part null."""
-    expressions = dialect.expressions
-    escaped = value if expressions.of(column.type).plain else dialect.escaped.format(x=value)
+    expressions = dialect.values.expressions
+    escaped = value if expressions.of(column.type).plain else dialect.values.escaped.format(x=value)
     return f"coalesce({expressions.wrapped.format(parts=expressions.joined.join((escaped, _END)))}, {_NULL})"
 
 

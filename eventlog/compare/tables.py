@@ -16,7 +16,7 @@ from eventlog.core.tables import Table
 from eventlog.sql.catalogue import Catalogue
 from eventlog.sql.common import templates
 from eventlog.sql.dialects import dialect_of
-from eventlog.sql.queries import unbound
+from eventlog.sql.queries import run_named, unbound
 from eventlog.sql.readable import ReadableTable, readable
 from eventlog.sql.tables_read import TablesRead
 
@@ -48,9 +48,8 @@ def snapshot(engine: Engine) -> Iterator[TableSnapshot]:
     Row security hides nothing silently. Raise TablesChanged at the end if DDL changed a table that was read.
     """
     dialect = dialect_of(engine)
-    with engine.execution_options(**dialect.session_options).connect() as connection:
-        for statement in dialect.sees_all:
-            connection.execute(text(statement))
+    with engine.execution_options(**dialect.sessions.options).connect() as connection:
+        run_named(connection, dialect, "see_all")
         connection.execute(text(templates.statement(dialect, "snapshot")))
         moment = TableSnapshot(connection, TablesRead(dialect))
         yield moment

@@ -204,7 +204,7 @@ class _SumReader(NamedTuple):
 
 def can_sum(dialect: Dialect, table: Table) -> bool:
     """Return whether the database makes the sums of a table."""
-    return bool(dialect.escaped) and why_here(dialect, table) is None
+    return bool(dialect.values.escaped) and why_here(dialect, table) is None
 
 
 def _listed(keys: Iterable[str]) -> Iterator[str]:
@@ -216,7 +216,7 @@ def _listed(keys: Iterable[str]) -> Iterator[str]:
 
 def _text_of_state(dialect: Dialect, salt: str) -> str:
     """Return the expression of a text for a row of the state."""
-    expressions = dialect.expressions
-    texts = (dialect.text.format(column=f"t.{name}") for name in _STATE)
+    expressions = dialect.values.expressions
+    texts = (dialect.values.text.format(column=f"t.{name}") for name in _STATE)
     parts = (literal(salt), *(f"coalesce({text}, {_NULL})" for text in texts))
     return expressions.wrapped.format(parts=f"{expressions.joined}','{expressions.joined}".join(parts))

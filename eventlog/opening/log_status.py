@@ -166,7 +166,7 @@ def _last_audit(notice: Notice, now: datetime) -> LastAudit:
 
 
 def _slot_status(store: Store) -> SlotStatus | None:
-    if not store.log.dialect.has_slots:
+    if not store.log.dialect.sessions.has_slots:
         return None
     with store.upkeep() as upkeep:
         state = upkeep.slot()

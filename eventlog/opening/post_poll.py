@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from eventlog.core.remedies import Remedy
+from eventlog.sql.common import templates
 from eventlog.sql.connect import DatabaseFailed, execute_plain
 from eventlog.sql.log.store import Store
 from eventlog.sql.names import COMPANIONS, Log
@@ -34,7 +35,7 @@ def run_statements(store: Store, statements: Sequence[str]) -> None:
     statement = ""
     with store.engine.connect() as connection:
         try:
-            for statement in (*store.log.dialect.given_path, *statements):
+            for statement in (*templates.statements(store.log.dialect, "free_path", {}), *statements):
                 execute_plain(connection, statement)
             connection.commit()
         except DatabaseFailed as fault:

@@ -81,7 +81,7 @@ def log_unexplained(store: Store, config: Config, tables: Tables, who: str) -> I
             receiver_state = ReceiverState(connection, store.queries)
             table_states, present_mark = receiver_state.checked_states(), receiver_state.mark()
             mark = table_states[name].mark if name in table_states else None
-            slot = store.slot_state(connection) if store.log.dialect.has_slots else None
+            slot = store.slot_state(connection) if store.log.dialect.sessions.has_slots else None
             gap = slot.gaps().get(name) if slot else None
             is_compared = name in table_states and mark is None  # by a publisher
             if is_compared and gap is None:

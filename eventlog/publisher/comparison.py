@@ -355,7 +355,7 @@ class Comparison(Filler):
         """Yield the differences; where not all was read at one moment, as each object is when it is read
         alone.
         """
-        if not self._store.log.dialect.holds_zero:
+        if not self._store.log.dialect.values.holds_zero:
             differences = map(_without_zero, differences)
         if self._settings.snapshot == "one":
             yield from differences

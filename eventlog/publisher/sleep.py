@@ -108,7 +108,7 @@ class PollingSleeper(Sleeper):
 
 def make_sleeper(signals: Signals, engine: Engine, log: Log, wake_up: bool) -> Sleeper:
     """Return the sleeper that the database allows."""
-    if not (wake_up and log.dialect.wakes):
+    if not (wake_up and log.dialect.sessions.wakes):
         return Sleeper(signals)
     with engine.connect() as connection:
         notifies = connection.exec_driver_sql(templates.statement(log.dialect, "notifies")).scalar()

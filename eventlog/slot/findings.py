@@ -22,7 +22,7 @@ def slot_findings(store: Store, config: Config) -> Iterator[Finding]:
     have it.
     """
     mode = config.build(ComparingSettings).publication_mode
-    if not store.log.dialect.has_slots:
+    if not store.log.dialect.sessions.has_slots:
         return
     with store.upkeep() as upkeep:
         state = upkeep.slot()

@@ -102,7 +102,7 @@ drops it and lets triggers fill the log again; rows that are in the log stay"""
 
 def recorded_slot(store: Store) -> SlotFacts | None:
     """Return what is on record of the slot, None if something else fills the log."""
-    if not store.log.dialect.has_slots:
+    if not store.log.dialect.sessions.has_slots:
         return None
     with store.upkeep() as upkeep:
         return upkeep.slot().facts()
@@ -116,7 +116,7 @@ def refuse_slot(store: Store) -> None:
 
 def demand_slots(dialect: Dialect) -> None:
     """Raise NoSlots for a database that has none."""
-    if not dialect.has_slots:
+    if not dialect.sessions.has_slots:
         raise NoSlots(dialect.title)
 
 

@@ -128,7 +128,7 @@ class Catalogue:
 
     def shows_triggers(self, place: Place) -> bool:
         """Return whether we may see the triggers of a table; False if that is unknown."""
-        if not self.dialect.hides_triggers:
+        if not self.dialect.triggers.are_hidden:
             return True
         rows = self._ask("shows_triggers", schema=place[0], table_name=place[1])
         privileges = {row["privilege"] for row in rows if row["grantee"].replace("'", "") == row["ours"]}
@@ -193,7 +193,7 @@ class Catalogue:
                 bounds=bounds_of(row["type_name"], self.dialect.name),
                 number=number_of(row["type_name"], self.dialect.name),
                 effective=read_name(column).name if view else None,
-                unread=self.dialect.expressions.of(row["type_name"]).unreadable,
+                unread=self.dialect.values.expressions.of(row["type_name"]).unreadable,
             )
             for row in columns
             for column in (row["column_name"],)

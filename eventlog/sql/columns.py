@@ -105,7 +105,7 @@ def read_columns(
     by_driver = bool(united) and not connection.dialect.positional
     run: Callable[..., CursorResult[Any]] = connection.exec_driver_sql if by_driver else connection.execute
     try:
-        if queries.log.dialect.packs_columns:
+        if queries.log.dialect.statements.packs_columns:
             packing = _packing(queries, clause, names, numbers, texts)
             statement = _united(connection, queries, packing, united)
             packed = _unpacked(run(statement, dict(values)).one(), numbers, texts)

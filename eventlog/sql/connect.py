@@ -48,7 +48,7 @@ def connect(url: str | URL, connection_init: Sequence[str] = (), *, keep_open: i
     It keeps that many connections open for the next use; a caller that asks for some disposes of the engine.
     """
     dialect = dialect_named(read_url(url).get_backend_name())
-    return _connect(url, _settings(dialect), connection_init, (), keep_open)
+    return _connect(url, _statements(dialect, "session", "own_session"), connection_init, (), keep_open)
 
 
 def connect_to_log(url: str | URL, connection_init: Sequence[str] = (), *, keep_open: int = 0) -> Engine:
@@ -58,13 +58,11 @@ def connect_to_log(url: str | URL, connection_init: Sequence[str] = (), *, keep_
     others in searched schemas are never run by a bare name.
     """
     dialect = dialect_named(read_url(url).get_backend_name())
-    settings = (*_settings(dialect), *dialect.sees_all)
-    return _connect(url, settings, connection_init, dialect.pinned_path, keep_open)
+    settings = _statements(dialect, "session", "own_session", "see_all")
+    return _connect(url, settings, connection_init, _statements(dialect, "pin_path"), keep_open)
 
 
-def _settings(dialect: Dialect) -> Sequence[str]:
-    """Return the statements that every session of ours begins with."""
-    names = ("session", "own_session")
+def _statements(dialect: Dialect, *names: str) -> Sequence[str]:
     return tuple(statement for name in names for statement in templates.statements(dialect, name, {}))
 
 
@@ -83,7 +81,7 @@ def _connect(
     event.listen(engine, "do_connect", _dial)
     event.listen(engine, "handle_error", _translate, retval=True)
     dialect = dialect_named(address.get_backend_name())
-    begin = dialect.begin_session if address.drivername == dialect.driver else begin_plainly
+    begin = dialect.sessions.begin if address.drivername == dialect.sessions.driver else begin_plainly
 
     def prepare(connection: Any, record: Any) -> None:
         begin(connection, settings, connection_init, last_settings)
@@ -91,8 +89,8 @@ def _connect(
 
     # before SQLAlchemy looks at a session, where it learns how names and texts are quoted
     event.listen(engine, "connect", prepare, insert=True)
-    if dialect.listen is not None:
-        dialect.listen(engine)
+    if dialect.sessions.listen is not None:
+        dialect.sessions.listen(engine)
     return engine
 
 
@@ -117,7 +115,7 @@ def connect_any(url: str | URL) -> Engine:
 def _name(address: URL) -> dict[str, str]:
     """Return what makes the server show our sessions as eventlog's, unless the URL names them."""
     dialect = dialect_named(address.get_backend_name())
-    ours = dialect.session_name if address.drivername == dialect.driver else None
+    ours = dialect.sessions.label if address.drivername == dialect.sessions.driver else None
     return {ours: "eventlog"} if ours and ours not in address.query else {}
 
 
@@ -150,7 +148,7 @@ def read_url(url: str | URL) -> URL:
     """
     address = _address(url)
     dialect = dialect_named(address.get_backend_name())
-    return address if "+" in address.drivername else address.set(drivername=dialect.driver)
+    return address if "+" in address.drivername else address.set(drivername=dialect.sessions.driver)
 
 
 def _address(url: str | URL) -> URL:
@@ -168,7 +166,9 @@ def _address(url: str | URL) -> URL:
 def _dial(dialect: Any, record: object, words: Sequence[Any], named: Mapping[str, Any]) -> Any:
     """Return a connection of the driver; a parameter of the URL that it does not know is misuse."""
     try:
-        return dialect_named(dialect.name).dial(dialect.driver, partial(dialect.connect, *words), named)
+        return dialect_named(dialect.name).sessions.dial(
+            dialect.driver, partial(dialect.connect, *words), named
+        )
     except (TypeError, ValueError) as fault:
         raise InvalidUrl(f"the driver does not take its parameters ({fault})") from None
 
@@ -178,7 +178,7 @@ def _driver(address: URL) -> Iterator[None]:
     """Import the driver that the URL names inside the block."""
     dialect = dialect_named(address.get_backend_name())
     try:
-        with extra(dialect.extra, dialect.title) if dialect.extra else nullcontext():
+        with extra(dialect.sessions.extra, dialect.title) if dialect.sessions.extra else nullcontext():
             yield
     except ArgumentError:
         raise InvalidUrl(f"{address.drivername} is not a supported driver") from None
@@ -234,7 +234,11 @@ def _translate(context: Any) -> EventlogError | None:
 def _cancel(context: Any) -> None:
     """End in the server what an interrupted session runs, where its driver does not."""
     scheme, connection = context.dialect.name, context.connection
-    if connection is not None and scheme in SCHEMES and (cancel := SCHEMES[scheme].cancel) is not None:
+    if (
+        connection is not None
+        and scheme in SCHEMES
+        and (cancel := SCHEMES[scheme].sessions.cancel) is not None
+    ):
         with suppress(EventlogError):  # it has ended
             cancel(context.engine, connection.connection.dbapi_connection)
 
@@ -242,8 +246,8 @@ def _cancel(context: Any) -> None:
 def _advice(scheme: str, fault: BaseException) -> Iterator[str]:
     """Yield what the dialect advises, for an error that begins with its number."""
     number = fault.args[0] if fault.args else None
-    if scheme in SCHEMES and isinstance(number, int) and number in SCHEMES[scheme].advice:
-        yield SCHEMES[scheme].advice[number]
+    if scheme in SCHEMES and isinstance(number, int) and number in SCHEMES[scheme].sessions.advice:
+        yield SCHEMES[scheme].sessions.advice[number]
 
 
 def _with_port(words: str, url: URL) -> str:

@@ -103,7 +103,7 @@ def current_rows(
     """
     if table.elsewhere is not None:
         return _counted(table.elsewhere.current_rows(table, keys), bound)
-    if queries.log.dialect.measures_rows:
+    if queries.log.dialect.statements.measures_rows:
         return _measured(connection, queries, table, keys, bound, before)
     queries.together(connection, before)
     return _counted(_streamed(connection, queries, table, keys), bound)
@@ -121,7 +121,7 @@ def current_columns(
     from eventlog.sql.columns import as_texts, concatenate, read_columns
 
     width = len(lookups[0].table.expressions)
-    if lookups[0].table.elsewhere is not None or not queries.log.dialect.measures_rows:
+    if lookups[0].table.elsewhere is not None or not queries.log.dialect.statements.measures_rows:
         rows = list(_counted(_of_each(connection, queries, lookups), bound))
         cells = zip(*(texts for _, texts in rows), strict=True) if rows else [()] * width
         return np.array([place for place, _ in rows], np.int64), [as_texts(column) for column in cells]
@@ -254,11 +254,15 @@ def _bound_keys(
     """Yield the values of keys for the statement, by column: some keys at a time, and the position of the
     first.
     """
-    size = dialect.chunk if dialect.measures_rows else min(dialect.chunk, _COUNTED)
+    size = (
+        dialect.statements.chunk
+        if dialect.statements.measures_rows
+        else min(dialect.statements.chunk, _COUNTED)
+    )
     for start in range(0, len(columns[0]) if columns else 0, size):
         chunk = [column[start : start + size] for column in columns]
         key_list: object = {f"k{i}": values for i, values in enumerate(chunk)}
-        if not dialect.keys_by_column:
+        if not dialect.statements.keys_by_column:
             key_list = [
                 {"n": n} | {f"k{i}": value for i, value in enumerate(key)}
                 for n, key in enumerate(zip(*chunk, strict=True))

@@ -26,7 +26,7 @@ DIALECTS: dict[str, Dialect] = {
 SCHEMES: dict[str, Dialect] = {
     scheme: dialect for dialect in DIALECTS.values() for scheme in (dialect.name, *dialect.aliases)
 }
-_BY_ATTRIBUTE = {
+BY_ATTRIBUTE = {
     dialect.server_attribute: dialect for dialect in DIALECTS.values() if dialect.server_attribute
 }
 
@@ -52,7 +52,7 @@ def dialect_named(scheme: str) -> Dialect:
 
 def dialect_of(engine: Any) -> Dialect:
     """Return the dialect of an engine; a connected server may differ from its URL."""
-    for attribute, dialect in _BY_ATTRIBUTE.items():
+    for attribute, dialect in BY_ATTRIBUTE.items():
         if getattr(engine.dialect, attribute, False):
             return dialect
     return dialect_named(engine.dialect.name)
@@ -60,5 +60,5 @@ def dialect_of(engine: Any) -> Dialect:
 
 def check_log_name(name: str) -> None:
     """Raise IllegalName for the name of a log that no database could have."""
-    roomiest = max(DIALECTS.values(), key=lambda dialect: dialect.max_name)
+    roomiest = max(DIALECTS.values(), key=lambda dialect: dialect.names.longest)
     log_named(roomiest, name)

@@ -15,17 +15,17 @@ def blames_row(fault: DatabaseFailed, connection: Connection, dialect: Dialect) 
     driver: Any = connection.dialect.loaded_dbapi
     if isinstance(fault.__cause__, driver.DataError | driver.IntegrityError):
         return True
-    return not dialect.refusals.isdisjoint(error_numbers(fault.__cause__))
+    return not dialect.sessions.refusals.isdisjoint(error_numbers(fault.__cause__))
 
 
 def blames_other_transaction(fault: DatabaseFailed, dialect: Dialect) -> bool:
     """Return whether another transaction was in the way, and ours may succeed when it is done again."""
-    return not dialect.conflicts.isdisjoint(error_numbers(fault.__cause__))
+    return not dialect.sessions.conflicts.isdisjoint(error_numbers(fault.__cause__))
 
 
 def blames_ddl(fault: DatabaseFailed, dialect: Dialect) -> bool:
     """Return whether DDL changed a table since the snapshot that was to be read."""
-    return not dialect.table_changes.isdisjoint(error_numbers(fault.__cause__))
+    return not dialect.sessions.table_changes.isdisjoint(error_numbers(fault.__cause__))
 
 
 def blames_rights(fault: DatabaseFailed | ConnectionLost) -> bool:
@@ -35,4 +35,4 @@ def blames_rights(fault: DatabaseFailed | ConnectionLost) -> bool:
 
 def blames_definition(fault: DatabaseFailed, dialect: Dialect) -> bool:
     """Return whether the definition of a table or column is to blame, as changes need it."""
-    return not dialect.capacity.unmade.isdisjoint(error_numbers(fault.__cause__))
+    return not dialect.sessions.wrong_definitions.isdisjoint(error_numbers(fault.__cause__))

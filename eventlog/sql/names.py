@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from eventlog.core.entry import COLUMNS
 from eventlog.core.errors import Misuse
 from eventlog.sql import stored
-from eventlog.sql.common.capacity import IllegalName
 from eventlog.sql.common.dialect import Dialect, Storage
 from eventlog.sql.common.expression import literal
+from eventlog.sql.common.naming import IllegalName
 from eventlog.sql.stored import OURS, Stored
 
 COMPANIONS = (
@@ -50,8 +50,8 @@ class Log:
         for name in (self.schema or "public", self.table, *self.columns.values()):
             if not _LEGAL.fullmatch(name):
                 raise IllegalName(name, "a log", "it may contain only letters, digits, blanks and _ - $ #")
-        if longest > self.dialect.max_name:
-            spare = self.dialect.max_name - longest + len(self.table.encode())
+        if longest > self.dialect.names.longest:
+            spare = self.dialect.names.longest - longest + len(self.table.encode())
             raise IllegalName(self.table, self.dialect.title, f"a log's name may have {spare} bytes")
 
     def column(self, name: str) -> str:
@@ -63,21 +63,21 @@ class Log:
         quote = self.dialect.quote
         table = self.dialect.fold(self.table)
         holes = {name: quote(self.column(name)) for name in COLUMNS}
-        holes["utc_now"] = self.dialect.utc_now
-        holes["share_lock"] = self.dialect.share_lock
-        holes["keeps_settings"] = self.dialect.keeps_settings
-        holes["dual"] = self.dialect.dual
+        holes["utc_now"] = self.dialect.values.utc_now
+        holes["share_lock"] = self.dialect.statements.share_lock
+        holes["keeps_settings"] = self.dialect.sessions.keeps_settings
+        holes["dual"] = self.dialect.statements.dual
         holes["log"] = self._qualified(table)
         holes["log_text"] = literal(table)
-        holes["schema_text"] = literal(self.place) if self.place else self.dialect.current_schema
-        holes["collation"] = self.dialect.collation
+        holes["schema_text"] = literal(self.place) if self.place else self.dialect.schema.current
+        holes["collation"] = self.dialect.values.collation
         for name in COMPANIONS:
             holes[name] = self._qualified(self.companion_name(name))
             holes[f"{name}_text"] = literal(self.companion_name(name))
         for name in _PARTS:
             holes[name] = quote(self.companion_name(name.removeprefix("log_")))
         holes["leadership"] = self._qualified(self.companion_name("leadership"))
-        holes["lock_number"] = self.dialect.lock_number.format(
+        holes["lock_number"] = self.dialect.sessions.lock_number.format(
             schema=holes["schema_text"], name=holes["lock_text"]
         )
         holes["log_pending_text"] = literal(self.companion_name("pending"))
@@ -121,7 +121,7 @@ class Log:
     def companion_name(self, name: str) -> str:
         """Return the catalogue's name of something that belongs to the log."""
         table = self.dialect.fold(self.table)
-        capitals = self.dialect.plain_names == "upper" and table == table.upper()
+        capitals = self.dialect.names.plain == "upper" and table == table.upper()
         return _joined_name(table, name.upper() if capitals else name)
 
     def reflected(self, name: str) -> str:

@@ -105,7 +105,7 @@ class Queries:
     def run_set(self, connection: Connection, name: str, rows: Sequence[Mapping[str, Any]]) -> None:
         """Run a statement for rows of values, in their order: all of them at once, by the statement of the
         name with `_all` where they go as JSON."""
-        if rows and self.log.dialect.rows_as_json:
+        if rows and self.log.dialect.statements.rows_as_json:
             self.run(
                 connection, f"{name}_all", rows=json.dumps(rows, ensure_ascii=False, separators=(",", ":"))
             )
@@ -126,7 +126,7 @@ class Queries:
 
     def chunks(self, ids: Iterable[int]) -> Iterator[str]:
         """Yield the ids as JSON texts of a bounded number each, ascending."""
-        ordered, size = sorted(ids), self.log.dialect.chunk
+        ordered, size = sorted(ids), self.log.dialect.statements.chunk
         for start in range(0, len(ordered), size):
             yield json.dumps(ordered[start : start + size], separators=(",", ":"))
 
@@ -143,21 +143,25 @@ def each_side_once(connection: Connection, dialect: Dialect) -> AbstractContextM
 
     Its statistics may be an hour old, from when the tables were empty.
     """
-    return _joining(connection, dialect.joins_whole, dialect.joins_freely)
+    return _joining(connection, dialect, "join_whole")
 
 
 def each_row_looked_up(connection: Connection, dialect: Dialect) -> AbstractContextManager[None]:
     """Make a join look for each row of one side inside the block, whatever the statistics are."""
-    return _joining(connection, dialect.joins_by_row, dialect.joins_freely)
+    return _joining(connection, dialect, "join_by_row")
 
 
 @contextmanager
-def _joining(connection: Connection, begin: str, end: str) -> Iterator[None]:
-    if begin:
-        connection.execute(text(begin))
+def _joining(connection: Connection, dialect: Dialect, way: str) -> Iterator[None]:
+    run_named(connection, dialect, way)
     yield
-    if end:
-        connection.execute(text(end))
+    run_named(connection, dialect, "join_freely")
+
+
+def run_named(connection: Connection, dialect: Dialect, name: str) -> None:
+    """Run the statements of a name, which have no holes; a dialect may need none."""
+    for statement in templates.statements(dialect, name, {}):
+        connection.execute(text(statement))
 
 
 def containing(words: str) -> str:
@@ -199,10 +203,10 @@ def together(
 def pipeline_of(dialect: Dialect, connection: Connection) -> Together | None:
     """Return what runs statements in one round trip on this connection, None if nothing can."""
     driver = connection.dialect
-    if dialect.load_together is None or f"{dialect.name}+{driver.driver}" != dialect.driver:
+    if dialect.sessions.load_together is None or f"{dialect.name}+{driver.driver}" != dialect.sessions.driver:
         return None
     session: Any = connection.connection.dbapi_connection
     library: Any = driver.loaded_dbapi
     if not (session.autocommit and library.Pipeline.is_supported()):  # from version 14 of the library on
         return None
-    return dialect.load_together()
+    return dialect.sessions.load_together()

@@ -93,10 +93,10 @@ class ReadableTable:
 
     def _compared(self, column: Column) -> tuple[KeyColumn, KeyType]:
         """Return how a column is compared with a given value: by its type, else as text."""
-        key_type = key_type_of(self._dialect.key_types, column.type)
-        equals = self._dialect.expressions.equals
+        key_type = key_type_of(self._dialect.values.key_types, column.type)
+        equals = self._dialect.values.expressions.equals
         if key_type is None or ("{collation}" in key_type.matches and column.name not in self._collations):
-            as_text = KeyType(self._dialect.text_type, f"{{c}} {equals} {{k}}")
+            as_text = KeyType(self._dialect.schema.words["type_key"], f"{{c}} {equals} {{k}}")
             return KeyColumn(self._key_text_of(column), as_text.declared, as_text.matches), as_text
         charset, collation = self._collations.get(column.name, ("", ""))
         holes = {"charset": charset, "collation": collation, "equals": equals, "c": "{c}", "k": "{k}"}
@@ -106,17 +106,17 @@ class ReadableTable:
     @property
     def functions(self) -> str:
         """Return the definitions of our SQL functions in the expressions, as the beginning of a query."""
-        called = self._dialect.expressions.called_by(self.expressions)
+        called = self._dialect.values.expressions.called_by(self.expressions)
         texts = "\n".join(templates.statement(self._dialect, name) for name in called)
         return f"with\n{texts}\n" if texts else ""
 
     def _text_of(self, column: Column) -> str:
         """Return the expression of the column's text."""
-        return self._dialect.expressions.queried(self._read(column), "t", self._dialect.quote)
+        return self._dialect.values.expressions.queried(self._read(column), "t", self._dialect.quote)
 
     def _key_text_of(self, column: Column) -> str:
         """Return the expression of the column's text as a key has it."""
-        expressions = self._dialect.expressions
+        expressions = self._dialect.values.expressions
         in_key, name = expressions.of(column.type).in_key, self._dialect.quote(self._read(column).name)
         return in_key.format(x=f"t.{name}") if in_key else self._text_of(column)
 
@@ -166,7 +166,9 @@ def _source(table: Table, children: Sequence[Child], read_as: Mapping[str, str],
     if not children:
         return parent
     columns, joins = ["p.*"], [f"{parent} p"]
-    turns = " union all ".join(f"select {number} as turn{dialect.dual}" for number in range(len(children)))
+    turns = " union all ".join(
+        f"select {number} as turn{dialect.statements.dual}" for number in range(len(children))
+    )
     joins += [f"cross join ({turns}) n"] if len(children) > 1 else []
     for number, child in enumerate(children):
         child_table, quote = child.relation.table, dialect.quote

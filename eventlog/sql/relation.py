@@ -143,7 +143,7 @@ class Child:
 
     def linking(self, dialect: Dialect, parent: str, alias: str) -> str:
         """Return the condition that a row of the child belongs to a row of its parent, by their aliases."""
-        expressions, quote, columns = dialect.expressions, dialect.quote, self.relation.table.columns
+        expressions, quote, columns = dialect.values.expressions, dialect.quote, self.relation.table.columns
 
         def compared(name: str, value: str) -> str:
             return expressions.compared(columns[name], value)

@@ -46,7 +46,7 @@ _TYPES = {
 
 def storage_of(type_name: str, dialect: Dialect) -> Storage | None:
     """Return what a type of the catalogue means, None if no column of a log may have it."""
-    patterns = (*dialect.storages.items(), *((pattern, of) for of, pattern in _TYPES.items()))
+    patterns = (*dialect.values.storages.items(), *((pattern, of) for of, pattern in _TYPES.items()))
     return next((of for pattern, of in patterns if re.fullmatch(pattern, type_name, re.IGNORECASE)), None)
 
 
@@ -61,7 +61,7 @@ def readings(
     texts = {name: _text(dialect, stored[name], names[name]) for name in COLUMNS[4:]}
     return texts | {
         "record_id": row,
-        "id": row if number is Storage.INTEGER else f"cast({row} as {dialect.integer})",
+        "id": row if number is Storage.INTEGER else f"cast({row} as {dialect.values.integer})",
         "usable": usable,
         "letter": status,
         "is_new": f"{names['status']} = 'N'" + ("" if stored["status"].exact else f" and {status} = 'N'"),
@@ -69,13 +69,15 @@ def readings(
         "status": names["status"],
         "event_time": names["event_time"],
         "event_time_utc": utc,
-        "event_time_text": _put(dialect.time_text, utc),
+        "event_time_text": _put(dialect.values.time_text, utc),
         "time_is_plain": f"case when {utc} between timestamp '0001-01-01 00:00:00'"
         " and timestamp '9999-12-31 23:59:59.999999' then 1 else 0 end",
-        "oldest": _put(dialect.time_text, "min(happened_at)"),
-        "oldest_held": _put(dialect.time_text, "min(case when is_held = 1 then happened_at end)"),
-        "oldest_moving": _put(dialect.time_text, "min(case when is_held = 0 then happened_at end)"),
-        "log_now": dialect.local_now if local_time and time is not Storage.ZONED else dialect.utc_now,
+        "oldest": _put(dialect.values.time_text, "min(happened_at)"),
+        "oldest_held": _put(dialect.values.time_text, "min(case when is_held = 1 then happened_at end)"),
+        "oldest_moving": _put(dialect.values.time_text, "min(case when is_held = 0 then happened_at end)"),
+        "log_now": dialect.values.local_now
+        if local_time and time is not Storage.ZONED
+        else dialect.values.utc_now,
     }
 
 
@@ -98,14 +100,14 @@ def _usable(number: Storage, record_id: str) -> str:
 
 
 def _text(dialect: Dialect, stored: Stored, column: str) -> str:
-    return column if stored.storage is Storage.TEXT and stored.exact else _put(dialect.text, column)
+    return column if stored.storage is Storage.TEXT and stored.exact else _put(dialect.values.text, column)
 
 
 def _utc(dialect: Dialect, time: Storage, column: str, *, local_time: bool) -> str:
     if time is Storage.ZONED:
         return column
     moment = f"cast({column} as timestamp)" if time is Storage.DATE else column
-    return _put(dialect.local_as_utc, moment) if local_time else moment
+    return _put(dialect.values.local_as_utc, moment) if local_time else moment
 
 
 def _put(form: str, column: str) -> str:

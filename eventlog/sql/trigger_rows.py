@@ -56,7 +56,7 @@ class Subject:
     @property
     def per_field(self) -> tuple[Column, ...]:
         """Return the columns with rows of their own: those with a text."""
-        expression_of = self.dialect.expressions.of
+        expression_of = self.dialect.values.expressions.of
         return tuple(column for column in self.columns if not expression_of(column.type).unreadable)
 
 
@@ -92,7 +92,7 @@ class TriggerRows:
     def __init__(self, subject: Subject) -> None:
         self.subject = subject
         self.dialect = subject.dialect
-        self.expressions: Expressions = self.dialect.expressions
+        self.expressions: Expressions = self.dialect.values.expressions
 
     def key(self, alias: str) -> str:
         return self.expressions.key(self.subject.relation.key, alias, self.dialect.quote)
@@ -196,7 +196,7 @@ ROUTINES = (
 def routines(log: Log, file: str = "routines", **values: str) -> Iterator[str]:
     """Return what belongs to the log as a whole and can be made repeatedly; drop_routines removes it."""
     holes = {name: qualified(log.dialect, log.place, log.companion_name(name)) for name in ROUTINES}
-    quoted = log.dialect.expressions.quoted.format(v="value")
+    quoted = log.dialect.values.expressions.quoted.format(v="value")
     holes["event_label"] = log.dialect.quote(log.companion_name("event"))
     holes["routine_texts"] = ", ".join(literal(log.companion_name(name)) for name in ROUTINES)
     holes |= {"quoted": quoted, "off": holes["capture_is_off"]}
@@ -222,7 +222,7 @@ def printed_routines(log: Log, file: str = "routines") -> Iterator[str]:
 
     If the log has no schema, they make them in the current schema of the user who runs the script.
     """
-    in_current_schema = log.dialect.in_current_schema
+    in_current_schema = log.dialect.schema.in_current
     if log.schema or not in_current_schema or file != "routines":
         yield from routines(log, file)
         return
@@ -234,9 +234,9 @@ def printed_routines(log: Log, file: str = "routines") -> Iterator[str]:
 def object_name(dialect: Dialect, *parts: str | None) -> str:
     """Return the name of something of ours; of one too long, the end becomes a checksum."""
     name = "$".join(part for part in parts if part)
-    if len(name.encode()) <= dialect.max_name:
+    if len(name.encode()) <= dialect.names.longest:
         return name
-    start = name.encode()[: dialect.max_name - 9].decode(errors="ignore")
+    start = name.encode()[: dialect.names.longest - 9].decode(errors="ignore")
     return f"{start}${zlib.crc32(name.encode()):08x}"
 
 

@@ -18,7 +18,8 @@ from eventlog.formats.qlik.structure import spec_of
 from eventlog.sql.postgresql import POSTGRESQL
 from eventlog.transfer.targets.tables.cells import Cell, ToCell, to_cell
 
-_WITH_ZERO = replace(POSTGRESQL, holds_zero=True)  # what to_cell asks of a dialect, as Arrow has it
+# what to_cell asks of a dialect, as Arrow has it
+_WITH_ZERO = replace(POSTGRESQL, values=replace(POSTGRESQL.values, holds_zero=True))
 _DIGITS = 38
 
 

@@ -199,7 +199,7 @@ SIMILAR_TEXTS = ("a", "A", "á", "a ", "b", "B ")
 def test_a_key_that_becomes_an_equal_one_is_a_delete_and_then_an_add(world: World, names: list[str]) -> None:
     """Compare keys letter for letter, whatever the collation of the column takes to be equal."""
     _begin(world, Place({}, lambda statement: world.change(statement)))
-    collated = "" if world.log.dialect.compares_by_case else FOLDING
+    collated = FOLDING if world.log.dialect.values.collation else ""
     world.change(f"create table tag (name varchar(20) {collated} primary key, n integer)")
     receiver = Receiver()
     try:

@@ -233,7 +233,7 @@ def test_databases_make_the_published_digests(world: World) -> None:
             texts = [
                 one.rstrip() if c.kind is Kind.PADDED else one for c, one in zip(columns, texts, strict=True)
             ]
-            marks = [dialect.text.format(column=f":v{number}") for number in range(len(texts))]
+            marks = [dialect.values.text.format(column=f":v{number}") for number in range(len(texts))]
             asked = unbound(digest_of(dialect, zip(columns, marks, strict=True))).replace(r"\:v", ":v")
             given = {f"v{number}": one for number, one in enumerate(texts)}
             found = connection.execute(text(f"select {asked}"), given).scalar()
@@ -383,7 +383,7 @@ def test_what_is_gone_is_not_looked_for_row_by_row(world: World) -> None:
     with life(world, Receiver()) as publisher:
         publisher.cycle()
     world.change("delete from usr where idu > 5")
-    world.change(f"analyze {'' if world.log.dialect.transactional_ddl else 'table '}usr")
+    world.change(f"analyze {'' if world.log.dialect.schema.transactional else 'table '}usr")
     for number in range(6, 100):
         world.user(number)
     url = world.url

@@ -284,7 +284,7 @@ def test_the_rows_of_events_are_looked_up_by_their_ids(world: World) -> None:
             explained = text(f"explain {queries.clause('known_letters').text}")
             plan = connection.execute(explained, {"after": 0, "upto": 6000}).all()
         reported = " ".join(str(row) for row in plan)
-        by_id = "Index Cond: ((record_id >= k.first_id)" if dialect.transactional_ddl else "Range checked"
+        by_id = "Index Cond: ((record_id >= k.first_id)" if dialect.schema.transactional else "Range checked"
         assert by_id in reported
         publisher.cycle()
         assert publisher.cycle() == 0

@@ -62,7 +62,7 @@ def test_sums_differ_where_the_rows_of_a_segment_do(
     with snapshot(engine) as moment:
         connection = moment.connection
         sides = (_state(connection, "old_t"), _state(connection, "new_t"))
-        if not sides[0].dialect.escaped:
+        if not sides[0].dialect.values.escaped:
             pytest.skip("this database makes no sums")
         before, after = (Segments(-4, 2, "salt").sums(side, "1 = 1") for side in sides)
     keys = (key for key in old.keys() | new.keys() if old.get(key) != new.get(key))
@@ -74,7 +74,7 @@ def test_only_segments_that_differ_are_read(engine: Engine) -> None:
     with snapshot(engine) as moment:
         connection = moment.connection
         old, new = _state(connection, "old_t"), _state(connection, "new_t")
-        if not old.dialect.escaped:
+        if not old.dialect.values.escaped:
             pytest.skip("this database makes no sums")
         read = [sum(rows.num_rows for rows in side) for side in differing_rows(old, new)]
     assert 0 < read[0] <= 8

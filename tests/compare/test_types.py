@@ -40,13 +40,13 @@ def retyped(request: pytest.FixtureRequest, world: World) -> Iterator[Retyped]:
 
 
 def own_type(world: World, name: str) -> str:
-    is_postgres = world.log.dialect.transactional_ddl
+    is_postgres = world.log.dialect.schema.transactional
     return name if is_postgres else name.replace("real", "float")
 
 
 def retype(world: World, kinds: Retyped) -> None:
     name = own_type(world, kinds.after)
-    if world.log.dialect.transactional_ddl:
+    if world.log.dialect.schema.transactional:
         world.change(f"alter table thing alter column c type {name} using {kinds.using.format(type=name)}")
     else:
         world.change(f"alter table thing modify column c {name}")

@@ -11,6 +11,7 @@ import pytest
 from sqlalchemy import event
 from sqlalchemy.engine import Engine
 
+from eventlog.sql.common import templates
 from tests.compare.rig import Life, Replica, life, rows_of
 from tests.kit.logs import World
 
@@ -23,7 +24,7 @@ def polls_of_rows() -> Iterator[list[str]]:
     polls: list[str] = []
 
     def note(connection: Any, cursor: Any, statement: str, *unused: Any) -> None:
-        if "row_values" in statement and statement.lstrip().startswith("select n.key_text"):
+        if "row_values" in statement and statement.lstrip().startswith("select h.key_text"):
             polls.append(statement)
 
     event.listen(Engine, "before_cursor_execute", note)
@@ -45,7 +46,7 @@ def fill(world: World, keys: range) -> None:
 @contextmanager
 def replicated(world: World) -> Iterator[tuple[Life, Replica]]:
     """Yield a publisher, and a replica that has the rows of a table with several segments."""
-    if not world.log.dialect.escaped:
+    if not world.log.dialect.values.escaped:
         pytest.skip("its tables are always compared as a whole")
     replica = Replica()
     with life(world, replica, retry_wait=0) as publisher:
@@ -63,7 +64,7 @@ def test_a_poll_without_a_change_compares_no_row_again(world: World) -> None:
         assert [publisher.cycle(), publisher.cycle()] == [2, 0]
         with polls_of_rows() as statements:
             assert [publisher.cycle(), publisher.cycle()] == [0, 0]
-        assert len(statements) == (0 if world.log.dialect.escaped else 2)
+        assert len(statements) == (0 if world.log.dialect.values.escaped else 2)
         with polls_of_rows() as statements:
             world.change("update usr set fname = 'b', lname = 'a' where idu = 1")
             assert [publisher.cycle(), publisher.cycle()] == [1, 0]
@@ -96,7 +97,7 @@ def test_only_the_segments_that_changed_are_compared(world: World) -> None:
 
 def test_few_rows_are_looked_up_in_the_state_whatever_its_statistics(world: World) -> None:
     """Allow no join that reads the whole state for each hundred segments."""
-    if not world.log.dialect.joins_by_row:
+    if not [*templates.statements(world.log.dialect, "join_by_row", {})]:
         pytest.skip("it looks up a row by its key by itself")
     allowed = list[tuple[str, str]]()
 
@@ -160,5 +161,5 @@ def test_whatever_happens_the_replica_is_the_table(world: World, seed: int) -> N
             publisher.cycle()
         assert publisher.cycle() == 0
     assert replica.rows == rows_of(world)
-    if world.log.dialect.escaped:
+    if world.log.dialect.values.escaped:
         assert any(map(only_parts, ([one] for one in statements)))

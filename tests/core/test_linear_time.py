@@ -203,7 +203,7 @@ for kind, syntax in product((kind for kind in values.Kind if kind in values.TIME
         kind, text, syntax
     )
 for dialect in DIALECTS.values():
-    for key_type in dict.fromkeys(dialect.key_types.values()):
+    for key_type in dict.fromkeys(dialect.values.key_types.values()):
         TEXTS[f"key of {dialect.name}, {key_type.declared}"] = key_type.sent
 
 PIECES = [

@@ -97,7 +97,7 @@ def check_query_back_key(data: bytes) -> None:
     """A key's text is sent as text, or refused."""
     text = data.decode("utf-8", "surrogateescape")
     for dialect in DIALECTS.values():
-        for key_type in set(dialect.key_types.values()):
+        for key_type in set(dialect.values.key_types.values()):
             with suppress(InvalidValue, EventlogError):
                 assert "\0" not in key_type.sent(text)
 

@@ -67,7 +67,10 @@ _NAMED = _from_environment()
 _CONTAINERS = ("PostgreSQL container", "MySQL container", "Oracle container")
 _WITH_CONTAINERS = _docker_answers() or bool(os.environ.get("EVENTLOG_TEST_ALL"))
 AT_HAND = (EMBEDDED, *_NAMED, *(_CONTAINERS if _WITH_CONTAINERS else ()))
-PARAMETERS = [pytest.param(name, marks=() if name == EMBEDDED else pytest.mark.servers) for name in AT_HAND]
+PARAMETERS = [
+    pytest.param(name, marks=() if name == EMBEDDED else (pytest.mark.servers, pytest.mark.conformance))
+    for name in AT_HAND
+]
 
 
 def summary() -> str:
@@ -93,7 +96,7 @@ def _container(name: str) -> Iterator[URL]:
 
 def own_ids(dialect: Dialect) -> str:
     """Return what lets an insert choose the record ids of a log that eventlog made."""
-    return "overriding system value " if dialect.sequence_hidden else ""
+    return "overriding system value " if dialect.schema.sequence_hidden else ""
 
 
 def server_url(name: str, embedded: Server) -> contextlib.AbstractContextManager[URL]:
@@ -139,7 +142,7 @@ def temporary_database(
     owner = _owner(url)
     dialect = dialect_of(owner)
     place = f"t_{secrets.token_hex(6)}"
-    make, drop, reach = _PLACES[dialect.name]
+    make, drop, reach = PLACES[dialect.name]
     SESSIONS.end(template)  # no one may be connected to what is copied
     copies_files = dialect.name == "postgresql" and (owner.dialect.server_version_info or ()) >= (15,)
     strategy = " strategy file_copy" if copies_files else ""  # half the CPU of copying by the server's log
@@ -173,7 +176,7 @@ def _database(url: URL, place: str) -> URL:
 
 
 _MYSQL_PLACE = (("create database {place} character set utf8mb4",), ("drop database {place}",), _database)
-_PLACES: dict[str, tuple[tuple[str, ...], tuple[str, ...], Callable[[URL, str], URL]]] = {
+PLACES: dict[str, tuple[tuple[str, ...], tuple[str, ...], Callable[[URL, str], URL]]] = {
     "postgresql": (
         ("create database {place} template {template}",),
         ("drop database {place} with (force)",),
@@ -189,4 +192,9 @@ _PLACES: dict[str, tuple[tuple[str, ...], tuple[str, ...], Callable[[URL, str], 
         ("drop user {place} cascade",),
         lambda url, place: url.set(username=place, password=place),
     ),
+}
+CLIENTS = {
+    "postgresql": ["psql", "-q", "-X"],
+    "mariadb": ["mariadb", "--no-defaults"],
+    "mysql": ["mysql", "--no-defaults"],
 }

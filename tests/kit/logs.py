@@ -214,7 +214,7 @@ class World:
         nothing = ["paused_at", "rested_at", "cycle_facts", "heartbeat_at", "published_as"]
         statements = [f"update {names['state']} set {', '.join(f'{column} = null' for column in nothing)}"]
         statements.append("delete from usr")
-        if self.log.dialect.transactional_ddl:
+        if self.log.dialect.schema.transactional:
             statements += (f"delete from {names[table]}" for table in tables)  # a truncate makes files
             numbered = {"log": "record_id", "notice": "notice_id"}
             statements += (_RESTART.format(names[table], column) for table, column in numbered.items())
@@ -283,7 +283,7 @@ class World:
 
     def _form_of_catalogue(self, connection: Connection) -> str | None:
         """Return a digest that DDL changes; None where there is none, or where sessions end: read always."""
-        if not self.log.dialect.transactional_ddl or not SESSIONS.are_kept():
+        if not self.log.dialect.schema.transactional or not SESSIONS.are_kept():
             return None
         return str(connection.exec_driver_sql(_FORM).scalar())
 

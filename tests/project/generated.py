@@ -5,7 +5,9 @@ test_generated.py compares the files of the repository with the texts from here.
 
 from __future__ import annotations
 
+import inspect
 import re
+import textwrap
 from ast import literal_eval
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -19,6 +21,10 @@ import click
 
 from eventlog.cli import COMMANDS, cli
 from eventlog.opening.netiq.parameters import PARAMETERS, UNNEEDED, Parameter, Unneeded
+from eventlog.sql.common import dialect as records
+from eventlog.sql.common import naming
+from eventlog.sql.common.templates import read
+from eventlog.sql.dialects import DIALECTS
 from eventlog.xds.documents import indent
 from tests.project.library_stub import library_stub
 
@@ -190,6 +196,61 @@ def errors() -> str:
     return "\n".join(parts)
 
 
+def dialect_records() -> str:
+    """Return a table of the fields of each record of a dialect."""
+    parts = []
+    for record in _RECORDS:
+        fields = _FIELD.findall(inspect.getsource(record))
+        rows = (
+            f"| `{name}` | {_DEFAULT.get(default, f'`` {default} ``')} | {meaning} |"
+            for name, default, meaning in fields
+        )
+        head = (f"**{record.__name__}**\n", "| field | default | meaning |", "|---|---|---|")
+        parts.append("\n".join((*head, *rows, "")))
+    return "\n".join(parts)
+
+
+def dialect_statements() -> str:
+    """Return which statements a database must give, which common ones are stated anew, and where."""
+    common, bare = read("common"), [read(name) for name in _BARE]
+    folders = {name: read(name) for name in DIALECTS}
+    must = sorted(name for name in bare[0] if name not in common and all(name in texts for texts in bare))
+    titles = {
+        name: [DIALECTS[folder].title for folder in folders if name in folders[folder]]
+        for name in sorted(common)
+    }
+    rows = (f"| `{name}` | {', '.join(anew)} |" for name, anew in titles.items() if anew)
+    lines = (
+        f"A database must give these {len(must)}; `eventlog/sql/mysql/` has each with its purpose:\n",
+        f"```text\n{textwrap.fill(' '.join(must), 100)}\n```\n",
+        f"None of the {len(common)} common ones must be stated anew. Some do it, for speed or for a word:\n",
+        "| statement | stated anew by |",
+        "|---|---|",
+        *rows,
+        "",
+    )
+    return "\n".join(lines)
+
+
+_RECORDS = (
+    records.Sessions,
+    naming.Names,
+    records.Values,
+    records.TriggerWriter,
+    records.Schema,
+    records.Statements,
+)
+_BARE = ("mysql", "oracle")  # they have no field of Statements that asks for statements of its own
+_FIELD = re.compile(r"^    (\w+): .*?(?: = (.*?))?(?:  # (.*))?$", re.MULTILINE)
+_DEFAULT = {
+    "": "must be given",
+    "field(default_factory=dict)": "none",
+    "frozenset()": "none",
+    "()": "none",
+    '""': "empty",
+}
+
+
 def _messages() -> list[Message]:
     """Return the messages of EventlogError's subclasses; names of classes are unique."""
     classes_by_name = {}
@@ -248,26 +309,35 @@ def _stripped(text: str) -> str:
     return "\n".join(line.rstrip() for line in text.splitlines())
 
 
-def _page(path: str, name: str, make: Callable[[], str]) -> tuple[Path, Callable[[], str]]:
-    """Return a page whose part between the marks is made."""
+def _page(path: str, **parts: Callable[[], str]) -> tuple[Path, Callable[[], str]]:
+    """Return a page whose parts between the marks are made."""
     page = ROOT / path
 
     def render() -> str:
-        before, mark, after_mark = page.read_text("utf-8").partition(BEGIN.format(name))
-        _, end, after = after_mark.partition(END)
-        assert mark, f"{path} lacks {BEGIN.format(name)}"
-        assert end, f"{path} lacks {END}"
-        return f"{before}{mark}\n\n{make()}\n{end}{after}"
+        text = page.read_text("utf-8")
+        for name, make in parts.items():
+            begin = BEGIN.format(name.replace("_", " "))
+            before, mark, after_mark = text.partition(begin)
+            _, end, after = after_mark.partition(END)
+            assert mark, f"{path} lacks {begin}"
+            assert end, f"{path} lacks {END}"
+            text = f"{before}{mark}\n\n{make()}\n{end}{after}"
+        return text
 
     return page, render
 
 
 GENERATED: dict[Path, Callable[[], str]] = dict(
     (
-        _page("docs/event-types.md", "event types", event_types),
-        _page("docs/moving.md", "parameters", parameters),
-        _page("docs/commands.md", "commands", commands),
-        _page("docs/errors.md", "errors", errors),
+        _page("docs/event-types.md", event_types=event_types),
+        _page("docs/moving.md", parameters=parameters),
+        _page("docs/commands.md", commands=commands),
+        _page("docs/errors.md", errors=errors),
+        _page(
+            "docs/dialects.md",
+            records_of_a_dialect=dialect_records,
+            statements_of_a_dialect=dialect_statements,
+        ),
     )
 )
 COMMAND_PAGES = ROOT / "docs" / "commands"

@@ -42,7 +42,7 @@ class Running(threading.Thread):
 
 
 def transactional(world: World) -> bool:
-    return world.log.dialect.transactional_ddl
+    return world.log.dialect.schema.transactional
 
 
 def await_waiting(world: World) -> None:

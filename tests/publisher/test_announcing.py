@@ -61,7 +61,7 @@ def test_settings_that_a_publisher_ignores_are_not_logged(world: World, tmp_path
 
 def test_a_log_is_named_with_its_schema(world: World) -> None:
     """Name the table that is looked for, not one of the same name elsewhere."""
-    schema = world.log.dialect.name if not world.log.dialect.transactional_ddl else "public"
+    schema = world.log.dialect.name if not world.log.dialect.schema.transactional else "public"
     result = call(world, "status", "--log-table", f"{schema}.nowhere")
     assert str(result.exception).startswith(f"there is no table {schema}.nowhere: ")
 

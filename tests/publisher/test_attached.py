@@ -83,7 +83,7 @@ def test_the_pick_up_of_other_types_scans_an_index(
         f"insert into {log.table} ({columns}) select n, {letter}, 6, {time}, concat('idu=', n)"
         f" from ({numbers}) s"
     )
-    log.change(f"analyze {'' if database.dialect.transactional_ddl else 'table '}{log.table}")
+    log.change(f"analyze {'' if database.dialect.schema.transactional else 'table '}{log.table}")
     config = Config({"url": engine.url.render_as_string(False), "log_table": log.name})
     with opened(config) as store, store.engine.connect() as connection:
         for choice in (PickUpFilter(limit=50), PickUpFilter(limit=50, driver_user="idm")):

@@ -220,4 +220,4 @@ def test_one_statement_reads_many_tables(similar_world: World) -> None:
         reading = read(similar_world, reader, PickUpFilter(100), by_column=True)
     assert len(reading.events) == 20
     (asked,) = (words for words in statements if "two" in words)
-    assert ("four" in asked) == similar_world.log.dialect.measures_rows
+    assert ("four" in asked) == similar_world.log.dialect.statements.measures_rows

@@ -235,7 +235,7 @@ def figures(monitor: Monitor) -> dict[str, float]:
 
 
 def test_a_writer_wakes_it(world: World, arrivals: Arrivals) -> None:
-    if not world.log.dialect.wakes:
+    if not world.log.dialect.sessions.wakes:
         pytest.skip(f"{world.log.dialect.title} cannot wake a session")
     track(world.engine, world.log, "usr", Choice())
     try:

@@ -59,7 +59,7 @@ TICKETS = Foreign(
 def foreign(request: pytest.FixtureRequest, engine: Engine, database: Database) -> Iterator[Attached]:
     """The log, in a schema of its own where the database has schemas."""
     foreign_log: Foreign = request.param
-    unzoned = "timestamp" if database.dialect.transactional_ddl else "datetime"
+    unzoned = "timestamp" if database.dialect.schema.transactional else "datetime"
     times = {name: unzoned for name, of in foreign_log.types.items() if of == "unzoned"}
     with schemas(engine, database) as place:
         log = Attached(
@@ -76,7 +76,7 @@ def foreign(request: pytest.FixtureRequest, engine: Engine, database: Database) 
 
 @contextmanager
 def schemas(engine: Engine, database: Database) -> Iterator[str]:
-    if database.dialect.transactional_ddl:
+    if database.dialect.schema.transactional:
         with engine.begin() as connection:
             connection.exec_driver_sql('create schema "Legacy"')
         yield "Legacy."

@@ -30,7 +30,7 @@ def spellings(world: World) -> set[tuple[str, str]]:
 
 def due(world: World) -> None:
     """The time of all that waits has come."""
-    world.change(f"update {world.log.names()['retry']} set next_at = {world.log.dialect.utc_now}")
+    world.change(f"update {world.log.names()['retry']} set next_at = {world.log.dialect.values.utc_now}")
 
 
 def tables(world: World) -> Tables:

@@ -22,7 +22,9 @@ pytestmark = [pytest.mark.quick, pytest.mark.usefixtures("either_way")]
 
 def begin_again(world: World) -> None:
     """Truncate a log."""
-    world.change("truncate eventlog" + (" restart identity" if world.log.dialect.transactional_ddl else ""))
+    world.change(
+        "truncate eventlog" + (" restart identity" if world.log.dialect.schema.transactional else "")
+    )
 
 
 def deletes(*numbers: int) -> list[dict[str, object]]:
@@ -84,7 +86,7 @@ def test_what_commits_late_is_no_id_that_comes_again(world: World) -> None:
     receiver = Receiver()
     with world.publisher(receiver) as publisher:
         world.write(*deletes(1), key(2, event_type=4, record_id=5))
-        if world.log.dialect.transactional_ddl:
+        if world.log.dialect.schema.transactional:
             world.change("select setval(pg_get_serial_sequence('eventlog', 'record_id'), 5)")
         publisher.cycle()
         world.write(key(3, event_type=4, record_id=3))
@@ -133,7 +135,7 @@ def test_a_document_that_is_on_record_of_a_log_before_goes_out(world: World, tmp
 
 
 def test_a_log_whose_ids_come_from_elsewhere_is_published(world: World) -> None:
-    if not world.log.dialect.transactional_ddl:
+    if not world.log.dialect.schema.transactional:
         pytest.skip("auto_increment is part of the column there")
     world.change("alter table eventlog alter column record_id drop identity")
     try:
@@ -146,7 +148,7 @@ def test_a_log_whose_ids_come_from_elsewhere_is_published(world: World) -> None:
 
 
 def test_with_the_printed_grants_a_publisher_sees_where_the_sequence_stands(world: World) -> None:
-    if not world.log.dialect.sequence_hidden:
+    if not world.log.dialect.schema.sequence_hidden:
         return  # who reads the log sees it there
     role = 'sees "ids"'
     quoted = world.log.dialect.quote(role)
@@ -172,7 +174,7 @@ def test_with_the_printed_grants_a_publisher_sees_where_the_sequence_stands(worl
 
 def test_a_cycle_adds_no_version_to_the_state_row(world: World) -> None:
     """Each version would be read by all later cycles while somebody keeps an old snapshot open."""
-    if not world.log.dialect.sequence_hidden:
+    if not world.log.dialect.schema.sequence_hidden:
         return  # the only database at hand whose versions stay in the table
 
     def versions() -> list[str]:
@@ -192,7 +194,7 @@ def test_a_cycle_adds_no_version_to_the_state_row(world: World) -> None:
 
 def given_ids(world: World) -> bool:
     """Return whether the database keeps the log's sequence apart from the ids that writers give."""
-    return world.log.dialect.sequence_hidden
+    return world.log.dialect.schema.sequence_hidden
 
 
 @pytest.mark.parametrize("ahead", [MAX_RECORD_ID, 1_000_000])

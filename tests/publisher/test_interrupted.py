@@ -26,7 +26,7 @@ WAITING = {
 @contextmanager
 def locked(world: World, table: str) -> Iterator[Connection]:
     """Lock a table against readers; yield the connection that locked it."""
-    is_postgres = world.log.dialect.transactional_ddl
+    is_postgres = world.log.dialect.schema.transactional
     with world.engine.connect() as connection:
         lock = "lock table {} in access exclusive mode" if is_postgres else "lock tables {} write"
         connection.execute(text(lock.format(table)))
@@ -41,7 +41,7 @@ def locked(world: World, table: str) -> Iterator[Connection]:
 def waiting(world: World) -> int:
     """Return how many sessions wait for a lock."""
     with world.engine.connect() as connection:
-        return int(connection.execute(text(WAITING[world.log.dialect.transactional_ddl])).scalar() or 0)
+        return int(connection.execute(text(WAITING[world.log.dialect.schema.transactional])).scalar() or 0)
 
 
 @pytest.mark.slow("it starts processes")

@@ -231,7 +231,7 @@ def keyed(database: Database) -> Iterator[KeyedWorld]:
 @pytest.mark.slow("a table and its triggers for each type")
 @pytest.mark.parametrize("mode", MODES)
 def test_events_arrive_or_the_table_is_refused(keyed: KeyedWorld, mode: str) -> None:
-    if mode == "slot" and not keyed.log.dialect.has_slots:
+    if mode == "slot" and not keyed.log.dialect.sessions.has_slots:
         return
     assert [table.type for table in keyed.tables if not table.keys] == []
     assert len(keyed.tables) > 40

@@ -38,7 +38,9 @@ def documents(request: pytest.FixtureRequest, world: World, monkeypatch: pytest.
     """A table of long texts; its rows are read by column, or one by one."""
     if request.param == "by column":
         monkeypatch.setattr("eventlog.sql.log.pending.BY_COLUMN_FROM", 0)
-    world.change(f"create table doc (idu integer primary key, content {world.log.dialect.long_text})")
+    world.change(
+        f"create table doc (idu integer primary key, content {world.log.dialect.schema.words['type_long']})"
+    )
     yield "doc"
     world.change("drop table doc")
 

@@ -64,7 +64,7 @@ def stranger(world: World) -> Iterator[str]:
         world.change(statement.format(name=name, password=password))
     url = world.engine.url.set(username=name, password=password)
     schema = None
-    if not world.log.dialect.transactional_ddl:  # there a schema is a database
+    if not world.log.dialect.schema.transactional:  # there a schema is a database
         url, schema = url.set(database="information_schema"), url.database
     engine = connect(url)
     queries = Queries(replace(world.log, schema=schema))
@@ -106,7 +106,7 @@ def test_a_publisher_with_the_lock_is_named_as_one(world: World) -> None:
         assert holder is not None
         assert holder.publisher
         assert holder.role == world.engine.url.username
-        assert "eventlog" in str(holder) or not world.log.dialect.wakes
+        assert "eventlog" in str(holder) or not world.log.dialect.sessions.wakes
         assert "no publisher" not in call(world, "status").output + call(world, "check").output
         reported = str(call(world, "run", "--once").exception)
         assert f"process {holder.process}" in reported

@@ -170,7 +170,7 @@ class House:
         for words in looking if looks else ():
             self.run(*words.split())
         yield self.documents()
-        if self._dialect.has_slots:
+        if self._dialect.sessions.has_slots:
             self.run("install", "--mode", "slot")
             self.change(2)
             self.publish("slot")
@@ -184,7 +184,7 @@ class House:
 def house(server: tuple[str, URL], folder: Path, *, odd: bool) -> Iterator[House]:
     with temporary_database(*server) as database:
         url = database.url
-        if odd and database.dialect.has_slots:
+        if odd and database.dialect.sessions.has_slots:
             with database.engine().begin() as connection:
                 place = f'database "{url.database}"'
                 owners = cycle((place, f"role current_user in {place}"))

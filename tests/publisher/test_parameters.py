@@ -79,7 +79,7 @@ def test_without_wake_up_the_polling_interval_passes_between_two_cycles(
 
 
 def test_a_writer_wakes_a_publisher_only_while_it_asks_for_that(world: World) -> None:
-    if not world.log.dialect.wakes:
+    if not world.log.dialect.sessions.wakes:
         pytest.skip(f"{world.log.dialect.title} cannot wake a session")
     track(world.engine, world.log, "usr", Choice())
     sleeper = make_sleeper(Signals(), world.engine, world.log, wake_up=True)

@@ -110,7 +110,7 @@ def test_every_variant_of_a_views_column_is_that_column(world: World, spelling: 
 
 def test_the_second_table_of_one_name_is_named_by_a_reference_to_it(world: World) -> None:
     kind, schema, end = "schema", "b", " cascade"
-    if not world.log.dialect.transactional_ddl:
+    if not world.log.dialect.schema.transactional:
         kind, schema, end = "database", f"{world.engine.url.database}_b", ""
     world.change(f"create {kind} {schema}")
     try:
@@ -135,7 +135,7 @@ def test_the_second_table_of_one_name_is_named_by_a_reference_to_it(world: World
 
 
 def test_a_child_that_may_not_be_read_is_an_error_at_start(world: World) -> None:
-    if not world.log.dialect.transactional_ddl:
+    if not world.log.dialect.schema.transactional:
         return  # there the catalogue hides what a role may not read
     role = "reads_no_child"
     world.change(f"create role {role} login password 'x'")

@@ -32,7 +32,7 @@ CHOICES = {
 def table_of(
     columns: Mapping[str, str], key: tuple[str, ...], schema: str = "INDIRECT", name: str = "T"
 ) -> Table:
-    unread = {kind: ORACLE.expressions.of(kind).unreadable for kind in columns.values()}
+    unread = {kind: ORACLE.values.expressions.of(kind).unreadable for kind in columns.values()}
     table_columns = {
         name: Column(name, kind, kind_of(kind, "oracle"), name, unread=unread[kind])
         for name, kind in columns.items()

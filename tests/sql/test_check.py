@@ -100,7 +100,7 @@ def test_a_cascade_that_fires_no_trigger_is_a_warning_and_a_fault(usr: Tracked) 
         "create table phone (n integer primary key, idu integer,"
         " constraint f foreign key (idu) references usr (idu) on delete cascade)"
     )
-    silent = not usr.dialect.statement_triggers
+    silent = not usr.dialect.triggers.by_statement
     assert bool(usr.track("phone").warnings) is silent
     assert ["which fires no trigger" in finding.what for finding in faults_of(usr)] == [True] * silent
 

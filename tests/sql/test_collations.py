@@ -22,7 +22,7 @@ COLLATION = "create collation ci (provider = icu, locale = 'und-u-ks-level2', de
 @pytest.fixture
 def lenient(tracking: Tracked) -> Tracked:
     """A log next to a collation that takes a letter and its capital for one."""
-    if not tracking.dialect.has_slots:
+    if not tracking.dialect.sessions.has_slots:
         pytest.skip("a collation of users is PostgreSQL's alone")
     try:
         tracking.run(COLLATION)

@@ -37,7 +37,9 @@ def test_connection_init_runs_on_every_connection(database: Database) -> None:
     engine = database.engine("create table started (n integer)", "drop table started")
     for _ in range(2):
         with engine.connect() as connection:
-            assert connection.execute(text("select 1 as one" + database.dialect.dual)).scalar() == 1
+            assert (
+                connection.execute(text("select 1 as one" + database.dialect.statements.dual)).scalar() == 1
+            )
 
 
 def test_a_session_of_a_log_is_set_up_in_one_round_trip(embedded: Server, tmp_path: Path) -> None:
@@ -84,7 +86,7 @@ def test_nothing_is_read_that_may_be_taken_back(database: Database) -> None:
 
 def set_otherwise(database: Database, settings: str) -> Engine:
     """Return an engine for a server of MySQL or MariaDB whose sessions begin with such settings."""
-    if database.dialect.quote_mark != "`":
+    if database.dialect.names.quote_mark != "`":
         pytest.skip(f"{database.dialect.title} has other settings")
     return connect.connect(database.url.update_query_dict({"init_command": f"set {settings}"}))
 
@@ -112,7 +114,7 @@ def test_a_refused_statement_is_our_error_in_the_databases_words(engine: Engine)
 
 def test_plain_text_is_not_searched_for_parameters(engine: Engine, database: Database) -> None:
     with engine.connect() as connection:
-        connect.execute_plain(connection, "select ':new %s %(x)s' as a" + database.dialect.dual)
+        connect.execute_plain(connection, "select ':new %s %(x)s' as a" + database.dialect.statements.dual)
 
 
 def test_a_server_that_is_not_there_is_a_lost_connection() -> None:

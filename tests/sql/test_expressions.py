@@ -78,7 +78,7 @@ def test_a_type_is_split_into_its_name_and_arguments() -> None:
 
 
 def test_every_expression_of_a_database_is_one_that_can_be_filled() -> None:
-    for expressions in (dialect.expressions for dialect in DIALECTS.values()):
+    for expressions in (dialect.values.expressions for dialect in DIALECTS.values()):
         for expression in (*expressions.by_type.values(), expressions.default):
             assert bool(expression.text) != bool(expression.unreadable)
             assert "{" not in expression.text.format(x="x")

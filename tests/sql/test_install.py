@@ -19,7 +19,7 @@ from eventlog.cli import cli
 from eventlog.core.entry import COLUMNS
 from eventlog.sql.capture import track
 from eventlog.sql.catalogue import Catalogue
-from eventlog.sql.common.capacity import IllegalName
+from eventlog.sql.common.naming import IllegalName
 from eventlog.sql.connect import DatabaseFailed, execute_plain
 from eventlog.sql.dialects import DIALECTS
 from eventlog.sql.log import binding
@@ -30,7 +30,7 @@ from eventlog.sql.names import Log, UnknownLogColumn, log_named
 from eventlog.sql.relation import Choice as TrackChoice
 from eventlog.sql.schema import migrate
 from eventlog.sql.schema.migrate import LogWritten
-from tests.kit.databases import Database
+from tests.kit.databases import CLIENTS, Database
 from tests.kit.logs import leading, write_rows
 
 pytestmark = pytest.mark.quick
@@ -138,13 +138,6 @@ def test_a_failed_migration_can_be_run_again(
     log_one(engine, log)
     assert migrate.uninstall(engine, log, discard=True)
     assert schema(engine) == {}
-
-
-CLIENTS = {
-    "postgresql": ["psql", "-q", "-X"],
-    "mariadb": ["mariadb", "--no-defaults"],
-    "mysql": ["mysql", "--no-defaults"],
-}
 
 
 def in_client(database: Database, script: str) -> None:

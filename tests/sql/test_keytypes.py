@@ -18,7 +18,7 @@ pytestmark = pytest.mark.quick
 AS_THEY_ARE = [
     pytest.param(key_type, id=f"{dialect.name}-{name}")
     for dialect in DIALECTS.values()
-    for name, key_type in dialect.key_types.items()
+    for name, key_type in dialect.values.key_types.items()
     if key_type.as_it_is is not None
 ]
 
@@ -33,7 +33,7 @@ def test_a_text_of_the_pattern_is_sent_as_it_is(key_type: KeyType, data: st.Data
 
 @pytest.mark.parametrize("text", ["-0", "007", "+7", " 7", "7 ", "2147483648", "99999999999", "", "7\n", "٧"])
 def test_other_integers_are_looked_at(text: str) -> None:
-    pattern = POSTGRESQL.key_types["integer"].as_it_is
+    pattern = POSTGRESQL.values.key_types["integer"].as_it_is
     assert pattern is not None
     assert not re.fullmatch(pattern, text)
 
@@ -46,7 +46,7 @@ def test_a_type_whose_values_have_several_texts_is_not_compared_as_text(dialect:
     """Ask for a key by the one form of its texts, which may be another than the row's."""
     assert [
         name
-        for name in dialect.expressions.by_type
+        for name in dialect.values.expressions.by_type
         if (kind_of(name, dialect.name) not in ONE_TEXT or number_of(name, dialect.name))
-        and key_type_of(dialect.key_types, name) is None
+        and key_type_of(dialect.values.key_types, name) is None
     ] == []

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.quick
 
 @pytest.fixture
 def my(tracking: Tracked) -> Tracked:
-    if tracking.dialect.quote_mark != "`":
+    if tracking.dialect.names.quote_mark != "`":
         pytest.skip(f"{tracking.dialect.title} has other triggers")
     return tracking
 

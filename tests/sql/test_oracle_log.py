@@ -92,7 +92,7 @@ def test_the_lock_is_no_transactions_where_the_session_can_have_it() -> None:
 
 
 def test_a_raw_of_any_length_is_looked_up_by_its_digits() -> None:
-    raw, blob = (key_type_of(ORACLE.key_types, kind) for kind in ("RAW(2000)", "BLOB"))
+    raw, blob = (key_type_of(ORACLE.values.key_types, kind) for kind in ("RAW(2000)", "BLOB"))
     assert raw is not None
     assert blob is not None
     assert raw.sent("qqo=") == "aaaa"

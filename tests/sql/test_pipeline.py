@@ -28,7 +28,7 @@ pytestmark = pytest.mark.quick
 def connection(embedded: Server) -> Iterator[Connection]:
     """A connection that commits by itself, to a database with one table."""
     with server_url(EMBEDDED, embedded) as url, temporary_database(EMBEDDED, url) as database:
-        engine = connect(database.url).execution_options(**POSTGRESQL.session_options)
+        engine = connect(database.url).execution_options(**POSTGRESQL.sessions.options)
         with engine.connect() as connection:
             connection.execute(text("create table t (n bigint primary key, words text)"))
             connection.commit()

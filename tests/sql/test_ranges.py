@@ -145,7 +145,7 @@ def read_and_finish(store: Store, epoch: int, *, delete: bool) -> Counter[str]:
 
 
 def test_a_log_whose_record_id_has_no_unique_key_of_its_own_is_finished_by_ids(store: Store) -> None:
-    number, names = store.log.dialect.integer.replace("signed", "bigint"), store.log.names()
+    number, names = store.log.dialect.values.integer.replace("signed", "bigint"), store.log.names()
     types = dict.fromkeys(COLUMNS, "varchar(300)") | dict.fromkeys(("record_id", "event_type"), number)
     columns = ", ".join(
         f"{names[name]} {kind}" for name, kind in (types | {"event_time": "timestamp"}).items()

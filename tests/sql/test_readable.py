@@ -76,7 +76,7 @@ def prepare(
 
 def values_of(database: Database) -> dict[str, tuple[str, ...]]:
     values_by_type = COMMON | VALUES_BY_DATABASE.get(database.dialect.name, {})
-    if not database.dialect.compares_by_case:
+    if database.dialect.values.collation:
         values_by_type = {
             kind: tuple(v for v in shown if v != "'A'" or "bin" in kind)
             for kind, shown in values_by_type.items()

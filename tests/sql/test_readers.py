@@ -75,7 +75,7 @@ def test_each_change_of_an_object_is_a_row(engine: Engine) -> None:
 
 
 def test_an_update_that_changes_no_value_is_none_where_rows_can_be_compared(engine: Engine) -> None:
-    compares = dialect_of(engine).truncate_triggers
+    compares = dialect_of(engine).triggers.on_truncate
     run_statements(engine, "insert into usr values (1, 'anne', 'Anne')")
     run_statements(engine, "delete from usr_delta", "update usr set name = name")
     assert rows(engine) == ([] if compares else [("anne", "Update")])
@@ -114,7 +114,7 @@ def test_a_change_after_the_read_waits_behind_the_row_that_is_deleted(engine: En
 
 def test_a_truncate_of_the_table_deletes_its_objects_and_one_of_the_delta_is_refused(engine: Engine) -> None:
     run_statements(engine, "insert into usr values (1, 'anne', 'Anne')", "delete from usr_delta")
-    if dialect_of(engine).truncate_triggers:
+    if dialect_of(engine).triggers.on_truncate:
         run_statements(engine, "truncate table usr")
         assert rows(engine) == [("anne", "Delete")]
     else:
@@ -122,7 +122,7 @@ def test_a_truncate_of_the_table_deletes_its_objects_and_one_of_the_delta_is_ref
             notes = [finding.what for finding in check_readers(connection)]
         assert any("truncate" in note and "fire no trigger" in note for note in notes)
         run_statements(engine, "delete from usr")
-    if not dialect_of(engine).lock_is_transactional:  # else its owner may, and no one else
+    if not dialect_of(engine).sessions.lock_is_transactional:  # else its owner may, and no one else
         with pytest.raises(DatabaseFailed):
             run_statements(engine, "truncate table usr_delta")
     assert rows(engine) == [("anne", "Delete")]
@@ -201,7 +201,7 @@ def test_a_reader_that_deletes_what_it_read_loses_nothing(
     engine: Engine, reader: Callable[[Connection, dict[str, Any]], None], has_snapshot: bool
 ) -> None:
     dialect = dialect_of(engine)
-    snapshot = "SERIALIZABLE" if dialect.lock_is_transactional else "REPEATABLE READ"
+    snapshot = "SERIALIZABLE" if dialect.sessions.lock_is_transactional else "REPEATABLE READ"
     aggregated_names: dict[str, Any] = {}
     failures: list[str] = []
     ends = time.monotonic() + SECONDS
@@ -254,7 +254,7 @@ def test_check_names_what_is_missing(engine: Engine) -> None:
     filling, stuck = faults(engine)
     assert filling.endswith("usr that fills it is missing or disabled")
     assert stuck == "1 changes wait for rows to go that it does not have"
-    if dialect.truncate_triggers:
+    if dialect.triggers.on_truncate:
         run_statements(engine, "alter table usr_delta disable trigger usr_delta_read")
         emptying = "a trigger on it is missing or disabled: what waits for its rows to go stays there"
         assert faults(engine) == [filling, emptying, stuck]
@@ -375,7 +375,7 @@ def test_a_table_for_readers_may_be_dropped_while_it_is_checked(database: Databa
 
 
 def test_a_key_that_one_statement_may_exchange_is_refused(engine: Engine) -> None:
-    if not dialect_of(engine).statement_triggers:
+    if not dialect_of(engine).triggers.by_statement:
         pytest.skip("keys of this database are checked at once, or its triggers are compound")
     run_statements(engine, "create table late (login varchar(20) not null unique deferrable)")
     with engine.connect() as connection, pytest.raises(CannotTrack, match="must be not null, and unique"):
@@ -421,7 +421,7 @@ def test_the_commands(engine: Engine, database: Database, tmp_path: Path) -> Non
 def test_an_identity_may_have_an_equality_of_its_own(database: Database, reader: str, own_type: str) -> None:
     """Hold types of PostgreSQL as texts; what a collation of MariaDB holds equal is one object."""
     engine = database.engine()
-    has_types = database.dialect.statement_triggers
+    has_types = database.dialect.triggers.by_statement
     if has_types:
         run_statements(engine, *making_own_types(), "create domain ext.login as ext.nocase")
     column = own_type if has_types else "varchar(20) collate utf8mb4_general_ci"

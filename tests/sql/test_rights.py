@@ -65,7 +65,7 @@ class House:
     @property
     def schemas(self) -> bool:
         """Return whether a database contains schemas, so that names of them are its own."""
-        return self.dialect.statement_triggers
+        return self.dialect.triggers.by_statement
 
     def named(self, statement: str) -> str:
         """Return the statement with names that no other test has."""
@@ -131,7 +131,7 @@ class House:
 
 @pytest.fixture
 def house(database: Database, tmp_path: Path) -> Iterator[House]:
-    if database.dialect.lock_is_transactional:
+    if database.dialect.sessions.lock_is_transactional:
         pytest.skip("users of Oracle are made in another way")
     new_house = House(database, tmp_path)
     if new_house.schemas:
@@ -375,7 +375,7 @@ def test_a_user_without_a_right_on_the_log_is_referred_to_the_grants(
 
 
 def test_a_reader_s_table_whose_triggers_a_user_may_not_see_is_a_note(house: House) -> None:
-    if not house.dialect.hides_triggers:
+    if not house.dialect.triggers.are_hidden:
         pytest.skip(f"{house.database.name} shows all triggers")
     table, engine = house.named("app.usr"), house.database.engine()
     with engine.connect() as connection:

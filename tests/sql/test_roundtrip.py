@@ -137,7 +137,7 @@ def test_the_log_alone_gives_the_content(tracking: Tracked, data: st.DataObject)
     kinds = data.draw(layouts(dialect.name), "table")
     table = f"Odd 'table {next(_NAMES)}"
     tracking.run(create(dialect, table, kinds))
-    by_row = ("auto", "row") if dialect.statement_triggers else ("auto",)
+    by_row = ("auto", "row") if dialect.triggers.by_statement else ("auto",)
     chosen = {"update": data.draw(st.sampled_from((2, 3))), "granularity": data.draw(st.sampled_from(by_row))}
     tracking.track(table, insert=1, **chosen)
     with tracking.engine.connect() as connection:

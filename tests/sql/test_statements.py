@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
@@ -68,3 +69,11 @@ def test_a_name_stands_in_one_file_of_a_folder(tmp_path: Path) -> None:
 def test_several_statements_of_a_name_are_ended_by_a_slash(tmp_path: Path) -> None:
     (tmp_path / "log.sql").write_text("-- a --\n-- Two.\nselect 1\n/\n-- not a name\nselect 2\n/\n")
     assert read(str(tmp_path)) == {"a": ("select 1", "-- not a name\nselect 2")}
+
+
+def test_a_field_of_a_dialect_differs_somewhere() -> None:
+    for record in ("sessions", "names", "values", "schema", "statements"):
+        first, *others = (getattr(dialect, record) for dialect in DIALECTS.values())
+        for field in fields(first):
+            value = getattr(first, field.name)
+            assert any(getattr(other, field.name) != value for other in others), f"{record}.{field.name}"

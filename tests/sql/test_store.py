@@ -326,7 +326,8 @@ def test_tables_share_the_bound_of_bytes(store: Store, usr: type[Usr]) -> None:
 
 
 def test_many_keys_of_a_table_are_read_by_several_statements(store: Store, usr: type[Usr]) -> None:
-    log = Log(replace(store.log.dialect, chunk=2))
+    dialect = store.log.dialect
+    log = Log(replace(dialect, statements=replace(dialect.statements, chunk=2)))
     keys = [("3", "p'3"), ("9", "p'9"), ("1", "p'1"), ("2", "p'2"), ("4", "p'4")]
     asked = [TableKeys(usr(), list(zip(*some, strict=True))) for some in (keys[:1], keys, keys[2:3])]
     with Store(store.engine, log).snapshot() as snapshot:

@@ -1,61 +1,79 @@
-"""A new dialect is one folder and one line: the example of docs/architecture.md, tried."""
+"""A new database: the steps of docs/dialects.md, tried with a PostgreSQL that uses no more than it must."""
 
 from __future__ import annotations
 
-import re
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from sqlalchemy.engine import make_url
 
+from eventlog.embedded import Server
 from eventlog.sql import dialects
 from eventlog.sql.common.dialect import Dialect
+from eventlog.sql.connect import connect, dialect_at
 from eventlog.sql.names import Log
 from eventlog.sql.postgresql import POSTGRESQL
 from eventlog.sql.relation import Choice
 from eventlog.sql.schema.migrate import install_script
 from eventlog.sql.trigger_rows import triggers_of
+from tests.kit.databases import Database
 from tests.sql.samples import subject
+from tests.sql.toy import made_in, supported
+from tests.sql.tracked import Logged, tracked
 
 pytestmark = pytest.mark.quick
 
-PAGE = Path(__file__).parents[2] / "docs" / "architecture.md"
-PENDING = """-- create_pending --
--- Makes the index of pending rows.
-create index if not exists {log_pending} on {log} ({status})
-"""
+ROOT = Path(__file__).parents[2]
+SUITE = ("tests/sql/test_install.py", "tests/sql/test_store.py", "tests/publisher/test_cycle.py")
 
 
 @pytest.fixture
-def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Dialect:
-    """The dialect of the page, with a folder of its own."""
-    section = PAGE.read_text("utf-8").partition("## Adding a dialect")[2]
-    example = re.search(r"```python\n(.*?)```", section, re.DOTALL)
-    assert example is not None
-    names: dict[str, Dialect] = {}
-    exec(example[1], names)
-    (tmp_path / "schema.sql").write_text(PENDING)
-    dialect = replace(names["TOY"], folders=(str(tmp_path), *names["TOY"].folders[1:]))
-    monkeypatch.setitem(dialects.DIALECTS, "toy", dialect)
-    monkeypatch.setitem(dialects.SCHEMES, "toy", dialect)
-    return dialect
-
-
-def test_it_has_its_own_statement_and_those_of_the_others(toy: Dialect) -> None:
-    theirs = install_script(Log(POSTGRESQL)).splitlines()
-    ours = install_script(Log(dialects.dialect_named("toy"))).splitlines()
-    changed = [line for line in ours if line not in theirs]
-    assert changed == ['create index if not exists "eventlog_pending" on "eventlog" ("status");']
+def toy(tmp_path: Path) -> Iterator[Dialect]:
+    """The dialect of the page, which eventlog supports meanwhile."""
+    with supported(made_in(tmp_path)) as dialect:
+        yield dialect
 
 
 def test_its_triggers_are_written(toy: Dialect) -> None:
     theirs = subject("postgresql", Choice())
     ours = replace(theirs, log=replace(theirs.log, dialect=toy))
-    written = list(triggers_of(ours))
-    assert written == list(triggers_of(theirs))
-    assert written
+    assert [trigger.name for trigger in triggers_of(ours)] == [t.name for t in triggers_of(theirs)]
 
 
 def test_a_word_of_the_schema_is_its_own(toy: Dialect) -> None:
-    words = {**toy.schema_words, "type_long": "longer"}
-    assert "cycle_facts longer," in install_script(Log(replace(toy, schema_words=words)))
+    schema = replace(toy.schema, words={**toy.schema.words, "type_long": "longer"})
+    assert "cycle_facts longer," in install_script(Log(replace(toy, schema=schema)))
+    assert "cycle_facts text," in install_script(Log(toy))
+
+
+def test_the_server_is_found_by_its_scheme_and_a_change_is_logged(toy: Dialect, postgres: Database) -> None:
+    url = postgres.url.set(drivername="toy")
+    engine = connect(url)
+    assert dialect_at(engine) is toy
+    assert dialects.dialect_of(postgres.engine()) is POSTGRESQL
+    engine.dispose()
+    with tracked(Database("toy", url.set(drivername="toy+psycopg"), toy)) as log:
+        log.run("create table usr (idu integer primary key, fname text)")
+        log.track("usr")
+        assert log.after("insert into usr values (1, 'Jack')") == [Logged(5, "idu=1")]
+
+
+@pytest.mark.long
+def test_it_passes_the_conformance_suite(embedded: Server) -> None:
+    """Run as the page does, in a process that supports the toy from its start."""
+    url = make_url(embedded.url).set(drivername="toy+psycopg").render_as_string(hide_password=False)
+    suite = ("-p", "tests.sql.toy", "--tiers", "all", "-m", "conformance", "-q", "-n", "0", *SUITE)
+    done = subprocess.run(
+        (sys.executable, "-m", "pytest", *suite),
+        cwd=ROOT,
+        env=os.environ | {"EVENTLOG_TEST_URLS": url},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stdout
+    assert " passed" in done.stdout

@@ -145,7 +145,7 @@ def test_untrack_takes_everything_away(usr: Tracked) -> None:
 
 def test_capture_can_be_switched_off_and_leaves_a_line(usr: Tracked) -> None:
     usr.track("usr")
-    call = "select {}" if usr.dialect.statement_triggers else "call {}"
+    call = "select {}" if usr.dialect.triggers.by_statement else "call {}"
     rows = usr.after(
         call.format("eventlog_capture_off('first load')"),
         JACK,
@@ -161,7 +161,7 @@ def test_capture_can_be_switched_off_and_leaves_a_line(usr: Tracked) -> None:
 
 def test_a_setting_without_its_line_does_not_switch_capture_off(usr: Tracked) -> None:
     usr.track("usr")
-    trick = "set eventlog.capture = '1'" if usr.dialect.statement_triggers else "set @eventlog_capture = 1"
+    trick = "set eventlog.capture = '1'" if usr.dialect.triggers.by_statement else "set @eventlog_capture = 1"
     assert usr.after(trick, JACK) == [Logged(5, "idu=1")]
 
 
@@ -169,7 +169,7 @@ def test_a_setting_without_its_line_does_not_switch_capture_off(usr: Tracked) ->
 def test_the_line_of_another_session_does_not_switch_capture_off(usr: Tracked) -> None:
     usr.track("usr")
     call, trick = "call {}", "set @eventlog_capture = {}"
-    if usr.dialect.statement_triggers:
+    if usr.dialect.triggers.by_statement:
         call, trick = "select {}", "select set_config('eventlog.capture', {}::text, false)"
     usr.run(call.format("eventlog_capture_off('first load')"))
     assert usr.after(trick.format("(select max(notice_id) from eventlog_notice)"), JACK) == [
@@ -179,13 +179,13 @@ def test_the_line_of_another_session_does_not_switch_capture_off(usr: Tracked) -
 
 def test_capture_stays_on_without_a_reason(usr: Tracked) -> None:
     usr.track("usr")
-    call = "select {}" if usr.dialect.statement_triggers else "call {}"
+    call = "select {}" if usr.dialect.triggers.by_statement else "call {}"
     assert usr.after(call.format("eventlog_capture_off(null)"), JACK) == [Logged(5, "idu=1")]
 
 
 def test_an_event_by_hand(tracking: Tracked) -> None:
     install_routines(tracking.engine, tracking.log)
-    call = "select {}" if tracking.dialect.statement_triggers else "call {}"
+    call = "select {}" if tracking.dialect.triggers.by_statement else "call {}"
     rows = tracking.after(call.format("eventlog_event(2, 'v', 'pk_empno=1', 'sv_name', 'old', 'new')"))
     assert rows == [Logged(2, "pk_empno=1", "sv_name", "old", "new")]
 
@@ -315,7 +315,7 @@ def test_names_of_every_shape_are_tracked_and_read_back(tracking: Tracked, name:
 
 def test_a_name_of_as_many_letters_as_the_database_allows(tracking: Tracked) -> None:
     """Count letters on MariaDB and MySQL, and bytes on PostgreSQL."""
-    name = "é" * (31 if tracking.dialect.statement_triggers else 64)
+    name = "é" * (31 if tracking.dialect.triggers.by_statement else 64)
     quoted = tracking.dialect.quote(name)
     tracking.run(f"create table {quoted} (k integer primary key, {quoted} varchar(9))")
     tracking.track(name, insert=1)

@@ -37,7 +37,8 @@ def queries(postgres: Database, tmp_path: Path) -> Queries:
     text = "-- lead --\n-- Takes the row's lock.\nselect one from {lock} for update skip locked\n"
     (tmp_path / "leader.sql").write_text(text)
     folders = (str(tmp_path), "postgresql", "oracle", "common")
-    return Queries(Log(replace(postgres.dialect, folders=folders, lock_is_transactional=True)))
+    sessions = replace(postgres.dialect.sessions, lock_is_transactional=True)
+    return Queries(Log(replace(postgres.dialect, folders=folders, sessions=sessions)))
 
 
 BEGAN = "select xact_start from pg_stat_activity where pid = cast(:pid as integer)"

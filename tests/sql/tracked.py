@@ -85,7 +85,7 @@ def tracked(database: Database) -> Iterator[Tracked]:
 
 def query_back(connection: Connection, dialect: Dialect, table: Table) -> dict[str, Texts]:
     """Return the texts of each row's columns, by its key, with the expressions that the triggers use."""
-    expressions = dialect.expressions
+    expressions = dialect.values.expressions
     key = expressions.key(((c.name, c) for c in table.key_columns), "q", dialect.quote)
     columns = [c for c in table.columns.values() if c.name not in table.key]
     selected = ", ".join((key, *(expressions.text(column, "q", dialect.quote) for column in columns)))

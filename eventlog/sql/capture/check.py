@@ -179,7 +179,7 @@ def check(
     tables = Tables(_recorded(catalogue, record)) if published is None else published
     checked = CheckedLog(connection, log, catalogue, record, tables, rules, patience, log_name)
     yield from findings_of(LOG_CHECKS, checked, checked.names())
-    filled = SlotState(connection, Queries(log)).facts() if log.dialect.has_slots else None
+    filled = SlotState(connection, Queries(log)).facts() if log.dialect.sessions.has_slots else None
     for table in facts.tracked_tables(checked) if filled is None else ():  # a slot needs no triggers
         yield from findings_of(TABLE_CHECKS, table, table.names())
 

@@ -360,7 +360,7 @@ def triggers_before_ours(table: CheckedTable) -> Iterator[Facts]:
             yield {
                 "trigger": trigger.name,
                 "first": first,
-                "early": dialect.statement_triggers and trigger.name < first,
+                "early": dialect.triggers.by_statement and trigger.name < first,
                 "trigger_name": dialect.quote(trigger.name),
                 "later_name": dialect.quote(f"~{trigger.name}"),  # a tilde sorts after all letters
                 "table_name": qualified(dialect, trigger.schema, trigger.table or relation.table.name),

@@ -76,10 +76,10 @@ def plan_reader(connection: Connection, reader: str, name: str, identity: str) -
     if installed is not None:
         return ReaderPlan(reader_table.name, (), makes=True)
     reader_table.demand_free_names(catalogue)
-    type_name = own_type or dialect.schema_words["type_key"]
-    value = "{x}" if own_type else f"({dialect.expressions.of(column.type).text})"
+    type_name = own_type or dialect.schema.words["type_key"]
+    value = "{x}" if own_type else f"({dialect.values.expressions.of(column.type).text})"
     creating = tuple(reader_table.statements(f"create{READERS[reader]}", type_name, value))
-    undo = () if dialect.transactional_ddl else tuple(reader_table.statements(f"drop{READERS[reader]}"))
+    undo = () if dialect.schema.transactional else tuple(reader_table.statements(f"drop{READERS[reader]}"))
     warnings = tuple(f"{way}: such changes will be missing" for way in _silent_cascades(dialect, relation))
     return ReaderPlan(reader_table.name, creating, makes=True, undo=undo, warnings=warnings)
 
@@ -158,8 +158,8 @@ class _ReaderTable:
     def _bare_names(self) -> dict[str, str]:
         parts = {part: self.bare_name + self._dialect.fold(f"_{part}") for part in _PARTS}
         longest = max(parts.values(), key=len)
-        if len(longest.encode()) > self._dialect.max_name:
-            reason = f"its name is too long: {longest} has over {self._dialect.max_name} bytes"
+        if len(longest.encode()) > self._dialect.names.longest:
+            reason = f"its name is too long: {longest} has over {self._dialect.names.longest} bytes"
             raise CannotTrack(str(self.table), reason)
         return {"delta": self.bare_name, **parts}
 
@@ -174,7 +174,7 @@ class _ReaderTable:
         column = self._dialect.quote(self.identity)
         rows = {"new": "new", "old": "old", "row": "t"}
         values = {f"{row}_identity": value.format(x=f"{alias}.{column}") for row, alias in rows.items()}
-        if self._dialect.truncate_triggers:
+        if self._dialect.triggers.on_truncate:
             values["sees_all"] = indent(templates.statement(self._dialect, "sees_all_rows"), 4)
         return templates.statements(self._dialect, name, {**self.names(), **values, "type": type_name})
 

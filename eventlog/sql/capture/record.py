@@ -150,7 +150,7 @@ def write_record(subject: Subject) -> Iterator[str]:
     """Yield the statements that put a subject on record, in place of what was there."""
     log = subject.log
     yield from forget(log, subject.relation.place)
-    constant = log.dialect.expressions.constant
+    constant = log.dialect.values.expressions.constant
     for entry in entries_of(subject):
         holes = {
             "schema_name": constant(entry.schema),
@@ -165,6 +165,6 @@ def write_record(subject: Subject) -> Iterator[str]:
 
 def forget(log: Log, place: Place) -> Iterator[str]:
     """Yield the statements after which a table is tracked no longer; its name stays its own."""
-    constant = log.dialect.expressions.constant
+    constant = log.dialect.values.expressions.constant
     holes = {"of_schema": constant(place[0]), "of_table": constant(place[1])}
     yield from templates.statements(log.dialect, "unrecord", log.names() | holes)

@@ -93,7 +93,7 @@ def _key_types(subject: Subject) -> Iterator[Facts]:
 
 def _types(subject: Subject, columns: Iterable[Column]) -> Iterator[Facts]:
     for column in columns:
-        yield {"column": column, "unreadable": subject.dialect.expressions.of(column.type).unreadable}
+        yield {"column": column, "unreadable": subject.dialect.values.expressions.of(column.type).unreadable}
 
 
 def _logged_columns(subject: Subject) -> Iterator[Facts]:
@@ -114,7 +114,7 @@ def _named_types(subject: Subject) -> Iterator[Facts]:
 def _broken_names(subject: Subject) -> Iterator[Facts]:
     """Yield names with line ends: a client that reads line by line takes a part of them for a command."""
     relations = (subject.relation, *(child.relation for child in subject.children))
-    for table in (relation.table for relation in relations if subject.dialect.reads_lines):
+    for table in (relation.table for relation in relations if subject.dialect.schema.reads_lines):
         for name in (table.schema or "", table.name, *table.columns):
             yield {"name": name, "broken": any(ord(character) < 32 for character in name)}
 

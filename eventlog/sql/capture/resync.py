@@ -85,7 +85,7 @@ class _Run:
         self._request = request
         dialect = store.log.dialect
         self._keys = [
-            unbound(dialect.expressions.compared(column, f"t.{dialect.quote(column.name)}"))
+            unbound(dialect.values.expressions.compared(column, f"t.{dialect.quote(column.name)}"))
             for column in request.table.key_columns
         ]
 
@@ -147,7 +147,7 @@ class _Run:
         table, dialect = self._request.table, self._store.log.dialect
         named = [(name, table.columns[name]) for name in table.key]
         return {
-            "key_text": unbound(dialect.expressions.key(named, "t", dialect.quote)),
+            "key_text": unbound(dialect.values.expressions.key(named, "t", dialect.quote)),
             "keys": ", ".join(self._keys),
             "source": unbound(qualified(dialect, table.schema, table.name)),
             "within": "\n  and ".join(within) or "1 = 1",

@@ -211,7 +211,7 @@ def _routines(catalogue: Catalogue, log: Log) -> Iterator[str]:
     Routines that lose their grants when they are made anew are included only if they differ.
     """
     statements = list(routines(log))
-    if log.dialect.replaces_routines:
+    if log.dialect.triggers.replaces_routines:
         yield from statements
         return
     bodies = catalogue.routines(log)
@@ -258,7 +258,7 @@ def _warnings(subject: Subject) -> Iterator[str]:
     readable = set(subject.per_field)
     for column in subject.columns:
         if column not in readable:
-            unreadable = subject.dialect.expressions.of(column.type).unreadable
+            unreadable = subject.dialect.values.expressions.of(column.type).unreadable
             yield (
                 f"column {column.name} is of type {column.type}, which {unreadable}: no row and no document"
                 " has its value"

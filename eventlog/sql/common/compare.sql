@@ -7,17 +7,17 @@ where {within}
 
 -- compare_changed --
 -- The rows of a table whose values are not those that the receiver is known to have.
-select n.key_text, n.key_hash, n.digest, k.key_hash, k.digest,
-  (select v.row_values from {known} v where v.object_table = :object_table and v.key_hash = n.key_hash) as row_values,
+select h.key_text, h.key_hash, h.digest, k.key_hash, k.digest,
+  (select v.row_values from {known} v where v.object_table = :object_table and v.key_hash = h.key_hash) as row_values,
   k.failed, k.next_digest{texts}
 from (
   select h.*, {digest} as digest, {key_hash} as key_hash
   from (select {key_text} as key_text{expressions} from {source} t{within}{unmerged}) h
-) n
-left join {known} k on k.object_table = :object_table and k.key_hash = n.key_hash
+) h
+left join {known} k on k.object_table = :object_table and k.key_hash = h.key_hash
 where k.key_hash is null
-  or (k.first_id is null and k.digest <> n.digest)
-  or (k.failed = 1 and (k.next_digest is null or k.next_digest <> n.digest))
+  or (k.first_id is null and k.digest <> h.digest)
+  or (k.failed = 1 and (k.next_digest is null or k.next_digest <> h.digest))
 
 -- compare_waiting --
 -- The objects among these whose event is on its way.

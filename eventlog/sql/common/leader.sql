@@ -5,3 +5,12 @@ select leader_session from {state} where one = 1
 -- begin_epoch --
 -- Begins the epoch of a new leader.
 update {state} set epoch = epoch + 1, leader = :leader, leader_session = :session_id, leader_since = {utc_now} where one = 1
+
+-- see_all --
+-- Makes an error of what would be hidden from a session of a log: nothing is.
+
+-- pin_path --
+-- Has such a session find only the server's own by bare names: it does.
+
+-- free_path --
+-- Has a transaction find again what it would have found without that.

@@ -89,3 +89,12 @@ null
 -- same_values --
 -- Rows whose two values are the same.
 {old_value} = {new_value}
+
+-- join_whole --
+-- From here on no row of one side of a join is looked for alone in the other.
+
+-- join_by_row --
+-- From here on each row of one side of a join is looked for in the other.
+
+-- join_freely --
+-- Ends both.

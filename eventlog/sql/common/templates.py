@@ -45,7 +45,7 @@ def _own_ddl(dialect: Dialect, text: str) -> Iterable[str]:
     """Return a statement of the schema in the words of the dialect, and any other as it is."""
     if _DDL.match(text) is None:
         return (text,)
-    return dialect.ddl(_HOLE.sub(lambda hole: dialect.schema_words.get(hole[1], hole[0]), text))
+    return dialect.schema.ddl(_HOLE.sub(lambda hole: dialect.schema.words.get(hole[1], hole[0]), text))
 
 
 def fill(text: str, names: Mapping[str, str]) -> str:

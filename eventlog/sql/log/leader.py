@@ -106,7 +106,7 @@ def holder_of(connection: Connection, queries: Queries) -> Holder | None:
 
 def _session_has_lock(holder: Connection, queries: Queries) -> bool | None:
     """Return whether the session itself has the lock by now; None if only its transaction can have it."""
-    if not queries.log.dialect.lock_is_transactional:
+    if not queries.log.dialect.sessions.lock_is_transactional:
         return True
     with suppress(DatabaseFailed), holder.begin_nested():
         queries.run(holder, "hold_lock")

@@ -349,7 +349,7 @@ class Snapshot(Pending):
         """
         is_near = bool(keys) and self._reads(table)  # in the database of the log
         before = self._before(view=table.view) if is_near else []
-        measures = is_near and self._queries.log.dialect.measures_rows
+        measures = is_near and self._queries.log.dialect.statements.measures_rows
         if not (last and measures and len(keys) <= current_rows.FEW):
             return current_rows.current_rows(self._connection, self._queries, table, keys, bound, before)
         call = current_rows.call_of_few(self._queries, table, keys, bound)

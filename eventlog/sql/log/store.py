@@ -34,7 +34,7 @@ class Store:
 
     def __init__(self, engine: Engine, log: Log) -> None:
         self.engine = engine
-        self._engine = engine.execution_options(**log.dialect.session_options)  # for our own transactions
+        self._engine = engine.execution_options(**log.dialect.sessions.options)  # for our own transactions
         self.log = log
         self.queries = Queries(log)
         self._keeps = False

@@ -162,7 +162,7 @@ class Work:
     def _in_ranges(self, name: str, ids: Iterable[int], **values: Any) -> None:
         """Run a statement at the end on rows by their ids, on long ranges of them at once."""
         log, call = self._queries.log, self._queries.call
-        allows_ranges = log.ranged and (name != "finish" or log.dialect.updates_ranges)
+        allows_ranges = log.ranged and (name != "finish" or log.dialect.statements.updates_ranges)
         ranges, single_ids = long_ranges(ids) if allows_ranges else ([], ids)
         self._finishing += [call(f"{name}_range", low=low, high=high, **values) for low, high in ranges]
         self._finishing += [call(name, ids=chunk, **values) for chunk in self._queries.chunks(single_ids)]

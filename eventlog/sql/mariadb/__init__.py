@@ -16,13 +16,12 @@ MARIADB = collated(
         name="mariadb",
         title="MariaDB",
         folders=("mariadb", "mysql", "common"),
-        driver="mariadb+pymysql",
-        schema_words={**MYSQL.schema_words, "guard_ids": "set insert_id = 0;"},
-        ddl=as_it_is,
-        server_attribute="is_mariadb",
-        expressions=MARIADB_EXPRESSIONS,
+        sessions=replace(MYSQL.sessions, driver="mariadb+pymysql"),
+        values=replace(MYSQL.values, expressions=MARIADB_EXPRESSIONS),
         triggers=MARIADB_TRIGGERS,
-        capacity=replace(MYSQL.capacity, title="MariaDB"),
-        replaces_routines=True,
+        schema=replace(
+            MYSQL.schema, words={**MYSQL.schema.words, "guard_ids": "set insert_id = 0;"}, ddl=as_it_is
+        ),
+        server_attribute="is_mariadb",
     ),
 )

@@ -9,9 +9,9 @@ from typing import Any
 
 from sqlalchemy.engine import Engine
 
-from eventlog.sql.common.capacity import Capacity
-from eventlog.sql.common.dialect import Dialect, Storage
+from eventlog.sql.common.dialect import Dialect, Schema, Sessions, Statements, Storage, Values
 from eventlog.sql.common.expression import literal
+from eventlog.sql.common.naming import Names
 from eventlog.sql.mysql.column_types import EXPRESSIONS, KEY_TYPES
 from eventlog.sql.mysql.triggers import TRIGGERS, USER
 
@@ -53,32 +53,6 @@ def conditional(statement: str) -> tuple[str, ...]:
     return (statement,)
 
 
-_UNMADE = (
-    # names: too long, of a table, of a column, not in its character set; two alike
-    "1059 1103 1166 1300 1050 1060 1061 1110"
-    # definitions: a wrong type or default, too many digits, too long, too many columns or keys, keys of LOBs
-    " 1063 1064 1067 1068 1069 1070 1071 1074 1075 1113 1117 1118 1163 1167 1170 1171 1425 1426 1427 1439"
-)
-_CAPACITY = Capacity(
-    title="MySQL",
-    name=64,
-    columns=1_017,
-    digits=65,
-    counts_characters=True,
-    basic=True,
-    trims=True,
-    taken=frozenset(("db_row_id", "db_trx_id", "db_roll_ptr", "fts_doc_id")),
-    twins=False,
-    own_schemas=("mysql", "sys", "information_schema", "performance_schema"),
-    unmade=frozenset(_UNMADE.split()),
-)
-
-# a row too large, a wrong moment, invalid characters, no default, no moment, no partition, a signal of a
-# trigger, out of range, invalid JSON, a check
-_REFUSALS = frozenset(
-    ["1118", "1292", "1300", "1364", "1411", "1526", "1644", "1690", "3140", "3819", "4025"]
-)
-
 _TRUST = (
     "Let an administrator run `set persist log_bin_trust_function_creators = on` (MariaDB: set global, and"
     " the same in its configuration), or install and track as a user with SUPER"
@@ -103,13 +77,14 @@ def _dial(driver: str, connect: Callable[..., Any], arguments: Mapping[str, Any]
 
 def collated(collation: str, dialect: Dialect) -> Dialect:
     """Return the dialect with a collation that compares texts exactly."""
-    return replace(
-        dialect,
+    values = replace(
+        dialect.values,
         collation=collation,
-        table_options=f"character set utf8mb4 collate {collation}",
         text=f"convert({{column}} using utf8mb4) collate {collation}",
         digest=f"cast(substr(sha2({{x}}, 256), 1, 32) as char(32)) collate {collation}",
     )
+    schema = replace(dialect.schema, table_options=f"character set utf8mb4 collate {collation}")
+    return replace(dialect, values=values, schema=schema)
 
 
 _SCHEMA_WORDS = {
@@ -133,49 +108,79 @@ _SCHEMA_WORDS = {
     "table_end": " engine = InnoDB character set utf8mb4 collate {collation}",
 }
 
+_WRONG_DEFINITIONS = (
+    # names: too long, of a table, of a column, not in its character set; two alike
+    "1059 1103 1166 1300 1050 1060 1061 1110"
+    # definitions: a wrong type or default, too many digits, too long, too many columns or keys, keys of LOBs
+    " 1063 1064 1067 1068 1069 1070 1071 1074 1075 1113 1117 1118 1163 1167 1170 1171 1425 1426 1427 1439"
+)
+_SESSIONS = Sessions(
+    driver="mysql+pymysql",
+    extra="mysql",
+    dial=_dial,
+    cancel=_cancel,
+    label="program_name",
+    advice={1418: _TRUST, 1419: _TRUST},
+    # a row too large, a wrong moment, invalid characters, no default, no moment, no partition, a signal of a
+    # trigger, out of range, invalid JSON, a check
+    refusals=frozenset(
+        ["1118", "1292", "1300", "1364", "1411", "1526", "1644", "1690", "3140", "3819", "4025"]
+    ),
+    conflicts=frozenset(("1020", "1205", "1213")),  # changed meanwhile, waited too long, a deadlock
+    table_changes=frozenset(("1412",)),
+    wrong_definitions=frozenset(_WRONG_DEFINITIONS.split()),
+)
+_NAMES = Names(
+    plain="exact",
+    longest=64,
+    quote_mark="`",
+    counts_characters=True,
+    basic=True,
+    trims=True,
+    taken=frozenset(("db_row_id", "db_trx_id", "db_roll_ptr", "fts_doc_id")),
+    twins=False,
+    own_schemas=("mysql", "sys", "information_schema", "performance_schema"),
+)
+_VALUES = Values(
+    expressions=EXPRESSIONS,
+    key_types=KEY_TYPES,
+    text="convert({column} using utf8mb4)",
+    time_text="cast({column} as char)",
+    utc_now="utc_timestamp(6)",
+    local_now="convert_tz(utc_timestamp(6), '+00:00', @@global.time_zone)",
+    local_as_utc="convert_tz({column}, @@global.time_zone, '+00:00')",
+    storages={r"timestamp(\(\d+\))?": Storage.ZONED},
+    integer="signed",
+    quotient="{column} div {by}",
+    escaped="replace({x}, ',', ',.')",
+    fraction=0,
+)
+_SCHEMA = Schema(
+    words=_SCHEMA_WORDS,
+    max_columns=1_017,
+    max_digits=65,
+    ddl=conditional,
+    current="database()",
+    block_mark="//",
+)
+# `share_lock` has its default: a shared row that is written to later would deadlock with a session that
+# waits for it.
+_STATEMENTS = Statements(
+    force_index="force index ({index})",
+    updates_ranges=False,  # 8.0 µs a row where ids take 6.2
+)
+
 MYSQL = collated(
     "utf8mb4_0900_bin",
     Dialect(
         name="mysql",
         title="MySQL",
         folders=("mysql", "common"),
-        expressions=EXPRESSIONS,
-        key_types=KEY_TYPES,
+        sessions=_SESSIONS,
+        names=_NAMES,
+        values=_VALUES,
         triggers=TRIGGERS,
-        schema_words=_SCHEMA_WORDS,
-        ddl=conditional,
-        storages={r"timestamp(\(\d+\))?": Storage.ZONED},
-        dial=_dial,
-        cancel=_cancel,
-        driver="mysql+pymysql",
-        extra="mysql",
-        quote_mark="`",
-        max_name=64,
-        plain_names="exact",
-        capacity=_CAPACITY,
-        session_name="program_name",
-        compares_by_case=False,
-        text_type="longtext",
-        long_text="longtext",
-        fraction=0,
-        advice={1418: _TRUST, 1419: _TRUST},
-        refusals=_REFUSALS,
-        table_changes=frozenset(("1412",)),
-        conflicts=frozenset(("1020", "1205", "1213")),  # changed meanwhile, waited too long, a deadlock
-        current_schema="database()",
-        utc_now="utc_timestamp(6)",
-        local_now="convert_tz(utc_timestamp(6), '+00:00', @@global.time_zone)",
-        local_as_utc="convert_tz({column}, @@global.time_zone, '+00:00')",
-        integer="signed",
-        time_text="cast({column} as char)",
-        quotient="{column} div {by}",
-        escaped="replace({x}, ',', ',.')",
-        # a shared row that is written to later would deadlock with a session that waits for it
-        share_lock="for update",
-        replaces_routines=False,
-        hides_triggers=True,
-        updates_ranges=False,  # 8.0 µs a row where ids take 6.2
-        force_index="force index ({index})",
-        block_mark="//",
+        schema=_SCHEMA,
+        statements=_STATEMENTS,
     ),
 )

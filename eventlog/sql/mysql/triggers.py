@@ -142,8 +142,9 @@ MARIADB_TRIGGERS = TriggerWriter(
         ),
     ),
     cascades_fire=False,
+    are_hidden=True,
 )
 
 # MySQL cannot keep the text of a trigger in which a name contains its own quotes: with letters
 # beyond ASCII it fails (3507), else its catalogue has another text.
-TRIGGERS = MARIADB_TRIGGERS._replace(no_name_with="`")
+TRIGGERS = MARIADB_TRIGGERS._replace(no_name_with="`", replaces_routines=False)

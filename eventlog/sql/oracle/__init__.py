@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 from sqlalchemy import event
 from sqlalchemy.engine import Engine
 
-from eventlog.sql.common.capacity import Capacity
-from eventlog.sql.common.dialect import Dialect, Storage
+from eventlog.sql.common.dialect import Dialect, Schema, Sessions, Statements, Storage, Values
+from eventlog.sql.common.naming import Names
 from eventlog.sql.oracle.column_types import EXPRESSIONS, KEY_TYPES
 from eventlog.sql.oracle.triggers import TRIGGERS
 
@@ -107,18 +107,6 @@ def _forgiving(statement: str, condition: _Condition) -> str:
     )
 
 
-# names: invalid, too long, twice; definitions: a size, an invalid type, too many columns, a key of a LOB
-_UNMADE = "902 903 904 907 910 911 955 957 972 1450 1727 1728 1792 2327 2329 3001"
-_CAPACITY = Capacity(
-    title="Oracle",
-    name=128,
-    columns=1_000,
-    digits=38,
-    barred='"',
-    taken=frozenset(("rowid",)),
-    own_schemas=("sys", "xdb", "audsys", "mdsys", "ctxsys"),
-    unmade=frozenset(_UNMADE.split()),
-)
 _SCHEMA_WORDS = {
     "type_small": "number(1)",
     "type_integer": "number(10)",
@@ -143,50 +131,64 @@ def _cancel(engine: Engine, session: Any) -> None:
     session.cancel()
 
 
-ORACLE = Dialect(
-    name="oracle",
-    title="Oracle",
-    folders=("oracle", "common"),
-    expressions=EXPRESSIONS,
-    key_types=KEY_TYPES,
-    triggers=TRIGGERS,
-    schema_words=_SCHEMA_WORDS,
-    ddl=conditional,
-    cancel=_cancel,
-    storages={r"number\(\d+,0\)": Storage.INTEGER, "number": Storage.NUMERIC, "date": Storage.DATE},
-    listen=listen,
+# names: invalid, too long, twice; definitions: a size, an invalid type, too many columns, a key of a LOB
+_WRONG_DEFINITIONS = "902 903 904 907 910 911 955 957 972 1450 1727 1728 1792 2327 2329 3001"
+_SESSIONS = Sessions(
     driver="oracle+oracledb",
     extra="oracle",
-    quote_mark='"',
-    max_name=128,
-    plain_names="upper",
-    capacity=_CAPACITY,
-    dual=" from dual",
-    chunk=1_000,
-    text_type="varchar2(4000)",
-    long_text="clob",
-    stage_prefix="ORA$PTT_",
+    listen=listen,
+    cancel=_cancel,
+    lock_number="sys.dbms_utility.get_hash_value({schema} || '.' || {name}, 0, 1073741824)",
+    lock_is_transactional=True,
     # too long, too large, no number, no date; raised by triggers, as all from 20000 to 20999 are
     refusals=frozenset(
         ["1401", "1426", "1438", "1722", "1839", "1841", "1843", "1847", "1858", "1861", "12899"]
         + [str(number) for number in range(20_000, 21_000)]
     ),
-    table_changes=frozenset(("1466", "8103")),  # its definition is later, it was dropped or truncated
     conflicts=frozenset(("60", "8177")),
-    current_schema="sys_context('USERENV', 'CURRENT_SCHEMA')",
-    lock_number="sys.dbms_utility.get_hash_value({schema} || '.' || {name}, 0, 1073741824)",
+    table_changes=frozenset(("1466", "8103")),  # its definition is later, it was dropped or truncated
+    wrong_definitions=frozenset(_WRONG_DEFINITIONS.split()),
+)
+_NAMES = Names(
+    plain="upper",
+    longest=128,
+    barred='"',
+    taken=frozenset(("rowid",)),
+    own_schemas=("sys", "xdb", "audsys", "mdsys", "ctxsys"),
+)
+_VALUES = Values(
+    expressions=EXPRESSIONS,
+    key_types=KEY_TYPES,
+    text="rtrim({column})",
+    time_text="to_char({column}, 'YYYY-MM-DD HH24:MI:SS.FF9')",
     utc_now="sys_extract_utc(systimestamp)",
     local_now="cast(systimestamp as timestamp)",
     local_as_utc="sys_extract_utc(from_tz(cast({column} as timestamp), to_char(systimestamp, 'TZR')))",
+    storages={r"number\(\d+,0\)": Storage.INTEGER, "number": Storage.NUMERIC, "date": Storage.DATE},
     integer="number(19)",
-    text="rtrim({column})",
-    time_text="to_char({column}, 'YYYY-MM-DD HH24:MI:SS.FF9')",
     quotient="trunc({column} / {by})",
-    share_lock="for update",
-    lock_is_transactional=True,
     empty_is_null=True,
+)
+_SCHEMA = Schema(
+    words=_SCHEMA_WORDS,
+    max_columns=1_000,
+    max_digits=38,
+    ddl=conditional,
+    current="sys_context('USERENV', 'CURRENT_SCHEMA')",
     # a blank line would end a statement, an & ask for a value
     script_head=("set define off", "set sqlblanklines on", "whenever sqlerror exit failure", ""),
     block_end="\n/",
     reads_lines=True,
+)
+
+ORACLE = Dialect(
+    name="oracle",
+    title="Oracle",
+    folders=("oracle", "common"),
+    sessions=_SESSIONS,
+    names=_NAMES,
+    values=_VALUES,
+    triggers=TRIGGERS,
+    schema=_SCHEMA,
+    statements=Statements(dual=" from dual", stage_prefix="ORA$PTT_", chunk=1_000),
 )

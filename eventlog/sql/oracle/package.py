@@ -22,7 +22,7 @@ KeyParts = Sequence[tuple[str, Column]]  # the name that the key gives a value, 
 def package_of(log: Log, schema: str | None, trigger: str) -> str:
     """Return the name of the package of a trigger; no one can choose two names that share one."""
     digest = hashlib.sha256(f"{schema}\0{trigger}".encode()).hexdigest()[:16]
-    room = log.dialect.max_name - len(digest) - 1
+    room = log.dialect.names.longest - len(digest) - 1
     return f"{trigger.encode()[:room].decode(errors='ignore')}${digest}"
 
 
@@ -33,7 +33,7 @@ class Package:
         self.log = log
         self.name = name
         self.quoted = qualified(log.dialect, log.place, name)
-        self._expressions = log.dialect.expressions
+        self._expressions = log.dialect.values.expressions
         self._table_text = table_text
         self._key = key
         self._types: list[Expression] = []

@@ -82,7 +82,7 @@ class _Writer:
         self.subject = subject
         self.shape = shape
         self.log = subject.log
-        self.expressions = self.log.dialect.expressions
+        self.expressions = self.log.dialect.values.expressions
         self.deletes = shape.parent is not None or subject.choice.delete is not None  # are logged
         self.old_alias, self.new_alias = (
             (":o", ":n") if shape.table.name in ("OLD", "NEW") else (":old", ":new")
@@ -154,9 +154,9 @@ class _Writer:
             "table": qualified(dialect, table.schema, table.name),
             "aliases": "" if self.old_alias == ":old" else "referencing old as o new as n\n",
             "events": " or ".join(events),
-            "package_schema_text": literal(self.log.place) if self.log.place else dialect.current_schema,
+            "package_schema_text": literal(self.log.place) if self.log.place else dialect.schema.current,
             "package_text": literal(package.name),
-            "schema_text": literal(table.schema) if table.schema else dialect.current_schema,
+            "schema_text": literal(table.schema) if table.schema else dialect.schema.current,
             "trigger_text": literal(name),
             "drop_trigger": literal(f"drop trigger {trigger}"),
         }

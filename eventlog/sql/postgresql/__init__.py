@@ -6,25 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from eventlog.core.errors import EventlogError
-from eventlog.sql.common.capacity import Capacity
-from eventlog.sql.common.dialect import Dialect, Together
+from eventlog.sql.common.dialect import Dialect, Schema, Sessions, Statements, Together, Values
+from eventlog.sql.common.naming import Names
 from eventlog.sql.postgresql.column_types import EXPRESSIONS, KEY_TYPES
 from eventlog.sql.postgresql.triggers import TRIGGERS
-
-_UNMADE = (
-    # syntax, names: invalid, too long, reserved; two alike; wrong definitions, unknown types; limits
-    "42601 42602 42611 42622 42939 42701 42710 42P07 42P16 42P17 42703 42704 42804 42830"
-    " 0A000 22001 22021 22023 22P05 54000 54001 54011 54023"
-)
-_CAPACITY = Capacity(
-    title="PostgreSQL",
-    name=63,
-    columns=1_600,
-    digits=1_000,
-    taken=frozenset(("ctid", "xmin", "xmax", "cmin", "cmax", "tableoid")),
-    own_schemas=("pg_", "information_schema"),
-    unmade=frozenset(_UNMADE.split()),
-)
 
 
 class NoEncoding(EventlogError):
@@ -96,78 +81,84 @@ _SCHEMA_WORDS = {
 }
 
 
-POSTGRESQL = Dialect(
-    name="postgresql",
-    title="PostgreSQL",
-    sees_all=("set row_security to off",),
-    pinned_path=(
-        "select pg_catalog.set_config('eventlog.path', pg_catalog.current_setting('search_path'), false)",
-        "select pg_catalog.set_config('eventlog.places', pg_catalog.current_schemas(false)::text, false)",
-        "set search_path to pg_catalog, pg_temp",
-    ),
-    given_path=(
-        """select pg_catalog.set_config('search_path', path, true)
-        from pg_catalog.current_setting('eventlog.path', true) as path where path <> ''""",
-    ),
-    folders=("postgresql", "common"),
-    expressions=EXPRESSIONS,
-    key_types=KEY_TYPES,
-    triggers=TRIGGERS,
-    schema_words=_SCHEMA_WORDS,
-    aliases=("postgres",),  # the scheme that libpq and hosting services know too
-    dial=_dial,
-    begin_session=_begin_session,
+_WRONG_DEFINITIONS = (
+    # syntax, names: invalid, too long, reserved; two alike; wrong definitions, unknown types; limits
+    "42601 42602 42611 42622 42939 42701 42710 42P07 42P16 42P17 42703 42704 42804 42830"
+    " 0A000 22001 22021 22023 22P05 54000 54001 54011 54023"
+)
+_SESSIONS = Sessions(
     driver="postgresql+psycopg",
-    extra=None,
-    quote_mark='"',
-    max_name=63,
-    plain_names="lower",
-    capacity=_CAPACITY,
-    session_name="fallback_application_name",
-    utc_now="(now() at time zone 'UTC')",
-    local_now="(now() at time zone (select reset_val from pg_settings where name = 'TimeZone'))",
-    local_as_utc="({column} at time zone (select reset_val from pg_settings where name = 'TimeZone')"
-    " at time zone 'UTC')",
-    text='cast({column} as text) collate "C"',
-    digest="pg_catalog.substr(pg_catalog.encode("
-    "pg_catalog.sha256(pg_catalog.convert_to({x}, 'UTF8')), 'hex'), 1, 32)",
-    escaped="pg_catalog.replace({x}, ',', ',.')",
-    joins_whole="set local enable_nestloop to off",
-    joins_by_row="select pg_catalog.set_config('enable_hashjoin', 'off', true),"
-    " pg_catalog.set_config('enable_mergejoin', 'off', true)",
-    joins_freely="select pg_catalog.set_config('enable_nestloop', null, true),"
-    " pg_catalog.set_config('enable_hashjoin', null, true),"
-    " pg_catalog.set_config('enable_mergejoin', null, true)",
-    unmerged=" offset 0",
-    hashed_key="n",
-    octets="pg_catalog.octet_length(pg_catalog.convert_to({x}, 'UTF8'))::pg_catalog.text",
+    dial=_dial,
+    begin=_begin_session,
+    load_together=_load_together,
+    options={"isolation_level": "AUTOCOMMIT"},  # no round trip of its own for `begin`
+    label="fallback_application_name",
     keeps_settings="(case when pg_catalog.current_setting('eventlog.session', true) = 'kept'"
     " then 1 else 0 end)",
-    share_lock="for share",
-    holds_zero=False,
+    wakes=True,
+    has_slots=True,
     # a row met twice; a number that is always generated; a view's check; a row or a key that is too large;
     # raised by a trigger
     refusals=frozenset(("21000", "428C9", "44000", "54000", "P0001")),
     conflicts=frozenset(("40001", "40P01", "55P03")),  # not serializable, a deadlock, waited too long
-    load_together=_load_together,
-    session_options={"isolation_level": "AUTOCOMMIT"},  # no round trip of its own for `begin`
-    copies=True,
-    rows_as_json=True,
-    keys_by_column=True,
-    wakes=True,
-    measures_rows=True,
-    packs_columns=True,
-    transactional_ddl=True,
-    statement_triggers=True,
-    truncate_triggers=True,
-    has_slots=True,
-    usage_of_schema=True,
-    in_current_schema=(
+    wrong_definitions=frozenset(_WRONG_DEFINITIONS.split()),
+)
+_NAMES = Names(
+    plain="lower",
+    longest=63,
+    taken=frozenset(("ctid", "xmin", "xmax", "cmin", "cmax", "tableoid")),
+    own_schemas=("pg_", "information_schema"),
+)
+_VALUES = Values(
+    expressions=EXPRESSIONS,
+    key_types=KEY_TYPES,
+    text='cast({column} as text) collate "C"',
+    time_text="cast({column} as text)",
+    utc_now="(now() at time zone 'UTC')",
+    local_now="(now() at time zone (select reset_val from pg_settings where name = 'TimeZone'))",
+    local_as_utc="({column} at time zone (select reset_val from pg_settings where name = 'TimeZone')"
+    " at time zone 'UTC')",
+    digest="pg_catalog.substr(pg_catalog.encode("
+    "pg_catalog.sha256(pg_catalog.convert_to({x}, 'UTF8')), 'hex'), 1, 32)",
+    escaped="pg_catalog.replace({x}, ',', ',.')",
+    octets="pg_catalog.octet_length(pg_catalog.convert_to({x}, 'UTF8'))::pg_catalog.text",
+    holds_zero=False,
+)
+_SCHEMA = Schema(
+    words=_SCHEMA_WORDS,
+    max_columns=1_600,
+    max_digits=1_000,
+    current="current_schema()",
+    in_current=(
         "do $here$\nbegin\n  execute replace($statement$\n{statement}\n$statement$,"
         " $name${schema}$name$,"
         """ '"' || pg_catalog.replace(current_schema(), '"', '""') || '"');\nend\n$here$"""
     ),
+    transactional=True,
     sequence_hidden=True,
+    needs_usage=True,
     script_head=("\\set ON_ERROR_STOP on", "begin;", ""),
     script_tail=("commit;",),
+)
+_STATEMENTS = Statements(
+    share_lock="for share",
+    unmerged=" offset 0",
+    rows_as_json=True,
+    keys_by_column=True,
+    copies=True,
+    measures_rows=True,
+    packs_columns=True,
+)
+
+POSTGRESQL = Dialect(
+    name="postgresql",
+    title="PostgreSQL",
+    folders=("postgresql", "common"),
+    sessions=_SESSIONS,
+    names=_NAMES,
+    values=_VALUES,
+    triggers=TRIGGERS,
+    schema=_SCHEMA,
+    statements=_STATEMENTS,
+    aliases=("postgres",),  # the scheme that libpq and hosting services know too
 )

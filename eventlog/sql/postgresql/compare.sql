@@ -1,17 +1,17 @@
 -- compare_changed --
 -- Rows whose values are not those that the receiver is known to have; few are looked up in the state by its primary key.
-select n.key_text, {key_hash} as key_hash, n.digest, k.object_key, k.digest,
+select h.key_text, {key_hash} as key_hash, h.digest, k.object_key, k.digest,
   (select v.row_values from {known} v where v.object_table = :object_table and v.key_hash = cast({key_hash} as char(32))) as row_values,
   k.failed, k.next_digest{texts}
 from (
   select h.*, {digest} as digest
   from (select {key_text} as key_text{expressions} from {source} t{within}{unmerged}) h
-) n
-left join {known} k on k.object_table = :object_table and k.object_key = n.key_text and k.key_hash <> 'base'
+) h
+left join {known} k on k.object_table = :object_table and k.object_key = h.key_text and k.key_hash <> 'base'
   and ({is_whole} or k.key_hash = cast({key_hash} as char(32)))
 where k.object_key is null
-  or (k.first_id is null and k.digest <> n.digest)
-  or (k.failed = 1 and (k.next_digest is null or k.next_digest <> n.digest))
+  or (k.first_id is null and k.digest <> h.digest)
+  or (k.failed = 1 and (k.next_digest is null or k.next_digest <> h.digest))
 
 -- compare_gone --
 -- The objects that the receiver is known to have and the table lacks.

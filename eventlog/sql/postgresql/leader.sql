@@ -98,3 +98,21 @@ select pg_advisory_lock({wake_class}, {wake_key})
 -- rise --
 -- Tells the triggers that we sleep no longer.
 select pg_advisory_unlock({wake_class}, {wake_key})
+
+-- see_all --
+-- Makes an error of what would be hidden from a session of a log.
+set row_security to off
+
+-- pin_path --
+-- Has such a session find only the server's own by bare names.
+select pg_catalog.set_config('eventlog.path', pg_catalog.current_setting('search_path'), false)
+/
+select pg_catalog.set_config('eventlog.places', pg_catalog.current_schemas(false)::text, false)
+/
+set search_path to pg_catalog, pg_temp
+/
+
+-- free_path --
+-- Has a transaction find again what it would have found without that.
+select pg_catalog.set_config('search_path', path, true)
+from pg_catalog.current_setting('eventlog.path', true) as path where path <> ''

@@ -31,3 +31,16 @@ pg_catalog.string_agg(pg_catalog.int4send(coalesce(pg_catalog.octet_length({colu
 -- oldest_writer --
 -- The number of the oldest transaction that may write in this snapshot.
 cast(cast(pg_catalog.pg_snapshot_xmin(pg_catalog.pg_current_snapshot()) as text) as bigint)
+
+-- join_whole --
+-- From here on no row of one side of a join is looked for alone in the other.
+set local enable_nestloop to off
+
+-- join_by_row --
+-- From here on each row of one side of a join is looked for in the other.
+select pg_catalog.set_config('enable_hashjoin', 'off', true), pg_catalog.set_config('enable_mergejoin', 'off', true)
+
+-- join_freely --
+-- Ends both.
+select pg_catalog.set_config('enable_nestloop', null, true), pg_catalog.set_config('enable_hashjoin', null, true),
+  pg_catalog.set_config('enable_mergejoin', null, true)

@@ -154,4 +154,6 @@ TRIGGERS = TriggerWriter(
         ),
     ),
     replicates=True,
+    by_statement=True,
+    on_truncate=True,
 )

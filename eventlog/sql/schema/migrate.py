@@ -89,7 +89,7 @@ def uninstall(engine: Engine, log: Log, *, discard: bool = False) -> bool:
             return False
         demand_revision(connection, log, older=True)
         is_ours = _is_ours(connection, log)
-        slot = SlotState(connection, Queries(log)) if log.dialect.has_slots else None
+        slot = SlotState(connection, Queries(log)) if log.dialect.sessions.has_slots else None
         facts = None if slot is None else slot.facts()
         _refuse_tracked(connection, log, recorded=facts is None)
         if is_ours and not discard:
@@ -150,7 +150,7 @@ def install_script(
 def uninstall_script(log: Log, *, attached: bool = False) -> str:
     """Return the DDL that takes a log away again."""
     statements = _uninstalling(log, not attached)
-    if log.dialect.has_slots:
+    if log.dialect.sessions.has_slots:
         body = templates.statement(log.dialect, "drop_recorded_slot", state=log.names()["state"])
         statements.insert(0, f"do {literal(body)}")
     return log.dialect.script([*printed_routines(log, "drop_routines"), *statements])
@@ -162,12 +162,12 @@ def grants_script(log: Log, role: str, mode: str | None = None) -> str:
     statements = [*templates.statements(log.dialect, "grants", names)]
     if mode in _GRANTS:
         statements += templates.statements(log.dialect, _GRANTS[mode], names)
-    if log.dialect.sequence_hidden:
+    if log.dialect.schema.sequence_hidden:
         texts = {"log_name": names["log"], "record_id": log.column("record_id"), "role": names["role"]}
         holes = {f"{name}_text": literal(text) for name, text in texts.items()}
         body = templates.statement(log.dialect, "grant_ids", **holes)
         statements.append(f"do {literal(body)}")
-    if log.place and log.dialect.usage_of_schema:
+    if log.place and log.dialect.schema.needs_usage:
         statements.insert(0, f"grant usage on schema {log.dialect.quote(log.place)} to {names['role']}")
     return log.dialect.script(statements)
 

@@ -213,7 +213,7 @@ def _exact(spec: Spec) -> Bind:
 
 
 # what the SQL standard has no word for, or a database another one
-_NOW_EXPRESSIONS = {name: dialect.utc_now for name, dialect in DIALECTS.items()} | {
+_NOW_EXPRESSIONS = {name: dialect.values.utc_now for name, dialect in DIALECTS.items()} | {
     "mssql": "sysutcdatetime()",
     "sqlite": "current_timestamp",
 }

@@ -24,7 +24,13 @@ from tests.laws.simulate.statements import Rows, Statements, UserTable, make_tab
 from tests.laws.simulate.store import Refused, Store, Transaction
 from tests.laws.simulate.world import Process, World
 
-LOG = Log(replace(POSTGRESQL, load_together=None, packs_columns=False))
+LOG = Log(
+    replace(
+        POSTGRESQL,
+        sessions=replace(POSTGRESQL.sessions, load_together=None),
+        statements=replace(POSTGRESQL.statements, packs_columns=False),
+    )
+)
 _BEGIN = {"snapshot": True, "work": False}  # which statements begin a transaction; whether it is frozen
 REFUSAL = "the statement failed"
 _SAVEPOINT = ("savepoint", "back_to_savepoint")  # no server refuses these

@@ -302,7 +302,7 @@ class Maker:
             key(1, event_type=8, column_name="lname"),
         )
         self._compare()
-        if world.log.dialect.has_slots:
+        if world.log.dialect.sessions.has_slots:
             self._note_slot()
         self.run("pause", "--because", "an upgrade", "--by", "ada")
         return self._script()
@@ -354,7 +354,7 @@ class Maker:
     def _script(self) -> str:
         """Return the statements that make all of this anew."""
         self.world.change(
-            f"update {self.world.log.names()['retry']} set next_at = {self.world.log.dialect.utc_now}"
+            f"update {self.world.log.names()['retry']} set next_at = {self.world.log.dialect.values.utc_now}"
         )
         users = [statement.split()[2] for statement in USER_TABLES]
         companions = sorted({*inspect(self.world.engine).get_table_names()} - {*users})
@@ -395,7 +395,7 @@ class Maker:
 
     def _sequences(self) -> Iterator[str]:
         """Yield the statements after which numbers go on, where an insert does not see to that."""
-        for log in LOGS if self.world.log.dialect.sequence_hidden else ():
+        for log in LOGS if self.world.log.dialect.schema.sequence_hidden else ():
             for table, column in ((log, "record_id"), (f"{log}_notice", "notice_id")):
                 sequence = f"pg_get_serial_sequence('{table}', '{column}')"
                 yield f"select setval({sequence}, coalesce(max({column}), 1), count(*) > 0) from {table}"

@@ -94,7 +94,7 @@ def test_the_first_revision_makes_the_tables_of_the_fixture(
 ) -> None:
     """Make the fixture anew (`python -m tests.laws.upgrade.fixture`) until 0.1.0 is released."""
     made = schema(engine)
-    cascade = " cascade" if database.dialect.has_slots else ""
+    cascade = " cascade" if database.dialect.sessions.has_slots else ""
     child_before_parent = sorted(made, reverse=True)
     run_statements(engine, *(f"drop table {name}{cascade}" for name in child_before_parent))
     assert inspect(engine).get_table_names() == []

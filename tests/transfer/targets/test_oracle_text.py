@@ -16,9 +16,9 @@ OURS = {name: f'"HR"."EVENTLOG_{name.upper()}"' for name in ("applied", "applied
 HOLES = OURS | {
     "applied_key": '"K1"',
     "applied_marks_key": '"K2"',
-    "long_text": ORACLE.long_text,
-    "table_options": ORACLE.table_options,
-    "utc_now": ORACLE.utc_now,
+    "long_text": ORACLE.schema.words["type_long"],
+    "table_options": ORACLE.schema.table_options,
+    "utc_now": ORACLE.values.utc_now,
     "table": '"HR"."USR"',
     "stage": '"ORA$PTT_EVENTLOG_0"',
     "same": 't."IDU" = s.c0',
@@ -58,6 +58,6 @@ def test_a_statement_is_oracles(name: str) -> None:
 @pytest.mark.parametrize("dialect", DIALECTS.values(), ids=DIALECTS)
 def test_every_database_has_every_statement(dialect: Dialect) -> None:
     for name in EVERYWHERE:
-        if name not in COPIES or dialect.copies:
+        if name not in COPIES or dialect.statements.copies:
             found = [*statements(dialect, name, HOLES)]
             assert all("{" not in statement for statement in found), found

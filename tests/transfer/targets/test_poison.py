@@ -126,7 +126,7 @@ def test_what_the_database_cannot_make_costs_the_changes_that_need_it(engine: En
 
 def test_keys_and_texts_that_are_poison_in_mysql(engine: Engine) -> None:
     """Use twins by case, blanks at the end, and characters outside a column's character set."""
-    if dialect_of(engine).capacity.twins:
+    if dialect_of(engine).names.twins:
         pytest.skip("PostgreSQL compares texts exactly, and has one character set")
     run_statements(
         engine,

@@ -237,7 +237,7 @@ def _fraction_digits(column: Column, dialect: Dialect) -> int:
     sizes = SIZES.search(column.type)
     if sizes:
         return int(sizes[1])
-    return 0 if column.type.lower() == "date" else dialect.fraction
+    return 0 if column.type.lower() == "date" else dialect.values.fraction
 
 
 def _lost_of(kind: Kind, text: str) -> str:
@@ -259,6 +259,7 @@ def _text(column: Column, dialect: Dialect) -> ToCell:
     length_limit = text_length(column)
     longest = sys.maxsize if length_limit is None else length_limit
     padded = column.kind is Kind.PADDED
+    holds_zero, empty_is_null = dialect.values.holds_zero, dialect.values.empty_is_null
 
     def read(value: Value) -> Cell:
         if value is None:
@@ -276,9 +277,9 @@ def _text(column: Column, dialect: Dialect) -> ToCell:
             raise _refuse(value, f"is longer than {column.type} holds")
         if not text.isascii() and not text.isprintable() and not _encodes(text):
             raise _refuse(text, "is no text in UTF-8")
-        if not dialect.holds_zero and "\0" in text:
+        if not holds_zero and "\0" in text:
             raise _refuse(value, "holds a zero character, and no text of the target can")
-        return None if dialect.empty_is_null and not text else text
+        return None if empty_is_null and not text else text
 
     return read
 
@@ -382,7 +383,7 @@ def _texts(column: Column, dialect: Dialect) -> _Make:
 
     def make(texts: Sequence[str]) -> Sequence[Cell] | None:
         joined = "".join(texts)
-        if max(map(len, texts), default=0) > longest or (dialect.empty_is_null and "" in texts):
+        if max(map(len, texts), default=0) > longest or (dialect.values.empty_is_null and "" in texts):
             return None
         if "\0" in joined or not (joined.isascii() or _encodes(joined)):
             return None

@@ -117,9 +117,9 @@ class SourceRecord:
         keys = {f"{name}_key": quote(fold(f"eventlog_{name}_key")) for name in names}
         return {
             **{name: unbound(quoted) for name, quoted in (names | keys).items()},
-            "long_text": self._dialect.long_text,
-            "table_options": self._dialect.table_options,
-            "utc_now": self._dialect.utc_now,
+            "long_text": self._dialect.schema.words["type_long"],
+            "table_options": self._dialect.schema.table_options,
+            "utc_now": self._dialect.values.utc_now,
         }
 
 

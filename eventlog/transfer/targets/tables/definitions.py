@@ -56,13 +56,13 @@ class Definitions:
 
     def check(self, source_table: SourceTable, names: Iterable[str], column_count: int) -> None:
         """Raise an EventlogError if a table of so many columns cannot have further ones of these names."""
-        capacity = self._dialect.capacity
-        new_names = {capacity.same(self._dialect.fold(name)) for name in names}
+        dialect = self._dialect
+        new_names = {dialect.names.same(self._dialect.fold(name)) for name in names}
         for name in names:
-            capacity.check_column(self._dialect.fold(name))
-        room = capacity.columns - _STAGED
+            dialect.names.check_column(dialect.fold(name), dialect.title)
+        room = dialect.schema.max_columns - _STAGED
         if column_count + len(new_names) > room:
-            raise TooManyColumns(source_table[1], column_count + len(new_names), capacity.title, room)
+            raise TooManyColumns(source_table[1], column_count + len(new_names), dialect.title, room)
 
     def schema(self, name: str) -> Definition:
         """Return what makes a schema."""
@@ -90,9 +90,9 @@ class Definitions:
             "apply_create",
             table=qualified(self._dialect, *place),
             columns=",\n  ".join(columns),
-            key_name=self._quoted(_shortened(f"{table}_key", self._dialect.max_name)),
+            key_name=self._quoted(_shortened(f"{table}_key", self._dialect.names.longest)),
             key=", ".join(map(self._quoted, key)),
-            table_options=self._dialect.table_options,
+            table_options=self._dialect.schema.table_options,
         )
         return Definition(statement, _undescribed(specs, types))
 
@@ -115,9 +115,9 @@ class Definitions:
 
     def _distinct(self, names: Iterable[str]) -> list[str]:
         """Return the names of different columns."""
-        capacity, names_by_column = self._dialect.capacity, dict[str, str]()
+        same, names_by_column = self._dialect.names.same, dict[str, str]()
         for name in names:
-            names_by_column.setdefault(capacity.same(self._dialect.fold(name)), name)
+            names_by_column.setdefault(same(self._dialect.fold(name)), name)
         return list(names_by_column.values())
 
     def _quoted(self, name: str) -> str:
@@ -133,7 +133,7 @@ class Definitions:
 
     def _type(self, name: str, specs: Mapping[str, Spec], changes: Sequence[Change], *, keyed: bool) -> str:
         """Return the type of a column in the target's words."""
-        spec = specs.get(name) or guessed(values_of(name, changes), self._dialect.capacity.digits)
+        spec = specs.get(name) or guessed(values_of(name, changes), self._dialect.schema.max_digits)
         if keyed and spec.length == 0 and spec.name in _UNBOUNDED:
             spec = Spec("STRING" if spec.name != "BYTES" else "BYTES", _LONGEST_KEY)
         return str(SQL_TYPES[spec.name](spec).compile(dialect=self._sql_dialect))

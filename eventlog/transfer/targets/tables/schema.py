@@ -13,8 +13,8 @@ from eventlog.core.errors import EventlogError
 from eventlog.core.tables import Table, Tables
 from eventlog.sql.catalogue import Catalogue
 from eventlog.sql.common import templates
-from eventlog.sql.common.capacity import IllegalName
 from eventlog.sql.common.dialect import Dialect
+from eventlog.sql.common.naming import IllegalName
 from eventlog.sql.connect import DatabaseFailed, execute_plain
 from eventlog.sql.error_causes import blames_definition
 from eventlog.sql.relation import qualified
@@ -111,7 +111,7 @@ class TargetTables:
             names = needed_columns(block) if target is None else target.missing_columns(block)
             try:
                 if target is None:
-                    self._dialect.capacity.check_name(self._place(source_table)[1])
+                    self._dialect.names.check_name(self._place(source_table)[1], self._dialect.title)
                 self._definitions.check(
                     source_table, [*admitted, *names], 0 if target is None else len(target.columns)
                 )
@@ -141,10 +141,10 @@ class TargetTables:
         the database refuses.
         """
         changes = [change for block in blocks for change in block.changes]
-        capacity, faults = self._dialect.capacity, dict[str, EventlogError | None]()
+        names, faults = self._dialect.names, dict[str, EventlogError | None]()
         for block in blocks:
             for name in target.missing_columns(block) if _shape(block) not in self._unfit else ():
-                folded_name = capacity.same(self._dialect.fold(name))
+                folded_name = names.same(self._dialect.fold(name))
                 if folded_name not in faults:
                     column = self._definitions.column(source_table, target, name, changes)
                     faults[folded_name] = self._make(source_table, column)
@@ -214,7 +214,7 @@ class TargetTables:
         home = self._home
         if schema is not None and self._settings.schemas == "source":
             home = self._dialect.fold(schema)
-            self._dialect.capacity.check_schema(home)
+            self._dialect.names.check_schema(home, self._dialect.title)
         place = home, self._dialect.fold(name)
         first = self._claimed.setdefault(place, schema)
         if first != schema:

@@ -46,7 +46,7 @@ class Stage:
         self._cells = tuple(f"c{place}" for place in range(len(target.columns)))
         self._holes = {
             "table": target.name,
-            "stage": dialect.quote(f"{dialect.stage_prefix}eventlog_stage_{number}"),
+            "stage": dialect.quote(f"{dialect.statements.stage_prefix}eventlog_stage_{number}"),
             "same": " and ".join(f"t.{self._name(place)} = s.c{place}" for place in target.key),
             "keys": ", ".join(f"s.c{place}" for place in target.key),
         }
@@ -101,7 +101,7 @@ class Stage:
 
     def may_copy(self) -> bool:
         """Return whether new rows may go straight into the table: not if some existed lately."""
-        if self._paused_batches or not self._dialect.copies:
+        if self._paused_batches or not self._dialect.statements.copies:
             self._paused_batches = max(0, self._paused_batches - 1)
             return False
         return True
@@ -123,12 +123,12 @@ class Stage:
 
     def _load(self, names: Sequence[str], columns: Sequence[Sequence[Any]]) -> None:
         """Stage rows, given by column, in place of the earlier ones."""
-        if self._used or not self._dialect.copies:
+        if self._used or not self._dialect.statements.copies:
             self._run("stage_empty")
         self._used = True
         if not columns or not columns[0]:
             return
-        if self._dialect.copies:
+        if self._dialect.statements.copies:
             copy_columns(
                 self._connection, self._statement("stage_copy", names=", ".join(names)).text, columns
             )

@@ -1,4 +1,4 @@
-"""What a database can name and hold in the tables that are made in it."""
+"""How a database writes names, and which of them it takes."""
 
 from __future__ import annotations
 
@@ -14,14 +14,13 @@ class IllegalName(EventlogError):
     """{0!r} cannot name anything in {1}: {2}"""
 
 
-@dataclass(frozen=True, slots=True)
-class Capacity:
-    """The most that names, columns and digits can have."""
+@dataclass(frozen=True, slots=True, eq=False)
+class Names:
+    """The rules for names: how they are quoted, kept and limited."""
 
-    title: str
-    name: int  # the most bytes of a name in UTF-8, or characters
-    columns: int  # of a table
-    digits: int  # of a decimal with a declared size
+    plain: str  # the case in which names without quotes are kept: lower, upper or exact
+    longest: int  # the most bytes of a name in UTF-8, or characters; our own names count bytes
+    quote_mark: str = '"'  # around a name; doubled within it
     counts_characters: bool = False  # in the length of a name
     barred: str = ""  # characters that no name contains
     basic: bool = False  # names have no characters beyond U+FFFF
@@ -29,25 +28,23 @@ class Capacity:
     taken: frozenset[str] = frozenset()  # columns that every table has already, in lower case
     twins: bool = True  # the names of two columns may differ by case alone
     own_schemas: tuple[str, ...] = ()  # the beginnings of schemas of the database's own, in lower case
-    # numbers of errors that concern a statement which makes a table or a column, and not the database itself
-    unmade: frozenset[str] = frozenset()
 
-    def check_name(self, name: str) -> None:
-        """Raise IllegalName for a name that no table or column can have."""
+    def check_name(self, name: str, title: str) -> None:
+        """Raise IllegalName, with the title of the database, for a name that no table or column can have."""
         if reason := next(self._faults(name), None):
-            raise IllegalName(name[:_SHOWN], self.title, reason)
+            raise IllegalName(name[:_SHOWN], title, reason)
 
-    def check_column(self, name: str) -> None:
+    def check_column(self, name: str, title: str) -> None:
         """Raise IllegalName for a name that no further column can have."""
-        self.check_name(name)
+        self.check_name(name, title)
         if name.lower() in self.taken:
-            raise IllegalName(name, self.title, "it names a column of the database's own in every table")
+            raise IllegalName(name, title, "it names a column of the database's own in every table")
 
-    def check_schema(self, name: str) -> None:
+    def check_schema(self, name: str, title: str) -> None:
         """Raise IllegalName for a name that no schema of a user can have."""
-        self.check_name(name)
+        self.check_name(name, title)
         if name.lower().startswith(self.own_schemas):
-            raise IllegalName(name, self.title, "it names a schema of the database's own")
+            raise IllegalName(name, title, "it names a schema of the database's own")
 
     def same(self, name: str) -> str:
         """Return a text that is equal for all names of one column."""
@@ -61,8 +58,8 @@ class Capacity:
         except UnicodeEncodeError:
             yield "it is no text in UTF-8"
             return
-        if (len(name) if self.counts_characters else length) > self.name:
-            yield f"it is longer than {self.name} {'characters' if self.counts_characters else 'bytes'}"
+        if (len(name) if self.counts_characters else length) > self.longest:
+            yield f"it is longer than {self.longest} {'characters' if self.counts_characters else 'bytes'}"
         if not set(self.barred).isdisjoint(name):
             yield f"it contains one of {self.barred!r}"
         if self.basic and any(character > "\uffff" for character in name):

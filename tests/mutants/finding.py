@@ -63,8 +63,10 @@ def main() -> None:
     tests = json.loads(sys.stdin.readline())
     finders = Finders(tests)
     files = dict.fromkeys(map(file_of, tests))
-    code = pytest.main([*OPTIONS, *sys.argv[1:], *files], plugins=[finders])
-    print(f"\n{json.dumps(list(finders.ids.values()))}", flush=True)
+    try:
+        code = pytest.main([*OPTIONS, *sys.argv[1:], *files], plugins=[finders])
+    finally:  # pytest raises at its end if a failed test has left an open file
+        print(f"\n{json.dumps(list(finders.ids.values()))}", flush=True)
     os._exit(code)
 
 

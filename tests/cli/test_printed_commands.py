@@ -242,6 +242,7 @@ def form_of(command: str) -> Remedy | None:
 
 
 @pytest.mark.parametrize("door", DOORS, ids=lambda door: door.__name__)
+@pytest.mark.family
 def test_a_command_that_is_printed_runs(door: Callable[[Place], Done], place: Place) -> None:
     output = "".join(door(place)[1:])
     commands = printed(output)

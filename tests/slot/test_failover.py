@@ -115,6 +115,7 @@ def _advance(world: SlotWorld, copy: Copy) -> bool:
     return True
 
 
+@pytest.mark.long  # a standby follows and takes over
 def test_a_standby_that_keeps_the_slot_loses_and_doubles_nothing() -> None:
     copy = Copy()
     with pair(SYNCHRONIZED) as servers:

@@ -37,6 +37,7 @@ def hide(world: SlotWorld, *statements: str) -> None:
 
 @pytest.mark.parametrize("remedy", ["resync", "resync before a publisher", "install"])
 @pytest.mark.parametrize("is_running", [False, True])
+@pytest.mark.family
 def test_objects_whose_rows_the_log_has_from_before_a_gap(
     world: SlotWorld, is_running: bool, remedy: str
 ) -> None:

@@ -29,7 +29,7 @@ pytestmark = [
 
 HOWS = (How.KILLED, How.FAILED)
 SAMPLES = [
-    pytest.param(12, marks=pytest.mark.slow("publishers on a database")),
+    pytest.param(4, marks=pytest.mark.slow("publishers on a database")),
     pytest.param(60, marks=pytest.mark.long),
     pytest.param(None, marks=[pytest.mark.nightly, pytest.mark.timeout(1800)]),
 ]

@@ -72,6 +72,7 @@ LOSSES: dict[str, Callable[[SlotWorld], None]] = {
 
 
 @pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.family
 def test_a_slot_that_lost_changes_stops_loudly_and_install_mends_it(world: SlotWorld, loss: str) -> None:
     copy = publish(world)
     world.run(

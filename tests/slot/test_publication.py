@@ -110,6 +110,7 @@ def assert_put_right(world: SlotWorld, copy: Copy) -> None:
 
 
 @pytest.mark.parametrize("name", OPTIONS | MEMBERS)
+@pytest.mark.family
 def test_what_it_lacks_is_named_and_put_right(world: SlotWorld, name: str) -> None:
     alteration = (OPTIONS | MEMBERS)[name]
     if version(world) < alteration.version:
@@ -129,6 +130,7 @@ def test_what_it_lacks_is_named_and_put_right(world: SlotWorld, name: str) -> No
 
 
 @pytest.mark.parametrize(("name", "is_running"), [("deletes", True), ("renamed", True), ("renamed", False)])
+@pytest.mark.family
 def test_what_it_lacked_for_a_while_stops_the_stream(
     world: SlotWorld, name: str, is_running: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -180,6 +182,7 @@ PUBLICATIONS = {
 
 
 @pytest.mark.parametrize("name", PUBLICATIONS)
+@pytest.mark.family
 def test_one_that_was_there_before_is_put_right(world: SlotWorld, name: str) -> None:
     statement, since = PUBLICATIONS[name]
     if version(world) < since:

@@ -45,6 +45,7 @@ _FACTS = pa.schema(
 )
 _OPEN, _FINISHED, _SILENT = "open", "finished", "silent"  # words of rows; those of events are levels
 _TAKEN = ("success", "warning")
+_NOTHING = frozenset[str]()
 State = Mapping[str, frozenset[str]]
 
 
@@ -234,18 +235,20 @@ def _replay(events: Iterable[tuple[str, bytes]]) -> tuple[State | None, bool] | 
             steps: Sequence[ValueStep] = read_event(text)[2]
         except (EventlogError, ValueError):
             steps = ()
-        for step in steps:
-            before = frozenset[str]() if step.kind == "clear" else state.get(step.attribute, frozenset())
-            state[step.attribute] = {"add": before | {step.value}, "remove": before - {step.value}}.get(
-                step.kind, before
-            )
+        for name, kind, value, *_ in steps:
+            if kind == "add":
+                state[name] = state.get(name, _NOTHING) | {value}
+            elif kind == "remove":
+                state[name] = state.get(name, _NOTHING) - {value}
+            elif kind == "clear":
+                state[name] = _NOTHING
         operations.add(text[1:2])
         state = None if text[1:2] == b"d" else state
     return (state, operations != {b"m"}) if operations else None
 
 
 def _compared_states(table: Table, then: tuple[State | None, bool], now: State | None) -> str:
-    (state, is_whole), nothing = then, frozenset[str]()
+    state, is_whole = then
     if now is None:
         return "" if state is None else "the documents leave it, and the table does not have it"
     if state is None:
@@ -253,7 +256,7 @@ def _compared_states(table: Table, then: tuple[State | None, bool], now: State |
     read = {column.name for column in table.data}
     own_names = {name for name in now if is_whole and "." not in name}
     for name in sorted((state.keys() | own_names) & (read | now.keys())):
-        if state.get(name, nothing) != now.get(name, nothing):  # of a child table if a document has it
+        if state.get(name, _NOTHING) != now.get(name, _NOTHING):  # of a child table if a document has it
             return f"attribute {name} is not what the table has"
     return ""
 

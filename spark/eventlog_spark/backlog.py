@@ -10,7 +10,7 @@ import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial, reduce
+from functools import cached_property, reduce
 from itertools import chain
 from operator import add
 from pathlib import Path
@@ -33,6 +33,7 @@ from eventlog.transfer.log_files.by_column.pieces import CUT_INSIDE
 from eventlog.transfer.ordered import SEQUENCERS
 from eventlog.transfer.settings_by_name import SettingsByName
 from eventlog.xds.settings import XdsSettings
+from eventlog_spark.change_tables import WITHOUT_SEQUENCE, changes_of_files
 from eventlog_spark.current_rows import current_rows
 from eventlog_spark.fold import BRIEF, FoldOutput
 from eventlog_spark.inputs import (
@@ -51,12 +52,14 @@ from eventlog_spark.library import fold_task, folded
 from eventlog_spark.log_rows import LogReading, feed_of
 from eventlog_spark.packing import Exchange, RowFeed
 from eventlog_spark.pieces import FilePiece, ReadCurrent, ReadLog, feed_of_pieces, pieces_of
+from eventlog_spark.ranges import Output
 from eventlog_spark.result_rows import Changes, Documents, FrameForm
 from eventlog_spark.streams import LINES, Convert
 
 SELF_CONTAINED: Final = frozenset(("changes", "xds"))  # formats whose files do not depend on each other
 TARGETS: Final = ("xds", "changes")
 _OPERATIONS: Final = ("snapshot", "insert", "update", "delete", "truncate")
+_WORTH: Final = 16 << 20  # bytes of change tables that many tasks read sooner
 _EXAMPLES: Final = 20  # refused records that are shown
 DIGEST: Final = "digest"  # the column of what goes on record of documents; it is not written
 _DIGEST_SUM: Final = "digest_sum"
@@ -168,26 +171,29 @@ def run(spark: Any, backlog: Backlog, say: Say = lambda sentence: None) -> Resul
         raise Misuse(f"{backlog.job.output} holds a backlog that is done: name another folder, or remove it")
     if backlog.job.source.format.folded and (sentence := backlog.assumed_present()):
         say(sentence)
-    is_log = backlog.job.source.format.folded
-    if is_log:
-        result = _write_log(spark, backlog, output, say)
-    else:
-        result = output.write(partial(_converted, spark, backlog, say))
+    files = LogFiles if backlog.job.source.format.folded else StreamFiles
+    result = _write(files(spark, backlog, say), output, say)
     output.finish("")
     for sentence in result.sentences():
         say(sentence)
     return result
 
 
-def _write_log(spark: Any, backlog: Backlog, output: OutputFolder, say: Say) -> Result:
-    """Write the output of a log; anew if a file was cut inside a record."""
-    files = LogFiles(spark, backlog, say)
+_SENTENCES: Final = {
+    CUT_INSIDE: "a malformed record hides where the others end: one task reads each file",
+    WITHOUT_SEQUENCE: "there are rows without a change_seq: one task reads all files",
+}
+
+
+def _write(files: LogFiles | StreamFiles, output: OutputFolder, say: Say) -> Result:
+    """Write the output of files; anew if they cannot be read by pieces."""
     try:
         return output.write(files.rows)
     except Exception as fault:  # of Spark, in whose words is that of a worker
-        if not (files.are_cut and CUT_INSIDE in str(fault)):
+        reasons = [sentence for sign, sentence in _SENTENCES.items() if sign in str(fault)]
+        if not (files.are_cut and reasons):
             raise
-        say("a malformed record hides where the others end: one task reads each file")
+        say(reasons[0])
         return output.write(replace(files, are_cut=False).rows)
 
 
@@ -276,21 +282,44 @@ def _is_of_spark(file: InputFile) -> bool:
     return file.container == "parquet" and is_remote(file.path)
 
 
-def _converted(spark: Any, backlog: Backlog, say: Say, _: FoldOutput) -> Any:
-    """Return what the files of other sources become: every change is an event of its own."""
-    begin_stage(spark, say, "convert")
-    job, source = backlog.job, backlog.job.source.format
-    if job.expand_truncate and any(is_remote(name) for _, name in job.current):
-        raise Misuse("--expand-truncate: every machine must reach its --current files")
-    if source.name in SELF_CONTAINED:
-        streams = in_portions(find_files(spark, job.inputs, source.shape, job.container))
-    else:
-        streams = [find_files(spark, [name], source.shape, job.container) for name in job.inputs]
-    if backlog.order == "sequence":
-        streams = [list(chain.from_iterable(streams))]
-    convert = Convert(job, backlog.options, backlog.order == "sequence")
-    rows = contents(spark, streams)
-    return rows.mapInArrow(ReadStreams(streams, convert), from_arrow_schema(LINES))
+@dataclass(frozen=True)
+class StreamFiles:
+    """The files of other sources; every change is an event of its own."""
+
+    spark: Any
+    backlog: Backlog
+    say: Say
+    are_cut: bool = True  # large files of change tables
+
+    def rows(self, _: FoldOutput) -> Any:
+        """Return what the changes become."""
+        begin_stage(self.spark, self.say, "convert")
+        job, source = self.backlog.job, self.backlog.job.source.format
+        if job.expand_truncate and any(is_remote(name) for _, name in job.current):
+            raise Misuse("--expand-truncate: every machine must reach its --current files")
+        convert = Convert(job, self.backlog.options, self.backlog.order == "sequence")
+        if source.name in SELF_CONTAINED:
+            streams = in_portions(find_files(self.spark, job.inputs, source.shape, job.container))
+        else:
+            streams = [find_files(self.spark, [name], source.shape, job.container) for name in job.inputs]
+        if convert.in_sequence:
+            streams = [list(chain.from_iterable(streams))]
+            pieces = self._pieces(streams[0])
+            if len(pieces) > 1:
+                most_tasks = int(self.spark.conf.get("spark.sql.shuffle.partitions"))
+                tasks = self.backlog.partitions or min(len(pieces), most_tasks)
+                reading: Any = settings.build(source.settings, convert.options)
+                return changes_of_files(self.spark, pieces, job, reading, Output(convert.rows, LINES), tasks)
+        rows = contents(self.spark, streams)
+        return rows.mapInArrow(ReadStreams(streams, convert), from_arrow_schema(LINES))
+
+    def _pieces(self, files: Sequence[InputFile]) -> list[FilePiece]:
+        """Return the pieces of files of change tables if many tasks read them sooner; else none."""
+        partitions, is_of_tables = self.backlog.partitions, self.backlog.job.source_format == "qlik-table"
+        is_worth = sum(file.size for file in files) >= _WORTH if partitions is None else partitions > 1
+        if not (self.are_cut and is_of_tables and is_worth) or any(is_remote(file.path) for file in files):
+            return []
+        return pieces_of(self.spark, files, self.backlog.job.source.limits, self.say)
 
 
 # --- what is written

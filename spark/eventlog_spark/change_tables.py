@@ -1,33 +1,44 @@
-"""DataFrames of change tables as one sequence.
+"""Change tables as one sequence: Spark sorts rows as they are, and Python parses each once.
 
-Rows of a change table are in no order, so those without a change_seq come first. Spark sorts the rows as they
-are, and Python reads each once.
+Rows of a DataFrame are in no order, so those without a change_seq come first. In files they follow the rows
+before them, so one task reads files that have some.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial, reduce
+from itertools import count
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import functions as f
+from pyspark.sql.pandas.types import from_arrow_schema
 
-from eventlog.core.errors import Misuse, Refused
+from eventlog.core.errors import BadFile, EventlogError, Misuse, Refused
 from eventlog.core.formats import Row, Source
 from eventlog.core.tables import Tables
+from eventlog.files.inputs import open_input, stem_of
+from eventlog.files.limits import Limits
 from eventlog.files.parquet import PlacedBatch, rows_of
 from eventlog.formats.qlik import sequence
 from eventlog.formats.qlik.change_tables import TableSettings
 from eventlog.formats.qlik.sequenced_rows import RowSequencer, SequencedRow
+from eventlog.transfer.job import Job
+from eventlog.transfer.log_files.by_column import row_batches
+from eventlog_spark.batches import bounded, pack, unpack
+from eventlog_spark.inputs import InputFile, Opened
 from eventlog_spark.messages import check_single_values
-from eventlog_spark.ranges import ITEM, RangeJoin, in_ranges
-from eventlog_spark.result_rows import Changes
+from eventlog_spark.pieces import FilePiece, rows_of_piece, tasks_of_pieces, until_fault
+from eventlog_spark.ranges import ITEM, REFUSED, Output, RangeJoin, in_ranges
+from eventlog_spark.result_rows import FrameRow
 
 
 def changes_of_tables(
-    frames: Mapping[str, Any], tables: Tables, settings: TableSettings, form: Changes, partitions: int
+    frames: Mapping[str, Any], tables: Tables, settings: TableSettings, output: Output, partitions: int
 ) -> Any:
     """Return the changes of change tables, by their names, read in so many tasks."""
     sequencer = RowSequencer(tables, settings)
@@ -40,7 +51,7 @@ def changes_of_tables(
     together = reduce(lambda frame, addition: frame.unionByName(addition, allowMissingColumns=True), records)
     cells = [f"t{at}" for at in range(len(frames))]
     ordered = in_ranges(together, partitions, *cells).select("source", "number", *cells)
-    return RangeJoin(sequencer, partial(_sorted_rows, sequencer), tables, form).rows(ordered)
+    return RangeJoin(sequencer, partial(_sorted_rows, sequencer), tables, output).rows(ordered)
 
 
 def _records(frame: Any, at: int, sequencer: RowSequencer, settings: TableSettings) -> Any:
@@ -82,3 +93,83 @@ def _rows_of(batch: pa.RecordBatch, at: int) -> Iterator[Row]:
     cells = batch.column(f"t{at}").filter(pc.equal(batch.column("source"), at))
     names = [field.name for field in cells.type]
     return iter(rows_of(PlacedBatch(0, pa.RecordBatch.from_arrays(cells.flatten(), names=names))))
+
+
+# --- files
+
+WITHOUT_SEQUENCE = "has rows without a change_seq"
+_TYPES = {"kind": pa.int8(), "seq": pa.string(), "table": pa.int32(), "source": pa.int32()}
+_ROWS = pa.schema(_TYPES | {"number": pa.int64(), "item": pa.binary()})
+
+
+class WithoutSequence(EventlogError):
+    """{0} has rows without a change_seq: one task reads it"""
+
+
+def changes_of_files(
+    spark: Any, parts: Sequence[FilePiece], job: Job, settings: TableSettings, output: Output, partitions: int
+) -> Any:
+    """Return what the changes in pieces of files become, joined in so many tasks."""
+    sequencer = RowSequencer(job.tables, settings)
+    files, numbers = dict.fromkeys(piece.file for piece in parts), count()
+    refused = ((file, _parse(sequencer, file, job.source.limits)) for file in files)
+    sources = {file: next(numbers) if wrong is None else wrong for file, wrong in refused}
+    frame, task = tasks_of_pieces(spark, parts, ReadTables(parts, job.source.limits, sequencer, sources))
+    rows = frame.mapInArrow(task, from_arrow_schema(_ROWS))
+    rows = rows.withColumns({"without_sequence": f.col("seq") == "", "splittable": f.lit(False)})
+    join = RangeJoin(sequencer, partial(_parsed_rows, sequencer), job.tables, output)
+    return join.rows(in_ranges(rows, partitions, "item").select("seq", "source", "item"))
+
+
+def _parse(sequencer: RowSequencer, file: InputFile, limits: Limits) -> Refused | None:
+    """Add the change table in a file to the sequencer; return why it is none."""
+    name, path, container, _ = file
+    try:
+        with open_input(name, opened=lambda _: open(path, "rb", buffering=0)) as content:
+            columns, _ = row_batches.read(content, name, container, limits)
+    except (EventlogError, OSError, EOFError, zlib.error) as fault:
+        return BadFile(name, str(fault).removeprefix(f"{name}: "))
+    source: Source[Row] = Source(name, stem_of(name), columns, ())
+    wrongs = (wrong for wrong in sequencer.parse(source) if isinstance(wrong, Refused))
+    return next(wrongs, None)
+
+
+@dataclass(frozen=True)
+class ReadTables:
+    """A task that reads pieces of change tables, whose files are these sources of the sequencer."""
+
+    parts: Sequence[FilePiece]
+    limits: Limits
+    sequencer: RowSequencer
+    sources: Mapping[InputFile, int | Refused]
+
+    def __call__(self, number: int, opened: Opened) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of a piece as they are, with their places."""
+        return bounded(self._rows(self.parts[number], opened), _ROWS)
+
+    def _rows(self, piece: FilePiece, opened: Opened) -> Iterator[FrameRow]:
+        source = self.sources[piece.file]
+        rows: Iterator[Row | Refused] = iter([source] if isinstance(source, Refused) else ())
+        if isinstance(source, int):
+            table, seq_at = self.sequencer.table_of(source), self.sequencer.place_of_sequence(source)
+            rows = until_fault(piece, rows_of_piece(piece, self.limits, opened))
+        for row in rows:
+            if isinstance(row, Refused):
+                yield REFUSED, "", 0, 0, 0, pack(row)
+                continue
+            cell = row.cells[seq_at] if seq_at is not None and seq_at < len(row.cells) else None
+            seq = cell if isinstance(cell, str) and sequence.legal(cell) else ""
+            yield ITEM, seq, table, source, row.where, pack(row)
+
+
+def _parsed_rows(
+    sequencer: RowSequencer, batches: Iterable[pa.RecordBatch]
+) -> Iterator[SequencedRow | Refused]:
+    """Yield the sorted rows of all files."""
+    for batch in batches:
+        for seq, source, item in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+            record = unpack(item)
+            for row in [record] if isinstance(record, Refused) else sequencer.rows(source, [record]):
+                if not isinstance(row, Refused) and (row.place.without_sequence or row.place.seq != seq):
+                    raise WithoutSequence(sequencer.name_of(source))
+                yield row

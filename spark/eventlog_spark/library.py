@@ -7,6 +7,7 @@ reason. Settings are those of the command line, under their names.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import chain
 from typing import Any
 
@@ -33,7 +34,8 @@ from eventlog_spark.fold import BRIEF, FOLDED, FoldOutput, FoldToDocuments, Fold
 from eventlog_spark.log_rows import LogReading, Unique, feed_of
 from eventlog_spark.messages import changes_of_messages
 from eventlog_spark.packing import Exchange, Hashed, RowFeed, by_object
-from eventlog_spark.result_rows import Changes, Documents, FrameForm, in_order
+from eventlog_spark.ranges import Output
+from eventlog_spark.result_rows import Changes, Documents, FrameForm, in_order, rows_of_changes
 from eventlog_spark.shuffle import FATES, ROWS, RowKind
 
 _SOURCES = ("log", "qlik-table", "qlik-message", "debezium", "gbase", "linter")
@@ -152,11 +154,12 @@ def _in_many_tasks(
     records: Any, source: str, tables: Tables, reading: Any, form: Changes, partitions: int, name: str
 ) -> Any:
     """Return the changes of a sequence, read in parallel."""
+    output = Output(partial(rows_of_changes, form), form.schema)
     if source == "qlik-table":
         named = records if isinstance(records, Mapping) else {name: records}
-        return changes_of_tables(named, tables, reading, form, partitions)
+        return changes_of_tables(named, tables, reading, output, partitions)
     if source == "qlik-message":
-        return changes_of_messages(records, tables, reading, form, partitions, name)
+        return changes_of_messages(records, tables, reading, output, partitions, name)
     raise Misuse(f"{source} is read by one task: partitions are of other sources")
 
 

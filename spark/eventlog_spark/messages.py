@@ -35,8 +35,8 @@ from eventlog.formats.qlik.sequenced_messages import (
     with_place,
 )
 from eventlog_spark.batches import answer, answers_of, bounded, pack, unpack
-from eventlog_spark.ranges import FACTS, ITEM, ORDER, REFUSED, RangeJoin, in_ranges
-from eventlog_spark.result_rows import Changes, FrameRow
+from eventlog_spark.ranges import FACTS, ITEM, ORDER, REFUSED, Output, RangeJoin, in_ranges
+from eventlog_spark.result_rows import FrameRow
 
 MessageTable = tuple[str | None, str]  # the schema, the table
 _BLOCK: Final = 1000  # offsets
@@ -59,7 +59,7 @@ _READ: Final = pa.schema(
 
 
 def changes_of_messages(
-    frame: Any, tables: Tables, settings: MessageSettings, form: Changes, partitions: int, name: str
+    frame: Any, tables: Tables, settings: MessageSettings, output: Output, partitions: int, name: str
 ) -> Any:
     """Return the changes of messages, read in so many tasks. Metadata messages are looked for
     first, at once.
@@ -74,7 +74,7 @@ def changes_of_messages(
     blocks = placed.mapInArrow(reading.blocks, from_arrow_schema(_READ))
     ordered = in_ranges(_after_greatest(blocks, partitions), partitions, "kind", "item")
     sequencer = MessageSequencer(tables, settings)
-    join = RangeJoin(sequencer, _sorted_messages, tables, form, settings.whole_transactions)
+    join = RangeJoin(sequencer, _sorted_messages, tables, output, settings.whole_transactions)
     return join.rows(ordered)
 
 

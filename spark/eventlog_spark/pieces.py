@@ -1,4 +1,4 @@
-"""The files of a log and of current rows, read by tasks: row groups of Parquet, ranges of large texts."""
+"""Files of rows that tasks read by pieces: row groups of Parquet, ranges of large texts."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import pyarrow as pa
 
-from eventlog.core.errors import EventlogError
-from eventlog.core.formats import Source
+from eventlog.core.errors import BadFile, EventlogError, Refused
+from eventlog.core.formats import Row, Source
 from eventlog.core.tables import Table
 from eventlog.files import parquet
 from eventlog.files.inputs import open_input
@@ -27,6 +27,7 @@ from eventlog_spark.log_rows import LogReading, LogSource, unreadable
 from eventlog_spark.packing import RowFeed
 from eventlog_spark.shuffle import ROWS
 
+T = TypeVar("T")
 _WORTH = 16 << 20  # bytes of a piece
 
 
@@ -92,7 +93,7 @@ class ReadCurrent:
 
     def __call__(self, number: int, opened: Opened) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a piece; those of one object keep the order of their files."""
-        for name, columns, slabs in _read(self.parts[number], self.limits, opened):
+        for name, columns, slabs in read_slabs(self.parts[number], self.limits, opened):
             yield from PackRows(self.name, self.table, Source(name, name, columns, ())).rows(number, slabs)
 
 
@@ -107,29 +108,58 @@ class ReadLog:
 
     def __call__(self, number: int, opened: Opened) -> Iterator[pa.RecordBatch]:
         piece = self.parts[number]
-        try:
-            for name, columns, slabs in _read(piece, self.limits, opened):
-                source = LogSource(self.reading, name, columns, has_facts=self.has_facts)
-                yield from chain.from_iterable(map(source.rows, slabs))
-        except WrongCut:
-            raise
-        except EventlogError as fault:
-            reason = str(fault).removeprefix(f"{piece.file.name}: ")
-        except (OSError, EOFError, zlib.error) as fault:
-            reason = f"the rest of the file cannot be read: {fault}"
-        else:
-            return
-        yield from gather([unreadable(f"{piece.file.name}: {reason}", None)], ROWS)
+        for rows in until_fault(piece, self._rows(piece, opened)):
+            if isinstance(rows, Refused):
+                yield from gather([unreadable(f"{rows.where}: {rows.reason}", None)], ROWS)
+            else:
+                yield rows
+
+    def _rows(self, piece: FilePiece, opened: Opened) -> Iterator[pa.RecordBatch]:
+        for name, columns, slabs in read_slabs(piece, self.limits, opened):
+            source = LogSource(self.reading, name, columns, has_facts=self.has_facts)
+            yield from chain.from_iterable(map(source.rows, slabs))
 
 
-def _read(piece: FilePiece, limits: Limits, opened: Opened) -> Iterator[tuple[str, tuple[str, ...], Slabs]]:
+def until_fault(piece: FilePiece, records: Iterator[T]) -> Iterator[T | Refused]:
+    """Yield records of a piece, and a report where its file breaks off or cannot be read."""
+    name = piece.file.name
+    try:
+        yield from records
+    except WrongCut:
+        raise
+    except EventlogError as fault:
+        yield BadFile(name, str(fault).removeprefix(f"{name}: "))
+    except (OSError, EOFError, zlib.error) as fault:
+        yield BadFile(name, f"the rest of the file cannot be read: {fault}")
+
+
+def read_slabs(
+    piece: FilePiece, limits: Limits, opened: Opened
+) -> Iterator[tuple[str, tuple[str, ...], Slabs]]:
     """Yield the name, the columns and the rows of a piece, while its file is open."""
     for (name, _, container, _), opener in opened:
         with open_input(name, opened=opener) as content:
             yield name, *piece.part.read(content, name, container, limits)
 
 
+def rows_of_piece(piece: FilePiece, limits: Limits, opened: Opened) -> Iterator[Row | Refused]:
+    """Yield the rows of a piece one by one."""
+    for _, _, slabs in read_slabs(piece, limits, opened):
+        for slab in slabs:
+            if isinstance(slab, Refused):
+                yield slab
+            else:
+                yield from slab if isinstance(slab, list) else slab.rows()
+
+
 def feed_of_pieces(spark: Any, read: ReadLog | ReadCurrent) -> RowFeed:
     """Return the rows of pieces, a task for each."""
-    streams = [[piece.file] for piece in read.parts]
-    return RowFeed(contents(spark, streams), ReadStreams(streams, read))
+    return RowFeed(*tasks_of_pieces(spark, read.parts, read))
+
+
+def tasks_of_pieces(
+    spark: Any, parts: Sequence[FilePiece], read: Callable[[int, Opened], Iterator[pa.RecordBatch]]
+) -> tuple[Any, ReadStreams]:
+    """Return a DataFrame with a partition for each piece, and the task that reads it."""
+    streams = [[piece.file] for piece in parts]
+    return contents(spark, streams), ReadStreams(streams, read)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 from pyspark.sql import functions as f
@@ -20,7 +20,7 @@ from eventlog.formats.qlik.whole_transactions import assemble
 from eventlog.transactions.stream_settings import StreamSettings
 from eventlog.transfer.report import publish
 from eventlog_spark.batches import bounded
-from eventlog_spark.result_rows import Changes, Good, filter_into, rows_of_changes
+from eventlog_spark.result_rows import FrameRow, Good, filter_into
 
 RecordsOf = Callable[[Iterable[pa.RecordBatch]], Iterator[Any]]  # of the batches of a range
 
@@ -47,6 +47,13 @@ def in_ranges(records: Any, partitions: int, *contents: str) -> Any:
     return ranged.repartitionByRange(partitions, *_RANGES).sortWithinPartitions(*ORDER)
 
 
+class Output(NamedTuple):
+    """The rows that changes become, and the records that are refused meanwhile."""
+
+    rows: Callable[[Iterator[Change], list[Refused]], Iterable[FrameRow]]
+    schema: pa.Schema
+
+
 @dataclass(frozen=True)
 class RangeJoin:
     """A task that joins the sorted records of a range to the rows of a DataFrame."""
@@ -54,17 +61,17 @@ class RangeJoin:
     sequencer: Sequencer
     records: RecordsOf
     tables: Tables
-    form: Changes
+    output: Output
     whole_transactions: bool = False  # refuse transactions that lack some of their changes
 
     def rows(self, ordered: Any) -> Any:
-        """Return the changes of a DataFrame of sorted records."""
-        return ordered.mapInArrow(self, from_arrow_schema(self.form.schema))
+        """Return what the changes of a DataFrame of sorted records become."""
+        return ordered.mapInArrow(self, from_arrow_schema(self.output.schema))
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         refused: list[Refused] = []
         changes = self._changes(batches, filter_into(refused))
-        return bounded(rows_of_changes(self.form, changes, refused), self.form.schema)
+        return bounded(self.output.rows(changes, refused), self.output.schema)
 
     def _changes(self, batches: Iterable[pa.RecordBatch], good: Good) -> Iterator[Change]:
         """Yield the changes of a range, in their order."""

@@ -20,7 +20,7 @@ from eventlog.transfer.ordered import read_changes
 from eventlog.transfer.report import expand_truncates, publish
 from eventlog_spark.batches import bounded
 from eventlog_spark.inputs import Opened, Sources, sources_of
-from eventlog_spark.result_rows import Good, filter_into, with_refusals
+from eventlog_spark.result_rows import FrameRow, Good, filter_into, with_refusals
 
 LINES: Final = pa.schema([(name, pa.string()) for name in ("document", "refused", "record")])
 
@@ -37,10 +37,16 @@ class Convert:
         sources = sources_of(opened, self.job.source.format.shape, self.job.source.limits)
         return bounded(self._lines(number, sources), LINES)
 
-    def _lines(self, number: int, sources: Sources) -> Iterator[tuple[Any, ...]]:
+    def _lines(self, number: int, sources: Sources) -> Iterator[FrameRow]:
         refused: list[Refused] = []
         good = filter_into(refused)
-        lines = good(self._written(self._changes(number, sources, good)))
+        changes = self._with_positions(number, self._read(good(sources), good))
+        return self.rows(good(publish(changes, self.job.tables)), refused)
+
+    def rows(self, changes: Iterator[Change], refused: list[Refused]) -> Iterator[FrameRow]:
+        """Yield the lines of changes that may leave, and what is refused."""
+        good = filter_into(refused)
+        lines = good(self._written(self._expanded(changes, good)))
         rows = ((line, None, None) for line in lines)
         return with_refusals(rows, refused, lambda reason, record: (None, reason, record))
 
@@ -54,9 +60,8 @@ class Convert:
         for record in target.write(changes, self.job.tables, writing):
             yield record if isinstance(record, Refused) else record.decode().rstrip("\n")
 
-    def _changes(self, number: int, sources: Sources, good: Good) -> Iterator[Change]:
+    def _expanded(self, changes: Iterator[Change], good: Good) -> Iterator[Change]:
         job = self.job
-        changes = good(publish(self._with_positions(number, self._read(good(sources), good)), job.tables))
         if not job.expand_truncate:
             yield from changes
             return

@@ -1,7 +1,8 @@
-"""DataFrames of change tables that many tasks read are what `convert` makes of the same rows in files."""
+"""Change tables that many tasks read, in DataFrames or files, are what `convert` makes of their rows."""
 
 from __future__ import annotations
 
+import csv
 import io
 import itertools
 import json
@@ -11,20 +12,27 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import eventlog_spark
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+from eventlog_spark import pieces
+from eventlog_spark.backlog import Backlog, run
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from pyspark.errors import PythonException
 from pyspark.sql import functions as f
 
+from eventlog.core import tablesfile
 from eventlog.core.errors import Misuse, Refused
 from eventlog.core.tables import Tables
 from eventlog.formats.qlik.mask import WrongMaskOrder
 from eventlog.transfer.convert import convert
 from eventlog.transfer.job import Job
+from eventlog.transfer.log_files.by_column import pieces as cutter
 from eventlog.transfer.report import Report
 from tests.kit.tiers import drawn
-from tests.spark.helpers import CLOCK
+from tests.spark.helpers import CLOCK, refused_in
+from tests.spark.helpers import lines as records_in
 from tests.spark.test_parity import SLOW
 from tests.transactions import exports
 
@@ -206,6 +214,86 @@ def test_misuse_of_data_frames_is_reported_at_once(spark: Any) -> None:
     for given_, reported in wrongs:
         with pytest.raises(Misuse, match=reported):
             eventlog_spark.changes(source="qlik-table", **given_)
+
+
+# --- files, read by many tasks of the command
+
+
+@pytest.fixture
+def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let pieces be of some rows."""
+    for module in (cutter, pieces):
+        monkeypatch.setattr(module, "BLOCK", 256)
+    monkeypatch.setattr(pieces, "_WORTH", 512)
+
+
+def check_command(spark: Any, conversion: Job, partitions: int) -> list[str]:
+    """Compare the output of the command with that of `convert`; return what the command reports."""
+    expected, reports = converted(conversion), list[str]()
+    output = Path(conversion.output).with_name("spark")
+    conversion = replace(conversion, output=str(output))
+    run(spark, Backlog(conversion, CLOCK, "sequence", partitions=partitions), reports.append)
+    refused = Counter(record["refused"] for record in refused_in(output))
+    lone = Counter({reason: times for reason, times in refused.items() if LONE in reason})
+    assert records_in(output) == expected.records
+    assert lone.total() == expected.refused.pop((LONE, ""), 0)
+    assert refused - lone == Counter({f"{at}: {why}": n for (at, why), n in expected.refused.items()})
+    return reports
+
+
+def as_parquet(path: Path) -> Path:
+    """Return the file as Parquet of small row groups, which has a text or null for each cell."""
+    with path.open(newline="") as file:
+        names, *rows = csv.reader(file)
+    columns = {name: [row[at] or None for row in rows] for at, name in enumerate(names)}
+    table = pa.table({name: pa.array(cells, pa.string()) for name, cells in columns.items()})
+    pq.write_table(table, path.with_suffix(".parquet"), row_group_size=4)
+    path.unlink()
+    return path.with_suffix(".parquet")
+
+
+@pytest.mark.long
+@pytest.mark.usefixtures("small_pieces")
+@settings(SLOW, max_examples=drawn(3))
+@given(lines, st.sampled_from(("little", "big")), st.integers(2, 5), st.booleans(), st.booleans())
+def test_the_command_gives_what_convert_gives(
+    spark: Any, tmp_path: Path, rows: list[Line], order: Order, partitions: int, packed: bool, bounded: bool
+) -> None:
+    folder = tmp_path / str(next(_NUMBERS))
+    inputs = write_tables(folder, rows, order)
+    inputs = [as_parquet(path) for path in inputs] if packed else inputs
+    how = {"until": exports.seq(5)} if bounded else {}
+    if inputs:
+        check_command(spark, job_of(folder, "qlik-table", inputs, mask_order=order, **how), partitions)
+
+
+@pytest.mark.slow("a job of Spark")
+@pytest.mark.usefixtures("small_pieces")
+def test_the_command_reads_change_tables_in_many_tasks(spark: Any, tmp_path: Path) -> None:
+    """Report a file without the columns, and one that is no Parquet, as `convert` does."""
+    rows = [Line("usr", 0, n * 7 % 59 + 1, "UB"[n % 2], "low", "new") for n in range(118)]
+    (path,) = write_tables(tmp_path, rows, "big")
+    bad, broken = tmp_path / "0" / "bad__ct.csv", tmp_path / "0" / "broken__ct.parquet"
+    bad.write_text("a,b\n1,2\n")
+    broken.write_bytes(b"PAR1")
+    check_command(spark, job_of(tmp_path, "qlik-table", [bad, path, broken]), 4)
+    parts = [*tmp_path.glob("spark/documents/part-*")]
+    assert len(parts) > 2
+
+
+@pytest.mark.slow("two jobs of Spark")
+@pytest.mark.usefixtures("small_pieces")
+def test_one_task_reads_files_that_have_rows_without_change_seq(spark: Any, tmp_path: Path) -> None:
+    """Give such rows their place after those that their file had before, and documents their names."""
+    rows = [Line("usr", 0, n % 4, "I", "low", f"{n}") for n in range(8)]
+    (path,) = write_tables(tmp_path, rows, "big")
+    described = tablesfile.read('[tables.usr]\nkey = ["id"]\ncolumns = { id = "varchar(9)" }\n')
+    job = replace(job_of(tmp_path, "qlik-table", [as_parquet(path)], "xds"), tables=described)
+    reports = check_command(spark, job, 3)
+    assert "there are rows without a change_seq: one task reads all files" in reports
+
+
+LONE = "B rows without their U row"
 
 
 # --- messages

@@ -56,6 +56,14 @@ class RowSequencer(Sequencer):
         """Return the number of the table of a source, as places have it."""
         return self._change_tables[source].table
 
+    def place_of_sequence(self, source: int) -> int | None:
+        """Return the place of the change_seq among the cells of a source; None if it has none."""
+        return self._change_tables[source].reader.heading.headers.get("change_seq")
+
+    def name_of(self, source: int) -> str:
+        """Return the name of a source."""
+        return self._change_tables[source].reader.source.name
+
     @property
     def later_rows(self) -> int:
         """Return how many rows are after the end of what is read."""

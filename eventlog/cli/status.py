@@ -90,6 +90,8 @@ def _facts(state: LogStatus) -> Iterator[tuple[str, str]]:
     yield "leader", "none yet" if state.leader is None else f"{state.leader}{since}"
     if state.holder is not None:
         yield "lock", str(state.holder)
+    for standby in state.standbys:
+        yield "standby", f"{standby.holder}: {standby.words}"
     if state.log_bytes is not None:
         yield "size", f"{size(state.log_bytes)} with its companions and indexes"
     if (slot := state.slot) is not None:

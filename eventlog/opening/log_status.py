@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from eventlog.opening.course import Flow, flow_of, load_course, outlook
-from eventlog.sql.log.leader import Holder
+from eventlog.sql.log.leader import Holder, Standby
 from eventlog.sql.log.record import Notice, NoticeKind
 from eventlog.sql.log.store import Store
 
@@ -29,6 +29,7 @@ class LogStatus:
     failed: int  # rows whose reason is kept
     counts: Mapping[str, Mapping[str, int]]  # by status and table
     holder: Holder | None  # of the leader's lock
+    standbys: Sequence[Standby]  # publishers that wait for the lead, as far as we may see
     leader: str | None  # who last led
     leader_since: datetime | None
     epoch: int  # rises with each new leader
@@ -97,7 +98,7 @@ def read_log_status(store: Store, *, counted: bool = True) -> LogStatus:
     """Read the state of the log; counting reads the whole log."""
     with store.snapshot() as snapshot:
         now = datetime.fromisoformat(snapshot.now())
-    holder = store.holder()
+    holder, standbys = store.holder(), store.standbys()
     with store.upkeep() as upkeep:
         state, backlog, failed = upkeep.state(), upkeep.backlog(), upkeep.failed()
         counts = upkeep.counts() if counted else []
@@ -126,6 +127,7 @@ def read_log_status(store: Store, *, counted: bool = True) -> LogStatus:
         failed=failed,
         counts=by_status,
         holder=holder,
+        standbys=standbys,
         leader=state.leader,
         leader_since=state.leader_since,
         epoch=state.epoch,

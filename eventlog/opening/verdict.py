@@ -69,7 +69,8 @@ def _no_publisher(log: LogStatus) -> Verdict | None:
     if log.publishes or not log.pending or (log.holder and not log.holder.publisher):
         return None
     severity = Severity.ERROR if _is_late(log) else Severity.WARNING
-    facts = f"{_pending(log)}, and no session leads, as far as the database shows"
+    waiting = f"; {_standbys(log)}" if log.standbys else ""
+    facts = f"{_pending(log)}, and no session leads, as far as the database shows{waiting}"
     obstacle = "no publisher leads, as far as the database shows"
     return Verdict("no-publisher", severity, "No publisher", facts, _START, obstacle=obstacle)
 
@@ -158,6 +159,14 @@ def _publishing(log: LogStatus) -> Verdict | None:
     return Verdict("publishing", Severity.SUCCESS, "Publishing", _pending(log))
 
 
+def _no_successor(log: LogStatus) -> Verdict | None:
+    """Return that standbys are there, and that none of them could take over."""
+    if not log.publishes or not log.standbys or any(standby.could_lead for standby in log.standbys):
+        return None
+    advice = f"`{Remedy.CHECK}` there has the reason"
+    return Verdict("no-successor", Severity.WARNING, "No standby could take over", _standbys(log), advice)
+
+
 def _idle(log: LogStatus) -> Verdict:
     publisher = "" if log.publishes else "; no publisher is running, as far as the database shows"
     return Verdict("idle", Severity.SUCCESS, "Idle", f"every row that may go is published{publisher}")
@@ -174,6 +183,7 @@ RULES: tuple[Callable[[LogStatus], Verdict | None], ...] = (
     _failed,
     _late,
     _waiting,
+    _no_successor,
     _publishing,
     _idle,
 )
@@ -200,6 +210,12 @@ def _pending(log: LogStatus) -> str:
     verb = " is" if log.pending == 1 else "s are"
     ending = f", {log.outlook}" if log.outlook else ""
     return f"{number(log.pending)} row{verb} pending{ending}" if log.pending else "no row is pending"
+
+
+def _standbys(log: LogStatus) -> str:
+    first, *further = log.standbys
+    count = f", and {len(further)} more" if further else ""
+    return f"{first.holder} is on standby{count}: {first.words}"
 
 
 def _rows(rows: int) -> str:

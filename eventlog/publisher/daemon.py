@@ -202,18 +202,20 @@ class Daemon:
     def _elected(self, store: Store) -> Leader | None:
         """Wait until we lead; None if a signal comes before. Raise why we could not lead, before the wait."""
         next_check = 0.0
-        while (leader := store.lead(self._name)) is None:
-            self._monitor.reached()
-            if self._once:
-                raise AnotherLeads(str(store.holder() or "by whom is not ours to see"))
-            if time.monotonic() >= next_check:
-                self._check(store, is_first=not next_check)
-                next_check = time.monotonic() + STANDBY_CHECK
-            self._stand_by(store.holder())
-            self._monitor.alive(STANDBY)
-            self._signals.sleep(STANDBY)
-            if self._signals.stop:
-                return None
+        with store.waits() as waiting:
+            while (leader := store.lead(self._name)) is None:
+                self._monitor.reached()
+                if self._once:
+                    raise AnotherLeads(str(store.holder() or "by whom is not ours to see"))
+                if time.monotonic() >= next_check:
+                    self._check(store, is_first=not next_check)
+                    waiting.show(could_lead=not self._monitor.readiness.fault)
+                    next_check = time.monotonic() + STANDBY_CHECK
+                self._stand_by(store.holder())
+                self._monitor.alive(STANDBY)
+                self._signals.sleep(STANDBY)
+                if self._signals.stop:
+                    return None
         self._monitor.reached()
         return leader
 

@@ -11,7 +11,7 @@ import pytest
 from eventlog.core.plurals import number
 from eventlog.opening.log_status import LogStatus, SlotStatus
 from eventlog.opening.verdict import RULES, Severity, verdicts_of
-from eventlog.sql.log.leader import Holder
+from eventlog.sql.log.leader import Holder, Standby
 
 pytestmark = pytest.mark.quick
 
@@ -23,6 +23,7 @@ QUIET: dict[str, Any] = {
     "now": NOW,
     **dict.fromkeys(("pending", "held_rows", "waiting", "failed", "finished", "epoch"), 0),
     "counts": {},
+    "standbys": [],
     "cycle": {},
     "outlook": "",
     "pausing": False,
@@ -80,6 +81,13 @@ STATES: dict[str, tuple[dict[str, Any], str]] = {
         (
             "2 events wait for a retry, the next in 12 s; 3 rows of their objects are held;"
             " `eventlog retry --all` sends them now"
+        ),
+    ),
+    "no-successor": (
+        {"standbys": [Standby(Holder("ada", "18", "eventlog", publisher=True), could_lead=False)]},
+        (
+            "No standby could take over: role ada, process 18, eventlog is on standby:"
+            " it could not take over; `eventlog check` there has the reason"
         ),
     ),
     "publishing": (

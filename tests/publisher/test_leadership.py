@@ -217,7 +217,16 @@ def test_a_standby_that_could_not_take_over_is_not_ready(
         until(lambda: "this standby could not take over" in caplog.text)
         assert not run.monitor.ready
         assert "cannot be written" in run.monitor.why_not_ready
+        until(lambda: [standby.could_lead for standby in world.store.standbys()] == [False])
+        assert "No standby could take over" in call(world, "status").stdout
         folder.unlink()
         folder.mkdir()
         until(lambda: run.monitor.ready)
+        until(lambda: [standby.could_lead for standby in world.store.standbys()] == [True])
+        (standby,) = world.store.standbys()
+        assert standby.holder.role == world.engine.url.username
+        assert f"{standby.holder}: it could lead" in call(world, "status").stdout
+        page = ask(board_app(Board(Process(world.store), Config({})), HOST), "GET", "/")[1]
+        assert f"<dt>Standby</dt><dd>{standby.holder}: it could lead</dd>" in page
     assert "this standby could take over again" in caplog.text
+    until(lambda: world.store.standbys() == [])

@@ -14,3 +14,15 @@ update {state} set epoch = epoch + 1, leader = :leader, leader_session = :sessio
 
 -- free_path --
 -- Has a transaction find again what it would have found without that.
+
+-- stand_by --
+-- Takes a lock that shows a standby, where sessions have such locks; whether we have it.
+select 1 from {state} where one = 1
+
+-- end_stand_by --
+-- Gives the locks of a standby back.
+select 1 from {state} where one = 1
+
+-- standbys --
+-- The standbys: whether each could lead, role, session, application.
+select null, null, null, null from {state} where one = 0

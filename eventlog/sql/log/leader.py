@@ -9,6 +9,7 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
+from typing import NamedTuple
 
 from sqlalchemy.engine import Connection, Engine
 
@@ -16,6 +17,9 @@ from eventlog.core.errors import EventlogError
 from eventlog.sql.connect import DatabaseFailed
 from eventlog.sql.log.work import LeadershipLost
 from eventlog.sql.queries import Queries
+
+_KINDS = {True: "1702257261", False: "1702257262"}  # of the lock of a standby: whether it could lead
+_PLACES = 9  # of standbys that are shown, where one session alone can have a lock
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +35,58 @@ class Holder:
         role = self.role and f"role {self.role}"
         words = ", ".join(filter(None, (role, f"process {self.process}", self.seen_as)))
         return words if self.publisher else f"{words}: no publisher of this log"
+
+
+class Standby(NamedTuple):
+    """A publisher that waits for the lead, by the lock that its session holds."""
+
+    holder: Holder
+    could_lead: bool  # by its last check
+
+    @property
+    def words(self) -> str:
+        """Return whether it could lead, for people."""
+        return "it could lead" if self.could_lead else "it could not take over"
+
+
+class Waiting:
+    """The place of a standby: a lock that shows it, and whether it could lead, for as long as it waits.
+
+    The lock writes nothing, and the database drops it with the session.
+    """
+
+    def __init__(self, engine: Engine, queries: Queries) -> None:
+        self._engine = engine
+        self._queries = queries
+        self._connection: Connection | None = None
+        self._could_lead: bool | None = None  # as it is shown
+
+    def show(self, *, could_lead: bool) -> None:
+        """Show whether this standby could lead. Raise ConnectionLost if its session has ended."""
+        if self._connection is None:
+            self._connection = self._engine.connect()
+            self._connection.detach()  # the locks must end when it closes
+        connection = self._connection
+        if could_lead == self._could_lead:
+            self._queries.run(connection, "session_id")  # a server may end sessions without statements
+        else:
+            self._queries.run(connection, "end_stand_by")
+            holes = [{"lock_kind": _KINDS[could_lead], "lock_place": str(place)} for place in range(_PLACES)]
+            any(self._queries.run(connection, "stand_by", each).scalar() for each in holes)
+        connection.rollback()  # it leaves the locks of the session
+        self._could_lead = could_lead
+
+    def close(self) -> None:
+        """Give the place up."""
+        if self._connection is not None:
+            self._connection.close()
+        self._connection = None
+
+    def __enter__(self) -> Waiting:
+        return self
+
+    def __exit__(self, *fault: object) -> None:
+        self.close()
 
 
 class Leader:
@@ -102,6 +158,17 @@ def holder_of(connection: Connection, queries: Queries) -> Holder | None:
         holders = [Holder(role, process, seen_as, process == noted) for role, process, seen_as in rows]
         return min(holders, key=lambda holder: holder.publisher, default=None)
     return None
+
+
+def standbys_of(connection: Connection, queries: Queries) -> list[Standby]:
+    """Return the publishers that wait for the lead, as far as we may know."""
+    with suppress(EventlogError), connection.begin_nested():
+        rows = queries.run(connection, "standbys").all()
+        return [
+            Standby(Holder(role, process, seen_as, publisher=True), str(kind) == _KINDS[True])
+            for kind, role, process, seen_as in rows
+        ]
+    return []
 
 
 def _session_has_lock(holder: Connection, queries: Queries) -> bool | None:

@@ -45,3 +45,34 @@ from (
 ) h
 left join information_schema.processlist p on p.id = h.id
 where h.id is not null
+
+-- stand_by --
+-- Takes a lock that shows a standby, which one session alone can have; whether we have it.
+select get_lock(concat('eventlog ', left(sha2(
+  case @@lower_case_table_names
+    when 0 then concat(coalesce({schema_text}, ''), '.', {log_text})
+    else lower(concat(coalesce({schema_text}, ''), '.', {log_text}))
+  end, 256), 40), ' ', {lock_kind}{lock_place}), 0)
+
+-- end_stand_by --
+-- Gives the locks of a standby back.
+do release_all_locks()
+
+-- standbys --
+-- The standbys: whether each could lead, role, session, application.
+select floor(h.part / 10), p.user, cast(h.id as char), concat('from ', p.host)
+from (
+  select k.kind * 10 + n.place as part, is_used_lock(concat('eventlog ', left(sha2(
+  case @@lower_case_table_names
+    when 0 then concat(coalesce({schema_text}, ''), '.', {log_text})
+    else lower(concat(coalesce({schema_text}, ''), '.', {log_text}))
+  end, 256), 40), ' ', k.kind * 10 + n.place)) as id
+  from (select 1702257261 as kind union all select 1702257262) k
+  cross join (
+    select 0 as place union all select 1 union all select 2 union all select 3 union all select 4
+    union all select 5 union all select 6 union all select 7 union all select 8
+  ) n
+) h
+left join information_schema.processlist p on p.id = h.id
+where h.id is not null
+order by h.id

@@ -87,6 +87,25 @@ where l.locktype = 'advisory' and l.granted and l.objsubid = 1
   and l.database = (select d.oid from pg_catalog.pg_database d where d.datname = current_database())
   and l.classid = 1702257260 and l.objid = cast('{log}' as regclass)
 
+-- stand_by --
+-- Takes a lock that shows a standby, which sessions share; whether we have it.
+select pg_try_advisory_lock_shared(({lock_kind} :: bigint << 32) | cast(cast('{log}' as regclass) as oid) :: bigint)
+
+-- end_stand_by --
+-- Gives the locks of a standby back.
+select pg_advisory_unlock_all()
+
+-- standbys --
+-- The standbys: whether each could lead, role, session, application.
+select cast(l.classid as text), a.usename, cast(l.pid as text), 'application ' || nullif(a.application_name, '')
+from pg_catalog.pg_locks l
+left join pg_catalog.pg_stat_activity a on a.pid = l.pid
+where l.locktype = 'advisory' and l.granted and l.objsubid = 1 and l.mode = 'ShareLock'
+  and l.database = (select d.oid from pg_catalog.pg_database d where d.datname = current_database())
+  and l.classid in (1702257261, 1702257262) and l.objid = cast('{log}' as regclass)
+order by l.pid
+limit 100
+
 -- notifies --
 -- Whether the triggers wake a publisher that sleeps.
 select current_setting('max_prepared_transactions') = '0'

@@ -34,7 +34,7 @@ LOG = Log(
 _BEGIN = {"snapshot": True, "work": False}  # which statements begin a transaction; whether it is frozen
 REFUSAL = "the statement failed"
 _SAVEPOINT = ("savepoint", "back_to_savepoint")  # no server refuses these
-_LOCK = {"lead", "resign", "lock_holders", "session_id"}
+_LOCK = {"lead", "resign", "lock_holders", "session_id", "stand_by", "end_stand_by", "standbys"}
 
 
 class Named(NamedTuple):
@@ -182,6 +182,15 @@ class Server:
 
     def _lock_holders(self, session: Session) -> Rows:
         return [] if self.leader is None else [("eventlog", self.leader.name, None)]
+
+    def _stand_by(self, session: Session) -> Rows:
+        return [(True,)]
+
+    def _end_stand_by(self, session: Session) -> Rows:
+        return [(None,)]
+
+    def _standbys(self, session: Session) -> Rows:
+        return []
 
     def _session_id(self, session: Session) -> Rows:
         return [(session.name,)]

@@ -344,11 +344,11 @@ def test_preview_prints_what_the_next_cycle_would_send_and_changes_nothing(world
 def test_explain_tells_what_becomes_of_each_row(world: World) -> None:
     world.user(1)
     world.write(key(1), key(1), key(2), {"table_key": "idu=3", "table_name": "secrets"})
-    lines = call(world, "explain").output.splitlines()
-    for words, line in zip(["sent", "superseded", "without effect", "refused"], lines, strict=True):
+    lines = call(world, "explain").stdout.splitlines()
+    for words, line in zip(["pending", "superseded", "without effect", "refused"], lines, strict=True):
         assert words in line
     world.cycle(Receiver())
-    (line, _) = call(world, "explain", "--table", "usr", "--key", "idu=1").output.splitlines()
+    line, *_ = call(world, "explain", "--table", "usr", "--key", "idu=1").output.splitlines()
     assert "sent in eventlog:1-2:17f8af97: document 1-2, answered at 20" in line
 
 

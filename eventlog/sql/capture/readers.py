@@ -139,17 +139,17 @@ class _ReaderTable:
 
     def names(self) -> dict[str, str]:
         """Return what fills the holes of statements."""
-        quote, schema = self._dialect.quote, self.table.schema
+        schema = self.table.schema
         names = {
             "table": qualified(self._dialect, schema, self.table.name),
-            "identity": quote(self.identity),
+            "identity": self._dialect.quote(self.identity),
             "mark": literal(f"{_MARK}{self.reader} by {self.identity}"),
             "schema_text": literal(schema or ""),
         }
         for part, bare_name in self._bare_names().items():
             names |= {
                 part: qualified(self._dialect, schema, bare_name),
-                f"{part}_label": quote(bare_name),
+                f"{part}_label": self._dialect.quote(bare_name),
                 f"{part}_text": literal(bare_name),
                 f"{part}_quoted_text": literal(qualified(self._dialect, schema, bare_name)),
             }

@@ -22,7 +22,6 @@ from eventlog.files.limits import Limits
 from eventlog.fold import Rules
 from eventlog.formats.gbase.address import is_live
 from eventlog.transactions.stream_settings import StreamSettings
-from eventlog.transfer.convert import convert as run_convert
 from eventlog.transfer.formats import FORMATS
 from eventlog.transfer.loop import RunLength
 from eventlog.transfer.ordered import COMMITS, SEQUENCERS
@@ -71,6 +70,8 @@ def convert(options: JobOptions, follow: bool) -> None:
     Rows of a log are one pick-up without limit: they are folded to what they mean for each object.
     Bad records are reported on standard error and left out; the exit code is then 1.
     """
+    from eventlog.transfer.convert import convert as run_convert  # explain, which has our options, needs none
+
     live = is_live(options.url)
     source = options.source_format or ("gbase" if live else None)
     conversion = guess(source, options.target_format, options.inputs, options.output)

@@ -15,6 +15,8 @@ _FLAGS = {"group.id": "--kafka-group"}
 
 @dataclass(frozen=True, slots=True)
 class KafkaSettings:
+    """The brokers and topics of Kafka."""
+
     kafka_brokers: str = setting("localhost:9092", "the brokers to begin with", metavar="HOST:PORT,...")
     kafka: str = setting(
         "", "the topic that is read or written; when reading, also several", metavar="TOPIC,..."

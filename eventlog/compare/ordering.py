@@ -19,6 +19,8 @@ T = TypeVar("T")
 
 
 class Phase(IntEnum):
+    """The kinds of changes, in the order in which they leave."""
+
     DELETED = 0
     NEW = 1
     CHANGED = 2

@@ -16,6 +16,8 @@ from eventlog.core.errors import NotExpressible
 
 
 class Op(enum.StrEnum):
+    """The operation of a change."""
+
     INSERT = "insert"  # a row came into being
     UPDATE = "update"  # a row took other values, perhaps another key
     DELETE = "delete"  # a row is gone

@@ -15,6 +15,8 @@ from eventlog.core.values import Kind, read_moment
 
 
 class Letter(enum.StrEnum):
+    """The statuses of a row."""
+
     NEW = "N"  # the only letter ever picked up
     SUCCESS = "S"
     WARNING = "W"

@@ -93,6 +93,8 @@ def _text(cell: object) -> str:
 
 
 class SheetColumn(NamedTuple):
+    """A column of a sheet."""
+
     name: str
     type: str  # int, float, bool, text, bytes, timestamp; for containers that want to know
 
@@ -105,6 +107,8 @@ class Sheet(NamedTuple):
 
 
 class SheetRow(NamedTuple):
+    """A row of a sheet."""
+
     sheet: Sheet
     cells: tuple[Cell, ...]
 

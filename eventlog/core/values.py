@@ -33,6 +33,8 @@ def check_xml(text: str) -> str:
 
 
 class Kind(enum.Enum):
+    """The kinds of values, each with the form of its text."""
+
     STRING = "text"
     PADDED = "text whose trailing blanks are padding"
     OCTET = "Base64"

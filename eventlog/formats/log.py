@@ -44,6 +44,8 @@ def _need_time(text: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class LogSettings:
+    """The settings of logs in files."""
+
     insert_query_back: str = setting("modify", "what event types 5 and 7 become", choices=("modify", "add"))
     now: str | None = setting(
         None,

@@ -71,6 +71,8 @@ def read_options(text: str) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class KafkaSinkSettings:
+    """The settings of the Kafka sink."""
+
     kafka_brokers: str | None = setting(None, "host:port, several with commas", metavar="BROKERS")
     kafka_topic: str = setting("eventlog", "the topic of the messages", metavar="TOPIC")
     kafka_timeout: float = setting(

@@ -9,6 +9,8 @@ from eventlog.core.settings import setting
 
 @dataclass(frozen=True, slots=True)
 class StreamSettings:
+    """The settings of inputs with a sequence."""
+
     order: str = setting(
         "sequence",
         "the order of changes: by their sequence over all inputs, or as the inputs have them",

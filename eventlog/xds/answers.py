@@ -24,6 +24,8 @@ class Level(enum.IntEnum):
 
 
 class Status(NamedTuple):
+    """The answer to one event."""
+
     level: Level
     event_id: str | None = None
     text: str = ""

@@ -9,6 +9,8 @@ from eventlog.core.settings import setting
 
 @dataclass(frozen=True, slots=True)
 class XdsSettings:
+    """The settings of documents."""
+
     batch_size: int = setting(1, "events in one document", metavar="N", within=(1, 100_000))
     insert_query_back: str = setting("modify", "what event types 5 and 7 become", choices=("modify", "add"))
     time_syntax: int = setting(

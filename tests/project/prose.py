@@ -2,7 +2,7 @@
 
 Prose is docstrings, comments, Markdown, and the texts that eventlog prints. The check has a list of words
 with their plain replacement. It also checks how a docstring starts, and the length of sentences and lines.
-It prints one line for each place.
+A function or class that another room imports must have a docstring. It prints one line for each place.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import re
 import subprocess
 import sys
 import tokenize
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -225,6 +225,44 @@ def _cells(line: int, text: str) -> Iterator[Prose]:
         yield Prose(line, cell)
 
 
+def undocumented(modules: Mapping[str, ast.Module]) -> Iterator[tuple[str, int, str]]:
+    """Return the functions and classes without a docstring that another room imports.
+
+    A place is its module, its line and its name. A room is a package of eventlog, or Spark's.
+    """
+    imported = {
+        (node.module, alias.name)
+        for module, tree in modules.items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and node.module and _room(node.module) != _room(module)
+        for alias in node.names
+    }
+    for module, tree in modules.items():
+        named = (node for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef))
+        for node in named:
+            if (module, node.name) in imported and ast.get_docstring(node) is None:
+                yield module, node.lineno, node.name
+
+
+def _room(module: str) -> str:
+    return ".".join(module.split(".")[:2]) if module.startswith("eventlog.") else module.partition(".")[0]
+
+
+def _faults_of_rooms(paths: Iterable[Path]) -> Iterator[Fault]:
+    sources = {
+        ".".join(path.relative_to(ROOT).with_suffix("").parts).removeprefix("spark."): path
+        for path in files(_PACKAGES)
+        if path.suffix == ".py"
+    }
+    sources = {module.removesuffix(".__init__"): path for module, path in sources.items()}
+    trees = {module: ast.parse(path.read_text("utf-8")) for module, path in sources.items()}
+    asked = set(paths)
+    for module, line, name in undocumented(trees):
+        if sources[module] in asked:
+            reason = f"{name} has no docstring, and another room imports it"
+            yield Fault(sources[module].relative_to(ROOT).as_posix(), line, reason)
+
+
 def files(names: Iterable[str]) -> list[Path]:
     """Return the Python and Markdown files of the repository under some paths, but no pages of help texts."""
     listed = subprocess.run(
@@ -237,7 +275,8 @@ def files(names: Iterable[str]) -> list[Path]:
 
 def main() -> None:
     """Print all faults, and exit with 1 if there are any."""
-    all_faults = [fault for path in files(sys.argv[1:]) for fault in faults(path)]
+    paths = files(sys.argv[1:])
+    all_faults = [*(fault for path in paths for fault in faults(path)), *_faults_of_rooms(paths)]
     for path, line, reason in all_faults:
         print(f"{path}:{line}: {reason}")
     if all_faults:

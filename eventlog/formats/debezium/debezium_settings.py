@@ -9,6 +9,8 @@ from eventlog.core.settings import setting
 
 @dataclass(frozen=True, slots=True)
 class DebeziumSettings:
+    """The settings of Debezium's messages."""
+
     time_precision: str = setting(
         "auto",
         "Debezium's time.precision.mode, where messages have no schema; auto is the connector's own default.",

@@ -43,6 +43,8 @@ def is_live(url: str | None) -> bool:
 
 
 class Address(NamedTuple):
+    """A database of Informix or GBase, as a URL names it."""
+
     scheme: str
     user: str
     host: str

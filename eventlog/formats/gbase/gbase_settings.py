@@ -30,6 +30,8 @@ class Lock(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class GbaseSettings:
+    """The settings of captures."""
+
     framed: bool = setting(
         False, "The input is a hex dump: a read of the stream a line, lines of xxd, or typed out with notes."
     )

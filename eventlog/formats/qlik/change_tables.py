@@ -46,6 +46,8 @@ _PARTITION = "partition_name"
 
 @dataclass(frozen=True, slots=True)
 class TableSettings:
+    """The settings of change tables."""
+
     table: str = setting("", "the table whose changes are read, if the file's name does not show it")
     mask_order: str = setting(
         "auto",

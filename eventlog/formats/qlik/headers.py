@@ -19,6 +19,8 @@ from eventlog.formats.qlik import mask
 
 
 class Header(NamedTuple):
+    """A header column of a change table."""
+
     name: str
     type: str  # of codec.SheetColumn
     width: int = 0  # characters or bytes

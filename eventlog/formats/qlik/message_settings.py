@@ -15,6 +15,8 @@ from eventlog.formats.qlik.structure import Structure
 
 @dataclass(frozen=True, slots=True)
 class MessageSettings:
+    """The settings of Qlik's messages."""
+
     table: str = setting("", "the table of messages that name none; for Kafka the topic")
     encoding: str = setting("json", "how messages are encoded", choices=("json", "avro"))
     framing: str = setting(

@@ -21,6 +21,8 @@ from eventlog.formats.qlik.types import DATA_TYPES, NON_FINITE, Spec
 
 @dataclass(frozen=True, slots=True)
 class DataColumn:
+    """A column that a table captures."""
+
     name: str
     spec: Spec | None = None  # None: unknown
     key_position: int = 0  # from 1; 0: not in the key
@@ -30,6 +32,8 @@ class DataColumn:
 
 @dataclass(frozen=True)
 class Structure:
+    """The columns of a table, as metadata describe them."""
+
     schema: str | None
     table: str
     columns: tuple[DataColumn, ...]

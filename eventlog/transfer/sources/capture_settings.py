@@ -10,6 +10,8 @@ from eventlog.formats.gbase.gbase_settings import Lock
 
 @dataclass(frozen=True, slots=True)
 class CaptureSettings:
+    """The settings of a capture session."""
+
     jar: tuple[str, ...] = setting((), "the vendor's JDBC driver, and what it needs", metavar="FILE,...")
     password_file: str = setting("", "the file with the password; else EVENTLOG_PASSWORD", metavar="FILE")
     snapshot: str = setting(

@@ -51,6 +51,8 @@ def _name_and_token(line: str, path: str, number: int) -> tuple[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class MonitorSettings:
+    """The settings of the status page."""
+
     monitor_port: int = setting(
         0,
         "the port of the status page, /metrics, /healthz and /readyz; 0: none",

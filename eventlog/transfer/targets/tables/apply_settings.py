@@ -15,6 +15,8 @@ SourceTable = tuple[str | None, str]  # a table of the source, with its schema
 
 @dataclass(frozen=True, slots=True)
 class ApplySettings:
+    """The settings of tables that take changes."""
+
     schema_changes: str = setting(
         "apply",
         "create tables and columns that are missing, refuse the changes that need them, or leave them out",

@@ -221,7 +221,6 @@ class AnyCatalogue:
         return Table(schema, name, described, tuple(key), view=view)
 
     def _reflected(self, schema: str | None, name: str) -> _Described:
-        """Return what SQLAlchemy finds in the catalogue."""
         inspector = self._inspector
         columns = [(row["name"], self._type(row["type"])) for row in inspector.get_columns(name, schema)]
         key = inspector.get_pk_constraint(name, schema)["constrained_columns"]

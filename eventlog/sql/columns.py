@@ -135,7 +135,6 @@ def _united(
 def _gathered(
     rows: Sequence[Sequence[Any]], names: Sequence[str], numbers: Sequence[str], texts: Sequence[str]
 ) -> ResultColumns:
-    """Return the columns of rows."""
     columns = dict(zip(names, zip(*rows, strict=True) if rows else [()] * len(names), strict=True))
     return ResultColumns(
         {name: np.array([int(cell or 0) for cell in columns[name]], np.int64) for name in numbers},

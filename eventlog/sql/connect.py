@@ -175,7 +175,6 @@ def _dial(dialect: Any, record: object, words: Sequence[Any], named: Mapping[str
 
 @contextmanager
 def _driver(address: URL) -> Iterator[None]:
-    """Import the driver that the URL names inside the block."""
     dialect = dialect_named(address.get_backend_name())
     try:
         with extra(dialect.sessions.extra, dialect.title) if dialect.sessions.extra else nullcontext():
@@ -244,7 +243,6 @@ def _cancel(context: Any) -> None:
 
 
 def _advice(scheme: str, fault: BaseException) -> Iterator[str]:
-    """Yield what the dialect advises, for an error that begins with its number."""
     number = fault.args[0] if fault.args else None
     if scheme in SCHEMES and isinstance(number, int) and number in SCHEMES[scheme].sessions.advice:
         yield SCHEMES[scheme].sessions.advice[number]
@@ -256,6 +254,5 @@ def _with_port(words: str, url: URL) -> str:
 
 
 def _message_of(fault: BaseException) -> str:
-    """Return the database's message, without the driver's wrapping."""
     texts = [argument for argument in fault.args if isinstance(argument, str)]
     return " ".join((texts[-1] if texts else str(fault)).split())

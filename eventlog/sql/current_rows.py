@@ -143,7 +143,6 @@ def current_columns(
 def _of_each(
     connection: Connection, queries: Queries, lookups: Sequence[TableKeys]
 ) -> Generator[Current, None, None]:
-    """Yield the rows of one table after another."""
     first = 0
     for table, columns in lookups:
         keys = list(zip(*columns, strict=True))
@@ -182,7 +181,6 @@ def _measured(
     bound: int,
     before: Sequence[Call],
 ) -> Iterator[Current]:
-    """Yield the rows of a database that measures them."""
     if len(keys) <= FEW:
         call = call_of_few(queries, table, keys, bound)
         yield from measured(queries.together(connection, [*before, call])[-1], bound, bound)
@@ -215,7 +213,6 @@ def measured(rows: Iterable[Sequence[Any]], bound: int, room: int) -> Iterator[C
 
 
 def _room_left(bound: int, room: int, size: int) -> int:
-    """Return how many bytes are left of a bound."""
     if size >= room:
         raise TooMuch(bound)
     return room - size
@@ -281,14 +278,12 @@ def _current_holes(table: Readable) -> dict[str, str]:
 
 
 def _measuring_holes(queries: Queries, width: int) -> dict[str, str]:
-    """Return the texts for a statement that measures rows of so many columns."""
     texts = [f"c{number}" for number in range(width)]
     sizes = (queries.filled("text_bytes", column=name) for name in texts)
     return {"names": "".join(f", {text}" for text in texts), "bytes": " + ".join(["0", *sizes])}
 
 
 def _rows_of_keys(queries: Queries, table: Readable, number: str = "", *, few: bool = False) -> str:
-    """Return the query of the rows of some keys, whose values have this number in their names."""
     names = {f"k{i}": column.type for i, column in enumerate(table.key)}
     arrays = (queries.filled("key_array", column=name, number=number) for name in names)
     return queries.filled(
@@ -311,7 +306,6 @@ def _typed(columns: Sequence[KeyColumn]) -> dict[str, str]:
 
 
 def _matching(columns: Sequence[KeyColumn]) -> list[str]:
-    """Return for each column the condition that it has its value."""
     return [
         unbound(fill(column.matches, {"c": column.name, "k": f"k.k{i}"})) for i, column in enumerate(columns)
     ]

@@ -92,7 +92,6 @@ class ReadableTable:
             raise WrongRow(f"table_key: {column.name}: {fault}") from fault
 
     def _compared(self, column: Column) -> tuple[KeyColumn, KeyType]:
-        """Return how a column is compared with a given value: by its type, else as text."""
         key_type = key_type_of(self._dialect.values.key_types, column.type)
         equals = self._dialect.values.expressions.equals
         if key_type is None or ("{collation}" in key_type.matches and column.name not in self._collations):
@@ -111,11 +110,9 @@ class ReadableTable:
         return f"with\n{texts}\n" if texts else ""
 
     def _text_of(self, column: Column) -> str:
-        """Return the expression of the column's text."""
         return self._dialect.values.expressions.queried(self._read(column), "t", self._dialect.quote)
 
     def _key_text_of(self, column: Column) -> str:
-        """Return the expression of the column's text as a key has it."""
         expressions = self._dialect.values.expressions
         in_key, name = expressions.of(column.type).in_key, self._dialect.quote(self._read(column).name)
         return in_key.format(x=f"t.{name}") if in_key else self._text_of(column)

@@ -177,7 +177,6 @@ class TriggerRows:
         return self.expressions.missing.format(x=f"{alias}.{self.dialect.quote(column.name)}")
 
     def _has_value(self, alias: str, column: Column) -> str:
-        """Return whether the column has a value."""
         return self.expressions.present.format(x=f"{alias}.{self.dialect.quote(column.name)}")
 
 

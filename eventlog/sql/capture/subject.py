@@ -116,7 +116,6 @@ def _called(relation: Relation, names: Collection[str]) -> Iterator[Installed]:
 
 
 def _columns_of_children(catalogue: Catalogue, choice: Choice) -> dict[str, list[str]]:
-    """Return the columns of each child table that a choice names."""
     children: dict[str, list[str]] = {}
     for name in choice.children:
         table, column = split(catalogue, name)

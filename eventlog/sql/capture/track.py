@@ -236,7 +236,6 @@ def _trials(subject: Subject) -> Iterator[str]:
 
 
 def _of_rows(rows: Iterable[TriggerRow]) -> Iterator[str]:
-    """Yield the expressions of rows that a trigger logs."""
     for row in rows:
         yield from filter(None, (row.old_text, row.new_text, row.when))
 
@@ -280,7 +279,6 @@ def _drops(log: Log, installed: Iterable[Installed], used: Collection[str] = ())
 
 
 def _package(log: Log, trigger: Installed) -> str:
-    """Return the quoted name of the package of a trigger, if the database has packages."""
     package_of = log.dialect.triggers.package
     return (
         ""

@@ -61,7 +61,6 @@ def _rest_of_inserts(pending: Pending, choice: PickUpFilter, picked: PickedColum
 
 
 def _with_more(pending: Pending, picked: PickedColumns, ids: Sequence[int]) -> PickedColumns:
-    """Return the rows, followed by others with these ids."""
     for further in pending.columns_by_id(ids, *_LAYOUT) if ids else ():
         picked = picked.with_more(_picked(further))
     return picked

@@ -176,7 +176,6 @@ class ReceiverState:
         return {hashed: ObjectState(*state) for hashed, *state in rows}
 
     def _run_on_objects(self, name: str, table: str, hashes: Sequence[str]) -> Any:
-        """Run a statement on objects of a table."""
         clause = self._queries.clause(name).bindparams(bindparam("hashes", expanding=True))
         return self._connection.execute(clause, {"object_table": table, "hashes": hashes})
 

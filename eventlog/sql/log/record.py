@@ -154,7 +154,6 @@ class RecordedBatch(NamedTuple):
         return self.content.endswith(_MARK)
 
     def _named(self) -> list[tuple[str, list[Any]]]:
-        """Return what is recorded, by names."""
         named: list[tuple[str, list[Any]]] = json.loads(self.content)
         return named
 
@@ -331,7 +330,6 @@ class LogRecord:
 
 
 def _listed(ids: object) -> tuple[int, ...]:
-    """Return the rows of a notice, from the text that lists them."""
     return tuple(json.loads(str(ids))) if ids else ()
 
 

@@ -252,7 +252,6 @@ class SlotState:
         return Call(text(statement), {"rows": _as_json(rows)})
 
     def _branch(self, number: int, feed: Feed) -> str:
-        """Return the query for the rows of one feed."""
         expressions = self._queries.log.dialect.values.expressions
         columns = [(name, replace(column, name=f"k{n}")) for n, (name, column) in enumerate(feed.key)]
         casts = "".join(f", cast(g.{c.name} as {unbound(c.type)}) as {c.name}" for _, c in columns)

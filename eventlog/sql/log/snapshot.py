@@ -167,7 +167,6 @@ class Snapshot(Pending):
         return rows._replace(full=full, loopback=look.own_rows)
 
     def _read_many(self, choice: PickUpFilter) -> PickUp:
-        """Return rows that are many or large."""
         if choice.by_column and self.comes_by_column(choice):
             from eventlog.sql.columns import OddBytes  # Arrow takes a while to load
             from eventlog.sql.log import by_column
@@ -190,7 +189,6 @@ class Snapshot(Pending):
         return PickUp([*picked, *self.rows(self._rest_of_inserts(picked, choice))], True)
 
     def _rest_of_inserts(self, picked: list[Cells], choice: PickUpFilter) -> list[int]:
-        """Return the ids of rows that complete inserts of rows that were read one by one."""
         from eventlog.sql.log import by_column  # NumPy takes a while to load
 
         next_rows = replace(choice, limit=max(choice.limit, by_column.LOOK_AHEAD))

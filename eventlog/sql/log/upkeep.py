@@ -129,7 +129,6 @@ class Upkeep(LogRecord):
     def _failed(
         self, selection: FailureFilter, *condition_names: str
     ) -> tuple[dict[str, str], dict[str, Any]]:
-        """Return the conditions of a query for failed rows, and their values."""
         conditions = list(_conditions(selection))
         values = {name: value for _, name, value in conditions}
         pieces = self._queries.pieces(

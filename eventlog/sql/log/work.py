@@ -101,7 +101,6 @@ class Work:
         return calls
 
     def _begun(self) -> Connection:
-        """Return the connection, after beginning the transaction on it."""
         if self._opening:
             _, *answers = self._queries.together(self._unbegun, self._opening)
             self._opening = []
@@ -182,7 +181,6 @@ class Work:
         self._queries.run_all(self._begun(), "fail", [self._storable(failure) for failure in failed])
 
     def _storable(self, failure: Failure) -> dict[str, Any]:
-        """Return a failure in characters that the database can store."""
         document = failure.document and keepable(self._begun(), failure.document)
         reason = keepable(self._begun(), failure.reason)
         return failure._replace(reason=reason, document=document)._asdict()
@@ -263,7 +261,6 @@ class Work:
             self._queries.run_all(self._begun(), "hold_spelling", rows)
 
     def _spellings(self, waiting: Sequence[WaitingEvent]) -> Iterator[Spelling]:
-        """Return how the rows of events spell their objects."""
         objects = {row: event.object for event in waiting for row in event.record_ids}
         for event in waiting:
             yield event.object, event.object

@@ -127,7 +127,6 @@ _SCHEMA_WORDS = {
 
 
 def _cancel(engine: Engine, session: Any) -> None:
-    """End the statement of a session."""
     session.cancel()
 
 

@@ -64,7 +64,6 @@ class Package:
         return tuple(templates.statements(self.log.dialect, "package", holes))
 
     def _functions(self) -> Iterator[str]:
-        """Return those of our functions that the texts call."""
         for name in self._expressions.called_by(expression.text for expression in self._types):
             yield "\n" + indent(templates.statement(self.log.dialect, name), 2)
 

@@ -250,7 +250,6 @@ class _Child(_Writer):
         )
 
     def _linked(self, alias: str) -> str:
-        """Return the condition that a child row names a parent."""
         return "\nand ".join(f"{self.value(alias, name)} is not null" for name in self.link.columns)
 
 

@@ -55,7 +55,6 @@ def _begin_session(
 
 
 def _load_together() -> Together:
-    """Return what runs several statements in one round trip."""
     from eventlog.sql.postgresql import pipeline  # it imports the driver
 
     return pipeline.run_together

@@ -104,7 +104,6 @@ def run_together(connection: Connection, calls: Sequence[Call], *, commit: bool 
 
 
 def _bound(transformer: abc.Transformer, call: Call) -> Bound:
-    """Return a statement as it is sent."""
     command, names = _numbered(call.clause.text)
     if not names:
         return Bound((command, None))
@@ -142,7 +141,6 @@ def _exchange(
 
 
 def _answer(pgconn: PGconn) -> abc.PQGen[PGresult | None]:
-    """Return the next answer of the server."""
     while pgconn.is_busy():
         if (yield Wait.R):
             pgconn.consume_input()

@@ -200,7 +200,6 @@ class Bodies:
         return f"{exists} and not exists (select from {taken} t where {self._same_row('t', 'o')})"
 
     def _taken(self, pairs: str, moved: str) -> str:
-        """Return the new keys of rows that moved."""
         names = ", ".join(f"n.{self.dialect.quote(name)}" for name in self.subject.table.key)
         return f"(select {names} from {pairs} where {moved})"  # noqa: S608
 
@@ -285,7 +284,6 @@ class Bodies:
 
 
 def _by_operation(insert: str, update: str, delete: str) -> str:
-    """Return one function for all that can happen to a row."""
     parts = (("if", "INSERT", insert), ("elsif", "UPDATE", update), ("elsif", "DELETE", delete))
     lines = [
         f"{word} tg_op operator(pg_catalog.=) '{operation}' then\n{indent(body, 2)}"

@@ -109,7 +109,6 @@ def restrict(
 
 
 def _without_lost_columns(table: Table) -> Table:
-    """Return the table without its lost columns."""
     return replace(table, columns={name: c for name, c in table.columns.items() if c.unread != LOST})
 
 

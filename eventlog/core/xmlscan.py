@@ -137,7 +137,6 @@ class Scanner:
         return self._consume(end_at + len(end))
 
     def _read_on(self) -> None:
-        """Read more of an incomplete tag, comment or instruction."""
         if len(self._buffer) - self._at > MAX_TAG:
             raise InvalidDocument(f"a tag has no end within {MAX_TAG} bytes")
         if not self._read_chunks():

@@ -355,6 +355,5 @@ def _rows_of_run(run: Sequence[Step]) -> tuple[int, ...]:
 
 
 def _why_superseded(step: Step) -> str:
-    """Return the rule by which a query-back row supersedes others."""
     what = "row" if step.type in (5, 6) else f"value of {step.column}"
     return f"type {step.type} reads the current {what}"

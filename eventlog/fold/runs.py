@@ -136,7 +136,6 @@ def current_fields(of: NamedObject, step: Step, answer: Answer) -> tuple[Field, 
 
 
 def _fields(columns: Sequence[tuple[Column, Loader]], texts: CurrentRow) -> tuple[Field, ...]:
-    """Return the fields of the one row that there is."""
     fields = []
     for (column, load), text in zip(columns, texts, strict=True):
         try:

@@ -169,7 +169,6 @@ class TableReader:
         return Attribute(column.name, self._loader(column), "", exists=True, unread=column.unread != "")
 
     def _undescribed(self, name: str) -> Attribute:
-        """Return a column that the table lacks, or one of an unknown table."""
         if self._closed:
             silence = f"{self.name} has publish or withhold, and no column {name!r}"
             return Attribute(name, _load_nothing, silence, exists=False)

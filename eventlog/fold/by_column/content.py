@@ -109,7 +109,6 @@ def with_current_rows(batch: Batch, templates: Templates, content: RowContent, a
 
 
 def _pool(batch: Batch, answers: Answers) -> Pool:
-    """Return the keys, the two sides of rows and the cells of current rows."""
     arrays = [batch.keys, batch.old_values, batch.new_values]
     first_old = len(batch.keys)
     count = first_old + 2 * len(batch.ids)

@@ -198,7 +198,6 @@ class Engine:
         yield from self._in_order(needs, content, folded, plain, size)
 
     def _plan(self, rows: Rows, batch: Batch, objects: Flags) -> Plan | None:
-        """Return the plan of the rows of these objects; None without any."""
         if not objects.any():
             return None
         chosen = rows.take(np.sort(batch.places[objects[batch.objects]]))
@@ -264,7 +263,6 @@ class Engine:
 
 
 def _columns_of(batch: Batch, folded: Folded) -> EventColumns:
-    """Return the columns of folded events."""
     runs, rows = folded.runs, folded.event_rows
     events = runs.event_of_run
     return EventColumns(

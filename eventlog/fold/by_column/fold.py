@@ -137,13 +137,11 @@ def fold(batch: Batch, templates: Templates, content: Content, max_changes: int)
 
 
 def _asks(kinds: Ints) -> Flags:
-    """Return whether rows of these types are query-backs."""
     asks: Flags = kinds > 4
     return asks
 
 
 def _asks_for_row(kinds: Ints) -> Flags:
-    """Return whether rows of these types are query-backs of the whole row."""
     asks: Flags = (kinds == 5) | (kinds == 6)
     return asks
 
@@ -221,7 +219,6 @@ class _Groups:
 def _counting_rows(
     batch: Batch, templates: Templates, content: Content, precedence: Precedence
 ) -> CountingRows:
-    """Return the rows that count, with what they become."""
     rows = precedence.rows
     ops = np.array([part.op for part in content.parts], np.int8)[content.codes[rows]]
     widths = _widths(batch, templates, rows)
@@ -355,7 +352,6 @@ def _cut_positions(runs: Runs, values: Ints, max_changes: int) -> tuple[Ints, Fl
 
 
 def _rows_of_events(batch: Batch, runs: Runs, precedence: Precedence) -> RowsOfEvents:
-    """Return the rows of each event, and those that they superseded."""
     events = runs.event_of_run
     event_of_row = np.full(len(batch.ids), -1, np.int32)
     event_of_row[runs.rows] = events[runs.run_of_row]

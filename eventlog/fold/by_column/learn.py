@@ -220,7 +220,6 @@ class Templates:
         return part._replace(unread=step.unread, unknown=unknown)
 
     def _part_of_fields(self, named: NamedTable, op: Op, fields: tuple[Field, ...], column: str) -> Part:
-        """Return the part of fields whose values are marks."""
         try:
             body = self.form.body(_ELEMENT_OF[op], _change(named, op, fields))
         except EventlogError:

@@ -70,7 +70,6 @@ def _after(state: _State, event: Change) -> _State:
 
 
 def _instance(events: EventWriter, event: Change, event_id: str, state: _State) -> str:
-    """Return the element of an object with these values."""
     sides: Iterable[tuple[str, Side]] = ((column, one_or_many(values)) for column, values in state.items())
     fields = tuple(Field(column, after=side) for column, side in sides)
     body = events.body("add", event._replace(op=Op.INSERT, fields=fields))

@@ -136,7 +136,6 @@ class Skeletons:
 
 
 def _slot(column: Column | None, tables: Tables, time_syntax: int, spell: Spell) -> Render:
-    """Return how a column's marks are rendered."""
     how = treatment(column)
     if how is Treatment.ELEMENT:
         return str

@@ -56,7 +56,6 @@ def settle(topic: str, address: str) -> None:
 
 
 def _ends(topic: str, address: str, isolation: str) -> list[int]:
-    """Return how far each partition can be read."""
     from confluent_kafka import Consumer, TopicPartition
 
     reading = Consumer({"bootstrap.servers": address, "group.id": topic, "isolation.level": isolation})

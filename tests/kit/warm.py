@@ -92,7 +92,6 @@ def install() -> None:
 
 
 def _begin_warm(cls: Any, conninfo: str = "") -> PQGenConn[Any]:
-    """Return a connection over an idle session, or over a new one."""
     if not SESSIONS.are_kept():
         return (yield from _begin(cls, conninfo))
     session = SESSIONS.take(conninfo)

@@ -256,9 +256,9 @@ def _faults_of_rooms(paths: Iterable[Path]) -> Iterator[Fault]:
     }
     sources = {module.removesuffix(".__init__"): path for module, path in sources.items()}
     trees = {module: ast.parse(path.read_text("utf-8")) for module, path in sources.items()}
-    asked = set(paths)
+    chosen_paths = set(paths)
     for module, line, name in undocumented(trees):
-        if sources[module] in asked:
+        if sources[module] in chosen_paths:
             reason = f"{name} has no docstring, and another room imports it"
             yield Fault(sources[module].relative_to(ROOT).as_posix(), line, reason)
 

@@ -21,6 +21,7 @@ from eventlog.core.state_versions import NewerState, NoVersion
 from tests.kit.commands import environment
 from tests.kit.support import patient, until
 from tests.laws.resume.stops import When
+from tests.laws.upgrade.fixture import BEFORE
 from tests.spark.helpers import (
     CLOCK,
     TABLES,
@@ -63,6 +64,12 @@ def test_the_output_of_a_newer_version_is_refused_and_stays(spark: Any, log: Pat
         with pytest.raises(error, match="out/job is "):
             run(spark, Backlog(job([log], tmp_path / "out"), CLOCK, partitions=2))
     assert (tmp_path / "out" / "documents" / "part-1").read_text() == "precious"
+
+
+def test_the_output_of_the_released_version_is_done(spark: Any, log: Path, tmp_path: Path) -> None:
+    shutil.copytree(BEFORE / "backlog", tmp_path / "out")
+    with pytest.raises(Misuse, match="holds a backlog that is done"):
+        run(spark, Backlog(job([log], tmp_path / "out"), CLOCK, partitions=2))
 
 
 def test_documents_of_somebody_else_are_not_replaced(spark: Any, log: Path, tmp_path: Path) -> None:

@@ -114,6 +114,11 @@ columns = { idu = "integer", fname = "varchar(10)" }
 linter = { columns = { idu = "integer", fname = "char(8)" } }
 """
 _PETS = {BEFORE: "idp,name\n1,Rex\n2,Mimi\n", GROWN: "idp,name\n1,Rex II\n3,Tom\n"}
+_LOG = """\
+record_id,status,event_type,event_time,perpetrator,table_name,table_key,column_name,old_value,new_value
+1,N,1,2025-03-23 10:57:19,hr,fish,id=1,name,,Nemo
+2,N,4,2025-03-23 10:57:20,hr,fish,id=1,,,
+"""
 SETTINGS = {"EVENTLOG_ALLOW_LOOPBACK": "true", "EVENTLOG_HANDLE_FUTURE_EVENTS": "false"}
 COMPARED = {
     "EVENTLOG_PUBLICATION_MODE": "compare",
@@ -425,6 +430,16 @@ def write_files(shell: Shell) -> None:
         archive.keep("2026-11-28T12:00:00Z", body, incoming.read(body), "success", b"<nds/>")
 
 
+def drain(shell: Shell) -> None:
+    """Write the output of a backlog on Spark next to its log."""
+    (shell.folder / "log.csv").write_text(_LOG)
+    words = ("backlog", "--from", "log", "--to", "xds", "--tables", "tables.toml", "-o", "backlog", "log.csv")
+    done = shell.run(*words)
+    assert done.code == 0, done.stderr
+    for checksum in shell.folder.glob("backlog/**/*.crc"):
+        checksum.unlink()
+
+
 def _write_lines(file: Path, records: Iterable[Any]) -> None:
     file.write_text("".join(f"{json.dumps(record)}\n" for record in records))
 
@@ -479,6 +494,7 @@ def main() -> None:
         write_files(shell)
         with temporary_database(EMBEDDED, make_url(embedded.url)) as database:
             read_queue(run_on(database.address, shell), database.engine(), shell.folder)
+        drain(shell)
         shutil.copytree(shell.folder, BEFORE, dirs_exist_ok=True)
         for name in AT_HAND:
             with server_url(name, embedded) as url, temporary_database(name, url) as database:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import shutil
 from pathlib import Path
 
@@ -24,6 +25,7 @@ from tests.laws.upgrade.test_upgrade import LEADER, rows_of, without
 from tests.sql.test_install import schema
 
 pytestmark = pytest.mark.quick
+DIGESTED = re.compile(r'\[\d+\],\d+,"[\w+/]{11}"\]')  # an event on record with the digest of its text
 
 
 @pytest.fixture(params=["this version", pytest.param("the next version", marks=pytest.mark.long)])
@@ -86,6 +88,9 @@ def test_the_fixture_has_rows_in_every_state(engine: Engine, restored: str) -> N
         f"eventlog_{name}" for name in ("retry", "held", "failed", "resync", "notice", "tracked", "sent")
     }
     assert names | {"compared_known", "eventlog_applied"} <= filled
+    for log in ("eventlog", "compared"):
+        assert any(DIGESTED.search(row["content"]) for row in rows[f"{log}_batch"]), log
+    assert bool(rows.get("slotted_slot")) == engine.dialect.name.startswith("postgresql")
 
 
 @pytest.mark.slow("all tables of three logs are made twice")

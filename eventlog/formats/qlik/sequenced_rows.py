@@ -58,11 +58,11 @@ class RowSequencer(Sequencer):
 
     def place_of_sequence(self, source: int) -> int | None:
         """Return the place of the change_seq among the cells of a source; None if it has none."""
-        return self._change_tables[source].reader.heading.headers.get("change_seq")
+        return self._change_tables[source].part.heading.headers.get("change_seq")
 
     def name_of(self, source: int) -> str:
         """Return the name of a source."""
-        return self._change_tables[source].reader.source.name
+        return self._change_tables[source].part.source.name
 
     @property
     def later_rows(self) -> int:

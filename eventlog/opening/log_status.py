@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from eventlog.opening.course import Flow, flow_of, load_course, outlook
@@ -28,6 +28,7 @@ class LogStatus:
     next_retry: datetime | None
     failed: int  # rows whose reason is kept
     counts: Mapping[str, Mapping[str, int]]  # by status and table
+    arrivals: Mapping[str, int]  # rows of the last minute that the log has, by table
     holder: Holder | None  # of the leader's lock
     standbys: Sequence[Standby]  # publishers that wait for the lead, as far as we may see
     leader: str | None  # who last led
@@ -101,13 +102,16 @@ def read_log_status(store: Store, *, counted: bool = True) -> LogStatus:
     holder, standbys = store.holder(), store.standbys()
     with store.upkeep() as upkeep:
         state, backlog, failed = upkeep.state(), upkeep.backlog(), upkeep.failed()
-        counts = upkeep.counts() if counted else []
+        counts = upkeep.counts(now - timedelta(minutes=1)) if counted else []
         log_bytes = upkeep.log_bytes()
         audits = upkeep.notices_of(NoticeKind.AUDIT, 1)
     by_status: dict[str, dict[str, int]] = {}
+    arrivals: dict[str, int] = {}
     for count in counts:
         tables = by_status.setdefault(count.status, {})
         tables[count.table_name] = tables.get(count.table_name, 0) + count.rows
+        if count.late_rows:
+            arrivals[count.table_name] = arrivals.get(count.table_name, 0) + count.late_rows
 
     def age(at: datetime | None) -> float | None:
         return None if at is None else (now - at).total_seconds()
@@ -126,6 +130,7 @@ def read_log_status(store: Store, *, counted: bool = True) -> LogStatus:
         next_retry=backlog.next_retry,
         failed=failed,
         counts=by_status,
+        arrivals=arrivals,
         holder=holder,
         standbys=standbys,
         leader=state.leader,

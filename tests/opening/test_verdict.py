@@ -23,6 +23,7 @@ QUIET: dict[str, Any] = {
     "now": NOW,
     **dict.fromkeys(("pending", "held_rows", "waiting", "failed", "finished", "epoch"), 0),
     "counts": {},
+    "arrivals": {},
     "standbys": [],
     "cycle": {},
     "outlook": "",

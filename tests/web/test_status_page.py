@@ -155,6 +155,7 @@ def test_numbers_lead_on_and_tables_come_by_their_load(watched: Watched) -> None
         " select case when n % 20 = 3 then 'E' else 'S' end, 6, 't' || n % 20, 'k=1'"
         " from generate_series(1, 60) n",
         "insert into usr values (1, 'Jack'), (2, 'Jane')",
+        "update eventlog set event_time = event_time - interval '2 minutes' where table_name = 't3'",
     )
     page = watched.client.get()
     names = re.findall(r'data-label="Table" class="text"><div>(\w+)<', page)
@@ -163,6 +164,8 @@ def test_numbers_lead_on_and_tables_come_by_their_load(watched: Watched) -> None
     assert watched.client.get("/?all=1").count('data-label="Table"') == 21
     assert '<a href="/errors?table=t3">3</a>' in page
     assert '<dt>Errors</dt><dd><a href="/errors" class="error">3</a></dd>' in page
+    arrivals = re.findall(r'data-label="Came in a minute" class="number"><div>(\d+)<', page)
+    assert arrivals[:3] == ["0", "2", "3"]
     assert page.index("Last cycle with work") < page.index("Tables of the log")
     following = watched.client.get("/next?table=usr")
     assert following.count('data-label="Row"') == 2

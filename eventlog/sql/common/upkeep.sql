@@ -11,8 +11,8 @@ where one = 1
 select paused_at from {state} where one = 1
 
 -- counts --
--- How many rows each status and table has.
-select {letter}, {table_name}, count(*)
+-- How many rows each status and table has, and how many of them are from after a time.
+select {letter}, {table_name}, count(*), sum(case when {event_time_utc} > :since then 1 else 0 end)
 from {log} r
 group by {letter}, {table_name}
 order by {letter}, {table_name}

@@ -19,6 +19,8 @@ from eventlog.sql.log.record import LogRecord, Notice, NoticeKind
 from eventlog.sql.log.slot_state import SlotState
 from eventlog.sql.queries import containing
 
+_NEVER = datetime(9999, 1, 1)
+
 
 class FailedRow(NamedTuple):
     """A row with E or F, and what is kept about it."""
@@ -85,6 +87,7 @@ class Count(NamedTuple):
     status: str
     table_name: str
     rows: int
+    late_rows: int = 0  # those from after a time
 
 
 class RowFacts(NamedTuple):
@@ -273,9 +276,10 @@ class Upkeep(LogRecord):
         size = self._run("log_bytes").scalar()
         return None if size is None else int(size)
 
-    def counts(self) -> list[Count]:
-        """Return the rows of each status and table."""
-        return [Count(status or "", name or "", rows) for status, name, rows in self._run("counts")]
+    def counts(self, since: datetime = _NEVER) -> list[Count]:
+        """Return the rows of each status and table, and those of them from after a time."""
+        counts = self._run("counts", since=since)
+        return [Count(letter or "", name or "", rows, int(late)) for letter, name, rows, late in counts]
 
     def purge(
         self, before: datetime, letters: Iterable[str], after: int, limit: int

@@ -101,6 +101,7 @@ class TableLoad(NamedTuple):
     """The rows of a table in the log, by what became of them."""
 
     table: str
+    arrived: int  # in the last minute
     pending: int
     failed: int
     success: int
@@ -136,6 +137,7 @@ class Board:
         self._lock = threading.Lock()
         self._explaining = threading.Lock()
         self._counted: Mapping[str, Mapping[str, int]] = {}
+        self._arrivals: Mapping[str, int] = {}  # when the rows were counted
         self._counted_until = 0.0
         self.last_status: LogStatus | None = None
         self.samples: deque[Sample] = deque(maxlen=SAMPLES)
@@ -227,7 +229,8 @@ class Board:
         with self._lock:
             start = time.monotonic()
             if start > self._counted_until:
-                self._counted = read_log_status(self.store).counts
+                log_status = read_log_status(self.store)
+                self._counted, self._arrivals = log_status.counts, log_status.arrivals
                 end = time.monotonic()
                 self._counted_until = end + SHARE * (end - start)
             return self._counted
@@ -283,10 +286,14 @@ class Board:
             for table, rows in tables.items():
                 loads.setdefault(table, Counter())[letter if letter in "NSWEF" else "other"] += rows
         every = (
-            TableLoad(table, of["N"], of["E"] + of["F"], of["S"], of["W"], of["other"])
+            TableLoad(
+                table, self._arrivals.get(table, 0), of["N"], of["E"] + of["F"], of["S"], of["W"], of["other"]
+            )
             for table, of in loads.items()
         )
-        return sorted(every, key=lambda load: (-load.pending - load.failed, -load.success, load.table))
+        return sorted(
+            every, key=lambda load: (-load.pending - load.failed, -load.arrived, -load.success, load.table)
+        )
 
     def explain(self, table: str = "") -> list[RowAccount]:
         """Return the accounts of the rows that go next, or of those among them of a table.

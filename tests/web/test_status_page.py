@@ -852,6 +852,24 @@ def test_a_waiting_event_is_tried_now(watched: Watched) -> None:
     assert "usr idu=1: row 1" in page
 
 
+def test_all_waiting_events_are_sent_from_the_first_page(watched: Watched) -> None:
+    button = '<button name="act" value="retry">Send waiting events now</button>'
+    assert button not in watched.client.get()
+    watched.sink.is_busy = True
+    watched.run("insert into usr values (1, 'Jack'), (2, 'Jane')")
+    watched.publisher.cycle()
+    watched.sink.is_busy = False
+    page = watched.client.get()
+    assert page.index("2 events wait") < page.index(button) < page.index("<dt>Pending</dt>")
+    for token, status, words in (("guess", 403, "No one has this token"), (TOKEN, 200, "2 rows are sent")):
+        body = urlencode({"token": token, "act": "retry"}).encode()
+        reply, page, _ = watched.client.ask("POST", "/", body)
+        assert (reply, words in page) == (status, True)
+    watched.publisher.cycle()
+    assert watched.letters() == "SS"
+    assert "rows 1, 2" in watched.client.get("/history")
+
+
 def test_who_acts_on_a_page_is_on_record_by_the_name_of_the_token(watched: Watched, tmp_path: Path) -> None:
     tokens = tmp_path / "tokens"
     tokens.write_text("ada t-one\nbob t-two\n")
@@ -895,7 +913,7 @@ def test_a_file_of_tokens_is_refused_at_the_start(
 def test_the_page_resumes_a_pause(watched: Watched) -> None:
     with watched.store.upkeep() as upkeep:
         upkeep.pause("Ann", "the engine moves")
-    assert "<button>Resume</button>" in watched.client.get()
+    assert '<button name="act" value="resume">Resume</button>' in watched.client.get()
     for token, status, is_paused in (("guess", 403, True), (TOKEN, 200, False)):
         reply, page, _ = watched.client.ask("POST", "/", urlencode({"token": token}).encode())
         assert (reply, "Ann: the engine moves" in page) == (status, is_paused)

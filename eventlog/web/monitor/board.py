@@ -321,11 +321,11 @@ class Board:
         """Give failed events up, for a person who has the token."""
         return skip(self.store, selection.ids, reason, self.person(token))
 
-    def try_now(self, record_id: int, token: str) -> list[int]:
-        """Let the waiting event of a row be sent again now. Return its rows."""
+    def retry(self, ids: Sequence[int] | None, token: str) -> list[int]:
+        """Let the waiting events of these rows be sent again now, None: of all. Return their rows."""
         who = self.person(token)
         with self.store.upkeep() as upkeep:
-            return upkeep.try_now((record_id,), who)
+            return upkeep.try_now(ids, who)
 
     def resume(self, token: str) -> bool:
         """Let the publisher go on. Return whether it was paused."""

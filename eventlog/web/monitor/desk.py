@@ -124,7 +124,11 @@ def _status(board: Board, request: Request) -> Response:
     form, messages, status = _form(request), list[str](), HTTPStatus.OK
     if request.method == "POST":
         try:
-            board.resume(form.get("token", ""))
+            if form.get("act") == "retry":
+                rows = board.retry(None, form.get("token", ""))
+                messages = [f"{are(len(rows), 'row')} sent again now." if rows else "No event waits."]
+            else:
+                board.resume(form.get("token", ""))
         except (WrongToken, NoToken) as fault:
             messages, status = [f"{fault}.".capitalize()], HTTPStatus.FORBIDDEN
     log_status = board.log_status()
@@ -363,7 +367,7 @@ def _apply_form(board: Board, selection: FailureFilter, form: Mapping[str, str])
             done = f"{are(skipped.rows, 'row')} skipped, and will not be published."
             return FormResult((done, *(f"{report}." for report in map(str, skipped.reports))))
         if act == "try":
-            rows = board.try_now(selection.ids[0], token)
+            rows = board.retry(selection.ids, token)
             return FormResult(("It is sent again now." if rows else "It waits no longer.",))
         redriven = board.redrive(selection, token)
     except (WrongToken, NoToken) as fault:

@@ -14,7 +14,7 @@ from urllib.parse import urlencode
 import pytest
 
 from eventlog.opening.config import Config, InvalidSettings, read_config
-from eventlog.opening.course import CoursePoint, dump_course, load_course, outlook
+from eventlog.opening.course import CoursePoint, dump_course
 from eventlog.opening.log_status import read_log_status
 from eventlog.publisher import deliver
 from eventlog.publisher.readiness import Outage, Readiness
@@ -691,34 +691,6 @@ def test_rates_and_the_end_of_the_backlog_are_on_the_first_page(watched: Watched
     page = watched.client.get()
     assert '<dt>Rows a second</dt><dd>0.5<span class="under quiet">go, 0 come<' in page
     assert '<dt>Pending</dt><dd><a href="/next">30</a><span class="under quiet">done in about' in page
-
-
-FLAT = "neither growing nor shrinking"
-# Seconds ago, pending, finished: the last minute of a log, and the present number of pending rows.
-COURSES = [
-    ([(60, 60, 0), (0, 30, 30)], 30, "done in about 60 s"),
-    ([(60, 75, 0), (0, 30, 180)], 30, "done in about 40 s"),
-    ([(30, 0, 0), (20, 20_000, 0), (0, 15_000, 5_000)], 15_000, "done in about 60 s"),  # it came at once
-    ([(30, 0, 0), (1.5, 0, 0), (0.5, 20_000, 0)], 19_900, ""),  # it came just now
-    ([(30, 0, 0), (1.5, 0, 0)], 19_900, ""),
-    ([(60, 0, 0), (40, 60, 9), (20, 120, 9), (0, 180, 60)], 180, "growing by 3 a second"),
-    ([(60, 0, 0), (30, 10, 9), (0, 30, 30)], 30, "growing by 30 a minute"),
-    ([(60, 0, 0), (40, 20_000, 0), (20, 20_000, 0), (0, 20_000, 0)], 20_000, ""),
-    ([(60, 30, 0), (0, 30, 600)], 30, FLAT),
-    ([(60, 1_010, 0), (0, 1_000, 6_000)], 1_000, FLAT),
-    ([(60, 1_500, 0), (4, 1_500, 0), (2, 1_000, 500), (0, 500, 1_000)], 500, "done in about 2 s"),
-    ([(60, 1_500, 0), (20, 0, 1_500), (4, 100, 1_500), (0, 100, 1_500)], 100, FLAT),  # an older peak
-    ([(600, 0, 0), (90, 900, 0)], 900, ""),  # no one counted for more than a minute
-]
-
-
-@pytest.mark.parametrize(("points", "pending", "words"), COURSES)
-def test_a_backlog_has_an_end_or_grows(
-    points: list[tuple[float, int, int]], pending: int, words: str
-) -> None:
-    now = datetime(2026, 11, 28, 12)
-    course = [CoursePoint(now - timedelta(seconds=ago), *counts) for ago, *counts in points]
-    assert outlook(pending, load_course(dump_course(course), now), now, pending) == words
 
 
 def test_what_waits_has_an_age_apart_from_what_moves(watched: Watched) -> None:

@@ -156,7 +156,6 @@ LogRow = tuple[str, str, int, str | None, str | None, str | None]
 
 
 def _rows(change: Change, tables: Tables, settings: LogSettings) -> Iterator[LogRow]:
-    """Yield the rows of one event of one object."""
     write_rows = _WRITERS.get(change.op)
     if write_rows is None:
         raise NotExpressible(f"a log has no row for {change.op}; --expand-truncate makes deletes of its rows")

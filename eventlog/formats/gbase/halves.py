@@ -109,7 +109,6 @@ def find_pairs(records: Iterable[RowRecord | Truncate], key_of: KeyOf) -> Pairs:
 
 
 def _close(group: _Group, table: int, after: array[int], ambiguous: set[int]) -> None:
-    """Note the pairs of a group that is complete."""
     befores, afters = group.befores, group.afters
     if not afters:
         return

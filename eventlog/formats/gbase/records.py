@@ -126,7 +126,6 @@ class RecordLayout(NamedTuple):
 
 
 def _layout(number: Number, head: Any, has_payload: bool = False) -> tuple[Number, RecordLayout]:
-    """Return the number of a kind of record, and its layout."""
     types = get_type_hints(head, include_extras=True)
     packing = struct.Struct(">" + "".join(types[name].__metadata__[0] for name in head._fields))
     return number, RecordLayout(number, head._make, head._fields, packing, has_payload)

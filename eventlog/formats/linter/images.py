@@ -82,7 +82,6 @@ class ImageLayout(NamedTuple):
         return flag
 
     def _place(self, image: bytes, at: int, of_type: ImageType) -> tuple[int, int]:
-        """Return where the bytes of a column begin and end."""
         size = of_type.width.size
         if of_type.width.prefixed:
             length = int.from_bytes(image[at : at + _PREFIX], "little" if self.order == "little" else "big")

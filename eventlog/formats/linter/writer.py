@@ -97,7 +97,6 @@ class _Writer:
         return None if table is None else table.number
 
     def _images(self, change: Change) -> tuple[Typ, bytes, bytes]:
-        """Return the kind of the operation and its two images."""
         blob = change.fact("blob")
         if change.op is Op.TRUNCATE:
             raise NotExpressible("a queue has no operation that empties a table")

@@ -119,7 +119,6 @@ def _hexadecimal(text: str) -> bytes | None:
 
 
 def _bits_or_base64(text: str, layout: MaskLayout | None) -> bytes | None:
-    """Return what a bit string or a text in Base64 holds."""
     if match := _BITS.fullmatch(text):
         bits = match[1]
         return int(bits or "0", 2).to_bytes((len(bits) + 7) // 8)

@@ -171,7 +171,6 @@ def observe(described: Structure | None, change: Change) -> Structure:
 
 @lru_cache(maxsize=1000)
 def _captured_columns(text: str) -> dict[str, DataColumn]:
-    """Return the columns of the schema record of a capture by their names."""
     stated = filter(None, map(read_definition, definitions(text)))
     return {
         name: DataColumn(name, spec_of_capture(name, declared), declared=True) for name, declared in stated

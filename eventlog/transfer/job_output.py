@@ -180,7 +180,6 @@ class InParts:
                 return delivery._replace(changes=chain((first,), changes))
 
     def _of_part(self, first: Delivery, deliveries: Iterator[Delivery]) -> Iterator[Change]:
-        """Yield the changes of a part."""
         count, begun = 0, time.monotonic()
         delivery: Delivery | None = first
         while delivery is not None:

@@ -109,7 +109,6 @@ def transfer(
 def _round(
     source: ChangeSource, prepare: Prepare, report: Report, run_length: RunLength
 ) -> Iterator[Delivery]:
-    """Yield the deliveries of one round."""
     for delivery in report.accepted(source.round(run_length.follow)):
         yield delivery._replace(changes=report.count(prepare(delivery.changes)))
         if run_length.stop():

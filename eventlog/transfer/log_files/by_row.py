@@ -97,7 +97,6 @@ class Pickup:
             yield from by_id.in_order()
 
     def _unique(self, entries: Iterable[PlacedEntry]) -> Iterator[PlacedEntry]:
-        """Yield the entries whose record_id no other has."""
         for record_id, group in groupby(entries, key=_record_id):
             rows = list(group)
             if len(rows) == 1:

@@ -225,7 +225,6 @@ class DebeziumReading(PartitionReading):
                 yield from self._hand_out(key, "")
 
     def _oldest(self, at: Partition) -> Key | None:
-        """Return what waits longest in a partition."""
         queue = self._queues[at]
         while queue and queue[0] not in self._transactions.open:
             queue.popleft()

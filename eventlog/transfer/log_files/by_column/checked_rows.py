@@ -221,7 +221,6 @@ _WRITTEN = {
 
 
 def _are_times(cells: pa.Array) -> Flags:
-    """Return which cells are surely times."""
     if not pa.types.is_timestamp(cells.type):
         return _matches(_text(cells), _TIME)
     first, last = _WRITTEN.get(cells.type.unit, (-(1 << 63), (1 << 63) - 1))
@@ -257,7 +256,6 @@ def _matches(texts: pa.Array, pattern: str) -> Flags:
 
 
 def _read(rows: Iterable[tuple[int, Sequence[Any]]]) -> tuple[list[tuple[int, Entry]], list[InvalidRow]]:
-    """Return the rows as entries, and those that are none."""
     entries, odd = [], []
     for where, cells in rows:
         try:

@@ -206,7 +206,6 @@ class BulkPickup:
                 self._refused(BadFile(name, f"the rest of the file cannot be read: {fault}"))
 
     def _entries(self, source: Source[Row]) -> Iterator[tuple[int, Entry]]:
-        """Yield the entries of rows that were read one by one."""
         for read in log.read_entries(source, self._clock):
             if isinstance(read, Refused):
                 self._refused(read)
@@ -241,7 +240,6 @@ class BulkPickup:
         return result.unwritten
 
     def _read_back(self, keys: Keys) -> CurrentAnswer:
-        """Return the current rows of these keys."""
         groups: list[CurrentColumns] = []
         first = 0
         for table, texts in zip(keys.tables, keys.keys, strict=True):
@@ -287,7 +285,6 @@ class BulkPickup:
 
 
 def _unique(rows: pa.RecordBatch, repeated: Ints, counts: Ints, refusals: Refusals) -> pa.RecordBatch:
-    """Return the rows whose record_id no other has."""
     ids = rows.column("record_id").to_numpy()
     is_repeated = np.isin(ids, repeated)
     if not is_repeated.any():

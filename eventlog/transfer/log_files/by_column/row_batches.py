@@ -210,7 +210,6 @@ def read_csv(file: ByteSource, line: int, name: str, columns: Sequence[str], lon
 
 
 def _rows_of_piece(data: bytes, line: int, name: str, width: int, longest: int) -> Iterator[Row]:
-    """Yield the records of a regular piece one by one."""
     for row in csv.rows(csv.Lines(io.BytesIO(data), longest, line), name, width):
         assert not isinstance(row, Refused)
         yield row

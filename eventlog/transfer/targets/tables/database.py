@@ -108,7 +108,6 @@ class SourceRecord:
         return text(templates.statement(self._dialect, name, **self._names()))
 
     def _names(self) -> dict[str, str]:
-        """Return the texts for the placeholders of statements on our own tables."""
         fold, quote = self._dialect.fold, self._dialect.quote
         names = {
             name.removeprefix("eventlog_"): qualified(self._dialect, self._home, fold(name))

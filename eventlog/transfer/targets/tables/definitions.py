@@ -132,7 +132,6 @@ class Definitions:
         return self._described.columns(source_table)
 
     def _type(self, name: str, specs: Mapping[str, Spec], changes: Sequence[Change], *, keyed: bool) -> str:
-        """Return the type of a column in the target's words."""
         spec = specs.get(name) or guessed(values_of(name, changes), self._dialect.schema.max_digits)
         if keyed and spec.length == 0 and spec.name in _UNBOUNDED:
             spec = Spec("STRING" if spec.name != "BYTES" else "BYTES", _LONGEST_KEY)
@@ -189,7 +188,6 @@ def guessed(values: Iterable[Value], digits: int = 38) -> Spec:
 
 
 def _spec_of(value: Value) -> Spec:
-    """Return the data type of one value."""
     if not isinstance(value, str):
         return spec_of_value(value)
     if not value.isascii() and not value.isprintable() and _SURROGATE.search(value):
@@ -198,7 +196,6 @@ def _spec_of(value: Value) -> Spec:
 
 
 def _joined(first_spec: Spec, second_spec: Spec) -> Spec:
-    """Return the data type that holds the values of both."""
     if first_spec.name == second_spec.name:
         return max(first_spec, second_spec, key=lambda candidate: candidate.precision)
     wider = _WIDER.get(frozenset((first_spec.name, second_spec.name)))

@@ -169,7 +169,6 @@ class TargetTables:
         return None
 
     def _look_up(self, source_table: SourceTable) -> TableTarget | None:
-        """Return the table of the target as it is now."""
         schema, name = self._place(source_table)
         kinds = {table_name: kind for _, table_name, kind in self._catalogue.names(schema)}
         matching_names = [table_name for table_name in kinds if table_name == name] or [

@@ -140,7 +140,6 @@ class Stage:
         self._connection.execute(fill, [dict(zip(names, row, strict=True)) for row in rows])
 
     def _key_row(self, effect: Effect) -> Cells:
-        """Return the cells of a row that only has its key."""
         key_cells = dict(zip(self.target.key, effect.key, strict=True))
         return [key_cells.get(place) for place in range(len(self.target.columns))]
 
@@ -237,7 +236,6 @@ def copy_text(columns: Sequence[Sequence[Any]]) -> Iterator[bytes]:
 
 
 def _column(cells: Sequence[Any]) -> Iterable[str]:
-    """Return the texts of one column."""
     kinds = set(map(type, cells))
     if kinds == {int}:
         return map(str, cells)

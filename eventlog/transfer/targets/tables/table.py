@@ -328,7 +328,6 @@ class BlockReading:
 
 
 def _moved(row_change: RowChange, key_before: RowKey) -> Sequence[Step]:
-    """Return the steps of an update that gives a row another key."""
     action, target, key, cells, change = row_change
     if action is RowAction.UPDATE:
         return (KeyChange(target, key_before, key, cells, change),)

@@ -106,7 +106,6 @@ class TableWriter:
         return [change for change in new if change.op is not Op.SNAPSHOT]
 
     def _is_full(self, characters: int, begun: float) -> bool:
-        """Return whether a group ends here."""
         enough = len(self._pending_changes) >= self._settings.group or characters >= MOST_CHARACTERS
         return enough or self._clock() - begun >= SECONDS
 

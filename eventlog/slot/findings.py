@@ -76,7 +76,6 @@ def _of_tables(store: Store, chosen: SlotTables) -> Iterator[Finding]:
 
 
 def _notes(slot: str, now: ServerSlot) -> Iterator[Finding]:
-    """Yield what may become a fault."""
     if now.keeps == "-1":
         words = "the server keeps its log for it without a limit, while no publisher runs"
         remedy = "set max_slot_wal_keep_size to what the disk can hold"

@@ -52,7 +52,7 @@ from eventlog_spark.library import fold_task, folded
 from eventlog_spark.log_rows import LogReading, feed_of
 from eventlog_spark.packing import Exchange, RowFeed
 from eventlog_spark.pieces import FilePiece, ReadCurrent, ReadLog, feed_of_pieces, pieces_of
-from eventlog_spark.ranges import Output
+from eventlog_spark.ranges import RangeOutput
 from eventlog_spark.result_rows import Changes, Documents, FrameForm
 from eventlog_spark.streams import LINES, Convert
 
@@ -309,7 +309,8 @@ class StreamFiles:
                 most_tasks = int(self.spark.conf.get("spark.sql.shuffle.partitions"))
                 tasks = self.backlog.partitions or min(len(pieces), most_tasks)
                 reading: Any = settings.build(source.settings, convert.options)
-                return changes_of_files(self.spark, pieces, job, reading, Output(convert.rows, LINES), tasks)
+                output = RangeOutput(convert.rows, LINES)
+                return changes_of_files(self.spark, pieces, job, reading, output, tasks)
         rows = contents(self.spark, streams)
         return rows.mapInArrow(ReadStreams(streams, convert), from_arrow_schema(LINES))
 

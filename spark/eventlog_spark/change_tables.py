@@ -33,12 +33,12 @@ from eventlog_spark.batches import bounded, pack, unpack
 from eventlog_spark.inputs import InputFile, Opened
 from eventlog_spark.messages import check_single_values
 from eventlog_spark.pieces import FilePiece, rows_of_piece, tasks_of_pieces, until_fault
-from eventlog_spark.ranges import ITEM, REFUSED, Output, RangeJoin, in_ranges
+from eventlog_spark.ranges import ITEM, REFUSED, RangeJoin, RangeOutput, in_ranges
 from eventlog_spark.result_rows import FrameRow
 
 
 def changes_of_tables(
-    frames: Mapping[str, Any], tables: Tables, settings: TableSettings, output: Output, partitions: int
+    frames: Mapping[str, Any], tables: Tables, settings: TableSettings, output: RangeOutput, partitions: int
 ) -> Any:
     """Return the changes of change tables, by their names, read in so many tasks."""
     sequencer = RowSequencer(tables, settings)
@@ -107,7 +107,12 @@ class WithoutSequence(EventlogError):
 
 
 def changes_of_files(
-    spark: Any, parts: Sequence[FilePiece], job: Job, settings: TableSettings, output: Output, partitions: int
+    spark: Any,
+    parts: Sequence[FilePiece],
+    job: Job,
+    settings: TableSettings,
+    output: RangeOutput,
+    partitions: int,
 ) -> Any:
     """Return what the changes in pieces of files become, joined in so many tasks."""
     sequencer = RowSequencer(job.tables, settings)

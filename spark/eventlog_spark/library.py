@@ -34,7 +34,7 @@ from eventlog_spark.fold import BRIEF, FOLDED, FoldOutput, FoldToDocuments, Fold
 from eventlog_spark.log_rows import LogReading, Unique, feed_of
 from eventlog_spark.messages import changes_of_messages
 from eventlog_spark.packing import Exchange, Hashed, RowFeed, by_object
-from eventlog_spark.ranges import Output
+from eventlog_spark.ranges import RangeOutput
 from eventlog_spark.result_rows import Changes, Documents, FrameForm, in_order, rows_of_changes
 from eventlog_spark.shuffle import FATES, ROWS, RowKind
 
@@ -154,7 +154,7 @@ def _in_many_tasks(
     records: Any, source: str, tables: Tables, reading: Any, form: Changes, partitions: int, name: str
 ) -> Any:
     """Return the changes of a sequence, read in parallel."""
-    output = Output(partial(rows_of_changes, form), form.schema)
+    output = RangeOutput(partial(rows_of_changes, form), form.schema)
     if source == "qlik-table":
         named = records if isinstance(records, Mapping) else {name: records}
         return changes_of_tables(named, tables, reading, output, partitions)

@@ -35,7 +35,7 @@ from eventlog.formats.qlik.sequenced_messages import (
     with_place,
 )
 from eventlog_spark.batches import answer, answers_of, bounded, pack, unpack
-from eventlog_spark.ranges import FACTS, ITEM, ORDER, REFUSED, Output, RangeJoin, in_ranges
+from eventlog_spark.ranges import FACTS, ITEM, ORDER, REFUSED, RangeJoin, RangeOutput, in_ranges
 from eventlog_spark.result_rows import FrameRow
 
 MessageTable = tuple[str | None, str]  # the schema, the table
@@ -59,7 +59,7 @@ _READ: Final = pa.schema(
 
 
 def changes_of_messages(
-    frame: Any, tables: Tables, settings: MessageSettings, output: Output, partitions: int, name: str
+    frame: Any, tables: Tables, settings: MessageSettings, output: RangeOutput, partitions: int, name: str
 ) -> Any:
     """Return the changes of messages, read in so many tasks. Metadata messages are looked for
     first, at once.

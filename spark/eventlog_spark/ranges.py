@@ -47,7 +47,7 @@ def in_ranges(records: Any, partitions: int, *contents: str) -> Any:
     return ranged.repartitionByRange(partitions, *_RANGES).sortWithinPartitions(*ORDER)
 
 
-class Output(NamedTuple):
+class RangeOutput(NamedTuple):
     """The rows that changes become, and the records that are refused meanwhile."""
 
     rows: Callable[[Iterator[Change], list[Refused]], Iterable[FrameRow]]
@@ -61,7 +61,7 @@ class RangeJoin:
     sequencer: Sequencer
     records: RecordsOf
     tables: Tables
-    output: Output
+    output: RangeOutput
     whole_transactions: bool = False  # refuse transactions that lack some of their changes
 
     def rows(self, ordered: Any) -> Any:

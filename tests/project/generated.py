@@ -237,7 +237,7 @@ _RECORDS = (
     naming.Names,
     records.Values,
     records.TriggerWriter,
-    records.Schema,
+    records.LogSchema,
     records.Statements,
 )
 _BARE = ("mysql", "oracle")  # they have no field of Statements that asks for statements of its own

@@ -137,7 +137,7 @@ class Values:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Schema:
+class LogSchema:
     """The words that make tables, here and in scripts for the database's own client."""
 
     words: Mapping[str, str]  # fill the holes of the common schema
@@ -186,7 +186,7 @@ class Dialect:
     names: Names
     values: Values
     triggers: TriggerWriter
-    schema: Schema
+    schema: LogSchema
     statements: Statements = Statements()
     aliases: tuple[str, ...] = ()  # further schemes of its URLs
     server_attribute: str = ""  # by which SQLAlchemy's dialect recognises the server

@@ -49,7 +49,7 @@ class Standby(NamedTuple):
         return "it could lead" if self.could_lead else "it could not take over"
 
 
-class Waiting:
+class StandbyPlace:
     """The place of a standby: a lock that shows it, and whether it could lead, for as long as it waits.
 
     The lock writes nothing, and the database drops it with the session.
@@ -82,7 +82,7 @@ class Waiting:
             self._connection.close()
         self._connection = None
 
-    def __enter__(self) -> Waiting:
+    def __enter__(self) -> StandbyPlace:
         return self
 
     def __exit__(self, *fault: object) -> None:

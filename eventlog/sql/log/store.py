@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from sqlalchemy.engine import Connection, Engine
 
 from eventlog.sql.connect import DatabaseFailed
-from eventlog.sql.log.leader import Holder, Leader, Standby, Waiting, holder_of, standbys_of
+from eventlog.sql.log.leader import Holder, Leader, Standby, StandbyPlace, holder_of, standbys_of
 from eventlog.sql.log.pending import PickUpFilter
 from eventlog.sql.log.position import IdPosition, read_position
 from eventlog.sql.log.record import LogRecord, RecordedBatch
@@ -151,9 +151,9 @@ class Store:
         """Become the log's one active publisher; None while another one is."""
         return Leader.elect(self._engine, self.queries, name)
 
-    def waits(self) -> Waiting:
+    def waits(self) -> StandbyPlace:
         """Return our place among the standbys, which is not shown yet."""
-        return Waiting(self._engine, self.queries)
+        return StandbyPlace(self._engine, self.queries)
 
     def standbys(self) -> list[Standby]:
         """Return the publishers that wait for the lead, as far as we may know."""

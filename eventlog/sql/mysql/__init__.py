@@ -9,7 +9,7 @@ from typing import Any
 
 from sqlalchemy.engine import Engine
 
-from eventlog.sql.common.dialect import Dialect, Schema, Sessions, Statements, Storage, Values
+from eventlog.sql.common.dialect import Dialect, LogSchema, Sessions, Statements, Storage, Values
 from eventlog.sql.common.expression import literal
 from eventlog.sql.common.naming import Names
 from eventlog.sql.mysql.column_types import EXPRESSIONS, KEY_TYPES
@@ -155,7 +155,7 @@ _VALUES = Values(
     escaped="replace({x}, ',', ',.')",
     fraction=0,
 )
-_SCHEMA = Schema(
+_SCHEMA = LogSchema(
     words=_SCHEMA_WORDS,
     max_columns=1_017,
     max_digits=65,

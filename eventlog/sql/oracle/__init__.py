@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import event
 from sqlalchemy.engine import Engine
 
-from eventlog.sql.common.dialect import Dialect, Schema, Sessions, Statements, Storage, Values
+from eventlog.sql.common.dialect import Dialect, LogSchema, Sessions, Statements, Storage, Values
 from eventlog.sql.common.naming import Names
 from eventlog.sql.oracle.column_types import EXPRESSIONS, KEY_TYPES
 from eventlog.sql.oracle.triggers import TRIGGERS
@@ -168,7 +168,7 @@ _VALUES = Values(
     quotient="trunc({column} / {by})",
     empty_is_null=True,
 )
-_SCHEMA = Schema(
+_SCHEMA = LogSchema(
     words=_SCHEMA_WORDS,
     max_columns=1_000,
     max_digits=38,

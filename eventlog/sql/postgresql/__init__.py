@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from eventlog.core.errors import EventlogError
-from eventlog.sql.common.dialect import Dialect, Schema, Sessions, Statements, Together, Values
+from eventlog.sql.common.dialect import Dialect, LogSchema, Sessions, Statements, Together, Values
 from eventlog.sql.common.naming import Names
 from eventlog.sql.postgresql.column_types import EXPRESSIONS, KEY_TYPES
 from eventlog.sql.postgresql.triggers import TRIGGERS
@@ -123,7 +123,7 @@ _VALUES = Values(
     octets="pg_catalog.octet_length(pg_catalog.convert_to({x}, 'UTF8'))::pg_catalog.text",
     holds_zero=False,
 )
-_SCHEMA = Schema(
+_SCHEMA = LogSchema(
     words=_SCHEMA_WORDS,
     max_columns=1_600,
     max_digits=1_000,

@@ -43,7 +43,7 @@ def our_frames() -> list[str]:
 class Sent(NamedTuple):
     """The statements of one round trip of a cycle, with the stack from Publisher.cycle on.
 
-    What `status` shows is counted beside the delivery, so its stack begins there.
+    What `status` shows is no part of the delivery: its stack begins where it is counted.
     """
 
     statements: list[str]

@@ -14,7 +14,7 @@ from functools import cached_property, reduce
 from itertools import chain
 from operator import add
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from pyspark.sql import Observation
 from pyspark.sql import functions as f
@@ -49,7 +49,14 @@ from eventlog_spark.inputs import (
     uri,
 )
 from eventlog_spark.library import fold_task, folded
-from eventlog_spark.log_rows import LogReading, feed_of
+from eventlog_spark.log_rows import (
+    SCATTERED,
+    LogReading,
+    NoteIds,
+    RunsOfTasks,
+    feed_of,
+    have_repeats,
+)
 from eventlog_spark.packing import Exchange, RowFeed
 from eventlog_spark.pieces import FilePiece, ReadCurrent, ReadLog, feed_of_pieces, pieces_of
 from eventlog_spark.ranges import RangeOutput
@@ -179,22 +186,38 @@ def run(spark: Any, backlog: Backlog, say: Say = lambda sentence: None) -> Resul
     return result
 
 
-_SENTENCES: Final = {
-    CUT_INSIDE: "a malformed record hides where the others end: one task reads each file",
-    WITHOUT_SEQUENCE: "there are rows without a change_seq: one task reads all files",
+class Remedy(NamedTuple):
+    """A sentence about what prevents a quick way to read files, and the way that is left out then."""
+
+    sentence: str
+    way: str
+
+
+_REPEATED: Final = Remedy("record_ids are repeated: rows are compared before they are folded", "notes_ids")
+_REMEDIES: Final = {
+    CUT_INSIDE: Remedy("a malformed record hides where the others end: one task reads each file", "is_cut"),
+    WITHOUT_SEQUENCE: Remedy("there are rows without a change_seq: one task reads all files", "is_cut"),
+    SCATTERED: Remedy("record_ids are in no order: rows are compared before they are folded", "notes_ids"),
 }
 
 
 def _write(files: LogFiles | StreamFiles, output: OutputFolder, say: Say) -> Result:
-    """Write the output of files; anew if they cannot be read by pieces."""
-    try:
-        return output.write(files.rows)
-    except Exception as fault:  # of Spark, in whose words is that of a worker
-        reasons = [sentence for sign, sentence in _SENTENCES.items() if sign in str(fault)]
-        if not (files.are_cut and reasons):
-            raise
-        say(reasons[0])
-        return output.write(replace(files, are_cut=False).rows)
+    """Write the output of files; anew if a quick way cannot read them."""
+    while True:
+        try:
+            result = output.write(files.rows)
+            if not files.have_repeats(at_end=True):
+                return result
+            remedy = _REPEATED
+        except Exception as fault:  # of Spark, in whose words is that of a worker
+            remedies = [remedy for sign, remedy in _REMEDIES.items() if sign in str(fault)]
+            remedies += [_REPEATED] if files.have_repeats(at_end=False) else []
+            if not remedies or not getattr(files, remedies[0].way):
+                raise
+            remedy = remedies[0]
+        say(remedy.sentence)
+        without: dict[str, Any] = {remedy.way: False}
+        files = replace(files, **without)
 
 
 # --- what is read
@@ -215,21 +238,46 @@ class LogFiles:
     spark: Any
     backlog: Backlog
     say: Say
-    are_cut: bool = True  # large text files, into ranges
+    is_cut: bool = True  # a large text file, into ranges
+    notes_ids: bool = True  # record_ids, whose repeats are looked for when all is written
 
     def rows(self, output: FoldOutput) -> Any:
         """Return what the rows of the log become."""
         task = fold_task(self._reading, self.backlog.form, output)
         feeds = list(self._feeds(has_facts=task.schema != BRIEF))
         answering = [self._current_rows(table, named) for table, named in self._current.items()]
-        all_files = [*self._files, *chain.from_iterable(self._current.values())]
-        tasks = 0 if self.backlog.partitions is None and is_small(all_files) else self.backlog.partitions
-        size = sum(file.size for file in all_files if not _is_of_spark(file))
-        exchange = Exchange.of([*feeds, *answering], tasks, size)
+        size = sum(file.size for file in self._all_files if not _is_of_spark(file))
+        exchange = Exchange.of([*feeds, *answering], self._tasks, size)
         begin_stage(
             self.spark, self.say, "look at what is refused" if output is FoldOutput.REFUSED else "fold"
         )
-        return folded(feeds, answering, task, exchange, unique=False)
+        if self._runs is not None:
+            feeds = [feed._replace(task=NoteIds(feed.task, self._runs)) for feed in feeds]
+        return folded(feeds, answering, task, exchange, unique=self._runs is not None)
+
+    def have_repeats(self, *, at_end: bool) -> bool:
+        """Return whether a record_id was noted twice; at the end also if it was not noted by each task."""
+        if self._runs is None:
+            return False
+        runs = self._runs.value
+        return (at_end and len(runs) < len(self._pieces)) or have_repeats(runs.values())
+
+    @cached_property
+    def _runs(self) -> Any:
+        """The runs of record_ids that tasks note; None if they compare rows."""
+        context = getattr(self.spark, "sparkContext", None)  # Spark Connect has none
+        if context is None or not self.notes_ids or self._tasks == 0 or any(map(_is_of_spark, self._files)):
+            return None
+        return context.accumulator({}, RunsOfTasks())
+
+    @cached_property
+    def _tasks(self) -> int | None:
+        """The number of tasks that fold; 0 if the task that reads small files goes on."""
+        return 0 if self.backlog.partitions is None and is_small(self._all_files) else self.backlog.partitions
+
+    @property
+    def _all_files(self) -> list[InputFile]:
+        return [*self._files, *chain.from_iterable(self._current.values())]
 
     @cached_property
     def _files(self) -> list[InputFile]:
@@ -251,9 +299,7 @@ class LogFiles:
     @cached_property
     def _pieces(self) -> list[FilePiece]:
         files = [file for file in self._files if not _is_of_spark(file)]
-        return pieces_of(
-            self.spark, files, self.backlog.job.source.limits, self.say if self.are_cut else None
-        )
+        return pieces_of(self.spark, files, self.backlog.job.source.limits, self.say if self.is_cut else None)
 
     def _feeds(self, *, has_facts: bool) -> Iterator[RowFeed]:
         """Yield the rows of the log."""
@@ -289,7 +335,7 @@ class StreamFiles:
     spark: Any
     backlog: Backlog
     say: Say
-    are_cut: bool = True  # large files of change tables
+    is_cut: bool = True  # a large file of a change table
 
     def rows(self, _: FoldOutput) -> Any:
         """Return what the changes become."""
@@ -314,11 +360,15 @@ class StreamFiles:
         rows = contents(self.spark, streams)
         return rows.mapInArrow(ReadStreams(streams, convert), from_arrow_schema(LINES))
 
+    def have_repeats(self, *, at_end: bool) -> bool:
+        """Return False, because records may be repeated."""
+        return False
+
     def _pieces(self, files: Sequence[InputFile]) -> list[FilePiece]:
         """Return the pieces of files of change tables if many tasks read them sooner; else none."""
         partitions, is_of_tables = self.backlog.partitions, self.backlog.job.source_format == "qlik-table"
         is_worth = sum(file.size for file in files) >= _WORTH if partitions is None else partitions > 1
-        if not (self.are_cut and is_of_tables and is_worth) or any(is_remote(file.path) for file in files):
+        if not (self.is_cut and is_of_tables and is_worth) or any(is_remote(file.path) for file in files):
             return []
         return pieces_of(self.spark, files, self.backlog.job.source.limits, self.say)
 

@@ -15,6 +15,8 @@ from typing import Any, Self
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyspark import TaskContext
+from pyspark.accumulators import AccumulatorParam
 
 from eventlog.core import settings
 from eventlog.core.entry import COLUMNS, Entry, read_event_time, read_record_id
@@ -25,14 +27,14 @@ from eventlog.core.tables import Table, Tables
 from eventlog.files.inputs import stem_of
 from eventlog.fold import Rules, present_of, query_key
 from eventlog.fold.by_column.key_patterns import named_form
-from eventlog.fold.by_column.vectors import encode_texts, flags, match_keys
+from eventlog.fold.by_column.vectors import Ints, encode_texts, flags, match_keys
 from eventlog.formats import log
 from eventlog.transfer.log_files.by_column.checked_rows import TAKES_NO_PART, Checker, half_character
 from eventlog.transfer.log_files.by_column.row_batches import RowBatch, Slab, batch_of, by_column
 from eventlog.transfer.log_files.letters import ReservedLetters
 from eventlog_spark.batches import gather
 from eventlog_spark.current_rows import by_number
-from eventlog_spark.packing import Exchange, RowFeed, by_block, unpacked
+from eventlog_spark.packing import Batches, Exchange, RowFeed, Task, by_block, unpacked
 from eventlog_spark.result_rows import text_of
 from eventlog_spark.shuffle import ROWS, RowKind, current_row_key, plain_form, spell
 
@@ -241,6 +243,65 @@ class Unique:
             times = dict(zip(values.tolist(), counts.tolist(), strict=True))
             repeated = rows.filter(pa.array(is_repeated)).to_pylist()
             yield from gather((_repeated(row, times[row["record_id"]]) for row in repeated), self.schema)
+
+
+_MOST_RUNS = 10_000  # of a task
+SCATTERED = "record_ids are in no order"
+
+
+class ScatteredIds(EventlogError):
+    """record_ids are in no order: compare them in a shuffle"""
+
+
+class RunsOfTasks(AccumulatorParam[dict[int, Ints]]):
+    """Runs of record_ids by the number of a task; a task that is repeated has the same."""
+
+    def zero(self, value: dict[int, Ints]) -> dict[int, Ints]:
+        """Return no runs."""
+        return {}
+
+    def addInPlace(  # noqa: N802 - PySpark's name
+        self, value1: dict[int, Ints], value2: dict[int, Ints]
+    ) -> dict[int, Ints]:
+        """Return the runs of all tasks."""
+        return value1 | value2
+
+
+@dataclass(frozen=True)
+class NoteIds:
+    """A task that notes the runs of record_ids among the rows of another."""
+
+    task: Task
+    runs: Any  # an accumulator
+
+    def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
+        runs = np.empty((0, 2), np.int64)
+        for rows in self.task(batches):
+            is_readable = rows.column("kind").to_numpy() != RowKind.UNREADABLE
+            ids = np.sort(pc.fill_null(rows.column("record_id"), 0).to_numpy()[is_readable])
+            runs = joined_runs(np.concatenate([runs, joined_runs(np.stack([ids, ids], axis=1))]))
+            if len(runs) > _MOST_RUNS:
+                raise ScatteredIds
+            yield rows
+        context = TaskContext.get()
+        self.runs.add({context.partitionId() if context else 0: runs})
+
+
+def joined_runs(runs: Ints) -> Ints:
+    """Return runs of record_ids, each the first and the last, sorted; those that follow each other are
+    joined.
+    """
+    runs = runs[np.argsort(runs[:, 0], kind="stable")]
+    begins_run = np.ones(len(runs), np.bool_)
+    begins_run[1:] = runs[1:, 0] != runs[:-1, 1] + 1
+    begins = np.flatnonzero(begins_run)
+    return np.stack([runs[begins, 0], runs[np.append(begins[1:], len(runs))[: len(begins)] - 1, 1]], axis=1)
+
+
+def have_repeats(runs: Iterable[Ints]) -> bool:
+    """Return whether a record_id is in two of these runs."""
+    all_runs = joined_runs(np.concatenate([np.empty((0, 2), np.int64), *runs]))
+    return bool((all_runs[1:, 0] <= all_runs[:-1, 1]).any())
 
 
 def _repeated(row: Mapping[str, Any], times: int) -> list[Any]:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import gzip
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from eventlog_spark import pieces
@@ -22,6 +24,7 @@ from tests.spark.helpers import (
     converted,
     count_reasons,
     job,
+    lines,
     refused_in,
     write_log,
 )
@@ -110,10 +113,36 @@ def test_record_ids_that_repeat_in_other_files_are_refused_with_how_often(spark:
         for name, rows in (("a.csv", ROWS[3:9]), ("b.parquet", ROWS[9:20]), ("c.jsonl", ROWS[8:9]))
     ]
     expected, left_out = converted(job(logs, tmp_path / "expected"))
-    for partitions in (None, 3):
+    for partitions in (None, 3):  # one task compares rows; many note record_ids, and then compare rows
         out = tmp_path / f"out{partitions}"
         found, refused = backlogged(spark, job(logs, out), partitions=partitions)
         assert by_object(found, ROWS) == by_object(expected, ROWS)
         assert refused == count_reasons(left_out)
     assert refused["3 rows have record_id 1"] == 3
     assert refused["2 rows have record_id 9"] == 2
+
+
+@pytest.mark.parametrize(
+    ("record_ids", "reported"),
+    [
+        ([*range(1, 60), 7], "record_ids are repeated: rows are compared before they are folded"),
+        (range(1, 40_001, 2), "record_ids are in no order: rows are compared before they are folded"),
+        (range(60, 0, -1), None),
+    ],
+)
+def test_a_job_begins_again_only_if_record_ids_repeat_or_are_scattered(
+    spark: Any, tmp_path: Path, record_ids: Sequence[int], reported: str | None
+) -> None:
+    count = len(record_ids)
+    log = write_log(tmp_path / "log.parquet", [(number, *ROWS[0][1:]) for number in record_ids[:1]])
+    columns = (
+        pq.read_table(log).take([0] * count).set_column(0, "record_id", pa.array(record_ids, pa.int64()))
+    )
+    pq.write_table(columns, log)
+    said: list[str] = []
+    result = run(spark, Backlog(job([log], tmp_path / "out"), CLOCK, partitions=2), said.append)
+    sentences = [sentence for sentence in said if sentence.startswith("record_ids")]
+    assert sentences == ([reported] if reported else [])
+    repeats = count - len({*record_ids})
+    assert result.refused == 2 * repeats
+    assert len(lines(tmp_path / "out")) == result.documents

@@ -65,6 +65,7 @@ def test_a_pending_row_has_what_stops_it(watched: Watched, shell: Shell) -> None
     assert stopped in texts[1]
     everything = shell.run("explain", **settings(watched))
     assert f"nothing goes at present: {stopped}" in everything.stderr
+    assert f"Nothing goes at present: {stopped}." in watched.client.get("/next")
     with watched.store.upkeep() as upkeep:
         upkeep.pause("ada", "the engine moves")
     facts, texts = views(watched, shell)

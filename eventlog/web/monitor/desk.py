@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from http import HTTPStatus
@@ -24,7 +24,7 @@ from eventlog.core.errors import EventlogError
 from eventlog.core.redaction import one_line
 from eventlog.core.remedies import Remedy
 from eventlog.fold import Fate
-from eventlog.operate.account import RowAccount, deeds_of
+from eventlog.operate.account import deeds_of
 from eventlog.operate.notice_sentences import sentence_of
 from eventlog.operate.recent import NEWEST, RecordPlace
 from eventlog.operate.upkeep import commands_for
@@ -283,11 +283,14 @@ def _waiting(board: Board, request: Request) -> Response:
 def _next(board: Board, request: Request) -> Response:
     """Return what the next cycle does with each row."""
     left_out, table = board.left_out(), request.state.query.get("table", "")
-    return _outcomes(
+    rows = board.explain(table)
+    return _show(
         board,
-        "Next",
-        f"What the next cycle does{' with rows of ' + table[:200] if table else ''}",
-        board.explain(table),
+        "monitor/rows.html",
+        title="Next",
+        caption=f"What the next cycle does{' with rows of ' + table[:200] if table else ''}",
+        rows=rows[:LOOKED_AT],
+        obstacles=dict.fromkeys(row.obstacle for row in rows if row.obstacle),
         left_out=left_out.items(),
         nothing="No other row is pending." if left_out else NOTHING,
     )
@@ -314,28 +317,6 @@ def _object(board: Board, request: Request) -> Response:
         hint=f"These are the first {LOOKED_AT} rows; `{Remedy.EXPLAIN_KEY.command(KEY=key)}` shows all."
         if account.rows[LOOKED_AT:]
         else "",
-    )
-
-
-def _outcomes(
-    board: Board,
-    title: str,
-    caption: str,
-    rows: Sequence[RowAccount],
-    *,
-    messages: Sequence[str] = (),
-    left_out: Iterable[tuple[str, str]] = (),  # fates, each with its sentence
-    nothing: str = NOTHING,
-) -> Response:
-    return _show(
-        board,
-        "monitor/rows.html",
-        title=title,
-        caption=caption,
-        rows=rows[:LOOKED_AT],
-        messages=messages,
-        left_out=left_out,
-        nothing=nothing,
     )
 
 

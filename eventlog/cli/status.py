@@ -81,8 +81,8 @@ def _facts(state: LogStatus) -> Iterator[tuple[str, str]]:
         rates = f"{state.flow.arriving:.1f} rows/s come, {state.flow.finishing:.1f} rows/s go"
         yield "rate", f"{rates}: {state.outlook}" if state.outlook else rates
     if state.arrivals:
-        came = f"{sum(state.arrivals.values())} in the last minute"
-        yield "arrivals", f"{came}  ({largest(state.arrivals.items(), _TABLES)})"
+        total = f"{sum(state.arrivals.values())} in the last minute"
+        yield "arrivals", f"{total}  ({largest(state.arrivals.items(), _TABLES)})"
     for letter, tables in state.counts.items():
         listed = largest(tables.items(), _TABLES)
         skips = f", those that `{Remedy.HISTORY}` names were skipped" if letter == Letter.WARNING else ""

@@ -182,6 +182,7 @@ def test_a_lost_session_is_followed_by_another(world: World, arrivals: Arrivals)
         pytest.skip(f"nobody may end sessions of {world.log.dialect.title} here")
     with running(world, arrivals, reconnect=1) as run:
         until(lambda: "eventlog_leader 1" in metrics_text(run.monitor))
+        world.engine.dispose()  # the idle sessions of the test would end, too
         end(world)
         until(lambda: "eventlog_faults_total 0" not in metrics_text(run.monitor))
         world.write(key(1, event_type=4))

@@ -44,7 +44,7 @@ FILES: dict[str, str | bytes] = {  # good ones, and all kinds of bad ones
     "number.toml": "[log.columns]\nstatus = 5\n",
     "deep": "[" * 100_000,
     "list": "[]",
-    "odd.memory": "5\n[1, 2, 3]\n" + "[" * 100_000 + "\n",
+    "odd.memory": "eventlog answers 1\n5\n[1, 2, 3]\n" + "[" * 100_000 + "\n",
     "packed.csv": gzip.compress(LOG.encode()),
     "cut.xml.gz": gzip.compress(DOCUMENT.encode())[:-4],
     "zstd.csv": b"\x28\xb5\x2f\xfd\x04\x00",
@@ -441,9 +441,9 @@ def until_reading(process: subprocess.Popen[str]) -> None:
 
 def test_an_unforeseen_fault_is_reported_as_one_of_ours(folder: Path) -> None:
     program = (
-        "import eventlog.cli.convert as c\n"
+        "import eventlog.transfer.convert as c\n"
         "def broken(*a, **k): raise KeyError('x')\n"
-        "c.run_convert = broken\n"
+        "c.convert = broken\n"
         "from eventlog.cli import main\n"
         "main()\n"
     )

@@ -24,9 +24,9 @@ from eventlog.core.errors import EventlogError, Misuse
 from eventlog.core.identity import identify, object_of
 from eventlog.core.plurals import quantity
 from eventlog.core.portions import portions
-from eventlog.core.text_digest import digest
+from eventlog.core.text_digest import SIZE, digest
 from eventlog.fold import Need, query_key
-from eventlog.fold.event_table import OPERATIONS, EventTable
+from eventlog.fold.event_table import OPERATIONS
 from eventlog.opening.config import Config
 from eventlog.opening.settings import PublisherSettings, SessionSettings
 from eventlog.opening.tables import read_readable, read_tables, with_sections
@@ -110,6 +110,7 @@ class _Chosen:
     """The rows that were copied, and the events that a publisher recorded."""
 
     recorded: FoldedPickUp
+    digests: frozenset[bytes]  # of these events, as the publisher put them on record
     ids: list[int] = field(default_factory=list)
     needs: dict[Need, None] = field(default_factory=dict)
 
@@ -142,12 +143,12 @@ class _Run:
         marker = self._output.done()
         documents = refused = 0
         if marker is None:
-            batches, result = self._write(batches)
+            batches, result, anew = self._write(batches)
             documents, refused = result.documents, result.refused
-            marker = json.dumps([[_digest(batch) for batch in batches], result.digested])
+            marker = json.dumps([[_digest(batch) for batch in batches], result.digested, anew])
             self._leader.paused_since()
             self._output.finish(marker)
-        batch_digests, digested = json.loads(marker)
+        batch_digests, digested, anew = json.loads(marker)
         covered = [batch for batch in batches if _digest(batch) in batch_digests]
         if len(covered) < len(batch_digests):  # they are finished, or a publisher has gone on
             covered = []
@@ -156,14 +157,16 @@ class _Run:
         rows = None
         if self._live.finish:
             self._say("finish")
-            rows = self._finish(covered, digested) + self._finish_loopback()
+            rows = self._finish(covered, digested, anew) + self._finish_loopback()
             self._say(f"{quantity(rows, 'row')} finished in the log")
         return Finished(documents, refused, rows)
 
     # --- documents
 
-    def _write(self, batches: Sequence[RecordedBatch]) -> tuple[Sequence[RecordedBatch], Any]:
-        """Return the batches that the output covers, and what was written."""
+    def _write(self, batches: Sequence[RecordedBatch]) -> tuple[Sequence[RecordedBatch], Any, list[int]]:
+        """Return the batches that the output covers, what was written, and the rows of events that left with
+        another text than a publisher put on record.
+        """
         recorded = [batch for batch in batches if _is_ours(batch)]
         begin_stage(self._spark, self._say, "copy")
         chosen = self._live.store.read(partial(self._copy, batches, recorded))
@@ -181,29 +184,37 @@ class _Run:
         unique = len(set(chosen.ids)) == len(chosen.ids)
         task: Any = WithDigests(fold_task(self._reading, form))
         frame = folded(feeds, answering, task, exchange, unique=unique)
-        first = [self._row(chosen.recorded.events, at) for at in range(len(chosen.recorded.events))]
-        first += [form.refused(reason, None, (row,)) for row, reason in chosen.recorded.refused]
+        first, anew = self._recorded_first(chosen)
+        first += [(*form.refused(reason, None, (row,)), None) for row, reason in chosen.recorded.refused]
         if first:
-            first = [(*row, None) for row in first]  # the publisher has their digests on record
             frame = self._spark.createDataFrame(first, frame.schema).coalesce(1).unionByName(frame)
         result = self._output.write(lambda _: frame)
         for sentence in result.sentences():
             self._say(sentence)
-        return batches, result
+        return batches, result, anew
 
-    def _row(self, events: EventTable, at: int) -> tuple[Any, ...]:
-        """Return an event that a publisher recorded as a row of documents, ahead of all others."""
-        (event,) = events.at([at])
-        ids, op = list(event.rows), str(OPERATIONS[events.operations[at]])
-        facts = event.event_id, *event.object, op, ids[0], ids[-1], ids
-        return (events.document(at, at + 1).decode(), *facts, "", None, None, None)
+    def _recorded_first(self, chosen: _Chosen) -> tuple[list[tuple[Any, ...]], list[int]]:
+        """Return the events that a publisher recorded, as rows of documents ahead of all others, and the
+        record_ids of those whose text is another one by now. Only these have a digest, for that of the others
+        is on record.
+        """
+        documents, anew, events = list[tuple[Any, ...]](), set[int](), chosen.recorded.events
+        for at, event in enumerate(events.events()):
+            text_digest = events.digests[SIZE * at : SIZE * (at + 1)]
+            ids, op = list(event.rows), str(OPERATIONS[events.operations[at]])
+            facts = event.event_id, *event.object, op, ids[0], ids[-1], ids
+            is_anew = text_digest not in chosen.digests
+            number = _as_number(text_digest) if is_anew else None
+            documents.append((events.document(at, at + 1).decode(), *facts, "", None, None, None, number))
+            anew.update(ids if is_anew else ())
+        return documents, sorted(anew)
 
     def _copy(
         self, batches: Sequence[RecordedBatch], recorded: Sequence[RecordedBatch], snapshot: Snapshot
     ) -> _Chosen:
         """Copy pending rows and the current rows that they need, as of one moment."""
-        reading, recorded_rows = self._recorded(batches, snapshot)
-        chosen = _Chosen(reading)
+        reading, digests, recorded_rows = self._recorded(batches, snapshot)
+        chosen = _Chosen(reading, digests)
         if recorded:
             cells: Iterable[Cells] = snapshot.rows(list(_recorded_rows(recorded)))
         else:
@@ -294,19 +305,25 @@ class _Run:
 
     def _recorded(
         self, batches: Sequence[RecordedBatch], snapshot: Snapshot
-    ) -> tuple[FoldedPickUp, frozenset[int]]:
-        """Return the events that a publisher was about to send, and the rows of all that it recorded."""
+    ) -> tuple[FoldedPickUp, frozenset[bytes], frozenset[int]]:
+        """Return the events that a publisher was about to send, their digests on record, and the rows of all
+        that it recorded.
+        """
         documents = [document for batch in batches for document in batch.documents()]
         unsent = still_to_go(documents, _out(documents, self._live.config))
         reader = PickUpFolder(self._tables, self._readable, self._reading.rules, self._backlog.xds)
         reading = reader.refold(snapshot, unsent, thorough=True)
-        return reading, frozenset(row for _, events in documents for event in events for row in event.rows)
+        rows = frozenset(row for _, events in documents for event in events for row in event.rows)
+        return reading, frozenset(event.digest for event in unsent), rows
 
     # --- finish
 
-    def _finish(self, batches: Sequence[RecordedBatch], digested: tuple[int, int]) -> int:
+    def _finish(
+        self, batches: Sequence[RecordedBatch], digested: tuple[int, int], anew: Sequence[int]
+    ) -> int:
         """Give the rows of these batches their letters, by ids; return how many were still new. What left is
-        on record by the number of documents with a digest and the sum of these.
+        on record by the number of documents with a digest and the sum of these; of what a publisher recorded
+        only the rows that left anew.
         """
         if not batches:
             return 0
@@ -332,10 +349,13 @@ class _Run:
             work.release_events(objects)
             for batch in batches:
                 (work.forget_batch if self._deletes else work.settle_batch)(batch.number)
-            if backlog_rows and not self._deletes:
-                total = BacklogSum.of(len(backlog_rows), *digested)
-                work.remember(number, write_backlog_sum(total), (min(backlog_rows), max(backlog_rows)))
-                work.settle_batch(number)
+            summed = sorted([*backlog_rows, *anew])
+            if summed and not self._deletes:
+                total = write_backlog_sum(BacklogSum.of(len(summed), *digested))
+                contents = [total, write_backlog(np.array(anew))] if anew else [total]
+                for at, content in enumerate(contents, number):
+                    work.remember(at, content, (summed[0], summed[-1]))
+                    work.settle_batch(at)
         return finished + work.finished
 
     def _finish_loopback(self) -> int:
@@ -401,8 +421,11 @@ class WithDigests:
 
 def _number_of(document: bytes) -> int:
     """Return the digest of the only event of a document as a number."""
-    text = document[len(_HEAD) : len(document) - len(_TAIL)]
-    return int.from_bytes(digest(text), "little", signed=True)
+    return _as_number(digest(document[len(_HEAD) : len(document) - len(_TAIL)]))
+
+
+def _as_number(text_digest: bytes) -> int:
+    return int.from_bytes(text_digest, "little", signed=True)
 
 
 _HEAD, _TAIL = HEAD.encode(), TAIL.encode()

@@ -18,7 +18,7 @@ from eventlog.opening.config import Config
 from eventlog.operate.account import read_accounts
 from eventlog.sql.log.store import Store
 from tests.kit.databases import own_ids
-from tests.kit.logs import Receiver
+from tests.kit.logs import Crash, Receiver, crash
 from tests.spark.lives import (
     CONFIG,
     ROWS,
@@ -136,6 +136,22 @@ def test_a_job_that_died_reads_the_same_again(spark: Any, store: Store, tmp_path
     result = backlog(spark, store, tmp_path / "out", finish=True)
     assert result.rows == len(ROWS)
     assert pending(store) == len(ROWS)
+
+
+@pytest.mark.slow("a publisher and a job of Spark")
+def test_an_event_that_a_publisher_left_is_judged_by_the_text_that_left_later(
+    spark: Any, store: Store, tmp_path: Path
+) -> None:
+    with pytest.raises(Crash):
+        publish(store, Receiver(crash))
+    assert store.remembered()
+    write(store, [], "update usr set lname = 'Poe' where idu = 2")
+    out = tmp_path / "out"
+    backlog(spark, store, out, finish=True)
+    assert any("Poe" in document for document in documents(out))
+    assert audit(store, out) == ([], 0)
+    corrupt(out, b"Poe", b"Doe")
+    assert len(audit(store, out)[0]) == 1
 
 
 @pytest.mark.long

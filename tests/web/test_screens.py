@@ -31,7 +31,7 @@ BROKEN_WORDS = """
     return [...document.querySelectorAll('td.text > div')].flatMap((cell) => {
       const texts = document.createTreeWalker(cell, NodeFilter.SHOW_TEXT), broken = [];
       while (texts.nextNode()) {
-        for (const word of texts.currentNode.data.matchAll(/\\S+/g)) {
+        for (const word of texts.currentNode.data.matchAll(/[^\\s-]+-?/g)) {  // a line may end after a hyphen
           if (word[0].length > 14) continue;
           const range = document.createRange();
           range.setStart(texts.currentNode, word.index);

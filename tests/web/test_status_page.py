@@ -164,7 +164,7 @@ def test_numbers_lead_on_and_tables_come_by_their_load(watched: Watched) -> None
     assert watched.client.get("/?all=1").count('data-label="Table"') == 21
     assert '<a href="/errors?table=t3">3</a>' in page
     assert '<dt>Errors</dt><dd><a href="/errors" class="error">3</a></dd>' in page
-    arrivals = re.findall(r'data-label="Came in a minute" class="number"><div>(\d+)<', page)
+    arrivals = re.findall(r'data-label="Last minute" class="number"><div>(\d+)<', page)
     assert arrivals[:3] == ["0", "2", "3"]
     assert page.index("Last cycle with work") < page.index("Tables of the log")
     following = watched.client.get("/next?table=usr")

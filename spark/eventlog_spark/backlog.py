@@ -186,18 +186,18 @@ def run(spark: Any, backlog: Backlog, say: Say = lambda sentence: None) -> Resul
     return result
 
 
-class Remedy(NamedTuple):
-    """A sentence about what prevents a quick way to read files, and the way that is left out then."""
+class SlowWay(NamedTuple):
+    """A way to read files without a quick one, and a sentence about what prevents that."""
 
     sentence: str
-    way: str
+    without: str
 
 
-_REPEATED: Final = Remedy("record_ids are repeated: rows are compared before they are folded", "notes_ids")
-_REMEDIES: Final = {
-    CUT_INSIDE: Remedy("a malformed record hides where the others end: one task reads each file", "is_cut"),
-    WITHOUT_SEQUENCE: Remedy("there are rows without a change_seq: one task reads all files", "is_cut"),
-    SCATTERED: Remedy("record_ids are in no order: rows are compared before they are folded", "notes_ids"),
+_REPEATED: Final = SlowWay("record_ids are repeated: rows are compared before they are folded", "notes_ids")
+_SLOW_WAYS: Final = {
+    CUT_INSIDE: SlowWay("a malformed record hides where the others end: one task reads each file", "is_cut"),
+    WITHOUT_SEQUENCE: SlowWay("there are rows without a change_seq: one task reads all files", "is_cut"),
+    SCATTERED: SlowWay("record_ids are in no order: rows are compared before they are folded", "notes_ids"),
 }
 
 
@@ -208,15 +208,15 @@ def _write(files: LogFiles | StreamFiles, output: OutputFolder, say: Say) -> Res
             result = output.write(files.rows)
             if not files.have_repeats(at_end=True):
                 return result
-            remedy = _REPEATED
+            slow_way = _REPEATED
         except Exception as fault:  # of Spark, in whose words is that of a worker
-            remedies = [remedy for sign, remedy in _REMEDIES.items() if sign in str(fault)]
-            remedies += [_REPEATED] if files.have_repeats(at_end=False) else []
-            if not remedies or not getattr(files, remedies[0].way):
+            slow_ways = [slow_way for sign, slow_way in _SLOW_WAYS.items() if sign in str(fault)]
+            slow_ways += [_REPEATED] if files.have_repeats(at_end=False) else []
+            if not slow_ways or not getattr(files, slow_ways[0].without):
                 raise
-            remedy = remedies[0]
-        say(remedy.sentence)
-        without: dict[str, Any] = {remedy.way: False}
+            slow_way = slow_ways[0]
+        say(slow_way.sentence)
+        without: dict[str, Any] = {slow_way.without: False}
         files = replace(files, **without)
 
 

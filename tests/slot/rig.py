@@ -22,6 +22,7 @@ from tests.compare.rig import Replica
 from tests.kit.databases import temporary_database
 from tests.kit.logs import World
 from tests.kit.statements import run_statements
+from tests.kit.support import until
 
 Logged = tuple[int, str, str]  # event type, table, key
 
@@ -144,6 +145,11 @@ def drop_slots(world: SlotWorld) -> None:
     """Drop the slots of a database, so that it can be dropped."""
     ours = "from pg_replication_slots where database = current_database()"
     world.run(f"select pg_terminate_backend(active_pid) {ours} and active_pid is not null")
-    while world.value(f"select count(*) {ours} and active"):
-        pass
+    leave_slots(world)
     world.run(f"select pg_drop_replication_slot(slot_name) {ours}")
+
+
+def leave_slots(world: SlotWorld) -> None:
+    """Wait until no session of the server reads a slot of this database."""
+    active = "select count(*) from pg_replication_slots where database = current_database() and active"
+    until(lambda: world.value(active) == 0)

@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from sqlalchemy import text
 
 from eventlog.sinks.sink import ACCEPTED, OutgoingDocument, Reply
 from eventlog.slot.stream import SlotStream
@@ -18,7 +19,7 @@ from tests.kit.logs import Receiver
 from tests.kit.support import until
 from tests.laws.resume.stops import How, Meter, metered_statements, stop_at, stops
 from tests.slot.rig import Copy, SlotWorld, life, rows_of, slot_world
-from tests.world.killable import killable_postgres
+from tests.world.killable import Killable, killable_postgres
 
 pytestmark = [
     pytest.mark.quick,
@@ -137,6 +138,14 @@ def test_a_publisher_that_is_stopped_anywhere(world: SlotWorld, tmp_path: Path, 
         rounds.check()
 
 
+def kill(server: Killable, world: SlotWorld) -> None:
+    """Kill a server, and wait until its sessions have noticed."""
+    with world.engine.connect() as connection:
+        sessions = connection.execute(text("select pid from pg_stat_activity")).scalars().all()
+    server.kill()
+    until(lambda: not any(Path(f"/proc/{session}").exists() for session in sessions))
+
+
 def test_the_server_is_killed(tmp_path: Path) -> None:
     with killable_postgres() as (server, database), slot_world("killed", database.url) as world:
         world.fill()
@@ -146,7 +155,7 @@ def test_the_server_is_killed(tmp_path: Path) -> None:
             with life(world, rounds.diary) as publisher:
                 publisher.cycle()
                 rounds.change()
-                server.kill()
+                kill(server, world)
                 with pytest.raises(ConnectionLost):
                     publisher.cycle()
             server.start()

@@ -14,7 +14,7 @@ from eventlog.slot.tables import FilledBySlot
 from eventlog.sql.log.slot_state import Loss, LossKind
 from tests.kit.logs import call, metrics_text
 from tests.kit.support import until
-from tests.slot.rig import Copy, Life, SlotWorld, drop_slots, life, once, rows_of
+from tests.slot.rig import Copy, Life, SlotWorld, drop_slots, leave_slots, life, once, rows_of
 
 pytestmark = [pytest.mark.quick, pytest.mark.cold]
 
@@ -35,10 +35,12 @@ def make_again(world: SlotWorld) -> None:
 
 
 def advance(world: SlotWorld) -> None:
+    leave_slots(world)
     world.run(f"select pg_replication_slot_advance('{world.slot}', pg_current_wal_lsn())")
 
 
 def read_by_others(world: SlotWorld) -> None:
+    leave_slots(world)
     get = "pg_logical_slot_get_binary_changes"
     options = f"'proto_version', '1', 'publication_names', '{world.slot}'"
     world.run(f"select count(*) from {get}('{world.slot}', null, null, {options})")

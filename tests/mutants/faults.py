@@ -72,17 +72,15 @@ def function_of(test: str) -> str:
 
 
 class Checkout:
-    """A copy of the files that git knows of."""
+    """A copy of the files that git knows of, where it knows them, too."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._now = int(time.time())
-        names = subprocess.run(
-            ["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True
-        )
-        for name in names.stdout.split("\0")[:-1]:
+        for name in _git("ls-files", "-z").split("\0")[:-1]:
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(ROOT / name, folder / name)
+        (folder / ".git").write_text(f"gitdir: {_git('rev-parse', '--absolute-git-dir')}")
 
     def ended(
         self, module: str, *words: str, stdin: str = "", **variables: str
@@ -115,6 +113,10 @@ class Checkout:
             yield
         finally:
             self.write(fault.file, text)
+
+
+def _git(*words: str) -> str:
+    return subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True, check=True).stdout
 
 
 @contextmanager

@@ -11,7 +11,13 @@ from hypothesis import strategies as st
 from sqlalchemy import text
 from sqlalchemy.engine import Connection, Engine
 
-from eventlog.compare.segments import Segments, TableSide, differing_rows
+from eventlog.compare.segments import (
+    Segments,
+    SegmentSum,
+    TableSide,
+    differing_rows,
+    differing_segments,
+)
 from eventlog.compare.tables import at_hand, snapshot
 from tests.kit.commands import Shell
 from tests.kit.databases import Database
@@ -79,6 +85,23 @@ def test_only_segments_that_differ_are_read(engine: Engine) -> None:
         read = [sum(rows.num_rows for rows in side) for side in differing_rows(old, new)]
     assert 0 < read[0] <= 8
     assert read[1] <= 8
+
+
+def test_all_of_many_neighbours_that_differ_are_read(engine: Engine) -> None:
+    rows: dict[int, Row] = {3 * number: ("Jack", "Frost", None) for number in range(ROWS)}
+    changed = {3 * number: ("John", "Frost", None) for number in range(1_000, 1_050)}
+    with engine.begin() as connection:
+        _fill(connection, "old_t", rows)
+        _fill(connection, "new_t", rows | changed)
+    with snapshot(engine) as moment:
+        sides = [_state(moment.connection, name) for name in ("old_t", "new_t")]
+        read = [{key for rows in side for key in rows["key"].to_pylist()} for side in differing_rows(*sides)]
+    assert all({f"id={key}" for key in changed} <= keys for keys in read)
+
+
+def test_a_segment_with_a_row_without_a_hash_may_differ() -> None:
+    without_hash = {SegmentSum(3, 0, 0, 0), SegmentSum(4, 2, 5, 6)}
+    assert differing_segments(without_hash, without_hash) == {3}
 
 
 @pytest.mark.slow("starts a shell and fills two tables")

@@ -221,6 +221,11 @@ def test_a_column_that_changed_several_times_held_the_first_value_and_holds_the_
     assert write_messages([unknown], TABLES)[1]["message"]["beforeData"] == {"id": 1}
 
 
+def test_a_value_is_written_by_its_type_whatever_equals_it() -> None:
+    data = write_messages([update(1, True)], TABLES)[1]["message"]
+    assert (data["beforeData"]["name"], data["data"]["name"]) == ("1", "true")
+
+
 @pytest.mark.parametrize("write", [write_rows, write_messages])
 def test_an_insert_of_several_values_of_a_column_is_refused(write: Any) -> None:
     several = JACK._replace(fields=(*JACK.fields, Field("name", ABSENT, "Joe")))

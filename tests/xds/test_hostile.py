@@ -11,6 +11,7 @@ from eventlog.core.formats import Source
 from eventlog.core.tables import Tables
 from eventlog.xds.read import read
 from eventlog.xds.settings import XdsFileSettings
+from eventlog.xds.split import may_begin
 
 pytestmark = pytest.mark.quick
 
@@ -130,3 +131,9 @@ def test_depth_and_number_of_elements_are_limited(monkeypatch: pytest.MonkeyPatc
 def test_statuses_tell_no_change() -> None:
     assert outcomes(doc('<status level="success" type="heartbeat"/>', DELETE.format(1))) == ["k=1"]
     assert outcomes('<nds dtdversion="1"><output><status level="error">x</status></output></nds>') == []
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16", "utf-16-be", "utf-32"])
+def test_a_document_in_any_encoding_is_known_by_its_first_bytes(encoding: str) -> None:
+    assert may_begin('<?xml version="1.0"?>\n<nds dtdversion="4.0">'.encode(encoding))
+    assert not may_begin("record_id,event_type".encode(encoding))

@@ -71,8 +71,8 @@ class StandbyPlace:
             self._queries.run(connection, "session_id")  # a server may end sessions without statements
         else:
             self._queries.run(connection, "end_stand_by")
-            holes = [{"lock_kind": _KINDS[could_lead], "lock_place": str(place)} for place in range(_PLACES)]
-            any(self._queries.run(connection, "stand_by", each).scalar() for each in holes)
+            locks = [{"lock_kind": _KINDS[could_lead], "lock_place": str(place)} for place in range(_PLACES)]
+            any(self._queries.run(connection, "stand_by", lock).scalar() for lock in locks)  # the first free
         connection.rollback()  # it leaves the locks of the session
         self._could_lead = could_lead
 

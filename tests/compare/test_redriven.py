@@ -272,12 +272,17 @@ def quieten(publisher: Life, receiver: SetReceiver) -> None:
     raise AssertionError("it does not become quiet")
 
 
-def test_the_rows_of_events_are_looked_up_by_their_ids(world: World) -> None:
-    """Read no row of the log for each event, also if nothing shows how many there are."""
+@pytest.mark.parametrize("analyzed", ["after the rows", "before the rows", "never"])
+def test_the_rows_of_events_are_looked_up_by_their_ids(world: World, analyzed: str) -> None:
+    """Read no row of the log for each event, whatever the statistics are."""
     rows = ", ".join(f"({key}, 'Jack', null)" for key in range(3000))
-    world.clear()
-    world.change(f"insert into usr values {rows}")
     dialect, queries = world.log.dialect, world.store.queries
+    world.clear()
+    if analyzed == "before the rows":
+        analyze(world)
+    world.change(f"insert into usr values {rows}")
+    if analyzed == "after the rows":
+        analyze(world)
     with life(world, Receiver()) as publisher:
         publisher.poll()
         with world.engine.connect() as connection, each_row_looked_up(connection, dialect):
@@ -289,3 +294,7 @@ def test_the_rows_of_events_are_looked_up_by_their_ids(world: World) -> None:
         publisher.cycle()
         assert publisher.cycle() == 0
     assert world.counts() == {"S": 6000}
+
+
+def analyze(world: World) -> None:
+    world.change(f"analyze {'' if world.log.dialect.schema.transactional else 'table '}eventlog")

@@ -22,6 +22,18 @@ where k.object_table = :object_table and k.key_hash <> 'base'
   and not exists (
     select null from (select {key_text} as key_text from {source} t) n where n.key_text = k.object_key)
 
+-- known_letters --
+-- The letters of the rows of events; of a row that failed alone it is R. The offset keeps rows looked up by their ids.
+select k.first_id, case when f.record_id is not null and f.event_id is null then 'R' else r.letter end
+from {known} k
+cross join lateral (
+  select {record_id} as record_id, {letter} as letter
+  from {log} r
+  where {record_id} between k.first_id and k.last_id and {table_key} = k.object_key and {table_name} = k.object_table
+  offset 0) r
+left join {failed} f on f.record_id = r.record_id
+where k.first_id > :after and k.first_id <= :upto
+
 -- known_forget_all --
 -- Forgets objects.
 delete from {known} k

@@ -127,33 +127,37 @@ class WaitingTransactions:
     def release(
         self, due: Mapping[Key, str], repeats: GroupedWarnings | None = None
     ) -> Iterator[DueTransaction]:
-        """Yield these transactions in the order of their ends; each has its changes until the next.
+        """Yield the transactions of `due`, which has what each lacks, in the order of their ends.
 
-        With them is what they lack. A row of a full load is left as long as an earlier change is.
+        Each has its changes until the next. A row of a full load stays as long as an earlier change stays.
+        Raise Incomplete before the first transaction that ends after the begin of one that lacks changes, if
+        the policy is to stop.
         """
         waiting = self.open
-        first_left = min((p.first for key, p in waiting.items() if key not in due), default=None)
+        first_staying = min((p.first for key, p in waiting.items() if key not in due), default=_AFTER_ALL)
         incomplete = (waiting[key] for key, lack in due.items() if lack and key not in self.faults)
         blocking = min(incomplete, key=attrgetter("first"), default=None) if self._stops else None
         for key, progress in in_order({key: waiting[key] for key in due}):
-            if first_left is not None and is_row(key) and progress.last >= first_left:
+            if is_row(key) and progress.last >= first_staying:
                 continue
             if blocking is not None and progress.last >= blocking.first:
                 raise Incomplete(due[blocking.key])
             stored = self._transactions.end(key)
             assert stored is not None
-            changes, fault = (stored, "") if repeats is None else without_repeats(stored, repeats)
-            fault = self.faults.pop(key, fault) or ("" if self._delivers else due[key])
-            is_late = self._recent is not None and progress.last < self._released
-            if not fault:
-                self._record_delivered(progress)
-            yield DueTransaction(progress, changes, stored, fault, is_late)
+            yield self._judge(stored, due[key], repeats)
             stored.close()
 
-    def _record_delivered(self, progress: SequencedTransaction) -> None:
-        self._released = max(self._released, progress.last)
-        if self._recent is not None and is_final(progress):
-            remember(self._recent, progress.key, None, RECENT)
+    def _judge(self, stored: Changes, lack: str, repeats: GroupedWarnings | None) -> DueTransaction:
+        """Decide whether a transaction is refused, and note it as delivered if it is not."""
+        progress = stored.facts
+        changes, fault = (stored, "") if repeats is None else without_repeats(stored, repeats)
+        fault = self.faults.pop(progress.key, fault) or ("" if self._delivers else lack)
+        is_late = self._recent is not None and progress.last < self._released
+        if not fault:
+            self._released = max(self._released, progress.last)
+            if self._recent is not None and is_final(progress):
+                remember(self._recent, progress.key, None, RECENT)
+        return DueTransaction(progress, changes, stored, fault, is_late)
 
 
 def assemble(

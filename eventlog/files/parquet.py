@@ -14,9 +14,9 @@ from eventlog.core.portions import portions
 _BATCH = 8192  # rows that are read or written together
 _MOST_READ = 256 << 20  # bytes that are read together, as the footer has them
 _BUFFER = 1 << 20  # bytes
-_MOST_COPIED = 64 << 20  # bytes of a column's values that may be in memory more than once
+_MOST_DECODED = 64 << 20  # bytes of a column's values that may be in memory more than once
 _MOST_HELD = 64 << 20  # letters of values that are written together
-_CLASSIC = frozenset(("PLAIN", "PLAIN_DICTIONARY", "RLE_DICTIONARY", "RLE", "BIT_PACKED"))
+_READABLE_BY_DICTIONARY = frozenset(("PLAIN", "PLAIN_DICTIONARY", "RLE_DICTIONARY", "RLE", "BIT_PACKED"))
 
 
 class PlacedBatch(NamedTuple):
@@ -44,8 +44,8 @@ def read_batches(
         metadata = parquet.read_metadata(file)
         schema = metadata.schema.to_arrow_schema()
         _check_plain(schema)
-        named = _named_columns(metadata)
-        opened = parquet.ParquetFile(file, metadata=metadata, read_dictionary=named, buffer_size=_BUFFER)
+        names = _dictionary_columns(metadata)
+        opened = parquet.ParquetFile(file, metadata=metadata, read_dictionary=names, buffer_size=_BUFFER)
     except (ValueError, NotImplementedError, OSError) as fault:
         raise InvalidDocument(f"{name}: {fault}") from fault
     return tuple(schema.names), _batches(opened, name, groups)
@@ -105,7 +105,7 @@ def decoded(column: Any) -> Any:
     """Return a column without the dictionary of its values; None where that would take too much memory."""
     if not _arrow().types.is_dictionary(column.type):
         return column
-    return column.dictionary_decode() if _copied(column) <= _MOST_COPIED else None
+    return column.dictionary_decode() if _decoded_size(column) <= _MOST_DECODED else None
 
 
 def _check_plain(schema: Any) -> None:
@@ -116,15 +116,15 @@ def _check_plain(schema: Any) -> None:
             raise InvalidDocument(f"column {field.name} is a {field.type}, and cells hold single values")
 
 
-def _named_columns(metadata: Any) -> list[str]:
+def _dictionary_columns(metadata: Any) -> list[str]:
     """Return the text columns that are read by dictionary, so that a repeated text is in memory once."""
-    named = []
+    names = []
     for at in range(metadata.num_columns if metadata.num_row_groups else 0):
         columns = [metadata.row_group(group).column(at) for group in range(metadata.num_row_groups)]
-        classic = all(_CLASSIC.issuperset(column.encodings) for column in columns)
-        if classic and columns[0].physical_type == "BYTE_ARRAY":
-            named.append(columns[0].path_in_schema)
-    return named
+        is_readable = all(_READABLE_BY_DICTIONARY.issuperset(column.encodings) for column in columns)
+        if is_readable and columns[0].physical_type == "BYTE_ARRAY":
+            names.append(columns[0].path_in_schema)
+    return names
 
 
 def cells(column: Any) -> list[Cell]:
@@ -133,7 +133,7 @@ def cells(column: Any) -> list[Cell]:
     """
     arrow = _arrow()
     if arrow.types.is_dictionary(column.type):
-        return _named(column)
+        return _dictionary_values(column)
     if arrow.types.is_timestamp(column.type) and column.type.unit == "ns":
         column = column.cast(arrow.string())
     try:
@@ -154,18 +154,18 @@ def _moment(value: Any, text: str | None) -> Cell:
     return cell
 
 
-def _named(column: Any) -> list[Cell]:
-    """Return the values of a column of numbers of a dictionary; of long values, each is made once."""
-    if _copied(column) <= _MOST_COPIED:
-        copied: list[Cell] = column.dictionary_decode().to_pylist()
-        return copied
+def _dictionary_values(column: Any) -> list[Cell]:
+    """Return the values of a dictionary column. If they are large, each is made once."""
+    if _decoded_size(column) <= _MOST_DECODED:
+        decoded_values: list[Cell] = column.dictionary_decode().to_pylist()
+        return decoded_values
     used = column.indices.unique().drop_null()
     values = dict(zip(used.to_pylist(), column.dictionary.take(used).to_pylist(), strict=True))
     return [values.get(number) for number in column.indices.to_pylist()]
 
 
-def _copied(column: Any) -> int:
-    """Return how many bytes the values of a dictionary column have."""
+def _decoded_size(column: Any) -> int:
+    """Return how many bytes a dictionary column has without its dictionary."""
     arrow = _arrow()
     lengths = arrow.compute.binary_length(column.dictionary.cast(arrow.large_binary())).take(column.indices)
     return arrow.compute.sum(lengths).as_py() or 0
@@ -184,7 +184,7 @@ class ParquetWriter:
             "timestamp": arrow.timestamp("us"),
         }
         self._schema = arrow.schema([(c.name, types.get(c.type, arrow.string())) for c in columns])
-        self._read = [_READ.get(c.type) for c in columns]
+        self._readers = [_READERS.get(c.type) for c in columns]
         self._writer = arrow.parquet.ParquetWriter(file, self._schema)
         self._rows: list[Sequence[Cell]] = []
         self._pending_size = 0
@@ -204,7 +204,7 @@ class ParquetWriter:
             return
         columns = [
             [read(cell) if isinstance(cell, str) else cell for cell in cells] if read else cells
-            for cells, read in zip(zip(*self._rows, strict=True), self._read, strict=True)
+            for cells, read in zip(zip(*self._rows, strict=True), self._readers, strict=True)
         ]
         arrow = _arrow()
         arrays = [arrow.array(cells, field.type) for cells, field in zip(columns, self._schema, strict=True)]
@@ -213,7 +213,7 @@ class ParquetWriter:
 
 
 # How texts in columns of a type are read; in a float column they are the names of special values.
-_READ: dict[str, Callable[[str], Cell]] = {"timestamp": dt.datetime.fromisoformat, "float": float}
+_READERS: dict[str, Callable[[str], Cell]] = {"timestamp": dt.datetime.fromisoformat, "float": float}
 
 
 @cache

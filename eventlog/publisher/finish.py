@@ -35,6 +35,11 @@ class UnsettledBatch:
     unanswered: Collection[str] | None  # the documents that may have left without an answer; None: all
     is_answered: bool = False
 
+    @property
+    def may_have_left(self) -> bool:
+        """Return whether a document may have left without an answer."""
+        return self.unanswered is None or len(self.unanswered) > 0
+
 
 class BatchJournal:
     """Remembers batches and finishes rows, as the leader of one epoch."""
@@ -46,7 +51,7 @@ class BatchJournal:
         self._sends_together = isinstance(sink, Recording | SendsTogether)  # a batch
         self._delete = delete  # handled rows that did not fail
         self._unsettled: list[UnsettledBatch] | None = None  # None: not read yet
-        self._unanswered = frozenset[bytes]()  # digests of texts that stay on record because of us
+        self._unanswered_texts = frozenset[bytes]()  # digests of those that stay on record because of us
         self._number = 0  # of the latest batch on record
         self._highest = 0  # record_id that ever went out, as far as we know
 
@@ -95,7 +100,7 @@ class BatchJournal:
         last = max((document.highest for document in next_batch), default=0)
         try:
             with self._store.work(self._epoch, demand) as work:
-                number, unanswered = self._close(work, next_batch)
+                number, texts = self._close(work, next_batch)
                 rows = tally.without_event()
                 if warned := tally.letters.get(Letter.WARNING):
                     rows[WARNED] = warned
@@ -121,7 +126,7 @@ class BatchJournal:
             return
         tally.cycle.finished += work.finished
         tally.clear()
-        self._unanswered = unanswered
+        self._unanswered_texts = texts
         recorded = RecordedBatch(number, self._epoch, None, content)
         unsettled = UnsettledBatch(recorded, None if self._sends_together else ())
         self._number, self._unsettled = number, [unsettled] if content else []
@@ -132,25 +137,24 @@ class BatchJournal:
         otherwise, so that a receiver that hangs for hours leaves each text there once. Return the number of
         the latest batch on record, and the digests of all texts that stay there without an answer.
         """
-        number, unanswered = self._number, self._unanswered
+        number, texts = self._number, self._unanswered_texts
         for batch in self._unsettled or ():
             if batch.is_answered and not self._delete:
                 work.settle_batch(batch.recorded.number)
                 continue
             work.forget_batch(batch.recorded.number)
-            if self._delete or (batch.unanswered is not None and not batch.unanswered):
+            if self._delete or not batch.may_have_left:
                 continue
-            recorded = unanswered.union(_digests_of(next_batch))
-            remnant = write_unanswered(batch.recorded, batch.unanswered, recorded)
+            on_record = texts.union(_digests_of(next_batch))
+            remnant = write_unanswered(batch.recorded, batch.unanswered, on_record)
             if remnant is not None:
                 number += 1
                 work.remember(number, *remnant)
                 work.settle_batch(number)
-                stays = RecordedBatch(number, self._epoch, None, remnant[0])
-                unanswered = (unanswered if len(unanswered) < _MAX_DIGESTS else frozenset()).union(
-                    event.digest for _, events in stays.documents() for event in events
-                )
-        return number, unanswered
+                documents = RecordedBatch(number, self._epoch, None, remnant[0]).documents()
+                additions = (event.digest for _, events in documents for event in events)
+                texts = (texts if len(texts) < _MAX_DIGESTS else frozenset()).union(additions)
+        return number, texts
 
     def check_picked(self, record_ids: Sequence[int]) -> None:
         """Raise IdsComeAgain if picked rows have the record_ids of others that went out."""

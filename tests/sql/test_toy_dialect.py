@@ -12,16 +12,20 @@ from pathlib import Path
 import pytest
 from sqlalchemy.engine import make_url
 
+from eventlog.core.entry import Letter
 from eventlog.embedded import Server
 from eventlog.sql import dialects
 from eventlog.sql.common.dialect import Dialect
 from eventlog.sql.connect import connect, dialect_at
+from eventlog.sql.log.store import Store
+from eventlog.sql.log.work import PAUSED, Demand, PickUpEnded
 from eventlog.sql.names import Log
 from eventlog.sql.postgresql import POSTGRESQL
 from eventlog.sql.relation import Choice
 from eventlog.sql.schema.migrate import install_script
 from eventlog.sql.trigger_rows import triggers_of
 from tests.kit.databases import Database
+from tests.kit.logs import leading
 from tests.sql.samples import subject
 from tests.sql.toy import made_in, supported
 from tests.sql.tracked import Logged, tracked
@@ -61,6 +65,18 @@ def test_the_server_is_found_by_its_scheme_and_a_change_is_logged(toy: Dialect, 
         log.run("create table usr (idu integer primary key, fname text)")
         log.track("usr")
         assert log.after("insert into usr values (1, 'Jack')") == [Logged(5, "idu=1")]
+
+
+def test_in_a_pause_documents_do_not_leave_by_the_common_statements(toy: Dialect, postgres: Database) -> None:
+    with tracked(Database("toy", postgres.url.set(drivername="toy+psycopg"), toy)) as log:
+        store = Store(log.engine, log.log)
+        with store.upkeep() as upkeep:
+            upkeep.pause("ann", "the receiver moves")
+        with leading(store) as epoch:
+            with pytest.raises(PickUpEnded, match=PAUSED), store.work(epoch, Demand(leaves=True)) as work:
+                work.finish({Letter.SUCCESS: [1]})
+            with store.work(epoch) as work:
+                work.finish({Letter.SUCCESS: [1]})
 
 
 @pytest.mark.long

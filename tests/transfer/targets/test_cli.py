@@ -111,6 +111,17 @@ def test_change_tables_go_on_where_they_were_left_in_files_and_in_a_database(
     assert again.stderr == "eventlog: 0 inserted, 0 updated, 0 deleted\n"
 
 
+def test_a_row_that_cannot_be_read_is_reported_by_one_run(shell: Shell, postgres: Database) -> None:
+    """The state passes over it, though nothing of it is in a table."""
+    heading = "header__change_seq,header__change_oper,idu,fname\n"
+    shell.with_files({"usr__ct.csv": f"{heading}20231114221320{1:021},I,one,Jack\n"})
+    words = ("apply", "--tables", "tables.toml", "--to-url", postgres.address, "usr__ct.csv")
+    applied = "eventlog: 0 inserted, 0 updated, 0 deleted\n"
+    reported = f"usr__ct.csv:2: column idu: 'one' is not an integer (INT4)\n{applied}"
+    assert shell.run(*words) == (1, "", reported)
+    assert shell.run(*words) == (0, "", applied)
+
+
 def line_of(number: int, table: str, op: str, key: int) -> str:
     """Return a change of the neutral format."""
     fields = [{"column": "idu", "after": key}, {"column": "fname", "after": f"n{number}"}]

@@ -1,7 +1,8 @@
 """Run tests in turn until two functions have failed, and print ids: `python -m tests.mutants.finding`.
 
-A line of JSON on standard input has the tests: ids with or without parameters, or files. The last line of the
-output has the id of the first failure of each function.
+A line of JSON on standard input has the tests: ids with or without parameters, or files. It also has tests
+that fail for sure and do not run, and the seconds after which the run ends if one function has failed. The
+last line of the output has the id of the first failure of each function.
 """
 
 from __future__ import annotations
@@ -17,23 +18,31 @@ import pytest
 from tests.mutants.faults import file_of, function_of
 
 ENOUGH = 2  # functions that fail, because one of them may be changed one day without a thought of this fault
-PATIENCE = 240.0  # seconds, after which one is enough
+SECONDS = 240.0  # after which one is enough
 OPTIONS = ("-q", "-n", "0", "-p", "no:cacheprovider", "--continue-on-collection-errors", "--timeout", "120")
 
 
 class Finders:
     """A plugin that runs tests in their turn, and ends the run when enough functions have failed."""
 
-    def __init__(self, tests: Sequence[str]) -> None:
+    def __init__(self, tests: Sequence[str], finders: Sequence[str], seconds: float) -> None:
         self._turns = {test: turn for turn, test in enumerate(tests)}
-        self._patient_until = time.monotonic() + PATIENCE
+        self._functions = set(map(function_of, finders))  # that fail for sure
+        self._patient_until = time.monotonic() + seconds
         self.ids: dict[str, str] = {}  # of the first failure, by function
 
     @pytest.hookimpl(wrapper=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> Iterator[None]:
         yield
         turns = {item: self._turn(item.nodeid) for item in items}
-        items[:] = sorted((item for item in items if turns[item] < len(self._turns)), key=turns.__getitem__)
+        items[:] = sorted(
+            (
+                item
+                for item in items
+                if turns[item] < len(self._turns) and function_of(item.nodeid) not in self._functions
+            ),
+            key=turns.__getitem__,
+        )
 
     def _turn(self, test: str) -> int:
         names = test, function_of(test), file_of(test)
@@ -54,15 +63,16 @@ class Finders:
 
     @pytest.hookimpl(trylast=True)
     def pytest_runtest_teardown(self, item: pytest.Item) -> None:
-        if len(self.ids) >= (ENOUGH if time.monotonic() < self._patient_until else 1):
+        enough = ENOUGH if time.monotonic() < self._patient_until else 1
+        if len(self._functions) + len(self.ids) >= enough:
             item.session.shouldstop = "enough functions have failed"
 
 
 def main() -> None:
     """Run the tests, and end with the exit code of pytest, whatever threads a failed test has left."""
-    tests = json.loads(sys.stdin.readline())
-    finders = Finders(tests)
-    files = dict.fromkeys(map(file_of, tests))
+    job = json.loads(sys.stdin.readline())
+    finders = Finders(**job)
+    files = dict.fromkeys(map(file_of, job["tests"]))
     try:
         code = pytest.main([*OPTIONS, *sys.argv[1:], *files], plugins=[finders])
     finally:  # pytest raises at its end if a failed test has left an open file

@@ -7,38 +7,49 @@ module begins with one. A fault in a file of SQL has none: any test that can rea
 from __future__ import annotations
 
 import ast
+import json
 import re
 import tempfile
-from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from tests.mutants import probe
-from tests.mutants.faults import Checkout, Fault, file_of
+from tests.mutants.faults import Checkout, Fault, file_of, function_of
 from tests.project.changed import ROOT, tests_of
 
 _CALL = '__import__("tests.mutants.probe", fromlist=["reached"]).reached({!r})'
 _DURATION = re.compile(r"(\d+\.\d\d)s (?:setup|call|teardown) +(tests/.+)")
+FIRST = 2  # parameters of a function that run before other functions are tried
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 class Reach:
     """The tests of a run with their seconds, and those that reached each fault."""
 
-    def __init__(self, seconds: Mapping[str, float], tests: Mapping[str, set[str]]) -> None:
+    def __init__(self, seconds: Mapping[str, float], tests: Mapping[str, Iterable[str]]) -> None:
         self._seconds = seconds
         self._tests = tests
 
-    def candidates(self, fault: Fault) -> tuple[list[str], list[str]]:
-        """Return the tests of the files that a fault names, and others that may find it; cheap ones first."""
-        files = {file_of(test) for test in fault.finders}
-        near = files | set(tests_of([ROOT / fault.file]))
-        tests = self._tests.get(fault.name) or {test for test in self._seconds if file_of(test) in near}
-        in_turn = sorted(tests, key=lambda test: (self._cost(test), file_of(test)))
-        return (
-            [test for test in in_turn if file_of(test) in files],
-            [test for test in in_turn if file_of(test) not in files],
-        )
+    @classmethod
+    def load(cls, text: str) -> Reach:
+        """Read what `dump` returned."""
+        return cls(**json.loads(text))
+
+    def dump(self) -> str:
+        """Return it as JSON."""
+        return json.dumps({"seconds": self._seconds, "tests": {f: sorted(t) for f, t in self._tests.items()}})
+
+    def candidates(self, fault: Fault) -> list[str]:
+        """Return the tests that may find a fault: first parameters first, of these the cheap ones."""
+        near = {*map(file_of, fault.finders), *tests_of([ROOT / fault.file])}
+        tests = self._tests.get(fault.name) or [test for test in self._seconds if file_of(test) in near]
+        places: Counter[str] = Counter()
+        turns = {}
+        for test in sorted(tests):
+            turns[test] = (places[function_of(test)] >= FIRST, self._cost(test), file_of(test))
+            places[function_of(test)] += 1
+        return sorted(turns, key=turns.__getitem__)
 
     def _cost(self, test: str) -> int:
         """Return the order of magnitude of a test's time: tests of one order share fixtures of their file."""

@@ -6,6 +6,7 @@ import json
 import re
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -230,6 +231,14 @@ FACTOR = 2
 def test_finders_run_in_turn_until_two_functions_fail(tmp_path: Path) -> None:
     (tmp_path / "test_tiered.py").write_text(FAILING)
     tests = ["test_tiered.py::test_long", "test_tiered.py::test_b[2]", "test_tiered.py"]
-    done = run_pytest(tmp_path, module="tests.mutants.finding", stdin=json.dumps(tests) + "\n")
-    assert json.loads(done.stdout.splitlines()[-1]) == ["test_tiered.py::test_b[2]", "test_tiered.py::test_a"]
-    assert "2 failed, 1 passed, 2 skipped" in done.stdout
+    both = ["test_tiered.py::test_b[2]", "test_tiered.py::test_a"]
+    assert finders_in(tmp_path, tests) == (both, "2 failed, 1 passed, 2 skipped, 1 deselected")
+    assert finders_in(tmp_path, tests, finders=both[:1]) == (both[1:], "1 failed, 1 passed, 1 deselected")
+
+
+def finders_in(folder: Path, tests: list[str], finders: Sequence[str] = ()) -> tuple[list[str], str]:
+    """Return the tests that are reported as finders, and what became of the tests."""
+    job = json.dumps({"tests": tests, "finders": finders, "seconds": 600})
+    done = run_pytest(folder, module="tests.mutants.finding", stdin=f"{job}\n")
+    *_, outcomes, _, ids = done.stdout.splitlines()
+    return json.loads(ids), outcomes.partition(" in ")[0]

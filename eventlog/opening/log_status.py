@@ -117,7 +117,7 @@ def read_log_status(store: Store, *, counted: bool = True) -> LogStatus:
         return None if at is None else (now - at).total_seconds()
 
     cycle = json.loads(state.cycle_facts) if state.cycle_facts else {}
-    points = cycle.pop("course", ())
+    points, _ = cycle.pop("course", ()), cycle.pop("outage", None)
     course = load_course(points, now) if holder and holder.publisher else []
     return LogStatus(
         now=now,

@@ -51,12 +51,13 @@ class Publisher:
         batch_size: int,
         settings: PublisherSettings,
         control: CycleControl | None = None,
+        former_outage: Iterable[str] = (),
     ) -> None:
         self._clock = clock = DatabaseClock()
         self._control = control or CycleControl()
         self._journal = BatchJournal(store, epoch, sink, delete=settings.delete_from_log)
         self._log = LogReader(store, make_reader, settings, self._journal, clock)
-        self._delivery = DocumentDelivery(sink, self._journal, clock, self._control)
+        self._delivery = DocumentDelivery(sink, self._journal, clock, self._control, former_outage)
         self._batch_size = batch_size
         self._waits = settings.waits
         self._tally = AnswerTally(self._waits)
@@ -90,7 +91,7 @@ class Publisher:
     @property
     def progress(self) -> Cycle:
         """The cycle so far; whether the receiver is down follows its last answer or fault, in any cycle."""
-        return self._tally.progress(self._delivery.down)
+        return self._tally.progress(self._delivery.down, self._delivery.outage)
 
     @property
     def tables(self) -> Tables:

@@ -31,6 +31,7 @@ class CycleRecord:
         self._store = store
         self._worked: dict[str, Any] | None = former.get("worked")  # the last cycle with work
         self._down_since: str | None = former.get("down_since")
+        self.former_outage: list[str] = former.get("outage", [])
         self._pace: float | None = former.get("pace")  # rows a second while the receiver took documents
         self._paced_by = 0  # rows
         self._next_try: datetime | None = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from math import inf
 
@@ -22,6 +22,7 @@ from eventlog.xds.documents import HEARTBEAT
 logger = logging.getLogger("eventlog.publisher")
 
 PATIENCE = 1.0  # seconds of answers that a crash may cost
+MAX_REASONS = 10  # of one outage
 MAX_DOCUMENTS = 500  # of one batch, fewer if they take longer than PATIENCE
 DOWN_AFTER = 2  # documents without an answer, one after another: the receiver is down
 OUTAGE = 10.0  # seconds; a receiver that was down for less may refuse single documents
@@ -36,8 +37,8 @@ class CycleControl:
         """Return whether no further document is to be sent."""
         return False
 
-    def replied(self, tally: AnswerTally, down: str | None) -> None:
-        """Take note of a reply; `down` is why the receiver is down."""
+    def replied(self, tally: AnswerTally, down: str | None, outage: Collection[str]) -> None:
+        """Take note of a reply; `down` is why the receiver is down, `outage` has the reasons of an outage."""
 
     def interrupting(self) -> AbstractContextManager[None]:
         """Return a block that a stop ends at once."""
@@ -48,7 +49,12 @@ class DocumentDelivery:
     """A sender of batches of documents, which remembers each batch before it leaves."""
 
     def __init__(
-        self, sink: Sink, journal: BatchJournal, clock: DatabaseClock, control: CycleControl
+        self,
+        sink: Sink,
+        journal: BatchJournal,
+        clock: DatabaseClock,
+        control: CycleControl,
+        former_outage: Iterable[str],
     ) -> None:
         self._sink = sink
         self._in_order = isinstance(sink, Recording)
@@ -59,6 +65,7 @@ class DocumentDelivery:
         self._batch_size = MAX_DOCUMENTS  # documents that the receiver answers within PATIENCE
         self._faults = 0  # documents without an answer, one after another
         self._reasons: set[str] = set()  # of those since the receiver last answered
+        self._former_reasons = {*former_outage}  # of the outage that the former leader saw last
         self._ended_reasons: set[str] = set()  # of an outage that is over; what waited for it is due
         self.down: str | None = None  # why the receiver is down, by its last answer or fault
         self._down_since = 0.0
@@ -117,9 +124,17 @@ class DocumentDelivery:
         if self.down is not None:
             seconds = time.monotonic() - self._down_since
             logger.info("receiver answers again after %s", duration(seconds))
-            self._ended_reasons |= self._reasons if seconds >= OUTAGE else set()
+        self._ended_reasons |= self.outage
         self._faults, self.down = 0, None
+        self._former_reasons.clear()
         self._reasons.clear()
+
+    @property
+    def outage(self) -> set[str]:
+        """Return the reasons of waits that the receiver's next answer ends, or that are about to end."""
+        is_long = self.down is not None and time.monotonic() - self._down_since >= OUTAGE
+        present = self._reasons if is_long or self._former_reasons else set()
+        return present | self._former_reasons | self._ended_reasons
 
     def end_waits(self) -> None:
         """Make the events due that waited for an outage that is over."""
@@ -153,7 +168,7 @@ class DocumentDelivery:
             unsent += self._note_reply(document, reply, tally)
             is_answered = is_answered or reply.is_answer
             unanswered += [document.name] if reply.fault is not None and reply.arrived else []
-            self._control.replied(tally, self.down)
+            self._control.replied(tally, self.down, self.outage)
             first_reply = first_reply or time.monotonic()
             replied += 1
             halted = halted or reply.halts or (self._in_order and reply != ACCEPTED)
@@ -201,7 +216,7 @@ class DocumentDelivery:
     def _note_fault(self, reply: Reply, tally: AnswerTally) -> None:
         """End the cycle at the second document without an answer, or at one that did not arrive."""
         self._faults += 1
-        if reply.fault is not None:
+        if reply.fault is not None and len(self._reasons) < MAX_REASONS:
             self._reasons.add(reply.fault)
         if self._faults >= DOWN_AFTER or not reply.arrived or reply.wait is not None:
             tally.end(reply.fault, reply.wait)

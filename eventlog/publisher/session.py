@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import replace
 from datetime import datetime
@@ -205,11 +205,11 @@ class CycleWatch(CycleControl):
         """Return a block that a stop ends at once."""
         return self._signals.interrupting()
 
-    def replied(self, tally: AnswerTally, down: str | None) -> None:
+    def replied(self, tally: AnswerTally, down: str | None, outage: Collection[str]) -> None:
         """Show how far a cycle is, within it too."""
         self._record.take_point(tally.cycle.finished)
         if self._is_due(down):
-            cycle = self.complete(tally.progress(down))
+            cycle = self.complete(tally.progress(down, outage))
             self._monitor.progress(cycle)
             self._is_partial = True
             self._noted_at, self._noted_down = time.monotonic(), cycle.down
@@ -231,6 +231,11 @@ class CycleWatch(CycleControl):
             self._looked_at = time.monotonic()
             with self._store.work(self._leader.epoch) as work:
                 work.record_cycle(self._facts(cycle))
+
+    @property
+    def former_outage(self) -> Sequence[str]:
+        """Return the reasons of the outage that the former leader saw last and did not see end."""
+        return self._record.former_outage
 
     def begins(self) -> None:
         """Note that a cycle begins."""
@@ -292,6 +297,7 @@ class PublishingSession:
                 config.build(XdsSettings).batch_size,
                 config.build(PublisherSettings),
                 self._watch,
+                self._watch.former_outage,
             )
             with store.work(leader.epoch) as work:
                 work.record_settings(write_settings(config))

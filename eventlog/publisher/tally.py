@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import NamedTuple
@@ -47,6 +47,7 @@ class Cycle:
     paused: bool = False
     stopped: bool = False  # the publisher was asked to stop before everything was sent
     down: str | None = None  # why the sink takes nothing at the moment
+    outage: list[str] = field(default_factory=list)  # reasons of waits that its next answer ends
     wait: float | None = None  # seconds that the receiver asked for
     unread: dict[str, str] = field(default_factory=dict)  # tables that are not published, and why
     stopped_tables: list[str] = field(default_factory=list)  # those among them that max-deletes stopped
@@ -140,9 +141,10 @@ class AnswerTally:
         """Return how long the cycle took so far."""
         return time.monotonic() - self._begun
 
-    def progress(self, down: str | None) -> Cycle:
-        """Return the cycle so far, and why the receiver is down now."""
-        return replace(self.cycle, down=down, seconds=self.cycle.seconds or self.seconds)
+    def progress(self, down: str | None, outage: Collection[str]) -> Cycle:
+        """Return the cycle so far, why the receiver is down now, and the reasons of an outage."""
+        seconds = self.cycle.seconds or self.seconds
+        return replace(self.cycle, down=down, outage=sorted(outage), seconds=seconds)
 
     def account(self, reading: FoldedPickUp) -> None:
         """Count what was read, and note what becomes of rows that need no receiver."""

@@ -176,7 +176,7 @@ def test_an_evening_is_told_as_it_is(evening: Evening) -> None:
     until(lambda: evening.room < 0)
     evening.judge("6: it takes documents again", "publishing", cause="rows are pending", standbys=1)
     evening.set_mood("take")
-    until(lambda: not world.counts()["N"])
+    until(lambda: not world.counts()["N"], 60 + ROWS / 100)
     evening.judge("7: all is done", "idle", cause="every row that may go", standbys=1)
 
     world.write(*(key(number, event_type=4, table_name="nosuch") for number in range(1, 31)))

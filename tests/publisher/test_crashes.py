@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -224,7 +224,7 @@ class StopAfter(CycleControl):
     def stop_requested(self) -> bool:
         return self._documents <= 0
 
-    def replied(self, tally: AnswerTally, down: str | None) -> None:
+    def replied(self, tally: AnswerTally, down: str | None, outage: Collection[str]) -> None:
         self._documents -= 1
 
 
@@ -274,7 +274,7 @@ class CrashAfter(CycleControl):
         self._documents -= self._documents == 0
         return False
 
-    def replied(self, tally: AnswerTally, down: str | None) -> None:
+    def replied(self, tally: AnswerTally, down: str | None, outage: Collection[str]) -> None:
         self._documents -= 1
 
 

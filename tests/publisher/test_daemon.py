@@ -203,6 +203,25 @@ def test_what_waited_for_a_receiver_goes_at_its_first_answer(
     assert (waiting.table_key, waiting.reason) == ("idu=1", "later")
 
 
+def test_a_new_leader_ends_the_waits_for_a_receiver_that_was_down_before(
+    world: World, arrivals: Arrivals, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An event whose own answer was retry waits on."""
+    monkeypatch.setattr(deliver, "OUTAGE", 0.0)
+    moods = iter([b'<nds><output><status level="retry">later</status></output></nds>'])
+    arrivals.behave = lambda handler: handler.reply(mood := next(moods, b""), status=200 if mood else 503)
+    world.write(*(key(number, event_type=4) for number in range(1, 5)))
+    waits = {"retry_wait": 3600, "retry_longest": 3600, "reconnect": 3600}
+    with running(world, arrivals, **waits):
+        until(lambda: read_log_status(world.store).waiting == 3)
+        until(lambda: read_log_status(world.store).cycle.get("down"))
+    arrivals.behave = arrivals.accept
+    with running(world, arrivals, **waits):
+        until(lambda: world.counts() == {"S": 3, "N": 1})
+    (waiting,) = world.store.waiting(dt.datetime(9999, 1, 1))
+    assert (waiting.table_key, waiting.reason) == ("idu=1", "later")
+
+
 def test_the_end_of_an_outage_is_logged_with_what_waited(
     world: World, arrivals: Arrivals, caplog: pytest.LogCaptureFixture
 ) -> None:

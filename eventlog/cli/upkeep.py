@@ -62,7 +62,9 @@ def errors(
     from eventlog.sql.log.upkeep import FailureFilter
 
     with opened_as_published(config) as (config, store):
-        rows = failures(store, FailureFilter(whole_events(store, ids), table, reason))
+        with store.upkeep() as upkeep:
+            event_rows = whole_events(upkeep, ids)
+        rows = failures(store, FailureFilter(event_rows, table, reason))
         first = next(rows, None)
         if first is None:
             _report_none(config, store, FailureFilter(ids, table, reason))

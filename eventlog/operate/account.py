@@ -55,7 +55,7 @@ from eventlog.xds.answers import Level
 
 PAGE = 10_000  # pending rows read at a time
 ON_RECORD = 1_000  # rows that are looked up on record at a time
-_EVER = datetime(9999, 1, 1)  # when every retry is due
+EVER = datetime(9999, 1, 1)  # when every retry is due
 _STATUS = COLUMNS.index("status")
 _MOST_WAITING = 100_000  # events that wait for a retry; more are not looked at
 _HANDLED = (Letter.SUCCESS, Letter.WARNING)
@@ -229,7 +229,7 @@ def try_words(answered: Try) -> str:
 
 def waiting_events(store: Store) -> dict[ObjectName, WaitingEvent]:
     """Return the events that wait for a retry, by their objects."""
-    return {event.object: event for event in store.waiting(_EVER, _MOST_WAITING)}
+    return {event.object: event for event in store.waiting(EVER, _MOST_WAITING)}
 
 
 class _Judge:

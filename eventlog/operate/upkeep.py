@@ -21,7 +21,7 @@ from eventlog.opening.tables import read_tables, table_named
 from eventlog.operate.redriving import StayReport
 from eventlog.sql.log.record import Notice, NoticeKind
 from eventlog.sql.log.store import Store
-from eventlog.sql.log.upkeep import FailedRow, FailureFilter
+from eventlog.sql.log.upkeep import FailedRow, FailureFilter, Upkeep
 
 PAGE = 1000  # rows of one transaction
 FAILED = (Letter.ERROR, Letter.FATAL)
@@ -59,8 +59,7 @@ def retry_now(store: Store, ids: Sequence[int], who: str | None = None) -> Retri
     """Let the waiting events of these rows be sent now, or all of them without any; raise NotInLog for rows
     that are nowhere.
     """
-    letters = _letters(store, ids) if ids else {}
-    demand_rows(row for row in ids if row not in letters)
+    letters = demand_present(store, ids)
     with store.upkeep() as upkeep:
         rows = upkeep.try_now(ids or None, who)
     unmatched_ids = (row for row in ids if row not in rows)
@@ -79,33 +78,33 @@ def failures(store: Store, selection: FailureFilter) -> Iterator[FailedRow]:
         after = page[-1].record_id
 
 
-def whole_events(store: Store, ids: Sequence[int]) -> tuple[int, ...]:
-    """Return the rows of the failed events that have one of these."""
-    if not ids:
-        return ()
-    with store.upkeep() as upkeep:
-        return tuple(sorted(row.record_id for row in upkeep.failed_events_of(ids))) or tuple(ids)
+def whole_events(upkeep: Upkeep, ids: Sequence[int]) -> tuple[int, ...]:
+    """Return these rows, and the other rows of the events that they failed or wait in."""
+    failed = (row.record_id for row in upkeep.failed_events_of(ids))
+    return tuple(sorted({*ids, *failed, *chain.from_iterable(upkeep.waiting_with(ids).values())}))
 
 
 def unmatched(config: Config, store: Store, selection: FailureFilter) -> list[str]:
     """Return why a selection of failed rows is empty; raise NotInLog for a row or a table that is nowhere."""
     if selection.table is not None:
         check_table(config, store, selection.table)
-    letters = _letters(store, selection.ids)
-    demand_rows(row for row in selection.ids if row not in letters)
     sentences = [
         f"row {row} has not failed: its status is {letter}"
-        for row, letter in letters.items()
+        for row, letter in demand_present(store, selection.ids).items()
         if letter not in FAILED
     ]
     none = "no row has failed" if selection == FailureFilter() else "no row of these has failed"
     return sentences or [none]
 
 
-def demand_present(store: Store, ids: Sequence[int]) -> None:
-    """Raise NotInLog for the rows among these that are not in the log."""
-    letters = _letters(store, ids) if ids else {}
+def demand_present(store: Store, ids: Sequence[int]) -> dict[Cell, Cell]:
+    """Return the letters of these rows; raise NotInLog for those that are not in the log."""
+    letters: dict[Cell, Cell] = {}
+    if ids:
+        with store.snapshot() as snapshot:
+            letters = {read_integer(row[0]): row[_STATUS] for row in snapshot.rows(ids)}
     demand_rows(row for row in ids if row not in letters)
+    return letters
 
 
 def demand_rows(absent: Iterable[int]) -> None:
@@ -113,12 +112,6 @@ def demand_rows(absent: Iterable[int]) -> None:
     if ids := sorted({*absent}):
         verb = "row {} is" if len(ids) == 1 else "rows {} are"
         raise NotInLog(f"{verb.format(', '.join(map(str, ids)))} not in the log")
-
-
-def _letters(store: Store, ids: Sequence[int]) -> dict[Cell, Cell]:
-    """Return the letters of the rows that are in the log."""
-    with store.snapshot() as snapshot:
-        return {read_integer(row[0]): row[_STATUS] for row in snapshot.rows(ids)}
 
 
 def check_table(config: Config, store: Store, name: str) -> None:
@@ -142,10 +135,9 @@ def skip(
         matching = [row.record_id for row in failures(store, FailureFilter(tuple(ids), table))]
         unmatched_ids, ids = sorted({*ids}.difference(matching)), matching
     with store.upkeep() as upkeep:
-        failed = (row.record_id for row in upkeep.failed_events_of(ids))
-        event_rows = {*ids, *failed, *chain.from_iterable(upkeep.waiting_with(ids).values())}
+        event_rows = whole_events(upkeep, ids)
         letters = upkeep.skip(event_rows, reason, who)
-    why = {row: _why_not_skipped(letters.get(row)) for row in sorted(event_rows)}
+    why = {row: _why_not_skipped(letters.get(row)) for row in event_rows}
     rows_by_reason: dict[str, list[int]] = {}
     for row, why_not in why.items():
         rows_by_reason.setdefault(why_not, []).append(row)

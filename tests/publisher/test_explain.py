@@ -7,8 +7,8 @@ import pytest
 from eventlog.fold import Fate
 from eventlog.opening.config import Config
 from eventlog.operate.account import read_accounts
-from eventlog.web.monitor.board import LOOKED_AT, Board
-from eventlog.web.monitor.desk import board_app
+from eventlog.web.monitor.board import Board
+from eventlog.web.monitor.desk import LOOKED_AT, board_app
 from tests.kit.logs import Receiver, World, busy, call, key
 from tests.web.conftest import Process
 from tests.web.receiver.conftest import HOST, ask

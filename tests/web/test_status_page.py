@@ -536,7 +536,7 @@ def test_older_ones_come_by_pages_each_once(watched: Watched, monkeypatch: pytes
         [("", "retry"), *((f"{number}-{number}", "success") for number in range(1, 24) if number != 16)]
     )
     for size in (1, 2, 5, 22):
-        monkeypatch.setattr("eventlog.web.monitor.board.PAGE", size)
+        monkeypatch.setattr("eventlog.web.monitor.desk.PAGE", size)
         listed, path = list[tuple[str, str]](), "/recent"
         while path:
             page = watched.client.get(path)

@@ -6,6 +6,7 @@ import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from datetime import datetime
 from functools import partial
 from http import HTTPStatus
 from itertools import chain, islice
@@ -24,15 +25,17 @@ from eventlog.core.errors import EventlogError
 from eventlog.core.redaction import one_line
 from eventlog.core.remedies import Remedy
 from eventlog.fold import Fate
-from eventlog.operate.account import deeds_of
+from eventlog.opening.verdict import verdicts_of
+from eventlog.operate.account import EVER, deeds_of, read_accounts, read_object
+from eventlog.operate.left_out import why_left_out
 from eventlog.operate.notice_sentences import sentence_of
-from eventlog.operate.recent import NEWEST, RecordPlace
-from eventlog.operate.upkeep import commands_for
+from eventlog.operate.recent import NEWEST, RecordPlace, recent_records
+from eventlog.operate.redriving import redrive_by
+from eventlog.operate.upkeep import commands_for, retry_now, skip, whole_events
 from eventlog.publisher.monitor import Monitor
 from eventlog.sql.log.upkeep import FailureFilter
 from eventlog.web.app import Answer, busy, make_app, page, read_fields
-from eventlog.web.monitor import MonitorSettings
-from eventlog.web.monitor.board import LOOKED_AT, PAGE, Board, NoDatabase, NoToken, WrongToken
+from eventlog.web.monitor.board import PAGE, Board, NoDatabase, NoToken, WrongToken, loads_of
 from eventlog.web.rendering import address, are, render
 
 MISSING = (
@@ -42,6 +45,7 @@ MISSING = (
 ACTS = ("redrive", "skip")
 NOTHING = "No row is pending. Change a row of a tracked table to follow it here."
 TABLES = 12  # on the first page
+LOOKED_AT = 200  # rows of the next cycle, or of an object
 MOST_AT_ONCE = 10_000  # rows that one button redrives or skips
 TOGETHER = 4  # pages that are made at a time
 WAITING = 3  # requests of one visitor that wait for their turn
@@ -60,7 +64,8 @@ def monitor_app(monitor: Monitor, board: Board, host: str) -> ASGIApp:
 
     async def readyz(request: Request) -> Response:
         why = monitor.why_not_ready or ("" if monitor.healthy() else "the loop does not run")
-        return _health(not why, f"ready{f': {one_line(why)}' if why else ''}", board.last_sentence())
+        sentence = verdicts_of(board.last_status)[0].sentence if board.last_status else ""
+        return _health(not why, f"ready{f': {one_line(why)}' if why else ''}", sentence)
 
     health = [page("/metrics", metrics), Route("/healthz", healthz), Route("/readyz", readyz)]
     return board_app(board, host, health)
@@ -111,7 +116,7 @@ def _away(board: Board) -> ExceptionHandler:
             "monitor/away.html",
             HTTPStatus.SERVICE_UNAVAILABLE if is_away else HTTPStatus.BAD_GATEWAY,
             title="Database away" if is_away else "The log could not be read",
-            outage=board.outage if is_away else None,
+            outage=board.process.outage if is_away else None,
             fault=str(fault),
             log=board.last_status,
         )
@@ -124,33 +129,36 @@ def _status(board: Board, request: Request) -> Response:
     form, messages, status = _form(request), list[str](), HTTPStatus.OK
     if request.method == "POST":
         try:
+            who = board.person(form.get("token", ""))
             if form.get("act") == "retry":
-                rows = board.retry(None, form.get("token", ""))
+                rows = retry_now(board.store, (), who).rows
                 messages = [f"{are(len(rows), 'row')} sent again now." if rows else "No event waits."]
             else:
-                board.resume(form.get("token", ""))
+                with board.store.upkeep() as upkeep:
+                    upkeep.resume(who)
         except (WrongToken, NoToken) as fault:
             messages, status = [f"{fault}.".capitalize()], HTTPStatus.FORBIDDEN
-    log_status = board.log_status()
-    failed, unread = board.failed(log_status), log_status.cycle.get("unread", {})
-    verdicts, loads = board.verdicts(log_status), board.loads()
+    log_status = board.log_status(counted=True)
+    verdicts, loads = verdicts_of(log_status), loads_of(log_status)
     samples = board.samples_until(log_status)
+    with board.store.upkeep() as upkeep:
+        has_skips = "W" in log_status.counts and upkeep.has_skips()
     return _show(
         board,
         "monitor/status.html",
         status,
         messages=messages,
-        may_change=board.may_change,
-        readiness=board.readiness,
-        leads=board.leads,
+        may_change=board.settings.may_change,
+        readiness=board.process.readiness,
+        leads=board.process.leads,
         verdicts=verdicts,
         headline=verdicts[0],
         log=log_status,
         cycle=log_status.cycle,
-        readers=board.config.build(MonitorSettings).readers,
-        failed=failed,
-        unread=unread,
-        has_skips="W" in board.counts() and board.has_skips(),
+        readers=board.settings.readers,
+        failed=log_status.failed_rows,
+        unread=log_status.cycle.get("unread", {}),
+        has_skips=has_skips,
         samples=samples,
         seconds=samples[-1].at - samples[0].at,
         rates=board.rates(),
@@ -191,7 +199,7 @@ def _errors(board: Board, request: Request) -> Response:
         "monitor/errors.html",
         messages=messages,
         query=query,
-        may_change=board.may_change,
+        may_change=board.settings.may_change,
         reasons=reasons[:PAGE],
         total=min(sum(reason.rows for reason in reasons), MOST_AT_ONCE),
         rows=rows[:PAGE],
@@ -204,10 +212,12 @@ def _row(board: Board, request: Request) -> Response:
     """Return the page of a row: its event, what became of it, and what people may do and did."""
     record_id = _number(request.path_params["number"])
     form, result = _form(request), FormResult()
-    ids = board.event_rows(record_id)
+    with board.store.upkeep() as upkeep:
+        ids = whole_events(upkeep, (record_id,))
     if request.method == "POST":
         result = _apply_form(board, FailureFilter((record_id,)), form)
-    rows = board.rows(ids)
+    with board.explaining:
+        rows = [*read_accounts(board.config, board.store, ids=ids)]
     account = next((row for row in rows if row.record_id == record_id), None)
     is_gone = all(row.outcome.fate is Fate.NOT_IN_LOG for row in rows)
     if account is None or (not result.messages and is_gone):
@@ -230,7 +240,7 @@ def _row(board: Board, request: Request) -> Response:
         tries=[*dict.fromkeys(chain.from_iterable(row.tries for row in rows))],
         notices=deeds_of(rows),
         sentence_of=sentence_of,
-        may_change=board.may_change,
+        may_change=board.settings.may_change,
     )
 
 
@@ -257,7 +267,8 @@ def _find(board: Board, request: Request) -> Response:
 def _history(board: Board, request: Request) -> Response:
     """Return what people did to the log, newest first."""
     page_number = _number(request.state.query.get("page", ""))
-    notices = board.notices(page_number)
+    with board.store.upkeep() as upkeep:
+        notices = upkeep.notices((page_number + 1) * PAGE + 1)[page_number * PAGE :]
     return _show(
         board,
         "monitor/history.html",
@@ -269,7 +280,9 @@ def _history(board: Board, request: Request) -> Response:
 
 def _waiting(board: Board, request: Request) -> Response:
     """Return the events that wait for a retry, and when each goes again."""
-    events, now = board.waiting()
+    with board.store.snapshot() as snapshot:
+        now = datetime.fromisoformat(snapshot.now())
+    events = board.store.waiting(EVER, PAGE + 1)
     return _show(
         board,
         "monitor/waiting.html",
@@ -282,8 +295,11 @@ def _waiting(board: Board, request: Request) -> Response:
 
 def _next(board: Board, request: Request) -> Response:
     """Return what the next cycle does with each row."""
-    left_out, table = board.left_out(), request.state.query.get("table", "")
-    rows = board.explain(table)
+    table = request.state.query.get("table", "")
+    left_out = why_left_out(board.config, board.store)
+    with board.explaining:
+        accounts = read_accounts(board.config, board.store, table or None, limit=LOOKED_AT)
+        rows = list(islice(accounts, LOOKED_AT + 1))
     return _show(
         board,
         "monitor/rows.html",
@@ -300,7 +316,7 @@ def _recent(board: Board, request: Request) -> Response:
     """Return what was sent, held back or refused last, with its answer."""
     batch, _, number = request.state.query.get("before", "").partition(".")
     before = RecordPlace(_number(batch), _number(number)) if batch else NEWEST
-    records, older = board.recent(before)
+    records, older = recent_records(board.store, PAGE, before)
     next_place = older and f"{older.batch}.{older.number}"
     return _show(board, "monitor/recent.html", records=records, older=next_place)
 
@@ -308,7 +324,8 @@ def _recent(board: Board, request: Request) -> Response:
 def _object(board: Board, request: Request) -> Response:
     """Return the page of an object: each of its rows, what became of it, and its present row."""
     name, key = request.state.query.get("table", ""), request.state.query.get("key", "")
-    account = board.object(name, key)
+    with board.explaining:
+        account = read_object(board.config, board.store, name, key, LOOKED_AT + 1)
     return _show(
         board,
         "monitor/object.html",
@@ -339,18 +356,20 @@ class FormResult(NamedTuple):
 
 def _apply_form(board: Board, selection: FailureFilter, form: Mapping[str, str]) -> FormResult:
     """Do what a form asks for, unless its token is wrong."""
-    token, act, reason = (form.get(name, "") for name in ("token", "act", "reason"))
+    act, reason = form.get("act", ""), form.get("reason", "")
     try:
         if act == "skip" and not reason.strip():
             return FormResult(("Nothing is skipped: why? The reason is kept, with who skipped it.",))
+        who = board.person(form.get("token", ""))
         if act == "skip":
-            skipped = board.skip(selection, token, reason)
+            skipped = skip(board.store, selection.ids, reason, who)
             done = f"{are(skipped.rows, 'row')} skipped, and will not be published."
             return FormResult((done, *(f"{report}." for report in map(str, skipped.reports))))
         if act == "try":
-            rows = board.retry(selection.ids, token)
+            with board.store.upkeep() as upkeep:
+                rows = upkeep.try_now(selection.ids, who)
             return FormResult(("It is sent again now." if rows else "It waits no longer.",))
-        redriven = board.redrive(selection, token)
+        redriven = redrive_by(board.config, board.store, selection, who)
     except (WrongToken, NoToken) as fault:
         return FormResult((f"{fault}.".capitalize(),), HTTPStatus.FORBIDDEN)
     new = (f"{are(redriven.rows, 'row')} new again, to go with the next cycle.",) if redriven.rows else ()

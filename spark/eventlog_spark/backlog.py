@@ -253,7 +253,7 @@ class LogFiles:
         )
         if self._runs is not None:
             feeds = [feed._replace(task=NoteIds(feed.task, self._runs)) for feed in feeds]
-        return folded(feeds, answering, task, exchange, unique=self._runs is not None)
+        return folded(feeds, answering, self._reading, task, exchange, unique=self._runs is not None)
 
     def have_repeats(self, *, at_end: bool) -> bool:
         """Return whether a record_id was noted twice; at the end also if it was not noted by each task."""

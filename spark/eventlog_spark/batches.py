@@ -24,17 +24,6 @@ def gather(rows: Iterable[Sequence[Any]], schema: pa.Schema, size: int = SIZE) -
         yield pa.record_batch(arrays, schema=schema)
 
 
-def narrowed(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Return the rows with texts of the usual kind; a session with useLargeVarTypes sends all of them as
-    large.
-    """
-    wide = [field for field in batch.schema if pa.types.is_large_string(field.type)]
-    schema = batch.schema
-    for field in wide:
-        schema = schema.set(schema.get_field_index(field.name), field.with_type(pa.string()))
-    return batch.cast(schema) if wide else batch
-
-
 def bounded(rows: Iterable[Sequence[Any]], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     """Yield rows that may hold long texts as batches of this schema, so many bytes at a time."""
     for chunk in portions(rows, SIZE, _size_of, BYTES):

@@ -1,4 +1,4 @@
-"""Current rows as query-backs read them: one more row of the group of each object that asks for it."""
+"""Current rows as query-backs read them, each with the key by which an object finds it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import compress
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -18,13 +18,12 @@ from eventlog.core.formats import Row, Source
 from eventlog.core.tables import Table, Tables
 from eventlog.files.current_files import places_of, read_current
 from eventlog.fold import CurrentRow
+from eventlog.fold.by_column.key_patterns import current_form, current_key
 from eventlog.fold.by_column.vectors import flags
 from eventlog.transfer.log_files.by_column.row_batches import RowBatch, Slab, batch_of
 from eventlog_spark.batches import gather
 from eventlog_spark.packing import RowFeed
-from eventlog_spark.shuffle import ROWS, RowKind, current_row_key, pack_cells, plain_form
-
-FIRST: Final = -(1 << 62)  # current rows precede the rows of their object, in their order
+from eventlog_spark.shuffle import CURRENT
 
 
 def by_number(frame: Any) -> Any:
@@ -58,7 +57,7 @@ class PackRows:
 
     def rows(self, part: int, slabs: Iterable[Slab]) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a part of the source."""
-        number, form = FIRST + (part << 40), plain_form(self.table)
+        number, form = part << 40, current_form(self.table)
         columns = self.source.columns
         used = [columns[at] for places in places_of(self.table, self.source) for at in places]
         for slab in slabs:
@@ -77,28 +76,25 @@ class PackRows:
                 yield rows if is_plain.all() else rows.filter(pa.array(is_plain))
             if not is_plain.all():
                 numbered = enumerate(batch.rows(), number)
-                yield from gather(self._packed(compress(numbered, ~is_plain)), ROWS)
+                yield from gather(self._odd_rows(compress(numbered, ~is_plain)), CURRENT)
             number += len(is_plain)
 
-    def _packed(self, numbered: Iterable[tuple[int, Row]]) -> Iterator[tuple[Any, ...]]:
+    def _odd_rows(self, numbered: Iterable[tuple[int, Row]]) -> Iterator[tuple[Any, ...]]:
         for number, row in numbered:
             for keyed in read_current(self.table, self.source._replace(records=[row])):
-                yield packed(self.name, current_row_key(self.table, keyed.key), number, keyed.cells)
+                yield current_row(number, self.name, current_key(self.table, keyed.key), keyed.cells)
 
     def _plain_rows(self, first: int, keys: pa.Array, texts: Sequence[pa.Array]) -> pa.RecordBatch:
         """Return rows whose keys are plain, by column."""
-        count = len(keys)
-        none, nothing = pa.nulls(count, pa.string()), pa.array([""] * count)
-        sizes = [pc.fill_null(pc.binary_length(text), -1).cast(pa.string()) for text in texts]
-        cells = [pc.fill_null(text, "") for text in texts]
-        lengths = pc.binary_join_element_wise(*sizes, ",") if sizes else nothing
-        together = pc.binary_join_element_wise(*cells, "") if cells else nothing
-        kinds = pa.array(np.full(count, RowKind.CURRENT), pa.int8())
+        count, width = len(keys), len(texts)
+        at = np.arange(count * width)
+        column_by_column = pa.concat_arrays(texts) if texts else pa.array([], pa.string())
+        row_by_row = column_by_column.take(pa.array(at % width * count + at // width if width else at))
+        ends = pa.array(np.arange(count + 1) * width, pa.int32())
+        numbers = pa.array(np.arange(first, first + count))
         names = pa.array([self.name]).take(pa.array(np.zeros(count, np.int64)))
-        facts = [pa.array(np.arange(first, first + count)), kinds, pa.nulls(count, pa.int8())]
-        return pa.record_batch(
-            [*facts, names, keys, none, lengths, together, none, none, none, none], schema=ROWS
-        )
+        cells = pa.ListArray.from_arrays(ends, row_by_row)
+        return pa.record_batch([numbers, names, keys, pa.nulls(count, pa.string()), cells], schema=CURRENT)
 
 
 def _key_texts(table: Table, texts: Sequence[pa.Array]) -> pa.Array:
@@ -111,6 +107,8 @@ def _key_texts(table: Table, texts: Sequence[pa.Array]) -> pa.Array:
 _PLAIN = (pa.types.is_signed_integer, pa.types.is_boolean, pa.types.is_string, pa.types.is_large_string)
 
 
-def packed(name: str, key: str, number: int, cells: CurrentRow) -> tuple[Any, ...]:
+def current_row(
+    number: int, table: str, key: str, cells: CurrentRow, fault: str | None = None
+) -> tuple[Any, ...]:
     """Return a current row of a table of this name as the shuffle takes it."""
-    return (number, RowKind.CURRENT, None, name, key, None, *pack_cells(cells), *[None] * 4)
+    return number, table, key, fault, list(cells)

@@ -7,52 +7,52 @@ indented documents and refusals.
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable, Iterator, Mapping
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from itertools import pairwise
-from operator import itemgetter
+from itertools import chain, pairwise
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eventlog.core.entry import Entry
+from eventlog.core import tablekey
+from eventlog.core.entry import COLUMNS, Entry
 from eventlog.core.errors import Refused
 from eventlog.core.tables import Table, Tables
-from eventlog.fold import Answer, CurrentRow, Fate, ObjectName, QueryKey, plan, whole_objects
-from eventlog.fold.by_column import BatchEvents, CurrentAnswer, CurrentColumns, Engine, Rows
+from eventlog.fold import Answer, Fate, ObjectName, QueryKey, plan, query_key
+from eventlog.fold.by_column import (
+    BatchEvents,
+    CurrentAnswer,
+    CurrentColumns,
+    Engine,
+    Rows,
+    Unanswerable,
+)
 from eventlog.fold.by_column.current import NONE, Keys
-from eventlog.fold.by_column.vectors import Flags, Ints, codes_of, flags, offsets, spread
+from eventlog.fold.by_column.key_patterns import current_form, current_key
+from eventlog.fold.by_column.vectors import Ints, codes_of, flags, match_keys, offsets, spread
 from eventlog.fold.event_table import OPERATIONS
 from eventlog.xds.documents import HEAD, TAIL
 from eventlog.xds.skeleton import Skeletons
 from eventlog_spark.batches import bounded
-from eventlog_spark.log_rows import LogReading
+from eventlog_spark.log_rows import LogReading, object_names
 from eventlog_spark.packing import unpacked
 from eventlog_spark.result_rows import Documents, FrameForm, FrameRow, document_columns, text_of
-from eventlog_spark.shuffle import (
-    ROWS,
-    RowKind,
-    ShuffledRow,
-    answer_of,
-    current_row_key,
-    shuffled_rows,
-    unpack_all_cells,
-    unpack_name,
-)
-from eventlog_spark.unanswerable import Unanswerable, line_of
+from eventlog_spark.shuffle import CURRENT, LOG, RowKind, answers_by_name, entries
 
 _COUNTED = [(str(op), pa.int64()) for op in OPERATIONS]
 BRIEF = pa.schema([("document", pa.string()), ("refused", pa.string()), *_COUNTED])
 _FACTS = ("event_time", "perpetrator")
 # The columns of rows that are folded: those of other outputs, and of a brief one.
 FOLDED = [
-    pa.schema([*(field for field in ROWS if field.name not in unused), ("h", pa.int64())])
+    pa.schema([field for field in LOG if field.name not in unused])
     for unused in (("event_type",), ("event_type", *_FACTS))
 ]
 _LINES = 1 << 20  # bytes of documents that are one row
 _IDS = 1 << 20  # record_ids of events that are one batch
 _PORTION = 40_000  # rows whose events are written together
+_ALONE = 10_000  # rows that are folded one by one together
 
 
 class FoldOutput(enum.Enum):
@@ -78,7 +78,8 @@ class FoldToDocuments:
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         reading = self._reading
-        brief, unanswerable = self._output is FoldOutput.BRIEF, Unanswerable(reading)
+        brief = self._output is FoldOutput.BRIEF
+        unanswerable = Unanswerable(reading.tables, reading.rules, reading.answerable)
         engine = Engine(
             reading.tables,
             reading.rules,
@@ -86,37 +87,44 @@ class FoldToDocuments:
             answerable=reading.answerable,
             around=(HEAD, f"{TAIL}\n" if brief else TAIL),
         )
-        for batch in unpacked(batches, FOLDED[brief]):
-            is_unanswerable = unanswerable.find(batch)
+        for log, current in unpacked(batches, FOLDED[brief], CURRENT):
+            log, unreadable = divided(log)
+            refused = list(refused_rows(self._form, unreadable))
+            is_unanswerable = unanswerable.find(rows_of(log))
             if is_unanswerable.any():
-                lost = batch.filter(pa.array(is_unanswerable))
-                cells = {"refused": unanswerable.reasons(lost)} if brief else unanswerable.records(lost)
-                yield with_nulls(cells, self.schema)
-                batch = batch.filter(pa.array(~is_unanswerable))
-            rows = SortedRows(batch, reading.tables)
-            refused = list(self._unreadable(batch))
-            if rows.log.num_rows:
-                needs = engine.needs(rows.as_logged)
-                for result in engine.portions(needs, rows.read_back(needs.keys), _PORTION):
+                lost, log = (log.filter(pa.array(flags)) for flags in (is_unanswerable, ~is_unanswerable))
+                reasons = unanswerable.reasons(rows_of(lost))
+                yield with_nulls({"refused": reasons} if brief else self._lost(lost, reasons), self.schema)
+            if log.num_rows:
+                needs = engine.needs(rows_of(log))
+                current_rows = CurrentRows(current, reading.tables)
+                for result in engine.portions(needs, current_rows.read_back(needs.keys), _PORTION):
                     if self._output is not FoldOutput.REFUSED:
-                        yield from brief_rows(result) if brief else self._rows(rows.log, result)
+                        yield from brief_rows(result) if brief else self._rows(log, result)
                 del needs
-                refused += self._refused(rows.log, result)
+                refused += self._refused(log, result)
             for records in bounded(refused, self._form.schema):
                 yield with_nulls({"refused": records.column("refused")}, BRIEF) if brief else records
 
-    def _unreadable(self, batch: pa.RecordBatch) -> Iterator[FrameRow]:
-        unreadable = pc.equal(batch.column("kind"), int(RowKind.UNREADABLE))
-        for row in shuffled_rows([batch.filter(unreadable)]):
-            yield refused_row(self._form, row)
+    def _lost(self, log: pa.RecordBatch, reasons: pa.Array) -> Mapping[str, pa.Array]:
+        """Return the columns of rows that are refused for these reasons."""
+        ids = log.column("record_id")
+        ends = pa.array(np.arange(len(ids) + 1), pa.int32())
+        return {
+            "first_record_id": ids,
+            "last_record_id": ids,
+            "record_ids": pa.ListArray.from_arrays(ends, ids),
+            "refused": reasons,
+            "record": pa.array(map(line_of, entries(log, self._reading.rules.status)), pa.string()),
+        }
 
     def _refused(self, log: pa.RecordBatch, result: BatchEvents) -> Iterator[FrameRow]:
         """Yield what is refused of these log rows, and the events that cannot be written."""
         form, status = self._form, self._reading.rules.status
         wrong = {at: outcome.reason for at, outcome in result.reasons.items() if outcome.fate is Fate.REFUSED}
         is_wrong = np.isin(log.column("record_id").to_numpy(), list(wrong))
-        for row in shuffled_rows([log.filter(pa.array(is_wrong))]):
-            yield form.refused(wrong[row.record_id], line_of(row.entry(status)), (row.record_id,))
+        for entry in entries(log.filter(pa.array(is_wrong)), status):
+            yield form.refused(wrong[entry.record_id], line_of(entry), (entry.record_id,))
         for written in result.unwritten:
             for record in form.of_event(written.event):
                 if isinstance(record, Refused):
@@ -124,16 +132,15 @@ class FoldToDocuments:
 
     def _rows(self, log: pa.RecordBatch, result: BatchEvents) -> Iterator[pa.RecordBatch]:
         """Yield the rows of the events of these log rows; each part of an event has all its record_ids."""
-        events, places = result.events, pa.array(result.places)
+        events, of_events = result.events, log.take(pa.array(result.places))
         facts = [
             result.texts,
             result.event_ids(),
-            log.column("table_name").take(places),
-            log.column("table_key").take(places),
+            *object_names(self._reading.tables, of_events)[:2],
             _ops(result),
             pa.array(events.rows[events.begins]),
             pa.array(events.rows[events.begins + events.sizes - 1]),
-            *document_columns(log.column("record_id").to_numpy()[result.places], events.parts),
+            *document_columns(of_events.column("record_id").to_numpy(), events.parts),
         ]
         cuts = np.flatnonzero(np.diff(np.cumsum(events.sizes) // _IDS)) + 1
         for first, end in pairwise([0, *cuts.tolist(), len(events)]):
@@ -166,20 +173,31 @@ def with_nulls(columns: Mapping[str, pa.Array], schema: pa.Schema) -> pa.RecordB
     return pa.record_batch(cells, schema=schema)
 
 
-class SortedRows:
-    """The rows of whole objects, and the current rows that these need."""
+def divided(log: pa.RecordBatch) -> tuple[pa.RecordBatch, pa.RecordBatch]:
+    """Return the rows of a log by record_id, and those that are unreadable."""
+    is_readable = log.column("kind").to_numpy() != RowKind.UNREADABLE
+    unreadable = log.filter(pa.array(~is_readable))
+    return _sorted(log if is_readable.all() else log.filter(pa.array(is_readable))), unreadable
 
-    def __init__(self, batch: pa.RecordBatch, tables: Tables) -> None:
+
+def rows_of(log: pa.RecordBatch) -> Rows:
+    """Return the rows of a log as the fold by column takes them."""
+    return Rows(*(log.column(at).to_numpy() for at in (0, 1)), *(log.column(name) for name in COLUMNS[5:]))
+
+
+def _sorted(rows: pa.RecordBatch) -> pa.RecordBatch:
+    """Return rows by their first column."""
+    numbers = rows.column(0).to_numpy()
+    is_sorted = (numbers[1:] >= numbers[:-1]).all()
+    return rows if is_sorted else rows.take(pa.array(np.argsort(numbers, kind="stable")))
+
+
+class CurrentRows:
+    """The current rows that the rows of whole objects need."""
+
+    def __init__(self, rows: pa.RecordBatch, tables: Tables) -> None:
         self._tables = tables
-        kinds = batch.column("kind").to_numpy()
-        is_log = kinds > RowKind.CURRENT
-        self.log = _by_id(batch if is_log.all() else batch.filter(pa.array(is_log)))
-        self._current = _by_id(batch.filter(pa.array(kinds == RowKind.CURRENT)))
-
-    @cached_property
-    def as_logged(self) -> Rows:
-        """Return the log rows, each under the names by which it was logged."""
-        return log_rows(self.log)
+        self._rows = _sorted(rows)
 
     def read_back(self, keys: Keys) -> CurrentAnswer:
         """Return the current rows of these keys; each is that of a log row that needs its current row."""
@@ -193,68 +211,44 @@ class SortedRows:
 
     def _read_table(self, table: Table, keys: pa.Array, first_number: int) -> tuple[CurrentColumns, Ints]:
         """Return the current rows of these keys of a table, and the keys whose rows do not come by column."""
-        rows = self.as_logged
-        asking = np.flatnonzero((rows.kinds > 4) & self._is_of(table, self.log))
-        asking_keys = rows.keys.take(pa.array(asking))
-        first = pc.index_in(keys, value_set=asking_keys).to_numpy(zero_copy_only=False).astype(np.int64)
-        met_keys = pc.coalesce(self.log.column("meets"), self.log.column("table_key"))
-        meets = met_keys.take(pa.array(asking[first]))
-        current_rows = self._current.filter(pa.array(self._is_of(table, self._current)))
-        numbered = codes_of(pa.concat_arrays([meets, current_rows.column("table_key")]))
+        is_of_table = pc.equal(self._rows.column("table_name"), self._tables.name_of(table))
+        rows = self._rows.filter(is_of_table)
+        numbered = codes_of(pa.concat_arrays([current_keys(table, keys), rows.column("table_key")]))
         needed, current = numbered[: len(keys)], numbered[len(keys) :]
         order = np.argsort(current, kind="stable")
         begin, end = (np.searchsorted(current[order], needed, side) for side in ("left", "right"))
         objects, place = spread(end - begin)
-        met_rows = current_rows.take(pa.array(order[begin[objects] + place]))
-        return unpack_current(table, objects + first_number, met_rows)
-
-    def _is_of(self, table: Table, rows: pa.RecordBatch) -> Flags:
-        """Return whether rows are of objects of this table."""
-        return flags(pc.equal(rows.column("table_name"), self._tables.name_of(table)))
+        return by_column(table, objects + first_number, rows.take(pa.array(order[begin[objects] + place])))
 
     def lookup(self, table: Table, key: QueryKey) -> Answer:
         """Return the current rows of one object, for the plain fold."""
-        name = self._tables.name_of(table), current_row_key(table, key)
-        return answer_of(self._rows_by_name.get(name, ()))
+        return self._answers.get((self._tables.name_of(table), current_key(table, key)), ())
 
     @cached_property
-    def _rows_by_name(self) -> dict[ObjectName, list[CurrentRow]]:
-        rows_by_name: dict[ObjectName, list[CurrentRow]] = {}
-        for row in shuffled_rows([self._current]):
-            rows_by_name.setdefault((row.table_name, row.table_key), []).append(row.current)
-        return rows_by_name
+    def _answers(self) -> dict[ObjectName, Answer]:
+        return answers_by_name(self._rows)
 
 
-def _by_id(rows: pa.RecordBatch) -> pa.RecordBatch:
-    ids = rows.column("record_id").to_numpy()
-    return rows if (ids[1:] >= ids[:-1]).all() else rows.take(pa.array(np.argsort(ids, kind="stable")))
+def current_keys(table: Table, keys: pa.Array) -> pa.Array:
+    """Return the `current_key` of each key that certainly names a row of the table."""
+    is_odd = ~match_keys(keys, np.zeros(len(keys), np.int64), [current_form(table)])
+    if not is_odd.any():
+        return keys
+    odd_keys = map(tablekey.read, keys.filter(pa.array(is_odd)).to_pylist())
+    texts = [current_key(table, query_key(table, pairs)) for pairs in odd_keys]
+    return pc.replace_with_mask(keys, pa.array(is_odd), pa.array(texts, pa.string()))
 
 
-def unpack_current(table: Table, numbers: Ints, rows: pa.RecordBatch) -> tuple[CurrentColumns, Ints]:
-    """Return the cells of these current rows by column, and the keys whose rows have other columns than the
-    table.
+def by_column(table: Table, numbers: Ints, rows: pa.RecordBatch) -> tuple[CurrentColumns, Ints]:
+    """Return the cells of these current rows by column, and the keys whose rows cannot be read.
+
+    The numbers are those of the rows' keys, and ascend.
     """
-    order = np.argsort(numbers, kind="stable")
-    cells, counts = unpack_all_cells(rows.column("old_value"), rows.column("new_value"))
-    begins = np.cumsum(counts) - counts
-    fitting = order[counts[order] == len(table.data)]
-    columns = [cells.take(pa.array(begins[fitting] + at)) for at in range(len(table.data))]
-    return CurrentColumns(numbers[fitting], columns), np.unique(numbers[counts != len(table.data)])
-
-
-def log_rows(batch: pa.RecordBatch) -> Rows:
-    """Return the log rows of a batch that has no others, each under the names by which it was logged."""
-    column = batch.column
-    ids, kinds = (column(name).to_numpy() for name in ("record_id", "kind"))
-    tables, keys = column("table_name"), column("table_key")
-    if column("logged").null_count < batch.num_rows:
-        logged = column("logged").to_pylist()
-        own_names = [packed and unpack_name(packed) for packed in logged]
-        tables, keys = (
-            pc.coalesce(pa.array([name and name[at] for name in own_names], pa.string()), texts)
-            for at, texts in enumerate((tables, keys))
-        )
-    return Rows(ids, kinds, tables, keys, column("column_name"), column("old_value"), column("new_value"))
+    has_fault, lists = flags(rows.column("fault").is_valid()), rows.column("cells")
+    counts = pc.list_value_length(lists).to_numpy()
+    cells, begins = lists.flatten(), (np.cumsum(counts) - counts)[~has_fault]
+    columns = [cells.take(pa.array(begins + at)) for at in range(len(table.data))]
+    return CurrentColumns(numbers[~has_fault], columns), np.unique(numbers[has_fault])
 
 
 def _ops(result: BatchEvents) -> pa.Array:
@@ -279,37 +273,22 @@ class FoldToRows:
         return self._form.schema
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return bounded(self._rows(unpacked(batches, FOLDED[False])), self._form.schema)
+        folded = map(self._fold, unpacked(batches, FOLDED[False], CURRENT, portion_rows=_ALONE))
+        return bounded(chain.from_iterable(folded), self._form.schema)
 
-    def _rows(self, batches: Iterable[pa.RecordBatch]) -> Iterator[FrameRow]:
-        hashed = (
-            pair
-            for batch in map(_by_object, batches)
-            for pair in zip(batch.column("h").to_pylist(), shuffled_rows([batch]), strict=True)
-        )
-        for chunk in whole_objects(hashed, itemgetter(0), lambda pair: size_of(pair[1])):
-            yield from self._fold(row for _, row in chunk)
-
-    def _fold(self, rows: Iterable[ShuffledRow]) -> Iterator[FrameRow]:
-        current: dict[ObjectName, list[CurrentRow]] = {}
-        entries: dict[int, Entry] = {}
+    def _fold(self, kinds: Sequence[pa.RecordBatch]) -> Iterator[FrameRow]:
         reading = self._reading
-        for row in rows:
-            if row.kind == RowKind.CURRENT:
-                current.setdefault((row.table_name, row.table_key), []).append(row.current)
-            elif row.kind == RowKind.UNREADABLE:
-                yield refused_row(self._form, row)
-            else:
-                entries[row.record_id] = row.entry(reading.rules.status)
-
-        def lookup(table: Table, key: QueryKey) -> Answer:
-            name = reading.tables.name_of(table), current_row_key(table, key)
-            return answer_of(current.get(name, ()))
-
+        log, unreadable = divided(kinds[0])
+        yield from refused_rows(self._form, unreadable)
+        entry_by_id = {entry.record_id: entry for entry in entries(log, reading.rules.status)}
         planned = plan(
-            entries.values(), reading.tables, reading.rules, now=reading.now, answerable=reading.answerable
+            entry_by_id.values(),
+            reading.tables,
+            reading.rules,
+            now=reading.now,
+            answerable=reading.answerable,
         )
-        for event in planned.events(lookup):
+        for event in planned.events(CurrentRows(kinds[1], reading.tables).lookup):
             for record in self._form.of_event(event):
                 if isinstance(record, Refused):
                     yield self._form.refused(record.reason, text_of(record.raw), event.rows)
@@ -317,19 +296,18 @@ class FoldToRows:
                     yield record
         for record_id, outcome in planned.outcomes.items():
             if outcome.fate is Fate.REFUSED:
-                yield self._form.refused(outcome.reason, line_of(entries[record_id]), (record_id,))
+                yield self._form.refused(outcome.reason, line_of(entry_by_id[record_id]), (record_id,))
 
 
-def refused_row(form: FrameForm, row: ShuffledRow) -> FrameRow:
-    """Return what becomes of an unreadable row."""
-    return form.refused(row.old_value or "", row.new_value, (row.record_id,) if row.record_id else ())
+def refused_rows(form: FrameForm, unreadable: pa.RecordBatch) -> Iterator[FrameRow]:
+    """Yield what becomes of unreadable rows."""
+    for row in entries(unreadable, ""):
+        yield form.refused(row.old_value or "", row.new_value, (row.record_id,) if row.record_id else ())
 
 
-def _by_object(rows: pa.RecordBatch) -> pa.RecordBatch:
-    ids = pc.fill_null(rows.column("record_id"), 0).to_numpy()
-    return rows.take(pa.array(np.lexsort([ids, rows.column("h").to_numpy()])))
+def line_of(entry: Entry) -> str:
+    """Return a refused row as the text that is written with its reason."""
+    return _json(dict(zip(COLUMNS, entry, strict=True)))
 
 
-def size_of(row: ShuffledRow) -> int:
-    """Return how many characters a row's values have."""
-    return len(row.old_value or "") + len(row.new_value or "")
+_json = json.JSONEncoder(ensure_ascii=False).encode

@@ -31,12 +31,12 @@ from eventlog_spark.batches import bounded
 from eventlog_spark.change_tables import changes_of_tables
 from eventlog_spark.current_rows import by_number, current_rows
 from eventlog_spark.fold import BRIEF, FOLDED, FoldOutput, FoldToDocuments, FoldToRows
-from eventlog_spark.log_rows import LogReading, Unique, feed_of
+from eventlog_spark.log_rows import LogReading, Named, Unique, feed_of
 from eventlog_spark.messages import changes_of_messages
-from eventlog_spark.packing import Exchange, Hashed, RowFeed, by_object
+from eventlog_spark.packing import Exchange, Parcels, RowFeed, TakingPart, by_key, by_object
 from eventlog_spark.ranges import RangeOutput
 from eventlog_spark.result_rows import Changes, Documents, FrameForm, in_order, rows_of_changes
-from eventlog_spark.shuffle import FATES, ROWS, RowKind
+from eventlog_spark.shuffle import CURRENT, FATES, LOG, RowKind
 
 _SOURCES = ("log", "qlik-table", "qlik-message", "debezium", "gbase", "linter")
 
@@ -51,8 +51,8 @@ def log(rows: Any, tables: Description | None = None, *, unique: bool = False, *
     reading = LogReading.of(tables_of(tables), parsed, clock_of(parsed))
     feed = feed_of(rows, reading)
     if not unique:
-        feed = Unique(ROWS).feed([feed], Exchange.of([feed], None))
-    read = feed.frame.mapInArrow(feed.task, from_arrow_schema(ROWS))
+        feed = Unique(LOG).feed([feed], Exchange.of([feed], None))
+    read = feed.frame.mapInArrow(Named(reading.tables, feed.task), from_arrow_schema(LOG))
     refused = f.col("kind") == RowKind.UNREADABLE
     fate = f.when(refused, "refused")
     for kind, name in FATES.items():
@@ -178,7 +178,8 @@ def _folded(
     task = fold_task(reading, form)
     feeds = [feed_of(rows, reading, has_facts=task.schema != BRIEF)]
     answering = [current_rows(frame, tables, table) for table, frame in answers.items()]
-    return folded(feeds, answering, task, Exchange.of([*feeds, *answering], partitions), unique=unique)
+    exchange = Exchange.of([*feeds, *answering], partitions)
+    return folded(feeds, answering, reading, task, exchange, unique=unique)
 
 
 def fold_task(
@@ -193,6 +194,7 @@ def fold_task(
 def folded(
     feeds: Sequence[RowFeed],
     answering: Sequence[RowFeed],
+    reading: LogReading,
     task: FoldToRows | FoldToDocuments,
     exchange: Exchange,
     *,
@@ -201,9 +203,11 @@ def folded(
     """Return rows of a log, folded with the current rows that they meet."""
     schema = FOLDED[task.schema == BRIEF]
     if not unique:
-        feeds = [Unique(schema.remove(len(schema) - 1)).feed(feeds, exchange)]
-    hashed = [feed._replace(task=Hashed(feed.task)) for feed in (*feeds, *answering)]
-    return exchange.rows(hashed, schema, by_object).mapInArrow(task, from_arrow_schema(task.schema))
+        feeds = [Unique(schema).feed(feeds, exchange)]
+    feeds = [feed._replace(task=TakingPart(feed.task)) for feed in feeds]
+    number_of = partial(by_object, reading.tables, reading.answerable)
+    rows = exchange.rows(Parcels(feeds, schema, number_of), Parcels(answering, CURRENT, by_key))
+    return rows.mapInArrow(task, from_arrow_schema(task.schema))
 
 
 def table_key(column: Any) -> Any:

@@ -26,6 +26,7 @@ from eventlog.core.plurals import quantity
 from eventlog.core.portions import portions
 from eventlog.core.text_digest import SIZE, digest
 from eventlog.fold import Need, query_key
+from eventlog.fold.by_column.key_patterns import current_key
 from eventlog.fold.event_table import OPERATIONS
 from eventlog.opening.config import Config
 from eventlog.opening.settings import PublisherSettings, SessionSettings
@@ -54,12 +55,12 @@ from eventlog.sql.log.work import Failure, Work
 from eventlog.xds.documents import HEAD, TAIL
 from eventlog_spark.backlog import DIGEST, Backlog, OutputFolder, Say, begin_stage
 from eventlog_spark.batches import gather
-from eventlog_spark.current_rows import FIRST, packed
+from eventlog_spark.current_rows import current_row
 from eventlog_spark.fold import FoldToDocuments, FoldToRows
 from eventlog_spark.library import fold_task, folded
 from eventlog_spark.log_rows import feed_of
 from eventlog_spark.packing import Exchange, RowFeed, as_they_are
-from eventlog_spark.shuffle import ROWS, current_row_key, unreadable_row
+from eventlog_spark.shuffle import CURRENT
 
 _CHUNK = 10_000  # rows finished in one transaction
 _RECORDED = 100_000  # rows of one batch on record
@@ -175,7 +176,7 @@ class _Run:
             batches = self._live.store.remembered()
         begin_stage(self._spark, self._say, f"fold {quantity(len(chosen.ids), 'row')}")
         rows = self._spark.read.parquet(self._output.written("copy/rows"))
-        current = self._spark.read.schema(from_arrow_schema(ROWS)).parquet(
+        current = self._spark.read.schema(from_arrow_schema(CURRENT)).parquet(
             self._output.written("copy/current")
         )
         form = self._backlog.form
@@ -183,7 +184,7 @@ class _Run:
         exchange = Exchange.of([*feeds, *answering], self._backlog.partitions)
         unique = len(set(chosen.ids)) == len(chosen.ids)
         task: Any = WithDigests(fold_task(self._reading, form))
-        frame = folded(feeds, answering, task, exchange, unique=unique)
+        frame = folded(feeds, answering, self._reading, task, exchange, unique=unique)
         first, anew = self._recorded_first(chosen)
         first += [(*form.refused(reason, None, (row,)), None) for row, reason in chosen.recorded.refused]
         if first:
@@ -221,8 +222,8 @@ class _Run:
             cells = self._pending(snapshot, recorded_rows)
         rows = map(_with_shortest_time, self._noted(cells, chosen))
         self._store("copy/rows", gather(rows, _LOG, _COPIED), _LOG)
-        current = gather(self._current(snapshot, list(chosen.needs)), ROWS, _COPIED)
-        self._store("copy/current", current, ROWS)
+        current = gather(self._current(snapshot, list(chosen.needs)), CURRENT, _COPIED)
+        self._store("copy/current", current, CURRENT)
         return chosen
 
     def _pending(self, snapshot: Snapshot, recorded: frozenset[int]) -> Iterator[Cells]:
@@ -281,9 +282,11 @@ class _Run:
             return
         for need in needs:
             reply, name = current.lookup(*need), self._tables.name_of(need.table)
-            rows = [unreadable_row(str(reply))] if isinstance(reply, EventlogError) else reply
-            for number, row in enumerate(rows, FIRST):
-                yield packed(name, current_row_key(*need), number, row)
+            if isinstance(reply, EventlogError):
+                yield current_row(0, name, current_key(*need), (), str(reply))
+                continue
+            for number, row in enumerate(reply):
+                yield current_row(number, name, current_key(*need), row)
 
     def _store(self, name: str, batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> None:
         """Write rows as Parquet in the folder of the output."""

@@ -1,15 +1,13 @@
-"""The rows of a log as the shuffle takes them: under the one name of their object, with their kind.
+"""The rows of a log as the shuffle takes them: as they were logged, with their kind.
 
-They are checked by column; rows that columns cannot vouch for are read as `convert` reads them. Rows meet the
-current row with the name of their object, or with the key in `meets`.
+They are checked by column; rows that columns cannot vouch for are read as `convert` reads them.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
 from typing import Any, Self
 
 import numpy as np
@@ -22,10 +20,10 @@ from eventlog.core import settings
 from eventlog.core.entry import COLUMNS, Entry, read_event_time, read_record_id
 from eventlog.core.errors import EventlogError, Refused
 from eventlog.core.formats import Row, Source
-from eventlog.core.identity import identify
+from eventlog.core.identity import child_column, identify
 from eventlog.core.tables import Table, Tables
 from eventlog.files.inputs import stem_of
-from eventlog.fold import Rules, present_of, query_key
+from eventlog.fold import Rules, present_of
 from eventlog.fold.by_column.key_patterns import named_form
 from eventlog.fold.by_column.vectors import Ints, encode_texts, flags, match_keys
 from eventlog.formats import log
@@ -34,9 +32,9 @@ from eventlog.transfer.log_files.by_column.row_batches import RowBatch, Slab, ba
 from eventlog.transfer.log_files.letters import ReservedLetters
 from eventlog_spark.batches import gather
 from eventlog_spark.current_rows import by_number
-from eventlog_spark.packing import Batches, Exchange, RowFeed, Task, by_block, unpacked
+from eventlog_spark.packing import Batches, Exchange, Parcels, RowFeed, Task, by_block, unpacked
 from eventlog_spark.result_rows import text_of
-from eventlog_spark.shuffle import ROWS, RowKind, current_row_key, plain_form, spell
+from eventlog_spark.shuffle import LOG, NAMES, RowKind
 
 _SHOWN = ("record_id", "event_type", *COLUMNS[5:], *COLUMNS[3:5])  # of a row with a repeated record_id
 Cells = tuple[Any, ...]
@@ -61,56 +59,17 @@ class LogReading:
         present = present_of(rules, options.get("now"), clock)
         return cls(tables, rules, read_event_time(clock), present, frozenset(answerable))
 
-    @cached_property
-    def _meeting(self) -> Callable[[str, str], str | None]:
-        return lru_cache(maxsize=20_000)(self._meeting_of)
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Return what travels: not what was looked up."""
-        return {name: value for name, value in vars(self).items() if name != "_meeting"}
-
-    def meeting(self, table_name: str | None, table_key: str | None) -> str | None:
-        """Return the key of the current row that an object asks for; None where it is that of the object."""
-        if not self.answerable or table_name is None or table_key is None:
-            return None
-        return self._meeting(table_name, table_key)
-
-    def _meeting_of(self, table_name: str, table_key: str) -> str | None:
-        try:
-            identified = identify(self.tables, table_name, table_key)
-            if identified.table not in self.answerable:
-                return None
-            key = current_row_key(identified.table, query_key(identified.table, identified.pairs))
-            return None if key == table_key else key
-        except EventlogError:
-            return None
-
-    def rows(self, checked: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        """Yield rows that were checked, each under the one name of its object."""
-        named = self._rows_as_named(checked)
-        table_of, names = encode_texts(checked.column("table_name"))
-        forms = [self._name_form(name or "") for name in names]
-        is_certain = match_keys(checked.column("table_key"), table_of, forms)
-        if is_certain.all():
-            yield named
-            return
-        yield named.filter(pa.array(is_certain))
-        uncertain = named.filter(pa.array(~is_certain)).columns[:-2]
-        rows = zip(*(column.to_pylist() for column in uncertain), strict=True)
-        cells = (self.under_object_name(kind, (number, *row)) for number, kind, *row in rows)
-        yield from gather(cells, ROWS)
-
-    def _rows_as_named(self, checked: pa.RecordBatch) -> pa.RecordBatch:
-        types, none = checked.column("event_type"), pa.nulls(checked.num_rows, pa.string())
+    def rows(self, checked: pa.RecordBatch) -> pa.RecordBatch:
+        """Return rows that were checked, with their kinds."""
+        ids, types = checked.column("record_id"), checked.column("event_type")
         texts = checked.columns[4:9]
         if "status" not in checked.schema.names:
             kinds = types.to_numpy()
-            kinds = np.where(kinds == TAKES_NO_PART, RowKind.NOT_NEW, kinds)
-            cells = [pa.array(kinds, pa.int8()), pa.nulls(checked.num_rows, pa.int8()), *texts, none, none]
-        else:
-            facts = checked.column("event_time"), checked.column("perpetrator")
-            cells = [self._kinds(checked), types.cast(pa.int8()), *texts, *facts]
-        return pa.record_batch([checked.column("record_id"), *cells, none, none], schema=ROWS)
+            kinds = pa.array(np.where(kinds == TAKES_NO_PART, RowKind.NOT_NEW, kinds), pa.int8())
+            names = [name for name in LOG.names[:-2] if name != "event_type"]
+            return pa.record_batch([ids, kinds, *texts], names)
+        facts = checked.column("event_time"), checked.column("perpetrator")
+        return pa.record_batch([ids, self._kinds(checked), types.cast(pa.int8()), *texts, *facts], schema=LOG)
 
     def _kinds(self, checked: pa.RecordBatch) -> pa.Array:
         """Return the kinds of rows: their event types, or why they take no part."""
@@ -123,25 +82,10 @@ class LogReading:
         is_new = flags(pc.equal(checked.column("status"), rules.status))
         return pa.array(np.where(is_new, kinds, RowKind.NOT_NEW), pa.int8())
 
-    def _name_form(self, name: str) -> str | None:
-        """Return the pattern of keys whose rows name their object, and its current row, as we do."""
-        if name.isascii() and name.lower() not in self.tables.spellings():
-            return ""
-        table = next((table for table in self.tables if self.tables.name_of(table) == name), None)
-        if table is None or not table.key:
-            return None
-        return plain_form(table) if table in self.answerable else named_form(table.key)
-
-    def under_object_name(self, kind: int, row: Sequence[Any]) -> Cells:
-        """Return a row of this kind under the name of its object."""
-        record_id, event_type, table_name, table_key, column, *values = row
-        name, key, column, logged = spell(self.tables, table_name, table_key, column)
-        return record_id, kind, event_type, name, key, column, *values, logged, self.meeting(name, key)
-
 
 def unreadable(reason: str, record: str | None, record_id: int | None = None) -> Cells:
     """Return the row of what cannot be read."""
-    return (record_id, RowKind.UNREADABLE, None, None, None, None, reason, record, *[None] * 4)
+    return (record_id, RowKind.UNREADABLE, None, None, None, None, reason, record, *[None] * 2)
 
 
 def _refused_row(source: Source[Row], row: Row, reason: str) -> Cells:
@@ -166,22 +110,22 @@ class LogSource:
     def rows(self, slab: Slab) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a slab as the shuffle takes them."""
         if isinstance(slab, Refused):
-            yield from gather([unreadable(f"{slab.where}: {slab.reason}", text_of(slab.raw))], ROWS)
+            yield from gather([unreadable(f"{slab.where}: {slab.reason}", text_of(slab.raw))], LOG)
             return
         batch = slab if isinstance(slab, RowBatch) else by_column(self._source.columns, slab)
         if batch is None or not self._checker.fits(batch):
             refused_rows: list[Cells] = []
             rows = slab.rows() if isinstance(slab, RowBatch) else slab
-            yield from self._reading.rows(self._checker.by_column(self._entries(rows, refused_rows)))
-            yield from gather(refused_rows, ROWS)
+            yield self._reading.rows(self._checker.by_column(self._entries(rows, refused_rows)))
+            yield from gather(refused_rows, LOG)
             return
         checked = self._checker.checked(batch)
-        yield from self._reading.rows(checked.rows)
+        yield self._reading.rows(checked.rows)
         reasons = dict(checked.odd)
         if reasons:
             odd = ((row, reasons[row.where]) for row in batch.rows() if row.where in reasons)
             refused = (_refused_row(self._source, row, reason) for row, reason in odd)
-            yield from gather(refused, ROWS)
+            yield from gather(refused, LOG)
 
     def _entries(self, rows: Iterable[Row], refused: list[Cells]) -> Iterator[tuple[int, Entry]]:
         """Yield the entries of rows, read as `convert` reads them; add what is none to `refused`."""
@@ -217,6 +161,62 @@ def feed_of(frame: Any, reading: LogReading, *, has_facts: bool = True) -> RowFe
     return RowFeed(numbered, ReadFrame(reading, columns, has_facts))
 
 
+# --- the names of objects
+
+
+@dataclass(frozen=True)
+class Named:
+    """A task that gives the rows of another the one name of their object."""
+
+    tables: Tables
+    task: Task
+
+    def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
+        for rows in self.task(batches):
+            cells = dict(zip(rows.schema.names, rows.columns, strict=True))
+            cells |= zip(NAMES, object_names(self.tables, rows), strict=True)
+            yield pa.record_batch(list(cells.values()), schema=rows.schema)
+
+
+def object_names(tables: Tables, rows: pa.RecordBatch) -> list[pa.Array]:
+    """Return the table, the key and the column of each row, under the one name of its object.
+
+    A row that cannot be understood keeps its own.
+    """
+    names = [rows.column(name) for name in NAMES]
+    table_of, spellings = encode_texts(names[0])
+    forms = [_name_form(tables, spelling or "") for spelling in spellings]
+    is_odd = ~match_keys(names[1], table_of, forms) & flags(names[1].is_valid())
+    if not is_odd.any():
+        return names
+    odd_names = zip(*(column.filter(pa.array(is_odd)).to_pylist() for column in names), strict=True)
+    named = zip(*(_under_object_name(tables, *row) for row in odd_names), strict=True)
+    pairs = zip(names, named, strict=True)
+    return [
+        pc.replace_with_mask(cells, pa.array(is_odd), pa.array(texts, pa.string())) for cells, texts in pairs
+    ]
+
+
+def _name_form(tables: Tables, name: str) -> str | None:
+    """Return the pattern of keys whose rows name their object as we do."""
+    if name.isascii() and name.lower() not in tables.spellings():
+        return ""
+    table = next((table for table in tables if tables.name_of(table) == name), None)
+    return named_form(table.key) if table is not None and table.key else None
+
+
+def _under_object_name(
+    tables: Tables, table_name: str, table_key: str, column_name: str | None
+) -> tuple[str, str, str | None]:
+    try:
+        identity = identify(tables, table_name, table_key)
+    except EventlogError:
+        return table_name, table_key, column_name
+    if identity.child:
+        column_name = child_column(identity.table, identity.child, column_name)
+    return *identity.name, column_name
+
+
 # --- record_ids
 
 
@@ -228,10 +228,10 @@ class Unique:
 
     def feed(self, feeds: Sequence[RowFeed], exchange: Exchange) -> RowFeed:
         """Return the rows of these feeds without those that share a record_id, which are refused."""
-        return RowFeed(exchange.rows(feeds, self.schema, by_block), self)
+        return RowFeed(exchange.rows(Parcels(feeds, self.schema, by_block)), self)
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for rows in unpacked(batches, self.schema):
+        for (rows,) in unpacked(batches, self.schema):
             ids = pc.fill_null(rows.column("record_id"), 0).to_numpy()
             readable = rows.column("kind").to_numpy() != RowKind.UNREADABLE
             values, counts = np.unique(ids[readable], return_counts=True)
@@ -309,5 +309,5 @@ def _repeated(row: Mapping[str, Any], times: int) -> list[Any]:
     shown = {name: value for name, value in row.items() if name in _SHOWN and value is not None}
     record = json.dumps(shown, ensure_ascii=False)
     cells = unreadable(f"{times} rows have record_id {number}", record, number)
-    named = dict(zip(ROWS.names, cells, strict=True))
+    named = dict(zip(LOG.names, cells, strict=True))
     return [named[name] for name in row]

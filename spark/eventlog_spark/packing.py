@@ -2,29 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import partial, reduce
 from typing import Any, Final, NamedTuple, Self
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark.sql import functions as f
 
-from eventlog.fold.by_column.vectors import Ints, encode_texts, hash_texts, shares
-from eventlog.transfer.log_files.by_column.object_spool import MAX_SHARE_BYTES, ObjectTooLarge
-from eventlog_spark.batches import narrowed
-from eventlog_spark.shuffle import RowKind, few_tasks
+from eventlog.core.tables import Table, Tables
+from eventlog.fold.by_column.vectors import Ints, shares
+from eventlog.transfer.log_files.by_column.object_spool import (
+    MAX_SHARE_BYTES,
+    ObjectTooLarge,
+    numbers_of_keys,
+    object_numbers,
+)
+from eventlog_spark.shuffle import CURRENT, RowKind
 
-PACKED: Final = "share int, rows binary"
-_PACKED = pa.schema([("share", pa.int32()), ("rows", pa.binary())])
+PACKED: Final = "share int, kind int, rows binary"
+_PACKED = pa.schema([("share", pa.int32()), ("kind", pa.int32()), ("rows", pa.binary())])
 _SHARES = 256  # of a job of few tasks,
 _SHARES_OF_TASK = 4  # and at least so many of each task
 _MOST_SHARES = 1024  # where the session decides how many tasks there are
 _GATHERED_BYTES = 16 << 20  # bytes of rows that a task gathers before it packs them
 _ROWS, _BYTES = 40_000, 64 << 20  # of whole shares that are unpacked together
 _BLOCK = 8192  # consecutive record_ids of one share
+_WORTH = 1 << 20  # bytes, by Spark's estimate, that are worth a task
 
 Batches = Iterable[pa.RecordBatch]
 Task = Callable[[Batches], Iterator[pa.RecordBatch]]
@@ -36,6 +41,14 @@ class RowFeed(NamedTuple):
 
     frame: Any
     task: Task
+
+
+class Parcels(NamedTuple):
+    """The rows of some feeds that have the same columns, and the number by which they are shared out."""
+
+    feeds: Sequence[RowFeed]
+    schema: pa.Schema
+    number_of: NumberOf
 
 
 @dataclass(frozen=True)
@@ -50,14 +63,16 @@ class Exchange:
     @classmethod
     def of(cls, feeds: Sequence[RowFeed], tasks: int | None, size: int = 0) -> Self:
         """Return an exchange for these rows; few, with so many bytes besides, take few tasks."""
-        return cls(few_tasks([feed.frame for feed in feeds], size) if tasks is None else tasks)
+        return cls(_few_tasks([feed.frame for feed in feeds], size) if tasks is None else tasks)
 
-    def rows(self, feeds: Iterable[RowFeed], schema: pa.Schema, number_of: NumberOf) -> Any:
-        """Return the packed rows of these feeds, those of one share together."""
+    def rows(self, *kinds: Parcels) -> Any:
+        """Return the packed rows of these kinds, those of one share together."""
         each = max(_SHARES_OF_TASK, _SHARES // (self.tasks or 1))
         shares = _MOST_SHARES if self.tasks is None else each * max(self.tasks, 1)
         packed = [
-            feed.frame.mapInArrow(Packing(feed.task, schema, number_of, shares), PACKED) for feed in feeds
+            feed.frame.mapInArrow(Packing(feed.task, kind, schema, number_of, shares), PACKED)
+            for kind, (feeds, schema, number_of) in enumerate(kinds)
+            for feed in feeds
         ]
         together = reduce(lambda frame, addition: frame.union(addition), packed)
         if self.tasks is None:
@@ -69,11 +84,26 @@ class Exchange:
         return spread.sortWithinPartitions("share")
 
 
+def _few_tasks(frames: Sequence[Any], size: int) -> int | None:
+    """Return how many tasks are enough for small data, as Spark estimates them, with so many bytes besides;
+    None leaves it to Spark.
+    """
+    spark = frames[0].sparkSession
+    for frame in frames:
+        plan = getattr(frame, "_jdf", None)  # Spark Connect has none
+        if plan is None:
+            return None
+        size += int(str(plan.queryExecution().optimizedPlan().stats().sizeInBytes()))
+    tasks = max(spark.sparkContext.defaultParallelism, -(-size // _WORTH))
+    return tasks if tasks < int(spark.conf.get("spark.sql.shuffle.partitions")) else None
+
+
 @dataclass(frozen=True)
 class Packing:
-    """A task that packs the rows of another by shares."""
+    """A task that packs the rows of another, which are of one kind, by shares."""
 
     task: Task
+    kind: int
     schema: pa.Schema
     number_of: NumberOf
     shares: int
@@ -92,76 +122,89 @@ class Packing:
             yield self._packed(gathered)
 
     def _packed(self, gathered: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
-        numbers = np.concatenate([self.number_of(rows) for rows in gathered])
-        share = (numbers % self.shares).astype(np.int32)
+        of_rows = np.concatenate([self.number_of(rows) for rows in gathered])
+        share = (of_rows % self.shares).astype(np.int32)
         parts = [(at, rows.serialize()) for at, rows in shares(pa.concat_batches(gathered), share)]
         ends = np.cumsum([0, *(part.size for _, part in parts)]).astype(np.int32)
         data = [None, pa.py_buffer(ends), pa.py_buffer(b"".join(part for _, part in parts))]
         packed = pa.Array.from_buffers(pa.binary(), len(parts), data)
-        return pa.record_batch([pa.array([at for at, _ in parts], pa.int32()), packed], schema=_PACKED)
+        numbers = [at for at, _ in parts], [self.kind] * len(parts)
+        return pa.record_batch([*(pa.array(of, pa.int32()) for of in numbers), packed], schema=_PACKED)
 
 
-def unpacked(batches: Batches, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of whole shares, some ten thousand at a time where shares allow."""
-    pending: list[pa.RecordBatch] = []
+def unpacked(
+    batches: Batches, *schemas: pa.Schema, portion_rows: int | None = None
+) -> Iterator[list[pa.RecordBatch]]:
+    """Yield the rows of whole shares, kind by kind, at least so many at a time where shares allow."""
+    pending: list[list[pa.RecordBatch]] = [[] for _ in schemas]
     count = size = 0
     last = None
     for batch in batches:
         column = batch.column("rows")
-        for at, share in enumerate(batch.column("share").to_pylist()):
-            if share != last and (count >= _ROWS or size >= _BYTES):
-                yield pa.concat_batches(pending)
-                pending, count, size = [], 0, 0
+        places = zip(batch.column("share").to_pylist(), batch.column("kind").to_pylist(), strict=True)
+        for at, (share, kind) in enumerate(places):
+            if share != last and (count >= (portion_rows or _ROWS) or size >= _BYTES):
+                yield _together(pending, schemas)
+                pending, count, size = [[] for _ in schemas], 0, 0
             last = share
-            rows = pa.ipc.read_record_batch(column[at].as_buffer(), schema)
-            pending.append(rows)
+            rows = pa.ipc.read_record_batch(column[at].as_buffer(), schemas[kind])
+            pending[kind].append(rows)
             count, size = count + rows.num_rows, size + rows.nbytes
             if size > MAX_SHARE_BYTES:
                 raise ObjectTooLarge(count, size)
-    if pending:
-        yield pa.concat_batches(pending)
+    if count:
+        yield _together(pending, schemas)
+
+
+def _together(
+    kinds: Sequence[Sequence[pa.RecordBatch]], schemas: Sequence[pa.Schema]
+) -> list[pa.RecordBatch]:
+    return [
+        pa.concat_batches(batches) if batches else pa.RecordBatch.from_pylist([], schema)
+        for batches, schema in zip(kinds, schemas, strict=True)
+    ]
 
 
 # --- numbers
 
 
 def by_block(rows: pa.RecordBatch) -> Ints:
-    """Return a number for each row, one for all of a record_id; unreadable rows are spread."""
-    return _spread(rows, pc.fill_null(rows.column("record_id"), 0).to_numpy() // _BLOCK)
+    """Return a number for each row of a log, one for all of a record_id."""
+    return _spread(rows, lambda readable: readable.column("record_id").to_numpy() // _BLOCK)
 
 
-def by_object(rows: pa.RecordBatch) -> Ints:
-    """Return a number for each row, one for all of an object and the current row that they need."""
-    numbers: Ints = rows.column("h").to_numpy()
+def by_object(tables: Tables, answerable: Container[Table], rows: pa.RecordBatch) -> Ints:
+    """Return a number for each row of a log, that of the current row which its object may need."""
+    return _spread(rows, partial(object_numbers, tables=tables, answerable=answerable))
+
+
+def _spread(rows: pa.RecordBatch, number_of: NumberOf) -> Ints:
+    """Return the numbers of rows, with one of its own for each unreadable row."""
+    is_readable = rows.column("kind").to_numpy() != RowKind.UNREADABLE
+    if is_readable.all():
+        return number_of(rows)
+    numbers = np.arange(rows.num_rows)
+    numbers[is_readable] = number_of(rows.filter(pa.array(is_readable)))
     return numbers
 
 
-def with_hash(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Return the rows with `h`, the hash of the object and the current row that they need."""
-    table_of, names = encode_texts(rows.column("table_name"))
-    of_table = hash_texts(pc.fill_null(pa.array(names, pa.string()), ""))[table_of]
-    keys = pc.fill_null(pc.coalesce(rows.column("meets"), rows.column("table_key")), "")
-    return rows.append_column("h", pa.array(_spread(rows, hash_texts(keys) ^ of_table)))
-
-
-def _spread(rows: pa.RecordBatch, numbers: Ints) -> Ints:
-    """Return the numbers, with one of its own for each unreadable row."""
-    is_unreadable = rows.column("kind").to_numpy() == RowKind.UNREADABLE
-    return np.where(is_unreadable, np.arange(len(numbers)), numbers) if is_unreadable.any() else numbers
+def by_key(rows: pa.RecordBatch) -> Ints:
+    """Return a number for each current row, that of the objects which need it."""
+    return numbers_of_keys(rows.column("table_key"))
 
 
 @dataclass(frozen=True)
-class Hashed:
-    """A task that adds `h` to the rows of another, and leaves out those that take no part."""
+class TakingPart:
+    """A task that leaves out the rows of another that take no part."""
 
     task: Task
 
     def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
         for rows in self.task(batches):
             takes_part = rows.column("kind").to_numpy() <= max(range(1, 9))
-            yield with_hash(rows if takes_part.all() else rows.filter(pa.array(takes_part)))
+            yield rows if takes_part.all() else rows.filter(pa.array(takes_part))
 
 
 def as_they_are(batches: Batches) -> Iterator[pa.RecordBatch]:
-    """Yield rows that have the columns of the shuffle already."""
-    return map(narrowed, batches)
+    """Yield current rows that have their columns already; a session may send all texts as large ones."""
+    return (batch.cast(CURRENT) for batch in batches)

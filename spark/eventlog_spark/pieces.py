@@ -25,7 +25,7 @@ from eventlog_spark.current_rows import PackRows
 from eventlog_spark.inputs import InputFile, Opened, ReadStreams, contents, is_remote
 from eventlog_spark.log_rows import LogReading, LogSource, unreadable
 from eventlog_spark.packing import RowFeed
-from eventlog_spark.shuffle import ROWS
+from eventlog_spark.shuffle import LOG
 
 T = TypeVar("T")
 _WORTH = 16 << 20  # bytes of a piece
@@ -110,7 +110,7 @@ class ReadLog:
         piece = self.parts[number]
         for rows in until_fault(piece, self._rows(piece, opened)):
             if isinstance(rows, Refused):
-                yield from gather([unreadable(f"{rows.where}: {rows.reason}", None)], ROWS)
+                yield from gather([unreadable(f"{rows.where}: {rows.reason}", None)], LOG)
             else:
                 yield rows
 

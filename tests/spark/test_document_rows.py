@@ -3,29 +3,37 @@
 from __future__ import annotations
 
 import itertools
-import zlib
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Container, Iterator, Sequence
+from functools import partial
+from typing import Any, NamedTuple
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from eventlog_spark import fold, packing
+from eventlog_spark.current_rows import current_row
 from eventlog_spark.fold import BRIEF, FOLDED, FoldOutput, FoldToDocuments, FoldToRows
-from eventlog_spark.log_rows import LogReading
-from eventlog_spark.packing import Packing, by_object
+from eventlog_spark.log_rows import LogReading, unreadable
+from eventlog_spark.packing import Packing, by_key, by_object
 from eventlog_spark.result_rows import Documents
-from eventlog_spark.shuffle import current_row_key, pack_cells, spell
-from eventlog_spark.unanswerable import Unanswerable
+from eventlog_spark.shuffle import CURRENT, LOG
 from hypothesis import Phase, example, given, settings
 from hypothesis import strategies as st
 
 from eventlog.core import tablesfile
 from eventlog.core.errors import EventlogError
 from eventlog.core.identity import identify
+from eventlog.core.tables import Table
 from eventlog.fold import CurrentRow, QueryKey, Rules, query_key
+from eventlog.fold.by_column import Unanswerable
+from eventlog.fold.by_column.key_patterns import current_key
 from eventlog.fold.event_table import OPERATIONS
-from eventlog.transfer.log_files.by_column.object_spool import ObjectTooLarge
+from eventlog.transfer.log_files.by_column.object_spool import (
+    ObjectTooLarge,
+    numbers_of_keys,
+    object_numbers,
+)
 from eventlog.xds.settings import XdsSettings
 from tests.kit.tiers import drawn
 from tests.spark.helpers import TABLES
@@ -34,17 +42,8 @@ from tests.spark.strategies import logs
 pytestmark = pytest.mark.quick
 
 CATALOGUE = tablesfile.read(TABLES)
-SCHEMA = pa.schema(
-    [("h", pa.int64()), ("record_id", pa.int64()), ("kind", pa.int8()), ("event_type", pa.int8())]
-    + [
-        (name, pa.string())
-        for name in (
-            *("table_name", "table_key", "column_name", "old_value", "new_value"),
-            *("event_time", "perpetrator", "logged", "meets"),
-        )
-    ]
-)
-CURRENT: dict[tuple[str, QueryKey], list[CurrentRow]] = {
+ALL_TABLES = frozenset(CATALOGUE)
+ANSWERS: dict[tuple[str, QueryKey], list[CurrentRow]] = {
     ("usr", (1,)): [["John", "Doe  ", "u7s=", "2024-02-29", "true", "11"]],
     ("usr", (2,)): [[None, "", None, None, None, None]],
     ("usr", (4,)): [["a", "b", None, None, None, None], ["c", None, None, None, None, None]],
@@ -65,71 +64,58 @@ ALL_CURRENT = [(n, "N", 6, TIME, None, *key, None, None, None) for n, key in enu
 INSERTED = [(1, "N", 5, TIME, None, "usr", "idu=1", None, None, None)]
 
 
-def shuffled(rows: Sequence[Cells]) -> list[Cells]:
-    """Return rows of a log as they leave the shuffle, with the current rows of their objects among them."""
-    unique = {row[0]: row for row in rows}
-    keyed_rows: list[tuple[object, Cells]] = []
-    asking: set[tuple[str, str]] = set()
-    for row in unique.values():
+class Rows(NamedTuple):
+    """The rows of a log as tasks read them, and the current rows of all objects."""
+
+    log: list[Cells]
+    current: list[Cells]
+
+
+def read(rows: Sequence[Cells]) -> Rows:
+    """Return rows of a log as they enter the shuffle, with the current rows of their tables."""
+    log: list[Cells] = []
+    for row in {row[0]: row for row in rows}.values():
         if row[2] not in range(1, 9) or (row[7] is None and row[2] not in (4, 5, 6)):
-            cells = (row[0], -1, None, None, None, None, "it is unreadable", str(row), *[None] * 4)
-            keyed_rows.append((f"{row[0]}", cells))
-            continue
-        name, key, column, logged = spell(CATALOGUE, *row[5:8])
-        met_key = meeting(name, key)
-        asking.add((name, met_key))
-        cells = (
-            row[0],
-            row[2],
-            row[2],
-            name,
-            key,
-            column,
-            *row[8:],
-            row[3].replace(" ", "T"),
-            row[4],
-            logged,
-            None if met_key == key else met_key,
-        )
-        keyed_rows.append(((name, met_key), cells))
-    number = itertools.count(-1000)
-    for (name, query), answers in CURRENT.items():
-        table = CATALOGUE.get(name)
-        together = CATALOGUE.name_of(table), current_row_key(table, query)
-        for current in answers if together in asking else ():
-            values = *together, None, *pack_cells(current), *[None] * 4
-            keyed_rows.append((together, (next(number), 0, None, *values)))
-    hashed = [(zlib.crc32(repr(together).encode()), *cells) for together, cells in keyed_rows]
-    return sorted(hashed, key=lambda row: (row[0], row[1]))
+            log.append(unreadable("it is unreadable", str(row), row[0]))
+        else:
+            log.append((row[0], row[2], row[2], *row[5:], row[3].replace(" ", "T"), row[4]))
+    number = itertools.count()
+    current = [
+        current_row(next(number), CATALOGUE.name_of(table), current_key(table, query), cells)
+        for (name, query), answers in ANSWERS.items()
+        for table in (CATALOGUE.get(name),)
+        for cells in answers
+    ]
+    return Rows(log, current)
 
 
-def meeting(name: str, key: str) -> str:
-    """Return the key of the current row that an object meets."""
-    try:
-        identity = identify(CATALOGUE, name, key)
-        if identity.table is not None:
-            return current_row_key(identity.table, query_key(identity.table, identity.pairs))
-    except EventlogError:
-        pass
-    return key
-
-
-def batches(rows: Sequence[Cells], size: int) -> Iterator[pa.RecordBatch]:
+def batches(rows: Sequence[Cells], size: int, schema: pa.Schema = LOG) -> Iterator[pa.RecordBatch]:
     for at in range(0, len(rows), size):
-        columns = zip(zip(*rows[at : at + size], strict=True), SCHEMA, strict=True)
-        yield pa.record_batch([pa.array(cells, field.type) for cells, field in columns], schema=SCHEMA)
+        columns = zip(zip(*rows[at : at + size], strict=True), schema, strict=True)
+        yield pa.record_batch([pa.array(cells, field.type) for cells, field in columns], schema=schema)
 
 
-def packed(task: Any, rows: Sequence[Cells], size: int) -> list[pa.RecordBatch]:
+def packed(
+    task: Any, rows: Rows, size: int, answerable: Container[Table] = ALL_TABLES
+) -> list[pa.RecordBatch]:
     """Return the rows as tasks that read some of them each pack them for a task that folds."""
     schema = FOLDED[task.schema == BRIEF]
-    pack = Packing(iter, schema, by_object, 16)
-    parts = [part for batch in batches(rows, size) for part in pack([batch])]
+    kinds = (
+        (rows.log, LOG, Packing(iter, 0, schema, partial(by_object, CATALOGUE, answerable), 16)),
+        (
+            rows.current,
+            CURRENT,
+            Packing(iter, 1, CURRENT, by_key, 16),
+        ),
+    )
+    parts = [
+        part for cells, schema, pack in kinds for of in batches(cells, size, schema) for part in pack([of])
+    ]
     together: list[pa.RecordBatch] = pa.Table.from_batches(parts).sort_by("share").to_batches(size)
     return together
 
 
-def run_task(task: Any, rows: Sequence[Cells], size: int) -> tuple[list[Cells], list[str]]:
+def run_task(task: Any, rows: Rows, size: int) -> tuple[list[Cells], list[str]]:
     """Return the documents in their order, and what is refused."""
     document_rows = [row for batch in task(packed(task, rows, size)) for row in batch.to_pylist()]
     good = sorted((row for row in document_rows if row["refused"] is None), key=lambda row: row["order"])
@@ -158,7 +144,7 @@ def test_the_rows_are_those_of_the_plain_fold(
         for n, (log, suffix) in enumerate(itertools.product(several, ("", "", "7")))
         for row in log
     ]
-    rows = shuffled(repeated)
+    rows = read(repeated)
     rules = Rules(insert_query_back=insert, max_changes=most, max_value=largest)
     answerable = frozenset(CATALOGUE) if asks else frozenset()
     reading = LogReading(CATALOGUE, rules, TIME, None, answerable)
@@ -187,13 +173,15 @@ def test_query_backs_without_current_rows_are_refused_by_column() -> None:
         ("grp", "org=a+name=b", "boss"),
     ]
     log = [(n, "N", 8 if name[2] else 6, TIME, None, *name, None, None) for n, name in enumerate(names, 1)]
-    (batch,) = batches(shuffled(log), 9)
-    reading = LogReading(CATALOGUE, Rules(), TIME, None, frozenset([CATALOGUE.get("usr")]))
-    assert batch.filter(pa.array(Unanswerable(reading).find(batch))).column("record_id").to_pylist() == [4]
-    unanswerable = Unanswerable(LogReading(CATALOGUE, Rules(), TIME, None, frozenset()))
-    found = batch.filter(pa.array(unanswerable.find(batch)))
-    assert sorted(found.column("record_id").to_pylist()) == [1, 4]
-    assert {reason.split()[1] for reason in unanswerable.reasons(found).to_pylist()} == {
+    (batch,) = batches(read(log).log, 9)
+    rows = fold.rows_of(batch)
+    answerable = frozenset([CATALOGUE.get("usr")])
+    found = Unanswerable(CATALOGUE, Rules(), answerable).find(rows)
+    assert rows.ids[found].tolist() == [4]
+    unanswerable = Unanswerable(CATALOGUE, Rules(), frozenset())
+    refused = rows.take(np.flatnonzero(unanswerable.find(rows)))
+    assert sorted(refused.ids.tolist()) == [1, 4]
+    assert {reason.split()[1] for reason in unanswerable.reasons(refused).to_pylist()} == {
         "indirect.usr",
         "grp",
     }
@@ -201,7 +189,7 @@ def test_query_backs_without_current_rows_are_refused_by_column() -> None:
 
 def test_rows_of_many_lines_are_cut_between_documents(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fold, "_LINES", 1000)
-    rows = shuffled([(n, "N", 2, TIME, None, "usr", f"idu={n}", "fname", "a", "é" * n) for n in range(1, 99)])
+    rows = read([(n, "N", 2, TIME, None, "usr", f"idu={n}", "fname", "a", "é" * n) for n in range(1, 99)])
     reading = LogReading(CATALOGUE, Rules(), TIME, None, frozenset())
     form = Documents(CATALOGUE, XdsSettings())
     documents, _ = run_task(FoldToDocuments(reading, form), rows, 99)
@@ -213,7 +201,7 @@ def test_rows_of_many_lines_are_cut_between_documents(monkeypatch: pytest.Monkey
 
 def test_the_record_ids_of_many_parts_are_not_in_memory_together(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fold, "_IDS", 500)
-    rows = shuffled([(n, "N", 2, TIME, None, "usr", "idu=1", "fname", "a", f"b{n}") for n in range(1, 99)])
+    rows = read([(n, "N", 2, TIME, None, "usr", "idu=1", "fname", "a", f"b{n}") for n in range(1, 99)])
     reading = LogReading(CATALOGUE, Rules(max_changes=2), TIME, None, frozenset())
     task = FoldToDocuments(reading, Documents(CATALOGUE, XdsSettings()))
     ids = [batch.column("record_ids").to_pylist() for batch in task(packed(task, rows, 99))]
@@ -223,7 +211,7 @@ def test_the_record_ids_of_many_parts_are_not_in_memory_together(monkeypatch: py
 
 def test_rows_that_memory_cannot_hold_together_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(packing, "MAX_SHARE_BYTES", 1000)
-    rows = shuffled([(n, "N", 2, TIME, None, "usr", "idu=1", "fname", "a", "b" * 20) for n in range(1, 99)])
+    rows = read([(n, "N", 2, TIME, None, "usr", "idu=1", "fname", "a", "b" * 20) for n in range(1, 99)])
     reading = LogReading(CATALOGUE, Rules(), TIME, None, frozenset())
     with pytest.raises(ObjectTooLarge, match="rows that belong together"):
         run_task(FoldToDocuments(reading, Documents(CATALOGUE, XdsSettings())), rows, 10)
@@ -234,14 +222,26 @@ def test_whole_shares_are_unpacked_some_rows_at_a_time(
     monkeypatch: pytest.MonkeyPatch, limit: tuple[str, int]
 ) -> None:
     monkeypatch.setattr(packing, *limit)
-    rows = shuffled(
-        [(n, "N", 2, TIME, None, "usr", f"idu={n % 40}", "fname", "a", "b") for n in range(1, 99)]
-    )
+    rows = read([(n, "N", 2, TIME, None, "usr", f"idu={n % 40}", "fname", "a", "b") for n in range(1, 99)])
     form = Documents(CATALOGUE, XdsSettings())
     task = FoldToDocuments(LogReading(CATALOGUE, Rules(), TIME, None, frozenset()), form)
-    whole = list(packing.unpacked(packed(task, rows, 20), FOLDED[False]))
-    hashes = [set(batch.column("h").to_pylist()) for batch in whole]
-    ids = [number for batch in whole for number in batch.column("record_id").to_pylist()]
-    assert sorted(number for number in ids if number > 0) == [*range(1, 99)]
-    assert len(hashes) > 5
-    assert sum(map(len, hashes)) == len(set().union(*hashes)) == 40
+    portions = list(packing.unpacked(packed(task, rows, 20), FOLDED[False], CURRENT))
+    keys = [set(log.column("table_key").to_pylist()) for log, _ in portions]
+    ids = [number for log, _ in portions for number in log.column("record_id").to_pylist()]
+    assert sorted(ids) == [*range(1, 99)]
+    assert len(keys) > 5
+    assert sum(map(len, keys)) == len(set().union(*keys)) == 40
+
+
+@given(logs(max_rows=25))
+def test_a_row_has_the_number_of_its_current_row(rows: list[Cells]) -> None:
+    for name, key in {(row[5], row[6]) for row in rows}:
+        try:
+            identity = identify(CATALOGUE, name, key)
+            assert identity.table is not None
+            current = current_key(identity.table, query_key(identity.table, identity.pairs))
+        except (EventlogError, AssertionError):
+            continue
+        (number,) = numbers_of_keys(pa.array([current]))
+        named = pa.record_batch([[name], [key]], names=["table_name", "table_key"])
+        assert object_numbers(named, CATALOGUE, ALL_TABLES).tolist() == [number]

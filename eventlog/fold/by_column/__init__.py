@@ -8,6 +8,7 @@ object whose result is not certain goes the plain way itself.
 batch         the rows of a batch, by object and life
 key_patterns  which keys are certainly plain, and the values of those
 texts         values as events contain them
+unanswerable  query-backs of tables without current rows, which are refused
 learn         what names, rows and cells add, learned from the plain way
 current       the current rows that are needed, and the answers
 content       what the rows of a batch add, and which objects are in doubt
@@ -19,5 +20,6 @@ engine        all of that, one batch at a time; and the plain way
 from eventlog.fold.by_column.batch import Rows
 from eventlog.fold.by_column.current import CurrentAnswer, CurrentColumns
 from eventlog.fold.by_column.engine import BatchEvents, Engine, Needs
+from eventlog.fold.by_column.unanswerable import Unanswerable
 
-__all__ = ["BatchEvents", "CurrentAnswer", "CurrentColumns", "Engine", "Needs", "Rows"]
+__all__ = ["BatchEvents", "CurrentAnswer", "CurrentColumns", "Engine", "Needs", "Rows", "Unanswerable"]

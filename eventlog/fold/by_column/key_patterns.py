@@ -1,7 +1,6 @@
 """Keys of rows by pattern: which are certainly plain, and the values of those.
 
-A pattern proves that a key has no quotes, markup or characters that XML lacks. The patterns mean the same to
-Arrow (RE2) and to Spark (Java).
+A pattern proves that a key has no quotes, markup or characters that XML lacks.
 """
 
 from __future__ import annotations
@@ -14,6 +13,7 @@ import pyarrow.compute as pc
 
 from eventlog.core.tables import Column, Table
 from eventlog.core.values import Precision
+from eventlog.fold import QueryKey
 from eventlog.xds.skeleton import Treatment, treatment
 
 _WORD = r"[^,;'+\"=\\<>&\x00-\x1f\x{FFFE}\x{FFFF}]"
@@ -57,6 +57,21 @@ def key_form(table: Table, names: Sequence[str]) -> str | None:
     if not forms or None in forms:
         return None
     return "^" + r"\+".join(f"{re.escape(n)}={form}" for n, form in zip(names, forms, strict=True)) + r"\z"
+
+
+def current_key(table: Table, key: QueryKey) -> str:
+    """Return one text for all keys that find the same row; that of a plain key is the key as a log has it."""
+    if all(type(value) is int or (type(value) is str and not {"+", "="} & {*value}) for value in key):
+        texts = map(str, key)
+        return "+".join(f"{name}={text}" for name, text in zip(table.key, texts, strict=True))
+    return repr(key)
+
+
+def current_form(table: Table) -> str | None:
+    """Return the pattern of keys that are their own `current_key`; None if there is no such pattern."""
+    if any(column.number is not None for column in table.key_columns):
+        return None
+    return key_form(table, table.key)
 
 
 def _value_form(column: Column) -> str | None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import closing
+from collections.abc import Container, Iterator
+from contextlib import closing, suppress
 from itertools import islice
 
 import numpy as np
@@ -12,9 +12,10 @@ import pyarrow.compute as pc
 
 from eventlog.core.errors import EventlogError
 from eventlog.core.identity import identify
-from eventlog.core.tables import Tables
+from eventlog.core.tables import Table, Tables
 from eventlog.files.arrow_stores import KeyedBatches
-from eventlog.fold.by_column.key_patterns import named_form
+from eventlog.fold import query_key
+from eventlog.fold.by_column.key_patterns import current_form, current_key, named_form
 from eventlog.fold.by_column.vectors import Ints, encode_texts, hash_texts, match_keys, shares
 from eventlog.transfer.log_files.by_column.checked_rows import SCHEMA
 
@@ -117,39 +118,50 @@ def _by_id(rows: pa.RecordBatch) -> pa.RecordBatch:
     return rows.take(pa.array(np.argsort(ids, kind="stable")))
 
 
-def object_numbers(rows: pa.RecordBatch, tables: Tables) -> Ints:
-    """Return a number for each row; all rows of one object have one number, however they spell it."""
+def object_numbers(rows: pa.RecordBatch, tables: Tables, answerable: Container[Table] = ()) -> Ints:
+    """Return a number for each row; all rows of one object have one number, however they spell it.
+
+    The number of an object of an answerable table is that of its current row.
+    """
     if not rows.num_rows:
         return np.empty(0, np.int64)
     table, names = encode_texts(rows.column("table_name"))
     keys = rows.column("table_key")
-    odd = ~match_keys(keys, table, ["|".join(_forms(tables, str(name))) or None for name in names])
-    numbers = hash_texts(pc.utf8_lower(keys))
+    odd = ~match_keys(keys, table, [_form(tables, str(name), answerable) for name in names])
+    numbers = numbers_of_keys(keys)
     places = np.flatnonzero(odd)
     if len(places):
         named = zip(table[places].tolist(), keys.take(pa.array(places)).to_pylist(), strict=True)
-        canonical_keys = pa.array(
-            [_canonical(tables, str(names[number]), key) for number, key in named], pa.string()
-        )
-        numbers[places] = hash_texts(pc.utf8_lower(canonical_keys))
+        texts = [_canonical(tables, str(names[number]), key, answerable) for number, key in named]
+        numbers[places] = numbers_of_keys(pa.array(texts, pa.string()))
     return numbers
 
 
-def _forms(tables: Tables, name: str) -> list[str]:
-    """Return the patterns of keys whose text, except for case, is that of all spellings of their object."""
+def numbers_of_keys(keys: pa.Array) -> Ints:
+    """Return a number for each key, independent of case."""
+    return hash_texts(pc.utf8_lower(keys))
+
+
+def _form(tables: Tables, name: str, answerable: Container[Table]) -> str | None:
+    """Return the pattern of keys whose text, except for case, is that of all spellings of their object."""
     try:
         table = tables.find(name)
     except EventlogError:
-        return []
+        return None
     if table is None or not table.key:
-        return []
-    return [named_form(names) for names in {table.key, tuple(map(str.lower, table.key))}]
+        return None
+    if table in answerable:
+        return current_form(table)
+    return "|".join(named_form(names) for names in {table.key, tuple(map(str.lower, table.key))})
 
 
-def _canonical(tables: Tables, name: str, key: str) -> str:
-    """Return the text of a key in the catalogue's spelling, without quotes; its own if it cannot be read."""
+def _canonical(tables: Tables, name: str, key: str, answerable: Container[Table]) -> str:
+    """Return one text for all spellings of an object's key; its own if it cannot be read."""
     try:
-        pairs = identify(tables, name, key).pairs
+        _, table, pairs, _ = identify(tables, name, key)
     except EventlogError:
         return key
+    if table is not None and table in answerable:
+        with suppress(EventlogError):
+            return current_key(table, query_key(table, pairs))
     return "+".join(f"{column}={text}" for column, text in pairs)

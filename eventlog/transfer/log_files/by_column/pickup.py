@@ -20,7 +20,7 @@ from eventlog.files.current_files import CurrentFiles
 from eventlog.files.inputs import Advance, Input, Passes, open_input, open_inputs, stem_of
 from eventlog.files.limits import LIMITS, Limits
 from eventlog.fold import CurrentRow, Fate, Rules
-from eventlog.fold.by_column import CurrentAnswer, CurrentColumns, Engine, Rows
+from eventlog.fold.by_column import CurrentAnswer, CurrentColumns, Engine, Rows, Unanswerable
 from eventlog.fold.by_column.current import Keys
 from eventlog.fold.by_column.vectors import Ints
 from eventlog.fold.event_table import WrittenEvent, document_sizes
@@ -151,6 +151,7 @@ class BulkPickup:
         self._objects = 0  # of all events
         self.written = 0  # events that were written
         self._engine = Engine(tables, rules, Skeletons(tables, settings), answerable=current.tables)
+        self._unanswerable = Unanswerable(tables, rules, current.tables)
 
     def documents(self, inputs: Sequence[Input], advance: Advance) -> Iterator[bytes | Refused]:
         """Yield the documents of all rows of these files; each file has a named container.
@@ -224,7 +225,15 @@ class BulkPickup:
         texts = (
             columns[name] for name in ("table_name", "table_key", "column_name", "old_value", "new_value")
         )
-        needs = self._engine.needs(Rows(ids, kinds, *texts))
+        log = Rows(ids, kinds, *texts)
+        is_unanswerable = self._unanswerable.find(log)
+        if is_unanswerable.any():
+            places = np.flatnonzero(is_unanswerable)
+            reasons = self._unanswerable.reasons(log.take(places)).to_pylist()
+            _add_refusals(rows, places, reasons, refusals)
+            answerable = rows.filter(pa.array(~is_unanswerable))
+            return self._fold(answerable, written_events, refusals)
+        needs = self._engine.needs(log)
         result = self._engine.events(needs, self._read_back(needs.keys))
         objects = result.events.objects
         numbers = objects + self._objects  # an object of one batch is none of another

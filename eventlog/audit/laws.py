@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import compress
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -23,13 +23,21 @@ from eventlog.audit.on_record import ANSWERED, NONE, OF_BACKLOG, Digests, LogOnR
 from eventlog.core.plurals import quantity
 from eventlog.core.portions import portions
 from eventlog.core.text_digest import digest
-from eventlog.fold.by_column.vectors import Flags, Ints
+from eventlog.fold.by_column.vectors import Flags, Ints, begins
 
 _LEVELS = ("", "success", "warning", "none", "retry", "error", "fatal")  # of answers, the worst last
 _LETTERS = {"success": "S", "warning": "W", "error": "E", "fatal": "F"}
 _NO_ANSWER = _LEVELS.index("none")
 _NOWHERE = int(np.iinfo(np.int64).max)
 _AT_ONCE = 20_000  # texts that are looked up together
+
+
+class StateOfEvents(Protocol):
+    """A comparison of what events make of objects."""
+
+    def add(self, texts: Sequence[bytes], levels: Sequence[str], are_late: Flags) -> None:
+        """Take the texts of events in the order in which they came, each in our spelling."""
+
 
 ObjectsOf = Callable[[Sequence[int]], Mapping[int, str]]  # the names of the objects of rows in the log
 
@@ -109,8 +117,10 @@ class Unmatched(NamedTuple):
 class Arrivals:
     """The events of a receiver, joined with the texts on record as it is read."""
 
-    def __init__(self, log: LogOnRecord) -> None:
-        self.digests: Digests = np.unique(log.digests[log.digests != 0])  # of all texts that may have left
+    def __init__(self, log: LogOnRecord, state: StateOfEvents | None = None) -> None:
+        self._state = state
+        digests = np.sort(log.digests)  # np.unique takes ten times as long
+        self.digests: Digests = digests[begins(digests) & (digests != 0)]  # of all texts that may have left
         size = max(1, len(self.digests))
         self.places: Ints = np.full(size, _NOWHERE)  # of the first arrival of each
         self.streams: Ints = np.zeros(size, np.int64)
@@ -140,18 +150,25 @@ class Arrivals:
         digests = np.frombuffer(written, np.uint64)
         at, is_known = find(self.digests, digests)
         odd = np.flatnonzero(~is_known)
+        is_late = np.array([d.is_late for d in documents], np.bool_)[owners]
         names = [names_of(texts[place]) for place in odd.tolist()]
+        for place in odd.tolist():
+            texts[place] = as_written(texts[place])
         first_rows = np.array([rows_named(each.event_id)[0] for each in names], np.int64)
         _, is_summed = find(self.backlog_rows, first_rows)
-        is_late = np.array([d.is_late for d in documents], np.bool_)[owners]
         self.of_backlogs.extend(digests[odd[is_summed & ~is_late[odd]]].tolist())
-        for place, name in compress(zip(odd.tolist(), names, strict=True), ~is_summed):
-            at[place], is_known[place] = self._find_respelled(texts[place])
-            if not (is_known[place] or is_late[place]):
-                where = documents[owners[place]].where
-                self.unmatched.append(
-                    Unmatched(where, name.event_id, f"{name.table} {name.table_key}".strip())
-                )
+        anew = np.frombuffer(b"".join(digest(texts[place]) for place in odd.tolist()), np.uint64)
+        at[odd], is_known[odd] = find(self.digests, anew)
+        self.spelled_anew += int((is_known[odd] & ~is_summed).sum())
+        is_known[odd] &= ~is_summed
+        for place, name in compress(
+            zip(odd.tolist(), names, strict=True), ~(is_known[odd] | is_summed | is_late[odd])
+        ):
+            where = documents[owners[place]].where
+            self.unmatched.append(Unmatched(where, name.event_id, f"{name.table} {name.table_key}".strip()))
+        if self._state is not None:
+            levels = [level for d in documents for level in d.levels or ("success",) * len(d.texts)]
+            self._state.add(texts, levels, is_late)
         stream_of = [self._stream_numbers.setdefault(d.stream, len(self._stream_numbers)) for d in documents]
         answered = is_known & ~is_late
         self.levels[at[answered]] = codes[answered]
@@ -162,15 +179,6 @@ class Arrivals:
         self.events += len(texts)
         self.late += int(is_late.sum())
         self.spelled_anew += sum(d.spelled_anew for d in documents)
-
-    def _find_respelled(self, text: bytes) -> tuple[int, bool]:
-        """Return the place of a text as we would write it, and whether it is on record."""
-        anew = as_written(text)
-        if anew is None:
-            return 0, False
-        at, is_known = find(self.digests, np.frombuffer(digest(anew), np.uint64))
-        self.spelled_anew += bool(is_known[0])
-        return int(at[0]), bool(is_known[0])
 
 
 def _codes(document: DeliveredDocument) -> Sequence[int]:

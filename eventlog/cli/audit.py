@@ -144,12 +144,12 @@ def _judged(config: Config, receivers: Sequence[Delivered], *, has_state: bool) 
             if has_state:
                 readable = readable_of(config, store.engine, store.log, tables)
                 xds, driver = config.build(XdsSettings), rules.loopback_user
-                comparison = stack.enter_context(StateComparison(tables, readable, xds, driver))
+                comparison = stack.enter_context(StateComparison(tables, xds, driver))
                 unsure = log.open_rows.union(log.facts.reasons, log.facts.skipped)
-                comparison.read(snapshot, unsure)
-        arrivals = Arrivals(log)
+                comparison.read(snapshot, readable, unsure)
+        arrivals = Arrivals(log, comparison)
         documents = chain.from_iterable(receiver.documents() for receiver in receivers)
-        for events in arrivals.add(comparison.passing(documents) if comparison else documents):
+        for events in arrivals.add(documents):
             count(f"{events:,} events are read", 0)
         deletes = config.build(PublisherSettings).delete_from_log
         report = AuditReport(
@@ -159,6 +159,8 @@ def _judged(config: Config, receivers: Sequence[Delivered], *, has_state: bool) 
         report.open_laws |= dict(_open_laws(report, deletes=deletes))
         if not has_state:
             report.open_laws[Law.SAME_STATE] = "--state compares them"
+        elif comparison is not None and comparison.has_other_kinds:
+            report.open_laws[Law.SAME_STATE] = "only documents of XDS are compared with tables"
         elif log.facts.holes_are_purged:
             words = "rows that failed or were skipped are purged, so their objects are not known"
             report.open_laws[Law.SAME_STATE] = words
@@ -173,7 +175,7 @@ def _judged(config: Config, receivers: Sequence[Delivered], *, has_state: bool) 
 
         judge(log, arrivals, report, rules.log_name, objects_of)
         if comparison is not None:
-            report.not_compared += comparison.faults
+            report.not_compared += comparison.not_compared
             if Law.SAME_STATE not in report.open_laws:
                 report.add(comparison.breaches(is_purged=report.is_purged or not report.is_whole))
         report.name_objects(objects_of)

@@ -131,6 +131,19 @@ def test_what_was_sent_is_accused_of_nothing(sent: tuple[PublishedLog, list[byte
         assert broken_laws(receiver, folder, bodies * 2, {}, log.recorded, log.objects) == set()
 
 
+def test_the_states_of_xds_alone_are_judged(sent: tuple[PublishedLog, list[bytes], Path]) -> None:
+    log, bodies, folder = sent
+    archive = folder / "bodies"
+    archive.mkdir()
+    for number, body in enumerate(bodies):
+        (archive / f"{number}.xml").write_bytes(body)
+    report = log.run("audit", "--delivered", str(archive), "--state", "--allow-loopback", "--json")
+    assert [law["breaches"] for law in report["laws"]] == [0] * 6
+    assert report["laws"][-1]["judged"] is (
+        not any(body.startswith(b'{"') and b"<nds" not in body for body in bodies)
+    )
+
+
 ALTERED = {"delivered", "explained"}
 CORRUPTIONS = {
     "another value": (b"John", b"Joan", "usr idu=1", ALTERED),

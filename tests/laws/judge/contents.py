@@ -12,11 +12,11 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from eventlog.audit.event_text import ValueStep
 from eventlog.core import tablekey, values
 from eventlog.core.errors import EventlogError
 from eventlog.core.tables import Column, Table, Tables, plain_name, reference_key
 from eventlog.core.values import Kind
+from tests.laws.judge.event_steps import ValueStep
 from tests.laws.judge.laws import AuditedRow
 
 _TYPES = {Kind.OCTET: "octet", Kind.INT: "int", Kind.STATE: "state"}  # of values; others are strings

@@ -16,7 +16,7 @@ from operator import attrgetter
 from types import MappingProxyType
 from typing import NamedTuple
 
-from eventlog.audit.event_text import ValueStep
+from tests.laws.judge.event_steps import ValueStep
 
 # The record_ids of an event's first and last row, with a digest of all; a later part has a number.
 _EVENT_ID = re.compile(

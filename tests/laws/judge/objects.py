@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from eventlog.audit.event_text import ValueStep, read_event
 from eventlog.audit.state import is_spelled_as_read
 from eventlog.core import tablekey
 from eventlog.core.errors import EventlogError
 from eventlog.core.tables import Table, Tables
 from tests.laws.judge.contents import PublishedThen, is_silent, why_wrong
+from tests.laws.judge.event_steps import ValueStep, read_event
 from tests.laws.judge.laws import (
     Arrival,
     AuditedRow,

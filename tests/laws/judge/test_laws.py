@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from eventlog.audit.event_text import ValueStep
+from tests.laws.judge.event_steps import ValueStep
 from tests.laws.judge.laws import (
     Arrival,
     AuditedRow,

@@ -148,7 +148,8 @@ class Comparison(Filler):
             raise NothingToCompare
         objects, is_partial = self._log_differences(tables, dropped, bases, unread)
         if objects:
-            logger.info("%d objects differ from what the receiver has", objects, extra={"objects": objects})
+            sentence = f"{quantity(objects, 'object differs', 'objects differ')} from what the receiver has"
+            logger.info("%s", sentence, extra={"objects": objects})
         if not is_partial:
             self._mark_complete(bases, unread)
         self._unread.report(unread, self._brake.reasons)

@@ -56,6 +56,21 @@ def test_an_event_that_waits_is_sent_as_it_was_and_what_came_later_follows(world
         assert replica.rows == rows_of(world)
 
 
+def test_a_poll_logs_how_many_objects_differ(world: World, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO")
+    with life(world, Replica()) as publisher:
+        world.user(1)
+        publisher.cycle()
+        world.user(2)
+        world.user(3)
+        publisher.cycle()
+    sentences = [record.getMessage() for record in caplog.records if record.name == "eventlog.comparing"]
+    assert sentences == [
+        "1 object differs from what the receiver has",
+        "2 objects differ from what the receiver has",
+    ]
+
+
 def test_an_event_that_failed_is_sent_again_only_when_its_row_differs(world: World) -> None:
     replica = Replica()
     world.user(1, "Jack")

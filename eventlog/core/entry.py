@@ -108,7 +108,7 @@ Cell = str | int | float | Decimal | None  # of a row, as a database or a file g
 
 
 def read_entry(cells: Sequence[Cell]) -> Entry:
-    """Return the entry of the ten cells of a row; raise WrongRow with the reason if they make none."""
+    """Return the entry of the cells of a row; raise WrongRow with the reason if they make none."""
     record_id, status, event_type, event_time, perpetrator, table, key, column, old_value, new_value = cells
     number = read_record_id(record_id)
     kind = read_event_type(event_type)

@@ -27,7 +27,7 @@ SCHEMA = pa.schema(
     [("record_id", pa.int64()), ("event_type", pa.int64()), ("source", pa.int64()), ("where", pa.int64())]
     + [(name, pa.string()) for name in ("table_name", "table_key", "column_name", "old_value", "new_value")]
 )
-FACTS = ("status", "event_time", "perpetrator")  # further columns of rows that become whole entries again
+FACTS = tuple(name for name in COLUMNS if name not in SCHEMA.names)  # of rows that become whole entries again
 WITH_FACTS = pa.schema([*SCHEMA, *((name, pa.string()) for name in FACTS)])
 _ID = r"^[1-9][0-9]{0,17}\z"
 _KIND = r"^[1-8]\z"
@@ -84,26 +84,26 @@ class Checker:
     def fits(self, batch: RowBatch) -> bool:
         """Return whether the columns have types that can be read here."""
         types = [None if name is None else batch.columns[name].type for name in self._names]
-        tests_by_column = [_NUMBERS, _TEXTS, _NUMBERS, _MOMENTS, *[_TEXTS] * 6]
         return all(
-            kind is None or any(is_it(kind) for is_it in type_tests)
-            for kind, type_tests in zip(types, tests_by_column, strict=True)
+            kind is None or any(is_it(kind) for is_it in _TYPED.get(name, _TEXTS))
+            for name, kind in zip(COLUMNS, types, strict=True)
         )
 
     def checked(self, batch: RowBatch) -> CheckedRows:
         """Return the rows of a batch that fits."""
         cells = self._cells(batch)
-        record_id, status, kind, time, user, *texts = cells
-        table, key, column, *_ = texts
-        ids, is_entry = _numbers(record_id, _ID, MAX_RECORD_ID)
-        kinds, has_kind = _numbers(kind, _KIND, 8)
-        is_entry &= has_kind & _are_times(time) & flags(table.is_valid()) & flags(key.is_valid())
-        is_entry &= ~np.isin(kinds, _PER_FIELD) | flags(pc.greater(pc.binary_length(column), 0))
+        status = cells["status"]
+        ids, is_entry = _numbers(cells["record_id"], _ID, MAX_RECORD_ID)
+        kinds, has_kind = _numbers(cells["event_type"], _KIND, 8)
+        is_entry &= has_kind & _are_times(cells["event_time"])
+        is_entry &= flags(cells["table_name"].is_valid()) & flags(cells["table_key"].is_valid())
+        has_column = flags(pc.greater(pc.binary_length(cells["column_name"]), 0))
+        is_entry &= ~np.isin(kinds, _PER_FIELD) | has_column
         entry_places = np.flatnonzero(is_entry)
         if self.schema is SCHEMA:
             takes_part = flags(pc.equal(status, self._status))
             if self._mine is not None:
-                takes_part &= ~flags(pc.equal(user, self._mine))
+                takes_part &= ~flags(pc.equal(cells["perpetrator"], self._mine))
             kinds = np.where(takes_part, kinds, TAKES_NO_PART)
         numbers = [
             ids[entry_places],
@@ -111,8 +111,10 @@ class Checker:
             np.full(len(entry_places), self._source),
             batch.where[entry_places],
         ]
-        if self.schema is WITH_FACTS:
-            texts += [status, _canonical(_text(time)), user]
+        texts = [
+            _canonical(_text(cells[name])) if name == "event_time" else cells[name]
+            for name in self.schema.names[len(numbers) :]
+        ]
         is_complete = len(entry_places) == len(ids)
         entry_texts = texts if is_complete else [text.take(pa.array(entry_places)) for text in texts]
         rows = pa.record_batch([*map(pa.array, numbers), *entry_texts], schema=self.schema)
@@ -124,7 +126,7 @@ class Checker:
         if not len(strange):
             self._count_reserved(letters)
             return CheckedRows(rows, [])
-        strange_cells = (column.take(pa.array(strange)) for column in cells)
+        strange_cells = (column.take(pa.array(strange)) for column in cells.values())
         strange_rows = zip(*(_values(column).to_pylist() for column in strange_cells), strict=True)
         entries, odd = _read(zip(batch.where[strange].tolist(), strange_rows, strict=True))
         self._count_reserved(sorted([*letters, *self._reserved_of(entries)]))
@@ -169,21 +171,26 @@ class Checker:
         takes_part = entry.status == self._status and not mine
         return entry.event_type if takes_part or self.schema is WITH_FACTS else TAKES_NO_PART
 
-    def _cells(self, batch: RowBatch) -> list[pa.Array]:
-        """Return the ten columns of an entry: texts, except for numbers and moments."""
+    def _cells(self, batch: RowBatch) -> dict[str, pa.Array]:
+        """Return the columns of an entry: texts, except for numbers and moments."""
         count = len(batch.where)
         cells = [
             pa.array([default] * count, pa.string()) if name is None else batch.columns[name]
             for name, default in zip(self._names, self._defaults, strict=True)
         ]
-        return [cell if at in _TYPED else _text(cell) for at, cell in enumerate(cells)]
+        columns = zip(COLUMNS, cells, strict=True)
+        return {name: cell if name in _TYPED else _text(cell) for name, cell in columns}
 
 
-_TYPED = tuple(COLUMNS.index(name) for name in ("record_id", "event_type", "event_time"))
 _is_text = pa.types.is_string
 _TEXTS = (_is_text, pa.types.is_large_string, pa.types.is_integer, pa.types.is_null)
 _NUMBERS = (_is_text, pa.types.is_integer, pa.types.is_decimal)
 _MOMENTS = (_is_text, pa.types.is_large_string, pa.types.is_timestamp)
+_TYPED = {
+    "record_id": _NUMBERS,
+    "event_type": _NUMBERS,
+    "event_time": _MOMENTS,
+}  # others are texts
 
 
 def half_character(entry: Entry) -> str | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
-from functools import cache
+from functools import cache, partial
 from typing import IO, Any, NamedTuple
 
 from eventlog.core.errors import InvalidDocument, Refused
@@ -44,11 +44,11 @@ def read_batches(
         metadata = parquet.read_metadata(file)
         schema = metadata.schema.to_arrow_schema()
         _check_plain(schema)
-        names = _dictionary_columns(metadata)
-        opened = parquet.ParquetFile(file, metadata=metadata, read_dictionary=names, buffer_size=_BUFFER)
+        opened = partial(parquet.ParquetFile, file, metadata=metadata, buffer_size=_BUFFER)
+        by_dictionary = opened(read_dictionary=_dictionary_columns(metadata))
     except (ValueError, NotImplementedError, OSError) as fault:
         raise InvalidDocument(f"{name}: {fault}") from fault
-    return tuple(schema.names), _batches(opened, name, groups)
+    return tuple(schema.names), _batches(by_dictionary, opened, name, groups)
 
 
 def row_groups(file: IO[bytes], at_least: int) -> Iterator[frozenset[int]]:
@@ -63,21 +63,27 @@ def row_groups(file: IO[bytes], at_least: int) -> Iterator[frozenset[int]]:
         yield frozenset(groups)
 
 
-def _batches(opened: Any, name: str, groups: Container[int] | None) -> Iterator[PlacedBatch | Refused]:
+def _batches(
+    by_dictionary: Any, opened: Callable[..., Any], name: str, groups: Container[int] | None
+) -> Iterator[PlacedBatch | Refused]:
+    """Yield the rows of a file that is open with all texts by dictionary; `opened` opens it otherwise."""
     number = 0
-    for group in range(opened.num_row_groups):
+    metadata, open_with = by_dictionary.metadata, cache(lambda names: opened(read_dictionary=names))
+    for group in range(metadata.num_row_groups):
         first = number
+        facts = metadata.row_group(group)
         if groups is not None and group not in groups:
-            number += opened.metadata.row_group(group).num_rows
+            number += facts.num_rows
             continue
         try:
-            for batch in opened.iter_batches(_rows_together(opened.metadata.row_group(group)), [group]):
+            reader = open_with(_long_columns(by_dictionary, group))
+            for batch in reader.iter_batches(_rows_together(facts), [group]):
                 batch.validate(full=True)
                 yield PlacedBatch(number, batch)
                 number += batch.num_rows
         except (InvalidDocument, ValueError, NotImplementedError, OSError) as fault:
             yield Refused(f"{name}:{number + 1}", f"the rest of the row group cannot be read: {fault}")
-            number = first + opened.metadata.row_group(group).num_rows
+            number = first + facts.num_rows
 
 
 def _rows_together(group: Any) -> int:
@@ -116,8 +122,30 @@ def _check_plain(schema: Any) -> None:
             raise InvalidDocument(f"column {field.name} is a {field.type}, and cells hold single values")
 
 
+def _long_columns(by_dictionary: Any, group: int) -> tuple[str, ...]:
+    """Return the columns that are read by dictionary, so that a repeated text is in memory once.
+
+    The others have no such text: one row brings the whole dictionary of each column.
+    """
+    names = _dictionary_columns(by_dictionary.metadata)
+    row = next(by_dictionary.iter_batches(1, [group], names), None) if names else None
+    if row is None:
+        return ()
+    columns = zip(row.schema.names, row.columns, strict=True)
+    return tuple(name for name, column in columns if _longest(column) * _BATCH > _MOST_DECODED)
+
+
+def _longest(column: Any) -> int:
+    """Return how many bytes the longest text of a dictionary has; 0 for a column without one."""
+    arrow = _arrow()
+    if not arrow.types.is_dictionary(column.type):
+        return 0
+    lengths = arrow.compute.binary_length(column.dictionary.cast(arrow.large_binary()))
+    return arrow.compute.max(lengths).as_py() or 0
+
+
 def _dictionary_columns(metadata: Any) -> list[str]:
-    """Return the text columns that are read by dictionary, so that a repeated text is in memory once."""
+    """Return the text columns that can be read by dictionary."""
     names = []
     for at in range(metadata.num_columns if metadata.num_row_groups else 0):
         columns = [metadata.row_group(group).column(at) for group in range(metadata.num_row_groups)]

@@ -75,11 +75,12 @@ def _parquet(path: Path, columns: dict[str, Any], **options: Any) -> None:
 def test_parquet_a_long_value_that_is_repeated_stands_in_memory_once(tmp_path: Path) -> None:
     import pyarrow
 
-    long = pyarrow.DictionaryArray.from_arrays([0] * 8192, ["x" * MEBIBYTE])
-    _parquet(tmp_path / "f.parquet", {"record_id": range(8192), "value": long})
-    assert (tmp_path / "f.parquet").stat().st_size < 200_000
+    short_then_long = pyarrow.DictionaryArray.from_arrays([0] * 8192 + [1] * 8192, ["x", "x" * MEBIBYTE])
+    columns = {"record_id": range(2 * 8192), "value": short_then_long}
+    _parquet(tmp_path / "f.parquet", columns, row_group_size=8192, store_schema=False)
+    assert (tmp_path / "f.parquet").stat().st_size < 400_000
     whole, refused, most, _ = read(tmp_path / "f.parquet")
-    assert (whole, refused) == (8192, 0)
+    assert (whole, refused) == (2 * 8192, 0)
     assert most < 600
 
 

@@ -8,19 +8,13 @@ from typing import Any
 
 import pytest
 
-from tests.kit.support import run_convert
+from tests.kit.support import run_convert, sections
 from tests.xds.dtd import check_valid
 
 pytestmark = pytest.mark.quick
 
 CASES = sorted((Path(__file__).parents[1] / "golden" / "events").glob("*.txt"))
 ADD = "documents with insert-query-back = add"
-
-
-def sections(case: Path) -> dict[str, str]:
-    """Return the parts of a case by their headings."""
-    parts = re.split(r"^--- (.*)\n", case.read_text(), flags=re.MULTILINE)
-    return dict(zip(parts[1::2], parts[2::2], strict=True))
 
 
 def settings(text: str) -> dict[str, int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -48,6 +49,12 @@ def convert_job(job: Job) -> list[Refused]:
     refused: list[Refused] = []
     convert(job, Report(refused.append), CLOCK)
     return refused
+
+
+def sections(case: Path) -> dict[str, str]:
+    """Return the parts of a golden case by their headings."""
+    parts = re.split(r"^--- (.*)\n", case.read_text(), flags=re.MULTILINE)
+    return dict(zip(parts[1::2], parts[2::2], strict=True))
 
 
 def run_convert(

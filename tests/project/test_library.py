@@ -19,10 +19,10 @@ import eventlog
 from eventlog.core.errors import Misuse
 from eventlog.files import csv
 from eventlog.transfer.formats import FORMATS
-from tests.fold.test_golden_events import CASES, sections
+from tests.fold.test_golden_events import CASES
 from tests.fold.test_golden_events import settings as settings_of_case
 from tests.kit.installed import ROOT
-from tests.kit.support import CLOCK, TABLES, run_convert
+from tests.kit.support import CLOCK, TABLES, run_convert, sections
 
 pytestmark = pytest.mark.quick
 

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from lxml import etree
 
-from tests.fold.test_golden_events import CASES, sections, settings
-from tests.kit.support import run_convert
+from tests.fold.test_golden_events import CASES, settings
+from tests.kit.support import run_convert, sections
 
 pytestmark = pytest.mark.quick
 

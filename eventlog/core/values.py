@@ -232,6 +232,15 @@ def read_moment(kind: Kind, text: str) -> Moment:
     return Moment(kind, at, parts.get("fraction") or "", bool(zone))
 
 
+def is_in_calendar(text: str) -> bool:
+    """Return whether a date, with or without a time of day, is one. Hour 24 is none; Python 3.14 takes it."""
+    try:
+        dt.datetime.fromisoformat(text)
+    except ValueError:
+        return False
+    return text[11:13] != "24"
+
+
 def _digits_of(zone: str) -> str:
     """Return hours, minutes and seconds of a zone, two digits of each."""
     return zone[1:].replace(":", "").ljust(6, "0")

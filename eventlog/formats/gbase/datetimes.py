@@ -15,6 +15,7 @@ from typing import Final
 
 from eventlog.core.change import Scalar, Value
 from eventlog.core.errors import InvalidValue, NotExpressible
+from eventlog.core.values import is_in_calendar
 from eventlog.formats.gbase.decimals import EXCESS, PAIRS, PackedNumber, pack, unpack
 
 UNITS: Final = ("year", "month", "day", "hour", "minute", "second", "fraction")
@@ -139,7 +140,7 @@ def _partial_datetime_load(qualifier: Qualifier) -> Callable[[bytes], Value]:
         digits = qualifier.digits(data, number)
         text = "".join([mark + digits[start:stop] for mark, start, stop in cuts])
         fraction = digits[fraction_at:]
-        if number.negative or fraction[scale:].strip("0") or not _in_calendar(prefix + text + suffix):
+        if number.negative or fraction[scale:].strip("0") or not is_in_calendar(prefix + text + suffix):
             raise InvalidValue(data.hex(), f"a datetime {qualifier}")
         if not whole_day:
             text = text.replace("T", " ")
@@ -157,14 +158,6 @@ def _cuts(qualifier: Qualifier) -> tuple[tuple[str, int, int], ...]:
         cuts.append((mark, at, at + width))
         at += width
     return tuple(cuts)
-
-
-def _in_calendar(text: str) -> bool:
-    try:
-        dt.datetime.fromisoformat(text)
-    except ValueError:
-        return False
-    return True
 
 
 def datetime_dump(qualifier: Qualifier) -> Callable[[Scalar | None], bytes]:

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from eventlog.core import values
 from eventlog.core.change import Scalar, Value
 from eventlog.core.errors import InvalidValue, NotExpressible
-from eventlog.core.values import Kind
+from eventlog.core.values import Kind, is_in_calendar
 
 
 class Spec(NamedTuple):
@@ -92,12 +92,8 @@ def _calendar(certain: re.Pattern[str], load: Load, expected: str) -> Load:
         if certain.fullmatch(text):
             return text.replace(" ", "T", 1)
         loaded = load(text, spec)
-        try:
-            dt.date.fromisoformat(text[:10])
-            if len(text) > 10:
-                dt.time.fromisoformat(text[11:19])
-        except ValueError:
-            raise _refuse(text, expected) from None
+        if not is_in_calendar(text[:19]):
+            raise _refuse(text, expected)
         return loaded
 
     return load_dated

@@ -41,9 +41,10 @@ def test_the_state_after_a_delivery_goes_on_with_what_follows(tmp_path: Path, si
 
     def read(state: str | None) -> list[tuple[list[Change], str | None]]:
         report = Report(lambda refused: pytest.fail(refused.reason))
-        source = open_source(Opening(job.source, state, report), CurrentFiles())
-        with closing(source):
-            return [(list(one.changes), source.state) for one in report.accepted(source.round())]
+        with CurrentFiles() as current:
+            source = open_source(Opening(job.source, state, report), current)
+            with closing(source):
+                return [(list(one.changes), source.state) for one in report.accepted(source.round())]
 
     whole = read(None)
     assert sum(len(changes) for changes, _ in whole) == 7_000

@@ -17,7 +17,7 @@ from eventlog.core.plurals import quantity
 from eventlog.core.settings import declared
 from eventlog.opening.comparing import MODES
 from eventlog.opening.config import Config
-from eventlog.opening.open_log import naming_rights, place_of
+from eventlog.opening.open_log import naming_rights, opened, place_of
 from eventlog.opening.settings import TablePublishing
 from eventlog.opening.tables import read_tables
 from eventlog.sql.capture import track
@@ -94,9 +94,8 @@ def install(
         if mode and not grants:
             raise Misuse("--mode goes with --grants")
         if grants:
-            write_output(migrate.grants_script(log, grants, mode))
-            if mode == "slot":
-                _print_slot(config)
+            slot_script = _slot_script(config) if mode == "slot" else ""
+            write_output(migrate.grants_script(log, grants, mode) + slot_script)
         else:
             write_output(
                 migrate.install_script(log, attached=attach, future_events=future_events, after=after)
@@ -143,16 +142,18 @@ def _naming_owner(engine: Engine) -> Iterator[None]:
         raise
 
 
-def _print_slot(config: Config) -> None:
-    """Print what makes the publication and the slot, if a database is named; its catalogue is only read."""
+def _slot_script(config: Config) -> str:
+    """Return what makes the publication and the slot, if a database is named; its catalogue is only read."""
     from eventlog.operate import changing  # Arrow takes a while to load
 
-    place = place_of(config)
     if config.values.get("url") is None:
         print_sentence("name the database with --url to get the publication and the slot, too")
-        return
-    engine = place.connect()
-    write_output(changing.slot_script(config, Store(engine, place.find(engine))))
+        return ""
+    with opened(config) as store:
+        script, unread = changing.slot_script(config, store)
+    for line in unread:
+        print_sentence(line)
+    return script
 
 
 def _fill(config: Config, store: Store, mode: str, who: str) -> None:

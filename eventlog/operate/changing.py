@@ -112,7 +112,7 @@ def fill_by_slot(config: Config, store: Store, who: str) -> Iterator[str]:
     yield f"slot {slot} fills the log" + (f" again: {lost}" if lost else "" if is_new else " already")
     if now.publication is not None:
         yield from (f"{where}: {what}; this is put right" for where, what in publication_faults(now, chosen))
-    yield from (f"{table} is not published: {why}" for table, why in chosen.unread.items())
+    yield from _unread(chosen)
     yield from _baseline(config, store, chosen, who)
     if facts is not None and facts.slot != slot:
         with store.engine.begin() as connection:
@@ -155,18 +155,22 @@ def _leading(store: Store) -> Leader:
     return leader
 
 
-def slot_script(config: Config, store: Store) -> str:
-    """Return what makes the publication and the slot, for a DBA; the catalogue is only read."""
+def slot_script(config: Config, store: Store) -> tuple[str, list[str]]:
+    """Return what makes the publication and the slot, for a DBA, and a line about each table that is left
+    out. The catalogue is only read.
+    """
     demand_slots(store.log.dialect)
     with store.upkeep() as upkeep:
         slot = upkeep.slot().slot_name()
         now = upkeep.slot().on_server(slot)
     chosen = choose_tables(config, store, slot)
     statements = publication_statements(store.queries, slot, now, chosen.published)
-    return (
-        "\n".join(f"{statement};" for statement in (*statements, slot_statement(store.queries, slot, now)))
-        + "\n"
-    )
+    lines = (f"{statement};\n" for statement in (*statements, slot_statement(store.queries, slot, now)))
+    return "".join(lines), _unread(chosen)
+
+
+def _unread(chosen: SlotTables) -> list[str]:
+    return [f"{table} is not published: {why}" for table, why in chosen.unread.items()]
 
 
 def _make(store: Store, slot: str, now: ServerSlot, chosen: SlotTables, lost: str | None) -> None:

@@ -392,3 +392,22 @@ def test_a_role_with_replication_and_the_printed_grants_is_enough(world: SlotWor
     assert done.exit_code == 0, done.output
     assert world.letters() == {1: "S"}
     world.run(f"drop owned by {role}", f"drop role {role}")
+
+
+PRINTED = ("install", "--sql", "--dialect", "postgresql", "--grants", "publisher", "--mode", "slot")
+
+
+def test_the_printed_form_names_the_tables_that_it_leaves_out(world: SlotWorld) -> None:
+    assert call(world, "install").exit_code == 0
+    world.run("create table keyless (n integer)")
+    done = call(world, *PRINTED, "--sync-tables", "usr keyless")
+    assert done.exit_code == 0, done.output
+    assert "keyless" not in done.stdout
+    assert "public.keyless is not published: " in done.stderr
+
+
+def test_the_printed_form_needs_the_log_and_prints_nothing_without_it(world: SlotWorld) -> None:
+    assert call(world, "uninstall").exit_code == 0
+    done = call(world, *PRINTED, "--sync-tables", "usr")
+    assert (done.exit_code, done.stdout) == (1, "")
+    assert "there is no table public.eventlog" in str(done.exception)

@@ -10,8 +10,8 @@ figures of commands include their start; theirs do not.
 from __future__ import annotations
 
 import argparse
-import os
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -23,7 +23,6 @@ import pyarrow.csv as pv
 import pyarrow.parquet as pq
 
 from bench.formats import TABLES as CHANGE_TABLES
-from bench.latency import HERE
 from bench.peers.messages import FILES, csv_loop, fastavro_loop, json_loop, prepare
 from eventlog.core import tablesfile
 from eventlog.core.change import ABSENT, Change, Field, Op
@@ -156,16 +155,24 @@ class Used(NamedTuple):
     peak: int  # MiB
 
 
+# The peak that the kernel reports of a process includes what its parent had when it began. So a small process
+# starts the command.
+_STARTER = """
+import os, subprocess, sys
+command = subprocess.Popen([sys.executable, "-m", "eventlog", *sys.argv[1:]], stdout=subprocess.DEVNULL)
+_, status, took = os.wait4(command.pid, 0)
+print(os.waitstatus_to_exitcode(status), took.ru_utime + took.ru_stime, took.ru_maxrss >> 10)
+"""
+
+
 def used(*words: str) -> Used:
     """Return what `convert` takes with these words."""
-    process = HERE.start("convert", *words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-    assert process.stderr is not None
-    output = process.stderr.read().decode()
-    _, status, took = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode:
-        raise Misuse(f"eventlog convert {' '.join(words)}: {output}")
-    return Used(took.ru_utime + took.ru_stime, took.ru_maxrss >> 10)
+    started = [sys.executable, "-c", _STARTER, "convert", *words]
+    result = subprocess.run(started, capture_output=True, text=True, check=True)
+    status, cpu, peak = result.stdout.split()
+    if status != "0":
+        raise Misuse(f"eventlog convert {' '.join(words)}: {result.stderr}")
+    return Used(float(cpu), int(peak))
 
 
 def of_log(folder: Path, path: Path) -> Used:

@@ -154,25 +154,28 @@ class Publisher:
     def _send(
         self, documents: Iterable[EventDocument], redriven: int | None = None, *, is_recorded: bool = False
     ) -> None:
-        """Send batch after batch: each transaction finishes one and remembers the next. The first one also
-        finishes the rows without an event. The rest of an event that was cut stays on record when no more is
-        sent. PickUpEnded if a pause, a redrive or an event that is due again ends it; before the first batch
-        nothing is written then."""
+        """Send batch after batch: each transaction finishes one and remembers the next.
+
+        The first one also finishes the rows without an event. When no more is sent, the further parts of an
+        event that was cut stay on record. Raise PickUpEnded if a pause, a redrive or an event that is due
+        again ends it; before the first batch nothing is written then. `redriven` is the last redrive that the
+        pick-up saw; None for events that were on record or waited.
+        """
         tally, unsent, is_begun = self._tally, list[EventDocument](), False
-        coming = self._delivery.in_batches(documents, is_recorded=is_recorded)
-        for planned, demand in zip(coming, self._demands(redriven), strict=False):
-            batch = batches.without(planned, tally.blocked)
+        planned_batches = self._delivery.in_batches(documents, is_recorded=is_recorded)
+        for planned_batch, demand in zip(planned_batches, self._demands(redriven), strict=False):
+            batch = batches.without(planned_batch, tally.blocked)
             try:
                 unsent = [*self._delivery.deliver(batch, tally, demand)]
             except PickUpEnded:
                 if is_begun:
-                    remaining = batches.further_parts(chain((batch,), coming), tally.begun)
+                    remaining = batches.further_parts(chain((batch,), planned_batches), tally.begun)
                     self._journal.advance(tally, remaining)
                 raise
             is_begun = is_begun or bool(batch)
             if self._stopped:
                 break
-        unsent += batches.further_parts(coming, tally.begun)  # of the batches that a stop leaves
+        unsent += batches.further_parts(planned_batches, tally.begun)  # of those that a stop leaves
         self._journal.advance(tally, unsent, NO_DEMAND if unsent else Demand(redriven))
         if tally.fatal is not None:
             raise ReceiverFatal(tally.fatal.text)

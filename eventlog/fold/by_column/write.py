@@ -131,7 +131,10 @@ def _columns_read(
 
 
 def _fill_cells(batch: Batch, templates: Templates, content: Content, atoms: Atoms, cells: _Cells) -> None:
-    """Set the part and the new value of atoms that bring cells, by groups of tables and by column."""
+    """Set the part and the new value of atoms that bring cells, by groups of tables and by column.
+
+    A part is learned once for each case: a table, an operation, and whether the cell is null.
+    """
     answers = content.answers
     group_of = np.zeros(len(batch.tables), np.int64)
     for at, group in enumerate(answers.groups, 1):
@@ -140,18 +143,18 @@ def _fill_cells(batch: Batch, templates: Templates, content: Content, atoms: Ato
     of_group = places(group_of[tables], len(answers.groups) + 1)[1:]
     for group, first_cell, in_group in zip(answers.groups, content.pool.first_cells, of_group, strict=True):
         for at, texts in enumerate(group.columns):
-            chosen = cells.take(in_group[cells.columns[in_group] == at])
-            row = answers.rows[chosen.objects]
-            valid, tables = flags(texts.is_valid())[row], batch.table_of[chosen.objects]
-            cases, first = number_distinct((tables * len(OPERATIONS) + chosen.ops) * 2 + valid)
-            examples = (numbers[first].tolist() for numbers in (tables, chosen.ops, valid))
-            atoms.part[chosen.atoms] = len(atoms.parts) + cases
+            of_column = cells.take(in_group[cells.columns[in_group] == at])
+            row = answers.rows[of_column.objects]
+            valid, tables = flags(texts.is_valid())[row], batch.table_of[of_column.objects]
+            cases, first = number_distinct((tables * len(OPERATIONS) + of_column.ops) * 2 + valid)
+            examples = (numbers[first].tolist() for numbers in (tables, of_column.ops, valid))
+            atoms.part[of_column.atoms] = len(atoms.parts) + cases
             atoms.parts.extend(
                 templates.cell(batch.tables[table], at, op, is_valid)
                 for table, op, is_valid in zip(*examples, strict=True)
             )
             numbers = first_cell + at * len(group.numbers) + row
-            atoms.new_values[chosen.atoms] = content.pool.places_of(numbers)
+            atoms.new_values[of_column.atoms] = content.pool.places_of(numbers)
 
 
 def _pieces(

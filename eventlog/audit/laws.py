@@ -13,23 +13,24 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import compress
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
+import numpy.typing as npt
 
 from eventlog.audit.delivered import DeliveredDocument
 from eventlog.audit.event_text import EVENT_ID, as_written, names_of, rows_named
-from eventlog.audit.on_record import ANSWERED, NONE, OF_BACKLOG, Digests, LogOnRecord, fates_of, find
+from eventlog.audit.on_record import ANSWERED, NONE, Digests, LogOnRecord, fates_of, find
 from eventlog.core.plurals import quantity
 from eventlog.core.portions import portions
 from eventlog.core.text_digest import digest
-from eventlog.fold.by_column.vectors import Flags, Ints, begins
+from eventlog.fold.by_column.vectors import Flags, Ints
 
 _LEVELS = ("", "success", "warning", "none", "retry", "error", "fatal")  # of answers, the worst last
 _LETTERS = {"success": "S", "warning": "W", "error": "E", "fatal": "F"}
 _NO_ANSWER = _LEVELS.index("none")
 _NOWHERE = int(np.iinfo(np.int64).max)
-_AT_ONCE = 20_000  # texts that are looked up together
+_AT_ONCE, _BYTES = 20_000, 8 << 20  # documents that are looked up together, and how long their texts are
 
 
 class StateOfEvents(Protocol):
@@ -119,23 +120,22 @@ class Arrivals:
 
     def __init__(self, log: LogOnRecord, state: StateOfEvents | None = None) -> None:
         self._state = state
-        digests = np.sort(log.digests)  # np.unique takes ten times as long
-        self.digests: Digests = digests[begins(digests) & (digests != 0)]  # of all texts that may have left
+        self.digests = _sorted_digests(log)  # of all texts that may have left
         size = max(1, len(self.digests))
-        self.places: Ints = np.full(size, _NOWHERE)  # of the first arrival of each
-        self.streams: Ints = np.zeros(size, np.int64)
-        self.levels: Ints = np.zeros(size, np.int64)  # of the answer to the last one
+        self.places: Ints = log.memory.full(size, _NOWHERE, np.int64)  # of the first arrival of each
+        self.streams: Ints = log.memory.full(size, 0, np.int32)
+        self.levels: Ints = log.memory.full(size, 0, np.int8)  # of the answer to the last one
         self.unmatched: list[Unmatched] = []
-        self.backlog_rows: Ints = np.unique(log.rows[log.owners == OF_BACKLOG])
+        self.backlog_rows = log.rows_of_backlogs()
         self.of_backlogs = array("Q")  # the digests of events of such rows, which are on record as a sum
         self.events = self.late = self.spelled_anew = 0
         self.faults: list[str] = []
-        self.total = hashlib.sha256()
+        self.totals = hashlib.sha256(), hashlib.sha256()  # of all digests, and of the levels of all answers
         self._stream_numbers: dict[str, int] = {}
 
     def add(self, documents: Iterable[DeliveredDocument]) -> Iterator[int]:
         """Take documents in their order. Yield how many events were taken so far."""
-        for portion in portions(documents, _AT_ONCE, lambda document: len(document.texts), _AT_ONCE):
+        for portion in portions(documents, _AT_ONCE, lambda document: sum(map(len, document.texts)), _BYTES):
             self.faults += (document.fault for document in portion if document.fault)
             self._join(portion)
             yield self.events
@@ -146,7 +146,8 @@ class Arrivals:
         owners = np.repeat(np.arange(len(documents)), counts)
         codes = np.array([code for d in documents for code in _codes(d)], np.int64)
         written = b"".join(map(digest, texts))
-        self.total.update(written + codes.tobytes())
+        for total, column in zip(self.totals, (written, codes.tobytes()), strict=True):
+            total.update(column)
         digests = np.frombuffer(written, np.uint64)
         at, is_known = find(self.digests, digests)
         odd = np.flatnonzero(~is_known)
@@ -181,6 +182,23 @@ class Arrivals:
         self.spelled_anew += sum(d.spelled_anew for d in documents)
 
 
+def _sorted_digests(log: LogOnRecord) -> Digests:
+    """Return all digests on record, each once, ascending."""
+    digests: Digests = log.memory.full(len(log.digests), 0, np.uint64)
+    digests[:] = log.digests
+    digests.sort()  # in its place, where that may be on disk
+    last = np.uint64(0)  # no text has this one
+
+    def are_new(part: slice) -> Flags:
+        nonlocal last
+        differ: Flags = np.diff(digests[part], prepend=last) != 0
+        last = digests[part.stop - 1]
+        return differ
+
+    (unique_digests,) = log.memory.keep((digests,), are_new)
+    return unique_digests
+
+
 def _codes(document: DeliveredDocument) -> Sequence[int]:
     """Return the level of each event as a number; 0 where the receiver keeps no answers."""
     if document.levels is None:
@@ -192,8 +210,11 @@ def judge(
     log: LogOnRecord, arrivals: Arrivals, report: AuditReport, log_name: str, objects_of: ObjectsOf
 ) -> None:
     """Check the laws that need no present rows; laws that are open are not checked."""
-    letters, counts = np.unique(log.letters, return_counts=True)
-    report.letters = dict(zip(letters.tolist(), counts.tolist(), strict=True))
+    letter_counts = Counter[str]()
+    for part in log.memory.blocks(len(log.letters)):
+        letters, counts = np.unique(log.letters[part], return_counts=True)
+        letter_counts.update(dict(zip(letters.tolist(), counts.tolist(), strict=True)))
+    report.letters = dict(sorted(letter_counts.items()))
     report.events, report.late = arrivals.events, arrivals.late
     report.spelled_anew, report.faults = arrivals.spelled_anew, [*report.faults, *arrivals.faults]
     join = _Join(log, arrivals, report, log_name, objects_of)
@@ -207,9 +228,28 @@ def judge(
     for law, check in checks.items():
         if law not in report.open_laws:
             report.add(check())
-    total = hashlib.sha256(log.ids.tobytes() + log.letters.tobytes() + log.digests.tobytes())
-    total.update(arrivals.total.digest())
+    total = hashlib.sha256()
+    for column in (log.ids, log.letters.view(np.uint8), log.digests):
+        total.update(column.data)
+    for arrived in arrivals.totals:
+        total.update(arrived.digest())
     report.digest = total.hexdigest()
+
+
+class _Rows(NamedTuple):
+    """A part of the rows of a log."""
+
+    ids: Ints
+    letters: npt.NDArray[Any]
+    last: Ints  # the event that each had on record last
+
+    def have(self, *letters: str) -> Flags:
+        """Return which rows have one of these letters."""
+        return np.isin(self.letters, letters)
+
+    def are_among(self, record_ids: Ints) -> Flags:
+        """Return which rows are among these, which are ascending."""
+        return find(record_ids, self.ids)[1]
 
 
 class _Join:
@@ -221,48 +261,52 @@ class _Join:
         self._log, self._arrivals, self._report = log, arrivals, report
         self._log_name = log_name
         self._objects_of = objects_of
+        self._blocks = log.memory.blocks
         self._last = log.last_owners
-        self._at, self._has_digest = find(arrivals.digests, log.digests)
-        self._is_skipped = self._among(log.facts.skipped)
-        self._has_reason = self._among(log.facts.reasons)
-        self._is_warned = self._among(log.warned)
+        self._at: Ints = log.memory.full(len(log.digests), 0, np.int32)
+        self._has_digest: Flags = log.memory.full(len(log.digests), False, np.bool_)
+        for part in self._blocks(len(log.digests)):
+            self._at[part], self._has_digest[part] = find(arrivals.digests, log.digests[part])
+        self._skipped, self._reasons, self._warned = (
+            np.array(sorted(rows), np.int64) for rows in (log.facts.skipped, log.facts.reasons, log.warned)
+        )
 
-    def _among(self, record_ids: Iterable[int]) -> Flags:
-        """Return which rows are among these."""
-        return np.isin(self._log.ids, np.fromiter(record_ids, np.int64))
-
-    def _has(self, *letters: str) -> Flags:
-        return np.isin(self._log.letters, letters)
-
-    def _each(self, law: Law, chosen: Flags, words: str) -> Iterator[Breach]:
-        """Yield a breach for each of these rows."""
-        for place in np.flatnonzero(chosen).tolist():
-            letter = str(self._log.letters[place])
-            yield Breach(law, int(self._log.ids[place]), f"it is {letter}, and {words}")
+    def _rows(self) -> Iterator[_Rows]:
+        """Yield all rows of the log, many at once."""
+        for part in self._blocks(len(self._log.ids)):
+            yield _Rows(self._log.ids[part], self._log.letters[part], self._last[part])
 
     def unaccounted(self) -> Iterator[Breach]:
         """Yield finished rows that are on no record, and rows on record that the log lacks."""
         if self._report.is_purged:
             return
-        is_nowhere = (self._last == NONE) & ~self._has_reason & ~self._is_skipped
-        finished = self._has("S", "W", "E", "F")
-        yield from self._each(Law.ACCOUNTED, is_nowhere & finished, "no event on record has it")
-        log = self._log
-        _, is_there = log.places_of(log.rows)
-        for row in np.unique(log.rows[~is_there]).tolist():
+        for rows in self._rows():
+            is_nowhere = (rows.last == NONE) & ~rows.are_among(self._reasons) & ~rows.are_among(self._skipped)
+            yield from _each(
+                Law.ACCOUNTED, rows, is_nowhere & rows.have("S", "W", "E", "F"), "no event on record has it"
+            )
+        absent = set[int]()
+        for part in self._blocks(len(self._log.rows)):
+            recorded_rows = self._log.rows[part]
+            absent.update(recorded_rows[~self._log.places_of(recorded_rows)[1]].tolist())
+        for row in sorted(absent):
             yield Breach(Law.ACCOUNTED, row, "it is on record, and the log does not have it")
 
     def undelivered(self) -> Iterator[Breach]:
         """Yield events of finished rows that the receiver lacks, or parts of them."""
-        is_demanded = self._has("S", "W") & ~self._is_skipped & (self._last >= 0)
         texts_of: dict[int, list[str]] = {}
         for unmatched in self._arrivals.unmatched:
             texts_of.setdefault(rows_named(unmatched.event_id)[0], []).append(unmatched.where)
-        events = np.unique(self._last[is_demanded])
-        self._report.not_judged += int((~self._has_digest[events]).sum())
-        is_missing = self._has_digest[events] & (self._arrivals.places[self._at[events]] == _NOWHERE)
-        missing = set(events[is_missing].tolist())
-        for number in self._log.parts.keys() & set(events.tolist()) if self._log.parts else ():
+        is_demanded: Flags = self._log.memory.full(len(self._at), False, np.bool_)
+        for rows in self._rows():
+            chosen = rows.have("S", "W") & ~rows.are_among(self._skipped) & (rows.last >= 0)
+            is_demanded[rows.last[chosen]] = True
+        missing = set[int]()
+        for part in self._blocks(len(self._at)):
+            self._report.not_judged += int((is_demanded[part] & ~self._has_digest[part]).sum())
+            is_missing = self._has_digest[part] & (self._arrivals.places[self._at[part]] == _NOWHERE)
+            missing.update((np.flatnonzero(is_demanded[part] & is_missing) + part.start).tolist())
+        for number in (number for number in self._log.parts if is_demanded[number]):
             missing.discard(number)  # the part may have been taken back
             missing.update(part for part in self._log.parts[number] if self._is_missing(part))
         for number in sorted(missing):
@@ -277,7 +321,7 @@ class _Join:
         arrived = np.unique(np.array(self._arrivals.of_backlogs, "<u8"))
         totals = (sum(each) for each in zip(*self._log.backlogs, strict=True))
         rows, documents, total = totals if self._log.backlogs else (0, 0, 0)
-        if rows != int((self._log.owners == OF_BACKLOG).sum()):  # a sum was purged, or is not there yet
+        if rows != len(self._arrivals.backlog_rows):  # a sum was purged, or is not there yet
             self._report.not_judged += len(arrived)
         elif (len(arrived), int(arrived.sum())) != (documents, total % (1 << 64)):
             of = quantity(documents, "document")
@@ -295,10 +339,12 @@ class _Join:
         """Yield what the receiver has and the log has not on record as sent."""
         log, unmatched = self._log, self._arrivals.unmatched
         named = np.array([rows_named(event.event_id) for event in unmatched], np.int64).reshape(-1, 2)
-        is_there: Flags = np.any(np.isin(named, log.rows), axis=1)
-        is_unknown = np.isin(named[:, 0], log.first_rows[log.digests == 0]) | (
-            ~is_there & self._report.is_purged
+        without_digest = (
+            log.first_rows[part][log.digests[part] == 0] for part in self._blocks(len(log.digests))
         )
+        on_record = (log.rows[part] for part in self._blocks(len(log.rows)))
+        is_there: Flags = np.any(_are_in(named, on_record), axis=1)
+        is_unknown = _are_in(named[:, 0], without_digest) | (~is_there & self._report.is_purged)
         for at, (where, event_id, name) in enumerate(unmatched):
             parsed = EVENT_ID.fullmatch(event_id)
             if parsed is None:
@@ -319,60 +365,98 @@ class _Join:
         Where all came in the order in which they were sent, no object is looked up.
         """
         log, arrivals = self._log, self._arrivals
-        sent = np.flatnonzero(self._has_digest)  # without an answer, too: such a text may have come first
-        first, last = (np.full(len(arrivals.places), -1, np.int64) for _ in range(2))
-        first[self._at[sent[::-1]]], last[self._at[sent]] = sent[::-1], sent
-        is_answered = np.isin(np.arange(len(first)), self._at[sent[log.fates[sent] == ANSWERED]])
-        arrived = np.flatnonzero((arrivals.places != _NOWHERE) & is_answered)
-        arrived = arrived[np.argsort(first[arrived], kind="stable")]
-        for stream in np.unique(arrivals.streams[arrived]).tolist():
-            of_stream = arrived[arrivals.streams[arrived] == stream]
-            places = arrivals.places[of_stream]
-            before = np.maximum.accumulate(places) > places  # an earlier one arrived later
-            after = np.minimum.accumulate(places[::-1])[::-1] < places
-            odd = of_stream[before | after]
-            rows = log.first_rows[first[odd]].tolist()
-            names = self._objects_of(rows) if rows else {}
-            latest: dict[str, int] = {}  # the one of each object that arrived last
-            for at, row in zip(odd.tolist(), rows, strict=True):
-                former = latest.get(names.get(row, ""))
-                if row not in names:
-                    continue
-                if former is not None and arrivals.places[former] > arrivals.places[at]:
-                    if last[former] < first[at]:
-                        former_row = int(log.first_rows[first[former]])
-                        words = f"its event came after one that was sent later, of row {row}"
-                        yield Breach(Law.IN_ORDER, former_row, words, names[row])
-                else:
-                    latest[names[row]] = at
+        first, last = (log.memory.full(len(arrivals.places), -1, np.int32) for _ in range(2))
+        is_answered: Flags = log.memory.full(len(first), False, np.bool_)
+        parts = [*self._blocks(len(self._at))]
+        for part in parts:
+            sent = np.flatnonzero(self._has_digest[part])  # without an answer, too: it may have come first
+            at = self._at[part][sent]
+            last[at] = sent + part.start
+            is_answered[at[log.fates[part][sent] == ANSWERED]] = True
+            at, sent = at[::-1], sent[::-1]  # of those at one place the first is written last
+            is_new = first[at] < 0
+            first[at[is_new]] = sent[is_new] + part.start
+        odd = set[int]()
+        for step in (1, -1):  # one that was sent earlier arrived later, and the other way
+            limits: dict[int, int] = {}
+            for part in parts[::step]:
+                at = self._at[part]
+                chosen = first[at] == np.arange(part.start, part.stop)
+                chosen &= self._has_digest[part] & is_answered[at] & (arrivals.places[at] != _NOWHERE)
+                at = at[chosen][::step]
+                for stream in np.unique(arrivals.streams[at]).tolist():
+                    of_stream = at[arrivals.streams[at] == stream]
+                    places = step * arrivals.places[of_stream]
+                    reached = np.maximum.accumulate(np.append(limits.get(stream, -_NOWHERE), places))
+                    limits[stream] = int(reached[-1])
+                    odd.update(of_stream[reached[1:] > places].tolist())
+        ordered = np.array(sorted(odd, key=lambda at: int(first[at])), np.int64)
+        rows = log.first_rows[first[ordered]].tolist()
+        names = self._objects_of(rows) if rows else {}
+        latest: dict[tuple[int, str], int] = {}  # the one of each object that arrived last
+        for at, row in zip(ordered.tolist(), rows, strict=True):
+            if row not in names:
+                continue
+            name = int(arrivals.streams[at]), names[row]
+            former = latest.get(name)
+            if former is None or arrivals.places[former] < arrivals.places[at]:
+                latest[name] = at
+            elif last[former] < first[at]:
+                words = f"its event came after one that was sent later, of row {row}"
+                yield Breach(Law.IN_ORDER, int(log.first_rows[first[former]]), words, names[row])
 
     def wrong_letters(self) -> Iterator[Breach]:
         """Yield rows whose letter is not the outcome on record, or not the answer that the receiver kept."""
-        is_on_record, has_event = self._last != NONE, self._last >= 0
-        is_old = has_event & ~np.append(self._has_digest, False)[np.where(has_event, self._last, -1)]
-        law = Law.ANSWERED
-        yield from self._each(law, ~self._has(*"NSWEF"), "no publisher writes that, so it is not judged")
-        yield from self._each(law, self._has("S") & self._has_reason, "it failed by the record")
-        yield from self._each(law, self._has("S") & self._is_warned, "it had a warning by the record")
-        unwarned = self._has("W") & ~self._is_warned & ~self._is_skipped & is_on_record & ~is_old
-        yield from self._each(law, unwarned, "no warning to it is on record")
-        unfailed = self._has("E", "F") & ~self._has_reason & is_on_record
-        yield from self._each(law, unfailed, "no failure of it is on record")
-        is_answered = fates_of(self._last, self._log.fates) == ANSWERED
-        new = self._has("N") & has_event & is_answered & ~self._among(self._log.open_rows)
-        new &= ~np.isin(self._last, np.unique(self._last[self._is_skipped]))  # the others go anew
-        yield from self._each(law, new, "its event was answered")
-        yield from self._wrong_answers(has_event & ~self._is_skipped & self._has("S", "W", "E", "F"))
+        open_rows = np.array(sorted(self._log.open_rows), np.int64)
+        places, is_there = self._log.places_of(self._skipped)
+        anew = self._last[places[is_there]]  # events with a skipped row; the others go anew
+        levels = self._levels()
+        for rows in self._rows():
+            is_on_record, has_event = rows.last != NONE, rows.last >= 0
+            owners = np.where(has_event, rows.last, 0)
+            is_old = has_event & ~self._has_digest[owners] if len(levels) else has_event
+            failed, warned, skipped = map(rows.are_among, (self._reasons, self._warned, self._skipped))
+            is_answered = fates_of(rows.last, self._log.fates) == ANSWERED
+            is_new = rows.have("N") & has_event & is_answered & ~rows.are_among(open_rows)
+            is_unwarned = rows.have("W") & ~warned & ~skipped & is_on_record & ~is_old
+            for chosen, words in (
+                (~rows.have(*"NSWEF"), "no publisher writes that, so it is not judged"),
+                (rows.have("S") & failed, "it failed by the record"),
+                (rows.have("S") & warned, "it had a warning by the record"),
+                (is_unwarned, "no warning to it is on record"),
+                (rows.have("E", "F") & ~failed & is_on_record, "no failure of it is on record"),
+                (is_new & ~np.isin(rows.last, anew), "its event was answered"),
+            ):
+                yield from _each(Law.ANSWERED, rows, chosen, words)
+            if has_event.any():
+                level = np.where(has_event & ~skipped & rows.have("S", "W", "E", "F"), levels[owners], 0)
+                for number in np.unique(level[level > 0]).tolist():
+                    wrong = (level == number) & (rows.letters != _LETTERS.get(_LEVELS[number], ""))
+                    answer = "nothing" if number == _NO_ANSWER else _LEVELS[number]
+                    yield from _each(Law.ANSWERED, rows, wrong, f"the receiver answered {answer}")
 
-    def _wrong_answers(self, judged: Flags) -> Iterator[Breach]:
-        arrivals, levels = self._arrivals, np.zeros(len(self._log.digests), np.int64)
-        answered = np.flatnonzero(self._has_digest)
-        levels[answered] = arrivals.levels[self._at[answered]]
+    def _levels(self) -> Ints:
+        """Return the level of the answer to each event; 0 where the receiver keeps none."""
+        levels: Ints = self._log.memory.full(len(self._at), 0, np.int8)
+        for part in self._blocks(len(levels)):
+            levels[part] = np.where(self._has_digest[part], self._arrivals.levels[self._at[part]], 0)
         for number, parts in self._log.parts.items():
             levels[number] = max((int(levels[part]) for part in parts), default=levels[number])
-        for place in np.flatnonzero(judged).tolist() if levels.any() else ():
-            level, letter = _LEVELS[levels[self._last[place]]], str(self._log.letters[place])
-            if level and _LETTERS.get(level) != letter:
-                answer = "nothing" if level == _LEVELS[_NO_ANSWER] else level
-                words = f"it is {letter}, and the receiver answered {answer}"
-                yield Breach(Law.ANSWERED, int(self._log.ids[place]), words)
+        return levels
+
+
+def _each(law: Law, rows: _Rows, chosen: Flags, words: str) -> Iterator[Breach]:
+    """Yield a breach for each of these rows."""
+    for place in np.flatnonzero(chosen).tolist():
+        yield Breach(law, int(rows.ids[place]), f"it is {rows.letters[place]}, and {words}")
+
+
+def _are_in(numbers: Ints, columns: Iterable[Ints]) -> Flags:
+    """Return which of a few numbers are in parts of a long column."""
+    few = np.unique(numbers)
+    are_there = np.zeros(len(few), np.bool_)
+    for column in columns if len(few) else ():
+        places, is_there = find(few, column)
+        are_there[places[is_there]] = True
+    are_in: Flags = np.isin(numbers, few[are_there])
+    return are_in

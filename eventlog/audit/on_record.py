@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from eventlog.core.entry import Letter
 from eventlog.core.text_digest import SIZE
+from eventlog.files.long_columns import GrowingColumn, Memory
 from eventlog.fold.by_column.vectors import Flags, Ints
 from eventlog.sql.log.record import (
     BACKLOG,
@@ -44,6 +45,7 @@ class Facts:
 class LogOnRecord(NamedTuple):
     """The rows of a log, and the events on record, in the order in which they were put there."""
 
+    memory: Memory
     ids: Ints  # of rows, ascending
     letters: npt.NDArray[Any]
     digests: Digests  # of events, 0 where none is on record
@@ -59,16 +61,26 @@ class LogOnRecord(NamedTuple):
     @property
     def last_owners(self) -> Ints:
         """The event that each row had on record last, REASON or OF_BACKLOG; NONE if it is on no record."""
-        last = np.full(len(self.ids), NONE, np.int64)
-        places, is_there = self.places_of(self.rows)
-        last[places[is_there]] = self.owners[is_there]
+        last = self.memory.full(len(self.ids), NONE, np.int32)
+        for part in self.memory.blocks(len(self.rows)):
+            places, is_there = self.places_of(self.rows[part])
+            last[places[is_there]] = self.owners[part][is_there]
         return last
 
     @property
     def open_rows(self) -> frozenset[int]:
         """The rows of events that are on their way, that wait, or that were made new again."""
-        is_open = fates_of(self.owners, self.fates) == ON_WAY
-        return frozenset(self.facts.waiting).union(self.rows[is_open].tolist())
+        on_way = (
+            self.rows[part][fates_of(self.owners[part], self.fates) == ON_WAY]
+            for part in self.memory.blocks(len(self.rows))
+        )
+        return frozenset(self.facts.waiting).union(*(rows.tolist() for rows in on_way))
+
+    def rows_of_backlogs(self) -> Ints:
+        """Return the rows that backlogs put on record, ascending."""
+        parts = self.memory.blocks(len(self.rows))
+        of_backlogs = [self.rows[part][self.owners[part] == OF_BACKLOG] for part in parts]
+        return np.sort(np.concatenate([*of_backlogs, np.empty(0, np.int64)]))
 
     def places_of(self, record_ids: Ints) -> tuple[Ints, Flags]:
         """Return the place of each of these rows, and whether the log has it."""
@@ -85,37 +97,38 @@ def find(ascending: npt.NDArray[Any], numbers: npt.NDArray[Any]) -> tuple[Ints, 
 
 def fates_of(owners: Ints, fates: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
     """Return what became of the events of rows; a row without one is answered."""
-    chosen_fates: npt.NDArray[np.uint8] = np.append(fates, ANSWERED)[np.where(owners < 0, -1, owners)]
-    return chosen_fates
+    chosen = np.full(len(owners), ANSWERED, np.uint8)
+    chosen[owners >= 0] = fates[owners[owners >= 0]]
+    return chosen
 
 
-def read_log(snapshot: Snapshot) -> LogOnRecord:
+def read_log(snapshot: Snapshot, memory: Memory | None = None) -> LogOnRecord:
     """Return the rows of a snapshot and what is on record of them."""
-    record = snapshot.record()
-    return log_of(*_read_letters(snapshot), (batch for batch, _ in record.journal()), read_facts(record))
+    memory, record = memory or Memory(), snapshot.record()
+    ids, letters = GrowingColumn(memory, np.int64), GrowingColumn(memory, np.str_)
+    after, size = 0, _CHUNK
+    while size == _CHUNK:
+        chunk = snapshot.letters(after, _CHUNK)
+        size = chunk.size
+        ids.extend(np.asarray(chunk.numbers["record_id"]))
+        letters.extend(chunk.texts["status"].fill_null("").to_pylist())
+        after = int(ids.numbers[-1]) if size else after
+    batches = (batch for batch, _ in record.journal())
+    return log_of(ids.numbers, letters.numbers, batches, read_facts(record), memory)
 
 
 def log_of(
-    ids: Ints, letters: npt.NDArray[Any], batches: Iterable[RecordedBatch], facts: Facts
+    ids: Ints,
+    letters: npt.NDArray[Any],
+    batches: Iterable[RecordedBatch],
+    facts: Facts,
+    memory: Memory | None = None,
 ) -> LogOnRecord:
     """Return the rows and the events on record of batches, oldest first."""
-    record = _Record()
+    record = _Record(memory or Memory())
     for batch in batches:
         record.add(batch)
     return record.of(ids, letters, facts)
-
-
-def _read_letters(snapshot: Snapshot) -> tuple[Ints, npt.NDArray[Any]]:
-    """Return the record_id of each row and its letter."""
-    ids, letters = [np.empty(0, np.int64)], [np.empty(0, "U1")]
-    while True:
-        after = int(ids[-1][-1]) if len(ids[-1]) else 0
-        chunk = snapshot.letters(after, _CHUNK)
-        if chunk.size:
-            ids.append(np.asarray(chunk.numbers["record_id"], np.int64))
-            letters.append(np.array(chunk.texts["status"].fill_null("").to_pylist(), "U1"))
-        if chunk.size < _CHUNK:
-            return np.concatenate(ids), np.concatenate(letters)
 
 
 def read_facts(record: LogRecord) -> Facts:
@@ -135,9 +148,11 @@ def read_facts(record: LogRecord) -> Facts:
 class _Record:
     """The record as it is read, batch by batch."""
 
-    def __init__(self) -> None:
-        self._rows, self._counts, self._owners = array("q"), array("q"), array("q")
-        self._digests, self._fates = bytearray(), bytearray()
+    def __init__(self, memory: Memory) -> None:
+        self._memory = memory
+        self._rows, self._owners = GrowingColumn(memory, np.int64), GrowingColumn(memory, np.int32)
+        self._first_rows, self._fates = GrowingColumn(memory, np.int64), GrowingColumn(memory, np.uint8)
+        self._digests = GrowingColumn(memory, np.uint64)
         self._warned: list[int] = []
         self._backlogs: list[BacklogSum] = []
         self._without_effect = array("q")  # rows without an event, though one may name them
@@ -146,23 +161,24 @@ class _Record:
 
     def add(self, batch: RecordedBatch) -> None:
         """Take a batch."""
+        rows, counts, owners = array("q"), array("q"), array("q")
+        digests, event_count = bytearray(), len(self._fates.numbers)
         fate = UNANSWERED if batch.is_unanswered else ON_WAY if batch.settled_at is None else ANSWERED
-        for name, rows, sizes, digests, event in batch.entries():
+        for name, own_rows, sizes, own_digests, event in batch.entries():
             if name == WARNED:
-                self._warned += rows
+                self._warned += own_rows
                 continue
-            self._rows.extend(rows)
+            rows.extend(own_rows)
             if not sizes:
-                self._counts.append(len(rows))
-                self._owners.append(OF_BACKLOG if name == BACKLOG else REASON)
+                counts.append(len(own_rows))
+                owners.append(OF_BACKLOG if name == BACKLOG else REASON)
                 if name not in (BACKLOG, REFUSED):
-                    self._without_effect.extend(rows)
+                    self._without_effect.extend(own_rows)
                 continue
-            first = len(self._fates)
-            self._counts.extend(sizes)
-            self._owners.extend(range(first, first + len(sizes)))
-            self._digests += digests or bytes(SIZE * len(sizes))
-            self._fates += bytes((fate,)) * len(sizes)
+            first, event_count = event_count, event_count + len(sizes)
+            counts.extend(sizes)
+            owners.extend(range(first, event_count))
+            digests += own_digests or bytes(SIZE * len(sizes))
             if event is not None and (event.part > 1 or event.has_more_parts) and fate != UNANSWERED:
                 self._cut(event.run_id, event.part)
                 self._parts[event.run_id].append(first)
@@ -170,6 +186,13 @@ class _Record:
         for run_id, part in batch.cut_short():
             self._cut(run_id, part)
         self._backlogs += batch.backlog_sums()
+        all_rows, all_owners = np.array(rows, np.int64), np.array(owners, np.int64)
+        starts = np.cumsum(counts, dtype=np.int64) - counts
+        self._rows.extend(all_rows)
+        self._owners.extend(np.repeat(all_owners, counts))
+        self._first_rows.extend(all_rows[starts[all_owners >= 0]])
+        self._digests.extend(np.frombuffer(bytes(digests), np.uint64))
+        self._fates.extend(np.full(len(digests) // SIZE, fate))
 
     def _cut(self, run_id: str, part: int) -> None:
         """Take away the parts from that one on: they went anew, or the event has fewer of them."""
@@ -178,17 +201,22 @@ class _Record:
 
     def of(self, ids: Ints, letters: npt.NDArray[Any], facts: Facts) -> LogOnRecord:
         """Return what was taken, with the rows of the log."""
-        rows, counts, owners = (np.array(each, np.int64) for each in (self._rows, self._counts, self._owners))
-        starts, fates = np.cumsum(counts) - counts, np.array(self._fates, np.uint8)
-        first_rows = rows[starts[owners >= 0]]
-        owner_of_row = np.repeat(owners, counts)
-        without_effect = np.array(self._without_effect, np.int64)
-        is_finished = np.isin(rows, without_effect) & (owner_of_row >= 0)
-        unwarned = ids[(letters == Letter.SUCCESS) & np.isin(ids, without_effect)]
-        is_sure = (fates_of(owner_of_row, fates) != UNANSWERED) & ~is_finished
+        rows, owners, fates = self._rows.numbers, self._owners.numbers, self._fates.numbers
+        without_effect = np.unique(np.array(self._without_effect, np.int64))
+
+        def are_sure(part: slice) -> Flags:
+            _, is_finished = find(without_effect, rows[part])
+            is_sure: Flags = fates_of(owners[part], fates) != UNANSWERED
+            return is_sure & ~(is_finished & (owners[part] >= 0))
+
+        places, is_there = find(ids, without_effect)
+        unwarned = (
+            without_effect[is_there & (letters[places] == Letter.SUCCESS)] if len(ids) else without_effect
+        )
+        sure_rows, sure_owners = self._memory.keep((rows, owners), are_sure)
         return LogOnRecord(
-            *(ids, letters, np.frombuffer(bytes(self._digests), np.uint64), first_rows, fates),
-            *(rows[is_sure], owner_of_row[is_sure]),
+            *(self._memory, ids, letters, self._digests.numbers, self._first_rows.numbers, fates),
+            *(sure_rows, sure_owners),
             {number: self._parts[run_id] for number, run_id in self._names.items()},
             self._backlogs,
             frozenset(self._warned).difference(unwarned.tolist()),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import io
 import json
+import mmap
 import os
 import stat
 import tempfile
@@ -196,6 +197,10 @@ class NamelessFile:
     def read(self, place: Extent) -> bytes:
         """Return the bytes of a block, or of a part of one."""
         return os.pread(self._file.fileno(), place.length, place.start)
+
+    def mapped(self) -> mmap.mmap:
+        """Return all blocks as memory that the system keeps in the file, which may be closed then."""
+        return mmap.mmap(self._file.fileno(), self._end)
 
 
 T = TypeVar("T")

@@ -13,6 +13,7 @@ from eventlog.audit.delivered import DeliveredDocument
 from eventlog.audit.laws import Arrivals, AuditReport, Law, judge
 from eventlog.audit.on_record import read_log
 from eventlog.core.entry import OBJECT
+from eventlog.files.long_columns import Memory
 from eventlog.publisher.cycle import ReceiverFatal
 from eventlog.sinks.sink import ACCEPTED, OutgoingDocument, Reply, unanswered, unreachable
 from eventlog.xds.answers import Level, Status
@@ -249,8 +250,19 @@ def test_an_honest_history_is_not_accused(
 
 
 def judged(world: World, documents: Sequence[DeliveredDocument], *, deletes: bool = False) -> AuditReport:
+    """Return the report, which is the same if columns are on disk and few numbers are handled at a time."""
+    in_memory, on_disk = (
+        judged_with(memory, world, documents, deletes=deletes) for memory in (Memory(), Memory(0, block=2))
+    )
+    assert on_disk == in_memory
+    return in_memory
+
+
+def judged_with(
+    memory: Memory, world: World, documents: Sequence[DeliveredDocument], *, deletes: bool
+) -> AuditReport:
     with world.store.snapshot() as snapshot:
-        log = read_log(snapshot)
+        log = read_log(snapshot, memory)
         objects = {int(cells[0] or 0): str(cells[OBJECT]) for cells in snapshot.rows(log.ids.tolist())}
     arrivals, report = Arrivals(log), AuditReport(is_purged=log.facts.is_purged or deletes)
     if deletes:

@@ -185,11 +185,16 @@ class Dialect:
     sessions: Sessions
     names: Names
     values: Values
-    triggers: TriggerWriter
+    load_triggers: Callable[[], TriggerWriter]  # its module takes a while to load, and few commands need it
     schema: LogSchema
     statements: Statements = Statements()
     aliases: tuple[str, ...] = ()  # further schemes of its URLs
     server_attribute: str = ""  # by which SQLAlchemy's dialect recognises the server
+
+    @property
+    def triggers(self) -> TriggerWriter:
+        """Return the writer of its triggers."""
+        return self.load_triggers()
 
     def why_no_key(self, column: Column) -> str:
         """Return why a column cannot be of a key by which rows are found again; empty if it can."""

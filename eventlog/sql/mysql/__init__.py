@@ -9,11 +9,18 @@ from typing import Any
 
 from sqlalchemy.engine import Engine
 
-from eventlog.sql.common.dialect import Dialect, LogSchema, Sessions, Statements, Storage, Values
+from eventlog.sql.common.dialect import (
+    Dialect,
+    LogSchema,
+    Sessions,
+    Statements,
+    Storage,
+    TriggerWriter,
+    Values,
+)
 from eventlog.sql.common.expression import literal
 from eventlog.sql.common.naming import Names
-from eventlog.sql.mysql.column_types import EXPRESSIONS, KEY_TYPES
-from eventlog.sql.mysql.triggers import TRIGGERS, USER
+from eventlog.sql.mysql.column_types import EXPRESSIONS, KEY_TYPES, USER
 
 _COMMENTS = r"(?P<comments>(?:--.*\n)*)"
 _INDEX = re.compile(
@@ -58,6 +65,12 @@ _TRUST = (
     " the same in its configuration), or install and track as a user with SUPER"
 )
 _GREETING = 10.0  # seconds until a server that took a connection has sent its greeting
+
+
+def _load_triggers() -> TriggerWriter:
+    from eventlog.sql.mysql.triggers import TRIGGERS
+
+    return TRIGGERS
 
 
 def _cancel(engine: Engine, session: Any) -> None:
@@ -179,7 +192,7 @@ MYSQL = collated(
         sessions=_SESSIONS,
         names=_NAMES,
         values=_VALUES,
-        triggers=TRIGGERS,
+        load_triggers=_load_triggers,
         schema=_SCHEMA,
         statements=_STATEMENTS,
     ),

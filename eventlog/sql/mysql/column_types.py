@@ -19,6 +19,7 @@ from eventlog.sql.common.key_types import (
     uuid_value,
 )
 
+USER = "left(user(), char_length(user()) - locate('@', reverse(user())))"  # of the session, without its host
 _NUMBER = "convert({x} + 0 using utf8mb4)"  # + 0 takes away what zerofill put before it
 _CHARACTERS = "convert({x} using utf8mb4)"
 # a boolean is a number in these databases: one that is neither 0 nor 1 stays a number

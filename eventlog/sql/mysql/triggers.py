@@ -15,6 +15,7 @@ from eventlog.core.tables import Table
 from eventlog.sql.common import templates
 from eventlog.sql.common.dialect import TriggerWriter
 from eventlog.sql.common.expression import literal
+from eventlog.sql.mysql.column_types import USER
 from eventlog.sql.names import Log
 from eventlog.sql.relation import Child, qualified
 from eventlog.sql.trigger_rows import (
@@ -25,8 +26,6 @@ from eventlog.sql.trigger_rows import (
     indent,
     object_name,
 )
-
-USER = "left(user(), char_length(user()) - locate('@', reverse(user())))"
 
 
 def write(subject: Subject) -> Iterator[Trigger]:

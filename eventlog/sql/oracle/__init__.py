@@ -10,10 +10,17 @@ from typing import Any, NamedTuple
 from sqlalchemy import event
 from sqlalchemy.engine import Engine
 
-from eventlog.sql.common.dialect import Dialect, LogSchema, Sessions, Statements, Storage, Values
+from eventlog.sql.common.dialect import (
+    Dialect,
+    LogSchema,
+    Sessions,
+    Statements,
+    Storage,
+    TriggerWriter,
+    Values,
+)
 from eventlog.sql.common.naming import Names
 from eventlog.sql.oracle.column_types import EXPRESSIONS, KEY_TYPES
-from eventlog.sql.oracle.triggers import TRIGGERS
 
 LONGEST = 4000  # bytes of a text that is bound as varchar2; statements take no more
 FETCHED = 1000  # rows of one round trip
@@ -107,6 +114,12 @@ def _forgiving(statement: str, condition: _Condition) -> str:
     )
 
 
+def _load_triggers() -> TriggerWriter:
+    from eventlog.sql.oracle.triggers import TRIGGERS
+
+    return TRIGGERS
+
+
 _SCHEMA_WORDS = {
     "type_small": "number(1)",
     "type_integer": "number(10)",
@@ -187,7 +200,7 @@ ORACLE = Dialect(
     sessions=_SESSIONS,
     names=_NAMES,
     values=_VALUES,
-    triggers=TRIGGERS,
+    load_triggers=_load_triggers,
     schema=_SCHEMA,
     statements=Statements(dual=" from dual", stage_prefix="ORA$PTT_", chunk=1_000),
 )

@@ -6,10 +6,17 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from eventlog.core.errors import EventlogError
-from eventlog.sql.common.dialect import Dialect, LogSchema, Sessions, Statements, Together, Values
+from eventlog.sql.common.dialect import (
+    Dialect,
+    LogSchema,
+    Sessions,
+    Statements,
+    Together,
+    TriggerWriter,
+    Values,
+)
 from eventlog.sql.common.naming import Names
 from eventlog.sql.postgresql.column_types import EXPRESSIONS, KEY_TYPES
-from eventlog.sql.postgresql.triggers import TRIGGERS
 
 
 class NoEncoding(EventlogError):
@@ -58,6 +65,12 @@ def _load_together() -> Together:
     from eventlog.sql.postgresql import pipeline  # it imports the driver
 
     return pipeline.run_together
+
+
+def _load_triggers() -> TriggerWriter:
+    from eventlog.sql.postgresql.triggers import TRIGGERS
+
+    return TRIGGERS
 
 
 _WAS_OURS = "select pg_catalog.current_setting('eventlog.session', true) = 'kept'"
@@ -156,7 +169,7 @@ POSTGRESQL = Dialect(
     sessions=_SESSIONS,
     names=_NAMES,
     values=_VALUES,
-    triggers=TRIGGERS,
+    load_triggers=_load_triggers,
     schema=_SCHEMA,
     statements=_STATEMENTS,
     aliases=("postgres",),  # the scheme that libpq and hosting services know too

@@ -38,7 +38,7 @@ from eventlog.opening.settings import PublisherSettings
 from eventlog.opening.tables import read_readable
 from eventlog.publisher.cycle import Publisher
 from eventlog.publisher.fold import PickUpFolder
-from eventlog.publisher.session import rules_for
+from eventlog.publisher.preparation import rules_for
 from eventlog.sinks.document_kinds import document_kind
 from eventlog.sinks.files import FilesSink
 from eventlog.sql.catalogue import Catalogue

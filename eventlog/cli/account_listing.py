@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from eventlog.cli.outcome_listing import outcome_cells, outcome_facts
 from eventlog.cli.terminal import Cell
-from eventlog.core.entry import PlacedEntry
 from eventlog.core.errors import shortened
 from eventlog.fold import Fate
 from eventlog.operate.account import RowAccount, moment, try_words
@@ -28,12 +27,12 @@ def account_cells(*, in_detail: bool) -> Callable[[RowAccount], tuple[Cell, ...]
     shown: set[Try] = set()
 
     def cells(account: RowAccount) -> tuple[Cell, ...]:
-        *names, words = outcome_cells((_placed(account), account.outcome))
+        *names, words = outcome_cells(account.entry, account.outcome)
         further = [f"{try_words(each)} ({moment(each.at)})" for each in account.tries if each not in shown]
         shown.update(account.tries)
         if in_detail:
             further = [*_content(account), *further, *_deeds(account)]
-        return (*names, (str(words), *further))
+        return (*names, (words, *further))
 
     return cells
 
@@ -54,20 +53,16 @@ def _deeds(account: RowAccount) -> Iterator[str]:
 
 def account_facts(account: RowAccount) -> dict[str, object]:
     """Return an account as JSON has it."""
-    entry = account.entry
-    names = ("status", "event_type", "event_time", "perpetrator", "table_name", "table_key", "column_name")
     return {
-        **outcome_facts((_placed(account), account.outcome)),
+        **outcome_facts(account.entry, f"record_id {account.record_id}", account.outcome),
         "state": account.state,
         "obstacle": account.obstacle,
-        **{name: getattr(entry, name) for name in names},
-        "old_value": entry.old_value,
-        "new_value": entry.new_value,
+        **account.entry._asdict(),
         "hides_values": account.hides_values,
         "documents": [
-            {"document": sending.document, "event_id": sending.event.run_id, "answered_at": sending.at}
-            for sending in account.sendings
-            if sending.event is not None
+            {"document": document, "event_id": event.run_id, "answered_at": settled_at}
+            for document, event, settled_at, _ in account.sendings
+            if event is not None
         ],
         "tries": [
             {
@@ -83,7 +78,3 @@ def account_facts(account: RowAccount) -> dict[str, object]:
             for deed in account.deeds
         ],
     }
-
-
-def _placed(account: RowAccount) -> PlacedEntry:
-    return PlacedEntry(account.entry, f"record_id {account.record_id}", b"")

@@ -134,7 +134,7 @@ def _judged(config: Config, receivers: Sequence[Delivered], *, has_state: bool) 
     from eventlog.audit.state import StateComparison
     from eventlog.opening.recorded_settings import opened_as_published
     from eventlog.opening.tables import readable_of
-    from eventlog.publisher.session import make_reader, read_rules
+    from eventlog.publisher.preparation import make_reader, read_rules
 
     with opened_as_published(config) as (config, store), counter() as count, ExitStack() as stack:
         rules, tables = read_rules(config, store), make_reader(config, store).tables
@@ -302,7 +302,7 @@ def _print_receipt(config: Config, name: tuple[str, str], receivers: Sequence[De
     """Print the history of one object: its rows, what happened, its documents, and its present row."""
     from eventlog.opening.recorded_settings import opened_as_published
     from eventlog.operate.account import read_object
-    from eventlog.publisher.session import make_reader
+    from eventlog.publisher.preparation import make_reader
 
     with opened_as_published(config) as (config, store):
         tables = make_reader(config, store).tables

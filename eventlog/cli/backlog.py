@@ -133,7 +133,7 @@ def _live_log(
     from eventlog_spark.live_log import Live
 
     from eventlog.opening.open_log import opened
-    from eventlog.publisher.session import read_rules
+    from eventlog.publisher.preparation import read_rules
 
     names = {field.name for _, declaring in ALL for field in declared(declaring)}
     flags = {name: value for name, value in job_settings.items() if name in names}

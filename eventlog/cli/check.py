@@ -89,7 +89,7 @@ def check(
         if not has_log and not has_readers(connection):
             bind(connection, log)  # which reports what is missing
         if has_log:
-            from eventlog.publisher.session import read_rules  # what publishes takes a while to load
+            from eventlog.publisher.preparation import read_rules  # what publishes takes a while to load
 
             rules, longest = read_rules(config, Store(engine, log)), timedelta(hours=patience)
             with _reported_once():

@@ -51,7 +51,7 @@ def deliver(file: str, state: Path | None, tries: int | None, config: Config) ->
     Events that are answered with retry, or not at all, are sent again, and hold back only the later
     events of their object. What was answered is on record; a second run sends only the rest.
     """
-    from eventlog.publisher.session import chosen_kind  # what publishes takes a while to load
+    from eventlog.publisher.preparation import chosen_kind  # what publishes takes a while to load
 
     settings, limits = config.build(PublisherSettings), config.build(Limits)
     if (kind := chosen_kind(config)) is not None and kind.writer is not None:

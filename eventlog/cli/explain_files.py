@@ -131,7 +131,13 @@ def explain_files(
                 explained.add((placed_entry._replace(entry=entry, raw=b""), outcome))
 
         run_explain(source, current, report, add_outcome)
-        is_any = print_any(explained.in_order(), outcome_facts, outcome_cells, OUTCOMES, as_json)
+        is_any = print_any(
+            explained.in_order(),
+            lambda pair: outcome_facts(pair[0].entry, pair[0].where, pair[1]),
+            lambda pair: outcome_cells(pair[0].entry, pair[1]),
+            OUTCOMES,
+            as_json,
+        )
     unlisted.print()
     exit_if_refused(report, "row is refused", "rows are refused")
     if not is_any:

@@ -7,7 +7,7 @@ from itertools import chain
 from typing import TypeVar
 
 from eventlog.cli.terminal import Cell, Listing, show_json, with_hints
-from eventlog.core.entry import PlacedEntry
+from eventlog.core.entry import Entry
 from eventlog.core.errors import EventlogError, shortened
 from eventlog.fold import Fate, Outcome
 
@@ -66,9 +66,8 @@ STYLES: dict[str, str] = {
 OUTCOMES = Listing(("row", "type", "object", "outcome"), "{:>8}  {}  {:<27}  {}", STYLES, indent=12)
 
 
-def outcome_cells(explained: tuple[PlacedEntry, Outcome]) -> tuple[Cell, ...]:
-    placed_entry, outcome = explained
-    entry = placed_entry.entry
+def outcome_cells(entry: Entry, outcome: Outcome) -> tuple[str, str, str, str]:
+    """Return the cells of a row and what becomes of it."""
     words = str(outcome.fate)
     if outcome.event_id is not None:
         words += f" in {outcome.event_id}"
@@ -84,11 +83,11 @@ def outcome_cells(explained: tuple[PlacedEntry, Outcome]) -> tuple[Cell, ...]:
     )
 
 
-def outcome_facts(explained: tuple[PlacedEntry, Outcome]) -> dict[str, object]:
-    placed_entry, outcome = explained
+def outcome_facts(entry: Entry, where: str, outcome: Outcome) -> dict[str, object]:
+    """Return a row and what becomes of it as JSON has them."""
     return {
-        "record_id": placed_entry.entry.record_id,
-        "where": placed_entry.where,
+        "record_id": entry.record_id,
+        "where": where,
         "outcome": outcome.fate.value,
         "event_id": outcome.event_id,
         "by": outcome.by,

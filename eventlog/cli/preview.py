@@ -23,7 +23,7 @@ def preview(config: Config) -> None:
     """
     from eventlog.opening.recorded_settings import opened_as_published
     from eventlog.publisher import batches  # what publishes takes a while to load
-    from eventlog.publisher.session import chosen_kind, make_reader
+    from eventlog.publisher.preparation import chosen_kind, make_reader
 
     with opened_as_published(config) as (config, store):
         xds = config.build(XdsSettings)

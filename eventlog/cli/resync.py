@@ -90,8 +90,8 @@ def resync(
 def _compare(store: Store, config: Config, tables: Tables, who: str) -> None:
     from eventlog.operate.unexplained import log_unexplained  # Arrow takes a while to load
 
-    for audited in log_unexplained(store, config, tables, who):
-        print_line(audited.words)
+    for sentence in log_unexplained(store, config, tables, who):
+        print_line(sentence)
 
 
 def _published(tables: Tables, name: str) -> Table:

@@ -35,15 +35,13 @@ from eventlog.opening.settings import PublisherSettings
 from eventlog.opening.verdict import obstacle_of
 from eventlog.operate.notice_sentences import sentence_of
 from eventlog.publisher.fold import PickUpFolder
+from eventlog.publisher.preparation import make_reader
 from eventlog.publisher.reading import FoldedPickUp
-from eventlog.publisher.session import make_reader, publishing_rules
 from eventlog.sql.log.pending import Cells
 from eventlog.sql.log.record import (
     BACKLOG,
     Notice,
     NoticeKind,
-    RecordedBatch,
-    RecordedEvent,
     RecordedRow,
     Try,
 )
@@ -65,20 +63,6 @@ _HIDDEN = "its values do not leave"
 _BY_ITSELF = (Fate.HELD, Fate.FUTURE, Fate.BEYOND_LIMIT)  # the reason of these is what stops the row
 
 
-class Sending(NamedTuple):
-    """A document that had the event of a row, as it is on record."""
-
-    document: str  # the reason if the row has no event
-    event: RecordedEvent | None
-    at: datetime | None  # of the answer, None before
-    has_answer: bool  # False: it may have left, and no answer came
-
-    @property
-    def is_of_backlog(self) -> bool:
-        """Return whether Spark put the row on record."""
-        return self.event is None and self.document == BACKLOG
-
-
 class RowAccount(NamedTuple):
     """The account of one row."""
 
@@ -86,7 +70,7 @@ class RowAccount(NamedTuple):
     hides_values: bool  # the row has values, and its column does not leave
     outcome: Outcome  # what became of it, or becomes of it
     obstacle: str = ""  # why it does not go at present; empty if it is handled, or if nothing stops it
-    sendings: Sequence[Sending] = ()
+    sendings: Sequence[RecordedRow] = ()  # its documents as they are on record, oldest first
     tries: Sequence[Try] = ()  # of its event, if it was tried more than once
     failure: FailedRow | None = None
     deeds: Sequence[Notice] = ()  # what people did with it, newest first
@@ -150,8 +134,7 @@ class ObjectAccount(NamedTuple):
     @property
     def lines(self) -> Sequence[ObjectLine]:
         """Return what happened, oldest first; what has no time comes last."""
-        lines = [*_lines_of(self.rows)]
-        return sorted(lines, key=lambda line: (not line.at, line.at))
+        return sorted(_lines_of(self.rows), key=lambda line: (not line.at, line.at))
 
 
 def read_accounts(
@@ -189,17 +172,15 @@ def read_accounts(
         elif everything:
             rows = _every_pending(snapshot)
         about = is_named if ids else None if key is None else is_meant
-        is_read = not ids or objects
-        reading = reader.preview(snapshot, choice, about) if is_read else FoldedPickUp(reader.no_events)
-        judge = _Judge(config, store, snapshot, reader, reading)
-        pairs = judge.next_cycle() if rows is None else map(judge.of_cells, rows)
-        chosen = (pair for pair in pairs if ids or is_meant(pair[0].table_name, pair[0].table_key))
+        reading = reader.preview(snapshot, choice, about) if not ids or objects else None
+        judge = _Judge(store, snapshot, reader, reading)
+        entries = judge.next_cycle() if rows is None else map(judge.entry_of, rows)
+        chosen = (entry for entry in entries if ids or is_meant(entry.table_name, entry.table_key))
         absent = {*ids}
         for page in portions(chosen, ON_RECORD):
-            absent.difference_update(entry.record_id for entry, _ in page)
+            absent.difference_update(entry.record_id for entry in page)
             yield from judge.accounts(page)
-        lost = [(Entry(number, "", 0, "", None, "", ""), None) for number in sorted(absent)]
-        yield from judge.accounts(lost)
+        yield from judge.accounts([Entry(number, "", 0, "", None, "", "") for number in sorted(absent)])
 
 
 def read_object(config: Config, store: Store, table: str, key: str, limit: int) -> ObjectAccount:
@@ -233,20 +214,20 @@ def waiting_events(store: Store) -> dict[ObjectName, WaitingEvent]:
 
 
 class _Judge:
-    """A judge of rows: what becomes of each, and what stops it."""
+    """A judge of rows: what becomes of each, and what stops it. Without a reading none of them is pending."""
 
     def __init__(
-        self, config: Config, store: Store, snapshot: Snapshot, reader: PickUpFolder, reading: FoldedPickUp
+        self, store: Store, snapshot: Snapshot, reader: PickUpFolder, reading: FoldedPickUp | None
     ) -> None:
         self._store, self._snapshot, self._reader = store, snapshot, reader
-        self._outcomes, self._refused = reading.outcomes, dict(reading.refused)
-        self._entries = {entry.record_id: entry for entry in reading.entries}
+        self._outcomes = reading.outcomes if reading else {}
+        self._refused = dict(reading.refused) if reading else {}
+        self._entries = {entry.record_id: entry for entry in reading.entries} if reading else {}
         self._objects = {
             reader.object_of(entry.table_name, entry.table_key) for entry in self._entries.values()
         }
         unread = (number for number in self._refused if number not in self._entries)
         self._entries |= {int(row[0] or 0): _understood_part(row) for row in snapshot.rows(unread)}
-        self._rules = publishing_rules(config, store)
         self._now = read_event_time(snapshot.now())
 
     @cached_property
@@ -263,63 +244,61 @@ class _Judge:
     def _log_status(self) -> LogStatus:
         return read_log_status(self._store, counted=False)
 
-    def next_cycle(self) -> Iterator[tuple[Entry, Outcome | None]]:
-        """Yield the rows of the next cycle with their fates, wrong ones too."""
-        for _, entry in sorted(self._entries.items()):
-            yield entry, self._of(entry)
+    def next_cycle(self) -> Iterator[Entry]:
+        """Yield the rows of the next cycle, wrong ones too."""
+        yield from (entry for _, entry in sorted(self._entries.items()))
 
-    def of_cells(self, row: Cells) -> tuple[Entry, Outcome | None]:
-        """Return a row, as far as it can be understood, and its fate if it is pending."""
+    def entry_of(self, row: Cells) -> Entry:
+        """Return a row, as far as it can be understood."""
         try:
-            entry = read_entry(row)
+            return read_entry(row)
         except EventlogError as fault:
             entry = _understood_part(row)
-            return entry, self._of(entry, str(fault))
-        return entry, self._of(entry)
+            self._refused.setdefault(entry.record_id, str(fault))
+            return entry
 
-    def accounts(self, page: Sequence[tuple[Entry, Outcome | None]]) -> Iterator[RowAccount]:
+    def accounts(self, page: Sequence[Entry]) -> Iterator[RowAccount]:
         """Yield the accounts of rows, with what is on record of them."""
-        if not page:
-            return
-        ids = [entry.record_id for entry, _ in page]
-        letters = {entry.record_id: entry.status for entry, _ in page}
-        failed_ids = tuple(row for row, letter in letters.items() if letter in _FAILED)
+        ids = {entry.record_id for entry in page}
+        failed_ids = tuple(entry.record_id for entry in page if entry.status in _FAILED)
         record = self._snapshot.upkeep()
         batches = [*record.settled_with(ids)]
         failures = record.failures(FailureFilter(failed_ids), len(failed_ids)) if failed_ids else ()
         failure_of = {failure.record_id: failure for failure in failures}
-        sendings = defaultdict[int, list[Sending]](list)
-        for row, sending in chain.from_iterable(map(_sendings_of, batches)):
-            if row in letters:
-                sendings[row].append(sending)
+        sendings = defaultdict[int, list[RecordedRow]](list)
+        for row, recorded in chain.from_iterable(batch.rows() for batch in batches):
+            if row in ids:
+                sendings[row].append(recorded)
         tries, deeds = defaultdict[int, list[Try]](list), defaultdict[int, list[Notice]](list)
         for answered in chain.from_iterable(batch.tries() for batch in batches):
-            for row in letters.keys() & {*answered.rows}:
+            for row in ids.intersection(answered.rows):
                 tries[row].append(answered)
         for notice in record.notices_about(ids):
-            for row in letters.keys() & {*notice.record_ids}:
+            for row in ids.intersection(notice.record_ids):
                 deeds[row].append(notice)
-        superseded = self._superseded(sendings, letters)
-        for entry, fate in page:
-            row = entry.record_id
-            outcome = fate or _finished(entry, sendings[row], failure_of.get(row), deeds[row], superseded)
+        superseded = self._superseded(page, sendings)
+        for entry in page:
+            row, failure = entry.record_id, failure_of.get(entry.record_id)
+            if entry.status == Letter.NEW:
+                outcome = self._pending(entry)
+                obstacle = self._obstacle(entry, outcome)
+            else:
+                outcome = _finished(entry, sendings[row], failure, deeds[row], superseded)
+                obstacle = ""
             if row in self._remembered:
-                sendings[row].append(Sending(*self._remembered[row], has_answer=True))
-            obstacle = self._obstacle(entry, outcome) if entry.status == Letter.NEW else ""
+                sendings[row].append(self._remembered[row])
             hides = bool(entry.old_value or entry.new_value) and not self._leaves(entry)
             shown = entry._replace(old_value=None, new_value=None) if hides else entry
-            yield RowAccount(
-                shown, hides, outcome, obstacle, sendings[row], tries[row], failure_of.get(row), deeds[row]
-            )
+            yield RowAccount(shown, hides, outcome, obstacle, sendings[row], tries[row], failure, deeds[row])
 
     def _superseded(
-        self, sendings: Mapping[int, Sequence[Sending]], letters: Mapping[int, str]
+        self, page: Iterable[Entry], sendings: Mapping[int, Sequence[RecordedRow]]
     ) -> dict[int, Outcome]:
         """Return the outcomes of handled rows whose place a query-back of their last event took."""
-        last = [_last(sendings[row]) for row in sendings if letters[row] in ("", *_HANDLED)]
-        events = {s.event.run_id: s.event for s in last if s is not None and s.event is not None}
+        last = (_last(sendings[entry.record_id]) for entry in page if entry.status in ("", *_HANDLED))
+        events = [sent.event for sent in last if sent is not None and sent.event is not None]
         outcomes: dict[int, Outcome] = {}
-        for event in events.values():
+        for event in {event.run_id: event for event in events}.values():
             if len(event.rows) > 1:
                 outcomes |= self._reader.superseded(self._snapshot, event)
         return outcomes
@@ -345,11 +324,9 @@ class _Judge:
             return f"{name} is not published: {unread[name]}"
         return outcome.reason if outcome.fate in _BY_ITSELF else ""
 
-    def _of(self, entry: Entry, fault: str = "") -> Outcome | None:
-        """Return the fate of a pending row, None of another one; a fault is why it cannot be understood."""
-        if entry.status != Letter.NEW:
-            return None
-        if fault := self._refused.get(entry.record_id, fault):
+    def _pending(self, entry: Entry) -> Outcome:
+        """Return the fate of a pending row."""
+        if fault := self._refused.pop(entry.record_id, ""):
             return Outcome(Fate.REFUSED, fault)
         if (remembered := self._remembered.get(entry.record_id)) is not None:
             return _on_its_way(remembered)
@@ -358,7 +335,7 @@ class _Judge:
 
     def _why_not(self, entry: Entry) -> Outcome:
         """Return why a pending row is not in the next cycle."""
-        rules, name = self._rules, self._reader.object_of(entry.table_name, entry.table_key)
+        rules, name = self._reader.rules, self._reader.object_of(entry.table_name, entry.table_key)
         if not rules.allow_loopback and entry.perpetrator == rules.driver_user is not None:
             user = f"the driver's own user {rules.driver_user}"
             return Outcome(Fate.LOOPBACK, f"done by {user}: it is finished without being sent")
@@ -400,21 +377,14 @@ def _on_its_way(remembered: RecordedRow) -> Outcome:
     return Outcome(Fate.PENDING, "on its way, and not answered yet", remembered.event.run_id)
 
 
-def _sendings_of(batch: RecordedBatch) -> Iterator[tuple[int, Sending]]:
-    """Yield the rows of a batch with what it has of each."""
-    has_answer = not batch.is_unanswered
-    for row, (document, event, settled_at) in batch.rows():
-        yield row, Sending(document, event, settled_at, has_answer)
-
-
-def _last(sendings: Sequence[Sending]) -> Sending | None:
+def _last(sendings: Sequence[RecordedRow]) -> RecordedRow | None:
     """Return the last sending that was answered."""
     return next((sending for sending in reversed(sendings) if sending.has_answer), None)
 
 
 def _finished(
     entry: Entry,
-    sendings: Sequence[Sending],
+    sendings: Sequence[RecordedRow],
     failure: FailedRow | None,
     deeds: Sequence[Notice],
     superseded: Mapping[int, Outcome],
@@ -447,9 +417,9 @@ def _failed(failure: FailedRow | None) -> Outcome:
     return Outcome(fate, f"{failure.reason} ({moment(failure.failed_at)}{tries})", failure.event_id)
 
 
-def _sent(entry: Entry, sending: Sending, superseded: Mapping[int, Outcome]) -> Outcome:
+def _sent(entry: Entry, sending: RecordedRow, superseded: Mapping[int, Outcome]) -> Outcome:
     document, event, settled_at, _ = sending
-    if sending.is_of_backlog:
+    if event is None and document == BACKLOG:
         return Outcome(Fate.SENT, f"by a backlog, finished at {moment(settled_at)}; its output has the event")
     if event is None:
         fate, _, reason = document.partition(": ")

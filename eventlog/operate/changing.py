@@ -255,8 +255,7 @@ def _baseline(config: Config, store: Store, chosen: SlotTables, who: str) -> Ite
         names = chosen.readable & ((chosen.readable - states.keys()) | slot.gaps().keys())
     tables = [table for table in chosen.tables if str(table) in names]
     try:
-        for audited in log_unexplained(store, config, Tables(tables, chosen.tables.dialect), who):
-            yield audited.words
+        yield from log_unexplained(store, config, Tables(tables, chosen.tables.dialect), who)
     except (Unexplained, OthersState) as fault:
         yield f"no state is kept, so deletes of a gap could not be found: {fault}"
 

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from eventlog.core.entry import MAX_RECORD_ID
 from eventlog.sql.log.record import RecordedBatch
 from eventlog.sql.log.store import Store
-from eventlog.sql.log.upkeep import FailedRow, FailureFilter, Upkeep
+from eventlog.sql.log.upkeep import FailureFilter, Upkeep
 from eventlog.xds.answers import Level
 
 _BATCHES = 200  # that are read for a page
@@ -42,22 +42,11 @@ class RecentRecord(NamedTuple):
     document: str  # empty without one
     event_id: str  # of the first event; empty if rows are refused
     ids: Sequence[int]  # the first row of each event, or the rows that are refused
-    answers: Mapping[str, int]
-    reason: str  # of the first one that was not taken
-    reason_row: int
-    object: tuple[str, str] | None  # of the first row; None if the log does not have the row any more
-
-
-class _Listed(NamedTuple):
-    """A record before the facts about its rows are read."""
-
-    place: RecordPlace
-    at: datetime | None
-    document: str
-    event_id: str
-    ids: Sequence[int]
-    answer: str = ""
-    words: str = ""
+    answer: str = ""  # that is on record; empty: that of each row counts
+    reason: str = ""  # of the first one that was not taken
+    reason_row: int = 0
+    answers: Mapping[str, int] = {}
+    object: tuple[str, str] | None = None  # of the first row; None if the log has the row no more
 
 
 def recent_records(
@@ -113,12 +102,12 @@ class _Listing:
             for _ in self.records(batch):
                 pass
 
-    def records(self, batch: RecordedBatch) -> Iterator[_Listed]:
+    def records(self, batch: RecordedBatch) -> Iterator[RecentRecord]:
         """Yield the records of a batch, newest first."""
         for number, listed in enumerate(self._of_batch(batch)):
             yield listed._replace(place=RecordPlace(batch.number, number))
 
-    def _of_batch(self, batch: RecordedBatch) -> Iterator[_Listed]:
+    def _of_batch(self, batch: RecordedBatch) -> Iterator[RecentRecord]:
         """Yield the records of a batch without their places."""
         by_words: dict[str, list[tuple[str, int]]] = {}
         for answered in batch.tries():
@@ -128,53 +117,43 @@ class _Listing:
                 by_words.setdefault(answered.status.text, []).append(event)
         for words, events in by_words.items():
             ids = [row for _, row in events]
-            yield _Listed(NEWEST, batch.settled_at, "", events[0][0], ids, "retry", words)
+            yield RecentRecord(NEWEST, batch.settled_at, "", events[0][0], ids, "retry", words)
         if refused := batch.refused():
-            yield _Listed(NEWEST, batch.settled_at, "", "", refused, "refused")
+            yield RecentRecord(NEWEST, batch.settled_at, "", "", refused, "refused")
         for name, every in reversed([] if batch.is_unanswered else batch.documents()):
             new = [event for event in every if (event.run_id, event.part, event.tries) not in self._listed]
             self._listed.update((event.run_id, event.part, event.tries) for event in new)
             new = [event for event in new if (event.run_id, event.tries) not in self._held_back]
             if new:
                 ids = [event.rows[0] for event in new]
-                yield _Listed(NEWEST, batch.settled_at, name, new[0].run_id, ids)
+                yield RecentRecord(NEWEST, batch.settled_at, name, new[0].run_id, ids)
 
 
-def _with_facts(upkeep: Upkeep, page: Sequence[_Listed]) -> list[RecentRecord]:
+def _with_facts(upkeep: Upkeep, page: Sequence[RecentRecord]) -> list[RecentRecord]:
     """Return records with what the log has of their rows now."""
     ids = {row for record in page for row in (record.ids[:1] if record.answer == "retry" else record.ids)}
     rows = {row.record_id: row for row in upkeep.facts_of(ids)}
     skips = upkeep.skips_of(row.record_id for row in rows.values() if row.letter == "W")
     failed_ids = tuple(row.record_id for row in rows.values() if row.letter in ("E", "F"))
-    highest = max(failed_ids, default=0)
-    failures = upkeep.latest_failures(FailureFilter(failed_ids), len(failed_ids), highest) if highest else []
+    failures = upkeep.failures(FailureFilter(failed_ids), len(failed_ids)) if failed_ids else ()
     failure_of = {failure.record_id: failure for failure in failures}
 
-    def answer_of(record: _Listed, row: int) -> str:
+    def answer_of(record: RecentRecord, row: int) -> str:
         if row in skips and record.answer != "retry":
             return "skipped"
         return record.answer or _ANSWERS.get(rows[row].letter if row in rows else "", _ABSENT)
 
-    def with_facts(record: _Listed) -> RecentRecord:
-        answers = Counter(answer_of(record, row) for row in record.ids)
-        failure = None if record.answer == "retry" else _first_failure(record.ids, failure_of)
-        reason = record.words if failure is None else failure.reason or "no reason is kept"
+    def with_facts(record: RecentRecord) -> RecentRecord:
+        failure = next((failure_of[row] for row in record.ids if row in failure_of), None)
+        if failure is not None and record.answer != "retry":
+            record = record._replace(
+                reason=failure.reason or "no reason is kept", reason_row=failure.record_id
+            )
         first = rows.get(record.ids[0])
-        return RecentRecord(
-            record.place,
-            record.at,
-            record.document,
-            record.event_id,
-            record.ids,
-            answers,
-            reason,
-            record.ids[0] if failure is None else failure.record_id,
-            None if first is None else (first.table_name, first.table_key),
+        return record._replace(
+            reason_row=record.reason_row or record.ids[0],
+            answers=Counter(answer_of(record, row) for row in record.ids),
+            object=None if first is None else (first.table_name, first.table_key),
         )
 
     return [with_facts(record) for record in page]
-
-
-def _first_failure(ids: Sequence[int], failure_of: Mapping[int, FailedRow]) -> FailedRow | None:
-    """Return the failure of the first of these rows that failed."""
-    return next((failure_of[row] for row in ids if row in failure_of), None)

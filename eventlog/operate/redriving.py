@@ -67,7 +67,7 @@ class _Insert(NamedTuple):
 
 def redrive_by(config: Config, store: Store, selection: FailureFilter, who: str) -> Redriven:
     """Make the failed events of these rows new again for a person, by the settings."""
-    from eventlog.publisher.session import make_reader  # NumPy takes a while to load
+    from eventlog.publisher.preparation import make_reader  # NumPy takes a while to load
 
     deletes = config.build(PublisherSettings).delete_from_log
     return redrive(store, selection, make_reader(config, store), who, rows_are_deleted=deletes)

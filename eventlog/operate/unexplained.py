@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping
 from functools import partial
-from typing import NamedTuple
 
 from eventlog.compare.events import current_row_step, dump_nothing, in_chunks
 from eventlog.compare.ordering import Order, Phase
@@ -53,22 +52,10 @@ class StillLost(EventlogError):
 compares the table"""
 
 
-class ComparedTable(NamedTuple):
-    """The differences that were found in one table."""
-
-    table: Table
-    differences: int | None  # None: there was no state to compare with; it is kept from now on
-
-    @property
-    def words(self) -> str:
-        """Return a sentence about it."""
-        if self.differences is None:
-            return f"{self.table}: its state is kept; the next --compare logs what was missed since"
-        return f"{self.table}: {quantity(self.differences, 'object')} differed and were logged"
-
-
-def log_unexplained(store: Store, config: Config, tables: Tables, who: str) -> Iterator[ComparedTable]:
-    """Compare tables with the kept states, log what differs, and keep the present states."""
+def log_unexplained(store: Store, config: Config, tables: Tables, who: str) -> Iterator[str]:
+    """Compare tables with the kept states, log what differs, and keep the present states. Yield a sentence
+    about each table.
+    """
     post_poll_statements = statements(config.build(SessionSettings).post_poll_stmt)
     if any(naming_log(post_poll_statements, store.log)) or config.build(PublisherSettings).delete_from_log:
         raise Unexplained
@@ -109,9 +96,7 @@ def log_unexplained(store: Store, config: Config, tables: Tables, who: str) -> I
                 logged, missed, table, polled_changes, explained, equal_keys, is_silent=is_silent
             )
             states = receiver_state.states_of(state_name, equal_keys)
-            vanished_keys = {key for key in equal_keys & undeleted_keys if hash_of_key(key) not in states}
-            missed_count += _add_vanished(missed, table, vanished_keys)
-            missed_count += _add_restored(missed, table, equal_keys & earlier_keys, undeleted_keys, states)
+            missed_count += _add_named(missed, table, equal_keys, undeleted_keys, earlier_keys, states)
         before = present_mark._replace(purged=_UNFINISHED) if is_first else mark or present_mark
         table_state = table_state._replace(mark=before)
         if is_first:
@@ -127,7 +112,10 @@ def log_unexplained(store: Store, config: Config, tables: Tables, who: str) -> I
                 upkeep.note(Notice(NoticeKind.RESYNC, name, row_count=missed_count, who=who, words=words))
             if gap is not None:
                 upkeep.slot().close_gap(name, gap, who)
-        yield ComparedTable(table, None if is_silent else missed_count)
+        if is_silent:
+            yield f"{table}: its state is kept; the next --compare logs what was missed since"
+        else:
+            yield f"{table}: {quantity(missed_count, 'object')} differed and were logged"
 
 
 def _demand_whole(store: Store, config: Config, tables: Iterable[Table]) -> None:
@@ -175,33 +163,31 @@ def _separate(
     return missed_count
 
 
-def _add_vanished(missed: Order[StateStep], table: Table, vanished_keys: Collection[str]) -> int:
-    """Add the objects that the log names from before changes were lost, and that are neither in the table nor
-    in the state. Return how many there are.
-    """
-    for key in vanished_keys:
-        rows = _ROWS[Phase.DELETED]
-        step = StateStep(str(table), hash_of_key(key), key, None, None, rows=rows, existed=False)
-        missed.add(Phase.DELETED, table, key, step)
-    return len(vanished_keys)
-
-
-def _add_restored(
+def _add_named(
     missed: Order[StateStep],
     table: Table,
-    earlier_keys: Collection[str],
+    equal_keys: Collection[str],
     undeleted_keys: Container[str],
+    earlier_keys: Container[str],
     states: Mapping[str, ObjectState],
 ) -> int:
-    """Add the objects that the log names from before changes were lost, and that are again as the state has
-    them. Return how many there are.
+    """Add the objects that do not differ, and that the log names from before changes were lost. Some are
+    neither in the table nor in the state, others are again as the state has them. Return how many there are.
     """
-    restored = {key: state for key in earlier_keys if (state := states.get(hash_of_key(key))) is not None}
-    for key, state in restored.items():
-        phase = Phase.CHANGED if key in undeleted_keys else Phase.NEW  # it was deleted at the receiver
-        step = StateStep(str(table), hash_of_key(key), key, state.digest, None, rows=_ROWS[phase])
+    added = 0
+    for key in equal_keys:
+        state = states.get(hashed := hash_of_key(key))
+        if state is None and key in undeleted_keys:
+            phase = Phase.DELETED
+        elif state is not None and key in earlier_keys:
+            phase = Phase.CHANGED if key in undeleted_keys else Phase.NEW  # it was deleted at the receiver
+        else:
+            continue
+        digest, existed = (None, False) if state is None else (state.digest, True)
+        step = StateStep(str(table), hashed, key, digest, None, rows=_ROWS[phase], existed=existed)
         missed.add(phase, table, key, step)
-    return len(restored)
+        added += 1
+    return added
 
 
 def _log_steps(store: Store, order: Order[StateStep], name: str, table_state: TableState) -> TableState:

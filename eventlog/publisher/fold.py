@@ -69,7 +69,7 @@ class PickUpFolder:
     ) -> None:
         self.tables = tables
         self._readable = readable
-        self._rules = rules
+        self.rules = rules
         self._xds = xds
         self._rules_for_recorded = replace(rules, driver_user=None)
         self._make_writer = make_writer
@@ -85,7 +85,7 @@ class PickUpFolder:
         return self._table([])
 
     def _table(self, written: Sequence[WrittenEvent]) -> EventTable:
-        rules = self._rules
+        rules = self.rules
         return EventTable.from_plain(
             written, rules.log_name, self.tables, self._writer.around, rules.max_changes
         )
@@ -96,11 +96,11 @@ class PickUpFolder:
         halted = {table for table, source in self._readable.items() if not among.isdisjoint(source.places)}
         tables = self.tables.halting(halted, reason)
         readable = {table: self._readable[table] for table in tables if table in self._readable}
-        return PickUpFolder(tables, readable, self._rules, self._xds, self._make_writer)
+        return PickUpFolder(tables, readable, self.rules, self._xds, self._make_writer)
 
     def selection(self, choice: PickUpFilter, *, by_column: bool) -> PickUpFilter:
         """Return the selection with what the rules and the tables require of rows."""
-        rules = self._rules
+        rules = self.rules
         return replace(
             choice,
             driver_user=self._own_user,
@@ -144,7 +144,7 @@ class PickUpFolder:
         be held. Rows of objects that `about` does not name are left out; `thorough` looks for the key that
         the database refuses, instead of doubting the tables. With `last` the snapshot is not read after it.
         """
-        now = read_event_time(snapshot.now()) if self._rules.handle_future_events else None
+        now = read_event_time(snapshot.now()) if self.rules.handle_future_events else None
         reading = FoldedPickUp(self.no_events, rows.ids, full=rows.full)
         self._raise_bound(snapshot, reading.picked)
         allowance = Allowance(NO_BOUND if limit == 1 else MAX_BYTES)
@@ -162,7 +162,7 @@ class PickUpFolder:
         reading.may_double_limit = 2 * allowance.used < MAX_BYTES
         reading.rows_without_event += rows.loopback
         reading.loopback, reading.driver_user = rows.loopback, self._own_user
-        if self._rules.handle_future_events:
+        if self.rules.handle_future_events:
             reading.refused += ((row, "event_time is null") for row in snapshot.timeless(limit))
         return reading
 
@@ -182,7 +182,7 @@ class PickUpFolder:
         """Add the events of rows that were read one by one."""
         entries, held_objects = list(_entries(cells, reading, self._bound)), snapshot.held_objects()
         planned = plan(
-            entries, self.tables, self._rules, now=now, held_objects=held_objects, answerable=self._readable
+            entries, self.tables, self.rules, now=now, held_objects=held_objects, answerable=self._readable
         )
         self._fill(reading, entries, planned, current)
         reading.spellings = [
@@ -201,7 +201,7 @@ class PickUpFolder:
 
         assert isinstance(self._writer, EventForm)
 
-        return ColumnReader(self.tables, self._readable, self._rules, self._writer)
+        return ColumnReader(self.tables, self._readable, self.rules, self._writer)
 
     def object_of(self, table_name: object, table_key: object) -> ObjectName:
         """Return the object that a row names."""
@@ -245,7 +245,7 @@ class PickUpFolder:
                 continue
             name = self.object_of(*rows[0].spelling)
             letters = {row.status for row in rows}
-            if name in broken_up or letters >= {self._rules.status, Letter.WARNING}:
+            if name in broken_up or letters >= {self.rules.status, Letter.WARNING}:
                 broken_up.setdefault(name, set()).add(event.run_id)
         return set().union(*broken_up.values())
 
@@ -253,7 +253,7 @@ class PickUpFolder:
         """Return the outcomes of the rows of an event that a query-back of it superseded, whatever their
         status is by now."""
         entries = _entries(snapshot.rows(event.rows), FoldedPickUp(self.no_events))
-        pending = [entry._replace(status=self._rules.status) for entry in entries]
+        pending = [entry._replace(status=self.rules.status) for entry in entries]
         groups = [(pending, event.max_changes)]
         planned = plan_again(groups, self.tables, self._rules_for_recorded, self._readable)
         planned.events(lambda table, key: ())

@@ -15,7 +15,7 @@ from eventlog.opening.config import Config
 from eventlog.opening.settings import PublisherSettings
 from eventlog.publisher.comparison import Comparison
 from eventlog.publisher.cycle import Publisher
-from eventlog.publisher.session import make_reader
+from eventlog.publisher.preparation import make_reader
 from eventlog.sinks.sink import ACCEPTED, OutgoingDocument, Reply, Sink
 from eventlog.xds.answers import Level, Status
 from eventlog.xds.settings import XdsSettings

@@ -21,7 +21,7 @@ from eventlog.opening.open_log import driver_user, open_store
 from eventlog.opening.settings import DaemonSettings, DatabaseSettings, PublisherSettings, TablePublishing
 from eventlog.opening.tables import read_tables
 from eventlog.publisher.cycle import Publisher
-from eventlog.publisher.session import make_reader
+from eventlog.publisher.preparation import make_reader
 from eventlog.sql.catalogue import Catalogue, Directory, NoSuchTable
 from eventlog.sql.log.store import Store
 from eventlog.sql.names import Log, log_named

@@ -13,7 +13,7 @@ from eventlog.opening.config import Config
 from eventlog.opening.settings import PublisherSettings
 from eventlog.operate.changing import fill_by_slot
 from eventlog.publisher.cycle import Publisher
-from eventlog.publisher.session import make_reader
+from eventlog.publisher.preparation import make_reader
 from eventlog.sinks.sink import Sink
 from eventlog.slot.filler import SlotFiller
 from eventlog.sql.connect import connect

@@ -19,8 +19,8 @@ from eventlog.audit.on_record import read_log
 from eventlog.opening.config import Config
 from eventlog.opening.settings import PublisherSettings
 from eventlog.publisher.cycle import Publisher
+from eventlog.publisher.preparation import make_reader, read_rules
 from eventlog.publisher.reading import FoldedPickUp
-from eventlog.publisher.session import make_reader, read_rules
 from eventlog.sinks.sink import Sink
 from eventlog.sql.catalogue import Catalogue
 from eventlog.sql.common.dialect import Dialect

@@ -13,8 +13,8 @@ from eventlog.opening.config import Config
 from eventlog.opening.open_log import open_store
 from eventlog.opening.settings import PublisherSettings
 from eventlog.publisher.cycle import Publisher
+from eventlog.publisher.preparation import make_reader
 from eventlog.publisher.readiness import Outage, Readiness
-from eventlog.publisher.session import make_reader
 from eventlog.sinks.sink import OutgoingDocument, Reply
 from eventlog.sql.capture import track
 from eventlog.sql.connect import execute_plain

@@ -64,9 +64,10 @@ class RecordedEvent(NamedTuple):
 class RecordedRow(NamedTuple):
     """A row as a batch has it: with its event, or only with the name of a document that has no events."""
 
-    document: str
+    document: str  # the reason if the row has no event
     event: RecordedEvent | None
     settled_at: datetime | None
+    has_answer: bool  # False: the document may have left, and no answer came
 
 
 class Try(NamedTuple):
@@ -175,13 +176,14 @@ class RecordedBatch(NamedTuple):
 
     def rows(self) -> Iterator[tuple[int, RecordedRow]]:
         """Yield each row with what the batch has of it."""
+        facts = self.settled_at, not self.is_unanswered
         for document, events in self._named():
             for event in events if document not in _NO_DOCUMENTS else ():
                 if isinstance(event, dict) and event.get("sizes") == []:
-                    yield from ((row, RecordedRow(document, None, self.settled_at)) for row in _rows(event))
+                    yield from ((row, RecordedRow(document, None, *facts)) for row in _rows(event))
         for document, recorded in self.documents():
             for event in recorded:
-                yield from ((row, RecordedRow(document, event, self.settled_at)) for row in event.rows)
+                yield from ((row, RecordedRow(document, event, *facts)) for row in event.rows)
 
     def backlog_rows(self) -> Iterable[int] | None:
         """Return the rows if a backlog put them on record; None for a publisher's batch."""

@@ -20,9 +20,8 @@ def test_records_give_the_changes_of_the_case(case: Path, tmp_path: Path) -> Non
     parts = sections(case)
     options: dict[str, Any] = dict(line.split(" = ") for line in parts["read"].splitlines())
     source, name, tables = options.pop("format"), options.pop("file"), tablesfile.read(parts["tables"])
-    text, refused = run_convert(
-        tmp_path, source, "changes", parts["input"], name=name, tables=tables, **options
-    )
+    content = parts["input"] if "input" in parts else bytes.fromhex(parts["input hex"])
+    text, refused = run_convert(tmp_path, source, "changes", content, name=name, tables=tables, **options)
     reported = "".join(f"{item.where}: {item.reason}\n" for item in refused)
     assert text == parts["changes"]
     assert reported.replace(f"{tmp_path}/", "") == parts["refused"]

@@ -26,12 +26,13 @@ from pathlib import Path
 from queue import SimpleQueue
 
 from tests.kit import parallel
-from tests.mutants.faults import Checkout, Fault, checkout, faults, record
+from tests.mutants.faults import EXIT, Checkout, Fault, checkout, faults, record
 from tests.mutants.finding import ENOUGH, SECONDS
 from tests.mutants.reach import Reach, measure
 from tests.project.changed import ROOT, tests_of
 
-FAILED, INTERRUPTED, NO_TESTS = 1, 2, 5  # exit codes of pytest
+FAILED = 1  # a seed is broken, or a test failed
+CODES = (0, FAILED, 2, 5)  # of pytest: also a run that ended early, and one without tests
 
 
 def found_by(fault: Fault, copy: Checkout, tiers: str) -> list[str]:
@@ -66,13 +67,12 @@ def failing(
     """Return the ids of the first tests that fail in a copy, until two functions fail with these finders."""
     if not tests:
         return []
-    words = "--tiers", tiers
-    job = {"tests": tests, "finders": finders, "seconds": seconds}
-    done = copy.ended("tests.mutants.finding", *words, stdin=json.dumps(job) + "\n")
-    ids = [line for line in done.stdout.splitlines() if line.startswith("[")][-1:]
-    if done.returncode not in (0, FAILED, INTERRUPTED, NO_TESTS) or not ids:
-        sys.exit(done.stdout[-2000:] + done.stderr[-2000:])
-    return list(json.loads(ids[0]))
+    job = json.dumps({"tests": tests, "finders": finders, "seconds": seconds})
+    lines = copy.find(job, ("--tiers", tiers))
+    *_, ids, end = ["", *(line for line in lines if line.startswith(("[", EXIT)))]
+    if end.removeprefix(EXIT) not in map(str, CODES) or not ids:
+        sys.exit("\n".join(lines)[-4000:])
+    return list(json.loads(ids))
 
 
 def simulated(fault: Fault, copy: Checkout, runs: int) -> list[str]:

@@ -18,6 +18,7 @@ from typing import NamedTuple
 from tests.project.changed import ROOT
 
 TABLE = Path(__file__).parent / "faults.toml"
+EXIT = "exit code "  # the last line of a job of `tests.mutants.finding`
 _FINDERS = re.compile(r"^finders = \[.*?\]$", re.MULTILINE | re.DOTALL)
 
 
@@ -77,6 +78,7 @@ class Checkout:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._now = int(time.time())
+        self._finding: subprocess.Popen[str] | None = None
         for name in _git("ls-files", "-z").split("\0")[:-1]:
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(ROOT / name, folder / name)
@@ -86,15 +88,48 @@ class Checkout:
         self, module: str, *words: str, stdin: str = "", **variables: str
     ) -> subprocess.CompletedProcess[str]:
         """Run a module of Python here; the programs that it starts import the copy, too."""
-        paths = {"PYTHONPATH": f"{self.folder}:{self.folder / 'spark'}"}
         return subprocess.run(
             [sys.executable, "-m", module, *words],
             cwd=self.folder,
-            env=os.environ | paths | variables,
+            env=self._environment() | variables,
             capture_output=True,
             text=True,
             input=stdin,
         )
+
+    def _environment(self) -> dict[str, str]:
+        """Return our environment, in which programs import the copy, and keep bytecode next to it."""
+        paths = {"PYTHONPATH": f"{self.folder}:{self.folder / 'spark'}"}
+        return os.environ | paths | {"PYTHONDONTWRITEBYTECODE": ""}
+
+    def find(self, job: str, words: Sequence[str]) -> list[str]:
+        """Return the lines of a job of `tests.mutants.finding`, which is started with these words."""
+        if self._finding is None:
+            self._finding = subprocess.Popen(
+                [sys.executable, "-m", "tests.mutants.finding", *words],
+                cwd=self.folder,
+                # Arrow's allocator would have a thread, and a process that forks is to have one only
+                env=self._environment() | {"JE_ARROW_MALLOC_CONF": "background_thread:false"},
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+            )
+        assert self._finding.stdin
+        assert self._finding.stdout
+        self._finding.stdin.write(f"{job}\n")
+        self._finding.stdin.flush()
+        lines = []
+        for line in self._finding.stdout:
+            lines.append(line.rstrip("\n"))
+            if line.startswith(EXIT):
+                break
+        return lines
+
+    def close(self) -> None:
+        """End the process that finds."""
+        if self._finding is not None:
+            self._finding.communicate()
 
     def write(self, file: str, text: str) -> None:
         """Change a file. Each change has a second of its own, because Python keeps bytecode by the second."""
@@ -124,4 +159,8 @@ def checkout() -> Iterator[Checkout]:
     """Make a copy, and remove it at the end."""
     with tempfile.TemporaryDirectory(prefix="eventlog-mutant-") as folder:
         Path(folder).chmod(0o755)  # the embedded server may run as another user
-        yield Checkout(Path(folder))
+        copy = Checkout(Path(folder))
+        try:
+            yield copy
+        finally:
+            copy.close()

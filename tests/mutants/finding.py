@@ -1,8 +1,11 @@
 """Run tests in turn until two functions have failed, and print ids: `python -m tests.mutants.finding`.
 
-A line of JSON on standard input has the tests: ids with or without parameters, or files. It also has tests
-that fail for sure and do not run, and the seconds after which the run ends if one function has failed. The
-last line of the output has the id of the first failure of each function.
+Each line of standard input is a job in JSON. `tests` are ids with or without parameters, or files; `finders`
+fail for sure and do not run; after so many `seconds` a run ends if one function has failed. The output of a
+job ends with the id of the first failure of each function, and with the exit code of pytest.
+
+A job runs in a child of this process, which has imported libraries, but nothing that a fault may be in. Their
+import takes three quarters of the CPU of a small job.
 """
 
 from __future__ import annotations
@@ -11,15 +14,27 @@ import json
 import os
 import sys
 import time
+import traceback
 from collections.abc import Iterator, Sequence
+from importlib import import_module
+from typing import Any
 
 import pytest
 
-from tests.mutants.faults import file_of, function_of
+from tests.mutants.faults import EXIT, file_of, function_of
 
 ENOUGH = 2  # functions that fail, because one of them may be changed one day without a thought of this fault
 SECONDS = 240.0  # after which one is enough
 OPTIONS = ("-q", "-n", "0", "-p", "no:cacheprovider", "--continue-on-collection-errors", "--timeout", "120")
+
+
+LIBRARIES = (
+    *("alembic.command", "click.testing", "jinja2", "lxml.etree", "numpy"),
+    *("prometheus_client", "psycopg", "pyarrow.compute", "pyarrow.csv", "pyarrow.parquet", "uvicorn"),
+    *("rich.progress", "rich.table", "sqlalchemy.dialects.postgresql.psycopg"),
+    *("urllib3", "sqlalchemy.ext.compiler"),
+)
+OURS = "eventlog", "eventlog_spark", "tests"  # packages that each child imports
 
 
 class Finders:
@@ -68,16 +83,32 @@ class Finders:
             item.session.shouldstop = "enough functions have failed"
 
 
-def main() -> None:
-    """Run the tests, and end with the exit code of pytest, whatever threads a failed test has left."""
-    job = json.loads(sys.stdin.readline())
+def run(job: dict[str, Any]) -> int:
+    """Run the tests of a job, print the ids, and return the exit code of pytest."""
     finders = Finders(**job)
     files = dict.fromkeys(map(file_of, job["tests"]))
     try:
-        code = pytest.main([*OPTIONS, *sys.argv[1:], *files], plugins=[finders])
+        return pytest.main([*OPTIONS, *sys.argv[1:], *files], plugins=[finders])
     finally:  # pytest raises at its end if a failed test has left an open file
         print(f"\n{json.dumps(list(finders.ids.values()))}", flush=True)
-    os._exit(code)
+
+
+def main() -> None:
+    """Fork for each job; a child ends whatever threads a failed test has left."""
+    for name in LIBRARIES:
+        import_module(name)
+    for line in iter(sys.stdin.readline, ""):
+        child = os.fork()
+        if not child:
+            os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+            for module in [name for name in sys.modules if name.partition(".")[0] in OURS]:
+                del sys.modules[module]
+            try:
+                os._exit(import_module("tests.mutants.finding").run(json.loads(line)))
+            except BaseException:
+                traceback.print_exc()
+                os._exit(pytest.ExitCode.INTERNAL_ERROR)
+        print(f"{EXIT}{os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])}", flush=True)
 
 
 if __name__ == "__main__":

@@ -6,7 +6,6 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -229,16 +228,16 @@ FACTOR = 2
 
 
 def test_finders_run_in_turn_until_two_functions_fail(tmp_path: Path) -> None:
+    """A job has its own process of one that has imported libraries."""
     (tmp_path / "test_tiered.py").write_text(FAILING)
     tests = ["test_tiered.py::test_long", "test_tiered.py::test_b[2]", "test_tiered.py"]
     both = ["test_tiered.py::test_b[2]", "test_tiered.py::test_a"]
-    assert finders_in(tmp_path, tests) == (both, "2 failed, 1 passed, 2 skipped, 1 deselected")
-    assert finders_in(tmp_path, tests, finders=both[:1]) == (both[1:], "1 failed, 1 passed, 1 deselected")
-
-
-def finders_in(folder: Path, tests: list[str], finders: Sequence[str] = ()) -> tuple[list[str], str]:
-    """Return the tests that are reported as finders, and what became of the tests."""
-    job = json.dumps({"tests": tests, "finders": finders, "seconds": 600})
-    done = run_pytest(folder, module="tests.mutants.finding", stdin=f"{job}\n")
-    *_, outcomes, _, ids = done.stdout.splitlines()
-    return json.loads(ids), outcomes.partition(" in ")[0]
+    jobs = [{"tests": tests, "finders": finders, "seconds": 600} for finders in ([], both[:1])]
+    lines = "".join(f"{json.dumps(job)}\n" for job in jobs)
+    done = run_pytest(tmp_path, module="tests.mutants.finding", stdin=lines)
+    first, second, after = done.stdout.split("exit code 2\n")
+    assert "2 failed, 1 passed, 2 skipped, 1 deselected in" in first
+    assert first.endswith(f"\n{json.dumps(both)}\n")
+    assert "1 failed, 1 passed, 1 deselected in" in second
+    assert second.endswith(f"\n{json.dumps(both[1:])}\n")
+    assert after == ""

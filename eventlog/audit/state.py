@@ -8,6 +8,7 @@ disk.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from html import unescape
 from typing import NamedTuple
 
@@ -160,13 +161,17 @@ class StateComparison:
     def _contents(
         self, table: Table, column: Column, texts: pa.Array
     ) -> tuple[Ints, Sequence[bytes], dict[int, EventlogError]]:
-        """Return the values as documents have them, each with its row, and the rows that none can carry."""
+        """Return the values as documents have them, each with its row, and the rows that none can carry.
+
+        A row with a column of a child table has one of its values; the others are in further rows.
+        """
+        column = replace(column, multivalued=False)
         is_valid, treatment = flags(texts.is_valid()), self._form.treatment(column)
         is_plain = np.zeros(len(texts), np.bool_)
-        if treatment is Treatment.TEXT and not column.multivalued:
+        if treatment is Treatment.TEXT:
             is_plain[:] = is_valid
             is_plain[suspects(texts, self._form.escapes)] = False
-        elif treatment is Treatment.INT and not column.multivalued:
+        elif treatment is Treatment.INT:
             is_plain |= flags(pc.match_substring_regex(texts, rf"^{int_form(column)}\z"))
         contents = texts.filter(pa.array(is_plain)).cast(pa.binary()).to_pylist()
         owners, faults = np.flatnonzero(is_plain).tolist(), dict[int, EventlogError]()

@@ -151,6 +151,19 @@ def test_documents_and_tables_have_one_state(audited_log: AuditedLog) -> None:
     assert audited_log.broken() == [("accounted", 1)]
 
 
+def test_rows_of_a_child_table_are_part_of_the_state(audited_log: AuditedLog) -> None:
+    audited_log.change("create table usr_phone (idu integer references usr, phoneno varchar(20))")
+    audited_log.run("track", "usr", "--insert", "1", "--update", "2", "--child", "usr_phone.phoneno")
+    audited_log.change("insert into usr_phone values (1, '555'), (1, '[1]'), (1, null)")
+    audited_log.publish()
+    tables = ("--sync-tables", "usr usr_phone")
+    report = audited_log.audit("--state", "--json", *tables)
+    assert [law["breaches"] for law in report["laws"]] == [0] * len(report["laws"])
+    untrack(audited_log.engine, audited_log.log, "usr")
+    audited_log.change("update usr_phone set phoneno = '556' where phoneno = '555'")
+    assert audited_log.broken("--state", *tables) == [("same_state", 10)]
+
+
 def test_an_object_that_is_there_and_never_left_is_named(audited_log: AuditedLog) -> None:
     """Log a row before its object is there, and let the object come without a row."""
     columns = "event_type, perpetrator, table_name, table_key"

@@ -6,12 +6,10 @@ concluded from the rows, and names are read only in texts that match nothing.
 
 from __future__ import annotations
 
-import enum
 import hashlib
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import compress
 from typing import Any, NamedTuple, Protocol
 
@@ -21,6 +19,7 @@ import numpy.typing as npt
 from eventlog.audit.delivered import DeliveredDocument
 from eventlog.audit.event_text import EVENT_ID, as_written, names_of, rows_named
 from eventlog.audit.on_record import ANSWERED, NONE, Digests, LogOnRecord, fates_of, find
+from eventlog.audit.report import AuditReport, Breach, Law, ObjectsOf
 from eventlog.core.plurals import quantity
 from eventlog.core.portions import portions
 from eventlog.core.text_digest import digest
@@ -38,73 +37,6 @@ class StateOfEvents(Protocol):
 
     def add(self, texts: Sequence[bytes], levels: Sequence[str], are_late: Flags) -> None:
         """Take the texts of events in the order in which they came, each in our spelling."""
-
-
-ObjectsOf = Callable[[Sequence[int]], Mapping[int, str]]  # the names of the objects of rows in the log
-
-
-class Law(enum.StrEnum):
-    """A promise; the value is the promise in words."""
-
-    ACCOUNTED = "every row is in an event on record, or has its reason there"
-    DELIVERED = "what is on record as sent is at the receiver, byte for byte"
-    EXPLAINED = "the receiver has nothing that is not on record as sent"
-    IN_ORDER = "the events of an object came in the order in which they were sent"
-    ANSWERED = "a row has the letter of the answer to its event"
-    SAME_STATE = "the documents make what the table has"
-
-
-class Breach(NamedTuple):
-    """A place where a law does not hold."""
-
-    law: Law
-    record_id: int  # the row, or the first row of the event
-    words: str
-    object: str = ""  # if the log does not have the row
-
-
-@dataclass
-class AuditReport:
-    """The result of an audit."""
-
-    letters: Mapping[str, int] = field(default_factory=dict)
-    events: int = 0
-    late: int = 0  # events that may have come after the log was read
-    not_judged: int = 0  # events whose digest is not on record, or not any more
-    spelled_anew: int = 0  # events whose XML has another spelling than what left
-    open_laws: dict[Law, str] = field(default_factory=dict)  # that are not judged, and why
-    is_purged: bool = False
-    is_whole: bool = True  # the receiver still has all its documents
-    breach_counts: Counter[Law] = field(default_factory=Counter)
-    first_breaches: dict[Law, Breach] = field(default_factory=dict)
-    not_compared: list[str] = field(default_factory=list)  # present rows that no document can carry
-    faults: list[str] = field(default_factory=list)  # what could not be read
-    digest: str = ""
-
-    @property
-    def is_good(self) -> bool:
-        """Return whether no law is broken, and all could be read."""
-        return not (self.first_breaches or self.faults)
-
-    @property
-    def rows(self) -> int:
-        """Return the number of rows."""
-        return sum(self.letters.values())
-
-    def add(self, breaches: Iterable[Breach]) -> None:
-        """Count breaches; of each law the one at the first row is kept."""
-        for breach in breaches:
-            self.breach_counts[breach.law] += 1
-            first = self.first_breaches.setdefault(breach.law, breach)
-            if breach.record_id < first.record_id:
-                self.first_breaches[breach.law] = breach
-
-    def name_objects(self, objects_of: ObjectsOf) -> None:
-        """Name the objects of the first breaches."""
-        names = objects_of([breach.record_id for breach in self.first_breaches.values()])
-        for law, breach in self.first_breaches.items():
-            name = names.get(breach.record_id, breach.object)
-            self.first_breaches[law] = breach._replace(object=name)
 
 
 class Unmatched(NamedTuple):

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eventlog.audit.laws import Breach, Law
+from eventlog.audit.report import Breach, Law
 from eventlog.audit.scan import ADD, CLEAR, hash_each, scan
 from eventlog.compare.changes import load
 from eventlog.compare.tables import read_table

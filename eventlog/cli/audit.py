@@ -9,12 +9,13 @@ from contextlib import ExitStack
 from datetime import UTC, datetime
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from eventlog.audit.delivered import Delivered, DeliveredDocument, receiver_at
 from eventlog.audit.event_text import names_of
+from eventlog.audit.report import AuditReport, Law
 from eventlog.cli.log_options import INPUT, READING, by_option, live_options
 from eventlog.cli.options import FILE_NAME, SettingsCommand, refuse_flags
 from eventlog.cli.progress import counter
@@ -23,7 +24,6 @@ from eventlog.core.entry import MAX_RECORD_ID, OBJECT
 from eventlog.core.errors import Misuse
 from eventlog.core.identity import object_of
 from eventlog.core.plurals import quantity
-from eventlog.core.remedies import Remedy
 from eventlog.core.settings import declared
 from eventlog.core.tables import Tables
 from eventlog.core.text_digest import digest
@@ -34,21 +34,6 @@ from eventlog.opening.config import Config
 from eventlog.opening.settings import PublisherSettings, SourceSettings
 from eventlog.sinks.kafka import KafkaSinkSettings
 from eventlog.xds.settings import XdsSettings
-
-if TYPE_CHECKING:
-    from eventlog.audit.laws import AuditReport
-
-_RESYNC = f"`{Remedy.RESYNC}` sends the present rows"
-REMEDIES = {
-    "accounted": "find out who changed the log; only the publisher finishes rows",
-    "delivered": f"look for the document; if it is lost, {_RESYNC}",
-    "explained": "find out who else sends documents to this receiver, or changed one",
-    "in_order": f"compare the object at the receiver with the table; {_RESYNC}",
-    "answered": "find out who changed the status column; only the publisher writes it",
-    "same_state": "look for changes without triggers, or at the receiver; "
-    f"`{Remedy.RESYNC_COMPARE}` finds them",
-}
-_NO_RECORD = "delete-from-log keeps no record of what left"
 
 _USED = ("driver_user", "allow_loopback", "log_name", "insert_query_back", "time_syntax", "delete_from_log")
 _OF_FILES = ("csv_delimiter", "csv_null", "csv_quote", "layout")
@@ -129,7 +114,7 @@ def audit(
 
 def _judged(config: Config, receivers: Sequence[Delivered], *, has_state: bool) -> AuditReport:
     """Return the report of the configured log and of what receivers have."""
-    from eventlog.audit.laws import Arrivals, AuditReport, Law, judge  # Arrow takes a while to load
+    from eventlog.audit.laws import Arrivals, judge  # Arrow takes a while to load
     from eventlog.audit.on_record import read_log
     from eventlog.audit.state import StateComparison
     from eventlog.opening.recorded_settings import opened_as_published
@@ -156,7 +141,11 @@ def _judged(config: Config, receivers: Sequence[Delivered], *, has_state: bool) 
             is_purged=log.facts.is_purged or deletes,
             is_whole=all(receiver.is_whole() for receiver in receivers),
         )
-        report.open_laws |= dict(_open_laws(report, deletes=deletes))
+        if deletes:
+            without_record = (Law.DELIVERED, Law.EXPLAINED, Law.IN_ORDER)
+            report.open_laws |= dict.fromkeys(without_record, "delete-from-log keeps no record of what left")
+        elif not report.is_whole:
+            report.open_laws[Law.DELIVERED] = "the receiver has dropped old documents"
         if not has_state:
             report.open_laws[Law.SAME_STATE] = "--state compares them"
         elif comparison is not None and comparison.has_other_kinds:
@@ -193,26 +182,14 @@ def _record(config: Config, report: AuditReport, who: str | None) -> None:
         upkeep.note(Notice(NoticeKind.AUDIT, row_count=report.rows, who=who, words=json.dumps(result)))
 
 
-def _open_laws(report: AuditReport, *, deletes: bool) -> Iterator[tuple[Any, str]]:
-    """Yield the laws that are not judged, and why."""
-    from eventlog.audit.laws import Law
-
-    if deletes:
-        yield from ((law, _NO_RECORD) for law in (Law.DELIVERED, Law.EXPLAINED, Law.IN_ORDER))
-    elif not report.is_whole:
-        yield Law.DELIVERED, "the receiver has dropped old documents"
-
-
 def _as_json(report: AuditReport) -> dict[str, Any]:
-    from eventlog.audit.laws import Law
-
     laws = []
     for law in Law:
         first, name = report.first_breaches.get(law), law.name.lower()
         facts: dict[str, Any] = {"law": name, "promise": str(law), "breaches": 0}
         facts["judged"] = law not in report.open_laws
         if first is not None:
-            facts |= {"breaches": report.breach_counts[law], "remedy": REMEDIES[name]}
+            facts |= {"breaches": report.breach_counts[law], "remedy": law.remedy}
             facts["first"] = {"object": first.object, "record_id": first.record_id, "reason": first.words}
         laws.append(facts)
     return {
@@ -264,8 +241,6 @@ _STYLES = {"open": "yellow", "holds": "green", "broken": "red", "unread": "red"}
 
 def _verdicts(report: AuditReport) -> Iterator[tuple[str, tuple[str, ...]]]:
     """Yield a word on each law, and on what could not be judged, with lines about it."""
-    from eventlog.audit.laws import Law
-
     for law in Law:
         first = report.first_breaches.get(law)
         if reason := report.open_laws.get(law):
@@ -277,7 +252,7 @@ def _verdicts(report: AuditReport) -> Iterator[tuple[str, tuple[str, ...]]]:
             times = "once" if count == 1 else f"{count} times, first"
             of_object = f" of {first.object}" if first.object else ""
             place = f"{law}: {times} at row {first.record_id}{of_object}"
-            yield "broken", (place, first.words, REMEDIES[law.name.lower()])
+            yield "broken", (place, first.words, law.remedy)
     for word, reasons in (("open", report.not_compared), ("unread", report.faults)):
         yield from ((word, (reason,)) for reason in reasons[:_SHOWN])
         if len(reasons) > _SHOWN:

@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from eventlog.audit.delivered import DeliveredDocument
-from eventlog.audit.laws import Arrivals, AuditReport, Law, judge
+from eventlog.audit.laws import Arrivals, judge
 from eventlog.audit.on_record import read_log
+from eventlog.audit.report import AuditReport, Law
 from eventlog.core.entry import OBJECT
 from eventlog.files.long_columns import Memory
 from eventlog.publisher.cycle import ReceiverFatal

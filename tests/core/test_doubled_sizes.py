@@ -13,8 +13,9 @@ import numpy as np
 import pytest
 
 from eventlog.audit.delivered import DeliveredDocument
-from eventlog.audit.laws import Arrivals, AuditReport, Law, judge
+from eventlog.audit.laws import Arrivals, judge
 from eventlog.audit.on_record import Facts, log_of
+from eventlog.audit.report import AuditReport, Law
 from eventlog.compare.digest import digest
 from eventlog.compare.events import dump, step_of
 from eventlog.compare.polling import PolledChange

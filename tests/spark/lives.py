@@ -14,8 +14,9 @@ from sqlalchemy import text
 from sqlalchemy.engine import Engine
 
 from eventlog.audit.delivered import DocumentFiles
-from eventlog.audit.laws import Arrivals, AuditReport, judge
+from eventlog.audit.laws import Arrivals, judge
 from eventlog.audit.on_record import read_log
+from eventlog.audit.report import AuditReport
 from eventlog.opening.config import Config
 from eventlog.opening.settings import PublisherSettings
 from eventlog.publisher.cycle import Publisher

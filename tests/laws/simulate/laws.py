@@ -10,10 +10,11 @@ from operator import itemgetter
 import numpy as np
 
 from eventlog.audit.delivered import DeliveredDocument
-from eventlog.audit.laws import Arrivals, AuditReport, judge
-from eventlog.audit.laws import Law as ReceiptLaw
+from eventlog.audit.laws import Arrivals, judge
 from eventlog.audit.on_record import Facts as ReceiptFacts
 from eventlog.audit.on_record import log_of
+from eventlog.audit.report import AuditReport
+from eventlog.audit.report import Law as ReceiptLaw
 from eventlog.core.tables import Tables
 from eventlog.opening.recorded_settings import read_published
 from eventlog.sql.log.record import RecordedBatch

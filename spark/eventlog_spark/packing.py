@@ -117,14 +117,16 @@ class Packing:
                 size += gathered[-1].nbytes
                 if size > _GATHERED_BYTES:
                     yield self._packed(gathered)
-                    gathered, size = [], 0
+                    size = 0
         if gathered:
             yield self._packed(gathered)
 
-    def _packed(self, gathered: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+    def _packed(self, gathered: list[pa.RecordBatch]) -> pa.RecordBatch:
+        """Return these rows by shares, and leave none gathered."""
         of_rows = np.concatenate([self.number_of(rows) for rows in gathered])
         share = (of_rows % self.shares).astype(np.int32)
-        parts = [(at, rows.serialize()) for at, rows in shares(pa.concat_batches(gathered), share)]
+        (joined,) = _taken_together([gathered], [self.schema])
+        parts = [(at, rows.serialize()) for at, rows in shares(joined, share)]
         ends = np.cumsum([0, *(part.size for _, part in parts)]).astype(np.int32)
         data = [None, pa.py_buffer(ends), pa.py_buffer(b"".join(part for _, part in parts))]
         packed = pa.Array.from_buffers(pa.binary(), len(parts), data)
@@ -144,8 +146,8 @@ def unpacked(
         places = zip(batch.column("share").to_pylist(), batch.column("kind").to_pylist(), strict=True)
         for at, (share, kind) in enumerate(places):
             if share != last and (count >= (portion_rows or _ROWS) or size >= _BYTES):
-                yield _together(pending, schemas)
-                pending, count, size = [[] for _ in schemas], 0, 0
+                yield _taken_together(pending, schemas)
+                count = size = 0
             last = share
             rows = pa.ipc.read_record_batch(column[at].as_buffer(), schemas[kind])
             pending[kind].append(rows)
@@ -153,16 +155,18 @@ def unpacked(
             if size > MAX_SHARE_BYTES:
                 raise ObjectTooLarge(count, size)
     if count:
-        yield _together(pending, schemas)
+        yield _taken_together(pending, schemas)
 
 
-def _together(
-    kinds: Sequence[Sequence[pa.RecordBatch]], schemas: Sequence[pa.Schema]
+def _taken_together(
+    pending: Sequence[list[pa.RecordBatch]], schemas: Sequence[pa.Schema]
 ) -> list[pa.RecordBatch]:
-    return [
-        pa.concat_batches(batches) if batches else pa.RecordBatch.from_pylist([], schema)
-        for batches, schema in zip(kinds, schemas, strict=True)
-    ]
+    """Return the rows of each kind as one batch, and leave none pending, so that they are in memory once."""
+    kinds = []
+    for batches, schema in zip(pending, schemas, strict=True):
+        kinds.append(pa.concat_batches(batches) if batches else pa.RecordBatch.from_pylist([], schema))
+        batches.clear()
+    return kinds
 
 
 # --- numbers

@@ -12,7 +12,6 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 
 import pytest
-from hypothesis import HealthCheck, settings
 
 from tests.mutants.faults import faults, function_of
 
@@ -85,6 +84,8 @@ def left_out(counts_by_tier: Counter[str]) -> str:
 
 def set_examples(tiers: Sequence[str]) -> None:
     """Load the Hypothesis profile of these tiers. Deadlines are off, because tests never judge time."""
+    from hypothesis import HealthCheck, settings  # pytest compiles it, which `frugal` keeps by now
+
     global _share
     max_examples = max(_EXAMPLES[tier] for tier in tiers)
     _share = max_examples / _EXAMPLES["long"]

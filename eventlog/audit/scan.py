@@ -63,10 +63,10 @@ def scan(events: Sequence[bytes]) -> Scanned:
     of_kind = np.maximum.accumulate(np.where(is_kind, np.arange(len(tags)), 0))[
         is_step
     ]  # the last tag of one
-    named = (_ROWS.search(text, begin, end) for begin, end in pairwise(edges.tolist()))
+    matches = (_ROWS.search(text, begin, end) for begin, end in pairwise(edges.tolist()))
     return Scanned(
         data[edges[:-1] + 1].astype(np.int64),
-        np.array([0 if row is None else int(row[2] or row[1]) for row in named], np.int64),
+        np.array([0 if match is None else int(match[2] or match[1]) for match in matches], np.int64),
         associations,
         owners[is_step],
         np.where(tags == _ADD_ATTRIBUTE, ADD, tags)[of_kind].astype(np.int64),

@@ -20,7 +20,7 @@ from eventlog.core.text_digest import SIZE
 from eventlog.publisher.batches import EventDocument, record_batch
 from eventlog.publisher.tally import AnswerTally
 from eventlog.sinks.sink import Recording, SendsTogether, Sink
-from eventlog.sql.log.record import WARNED, RecordedBatch, write_rows, write_unanswered
+from eventlog.sql.log.record import WARNED, RecordedBatch, write_remnant, write_rows
 from eventlog.sql.log.store import Store
 from eventlog.sql.log.work import NO_DEMAND, Demand, PickUpEnded, Work
 
@@ -34,6 +34,7 @@ class UnsettledBatch:
     recorded: RecordedBatch
     unanswered: Collection[str] | None  # the documents that may have left without an answer; None: all
     is_answered: bool = False
+    names: Set[str] = frozenset()  # of the documents, if this process put them on record
 
     @property
     def may_have_left(self) -> bool:
@@ -128,29 +129,36 @@ class BatchJournal:
         tally.clear()
         self._unanswered_texts = texts
         recorded = RecordedBatch(number, self._epoch, None, content)
-        unsettled = UnsettledBatch(recorded, None if self._sends_together else ())
+        names = {document.name for document in next_batch}
+        unsettled = UnsettledBatch(recorded, None if self._sends_together else (), names=names)
         self._number, self._unsettled = number, [unsettled] if content else []
         self._highest = max(self._highest, last)
 
-    def _close(self, work: Work, next_batch: Iterable[EventDocument]) -> tuple[int, frozenset[bytes]]:
-        """Settle the batches that were answered. Of the others keep what may have left and is not on record
-        otherwise, so that a receiver that hangs for hours leaves each text there once. Return the number of
-        the latest batch on record, and the digests of all texts that stay there without an answer.
+    def _close(self, work: Work, next_batch: Sequence[EventDocument]) -> tuple[int, frozenset[bytes]]:
+        """Settle the batches that were answered. Of the others keep what may have left. What is recorded anew
+        is not kept twice, so a slow receiver, and one that hangs for hours, leaves each text there once.
+        Return the number of the latest batch on record, and the digests of all texts that stay there without
+        an answer.
         """
         number, texts = self._number, self._unanswered_texts
+        next_names = {document.name for document in next_batch}
         for batch in self._unsettled or ():
-            if batch.is_answered and not self._delete:
+            is_answered = batch.is_answered and not self._delete
+            if is_answered and batch.names.isdisjoint(next_names):
                 work.settle_batch(batch.recorded.number)
                 continue
             work.forget_batch(batch.recorded.number)
-            if self._delete or not batch.may_have_left:
+            if self._delete or not (is_answered or batch.may_have_left):
                 continue
-            on_record = texts.union(_digests_of(next_batch))
-            remnant = write_unanswered(batch.recorded, batch.unanswered, on_record)
-            if remnant is not None:
-                number += 1
-                work.remember(number, *remnant)
-                work.settle_batch(number)
+            names, on_record = (None, frozenset[bytes]()) if is_answered else (batch.unanswered, texts)
+            recorded_anew = on_record | _digests_of(next_batch)
+            remnant = write_remnant(batch.recorded, names, recorded_anew, is_answered=is_answered)
+            if remnant is None:
+                continue
+            number += 1
+            work.remember(number, *remnant)
+            work.settle_batch(number)
+            if not is_answered:
                 documents = RecordedBatch(number, self._epoch, None, remnant[0]).documents()
                 additions = (event.digest for _, events in documents for event in events)
                 texts = (texts if len(texts) < _MAX_DIGESTS else frozenset()).union(additions)

@@ -15,6 +15,7 @@ from eventlog.audit.on_record import read_log
 from eventlog.audit.report import AuditReport, Law
 from eventlog.core.entry import OBJECT
 from eventlog.files.long_columns import Memory
+from eventlog.publisher import deliver
 from eventlog.publisher.cycle import ReceiverFatal
 from eventlog.sinks.sink import ACCEPTED, OutgoingDocument, Reply, unanswered, unreachable
 from eventlog.xds.answers import Level, Status
@@ -272,6 +273,23 @@ def judged_with(
         pass
     judge(log, arrivals, report, "eventlog", lambda ids: objects)
     return report
+
+
+@pytest.mark.parametrize("batch_size", [1, 4])
+def test_a_slow_receiver_leaves_each_event_on_record_once(
+    world: World, monkeypatch: pytest.MonkeyPatch, batch_size: int
+) -> None:
+    """Write what became of the first documents of a batch before the others were answered."""
+    monkeypatch.setattr(deliver, "PATIENCE", 0.0)
+    story = Story(world, {"batch_size": batch_size})
+    for number in range(4, 30):
+        world.user(number)
+    world.write(*(key(number, event_type=6) for number in range(1, 30)))
+    story.end()
+    with world.store.snapshot() as snapshot:
+        log = read_log(snapshot)
+    assert len(log.digests) == len(set(log.digests.tolist())) == 29
+    assert judged(world, story.receiver.archived).first_breaches == {}
 
 
 def test_a_part_that_is_lost_is_named(world: World) -> None:

@@ -451,12 +451,17 @@ def write_rows(
     return json.dumps(named, separators=(",", ":")), (min(rows), max(rows))
 
 
-def write_unanswered(
-    batch: RecordedBatch, names: Container[str] | None, recorded_anew: frozenset[bytes]
+def write_remnant(
+    batch: RecordedBatch,
+    names: Container[str] | None,
+    recorded_anew: frozenset[bytes],
+    *,
+    is_answered: bool,
 ) -> tuple[str, Range] | None:
-    """Return the content of a batch of those documents of another one that may have left without an answer,
-    by their names; None for all. What is recorded anew under the same digests is left out. Return None if
-    nothing remains.
+    """Return the content of a batch of those documents of another one that stay on record, by their names;
+    None for all. What is recorded anew under the same digests is left out. Return None if nothing remains.
+
+    If no answer came, the documents are marked.
     """
     documents = {
         name: events
@@ -472,7 +477,7 @@ def write_unanswered(
         if name in documents
     ]
     rows = list(chain.from_iterable(rows_of.values()))
-    return write_batch([*named, (UNANSWERED, [])]), (min(rows), max(rows))
+    return write_batch([*named, *([] if is_answered else [(UNANSWERED, [])])]), (min(rows), max(rows))
 
 
 def _with_own_rows(entry: Any, rows_of: Mapping[str, Sequence[int]]) -> Recorded:

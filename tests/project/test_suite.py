@@ -14,6 +14,7 @@ from tests.kit import frugal, parallel, tiers
 from tests.kit.commands import environment
 from tests.mutants import reach
 from tests.mutants.faults import Fault, faults, file_of, function_of
+from tests.mutants.finding import ENOUGH
 from tests.project import changed
 
 pytestmark = pytest.mark.quick
@@ -194,6 +195,14 @@ def test_what_finds_a_fault_is_quick(request: pytest.FixtureRequest) -> None:
     }:  # the whole suite runs
         quick = {item.nodeid for item in items if tiers.tier_of(item) == "quick"}
         assert finders - quick - {*map(function_of, quick)} - {*map(file_of, quick)} == set()
+
+
+ONE_FINDER = 159  # faults that one function finds; a second one for each new fault, and fewer of these
+
+
+def test_no_further_fault_has_one_finder() -> None:
+    single = [fault.name for fault in faults() if len(set(map(function_of, fault.finders))) < ENOUGH]
+    assert len(single) <= ONE_FINDER
 
 
 SQUARE = '''def area(side):

@@ -87,7 +87,7 @@ def _cells(failed: FailedRow, with_document: bool) -> tuple[Cell, ...]:
 
     tries = f", after {failed.tries} tries" if (failed.tries or 1) > 1 else ""
     of = f", of {failed.event_id}" if has_several_rows(failed.event_id) else ""
-    reason = f"{failed.reason or 'no reason is kept'}{tries}{of}"
+    reason = f"{failed.why}{tries}{of}"
     cells = (str(failed.record_id), failed.status, cell_as_text(failed.event_type), _short(_where(failed)))
     return *cells, (reason, failed.document) if with_document and failed.document is not None else reason
 

@@ -47,7 +47,7 @@ from eventlog.sql.log.record import (
 )
 from eventlog.sql.log.snapshot import Snapshot
 from eventlog.sql.log.store import Store
-from eventlog.sql.log.upkeep import FailedRow, FailureFilter
+from eventlog.sql.log.upkeep import NO_REASON, FailedRow, FailureFilter
 from eventlog.sql.log.work import WaitingEvent
 from eventlog.xds.answers import Level
 
@@ -58,7 +58,6 @@ _STATUS = COLUMNS.index("status")
 _MOST_WAITING = 100_000  # events that wait for a retry; more are not looked at
 _HANDLED = (Letter.SUCCESS, Letter.WARNING)
 _FAILED = (Letter.ERROR, Letter.FATAL)
-_NO_REASON = "no reason is kept"
 _HIDDEN = "its values do not leave"
 _BY_ITSELF = (Fate.HELD, Fate.FUTURE, Fate.BEYOND_LIMIT)  # the reason of these is what stops the row
 
@@ -411,7 +410,7 @@ def _finished(
 
 def _failed(failure: FailedRow | None) -> Outcome:
     if failure is None or failure.reason is None:
-        return Outcome(Fate.FAILED, _NO_REASON)
+        return Outcome(Fate.FAILED, NO_REASON)
     tries = f", after {failure.tries} tries" if (failure.tries or 1) > 1 else ""
     fate = Fate.REFUSED if failure.event_id is None else Fate.FAILED
     return Outcome(fate, f"{failure.reason} ({moment(failure.failed_at)}{tries})", failure.event_id)
@@ -461,7 +460,7 @@ def _lines_of(rows: Sequence[RowAccount]) -> Iterator[ObjectLine]:
     )
     yield from _answers_of(rows, {(t.event_id, t.number) for t in tries if t.status.level is Level.RETRY})
     for failure in (row.failure for row in rows if row.failure is not None):
-        words = f"failed{_tries(failure.tries)}: {failure.reason or _NO_REASON}"
+        words = f"failed{_tries(failure.tries)}: {failure.why}"
         yield ObjectLine(_time(failure.failed_at), f"row {failure.record_id}", words)
     for deed in deeds_of(rows):
         yield ObjectLine(_time(deed.at), deed.kind, f"by {deed.person}: {sentence_of(deed)}")

@@ -146,9 +146,7 @@ def _with_facts(upkeep: Upkeep, page: Sequence[RecentRecord]) -> list[RecentReco
     def with_facts(record: RecentRecord) -> RecentRecord:
         failure = next((failure_of[row] for row in record.ids if row in failure_of), None)
         if failure is not None and record.answer != "retry":
-            record = record._replace(
-                reason=failure.reason or "no reason is kept", reason_row=failure.record_id
-            )
+            record = record._replace(reason=failure.why, reason_row=failure.record_id)
         first = rows.get(record.ids[0])
         return record._replace(
             reason_row=record.reason_row or record.ids[0],

@@ -253,16 +253,6 @@ class LogRecord:
         for chunk in self._queries.chunks(ids):
             yield from (RecordedBatch(*row) for row in self._run("settled_with", ids=chunk))
 
-    def tries_of(self, ids: Iterable[int]) -> list[Try]:
-        """Return the answers to the events of these rows that were tried more than once, oldest first."""
-        wanted_ids = {*ids}
-        return [
-            answered
-            for batch in self.settled_with(wanted_ids)
-            for answered in batch.tries()
-            if wanted_ids.intersection(answered.rows)
-        ]
-
     def settled_last(self, before: int = MAX_RECORD_ID) -> Iterator[RecordedBatch]:
         """Yield the batches that were settled last, before that one, newest first, each read alone."""
         while row := self._run("settled_last", before=before, most=1).one_or_none():

@@ -20,6 +20,7 @@ from eventlog.sql.log.slot_state import SlotState
 from eventlog.sql.queries import containing
 
 _NEVER = datetime(9999, 1, 1)
+NO_REASON = "no reason is kept"
 
 
 class FailedRow(NamedTuple):
@@ -41,6 +42,11 @@ class FailedRow(NamedTuple):
     def object(self) -> tuple[str, str]:
         """Return the table_name and table_key of its object."""
         return str(self.table_name), str(self.table_key)
+
+    @property
+    def why(self) -> str:
+        """Return its reason for people, also if none is kept."""
+        return self.reason or NO_REASON
 
 
 class Relative(NamedTuple):

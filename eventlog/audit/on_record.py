@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from eventlog.core.entry import Letter
 from eventlog.core.text_digest import SIZE
-from eventlog.files.long_columns import GrowingColumn, Memory
+from eventlog.files.long_columns import ColumnMemory, GrowingColumn
 from eventlog.fold.by_column.vectors import Flags, Ints
 from eventlog.sql.log.record import (
     BACKLOG,
@@ -45,7 +45,7 @@ class Facts:
 class LogOnRecord(NamedTuple):
     """The rows of a log, and the events on record, in the order in which they were put there."""
 
-    memory: Memory
+    memory: ColumnMemory
     ids: Ints  # of rows, ascending
     letters: npt.NDArray[Any]
     digests: Digests  # of events, 0 where none is on record
@@ -102,9 +102,9 @@ def fates_of(owners: Ints, fates: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8
     return chosen
 
 
-def read_log(snapshot: Snapshot, memory: Memory | None = None) -> LogOnRecord:
+def read_log(snapshot: Snapshot, memory: ColumnMemory | None = None) -> LogOnRecord:
     """Return the rows of a snapshot and what is on record of them."""
-    memory, record = memory or Memory(), snapshot.record()
+    memory, record = memory or ColumnMemory(), snapshot.record()
     ids, letters = GrowingColumn(memory, np.int64), GrowingColumn(memory, np.str_)
     after, size = 0, _CHUNK
     while size == _CHUNK:
@@ -122,10 +122,10 @@ def log_of(
     letters: npt.NDArray[Any],
     batches: Iterable[RecordedBatch],
     facts: Facts,
-    memory: Memory | None = None,
+    memory: ColumnMemory | None = None,
 ) -> LogOnRecord:
     """Return the rows and the events on record of batches, oldest first."""
-    record = _Record(memory or Memory())
+    record = _Record(memory or ColumnMemory())
     for batch in batches:
         record.add(batch)
     return record.of(ids, letters, facts)
@@ -148,7 +148,7 @@ def read_facts(record: LogRecord) -> Facts:
 class _Record:
     """The record as it is read, batch by batch."""
 
-    def __init__(self, memory: Memory) -> None:
+    def __init__(self, memory: ColumnMemory) -> None:
         self._memory = memory
         self._rows, self._owners = GrowingColumn(memory, np.int64), GrowingColumn(memory, np.int32)
         self._first_rows, self._fates = GrowingColumn(memory, np.int64), GrowingColumn(memory, np.uint8)

@@ -18,7 +18,7 @@ MEMORY: Final = 320 << 20  # bytes; an audit has some 500 MiB with them
 _BLOCK: Final = 1 << 18  # numbers that are handled together
 
 
-class Memory:
+class ColumnMemory:
     """The memory that some columns share."""
 
     def __init__(self, size: int = MEMORY, block: int = _BLOCK) -> None:
@@ -63,7 +63,7 @@ class Memory:
 class GrowingColumn(Generic[T]):
     """A column to whose end numbers are added."""
 
-    def __init__(self, memory: Memory, kind: type[T]) -> None:
+    def __init__(self, memory: ColumnMemory, kind: type[T]) -> None:
         self._memory = memory
         self._kind = kind
         self._numbers: npt.NDArray[T] = memory.full(0, 0, kind)

@@ -97,7 +97,7 @@ class FoldToDocuments:
                 yield with_nulls({"refused": reasons} if brief else self._lost(lost, reasons), self.schema)
             if log.num_rows:
                 needs = engine.needs(rows_of(log))
-                current_rows = CurrentRows(current, reading.tables)
+                current_rows = CurrentRowsOfShare(current, reading.tables)
                 for result in engine.portions(needs, current_rows.read_back(needs.keys), _PORTION):
                     if self._output is not FoldOutput.REFUSED:
                         yield from brief_rows(result) if brief else self._rows(log, result)
@@ -192,7 +192,7 @@ def _sorted(rows: pa.RecordBatch) -> pa.RecordBatch:
     return rows if is_sorted else rows.take(pa.array(np.argsort(numbers, kind="stable")))
 
 
-class CurrentRows:
+class CurrentRowsOfShare:
     """The current rows that the rows of whole objects need."""
 
     def __init__(self, rows: pa.RecordBatch, tables: Tables) -> None:
@@ -288,7 +288,7 @@ class FoldToRows:
             now=reading.now,
             answerable=reading.answerable,
         )
-        for event in planned.events(CurrentRows(kinds[1], reading.tables).lookup):
+        for event in planned.events(CurrentRowsOfShare(kinds[1], reading.tables).lookup):
             for record in self._form.of_event(event):
                 if isinstance(record, Refused):
                     yield self._form.refused(record.reason, text_of(record.raw), event.rows)

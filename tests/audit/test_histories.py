@@ -14,7 +14,7 @@ from eventlog.audit.laws import Arrivals, judge
 from eventlog.audit.on_record import read_log
 from eventlog.audit.report import AuditReport, Law
 from eventlog.core.entry import OBJECT
-from eventlog.files.long_columns import Memory
+from eventlog.files.long_columns import ColumnMemory
 from eventlog.publisher import deliver
 from eventlog.publisher.cycle import ReceiverFatal
 from eventlog.sinks.sink import ACCEPTED, OutgoingDocument, Reply, unanswered, unreachable
@@ -254,14 +254,15 @@ def test_an_honest_history_is_not_accused(
 def judged(world: World, documents: Sequence[DeliveredDocument], *, deletes: bool = False) -> AuditReport:
     """Return the report, which is the same if columns are on disk and few numbers are handled at a time."""
     in_memory, on_disk = (
-        judged_with(memory, world, documents, deletes=deletes) for memory in (Memory(), Memory(0, block=2))
+        judged_with(memory, world, documents, deletes=deletes)
+        for memory in (ColumnMemory(), ColumnMemory(0, block=2))
     )
     assert on_disk == in_memory
     return in_memory
 
 
 def judged_with(
-    memory: Memory, world: World, documents: Sequence[DeliveredDocument], *, deletes: bool
+    memory: ColumnMemory, world: World, documents: Sequence[DeliveredDocument], *, deletes: bool
 ) -> AuditReport:
     with world.store.snapshot() as snapshot:
         log = read_log(snapshot, memory)

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from eventlog.files.long_columns import GrowingColumn, Memory
+from eventlog.files.long_columns import ColumnMemory, GrowingColumn
 
 pytestmark = pytest.mark.quick
 
@@ -19,7 +19,7 @@ def test_a_column_is_the_same_wherever_it_is(
     size: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    memory = Memory(size, block=7)
+    memory = ColumnMemory(size, block=7)
     column = memory.full(30, 5, np.int64)
     column[3] = 4
     column.sort()
@@ -41,9 +41,9 @@ def test_a_column_for_which_the_disk_is_too_small_is_an_error() -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 12, hard))
     try:
-        assert Memory(0).full(500, 1, np.int64).sum() == 500
+        assert ColumnMemory(0).full(500, 1, np.int64).sum() == 500
         with pytest.raises(OSError, match="File too large") as fault:
-            Memory(0).full(600, 1, np.int64)
+            ColumnMemory(0).full(600, 1, np.int64)
         assert fault.value.filename == tempfile.gettempdir()
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))

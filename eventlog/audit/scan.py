@@ -60,16 +60,14 @@ def scan(events: Sequence[bytes]) -> Scanned:
     is_name, is_kind = (tags == _ADD_ATTRIBUTE) | (tags == _ATTRIBUTE), tags <= _ADD_ATTRIBUTE
     numbers = {b"": 0}  # of the tags of attributes
     names = [0, *(numbers.setdefault(text[tag], len(numbers)) for tag in _slices(begins, inner, is_name))]
-    of_kind = np.maximum.accumulate(np.where(is_kind, np.arange(len(tags)), 0))[
-        is_step
-    ]  # the last tag of one
+    last_kinds = np.maximum.accumulate(np.where(is_kind, np.arange(len(tags)), 0))
     matches = (_ROWS.search(text, begin, end) for begin, end in pairwise(edges.tolist()))
     return Scanned(
         data[edges[:-1] + 1].astype(np.int64),
         np.array([0 if match is None else int(match[2] or match[1]) for match in matches], np.int64),
         associations,
         owners[is_step],
-        np.where(tags == _ADD_ATTRIBUTE, ADD, tags)[of_kind].astype(np.int64),
+        np.where(tags == _ADD_ATTRIBUTE, ADD, tags)[last_kinds[is_step]].astype(np.int64),
         np.array(names, np.int64)[np.cumsum(is_name)[is_step]],
         hash_each(text[value] for value in _slices(inner, ends, is_step)),
         [unescape(tag.decode().partition('"')[2].rpartition('"')[0]) for tag in numbers],

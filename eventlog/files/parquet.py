@@ -127,7 +127,7 @@ def _long_columns(by_dictionary: Any, group: int) -> tuple[str, ...]:
 
     The others have no such text: one row brings the whole dictionary of each column.
     """
-    names = _dictionary_columns(by_dictionary.metadata)
+    names = [field.name for field in by_dictionary.schema_arrow if _arrow().types.is_dictionary(field.type)]
     row = next(by_dictionary.iter_batches(1, [group], names), None) if names else None
     if row is None:
         return ()

@@ -10,6 +10,8 @@ from contextlib import ExitStack, closing
 from datetime import datetime
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from eventlog.audit.delivered import DeliveredDocument
@@ -23,7 +25,7 @@ from eventlog.core import tablesfile
 from eventlog.core.entry import Entry
 from eventlog.core.errors import Refused
 from eventlog.core.text_digest import digest as text_digest
-from eventlog.files import jsonlines
+from eventlog.files import jsonlines, parquet
 from eventlog.fold import Rules, plan
 from eventlog.fold.by_column import Engine
 from eventlog.sql.log.record import RecordedBatch
@@ -96,6 +98,15 @@ def events_in_reverse(size: int) -> Work:
     return work
 
 
+def row_groups(size: int) -> Work:
+    file = io.BytesIO()
+    table = pa.table({f"c{number}": ["x"] for number in range(10)})
+    with pq.ParquetWriter(file, table.schema) as writer:
+        for _ in range(size):
+            writer.write_table(table)
+    return lambda: list(parquet.read(file, "f")[1])
+
+
 @pytest.fixture
 def object_page() -> Iterator[Callable[[int], Work]]:
     """Make receivers with an object of that many values, whose page is the work."""
@@ -123,6 +134,7 @@ def object_page() -> Iterator[Callable[[int], Work]]:
         (rows_of_one_column, 20_000),
         (parts_of_one_change, 10_000),
         (events_in_reverse, 2_000),
+        (row_groups, 250),
     ],
 )
 def test_twice_the_input_takes_twice_the_time(prepare: Callable[[int], Work], size: int) -> None:

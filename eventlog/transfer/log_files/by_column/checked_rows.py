@@ -186,11 +186,7 @@ _is_text = pa.types.is_string
 _TEXTS = (_is_text, pa.types.is_large_string, pa.types.is_integer, pa.types.is_null)
 _NUMBERS = (_is_text, pa.types.is_integer, pa.types.is_decimal)
 _MOMENTS = (_is_text, pa.types.is_large_string, pa.types.is_timestamp)
-_TYPED = {
-    "record_id": _NUMBERS,
-    "event_type": _NUMBERS,
-    "event_time": _MOMENTS,
-}  # others are texts
+_TYPED = {"record_id": _NUMBERS, "event_type": _NUMBERS, "event_time": _MOMENTS}  # the rest are texts
 
 
 def half_character(entry: Entry) -> str | None:

@@ -6,8 +6,10 @@ so that the receiver gets each row as it is, whatever a trigger logs meanwhile.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Container, Iterable, Iterator, Mapping
-from functools import partial
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
+
+from sqlalchemy import Connection
 
 from eventlog.compare.events import current_row_step, dump_nothing, in_chunks
 from eventlog.compare.ordering import Order, Phase
@@ -23,10 +25,12 @@ from eventlog.opening.settings import PublisherSettings, SessionSettings
 from eventlog.opening.tables import read_readable
 from eventlog.slot.publication import why_lost
 from eventlog.slot.tables import read_slot_tables, recorded_slot
-from eventlog.sql.log.object_states import LogRow, ObjectState, StateStep, TableState
+from eventlog.sql.log.object_states import LogRow, Mark, ObjectState, StateStep, TableState
 from eventlog.sql.log.receiver_state import ReceiverState
 from eventlog.sql.log.record import Notice, NoticeKind
+from eventlog.sql.log.slot_state import Gap
 from eventlog.sql.log.store import Store
+from eventlog.sql.readable import ReadableTable
 from eventlog.sql.tables_read import naming
 
 _MEMORY = 256 << 20
@@ -52,6 +56,22 @@ class StillLost(EventlogError):
 compares the table"""
 
 
+class _TableRecord(NamedTuple):
+    """The record of a table at the moment at which it is compared."""
+
+    state: TableState | None  # at the receiver; None if nothing explains how the table differs from it
+    present: Mark  # of the log
+    gap: Gap | None  # why a slot did not bring all changes
+    explained_keys: frozenset[str] = frozenset()  # objects whose differences are due to rows of the log
+    undeleted_keys: frozenset[str] = frozenset()  # objects that are at the receiver by rows of the log
+    earlier_keys: frozenset[str] = frozenset()  # objects of rows from before the gap, and of none after it
+
+    @property
+    def is_silent(self) -> bool:
+        """Return whether nothing is logged: without a state, what was missed is not known."""
+        return self.state is None and self.gap is None
+
+
 def log_unexplained(store: Store, config: Config, tables: Tables, who: str) -> Iterator[str]:
     """Compare tables with the kept states, log what differs, and keep the present states. Yield a sentence
     about each table.
@@ -62,60 +82,15 @@ def log_unexplained(store: Store, config: Config, tables: Tables, who: str) -> I
     _demand_whole(store, config, tables)
     readable = read_readable(store.engine, store.log, tables)
     for table in tables:
-        name = str(table)
         with naming(table), snapshot(store.engine) as moment:
-            connection = moment.connection
-            receiver_state = ReceiverState(connection, store.queries)
-            table_states, present_mark = receiver_state.checked_states(), receiver_state.mark()
-            mark = table_states[name].mark if name in table_states else None
-            slot = store.slot_state(connection) if store.log.dialect.sessions.has_slots else None
-            gap = slot.gaps().get(name) if slot else None
-            is_compared = name in table_states and mark is None  # by a publisher
-            if is_compared and gap is None:
-                raise OthersState(name)
-            is_first = not is_compared and (mark is None or mark.purged != present_mark.purged)
-            is_silent = is_first and gap is None
-            newest = 0 if is_first or mark is None else mark.newest
-            of_log = partial(_named, tables, table)
-            after = newest if gap is None else max(newest, gap.last_id)
-            explained = set() if is_silent else of_log(receiver_state.objects_after(after))
-            undeleted_keys, earlier_keys = set[str](), set[str]()  # objects, by their last row and by any row
-            if slot and not (is_silent or is_compared) and (gap is not None or slot.facts()):
-                undeleted_keys = of_log(slot.objects_left_after(newest))
-            if gap is not None and not is_compared:
-                earlier_keys = of_log(receiver_state.objects_after(newest)) - explained
-            equal_keys = undeleted_keys | earlier_keys
-            logged, missed = (Order[StateStep]([table], _MEMORY // 2) for _ in range(2))
-            table_state = TableState() if is_first else table_states[name]
-            source = readable[table]
-            moment.add(source)
-            state_name = "" if is_first else name
-            polled = PolledTable(connection, store.queries, state_name, source, table_state.objects)
-            polled_changes = poll(polled)
-            missed_count = _separate(
-                logged, missed, table, polled_changes, explained, equal_keys, is_silent=is_silent
-            )
-            states = receiver_state.states_of(state_name, equal_keys)
-            missed_count += _add_named(missed, table, equal_keys, undeleted_keys, earlier_keys, states)
-        before = present_mark._replace(purged=_UNFINISHED) if is_first else mark or present_mark
-        table_state = table_state._replace(mark=before)
-        if is_first:
-            with store.upkeep() as upkeep:
-                upkeep.receiver_state().begin_table(name, table_state)
-        # if the process is killed in between, the mark fits what the state holds by then
-        table_state = _log_steps(store, logged, name, table_state)
-        table_state = _log_steps(store, missed, name, table_state._replace(mark=present_mark))
-        with store.upkeep() as upkeep:
-            upkeep.receiver_state().put_table(name, table_state)
-            if missed_count and not is_silent:
-                words = "differed and were logged"
-                upkeep.note(Notice(NoticeKind.RESYNC, name, row_count=missed_count, who=who, words=words))
-            if gap is not None:
-                upkeep.slot().close_gap(name, gap, who)
-        if is_silent:
+            record = _read_record(store, moment.connection, tables, table)
+            moment.add(readable[table])
+            differences = _compare(store, moment.connection, readable[table], record)
+        _log(store, differences, record, str(table), who)
+        if record.is_silent:
             yield f"{table}: its state is kept; the next --compare logs what was missed since"
         else:
-            yield f"{table}: {quantity(missed_count, 'object')} differed and were logged"
+            yield f"{table}: {quantity(differences.missed_count, 'object')} differed and were logged"
 
 
 def _demand_whole(store: Store, config: Config, tables: Iterable[Table]) -> None:
@@ -131,63 +106,114 @@ def _demand_whole(store: Store, config: Config, tables: Iterable[Table]) -> None
             raise StillLost(table, why)
 
 
-def _named(tables: Tables, table: Table, named: Iterable[tuple[str, str]]) -> set[str]:
+def _read_record(store: Store, connection: Connection, tables: Tables, table: Table) -> _TableRecord:
+    """Return what is on record of a table. Raise OthersState if a publisher compares it, and all is well."""
+    name = str(table)
+    receiver_state = ReceiverState(connection, store.queries)
+    state, present = receiver_state.checked_states().get(name), receiver_state.mark()
+    slot = store.slot_state(connection) if store.log.dialect.sessions.has_slots else None
+    gap = slot.gaps().get(name) if slot else None
+    of_publisher = state is not None and state.mark is None
+    if of_publisher and gap is None:
+        raise OthersState(name)
+    if state and state.mark and state.mark.purged != present.purged:
+        state = None  # rows that led from it to the table are gone
+    record = _TableRecord(state, present, gap)
+    if record.is_silent:
+        return record
+
+    def named(rows: Iterable[tuple[str, str]]) -> frozenset[str]:
+        return _keys_of(tables, table, rows)
+
+    last_id = state.mark.newest if state and state.mark else 0
+    after_gap = last_id if gap is None else max(last_id, gap.last_id)
+    explained_keys = named(receiver_state.objects_after(after_gap))
+    record = record._replace(explained_keys=explained_keys)
+    if slot is None or of_publisher or not (gap or slot.facts()):
+        return record
+    earlier_keys = named(receiver_state.objects_after(last_id)) - explained_keys if gap else frozenset[str]()
+    return record._replace(undeleted_keys=named(slot.objects_left_after(last_id)), earlier_keys=earlier_keys)
+
+
+def _keys_of(tables: Tables, table: Table, rows: Iterable[tuple[str, str]]) -> frozenset[str]:
     """Return the keys of the table's objects among those that rows of the log name."""
     table_name = tables.name_of(table)
-    return {key for name, key in (object_of(tables, *row) for row in named) if name == table_name}
+    return frozenset(key for name, key in (object_of(tables, *row) for row in rows) if name == table_name)
 
 
-def _separate(
-    steps: Order[StateStep],
-    missed: Order[StateStep],
-    table: Table,
-    polled_changes: Iterable[PolledChange],
-    explained: set[str],
-    equal_keys: set[str],
-    *,
-    is_silent: bool,
-) -> int:
-    """Divide differences into those that the log explains and those that were missed. Take the objects that
-    differ out of those that are equal. Return the number of the missed ones.
+class _Differences:
+    """The steps to the present state of a table: those that the log explains, and those to be logged."""
+
+    def __init__(self, table: Table, record: _TableRecord) -> None:
+        self.explained, self.missed = (Order[StateStep]([table], _MEMORY // 2) for _ in range(2))
+        self.missed_count = 0
+        self._table = table
+        self._record = record
+
+    def add_changes(self, changes: Iterable[PolledChange]) -> frozenset[str]:
+        """Add what differs. Return the objects of the log that do not."""
+        differing = set[str]()
+        for change in changes:
+            differing.add(change.key)
+            phase = Phase.DELETED if change.texts is None else Phase.CHANGED if change.is_known else Phase.NEW
+            step = current_row_step(str(self._table), self._table, change, keep=dump_nothing)
+            if self._record.is_silent or change.key in self._record.explained_keys:
+                self.explained.add(phase, self._table, change.key, step)
+            else:
+                self._add_missed(phase, step)
+        return (self._record.undeleted_keys | self._record.earlier_keys) - differing
+
+    def add_equal(self, keys: Iterable[str], states: Mapping[str, ObjectState]) -> None:
+        """Add the objects that are as the state has them, but not as the receiver has them by the log."""
+        for key in keys:
+            state = states.get(hashed := hash_of_key(key))
+            if state is None and key in self._record.undeleted_keys:
+                phase = Phase.DELETED
+            elif state is not None and key in self._record.earlier_keys:
+                is_deleted = key not in self._record.undeleted_keys  # at the receiver
+                phase = Phase.NEW if is_deleted else Phase.CHANGED
+            else:
+                continue
+            digest, existed = (None, False) if state is None else (state.digest, True)
+            self._add_missed(phase, StateStep(str(self._table), hashed, key, digest, None, existed=existed))
+
+    def _add_missed(self, phase: Phase, step: StateStep) -> None:
+        self.missed_count += 1
+        self.missed.add(phase, self._table, step.object_key, step._replace(rows=_ROWS[phase]))
+
+
+def _compare(
+    store: Store, connection: Connection, source: ReadableTable, record: _TableRecord
+) -> _Differences:
+    """Return how a table differs from what is on record of it."""
+    differences = _Differences(source.table, record)
+    name, count = ("", 0) if record.state is None else (str(source.table), record.state.objects)
+    equal_keys = differences.add_changes(poll(PolledTable(connection, store.queries, name, source, count)))
+    states = ReceiverState(connection, store.queries).states_of(name, equal_keys)
+    differences.add_equal(equal_keys, states)
+    return differences
+
+
+def _log(store: Store, differences: _Differences, record: _TableRecord, name: str, who: str) -> None:
+    """Log what was missed, and keep the present state.
+
+    If the process is killed in between, the mark fits what the state holds by then.
     """
-    missed_count = 0
-    for change in polled_changes:
-        equal_keys.discard(change.key)
-        phase = Phase.DELETED if change.texts is None else Phase.CHANGED if change.is_known else Phase.NEW
-        step = current_row_step(str(table), table, change, keep=dump_nothing)
-        if is_silent or change.key in explained:
-            steps.add(phase, table, change.key, step)
-            continue
-        missed_count += 1
-        missed.add(phase, table, change.key, step._replace(rows=_ROWS[phase]))
-    return missed_count
-
-
-def _add_named(
-    missed: Order[StateStep],
-    table: Table,
-    equal_keys: Collection[str],
-    undeleted_keys: Container[str],
-    earlier_keys: Container[str],
-    states: Mapping[str, ObjectState],
-) -> int:
-    """Add the objects that do not differ, and that the log names from before changes were lost. Some are
-    neither in the table nor in the state, others are again as the state has them. Return how many there are.
-    """
-    added = 0
-    for key in equal_keys:
-        state = states.get(hashed := hash_of_key(key))
-        if state is None and key in undeleted_keys:
-            phase = Phase.DELETED
-        elif state is not None and key in earlier_keys:
-            phase = Phase.CHANGED if key in undeleted_keys else Phase.NEW  # it was deleted at the receiver
-        else:
-            continue
-        digest, existed = (None, False) if state is None else (state.digest, True)
-        step = StateStep(str(table), hashed, key, digest, None, rows=_ROWS[phase], existed=existed)
-        missed.add(phase, table, key, step)
-        added += 1
-    return added
+    if record.state is None:
+        table_state = TableState(mark=record.present._replace(purged=_UNFINISHED))
+        with store.upkeep() as upkeep:
+            upkeep.receiver_state().begin_table(name, table_state)
+    else:
+        table_state = record.state._replace(mark=record.state.mark or record.present)
+    table_state = _log_steps(store, differences.explained, name, table_state)
+    table_state = _log_steps(store, differences.missed, name, table_state._replace(mark=record.present))
+    with store.upkeep() as upkeep:
+        upkeep.receiver_state().put_table(name, table_state)
+        if (count := differences.missed_count) and not record.is_silent:
+            words = "differed and were logged"
+            upkeep.note(Notice(NoticeKind.RESYNC, name, row_count=count, who=who, words=words))
+        if record.gap is not None:
+            upkeep.slot().close_gap(name, record.gap, who)
 
 
 def _log_steps(store: Store, order: Order[StateStep], name: str, table_state: TableState) -> TableState:

@@ -237,6 +237,7 @@ OPTIONS = (
 
 @pytest.mark.parametrize("options", OPTIONS)
 @pytest.mark.parametrize("happens", HISTORIES)
+@pytest.mark.family
 def test_an_honest_history_is_not_accused(
     world: World, happens: Callable[[Story], None], options: dict[str, Any]
 ) -> None:

@@ -139,6 +139,7 @@ def test_help_all_explains_every_setting_with_its_default(shell: Shell) -> None:
 
 
 @pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.family
 def test_help_fits_on_two_screens(shell: Shell, command: str) -> None:
     assert shell.run(command, "--help").stdout.count("\n") <= 96
 

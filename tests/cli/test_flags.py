@@ -269,6 +269,7 @@ def outcome(shell: Shell, words: str) -> tuple[Done, dict[str, bytes]]:
         for flag, case in cases.items()
     ],
 )
+@pytest.mark.family
 def test_a_flag_has_an_effect_or_is_refused(words: str, more: str, shell: Shell) -> None:
     assert outcome(shell, words) != outcome(shell, f"{words} {more}")
 
@@ -357,6 +358,7 @@ def shown_by(patterns: str) -> Shown:
 
 
 @pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.family
 def test_every_flag_has_its_case(name: str) -> None:
     known = {*CASES.get(name, ()), *LIVE.get(name, ()), *TAKEN_ALONG.get(name, ()), VERBOSE}
     shown = shown_by(SHOWN[name])

@@ -226,6 +226,7 @@ def test_a_cause_is_reported_once(shell: Shell) -> None:
 
 
 @pytest.mark.parametrize("situation", SITUATIONS, ids=lambda situation: situation.words)
+@pytest.mark.family
 def test_a_bad_situation_is_reported_in_a_line(situation: Situation, shell: Shell) -> None:
     done = shell.run(*shlex.split(situation.words), **situation.environment)
     assert "Traceback" not in done.stderr

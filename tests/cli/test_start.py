@@ -160,6 +160,7 @@ def test_the_list_of_commands_imports_none_of_them(imported_by: Imported) -> Non
 
 
 @pytest.mark.parametrize("name", [name for name in COMMANDS if name != "bench"])
+@pytest.mark.family
 def test_a_help_imports_no_publisher(imported_by: Imported, name: str) -> None:
     assert imported_by(name, "--help") & (PUBLISHING | {"psycopg"}) == set()
 

@@ -28,6 +28,7 @@ ODD = (
 _HASHES = re.compile(r"%\(hashes_\d+\)s(, )?")
 
 
+@pytest.mark.long
 def test_statements_do_not_grow_with_what_differs(world: World) -> None:
     """Run the same statements for many objects as for few, each once for a chunk."""
     seen: list[tuple[str, int]] = []
@@ -78,6 +79,7 @@ def test_odd_values_and_keys_that_come_and_go_arrive_as_they_are(world: World) -
 
 
 @pytest.mark.parametrize("state_values", [True, False])
+@pytest.mark.long
 def test_what_is_gone_and_comes_again_is_reported_each_time(world: World, state_values: bool) -> None:
     replica = Replica()
     with life(world, replica, state_values=state_values) as publisher:

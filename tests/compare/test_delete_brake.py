@@ -72,6 +72,7 @@ def kinds(world: World) -> list[str]:
     return [notice.kind for notice in reversed(notices) if notice.kind in ("resume", "pass")]
 
 
+@pytest.mark.long
 def test_a_table_that_was_emptied_stops_alone_until_it_may_pass_once(two_table_world: World) -> None:
     replica = Replica()
     fill(two_table_world, 150)

@@ -110,7 +110,7 @@ VALUES = (None, "", " ", "a", "a ", "A", "ä", "x;'\"=+\\<>", "1" * 64, "\n")
     ],
     indirect=["place"],
 )
-@pytest.mark.family
+@pytest.mark.long
 def test_the_replica_is_the_table_after_each_poll(
     world: World, place: Place, given_settings: dict[str, Any]
 ) -> None:
@@ -196,6 +196,7 @@ SIMILAR_TEXTS = ("a", "A", "á", "a ", "b", "B ")
 
 @LAW
 @given(names=st.lists(st.sampled_from(SIMILAR_TEXTS), min_size=2, max_size=6))
+@pytest.mark.long
 def test_a_key_that_becomes_an_equal_one_is_a_delete_and_then_an_add(world: World, names: list[str]) -> None:
     """Compare keys letter for letter, whatever the collation of the column takes to be equal."""
     _begin(world, Place({}, lambda statement: world.change(statement)))

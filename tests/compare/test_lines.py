@@ -227,6 +227,7 @@ def _rows(table: Table, side: dict[Any, Any]) -> Iterator[pa.RecordBatch]:
     return in_batches(table, (("here", key, cells) for key, rows in side.items() for cells in rows))
 
 
+@pytest.mark.long
 def test_long_values_become_lines_some_at_a_time() -> None:
     old: State = {(f"{n}", "1"): ("x" * (5 << 20), *_ROW[1:]) for n in range(7)}
     new: State = {key: (f"{cells[0]}y", *cells[1:]) for key, cells in old.items()}

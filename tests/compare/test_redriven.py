@@ -213,6 +213,7 @@ def test_once_all_of_a_story_is_settled_the_receiver_has_what_the_table_has(
     phases=(Phase.explicit, Phase.reuse, Phase.generate),  # shrinking would take minutes
 )
 @given(steps=STEPS, delete=st.booleans(), state_values=st.booleans())
+@pytest.mark.long
 def test_once_all_is_settled_the_receiver_has_what_the_table_has(
     world: World, steps: list[tuple[Any, ...]], delete: bool, state_values: bool
 ) -> None:
@@ -273,6 +274,7 @@ def quieten(publisher: Life, receiver: SetReceiver) -> None:
 
 
 @pytest.mark.parametrize("analyzed", ["after the rows", "before the rows", "never"])
+@pytest.mark.long
 def test_the_rows_of_events_are_looked_up_by_their_ids(world: World, analyzed: str) -> None:
     """Read no row of the log for each event, whatever the statistics are."""
     rows = ", ".join(f"({key}, 'Jack', null)" for key in range(3000))

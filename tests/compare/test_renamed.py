@@ -44,6 +44,7 @@ def texts(replica: Replica) -> str:
 
 
 @pytest.mark.parametrize("name", ["withhold", "publish"])
+@pytest.mark.long
 def test_a_list_that_names_no_column_halts_its_table_alone(person: World, name: str) -> None:
     """Halt it as soon as the column is gone, and at each start after that."""
     replica = Replica()
@@ -93,6 +94,7 @@ def people(world: World) -> dict[str, dict[str, str]]:
 
 
 @pytest.mark.parametrize("values", [True, False])
+@pytest.mark.long
 def test_the_receiver_equals_the_table_whatever_becomes_of_its_columns(person: World, values: bool) -> None:
     replica = Replica()
     with life(person, replica, tables="person", state_values=values) as publisher:
@@ -136,6 +138,7 @@ def test_what_is_withheld_since_leaves_neither_a_value_nor_a_name(person: World)
 
 
 @pytest.mark.parametrize("values", [True, False])
+@pytest.mark.long
 def test_a_column_that_was_withheld_for_a_while_is_cleared_and_set(person: World, values: bool) -> None:
     """Clear and set a column that the receiver still has and the state does not."""
     replica = Replica()

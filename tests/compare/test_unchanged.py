@@ -72,6 +72,7 @@ def test_a_poll_without_a_change_compares_no_row_again(world: World) -> None:
     assert replica.rows["idu=1"] == {"fname": "b", "lname": "a"}
 
 
+@pytest.mark.long
 def test_only_the_segments_that_changed_are_compared(world: World) -> None:
     with replicated(world) as (publisher, replica):
         with polls_of_rows() as statements:
@@ -139,7 +140,7 @@ def test_a_state_that_was_changed_elsewhere_is_compared_as_a_whole(world: World)
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
-@pytest.mark.family
+@pytest.mark.long
 def test_whatever_happens_the_replica_is_the_table(world: World, seed: int) -> None:
     dice, replica, changed = random.Random(seed), Replica(), list[int]()
     fill(world, range(0, 2000, 4))

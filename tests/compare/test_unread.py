@@ -142,6 +142,7 @@ def test_a_state_that_was_dropped_is_reported_in_our_words(world: World) -> None
         "digest = '0'",
     ],
 )
+@pytest.mark.long
 def test_values_that_are_not_those_that_were_kept_are_never_sent(world: World, damage: str) -> None:
     replica = Replica()
     world.user(1)

@@ -28,7 +28,7 @@ def shape(request: pytest.FixtureRequest) -> dict[str, str]:
     return SHAPES[request.param]
 
 
-@pytest.mark.family
+@pytest.mark.long
 def test_a_log_of_other_types_is_published(engine: Engine, database: Database, shape: dict[str, str]) -> None:
     log = Attached(engine, database.dialect, shape)
     log.change("insert into usr values (10, 'Jack', 'Frost')")
@@ -54,6 +54,7 @@ def test_a_log_of_other_types_is_published(engine: Engine, database: Database, s
         ({"EVENTLOG_ASSOCIATION": "canonical"}, {"idu=1", "idu=2", "idu=3"}),
     ],
 )
+@pytest.mark.long
 def test_an_attached_log_writes_canonical_associations_where_that_is_set(
     engine: Engine, database: Database, setting: dict[str, str], expected: set[str]
 ) -> None:
@@ -66,6 +67,7 @@ def test_an_attached_log_writes_canonical_associations_where_that_is_set(
     assert {part.partition(",table=usr")[0] for part in sent.split("<association>")[1:]} == expected
 
 
+@pytest.mark.long
 def test_the_pick_up_of_other_types_scans_an_index(
     engine: Engine, database: Database, shape: dict[str, str]
 ) -> None:
@@ -135,7 +137,7 @@ def test_rows_without_a_status_are_counted_and_reported(engine: Engine, database
 
 
 @pytest.mark.parametrize("limit", [1, 2, 3, 7])
-@pytest.mark.family
+@pytest.mark.long
 def test_rows_without_table_or_key_cost_only_themselves_wherever_a_pick_up_is_cut(
     engine: Engine, database: Database, limit: int
 ) -> None:
@@ -157,6 +159,7 @@ def test_rows_without_table_or_key_cost_only_themselves_wherever_a_pick_up_is_cu
 @pytest.mark.parametrize(
     ("stored", "ids"), [("bigint", [None, 0, -1]), ("numeric(20)", [None, 0, -1, 2**63])], ids=str
 )
+@pytest.mark.long
 def test_rows_without_a_usable_record_id_are_left_alone_and_counted(
     engine: Engine, database: Database, stored: str, ids: list[Any]
 ) -> None:
@@ -284,6 +287,7 @@ def test_columns_in_capitals_and_more_of_them(engine: Engine, database: Database
     assert "PROCESS" in log.output("status", EVENTLOG_LOG_TABLE="process")
 
 
+@pytest.mark.long
 def test_track_asks_for_what_triggers_leave_to_the_log(engine: Engine, database: Database) -> None:
     log = Attached(engine, database.dialect, {})
     assert log.call("install").exit_code == 0

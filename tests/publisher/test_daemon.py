@@ -159,6 +159,7 @@ def test_a_backlog_that_falls_is_never_called_growing(
     slowly.set()
 
 
+@pytest.mark.long
 def test_the_course_goes_on_while_the_receiver_is_down_and_in_a_pause(
     world: World, arrivals: Arrivals, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -308,6 +309,7 @@ def test_it_rests_while_it_is_paused(world: World, arrivals: Arrivals) -> None:
         until(lambda: arrivals.documents)
 
 
+@pytest.mark.long
 def test_it_is_pausing_until_its_batch_is_over(
     world: World, arrivals: Arrivals, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -338,6 +340,7 @@ def test_it_is_pausing_until_its_batch_is_over(
 
 
 @pytest.mark.slow("a receiver answers slowly")
+@pytest.mark.long
 def test_it_stops_between_two_documents(world: World, arrivals: Arrivals) -> None:
     world.write(*(key(number, event_type=4) for number in range(100)))
 

@@ -125,6 +125,7 @@ COLUMN_CELLS: dict[int, dict[str, Any]] = {
 
 @pytest.mark.usefixtures("either_way")
 @pytest.mark.parametrize("kind", [1, 2, 3, 5, 6, 7, 8])
+@pytest.mark.family
 def test_a_row_of_each_type_is_the_present_row(people: World, kind: int) -> None:
     """Write what is in the table, not what the log holds: all columns, and none that is unknown as null."""
     people.write(row(kind, **COLUMN_CELLS.get(kind, {})), row(kind, 2, **COLUMN_CELLS.get(kind, {})))

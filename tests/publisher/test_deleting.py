@@ -66,7 +66,7 @@ def test_a_number_that_was_drawn_before_its_transaction_had_an_id_is_not_lost(
 
 @pytest.mark.slow("it publishes one log in both ways")
 @pytest.mark.parametrize(("seed", "kinds"), [(0, (3, 3, 6)), (1, (3, 3, 4))])
-@pytest.mark.family
+@pytest.mark.long
 def test_both_ways_send_the_same_and_come_to_the_same_letters(
     world: World, seed: int, kinds: Sequence[int]
 ) -> None:

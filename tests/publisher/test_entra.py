@@ -152,6 +152,7 @@ def sending(staff: World, tmp_path: Path, entra: Entra) -> Iterator[Sending]:
 
 
 @pytest.mark.usefixtures("either_way")
+@pytest.mark.long
 def test_the_page_brings_people_to_entra(staff: World, entra: Entra, sending: Sending) -> None:
     hire(staff, 1)
     hire(staff, 2, "Zoë")
@@ -211,6 +212,7 @@ def test_who_is_deleted_under_another_spelling_is_disabled(
 
 
 @pytest.mark.usefixtures("either_way")
+@pytest.mark.long
 def test_who_is_deleted_is_disabled_and_who_returns_is_active(
     staff: World, entra: Entra, sending: Sending
 ) -> None:
@@ -303,6 +305,7 @@ def test_the_bad_user_among_fifty_is_refused_alone(staff: World, entra: Entra, s
 
 
 @pytest.mark.parametrize("answer", [say(503), say(500), say(200), say(302)], ids=["503", "500", "200", "302"])
+@pytest.mark.long
 def test_other_answers_are_tried_again(
     staff: World, entra: Entra, sending: Sending, answer: Answering
 ) -> None:

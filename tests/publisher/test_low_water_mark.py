@@ -251,6 +251,7 @@ def test_dead_rows_below_the_mark_are_not_passed_over(world: World) -> None:
         "update eventlog_state set attached = 1",
     ],
 )
+@pytest.mark.long
 def test_there_is_no_mark_if_ids_may_not_ascend(postgres: Any, change: str) -> None:
     world = World(postgres.engine(), postgres.dialect)
     world.make()

@@ -72,6 +72,7 @@ def test_after_a_retry(world: World, before: int, after: int, answered: int) -> 
 
 
 @pytest.mark.parametrize(("before", "after"), LIMITS[:3])
+@pytest.mark.long
 def test_after_two_starts(world: World, before: int, after: int) -> None:
     """Remember the event again under the third setting, which is not its own either."""
     write_long_insert(world)

@@ -184,6 +184,7 @@ def test_files_hold_each_event_once_wherever_the_dividing_is_interrupted(
 
 @pytest.mark.parametrize("after", [False, True])
 @pytest.mark.parametrize("call", range(1, 4))
+@pytest.mark.family
 def test_files_a_part_that_is_refused_costs_its_change_wherever_that_is_interrupted(
     world: World, tmp_path: Path, call: int, after: bool
 ) -> None:

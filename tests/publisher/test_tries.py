@@ -205,6 +205,7 @@ def any_world(request: pytest.FixtureRequest, server: tuple[str, URL]) -> Iterat
 
 
 @pytest.mark.parametrize("reply", [unanswered(WORDS), Reply([Status(Level.RETRY, None, WORDS)])])
+@pytest.mark.family
 def test_an_event_waits_for_whatever_reason(any_world: World, reply: Reply) -> None:
     any_world.write(key(1, event_type=4))
     any_world.cycle(Receiver(lambda document: reply))
@@ -212,6 +213,7 @@ def test_an_event_waits_for_whatever_reason(any_world: World, reply: Reply) -> N
     assert waiting.reason.startswith(r"no \x00, nor ")
 
 
+@pytest.mark.long
 def test_an_event_fails_for_whatever_reason(any_world: World) -> None:
     any_world.write(key(1, event_type=4), key(2, event_type=4))
     said = {"idu=1": Reply([Status(Level.ERROR, None, WORDS)])}

@@ -81,6 +81,7 @@ def test_changes_become_rows(world: SlotWorld, name: str) -> None:
     assert copy.rows == rows_of(world)
 
 
+@pytest.mark.long
 def test_nothing_is_logged_twice_and_nothing_is_left_out(world: SlotWorld) -> None:
     world.fill()
     copy = Copy()
@@ -105,6 +106,7 @@ TYPES = {
 }  # fmt: skip
 
 
+@pytest.mark.long
 def test_keys_are_written_as_triggers_write_them(world: SlotWorld) -> None:
     tables = [f"t{number}" for number in range(len(TYPES))]
     for table, kind in zip(tables, TYPES, strict=True):
@@ -258,6 +260,7 @@ def test_what_partitions_lose_by_ddl_is_logged_by_a_comparison(world: SlotWorld)
     assert copy.rows == rows_of(world, "p")
 
 
+@pytest.mark.long
 def test_a_transaction_of_many_changes_comes_whole(world: SlotWorld) -> None:
     world.fill(compare_memory=1)
     world.run("insert into usr select n, 'a' from generate_series(1, 30000) n")

@@ -66,6 +66,7 @@ def test_objects_whose_rows_the_log_has_from_before_a_gap(
     assert (copy.rows, world.gaps()) == (rows_of(world), {})
 
 
+@pytest.mark.long
 def test_a_gap_that_comes_while_one_is_open(world: SlotWorld) -> None:
     copy = publish_and_keep(world)
     hide(world, "update usr set fname = 'unseen' where idu = 1")
@@ -79,6 +80,7 @@ def test_a_gap_that_comes_while_one_is_open(world: SlotWorld) -> None:
     assert (copy.rows, world.gaps()) == (rows_of(world), {})
 
 
+@pytest.mark.long
 def test_changes_without_a_key_that_come_while_a_gap_is_open(world: SlotWorld) -> None:
     copy = publish_and_keep(world)
     world.run("truncate usr", "insert into usr values (4, 'seen')")

@@ -158,6 +158,7 @@ def test_a_gap_that_came_during_a_comparison_stays_open(world: SlotWorld) -> Non
         assert slot.gaps()["public.usr"].why == "two"
 
 
+@pytest.mark.long
 def test_a_table_outside_the_publication_is_reported_and_one_taken_out_is_a_gap(world: SlotWorld) -> None:
     copy = publish(world)
     world.run(
@@ -266,6 +267,7 @@ def test_a_table_that_is_made_again_is_reported_until_it_is_in_the_publication(w
 
 
 @pytest.mark.parametrize("moved", ["alter table usr rename to people", "alter table usr set schema other"])
+@pytest.mark.long
 def test_a_table_that_moved_is_reported(world: SlotWorld, moved: str) -> None:
     copy = publish(world)
     world.run("create schema other", moved)

@@ -96,6 +96,7 @@ def test_a_restored_database_leaves_the_slot_to_the_one_that_has_it(world: SlotW
         assert (copy.rows, restored.gaps()) == (rows_of(restored), {})
 
 
+@pytest.mark.long
 def test_a_renamed_database_keeps_its_slot(world: SlotWorld, decoding: URL) -> None:
     world.fill()
     name, slot = world.engine.url.database, world.slot

@@ -154,6 +154,7 @@ def test_what_it_lacked_for_a_while_stops_the_stream(
 
 
 @pytest.mark.parametrize("name", ["a filter", "columns"])
+@pytest.mark.long
 def test_what_it_lacked_of_a_table_for_a_while_is_a_gap(world: SlotWorld, name: str) -> None:
     alteration = MEMBERS[name]
     if version(world) < alteration.version:
@@ -198,6 +199,7 @@ def test_one_that_was_there_before_is_put_right(world: SlotWorld, name: str) -> 
     assert_put_right(world, copy)
 
 
+@pytest.mark.long
 def test_tables_that_are_not_published_here_are_named_and_taken_out(world: SlotWorld) -> None:
     copy = publish(world)
     world.run("create table other (n integer primary key)")

@@ -370,6 +370,7 @@ def test_a_prepared_transaction_is_logged_at_its_end(world: SlotWorld) -> None:
     assert world.logged() == expected([1])
 
 
+@pytest.mark.long
 def test_a_role_with_replication_and_the_printed_grants_is_enough(world: SlotWorld) -> None:
     """Install a slot that a DBA made by the printed statements, and publish by it."""
     assert call(world, "install").exit_code == 0

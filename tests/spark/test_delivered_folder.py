@@ -70,6 +70,7 @@ def test_each_listing_is_the_order_of_delivery_and_backlog_equals_convert(spark:
 
 
 @pytest.mark.slow("two backlogs")
+@pytest.mark.long
 def test_backlog_takes_the_order_of_the_record_as_convert_does(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

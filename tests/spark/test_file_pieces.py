@@ -53,6 +53,7 @@ def places(output: Path) -> list[str]:
 
 @pytest.mark.usefixtures("small_pieces")
 @pytest.mark.parametrize("container", ["csv", "jsonl"])
+@pytest.mark.long
 def test_a_large_text_file_is_read_in_ranges(spark: Any, tmp_path: Path, container: str) -> None:
     log = write_log(tmp_path / f"log.{container}", [*ROWS, BAD])
     with log.open("ab") as file:
@@ -97,6 +98,7 @@ def test_a_large_file_that_cannot_be_cut_is_said_to_be_one_task(spark: Any, tmp_
 
 
 @pytest.mark.usefixtures("small_pieces")
+@pytest.mark.long
 def test_row_groups_are_read_by_many_tasks_each_under_its_place(spark: Any, tmp_path: Path) -> None:
     log = write_log(tmp_path / "log.parquet", [*ROWS, BAD])
     pq.write_table(pq.read_table(log), log, row_group_size=30)
@@ -107,6 +109,7 @@ def test_row_groups_are_read_by_many_tasks_each_under_its_place(spark: Any, tmp_
     assert places(tmp_path / "out") == [f"{log}:400"]
 
 
+@pytest.mark.long
 def test_record_ids_that_repeat_in_other_files_are_refused_with_how_often(spark: Any, tmp_path: Path) -> None:
     logs = [
         write_log(tmp_path / name, [*rows, *ROWS[:3]])

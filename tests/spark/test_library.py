@@ -184,6 +184,7 @@ def test_nothing_is_read_before_an_action_and_then_each_row_once(spark: Any) -> 
     assert plan.count("fail(") == plan.count("MapInArrow fail(") == 1
 
 
+@pytest.mark.long
 def test_the_session_may_be_set_otherwise(spark: Any) -> None:
     moments = ["2025-03-30 00:30:00", "2025-10-26 00:30:00", "2025-10-26 01:30:00", "1900-01-01 00:00:00.12"]
     rows = frame(spark, [
@@ -197,6 +198,7 @@ def test_the_session_may_be_set_otherwise(spark: Any) -> None:
     assert [row.event_time for row in found] == [time.replace(" ", "T") for time in moments]
 
 
+@pytest.mark.long
 def test_what_a_log_tells_of_its_rows(spark: Any) -> None:
     rows = [
         (1, "N", 2, TIME, "ann", "USR", "IDU=1", "fname", "a", "b"),
@@ -330,6 +332,7 @@ def test_messages_of_debezium_are_read_with_their_tombstones(spark: Any) -> None
     ]
 
 
+@pytest.mark.long
 def test_tables_may_be_described_where_they_are_used(spark: Any, tmp_path: Path) -> None:
     file, log, usr = tmp_path / "tables.toml", frame(spark, []), current_frames(spark)["usr"]
     file.write_text(TABLES)

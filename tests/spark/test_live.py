@@ -107,6 +107,7 @@ def test_loopback_rows_are_finished_as_a_publisher_does(
         assert "by a backlog, finished at" in outcomes[3].reason
 
 
+@pytest.mark.long
 def test_rows_whose_ids_are_ahead_of_the_sequence_are_left(spark: Any, store: Store, tmp_path: Path) -> None:
     if not store.log.dialect.schema.sequence_hidden:
         pytest.skip("auto_increment goes on after each id that a writer gives")

@@ -100,6 +100,7 @@ def test_what_is_refused_is_what_one_task_refuses(spark: Any, tmp_path: Path) ->
     assert len(one[1]) == 8 + 2 + 1
 
 
+@pytest.mark.long
 def test_messages_that_stand_nowhere_keep_the_order_of_the_rows(spark: Any, tmp_path: Path) -> None:
     kinds = ("REFRESH", "UPDATE", "REFRESH", "UPDATE", "DELETE", "REFRESH")
     (path,) = write_messages(tmp_path, [Sent(0, kind, "usr", 9 - n, "a") for n, kind in enumerate(kinds)])
@@ -167,6 +168,7 @@ def test_avro_whose_metadata_come_behind(spark: Any) -> None:
     assert all("is unknown: no metadata message" in reason for reason in refused)
 
 
+@pytest.mark.long
 def test_messages_are_read_once_for_metadata_and_once_for_each_action(spark: Any) -> None:
     """Draw ranges from samples of the rows that tasks have already read."""
     rows = [

@@ -35,6 +35,7 @@ def test_strict_stops_at_the_first_bad_record(spark: Any, tmp_path: Path) -> Non
     assert result.refused == 1
 
 
+@pytest.mark.long
 def test_stages_are_named_as_the_jobs_of_spark_are(spark: Any, tmp_path: Path) -> None:
     log = write_log(tmp_path / "log.parquet", [*ROWS, BAD])
     stages: list[tuple[str, str | None]] = []
@@ -59,6 +60,7 @@ def test_what_ends_a_worker_is_reported_without_its_traceback(spark: Any) -> Non
 
 
 @pytest.mark.parametrize("container", ["csv", pytest.param("parquet", marks=pytest.mark.long)])
+@pytest.mark.long
 def test_refused_records_are_lines_of_json(spark: Any, tmp_path: Path, container: str) -> None:
     log = write_log(tmp_path / f"log.{container}", [*ROWS, BAD, (10, "N", 99, *BAD[3:])])
     backlogged(spark, job([log], tmp_path / "out"), partitions=2)
@@ -72,7 +74,7 @@ def test_refused_records_are_lines_of_json(spark: Any, tmp_path: Path, container
     ("name", "given"),
     [("log.tsv", {}), ("log.csv", {"csv_delimiter": ";"}), ("log.csv", {"csv_null": "NULL"})],
 )
-@pytest.mark.family
+@pytest.mark.long
 def test_csv_in_another_layout_is_read_as_convert_reads_it(
     spark: Any, tmp_path: Path, name: str, given: dict[str, Any]
 ) -> None:

@@ -125,6 +125,7 @@ def test_changes_are_events_of_their_own(spark: Any, tmp_path: Path) -> None:
     assert refused
 
 
+@pytest.mark.long
 def test_documents_as_parquet_tell_their_rows(spark: Any, tmp_path: Path) -> None:
     rows = [
         (n, "N", 2, "2025-03-23 10:57:19", None, "usr", f"idu={n % 3}", "fname", "a", str(n))
@@ -142,6 +143,7 @@ def test_documents_as_parquet_tell_their_rows(spark: Any, tmp_path: Path) -> Non
     assert all(row["event_id"] in row["document"] for row in found)
 
 
+@pytest.mark.long
 def test_rows_that_name_their_object_otherwise_meet_the_others(spark: Any, tmp_path: Path) -> None:
     rows = [
         (n, "N", 2, "2025-03-23 10:57:19", None, "usr", f"idu={n % 5}", "fname", "a", str(n))
@@ -215,7 +217,7 @@ def test_rows_that_share_a_record_id_are_refused_also_where_spark_is_in_doubt_of
 
 
 @pytest.mark.parametrize("fraction", ["", ".120000", ".000000", ".5", ".000001"])
-@pytest.mark.family
+@pytest.mark.long
 def test_a_fraction_of_a_second_is_read_as_convert_reads_it(
     spark: Any, tmp_path: Path, fraction: str
 ) -> None:

@@ -184,6 +184,7 @@ def test_a_mask_that_nothing_proves_ends_the_action(spark: Any, tmp_path: Path) 
         changes_in(eventlog_spark.changes(frames_of(spark, unproved), "qlik-table", partitions=2))
 
 
+@pytest.mark.long
 def test_nothing_of_change_tables_is_read_before_an_action(spark: Any) -> None:
     names = ("header__change_seq", "header__change_oper", "header__change_mask", "id")
     unreadable = spark.range(1).select(*(f.raise_error(f.lit("it was read")).alias(name) for name in names))
@@ -192,6 +193,7 @@ def test_nothing_of_change_tables_is_read_before_an_action(spark: Any) -> None:
         reported.collect()
 
 
+@pytest.mark.long
 def test_no_range_cuts_a_transaction(spark: Any, tmp_path: Path) -> None:
     """Keep its changes in one task, for any number of tasks."""
     rows = [Line("usr", n % 3, n, "I", "low", "old") for n in range(1, 40)]

@@ -23,6 +23,7 @@ values (1L, 4L, 'usr', 'idu=1', null, null, null)
     as log (record_id, event_type, table_name, table_key, column_name, old_value, new_value)"""
 
 
+@pytest.mark.long
 def test_small_data_take_few_tasks(spark: Any) -> None:
     with configured(spark, spark_sql_shuffle_partitions="200"):
         log = spark.sql(f"select * from {LOG}")
@@ -33,6 +34,7 @@ def test_small_data_take_few_tasks(spark: Any) -> None:
         kept.unpersist()
 
 
+@pytest.mark.long
 def test_a_small_log_is_read_and_folded_by_one_task(spark: Any, tmp_path: Path) -> None:
     rows = [(n, "N", 2, CLOCK, None, "usr", f"idu={n}", "fname", "a", "b") for n in range(1, 99)]
     log = write_log(tmp_path / "log.parquet", rows)

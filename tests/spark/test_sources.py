@@ -154,6 +154,7 @@ def test_inputs_that_are_not_there_leave_no_folder(spark: Any, tmp_path: Path, s
 
 
 @pytest.mark.parametrize("source", FILES)
+@pytest.mark.long
 def test_another_source_gives_what_convert_gives(spark: Any, tmp_path: Path, source: str) -> None:
     inputs = [make(tmp_path / f"in{first}", source, first) for first in (20, 10)]
     wanted = replace(job(inputs, tmp_path / "expected", source=source), tables=LAYOUT)

@@ -59,6 +59,7 @@ def test_there_are_enough_cases_and_each_has_a_name_of_its_own() -> None:
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+@pytest.mark.family
 def test_what_the_log_holds(pg: Tracked, case: Case) -> None:
     if _version(pg) < case.version:
         pytest.skip(f"its statements are of PostgreSQL {case.version}")

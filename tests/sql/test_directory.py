@@ -17,6 +17,7 @@ LOOKS = 60
 
 
 @pytest.mark.slow("a thread alters a table all the while")
+@pytest.mark.long
 def test_a_table_that_is_altered_meanwhile_is_found(engine: Engine, database: Database) -> None:
     """Find it also on MariaDB, which does not list a table while a copy takes its place."""
     is_postgres = database.dialect.schema.transactional

@@ -98,6 +98,7 @@ def _drop_role(pg: Tracked, names: Names) -> None:
     pg.run(names.fill("drop owned by {role}"), names.fill("drop role {role}"))
 
 
+@pytest.mark.family
 def test_no_name_leaves_its_quotes(names: Names, pg: Tracked, postgres: Database) -> None:
     plain = names.plain
     table, whole = (f"{plain['schema']}.{plain[place]}" for place in ("table", "whole"))

@@ -169,6 +169,7 @@ def routine_bodies(engine: Engine, log: Log) -> dict[str, str | None]:
 
 
 @pytest.mark.parametrize("named", [False, True])
+@pytest.mark.long
 def test_the_script_as_printed_makes_the_same_log(engine: Engine, database: Database, named: bool) -> None:
     log = Log(database.dialect)
     migrate.install(engine, log, future_events=True)

@@ -25,6 +25,7 @@ AS_THEY_ARE = [
 
 @pytest.mark.parametrize("key_type", AS_THEY_ARE)
 @given(data=st.data())
+@pytest.mark.family
 def test_a_text_of_the_pattern_is_sent_as_it_is(key_type: KeyType, data: st.DataObject) -> None:
     """Send it unchanged, so that many keys need no look at each."""
     text = data.draw(st.from_regex(re.compile(key_type.as_it_is or ""), fullmatch=True))

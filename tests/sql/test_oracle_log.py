@@ -72,6 +72,7 @@ def test_only_the_switch_has_a_variable_and_it_is_never_replaced() -> None:
         ("held_by_session", Log(ORACLE, schema="indirect").names()),
     ],
 )
+@pytest.mark.long
 def test_the_statement_parses(statement: str, names: dict[str, str]) -> None:
     text = templates.statement(ORACLE, statement, **names)
     sqlfluff.parse(text + ("\n/\n" if text.startswith("begin") else "\n"), dialect="oracle")

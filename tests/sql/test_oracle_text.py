@@ -72,6 +72,7 @@ def test_a_statement_is_oracles(queries: Queries, name: str) -> None:
 
 
 @pytest.mark.parametrize("queries", [QUERIES, ATTACHED], ids=["own", "attached"])
+@pytest.mark.long
 def test_pending_rows_are_summed_up_in_oracles_words(queries: Queries) -> None:
     late = f"case when {queries.piece('not_future')} then 1 else 0 end = 0"
     holes = {"loopback": queries.piece("loopback"), "future": late, "not_held": queries.piece("not_held")}
@@ -91,6 +92,7 @@ def test_a_statement_that_goes_on_from_a_row_is_oracles(name: str) -> None:
 
 @pytest.mark.parametrize("future", [True, False])
 @pytest.mark.parametrize(("after", "upto"), [(LOWEST, None), (5, None), (5, 9)])
+@pytest.mark.long
 def test_a_pick_up_is_oracles(future: bool, after: int, upto: int | None) -> None:
     choice = PickUpFilter(driver_user="idm", future=future)
     clause, _ = pending_statement(QUERIES, "pick_up", choice, after, upto)

@@ -87,6 +87,7 @@ def query_back(columns: tuple[str, ...]) -> str:
     return str(queries.clause("current", **_current_holes(ReadableTable(table, ORACLE))))
 
 
+@pytest.mark.long
 def test_a_query_back_of_every_type_parses() -> None:
     functions, begins, query = query_back((*TYPES, *LEFT_OUT)).partition("select /*+")
     parse(begins + query, end="")

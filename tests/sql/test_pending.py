@@ -119,6 +119,7 @@ def every_way(store: Store, pending_ids: list[int]) -> None:
         assert len(snapshot.read_pending(PickUpFilter(limit=5, most_bytes=10**9)).ids) == 5
 
 
+@pytest.mark.long
 def test_the_leader_and_people_write_letters_at_the_same_time(store: Store, epoch: int) -> None:
     """Let them work without deadlocks; what was skipped stays so."""
     write(store, list(range(1, 401)))

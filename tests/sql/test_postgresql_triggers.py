@@ -117,6 +117,7 @@ DEFERRED = "create table t (k integer primary key deferrable initially deferred,
         (("delete from t", "insert into t values (1, 'new')"), {"k=1"}),
     ],
 )
+@pytest.mark.family
 def test_an_object_whose_deferrable_key_was_had_twice_is_there_if_a_row_is(
     pg: Tracked, granularity: str, statements: tuple[str, ...], there: set[str]
 ) -> None:

@@ -334,6 +334,7 @@ def test_nothing_is_left_where_it_cannot_be_made(engine: Engine) -> None:
 
 @pytest.mark.parametrize("reader", READERS)
 @pytest.mark.parametrize("name", ["changed", "done", "number of", "wait''s", "Größe"])
+@pytest.mark.family
 def test_an_identity_may_have_any_name(database: Database, name: str, reader: str) -> None:
     engine, column = database.engine(), database.dialect.quote(name)
     run_statements(engine, f"create table odd ({column} varchar(9) not null unique, extra integer)")
@@ -418,6 +419,7 @@ def test_the_commands(engine: Engine, database: Database, tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("own_type", [*OWN_TYPES, "ext.login"])
 @pytest.mark.parametrize("reader", READERS)
+@pytest.mark.long
 def test_an_identity_may_have_an_equality_of_its_own(database: Database, reader: str, own_type: str) -> None:
     """Hold types of PostgreSQL as texts; what a collation of MariaDB holds equal is one object."""
     engine = database.engine()

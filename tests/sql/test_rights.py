@@ -197,6 +197,7 @@ def reader(house: House, owner: URL) -> URL:
     return house.user("reader", *usage, "grant select on app.usr to eventlog_reader", *grants)
 
 
+@pytest.mark.long
 def test_the_owner_installs_tracks_looks_after_and_takes_away(house: House, owner: URL, app: URL) -> None:
     table = house.named("app.usr")
     assert "is up to date" in trusted(house, owner, "install").stderr
@@ -264,6 +265,7 @@ def trusted(house: House, user: URL, *words: str) -> Result:
     return trusting(house, lambda: house.call(user, *words))
 
 
+@pytest.mark.long
 def test_an_application_writes_to_its_table_and_reaches_nothing_of_the_log(
     house: House, app: URL, owner: URL
 ) -> None:
@@ -346,6 +348,7 @@ def test_a_publisher_publishes_and_answers_for_its_rows(
     house.refused(publisher, f"update {house.log} set table_key = 'idu=2'")
 
 
+@pytest.mark.long
 def test_a_reader_reads_and_changes_nothing(house: House, app: URL, reader: URL) -> None:
     house.does(app, "insert into app.usr values (1, 'Jack')")
     assert "usr idu=1" in house.call(reader, "explain").output

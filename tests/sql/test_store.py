@@ -173,6 +173,7 @@ def test_a_row_that_has_a_letter_keeps_it(store: Store) -> None:
         assert [cells[1] for cells in snapshot.rows(rows[:4])] == ["E", "E", "S", "W"]
 
 
+@pytest.mark.long
 def test_many_rows_are_finished_in_chunks(store: Store) -> None:
     write(store, *keys(*range(25_000)))
     with store.snapshot() as snapshot:

@@ -52,6 +52,7 @@ def test_an_insert(usr: Tracked, insert: int, rows: list[Logged]) -> None:
         (8, Logged(8, "idu=1", "fname")),
     ],
 )
+@pytest.mark.long
 def test_an_update_logs_changed_columns_only(usr: Tracked, update: int, row: Logged) -> None:
     usr.run(JACK)
     usr.track("usr", update=update)
@@ -115,6 +116,7 @@ def test_a_rolled_back_change_leaves_nothing(usr: Tracked) -> None:
         ("雪 é", "雪 é"),
     ],
 )
+@pytest.mark.long
 def test_a_text_key_is_quoted_where_it_must_be(tracking: Tracked, value: str, written: str) -> None:
     tracking.run("create table t (k varchar(40), n integer, v integer, primary key (k, n))")
     tracking.track("t")
@@ -298,6 +300,7 @@ def test_a_key_column_that_no_key_can_name(tracking: Tracked) -> None:
 
 
 @pytest.mark.parametrize("name", [":a", "a\nb", "é" * 31, "%s", "a.b", "{k}"])
+@pytest.mark.long
 def test_names_of_every_shape_are_tracked_and_read_back(tracking: Tracked, name: str) -> None:
     quoted = tracking.dialect.quote(name)
     tracking.run(f"create table {quoted} (k integer primary key, {quoted} varchar(9))")

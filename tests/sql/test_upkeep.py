@@ -62,6 +62,7 @@ def letters(store: Store) -> str:
     ],
     ids=str,
 )
+@pytest.mark.long
 def test_failures_are_found_by_what_is_known_of_them(
     store: Store, which: FailureFilter, found: list[int]
 ) -> None:

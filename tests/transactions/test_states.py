@@ -167,6 +167,7 @@ def _cut(folder: Path, name: str, lines: list[Line], now: int, chance: random.Ra
     return paths
 
 
+@pytest.mark.long
 def test_many_transactions_of_one_time_are_read_in_linear_time(tmp_path: Path) -> None:
     """Write one state for many, because a state after each would take quadratic time."""
     lines = [Line(number, 1, f"{number:X}", "usr") for number in range(1, 20_001)]

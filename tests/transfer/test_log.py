@@ -532,6 +532,7 @@ def test_base64_of_any_bytes_passes(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("target", ["xds", "changes"])  # by column, and row by row
+@pytest.mark.long
 def test_all_is_reported_only_when_it_is_written(target: str, tmp_path: Path) -> None:
     """Report what was read three times: as rows are read, folded and written."""
     log, out = tmp_path / "log.csv", tmp_path / "out"

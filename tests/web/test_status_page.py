@@ -548,6 +548,7 @@ def test_older_ones_come_by_pages_each_once(watched: Watched, monkeypatch: pytes
 
 
 @pytest.mark.parametrize("before", ["x", "1.x", "99999999999999999999", "-1.0", "0.0", "1.9", "."])
+@pytest.mark.long
 def test_a_place_that_is_none_breaks_no_page(watched: Watched, before: str) -> None:
     watched.run("insert into usr values (1, 'Jack')")
     watched.publisher.cycle()

@@ -63,6 +63,7 @@ def test_what_is_written_validates_and_reads_back(changes: list[Change], batch: 
 
 
 @given(st.lists(xds_changes(PERSON), min_size=1, max_size=3), st.integers(1, 40))
+@pytest.mark.long
 def test_a_stream_reads_the_same_in_pieces_of_any_size(changes: list[Change], size: int) -> None:
     text = written(changes)
     assert read_back(text, size) == read_back(text)

@@ -34,6 +34,7 @@ def captured(size: int) -> bytes:
 
 
 @pytest.mark.parametrize("size", [7, 2_993])
+@pytest.mark.long
 def test_the_state_after_a_delivery_goes_on_with_what_follows(tmp_path: Path, size: int) -> None:
     capture = tmp_path / "usr.bin"
     capture.write_bytes(captured(size))

@@ -75,6 +75,7 @@ def delete(engine: Engine, changes: Iterable[Change], limit: str, **options: Any
         (1, "0", True),
     ],
 )
+@pytest.mark.family
 def test_exactly_the_limit_passes(filled: Engine, number: int, limit: str, stops: bool) -> None:
     changes = [change(Op.INSERT, 1, "other"), *deletes(range(number))]
     if stops:

@@ -47,6 +47,7 @@ EVERYWHERE = sorted({name for folder in FOLDERS for name in read(folder) if name
 
 
 @pytest.mark.parametrize("name", [name for name in EVERYWHERE if name not in PIECES | COPIES])
+@pytest.mark.family
 def test_a_statement_is_oracles(name: str) -> None:
     for statement in statements(ORACLE, name, HOLES | HOLES_OF_STATEMENT.get(name, {})):
         text = statement

@@ -109,6 +109,7 @@ def test_a_transaction_is_never_split_and_what_fails_leaves_nothing(engine: Engi
     assert json.loads(state)["changes"] == 4
 
 
+@pytest.mark.long
 def test_long_values_wait_for_few_others(engine: Engine) -> None:
     """Limit what is held until the commit by the length of values."""
     tables = tablesfile.read('[tables.doc]\nkey = ["id"]\ncolumns = { id = "integer", content = "text" }\n')

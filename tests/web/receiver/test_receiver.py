@@ -191,6 +191,7 @@ def test_what_is_not_there_is_said_so(client: Client, path: str) -> None:
     assert client.ask("GET", path)[0] == 404
 
 
+@pytest.mark.long
 def test_ten_thousand_documents_do_not_slow_a_page(tmp_path: Path) -> None:
     archive = Archive(tmp_path / "received.sqlite")
     for number in range(EVENT_COUNT):

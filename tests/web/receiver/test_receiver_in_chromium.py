@@ -23,6 +23,7 @@ def rows(browser: Browser) -> int:
     return int(browser.run("return document.querySelectorAll('tbody tr').length"))
 
 
+@pytest.mark.long
 def test_a_person_clicks_through_list_filter_document_and_history(browser: Browser, client: Client) -> None:
     for event in (ADD, MODIFY, DELETE):
         client.post(event)
@@ -42,6 +43,7 @@ def test_a_person_clicks_through_list_filter_document_and_history(browser: Brows
     assert browser.complaints() == []
 
 
+@pytest.mark.long
 def test_what_arrives_appears_by_itself(browser: Browser, client: Client) -> None:
     browser.open(f"http://127.0.0.1:{client.port}/")
     assert rows(browser) == 0

@@ -94,6 +94,64 @@ def test_the_changes_of_an_object_become_these_types(happenings: list[Happening]
     assert [kind for _, kind in reduced(changes)] == types
 
 
+@pytest.mark.parametrize("size", [-1, 2, 255, 2**31 - 1])
+@pytest.mark.parametrize("message", [INSERT, UPDATE, DELETE], ids=["insert", "update", "delete"])
+def test_a_size_that_a_message_does_not_have_is_refused(message: bytes, size: int) -> None:
+    sized = b"t" + struct.pack("!i", 1)
+    place = message.rindex(sized)
+    with pytest.raises(BrokenOutput):
+        read(message[:place] + b"t" + struct.pack("!i", size) + message[place + len(sized) :])
+
+
+UNSENT = {"usr": Loss(LossKind.UNSENT)}
+IMAGES: dict[str, tuple[bytes, list[tuple[int, Value]], dict[str, Loss]]] = {  # keys with types, and losses
+    "insert": (b"I" + NUMBER + b"N" + row("1", "x"), [(5, "1")], {}),
+    "insert without its key": (b"I" + NUMBER + b"N" + row(NOT_SENT, "x"), [], UNSENT),
+    "update": (b"U" + NUMBER + b"N" + row("1", NOT_SENT), [(6, "1")], {}),
+    "update with its key before": (
+        b"U" + NUMBER + b"O" + row("1", "x") + b"N" + row(NOT_SENT, "y"),
+        [(6, "1")],
+        {},
+    ),
+    "another key": (
+        b"U" + NUMBER + b"O" + row("1", "x") + b"N" + row("2", NOT_SENT),
+        [(4, "1"), (5, "2")],
+        {},
+    ),
+    "another key than one not sent": (
+        b"U" + NUMBER + b"K" + row(NOT_SENT, None) + b"N" + row("2", "x"),
+        [],
+        UNSENT,
+    ),
+    "delete": (b"D" + NUMBER + b"K" + row("1", None), [(4, "1")], {}),
+    "delete without its key": (b"D" + NUMBER + b"K" + row(NOT_SENT, None), [], UNSENT),
+}
+
+
+@pytest.mark.parametrize(("message", "logged", "losses"), IMAGES.values(), ids=IMAGES)
+def test_the_images_of_a_row_name_its_objects_or_are_a_loss(
+    message: bytes, logged: list[tuple[int, Value]], losses: dict[str, Loss]
+) -> None:
+    reader = SlotReader(1 << 20)
+    reader.renew({1: [Feed("usr", "usr", (("idu", IDU),))]})
+    *_, transaction = [reader.take(read(each)) for each in (TABLE, BEGIN, message, COMMIT)]
+    assert transaction is not None
+    assert [(change.kind, *change.values) for change in transaction.logged()] == logged
+    assert transaction.losses == losses
+    reader.close()
+
+
+@pytest.mark.parametrize(("unproven", "who"), [(None, "jack"), ("jack", None), ("jill", "jack")])
+def test_a_session_that_calls_itself_the_driver_is_believed_only_if_that_is_proven(
+    unproven: str | None, who: str | None
+) -> None:
+    reader = SlotReader(1 << 20, unproven)
+    *_, transaction = [reader.take(read(each)) for each in (BEGIN, TEXT, COMMIT)]
+    assert transaction is not None
+    assert transaction.who == who
+    reader.close()
+
+
 def test_a_key_that_was_not_sent_is_a_gap_and_no_guess() -> None:
     feed = Feed("usr", "usr", (("idu", IDU),))
     reader = SlotReader(1 << 20)

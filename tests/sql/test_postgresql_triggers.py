@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import pytest
 from sqlalchemy import text
 from sqlalchemy.engine import Connection
@@ -265,6 +267,49 @@ def test_capture_that_a_user_switched_off_is_on_for_the_next_user_of_a_session(p
         pg.run("drop owned by writer", "drop role writer")
 
 
+LINES: dict[str, tuple[str, bool]] = {  # values of a line, and whether it switches capture off
+    "its own": ("session_user, 'capture off', pg_backend_pid(), 'load'", True),
+    "another user's": ("'writer', 'capture off', pg_backend_pid(), 'load'", False),
+    "another session's": ("session_user, 'capture off', pg_backend_pid() + 1, 'load'", False),
+    "of something else": ("session_user, 'pause', pg_backend_pid(), 'load'", False),
+    "without a reason": ("session_user, 'capture off', pg_backend_pid(), null", False),
+}
+
+
+def test_only_a_line_of_the_same_user_and_session_switches_capture_off(pg: Tracked) -> None:
+    pg.run(T)
+    pg.track("t")
+    for number, values in enumerate(values for values, _ in LINES.values()):
+        pg.run(
+            f"insert into eventlog_notice (username, kind, session_id, words) values ({values})",
+            "select set_config('eventlog.capture', max(notice_id)::text, false) from eventlog_notice",
+            f"insert into t values ({number})",
+            "select eventlog_capture_on()",
+        )
+    captured_keys = {row.key for row in pg.logged()}
+    assert captured_keys == {f"k={number}" for number, (_, off) in enumerate(LINES.values()) if not off}
+
+
+def test_a_user_without_grants_runs_no_routine_of_the_log(pg: Tracked, mallory: str) -> None:
+    pg.run(T, "grant usage on schema public to public")
+    pg.track("t")
+    calls = ["eventlog_event(5, 't', 'k=1', null, null, null)", "eventlog_capture_off('mine')"]
+    with pg.engine.connect() as connection:
+        names = connection.execute(
+            text("select proname from pg_proc where proname like 'eventlog%'")
+        ).scalars()
+        calls += [f'"{name}"()' for name in names if "$" in name]
+        assert len(calls) > 2  # the functions of triggers, too
+        execute_plain(connection, f"set role {mallory}")
+        connection.commit()
+        for call in calls:
+            with pytest.raises(DatabaseFailed, match="permission denied"):
+                execute_plain(connection, f"select public.{call}")
+            connection.rollback()
+        connection.invalidate()
+    assert pg.logged() == []
+
+
 def test_a_statement_wakes_a_publisher_that_sleeps_and_nobody_else(pg: Tracked) -> None:
     pg.run(T)
     pg.track("t")
@@ -321,6 +366,23 @@ def test_a_bulk_update_after_a_single_one_is_not_a_loop_in_a_loop(pg: Tracked) -
         execute_plain(connection, "set local statement_timeout to '20s'")
         execute_plain(connection, "update t set v = 'c', k = k + 100000")
     assert len(pg.logged()) == 1 + 30000 * 2
+
+
+@pytest.mark.parametrize("isolation", ["READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE"])
+def test_a_row_that_a_truncate_takes_is_deleted_in_the_log(pg: Tracked, isolation: str) -> None:
+    """A row is in the table or deleted in the log, also if it came after the snapshot of the truncate."""
+    pg.run("create table t (k integer primary key)", "insert into t values (1)")
+    pg.track("t")
+    with connect_at(pg.engine, isolation) as truncating:
+        truncating.execute(text("select 1"))
+        pg.run("insert into t values (2)")
+        with suppress(DatabaseFailed):
+            truncating.execute(text("truncate t"))
+            truncating.commit()
+    with pg.engine.connect() as connection:
+        rows_left = {f"k={key}" for key in connection.execute(text("select k from t")).scalars()}
+    deleted_keys = {row.key for row in pg.logged() if row.type == 4}
+    assert (rows_left | deleted_keys, rows_left & deleted_keys) == ({"k=1", "k=2"}, set())
 
 
 @pytest.mark.parametrize("isolation", ["REPEATABLE READ", "SERIALIZABLE"])

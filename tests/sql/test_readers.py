@@ -383,6 +383,58 @@ def test_a_key_that_one_statement_may_exchange_is_refused(engine: Engine) -> Non
         plan_reader(connection, "sailpoint", "late", "login")
 
 
+INDEXES: dict[str, bool] = {  # of a column that is not null, and whether it names objects by itself
+    "unique (login)": True,
+    "primary key (login)": True,
+    "unique (login, extra)": False,
+    "unique (login) deferrable": False,
+    "unique (login) deferrable initially deferred": False,
+}
+
+
+def test_an_index_names_objects_if_it_is_unique_by_itself_at_once(postgres: Database) -> None:
+    engine = postgres.engine()
+    names_objects = {}
+    for number, index in enumerate(INDEXES):
+        run_statements(engine, f"create table t{number} (login varchar(20) not null, extra integer, {index})")
+        with engine.connect() as connection:
+            try:
+                names_objects[index] = plan_reader(connection, "sailpoint", f"t{number}", "login").makes
+            except CannotTrack:
+                names_objects[index] = False
+    assert names_objects == INDEXES
+    engine.dispose()
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_a_name_that_something_has_is_left_to_it(database: Database, reader: str) -> None:
+    engine = database.engine()
+    taken = f"app{READERS[reader]}"
+    run_statements(
+        engine,
+        "create table app (login varchar(20) not null unique)",
+        f"create table {taken} (note varchar(20))",
+        f"insert into {taken} values ('mine')",
+    )
+    with engine.connect() as connection, pytest.raises(CannotTrack, match=f"{taken} is there already"):
+        plan_reader(connection, reader, "app", "login")
+    assert rows(engine, f"select * from {taken}") == [("mine",)]
+    engine.dispose()
+
+
+def test_a_reader_whose_snapshot_is_older_than_a_change_deletes_nothing(engine: Engine) -> None:
+    """Refuse its delete, because the row that it read names a change that it did not see, too."""
+    if not dialect_of(engine).triggers.by_statement:
+        pytest.skip("a delete takes the rows of now there, whatever the snapshot is")
+    run_statements(engine, "insert into usr values (1, 'anne', 'Anne')")
+    with engine.connect().execution_options(isolation_level="REPEATABLE READ") as reader:
+        assert reader.execute(text("select login from usr_delta")).scalars().all() == ["anne"]
+        run_statements(engine, "update usr set name = 'Anna'")
+        with pytest.raises(DatabaseFailed, match="could not serialize"):
+            reader.execute(text("delete from usr_delta where login = 'anne'"))
+    assert rows(engine) == [("anne", "Insert")]
+
+
 def test_a_column_that_names_no_object_is_refused(engine: Engine) -> None:
     with engine.connect() as connection:
         plan_no_reader(connection, "sailpoint", "usr").run(engine)

@@ -25,8 +25,9 @@ from eventlog.sql.relation import Choice
 from eventlog.sql.schema.migrate import install_script
 from eventlog.sql.trigger_rows import triggers_of
 from tests.kit.databases import Database
-from tests.kit.logs import leading
+from tests.kit.logs import World, leading
 from tests.sql.samples import subject
+from tests.sql.test_letters import DEMANDS, refuse_what_is_demanded
 from tests.sql.toy import made_in, supported
 from tests.sql.tracked import Logged, tracked
 
@@ -77,6 +78,15 @@ def test_in_a_pause_documents_do_not_leave_by_the_common_statements(toy: Dialect
                 work.finish({Letter.SUCCESS: [1]})
             with store.work(epoch) as work:
                 work.finish({Letter.SUCCESS: [1]})
+
+
+def test_what_a_leader_demands_holds_by_the_common_statements(toy: Dialect, postgres: Database) -> None:
+    with tracked(Database("toy", postgres.url.set(drivername="toy+psycopg"), toy)) as log:
+        world = World(log.engine, toy)
+        log.run("create table usr (idu integer primary key)")
+        for reason in DEMANDS:
+            world.clear()
+            refuse_what_is_demanded(world, reason)
 
 
 @pytest.mark.long

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import closing
+from functools import partial
 from itertools import combinations, count
 from typing import Any
 
@@ -16,15 +17,18 @@ from sqlalchemy.engine import Engine
 
 from eventlog.core import tablesfile
 from eventlog.core.change import ABSENT, Change, Field, Op, Undecoded, Value
+from eventlog.core.errors import Refused
 from eventlog.core.tables import Tables
-from eventlog.sql.connect import DatabaseFailed
+from eventlog.sql.connect import DatabaseFailed, connect
 from eventlog.sql.dialects import dialect_of
+from eventlog.transactions.delivery import by_transaction
+from eventlog.transfer.report import Report
 from eventlog.transfer.targets.tables import writer
 from eventlog.transfer.targets.tables.apply_progress import NoState, OtherInput, Shorter
 from eventlog.transfer.targets.tables.apply_settings import ApplySettings
 from eventlog.transfer.targets.tables.database import Database, Group
 from eventlog.transfer.targets.tables.outcomes import OtherApply
-from eventlog.transfer.targets.tables.writer import MOST_CHARACTERS, SECONDS
+from eventlog.transfer.targets.tables.writer import MOST_CHARACTERS, SECONDS, TableWriter
 from tests.kit.databases import Database as Postgres
 from tests.kit.statements import run_statements, select_rows
 from tests.kit.tiers import drawn
@@ -159,6 +163,69 @@ def test_the_record_of_a_source_is_locked_until_what_is_applied_is_committed(eng
         other.rollback()
         one.close()
         assert other.execute(record).scalar() == 0
+
+
+def test_what_is_applied_is_seen_with_its_record_once_what_was_refused_is_kept(engine: Engine) -> None:
+    """Look at the rows, and let another run of the source apply its change, at the last moment before."""
+    kept: list[Refused] = []
+    seen: list[object] = []
+    waits = {"postgresql": ("set lock_timeout = '50ms'",)}.get(
+        engine.dialect.name, ("set innodb_lock_wait_timeout = 1",)
+    )
+    impatient = connect(engine.url, waits)
+    meanwhile = Database(impatient, "s", TABLES, ApplySettings(), kept.append)
+    later = Database(engine, "s", TABLES, ApplySettings(), kept.append)
+
+    def flush() -> None:
+        seen.extend(select_rows(engine, "select idu from usr"))
+        seen.extend(select_rows(engine, "select state from eventlog_applied where state is not null"))
+        with pytest.raises(DatabaseFailed):
+            meanwhile.record.lock()
+
+    one = Database(engine, "s", TABLES, ApplySettings(), kept.append, flush=flush)
+    with closing(one), closing(meanwhile), closing(later):
+        changes = [changed(Op.INSERT, 1, **FULL), changed(Op.INSERT, 2, **FULL | {"n": "none"})]
+        one.apply(Group(changes, "a"))
+        assert (len(kept), seen) == (1, [])
+        with pytest.raises(OtherApply):
+            later.apply(Group([changed(Op.INSERT, 3, **FULL)], "b"))
+    assert select_rows(engine, "select idu from usr") == [(1,)]
+    assert select_rows(engine, "select state from eventlog_applied") == [("a",)]
+    impatient.dispose()
+
+
+def test_a_source_with_states_goes_on_from_its_last_state_without_changes(engine: Engine) -> None:
+    """Keep the state of a source that went on, refused all, or had nothing, and keep it once."""
+    for changes, state, rounds in (
+        ([], "a", 1),
+        ([], "a", 1),
+        ([Refused("usr:7", "no integer")], "b", 2),
+        ([changed(Op.INSERT, 1, **FULL)], "c", 3),
+        ([], "d", 4),
+    ):
+        with closing(Database(engine, "s", TABLES, ApplySettings(), print)) as target:
+            rows = TableWriter(target, "s", "qlik-table", ApplySettings(), print, has_states=True)
+            rows.write(Report(print).accepted(by_transaction(changes)), partial(str, state))
+        with closing(Database(engine, "s", TABLES, ApplySettings(), print)) as target:
+            rows = TableWriter(target, "s", "qlik-table", ApplySettings(), print, has_states=True)
+            assert rows.source_state == state
+        assert select_rows(engine, "select rounds from eventlog_applied") == [(rounds,)]
+
+
+def test_a_constraint_that_is_checked_late_costs_the_change_that_breaks_it(postgres: Postgres) -> None:
+    """Check each change, not the commit, which would take the whole group."""
+    engine = postgres.engine()
+    run_statements(
+        engine,
+        "create table usr (idu integer primary key, fname varchar(64), lname varchar(64), n integer,"
+        " constraint twice unique (n) deferrable initially deferred)",
+    )
+    numbers = (7, 8, 7, 9)
+    changes = [changed(Op.INSERT, idu, **FULL | {"n": n}) for idu, n in enumerate(numbers)]
+    _, refused = apply(engine, numbered(*changes))
+    assert places(refused) == [f"usr:{3:035}"]
+    assert select_rows(engine, "select n from usr order by idu") == [(7,), (8,), (9,)]
+    engine.dispose()
 
 
 def test_a_row_that_the_database_refuses_costs_itself(engine: Engine) -> None:

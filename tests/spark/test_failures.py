@@ -173,6 +173,7 @@ once, log, out = map(Path, sys.argv[1:])
 spark = start("local-cluster[2,1,1024]", {
     "spark.sql.shuffle.partitions": "2", "spark.executor.memory": "512m",
     "spark.executor.extraJavaOptions": frugal.JAVA,
+    "spark.shuffle.spill.numElementsForceSpillThreshold": "5",  # shares that each sort writes to its disk
 })
 killing = f'''
 import os, signal
@@ -201,7 +202,7 @@ spark.stop()
 """
 
 
-def test_separate_executors_one_of_which_is_killed(tmp_path: Path) -> None:
+def test_separate_executors_that_spill_and_one_of_which_is_killed(tmp_path: Path) -> None:
     log = write_log(tmp_path / "log.csv", ROWS)
     once = tmp_path / "killed"
     done = subprocess.run(

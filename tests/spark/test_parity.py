@@ -70,6 +70,7 @@ def set_times(log: Path, times: pa.Array) -> None:
     st.sampled_from((1000, 2)),
     st.sampled_from(("canonical", "as-logged")),
     st.sampled_from(("false", "true")),
+    st.sampled_from(("false", "true")),
 )
 def test_the_same_documents_in_the_same_order_for_each_object(
     spark: Any,
@@ -83,6 +84,7 @@ def test_the_same_documents_in_the_same_order_for_each_object(
     most: int,
     association: str,
     large: str,
+    adaptive: str,
 ) -> None:
     folder = tmp_path / str(next(_NUMBERS))
     folder.mkdir()
@@ -91,7 +93,8 @@ def test_the_same_documents_in_the_same_order_for_each_object(
     how: dict[str, Any] = {"insert_query_back": insert, "driver_user": user, "max_changes": most}
     how["association"] = association
     expected, left_out = converted(job([log], folder / "expected", current, **how))
-    with configured(spark, spark_sql_execution_arrow_useLargeVarTypes=large):
+    conf = {"spark_sql_execution_arrow_useLargeVarTypes": large, "spark_sql_adaptive_enabled": adaptive}
+    with configured(spark, **conf):
         found, refused = backlogged(spark, job([log], folder / "out", current, **how), partitions=partitions)
     assert by_object(found, rows) == by_object(expected, rows)
     assert refused == count_reasons(left_out)

@@ -187,6 +187,44 @@ def test_nothing_of_a_stopped_table_leaves_and_it_goes_on_once_its_rows_are_back
     assert replica.rows == rows_of(world)
 
 
+def test_a_stopped_table_deletes_nothing_at_all_until_nothing_would_be_deleted(world: World) -> None:
+    replica = Replica()
+    fill(world, 20)
+    gone_and_logged = []
+    with life(world, replica, max_deletes="5") as publisher:
+        publisher.cycle()
+        publisher.cycle()
+        for gone in (6, 3, 0, 5):
+            world.change("delete from usr where idu between 1 and 10")
+            fill(world, 10 - gone)
+            gone_and_logged.append((gone, publisher.cycle(), bool(publisher.unread)))
+    assert gone_and_logged == [(6, 0, True), (3, 0, True), (0, 0, False), (5, 5, False)]
+
+
+def test_a_permission_is_used_up_in_the_transaction_of_the_last_delete(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if world.log.dialect.name != "postgresql":
+        pytest.skip("rows do not name the transaction that wrote them")
+    monkeypatch.setattr(events, "_STEPS", 40)
+    fill(world, 150)
+    with life(world, Replica(), max_deletes="10") as publisher:
+        publisher.cycle()
+        publisher.cycle()
+        world.change("delete from usr")
+        publisher.cycle()
+        resume(world, stopped(publisher))
+        assert publisher.poll() == 150
+    names = world.log.names()
+    deletes = f"select xmin::text from {names['log']} where event_type = 4 order by record_id"
+    passed = f"select xmin::text from {names['notice']} where kind = 'pass'"
+    with world.engine.connect() as connection:
+        transactions = connection.execute(text(deletes)).scalars().all()
+        noted = connection.execute(text(passed)).scalars().all()
+    assert len(set(transactions)) == 4
+    assert noted == [transactions[-1]]
+
+
 def test_a_poll_that_needs_no_permission_uses_it_up(world: World) -> None:
     replica = Replica()
     fill(world, 150)

@@ -56,6 +56,21 @@ def test_an_event_that_waits_is_sent_as_it_was_and_what_came_later_follows(world
         assert replica.rows == rows_of(world)
 
 
+def test_an_object_is_left_alone_while_an_event_of_it_waits(world: World) -> None:
+    replica = Replica()
+    world.user(1, "Jack")
+    world.user(2, "Jane")
+    with life(world, replica, retry_wait=3600) as publisher:
+        publisher.cycle()
+        publisher.cycle()
+        replica.moods["idu=1"] = "retry"
+        world.change("update usr set fname = 'John' where idu = 1")
+        assert publisher.cycle() == 1
+        assert publisher.poll() == 0
+        world.change("update usr set fname = 'Joe'")
+        assert [publisher.poll(), publisher.poll()] == [1, 0]  # of the other object
+
+
 def test_a_poll_logs_how_many_objects_differ(world: World, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO")
     with life(world, Replica()) as publisher:

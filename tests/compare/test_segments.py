@@ -104,6 +104,36 @@ def test_a_segment_with_a_row_without_a_hash_may_differ() -> None:
     assert differing_segments(without_hash, without_hash) == {3}
 
 
+@given(
+    st.sets(st.builds(SegmentSum, st.integers(0, 5), st.integers(0, 1), st.integers(0, 1), st.just(0))),
+    st.sets(st.builds(SegmentSum, st.integers(0, 5), st.integers(0, 1), st.integers(0, 1), st.just(0))),
+)
+@example({SegmentSum(1, 0, 0, 0), SegmentSum(2, 1, 1, 0)}, {SegmentSum(1, 0, 0, 0), SegmentSum(2, 1, 1, 0)})
+def test_a_segment_is_left_out_only_if_its_sums_prove_it_equal(
+    before: set[SegmentSum], after: set[SegmentSum]
+) -> None:
+    differing = differing_segments(before, after)
+    for number in range(6):
+        old, new = ({part for part in side if part.segment == number} for side in (before, after))
+        proves = old == new and all(part.rows for part in old)
+        assert (number in differing) != proves
+
+
+def test_each_row_of_segments_that_differ_is_in_one_condition(engine: Engine) -> None:
+    rows: dict[int, Row] = dict.fromkeys(range(-8, 40), ("x", None, None))
+    with engine.begin() as connection:
+        _fill(connection, "old_t", rows)
+    with snapshot(engine) as moment:
+        side = _state(moment.connection, "old_t")
+        segments = Segments(-8, 4, "salt")
+        for differing in ({0, 4, 5, 6, 11}, set(range(12)), set[int]()):
+            conditions = list(segments.conditions(side, differing))
+            parts = [part for where in conditions for part in side.rows(where)]
+            read = [key for part in parts for key in part["key"].to_pylist()]
+            expected = {f"id={number}" for number in rows if (number + 8) // 4 in differing}
+            assert (len(read), set(read)) == (len(expected), expected)
+
+
 @pytest.mark.slow("starts a shell and fills two tables")
 def test_the_changes_are_those_of_all_rows(engine: Engine, database: Database, tmp_path: Path) -> None:
     _fill_both(engine)

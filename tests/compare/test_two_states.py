@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from itertools import permutations
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from sqlalchemy import text
 
 from eventlog.compare.digest import digest
 from eventlog.compare.lines import differences, in_order
+from eventlog.compare.ordering import Phase, ranks
 from eventlog.compare.rows import TwoRows, in_batches
 from eventlog.core import tablekey, tablesfile
 from eventlog.core.change import Op
@@ -264,6 +266,37 @@ def test_a_state_is_kept_for_the_next_comparison(postgres: Database, tmp_path: P
     assert [one["op"] for one in reported] == ["update", "update"]
     assert [path.name for path in tmp_path.iterdir() if path.suffix == ".part"] == []
     engine.dispose()
+
+
+def test_values_of_an_attribute_are_a_set_in_a_digest() -> None:
+    table = tablesfile.read(_described([("v", "text", None)])).get("v")
+    values: list[tuple[str, ...]] = [("a", "b"), ("b", "a"), ("a", "b", "a"), ("b", "b", "a", "a")]
+    assert len({digest(table.data, [texts]) for texts in values}) == 1
+    others: list[str | tuple[str, ...]] = [("a",), ("a", "c"), ("a", "b", "c"), ("ab",), "a"]
+    assert len({digest(table.data, [texts]) for texts in [*others, ("a", "b")]}) >= len(others)
+
+
+@pytest.mark.parametrize("names", list(permutations(("a", "b", "c"))))
+def test_what_refers_goes_after_what_is_new_and_before_what_is_gone(names: tuple[str, str, str]) -> None:
+    """Let the last table refer to the second, and that to the first."""
+    first, second, third = names
+    tables = tablesfile.read(
+        "".join(
+            f'[tables.{name}]\nkey = ["k"]\ncolumns = {{ k = "integer", r = "integer" }}\n'
+            + (f'references = {{ r = "{parent}" }}\n' if parent else "")
+            for name, parent in ((first, ""), (second, first), (third, second))
+        )
+    )
+    places = {
+        phase: sorted(names, key=lambda name: ranks(tables).place(phase, tables.get(name)))
+        for phase in (Phase.DELETED, Phase.NEW, Phase.CHANGED)
+    }
+    parents_first = [first, second, third]
+    assert places == {
+        Phase.DELETED: parents_first[::-1],
+        Phase.NEW: parents_first,
+        Phase.CHANGED: parents_first,
+    }
 
 
 def test_the_published_vectors_of_digests() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from eventlog.core.errors import Refused
@@ -21,3 +23,11 @@ pytestmark = pytest.mark.quick
 def test_a_record_is_kept(record: Row | Object, kept: bytes) -> None:
     source: Source[Row | Object] = Source("log.parquet", "log", ("key", "image", "number"), [])
     assert source.refuse(record, "no number") == Refused("log.parquet:1", "no number", kept)
+
+
+@pytest.mark.parametrize("content", [b"", b"\xab\xcd", b"\x00\xff"])
+def test_bytes_of_a_record_are_kept_in_capitals_as_csv_has_them(content: bytes) -> None:
+    source: Source[Row | Object] = Source("t.parquet", "t", ("image",), [])
+    digits = content.hex().upper()
+    assert json.loads(source.raw(Row(1, (content,)))) == {"image": digits}
+    assert json.loads(source.raw(Object(1, {"images": [content]}))) == {"images": [digits]}

@@ -229,6 +229,18 @@ def test_a_float_of_4_bytes_has_the_digits_that_it_needs(shortest: float) -> Non
     assert values.shortest_float32(single) == shortest
 
 
+@given(st.floats(width=32, allow_nan=False, allow_infinity=False))
+@example(struct.unpack("<f", struct.pack("<f", 1.36441695e-05))[0])
+def test_the_text_of_a_float_of_4_bytes_is_the_shortest_that_means_it(number: float) -> None:
+    shortest = values.shortest_float32(number)
+    assert struct.pack("<f", shortest) == struct.pack("<f", number)
+    digits = len(f"{Decimal(repr(shortest)):e}".partition("e")[0].replace(".", "").lstrip("-").rstrip("0"))
+    assert digits <= 9
+    if digits > 6:
+        shorter = float(f"{number:.{digits - 1}g}")
+        assert abs(shorter) > 3.4e38 or struct.pack("<f", shorter) != struct.pack("<f", number)
+
+
 def test_the_event_types_are_those_of_the_specification() -> None:
     assert {n: (t.op.value, t.per_field, t.query_back) for n, t in EVENT_TYPES.items()} == {
         1: ("insert", True, False),

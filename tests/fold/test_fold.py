@@ -283,6 +283,19 @@ def test_each_fault_of_a_row_is_named() -> None:
     )
 
 
+@pytest.mark.parametrize("value", ["x", "ä", "雪", "😀"])
+@pytest.mark.parametrize("way", ["logged", "read back"])
+def test_a_value_may_have_as_many_bytes_as_the_limit(value: str, way: str) -> None:
+    """Count bytes, whatever the characters are, of what is logged and of what is read back."""
+    size, limit = len(value.encode()), 24
+    for count in (limit // size, limit // size + 1):
+        content = value * count
+        row = entry(1, 1, new_value=content) if way == "logged" else entry(1, 6)
+        planned = plan([row], TABLES, Rules(max_value=limit), answerable=[TABLE])
+        events = planned.events(lookup_in({"k=1": {"a": content, "b": None, "c": None}}))
+        assert bool([event for event in events if values_of(event)]) == (count * size <= limit)
+
+
 @pytest.mark.parametrize("kind", [1, 2, 3, 7, 8])
 def test_columns_that_a_table_lacks_are_refused_where_that_is_set(kind: int) -> None:
     refused = reason(entry(1, kind, column_name="z"), Rules(unknown_columns="refuse"))

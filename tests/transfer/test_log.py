@@ -433,6 +433,25 @@ def test_of_several_values_all_go_before_any_comes(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("before", "after"), [(["a", "b"], ["b", "a"]), (["a"], ["a", "b"]), (["a", "b"], []), ([], ["a", "b"])]
+)
+def test_several_values_are_those_after_the_rows_of_their_update(
+    tmp_path: Path, before: list[str], after: list[str]
+) -> None:
+    """Apply the rows as a receiver of values does: take each old value out, and put each new one in."""
+    field = {"column": "fname", "before": before, "after": after}
+    line = {"op": "update", "schema": "indirect", "table": "usr", "key": {"idu": 1}, "fields": [field]}
+    written, refused = run_convert(tmp_path, "changes", "log", json.dumps(line) + "\n", name="c.jsonl")
+    assert refused == []
+    content = set(before)
+    for row in written.splitlines()[1:]:
+        old, new = row.split(",")[-2:]
+        content.discard(old)
+        content |= {new} - {""}
+    assert content == set(after)
+
+
 def neutral_line(change: Change) -> object:
     return dump(change)
 

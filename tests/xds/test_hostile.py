@@ -133,6 +133,16 @@ def test_statuses_tell_no_change() -> None:
     assert outcomes('<nds dtdversion="1"><output><status level="error">x</status></output></nds>') == []
 
 
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-32-be"])
+def test_a_document_begins_with_its_root_in_any_encoding(encoding: str) -> None:
+    text = doc(DELETE.format(1))
+    declared = encoding.removesuffix("-sig").removesuffix("-le").removesuffix("-be")
+    heading = f'<?xml version="1.0" encoding="{declared}"?>\n'
+    assert may_begin((heading + text).encode(encoding))
+    assert may_begin(text.encode(encoding))
+    assert not may_begin(text.removeprefix("<nds").encode(encoding))
+
+
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-16", "utf-16-be", "utf-32"])
 def test_a_document_in_any_encoding_is_known_by_its_first_bytes(encoding: str) -> None:
     assert may_begin('<?xml version="1.0"?>\n<nds dtdversion="4.0">'.encode(encoding))

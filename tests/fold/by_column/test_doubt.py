@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import permutations
+
 import pytest
 
 from eventlog.core import tablesfile
@@ -43,6 +46,24 @@ def test_a_row_of_an_unread_column_speaks_beside_a_query_back() -> None:
     assert result.texts.to_pylist() == [written.text for written in plain.with_text]
     assert "reported" in result.texts[0].as_py()
     assert not result.reasons  # none went the plain way
+
+
+@pytest.mark.parametrize("asking", [5, 6])
+@pytest.mark.parametrize("order", list(permutations(("odd", "fname", None))))
+def test_what_reads_a_row_back_leaves_in_the_place_of_the_first_row(
+    order: Sequence[str | None], asking: int
+) -> None:
+    """Leave the row of a column that is not read in its own place, before or after."""
+    tables = tablesfile.read(
+        '[tables.usr]\nkey = ["idu"]\ncolumns = { idu = "integer", fname = "varchar(9)" }\n'
+    )
+    entries = [
+        entry(number, asking if column is None else 3, column, None if column is None else f"new {column}")
+        for number, column in enumerate(order, 1)
+    ]
+    engine = Engine(tables, Rules(), Skeletons(tables, XdsSettings()), answerable=set(tables))
+    plain = row_by_row(tables, Rules(), EventWriter(tables, XdsSettings()), entries, lookup)
+    assert by_column(engine, entries, lookup).texts.to_pylist() == [one.text for one in plain.with_text]
 
 
 def test_templates_that_have_grown_are_learned_anew(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -224,6 +224,12 @@ def test_a_varchar_prefix_is_one_byte_or_two_and_never_both() -> None:
                 assert load("varchar(255,0)", data) == "x" * size
 
 
+@pytest.mark.parametrize("data", [b"\x05\x03abc", b"\x01\x03abc", b"\x05abc", b"\x03ab", b"\x00\x04abc"])
+def test_a_length_that_its_bytes_do_not_have_is_no_varchar(data: bytes) -> None:
+    with pytest.raises(EventlogError):
+        load("varchar(255,0)", data)
+
+
 @settings(max_examples=drawn(300))
 @given(st.data(), typed.tables(), st.sampled_from(("big", "little")), st.sampled_from((1, 2)))
 def test_rows_of_random_schemas_come_back(data: st.DataObject, table: Any, order: str, prefix: int) -> None:

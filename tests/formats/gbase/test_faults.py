@@ -76,6 +76,22 @@ def test_a_record_of_the_largest_size_is_read() -> None:
     assert f"record size is {SCHEMA_END}: the limit is {SCHEMA_END - 1}" in refused.reason
 
 
+def test_a_limit_of_records_reads_up_to_the_first_that_is_larger() -> None:
+    built = StreamBuilder().table(7, T1)
+    sizes = []
+    for number in range(5):
+        built.begin(3 * number, number)
+        before = len(built.data)
+        built.row(Number.INSERT, 3 * number + 1, number, 7, (number, "x" * (15 - number)))
+        sizes.append(len(built.data) - before)
+        built.commit(3 * number + 2, number)
+    assert sizes == sorted(sizes, reverse=True)
+    for limit in sizes + [size - 1 for size in sizes]:
+        limited = GbaseSettings(max_record=max(limit, SCHEMA_END))
+        answers = read_all([StreamBuilder().data + built.data], settings=limited)
+        assert bool(refusals_of(answers)) == (sizes[0] > max(limit, SCHEMA_END))
+
+
 def test_words_that_must_be_0_are_reported_and_nothing_more() -> None:
     refused, change = read_all([patched(20, u32(9))])
     assert isinstance(refused, Refused)

@@ -72,6 +72,16 @@ def test_what_waits_on_disk_comes_out_as_from_memory(
     assert len(kept) > 20
 
 
+def test_a_discard_voids_what_is_on_disk_from_its_sequence_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(open_transactions, "BLOCK", 500)
+    built = StreamBuilder().table(7, T1).begin(1, 1)
+    for sequence in range(2, 60):
+        built.row(Number.INSERT, sequence, 1, 7, (sequence, "a" * 200))
+    built.say(Discard(30, 1)).row(Number.INSERT, 60, 1, 7, (60, "b")).commit(61, 1)
+    changes = changes_of(answers(built.data, 3_000, SpoolFile()))
+    assert [change.after["c1"] for change in changes] == [*range(2, 30), 60]
+
+
 def test_a_transaction_over_the_limit_comes_out_whole_and_the_others_do() -> None:
     built = StreamBuilder().table(7, T1).begin(1, 1)
     for sequence in range(2, 50):

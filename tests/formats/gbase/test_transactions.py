@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from eventlog.core import tablesfile
@@ -137,6 +137,64 @@ def test_a_restart_says_nothing_of_transactions_that_ended_before_it() -> None:
     """Report nothing about transactions that began before the restart position."""
     stream = built().row(Number.INSERT, 11, 9, 7, (1, "a")).commit(22, 9)
     assert list(StreamReader(Tables(), since=Position(10, 22)).feed(stream.data)) == []
+
+
+@settings(max_examples=drawn(300))
+@given(
+    st.lists(st.tuples(st.integers(1, 3), st.booleans()), min_size=4, max_size=30),
+    st.lists(st.integers(1, 30), max_size=3),
+)
+@example([(1, False), (2, False), (1, False), (1, True), (2, False), (2, True)], [4])
+def test_a_stream_that_is_read_in_several_runs_gives_each_commit_once(
+    script: list[tuple[int, bool]], cuts: list[int]
+) -> None:
+    """Let each run begin at the record that the position names, and end anywhere after it."""
+    records: list[tuple[int, bytes]] = []  # with their sequences
+    opened: dict[int, list[int]] = {}
+    expected: list[int] = []
+    for sequence, (slot, ends) in enumerate(script, 100):
+        record = built()
+        if slot not in opened:
+            opened[slot] = []
+            record.begin(sequence, slot)
+        elif ends:
+            expected += opened.pop(slot)
+            record.commit(sequence, slot)
+        else:
+            opened[slot].append(sequence)
+            record.row(Number.INSERT, sequence, slot, 7, (sequence, "x"))
+        records.append((sequence, record.data))
+    position, rows = Position(), list[object]()
+    for end in [*sorted(cuts), len(records)]:
+        reader = StreamReader(Tables(), since=position)
+        start = next((at for at, (number, _) in enumerate(records) if number >= position.restart), end)
+        for _, record_data in records[start:end]:
+            answers = list(reader.feed(record_data))
+            assert refusals_of(answers) == []
+            rows += [change.after["c1"] for change in changes_of(answers)]
+        position = reader.position
+    assert rows == expected
+
+
+POSITIONS: list[tuple[StreamBuilder, Position]] = [  # a record, and the position after it
+    (StreamBuilder().begin(12, 2), Position(10, 22)),
+    (StreamBuilder().say(RbTx(14, 2)), Position(10, 22)),
+    (StreamBuilder().begin(15, 3), Position(10, 22)),
+    (StreamBuilder().commit(20, 3), Position(10, 22)),  # it was delivered
+    (StreamBuilder().begin(21, 1), Position(10, 22)),
+    (StreamBuilder().commit(23, 1), Position(23, 23)),
+    (StreamBuilder().begin(24, 2), Position(24, 23)),
+    (StreamBuilder().begin(25, 3), Position(24, 23)),
+    (StreamBuilder().commit(26, 2), Position(25, 26)),
+    (StreamBuilder().say(RbTx(27, 3)), Position(26, 26)),
+]
+
+
+def test_a_position_is_before_all_that_is_open_or_has_not_come_again() -> None:
+    reader = StreamReader(Tables(), since=Position(10, 22))
+    for record, position in POSITIONS:
+        assert list(reader.feed(record.data)) == []
+        assert reader.position == position, record
 
 
 class Step(NamedTuple):
@@ -327,6 +385,14 @@ def test_halves_under_two_schemas_are_one_update_with_the_names_of_both() -> Non
     stream.table(7, "d1 integer, d2 varchar(20,0)").row(A, 2, 1, 7, (2, "b")).commit(3, 1)
     (change,) = changes_of(read_all([stream.data]))
     assert (change.before, change.after) == ({"c1": 1, "c2": "a"}, {"d1": 2, "d2": "b"})
+
+
+def test_a_half_is_read_by_the_schema_of_its_moment() -> None:
+    """Let the table have the same columns in another order by the second half."""
+    stream = StreamBuilder().table(7, "a integer, b integer").begin(1, 1).row(B, 2, 1, 7, (1, 2))
+    stream.table(7, "b integer, a integer").row(A, 2, 1, 7, (3, 4)).commit(3, 1)
+    (change,) = changes_of(read_all([stream.data]))
+    assert (change.before, change.after) == ({"a": 1, "b": 2}, {"a": 4, "b": 3})
 
 
 def test_the_two_halves_left_are_one_update_of_the_key() -> None:

@@ -78,6 +78,20 @@ def test_nulls_stand_as_the_layout_says(nulls: str, row: dict[str, Value], hex: 
     assert stated.read(bytes.fromhex(hex)) == row
 
 
+@pytest.mark.parametrize("count", [1, 7, 8, 9])
+def test_each_bit_of_a_mask_is_a_column_and_no_other_may_be_set(count: int) -> None:
+    stated = layout({f"c{n}": "smallint" for n in range(count)}, nulls="mask")
+    size = len(stated.write(dict.fromkeys((f"c{n}" for n in range(count)), 0))) - 2 * count
+    for bit in range(8 * size):
+        image = bytearray(stated.write({f"c{n}": None if n == bit else n for n in range(count)}))
+        if bit < count:
+            assert stated.read(bytes(image)) == {f"c{n}": None if n == bit else n for n in range(count)}
+            continue
+        image[bit // 8] |= 1 << bit % 8
+        with pytest.raises(InvalidValue):
+            stated.read(bytes(image))
+
+
 @pytest.mark.parametrize(
     ("columns", "form", "hex"),
     [

@@ -16,8 +16,17 @@ from hypothesis import strategies as st
 from eventlog.core.change import Change
 from eventlog.core.errors import InvalidValue, Misuse, Refused
 from eventlog.formats.linter.changes import QueueReader
+from eventlog.formats.linter.columns import QueueRow, QueueRowReader
 from eventlog.formats.linter.linter_settings import LinterSettings
-from eventlog.formats.linter.queue_progress import START, QueueState, dump_state, load_state
+from eventlog.formats.linter.queue_progress import (
+    START,
+    Commit,
+    JournalPlace,
+    QueueProgress,
+    QueueState,
+    dump_state,
+    load_state,
+)
 from eventlog.transfer.sources.queues import rows
 from tests.formats.linter.helpers import LAYOUT, NAMES, ROLLBACK, end, operation
 from tests.kit.statements import run_statements
@@ -280,6 +289,49 @@ def test_a_run_that_is_stopped_forgets_nothing_that_it_did_not_come_to(queue: Qu
         queue.state = load_state(json.loads(json.dumps(dump_state(reader.mark()()))))
     queue.add(commit(910, 5, DBNODE="B"))
     assert queue.read() == ["open"]
+
+
+@pytest.mark.parametrize(
+    ("start", "row", "is_past"),
+    [
+        (None, (100, 1), False),
+        ((200, 1), (100, 1), True),
+        ((200, 1), (200, 1), False),
+        ((200, 1), (300, 1), False),
+        ((200, 1), (100, 2), False),  # the file was begun anew since
+        ((200, 2), (100, 1), True),
+        ((200, None), (100, 2), True),
+        ((200, 1), (100, None), True),
+        ((200, 1), (None, 1), False),
+    ],
+)
+def test_a_row_is_past_by_its_address_unless_its_date_is_later(
+    start: tuple[int, int | None] | None, row: tuple[int | None, int | None], is_past: bool
+) -> None:
+    def at(second: int | None) -> bytes:
+        return b"" if second is None else bytes.fromhex(date(second))
+
+    place = None if start is None else JournalPlace(start[0], at(start[1]))
+    assert QueueProgress(place).is_past(row[0], at(row[1]), "big") == is_past
+
+
+@pytest.mark.parametrize(("read_all", "remembered"), [(True, {7}), (False, {6, 7})])
+def test_a_run_that_read_a_part_keeps_the_commits_of_before(read_all: bool, remembered: set[int]) -> None:
+    """Forget those before the start alone, unless the queue lacks the others by now."""
+    when = bytes.fromhex(date(1))
+    before = QueueProgress(
+        JournalPlace(100, when), frozenset(Commit(number, 100 * number, when) for number in (2, 6))
+    )
+    first = queue_part(SYSLOG_ADDR=500, OPER_DATE=date(1))
+    after = before.advance([Commit(7, 700, when)], first, "big", read_all)
+    assert after.start == JournalPlace(500, when)
+    assert {commit.transact_id for commit in after.delivered} == remembered
+
+
+def queue_part(**cells: Any) -> QueueRow:
+    """Return a row of the queue as a run reads it."""
+    row, _ = QueueRowReader(NAMES).read(operation(2, b"x", **cells))
+    return row
 
 
 @settings(max_examples=drawn(60))

@@ -132,6 +132,64 @@ def test_lengths_of_the_rows_add_up(setting: str) -> None:
     assert change.raw == Raw(b"x" * 2500, b"y" * 2500)
 
 
+@pytest.mark.parametrize("size", [1, 1699, 1700, 1701, 3000])
+def test_parts_are_joined_by_the_sizes_that_their_lengths_prove(size: int) -> None:
+    """Let both images have lengths of the rows, which fill the first row of DATA to its end or less."""
+    old, new = b"x" * (1700 + size), b"y" * (1700 + size)
+    rest = [(old[at : at + 1700], new[at : at + 1700]) for at in range(1700, 1700 + size, 1700)]
+    parts = [(old[:1700], new[:1700]), *rest]
+    rows = [
+        operation(3, b"", EXTDATA=at, LEN1=len(a), LEN2=len(b), DATA=(a + b).hex())
+        for at, (a, b) in enumerate(parts)
+    ]
+    assert only(read_queue([*rows, end()], NONE)).raw == Raw(old, new)
+
+
+@pytest.mark.parametrize("ending", [COMMIT, ROLLBACK])
+@pytest.mark.parametrize("address", [150, 250])
+def test_an_end_comes_after_the_ends_of_before(ending: int, address: int) -> None:
+    rows = [queue_at(5, 100), queue_at(6, 120), queue_at(5, 200, COMMIT), queue_at(6, address, ending)]
+    if address < 200:
+        with pytest.raises(Misuse, match=f"SYSLOG_ADDR {address} comes after 200"):
+            read_queue(rows)
+    else:
+        assert len(read_queue(rows)) == (2 if ending == COMMIT else 1)
+
+
+@pytest.mark.parametrize("ending", [COMMIT, ROLLBACK])
+def test_many_transactions_need_the_room_of_those_that_are_open(ending: int) -> None:
+    rows = []
+    for number in range(20):
+        rows += [operation(2, b"x" * 3000, TRANSACT_ID=number + part) for part in (0, 100)]
+        rows += [end(ending, TRANSACT_ID=number), end(ending, TRANSACT_ID=number + 100)]
+    answers = read_queue(rows, NONE, max_open=20_000)
+    assert (reasons(answers), len(answers)) == ([], 40 if ending == COMMIT else 0)
+
+
+@pytest.mark.parametrize(
+    ("lengths", "sizes", "expected"),
+    [
+        ("row", (2500, 2500), [(2500, 900), (0, 1600)]),
+        ("row", (5000, 100), [(3400, 0), (1600, 100)]),
+        ("operation", (2500, 2500), [(2500, 2500), (2500, 2500)]),
+    ],
+)
+def test_a_long_operation_is_written_with_lengths(
+    lengths: str, sizes: tuple[int, int], expected: list[tuple[int, int]]
+) -> None:
+    change = only(read_queue([*long_update((2500, 2500), (2500, 2500)), end()], NONE))
+    change = change._replace(raw=Raw(b"x" * sizes[0], b"y" * sizes[1]))
+    rows = [dict(zip(NAMES, row, strict=True)) for row in write_queue([change], NONE, lengths=lengths)]
+    assert [(row["LEN1"], row["LEN2"]) for row in rows if row["TYP"] == 3] == expected
+
+
+@pytest.mark.parametrize("word", [0x0203, 0x0302, -32765, 0x7F01, -1])
+def test_the_word_of_a_blob_is_written_as_it_was_read(word: int) -> None:
+    change = only(read_queue([operation(7, b"owner", BLOBATR=word), end()]))
+    (row, _) = [dict(zip(NAMES, row, strict=True)) for row in write_queue([change], LAYOUT)]
+    assert row["BLOBATR"] == word
+
+
 @pytest.mark.parametrize(("typ", "word"), [(7, "create"), (8, "insert"), (9, "clear"), (4, "delete")])
 @pytest.mark.parametrize(
     ("word_of_attribute", "attribute", "kind"), [(0x0203, 3, 2), (-32765, 3, 0x80), (0x8003, 3, 0x80)]

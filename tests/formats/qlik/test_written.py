@@ -4,15 +4,23 @@ nothing."""
 from __future__ import annotations
 
 import hashlib
+import json
+from itertools import pairwise, product
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from eventlog.core import tablesfile
-from eventlog.core.change import ABSENT, Change, Field, Op, Raw, Side
+from eventlog.core.change import ABSENT, Change, Field, Op, Raw, Side, Value
 from eventlog.core.errors import Refused
 from eventlog.core.formats import SheetRow
-from tests.formats.qlik.helpers import seq, write_messages, write_rows
+from eventlog.formats.neutral import load
+from eventlog.formats.qlik.row_plans import dumping, dumping_cells
+from eventlog.formats.qlik.structure import DataColumn
+from eventlog.formats.qlik.types import Spec
+from tests.formats.qlik.helpers import read_messages, seq, write_messages, write_rows
+from tests.kit.support import run_convert
 
 pytestmark = pytest.mark.quick
 
@@ -224,6 +232,43 @@ def test_a_column_that_changed_several_times_held_the_first_value_and_holds_the_
 def test_a_value_is_written_by_its_type_whatever_equals_it() -> None:
     data = write_messages([update(1, True)], TABLES)[1]["message"]
     assert (data["beforeData"]["name"], data["data"]["name"]) == ("1", "true")
+
+
+_LIKE: tuple[Any, ...] = (1, True, 1.0, 0, False, 0.0, -0.0, "1", "", None)
+
+
+@pytest.mark.parametrize("plan", [dumping, dumping_cells], ids=["messages", "cells"])
+def test_a_value_is_converted_as_if_no_similar_one_had_been(plan: Any) -> None:
+    convert = plan([DataColumn("c", Spec("STRING"))])
+    for value, similar in product(_LIKE, _LIKE):
+        similar_row = convert([similar])
+        assert convert.convert_similar([value], [similar], similar_row) == convert([value]), (value, similar)
+
+
+@pytest.mark.parametrize("steps", [1, 2, 3])
+def test_the_images_of_an_update_are_its_first_and_its_last_values(tmp_path: Path, steps: int) -> None:
+    """Fold rows of a log that change a column again and again into one update."""
+    values = ["a", "b", "c", "d"][: steps + 1]
+    rows = [f"{n},2,usr,idu=1,fname,{old},{new}" for n, (old, new) in enumerate(pairwise(values), 1)]
+    heading = "record_id,event_type,table_name,table_key,column_name,old_value,new_value"
+    text, refused = run_convert(tmp_path, "log", "changes", "\n".join([heading, *rows, ""]))
+    assert refused == []
+    *_, written = write_messages([load(json.loads(line)) for line in text.splitlines()])
+    message = written["message"]
+    assert (message["beforeData"]["fname"], message["data"]["fname"]) == ("a", values[-1])
+
+
+@pytest.mark.parametrize("encoding", ["json", "avro"])
+@pytest.mark.parametrize("sides", [("NaN", "NaN"), ("NaN", 1.5), (1.5, "NaN"), (1.5, 1.5), (1.5, 2.5)])
+def test_a_column_has_changed_if_one_side_is_no_number(encoding: str, sides: tuple[Value, Value]) -> None:
+    tables = tablesfile.read(
+        '[tables.t]\nkey = ["k"]\ncolumns = { k = "integer", n = "real", v = "varchar(9)" }\n'
+    )
+    fields = (Field("k", 1, 1), Field("n", *sides), Field("v", "a", "b"))
+    change = Change(Op.UPDATE, None, "t", (("k", 1),), fields, seq(1))
+    answers = read_messages(write_messages([change], tables, encoding=encoding))
+    assert [item.fields for item in answers if isinstance(item, Change)] == [fields]
+    assert [item for item in answers if isinstance(item, Refused) and item.fault] == []
 
 
 @pytest.mark.parametrize("write", [write_rows, write_messages])

@@ -37,6 +37,7 @@ from eventlog_spark.change_tables import WITHOUT_SEQUENCE, changes_of_files
 from eventlog_spark.current_rows import current_rows
 from eventlog_spark.fold import BRIEF, FoldOutput
 from eventlog_spark.inputs import (
+    FilePiece,
     InputFile,
     ReadStreams,
     contents,
@@ -57,16 +58,19 @@ from eventlog_spark.log_rows import (
     feed_of,
     have_repeats,
 )
+from eventlog_spark.messages import changes_of_message_files
 from eventlog_spark.packing import Exchange, RowFeed
-from eventlog_spark.pieces import FilePiece, ReadCurrent, ReadLog, feed_of_pieces, pieces_of
+from eventlog_spark.pieces import ReadCurrent, ReadLog, pieces_of, tasks_of
 from eventlog_spark.ranges import RangeOutput
 from eventlog_spark.result_rows import Changes, Documents, FrameForm
 from eventlog_spark.streams import LINES, Convert
 
-SELF_CONTAINED: Final = frozenset(("changes", "xds"))  # formats whose files do not depend on each other
+SELF_CONTAINED: Final = frozenset(
+    ("changes", "debezium", "xds")
+)  # formats whose files do not depend on each other
 TARGETS: Final = ("xds", "changes")
 _OPERATIONS: Final = ("snapshot", "insert", "update", "delete", "truncate")
-_WORTH: Final = 16 << 20  # bytes of change tables that many tasks read sooner
+_WORTH: Final = 16 << 20  # bytes of change tables and messages that many tasks read sooner
 _EXAMPLES: Final = 20  # refused records that are shown
 DIGEST: Final = "digest"  # the column of what goes on record of documents; it is not written
 _DIGEST_SUM: Final = "digest_sum"
@@ -309,7 +313,7 @@ class LogFiles:
             yield feed_of(frame, self._reading, has_facts=has_facts)
         if self._pieces:
             limits = self.backlog.job.source.limits
-            yield feed_of_pieces(self.spark, ReadLog(self._pieces, limits, self._reading, has_facts))
+            yield tasks_of(self.spark, self._pieces, ReadLog(limits, self._reading, has_facts))
 
     def _current_rows(self, table: Table, files: Sequence[InputFile]) -> RowFeed:
         """Return the current rows of a table."""
@@ -317,10 +321,8 @@ class LogFiles:
         if len(files) == 1 and _is_of_spark(files[0]):
             return current_rows(self.spark.read.parquet(uri(files[0].path)), job.tables, table)
         limits = job.source.limits
-        read = ReadCurrent(
-            pieces_of(self.spark, files, limits, None), limits, job.tables.name_of(table), table
-        )
-        return feed_of_pieces(self.spark, read)
+        pieces = pieces_of(self.spark, files, limits, None)
+        return tasks_of(self.spark, pieces, ReadCurrent(limits, job.tables.name_of(table), table))
 
 
 def _is_of_spark(file: InputFile) -> bool:
@@ -335,7 +337,7 @@ class StreamFiles:
     spark: Any
     backlog: Backlog
     say: Say
-    is_cut: bool = True  # a large file of a change table
+    is_cut: bool = True  # what has a sequence, into pieces
 
     def rows(self, _: FoldOutput) -> Any:
         """Return what the changes become."""
@@ -345,18 +347,21 @@ class StreamFiles:
             raise Misuse("--expand-truncate: every machine must reach its --current files")
         convert = Convert(job, self.backlog.options, self.backlog.order == "sequence")
         if source.name in SELF_CONTAINED:
-            streams = in_portions(find_files(self.spark, job.inputs, source.shape, job.container))
+            files = in_portions(find_files(self.spark, job.inputs, source.shape, job.container))
         else:
-            streams = [find_files(self.spark, [name], source.shape, job.container) for name in job.inputs]
+            files = [find_files(self.spark, [name], source.shape, job.container) for name in job.inputs]
         if convert.in_sequence:
-            streams = [list(chain.from_iterable(streams))]
-            pieces = self._pieces(streams[0])
+            files = [list(chain.from_iterable(files))]
+            pieces = self._pieces(files[0])
             if len(pieces) > 1:
                 most_tasks = int(self.spark.conf.get("spark.sql.shuffle.partitions"))
                 tasks = self.backlog.partitions or min(len(pieces), most_tasks)
                 reading: Any = settings.build(source.settings, convert.options)
-                output = RangeOutput(convert.rows, LINES)
-                return changes_of_files(self.spark, pieces, job, reading, output, tasks)
+                changes_of = (
+                    changes_of_files if job.source_format == "qlik-table" else changes_of_message_files
+                )
+                return changes_of(self.spark, pieces, job, reading, RangeOutput(convert.rows, LINES), tasks)
+        streams = [[FilePiece(file) for file in stream] for stream in files]
         rows = contents(self.spark, streams)
         return rows.mapInArrow(ReadStreams(streams, convert), from_arrow_schema(LINES))
 
@@ -365,10 +370,10 @@ class StreamFiles:
         return False
 
     def _pieces(self, files: Sequence[InputFile]) -> list[FilePiece]:
-        """Return the pieces of files of change tables if many tasks read them sooner; else none."""
-        partitions, is_of_tables = self.backlog.partitions, self.backlog.job.source_format == "qlik-table"
+        """Return the pieces of files if many tasks read them sooner; else none."""
+        partitions = self.backlog.partitions
         is_worth = sum(file.size for file in files) >= _WORTH if partitions is None else partitions > 1
-        if not (self.is_cut and is_of_tables and is_worth) or any(is_remote(file.path) for file in files):
+        if not (self.is_cut and is_worth):
             return []
         return pieces_of(self.spark, files, self.backlog.job.source.limits, self.say)
 

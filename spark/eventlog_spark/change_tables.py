@@ -6,11 +6,10 @@ before them, so one task reads files that have some.
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial, reduce
-from itertools import count
+from itertools import chain, count, starmap
 from typing import Any
 
 import pyarrow as pa
@@ -18,21 +17,20 @@ import pyarrow.compute as pc
 from pyspark.sql import functions as f
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from eventlog.core.errors import BadFile, EventlogError, Misuse, Refused
+from eventlog.core.errors import EventlogError, Misuse, Refused
 from eventlog.core.formats import Row, Source
 from eventlog.core.tables import Tables
-from eventlog.files.inputs import open_input, stem_of
+from eventlog.files.inputs import stem_of
 from eventlog.files.limits import Limits
 from eventlog.files.parquet import PlacedBatch, rows_of
 from eventlog.formats.qlik import sequence
 from eventlog.formats.qlik.change_tables import TableSettings
 from eventlog.formats.qlik.sequenced_rows import RowSequencer, SequencedRow
 from eventlog.transfer.job import Job
-from eventlog.transfer.log_files.by_column import row_batches
-from eventlog_spark.batches import bounded, pack, unpack
-from eventlog_spark.inputs import InputFile, Opened
+from eventlog_spark.batches import answer, bounded, pack, unpack
+from eventlog_spark.inputs import FilePiece, InputFile, Open, Opened
 from eventlog_spark.messages import check_single_values
-from eventlog_spark.pieces import FilePiece, rows_of_piece, tasks_of_pieces, until_fault
+from eventlog_spark.pieces import answers_about, read_slabs, rows_of_piece, tasks_of, until_fault
 from eventlog_spark.ranges import ITEM, REFUSED, RangeJoin, RangeOutput, in_ranges
 from eventlog_spark.result_rows import FrameRow
 
@@ -115,26 +113,33 @@ def changes_of_files(
     partitions: int,
 ) -> Any:
     """Return what the changes in pieces of files become, joined in so many tasks."""
-    sequencer = RowSequencer(job.tables, settings)
-    files, numbers = dict.fromkeys(piece.file for piece in parts), count()
-    refused = ((file, _parse(sequencer, file, job.source.limits)) for file in files)
+    sequencer, limits = RowSequencer(job.tables, settings), job.source.limits
+    heads = {piece.file: piece.part.head for piece in parts}
+    columns: dict[InputFile, Any] = {file: head.columns for file, head in heads.items() if head is not None}
+    others = [file for file in heads if file not in columns]
+    columns |= zip(others, answers_about(spark, others, partial(_columns, limits)), strict=True)
+    numbers = count()
+    refused = ((file, _parse(sequencer, file, columns[file])) for file in heads)
     sources = {file: next(numbers) if wrong is None else wrong for file, wrong in refused}
-    frame, task = tasks_of_pieces(spark, parts, ReadTables(parts, job.source.limits, sequencer, sources))
+    frame, task = tasks_of(spark, parts, ReadTables(limits, sequencer, sources))
     rows = frame.mapInArrow(task, from_arrow_schema(_ROWS))
     rows = rows.withColumns({"without_sequence": f.col("seq") == "", "splittable": f.lit(False)})
     join = RangeJoin(sequencer, partial(_parsed_rows, sequencer), job.tables, output)
     return join.rows(in_ranges(rows, partitions, "item").select("seq", "source", "item"))
 
 
-def _parse(sequencer: RowSequencer, file: InputFile, limits: Limits) -> Refused | None:
+def _columns(limits: Limits, number: int, opened: Opened) -> Iterator[pa.RecordBatch]:
+    """Yield an answer for each file: its columns, or why it cannot be read."""
+    for piece, opener in opened:
+        columns = (columns for _, columns, _ in read_slabs(piece, limits, opener))
+        yield answer(next(until_fault(piece, columns)))
+
+
+def _parse(sequencer: RowSequencer, file: InputFile, columns: tuple[str, ...] | Refused) -> Refused | None:
     """Add the change table in a file to the sequencer; return why it is none."""
-    name, path, container, _ = file
-    try:
-        with open_input(name, opened=lambda _: open(path, "rb", buffering=0)) as content:
-            columns, _ = row_batches.read(content, name, container, limits)
-    except (EventlogError, OSError, EOFError, zlib.error) as fault:
-        return BadFile(name, str(fault).removeprefix(f"{name}: "))
-    source: Source[Row] = Source(name, stem_of(name), columns, ())
+    if isinstance(columns, Refused):
+        return columns
+    source: Source[Row] = Source(file.name, stem_of(file.name), columns, ())
     wrongs = (wrong for wrong in sequencer.parse(source) if isinstance(wrong, Refused))
     return next(wrongs, None)
 
@@ -143,21 +148,20 @@ def _parse(sequencer: RowSequencer, file: InputFile, limits: Limits) -> Refused 
 class ReadTables:
     """A task that reads pieces of change tables, whose files are these sources of the sequencer."""
 
-    parts: Sequence[FilePiece]
     limits: Limits
     sequencer: RowSequencer
     sources: Mapping[InputFile, int | Refused]
 
     def __call__(self, number: int, opened: Opened) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of a piece as they are, with their places."""
-        return bounded(self._rows(self.parts[number], opened), _ROWS)
+        """Yield the rows of pieces as they are, with their places."""
+        return bounded(chain.from_iterable(starmap(self._rows, opened)), _ROWS)
 
-    def _rows(self, piece: FilePiece, opened: Opened) -> Iterator[FrameRow]:
+    def _rows(self, piece: FilePiece, opener: Open) -> Iterator[FrameRow]:
         source = self.sources[piece.file]
         rows: Iterator[Row | Refused] = iter([source] if isinstance(source, Refused) else ())
         if isinstance(source, int):
             table, seq_at = self.sequencer.table_of(source), self.sequencer.place_of_sequence(source)
-            rows = until_fault(piece, rows_of_piece(piece, self.limits, opened))
+            rows = until_fault(piece, rows_of_piece(piece, self.limits, opener))
         for row in rows:
             if isinstance(row, Refused):
                 yield REFUSED, "", 0, 0, 0, pack(row)

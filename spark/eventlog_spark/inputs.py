@@ -1,7 +1,8 @@
 """Names on the command line become DataFrames: Parquet by Spark's reader, other files by that of `convert`.
 
 Spark's own CSV reader turns bad UTF-8 into U+FFFD and reads "" as null, in silence. Tasks open files of this
-machine by their names; files of a store come to them whole, as Spark's `binaryFile` reads them.
+machine by their names. Of files in a store Spark reads the bytes, because only Hadoop has the keys; each task
+gets those of its pieces.
 """
 
 from __future__ import annotations
@@ -12,8 +13,8 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import reduce
-from itertools import chain, groupby
+from itertools import chain, groupby, islice
+from operator import itemgetter
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
@@ -26,12 +27,14 @@ from eventlog.core.portions import portions
 from eventlog.files.document_folder import in_order
 from eventlog.files.inputs import Input, container_of, open_inputs
 from eventlog.files.limits import Limits
+from eventlog.transfer.log_files.by_column.pieces import FilePart
 
 _NAMED = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://([^/]*)/?(.*)", re.DOTALL)
 _PATTERN = re.compile(r"[\[\]{}*?\\]")
 _SMALL = 1 << 18  # bytes, which Python reads in less time than Spark plans to
 _PORTION_FILES, _PORTION_BYTES = 1000, 1 << 22  # one of them is a second's work for a task
-_CONTENT = "stream long, place long, content binary"
+_PIECES = "path string, stream int, place int, begin int, size int"
+_MOST_BYTES = (1 << 31) - 1  # of a file, as Spark reads it
 
 
 class InputFile(NamedTuple):
@@ -151,62 +154,91 @@ def uri(path: str) -> str:
 
 # --- the content of files
 
-Opened = Iterator[tuple[InputFile, Callable[[str], IO[bytes]]]]  # files, and how each is opened
+
+class FilePiece(NamedTuple):
+    """A part of a file that a task reads."""
+
+    file: InputFile
+    part: FilePart = FilePart()
+
+    @property
+    def span(self) -> tuple[int, int]:
+        """Return the place of its first byte in the file, and how many bytes it has at most."""
+        piece = self.part.piece
+        return (0, _MOST_BYTES) if piece is None else (piece.begin, piece.end - piece.begin)
+
+
+Open = Callable[[str], IO[bytes]]
+Opened = Iterator[tuple[FilePiece, Open]]  # pieces, and how the file of each is opened
 Sources = Iterator[Source[Any] | Refused]
 
 
-def contents(spark: Any, streams: Sequence[Sequence[InputFile]]) -> Any:
-    """Return a DataFrame of the files of streams for `ReadStreams`, a task for each, in their order.
+def contents(spark: Any, streams: Sequence[Sequence[FilePiece]]) -> Any:
+    """Return a DataFrame of the pieces in streams for `ReadStreams`, a task for each stream.
 
-    The files of a stream follow each other.
+    It has a row for each stream, and then one for each piece of a file in a store, in their order.
     """
-    if any(is_remote(file.path) for stream in streams for file in stream):
-        frames = [_content(spark, number, stream) for number, stream in enumerate(streams)]
-        return reduce(lambda frame, addition: frame.union(addition), frames)
-    nothing = f.lit(None).cast("long").alias("place"), f.lit(None).cast("binary").alias("content")
-    numbers = spark.range(0, len(streams), 1, max(len(streams), 1))
-    return numbers.select(f.col("id").alias("stream"), *nothing)
-
-
-def _content(spark: Any, number: int, stream: Sequence[InputFile]) -> Any:
-    """Return the content of the files of a stream, in their order; of a file of this machine none."""
-    rows = spark.createDataFrame(
-        [(number, at, None) for at, file in enumerate(stream) if not is_remote(file.path)], _CONTENT
+    count = max(len(streams), 1)
+    nothing = f.lit(None).cast("int").alias("place"), f.lit(None).cast("binary").alias("content")
+    rows = spark.range(0, len(streams), 1, count).select(f.col("id").cast("int").alias("stream"), *nothing)
+    pieces = [
+        (piece.file.path, number, place, *piece.span)
+        for number, stream in enumerate(streams)
+        for place, piece in enumerate(stream)
+        if is_remote(piece.file.path)
+    ]
+    if not pieces:
+        return rows
+    files = spark.read.format("binaryFile").load(
+        [uri(path) for path in dict.fromkeys(path for path, *_ in pieces)]
     )
-    remote = {file.path: at for at, file in enumerate(stream) if is_remote(file.path)}
-    if remote:
-        places = f.create_map(*(f.lit(fact) for pair in remote.items() for fact in pair))
-        contents = spark.read.format("binaryFile").load([uri(path) for path in remote])
-        place = places[f.col("path")].cast("long").alias("place")
-        rows = rows.union(contents.select(f.lit(number).cast("long").alias("stream"), place, "content"))
-    return rows.repartition(1).sortWithinPartitions("place")
+    joined = files.join(f.broadcast(spark.createDataFrame(pieces, _PIECES)), "path")
+    content = f.substring("content", f.col("begin") + 1, f.col("size"))
+    together = rows.union(joined.select("stream", "place", content))
+    return together.repartitionById(count, "stream").sortWithinPartitions("stream", "place")
 
 
 @dataclass(frozen=True)
 class ReadStreams:
     """A task that opens the files of streams; `read` makes rows of each."""
 
-    streams: Sequence[Sequence[InputFile]]
+    streams: Sequence[Sequence[FilePiece]]
     read: Callable[[int, Opened], Iterator[pa.RecordBatch]]
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         rows = (row for batch in batches for row in zip(*batch.columns, strict=True))
         for number, group in groupby(rows, lambda row: row[0].as_py()):
-            yield from self.read(number, _opened(self.streams[number], group))
+            contents = map(itemgetter(2), islice(group, 1, None))
+            yield from self.read(number, _opened(self.streams[number], contents))
 
 
-def _opened(stream: Sequence[InputFile], rows: Iterable[tuple[pa.Scalar, ...]]) -> Opened:
-    for _, number, data in rows:
-        place, content = number.as_py(), data.as_buffer()
-        for file in stream if place is None else [stream[place]]:
-            yield file, _opener(file.path, content)
+def _opened(stream: Sequence[FilePiece], contents: Iterator[pa.Scalar]) -> Opened:
+    for piece in stream:
+        content = next(contents).as_buffer() if is_remote(piece.file.path) else None
+        yield piece, _opener(piece, content)
 
 
-def _opener(path: str, content: Any) -> Callable[[str], IO[bytes]]:
-    return lambda name: open(path, "rb", buffering=0) if content is None else io.BytesIO(content)
+def _opener(piece: FilePiece, content: Any) -> Open:
+    if content is None:
+        return lambda name: open(piece.file.path, "rb", buffering=0)
+    return lambda name: _Excerpt(content, piece.span[0])
+
+
+class _Excerpt(io.BytesIO):
+    """Bytes of a file from a place on, each under its own place."""
+
+    def __init__(self, content: Any, begin: int) -> None:
+        super().__init__(content)
+        self._begin = begin
+
+    def seek(self, offset: int, whence: int = 0, /) -> int:
+        return super().seek(offset - self._begin if whence == io.SEEK_SET else offset, whence) + self._begin
+
+    def tell(self) -> int:
+        return super().tell() + self._begin
 
 
 def sources_of(opened: Opened, shape: Shape, limits: Limits) -> Sources:
     """Yield the sources in files."""
-    for file, opener in opened:
+    for (file, _), opener in opened:
         yield from open_inputs([Input(file.name, file.container)], shape, limits=limits, opened=opener)

@@ -1,15 +1,17 @@
-"""DataFrames of messages as one sequence.
+"""Messages as one sequence, in DataFrames or files.
 
-Messages are read in blocks of a partition's offsets. A row of a full load follows the greatest changeSequence
-that its partition had before it. A window adds what a block does not contain of that.
+Messages are read in blocks: of a partition's offsets, or pieces of files. A row of a full load follows the
+greatest changeSequence that its partition or file had before it. A window adds what a block does not contain
+of that. Metadata messages are looked for first.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
-from itertools import chain, groupby
+from itertools import chain, groupby, starmap
 from operator import itemgetter, or_
 from typing import Any, Final, NamedTuple
 
@@ -22,6 +24,9 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from eventlog.core.errors import Misuse, Refused
 from eventlog.core.formats import Object, Source
 from eventlog.core.tables import Tables
+from eventlog.files.csv import LineSource
+from eventlog.files.inputs import open_input, stem_of
+from eventlog.files.limits import Limits
 from eventlog.files.messages import message_at
 from eventlog.formats.qlik import avro
 from eventlog.formats.qlik.message_reader import MessageReader
@@ -34,11 +39,16 @@ from eventlog.formats.qlik.sequenced_messages import (
     sequence_of,
     with_place,
 )
+from eventlog.transfer.job import Job
+from eventlog.transfer.log_files.by_column.pieces import WrongCut
 from eventlog_spark.batches import answer, answers_of, bounded, pack, unpack
+from eventlog_spark.inputs import FilePiece, InputFile, Open, Opened
+from eventlog_spark.pieces import tasks_of, until_fault
 from eventlog_spark.ranges import FACTS, ITEM, ORDER, REFUSED, RangeJoin, RangeOutput, in_ranges
 from eventlog_spark.result_rows import FrameRow
 
 MessageTable = tuple[str | None, str]  # the schema, the table
+MessagePlace = tuple[str, int, int]  # topic, partition, offset; of a file its number and the line
 _BLOCK: Final = 1000  # offsets
 _PLACE: Final = ("topic", "partition", "offset")
 _ESCAPES: Final = (b"\\u004", b"\\u005", b"\\u006", b"\\u007")  # letters that may be of a name
@@ -71,7 +81,12 @@ def changes_of_messages(
     reading = replace(reading, placed=tuple(chain.from_iterable(answers_of(likely, reading.metadata))))
     block = f.floor(f.col("offset") / _BLOCK)
     placed = placed.repartition(partitions, "topic", "partition", block).sortWithinPartitions(*_PLACE)
-    blocks = placed.mapInArrow(reading.blocks, from_arrow_schema(_READ))
+    return _joined(placed.mapInArrow(reading.blocks, from_arrow_schema(_READ)), reading, output, partitions)
+
+
+def _joined(blocks: Any, reading: ReadMessages, output: RangeOutput, partitions: int) -> Any:
+    """Return the changes in blocks of messages, joined in so many tasks."""
+    tables, settings = reading.tables, reading.settings
     ordered = in_ranges(_after_greatest(blocks, partitions), partitions, "kind", "item")
     sequencer = MessageSequencer(tables, settings)
     join = RangeJoin(sequencer, _sorted_messages, tables, output, settings.whole_transactions)
@@ -104,7 +119,7 @@ def _after_greatest(items: Any, partitions: int) -> Any:
 class PlacedMetadata(NamedTuple):
     """The metadata of a message, and its topic, partition and offset."""
 
-    place: tuple[str, int, int]
+    place: MessagePlace
     metadata: Metadata
 
 
@@ -136,31 +151,42 @@ class ReadMessages:
         return bounded(self._items(batches), _READ)
 
     def _items(self, batches: Iterable[pa.RecordBatch]) -> Iterator[FrameRow]:
-        published = (*self.settings.published, *(metadata for _, metadata in self.placed))
-        settings = replace(self.settings, published=published)  # of two with one id the later
-        reader = MessageReader(self.tables, settings)
+        reader = self.reader(metadata for _, metadata in self.placed)  # of two with one id the later
         for (topic, partition, block), group in groupby(message_rows(batches), key=_block):
-            places = SourcePlaces(0, "", self.settings.until)
             source = source_of(self.name, self.settings.encoding, (topic, partition), group)
-            reader.set_newest(self._published_before(_place(topic, partition, block * _BLOCK)))
-            for number, record in enumerate(_changes(reader, source, places)):
-                if isinstance(record, Refused):
-                    yield REFUSED, topic, partition, number, "", False, None, pack(record)
-                    continue
-                table, message = record
-                if message is not None:
-                    place = message.place.seq, message.place.without_sequence, repr(table)
-                    yield ITEM, topic, partition, message.number, *place, pack(tuple(message[1:]))
-            last = (block + 1) * _BLOCK - 1
-            yield FACTS, topic, partition, last, places.mark().greatest, True, None, b""
+            yield from self.block(reader, source, topic, partition, block * _BLOCK)
 
-    def _published_before(self, place: tuple[str, int, int]) -> Iterator[Metadata]:
-        """Yield the metadata that `convert` has read before it comes to a place."""
-        yield from self.settings.published
-        yield from (metadata for at, metadata in self.placed if at < place)
+    def reader(self, published: Iterable[Metadata]) -> MessageReader:
+        """Return a reader that knows these metadata besides those of the settings."""
+        return MessageReader(
+            self.tables, replace(self.settings, published=(*self.settings.published, *published))
+        )
+
+    def block(
+        self,
+        reader: MessageReader,
+        source: Source[Object],
+        topic: str | None,
+        partition: int | None,
+        first: int,
+    ) -> Iterator[FrameRow]:
+        """Yield the changes of a block that begins at this number, and facts about it."""
+        place, last = _place(topic, partition, first), first
+        before = (metadata for at, metadata in self.placed if at < place)
+        reader.set_newest((*self.settings.published, *before))  # as `convert` has read them
+        places = SourcePlaces(0, "", self.settings.until)
+        for number, record in enumerate(_changes(reader, source, places)):
+            if isinstance(record, Refused):
+                yield REFUSED, topic, partition, number, "", False, None, pack(record)
+                continue
+            table, message, last = record
+            if message is not None:
+                at = message.place.seq, message.place.without_sequence, repr(table)
+                yield ITEM, topic, partition, last, *at, pack(tuple(message[1:]))
+        yield FACTS, topic, partition, last, places.mark().greatest, True, None, b""
 
 
-def _place(topic: str | None, partition: int | None, offset: int) -> tuple[str, int, int]:
+def _place(topic: str | None, partition: int | None, offset: int) -> MessagePlace:
     return topic or "", partition or 0, offset
 
 
@@ -170,8 +196,10 @@ def _block(row: dict[str, Any]) -> tuple[Any, ...]:
 
 def _changes(
     reader: MessageReader, source: Source[Object], places: SourcePlaces
-) -> Iterator[tuple[MessageTable, SequencedMessage | None] | Refused]:
-    """Yield the changes of a source, each after its table; None is one beyond `until`."""
+) -> Iterator[tuple[MessageTable, SequencedMessage | None, int] | Refused]:
+    """Yield the changes of a source, each after its table and before its number there; None is one beyond
+    `until`.
+    """
     for record in source.records:
         if isinstance(record, Refused):
             yield record
@@ -182,7 +210,7 @@ def _changes(
         elif change is not None:
             place = places.place(sequence_of(change), 0)
             message = None if place is None else with_place(place, change, source, record)
-            yield (change.schema, change.table), message
+            yield (change.schema, change.table), message, record.where
 
 
 def _sorted_messages(batches: Iterable[pa.RecordBatch]) -> Iterator[SequencedMessage | Refused]:
@@ -192,6 +220,107 @@ def _sorted_messages(batches: Iterable[pa.RecordBatch]) -> Iterator[SequencedMes
         for kind, *place, item in zip(*columns, strict=True):
             content = unpack(item)
             yield content if kind == REFUSED else SequencedMessage(SequencePlace(*place), *content)
+
+
+# --- files
+
+
+def changes_of_message_files(
+    spark: Any,
+    parts: Sequence[FilePiece],
+    job: Job,
+    settings: MessageSettings,
+    output: RangeOutput,
+    partitions: int,
+) -> Any:
+    """Return what the changes in pieces of files of messages become, joined in so many tasks."""
+    numbers = {file: number for number, file in enumerate(dict.fromkeys(piece.file for piece in parts))}
+    reading = ReadFiles(ReadMessages(job.tables, settings, ""), numbers, job.source.limits)
+    answers = answers_of(*tasks_of(spark, parts, reading.metadata))
+    placed, seen = map(chain.from_iterable, zip(*answers, strict=True))
+    messages = replace(reading.messages, placed=tuple(placed))
+    reading = replace(reading, messages=messages, seen=frozenset(seen))
+    frame, task = tasks_of(spark, parts, reading.blocks)
+    return _joined(frame.mapInArrow(task, from_arrow_schema(_READ)), reading.messages, output, partitions)
+
+
+_SIGNS: Final = re.compile(b"|".join(map(re.escape, _IN_JSON)))
+
+
+class _LikelyMetadata:
+    """The lines that may be metadata messages; each other one is empty."""
+
+    def __init__(self, lines: LineSource) -> None:
+        self._lines = lines
+
+    def readline(self, limit: int, /) -> bytes:
+        """Return the next line, up to so many bytes."""
+        line = self._lines.readline(limit)
+        return b"\n" if line.endswith(b"\n") and not _SIGNS.search(line) else line
+
+
+@dataclass(frozen=True)
+class ReadFiles:
+    """Reads pieces of files, whose messages have the number of their file as their partition."""
+
+    messages: ReadMessages
+    numbers: Mapping[InputFile, int]
+    limits: Limits
+    seen: frozenset[MessagePlace] = frozenset()  # the places of metadata messages, also of bad ones
+
+    def metadata(self, number: int, opened: Opened) -> Iterator[pa.RecordBatch]:
+        """Return the metadata in pieces, in their order, and the places of all metadata messages."""
+        placed: list[PlacedMetadata] = []
+        seen: list[MessagePlace] = []
+        for piece, opener in opened:
+            reader = self.messages.reader(())
+            source = _source_of(piece, self._records(piece, opener, _LikelyMetadata))
+            for record in source.records:
+                if isinstance(record, Object) and reader.is_metadata(record.value):
+                    seen.append(_place(None, self.numbers[piece.file], record.where))
+                    if reader.read_record(source, record) is None:
+                        placed.append(PlacedMetadata(seen[-1], reader.last_metadata))
+        yield answer((placed, seen))
+
+    def blocks(self, number: int, opened: Opened) -> Iterator[pa.RecordBatch]:
+        """Return the changes in pieces, and facts about each."""
+        return bounded(chain.from_iterable(starmap(self._items, opened)), _READ)
+
+    def _items(self, piece: FilePiece, opener: Open) -> Iterator[FrameRow]:
+        number, part = self.numbers[piece.file], piece.part.piece
+        first = 1 if part is None else part.line + 1
+        place = _place(None, number, first)
+        placed = self.messages.placed  # what an id names is the last one before, else the last one
+        in_order = sorted(placed, key=lambda metadata: metadata.place < place)
+        reader = self.messages.reader(metadata for _, metadata in in_order)
+        source = _source_of(piece, self._checked(reader, piece, opener))
+        yield from self.messages.block(reader, source, None, number, first)
+
+    def _checked(self, reader: MessageReader, piece: FilePiece, opener: Open) -> Iterator[Object | Refused]:
+        """Yield the messages of a piece; raise WrongCut for what lines do not show."""
+        last = 0
+        for record in self._records(piece, opener):
+            if isinstance(record, Object):
+                place = _place(None, self.numbers[piece.file], record.where)
+                is_hidden = place not in self.seen and reader.is_metadata(record.value)
+                if is_hidden or record.where == last:
+                    raise WrongCut(piece.file.name)
+                last = record.where
+            yield record
+
+    def _records(
+        self,
+        piece: FilePiece,
+        opener: Open,
+        through: Callable[[LineSource], LineSource] = lambda lines: lines,
+    ) -> Iterator[Object | Refused]:
+        name, _, container, _ = piece.file
+        with open_input(name, opened=opener) as content:
+            yield from until_fault(piece, piece.part.objects(content, name, container, self.limits, through))
+
+
+def _source_of(piece: FilePiece, records: Iterator[Object | Refused]) -> Source[Object]:
+    return Source(piece.file.name, stem_of(piece.file.name), (), records)
 
 
 # --- columns of DataFrames that users bring

@@ -5,9 +5,8 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from itertools import chain
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import pyarrow as pa
 
@@ -18,65 +17,58 @@ from eventlog.files import parquet
 from eventlog.files.inputs import open_input
 from eventlog.files.limits import Limits
 from eventlog.transfer.log_files.by_column import pieces
-from eventlog.transfer.log_files.by_column.pieces import BLOCK, FilePart, Head, WrongCut
+from eventlog.transfer.log_files.by_column.pieces import BLOCK, FilePart, WrongCut
 from eventlog.transfer.log_files.by_column.row_batches import Slabs
 from eventlog_spark.batches import answer, answers_of, gather
 from eventlog_spark.current_rows import PackRows
-from eventlog_spark.inputs import InputFile, Opened, ReadStreams, contents, is_remote
+from eventlog_spark.inputs import FilePiece, InputFile, Open, Opened, ReadStreams, contents, is_remote
 from eventlog_spark.log_rows import LogReading, LogSource, unreadable
 from eventlog_spark.packing import RowFeed
 from eventlog_spark.shuffle import LOG
 
 T = TypeVar("T")
+Read = Callable[[int, Opened], Iterator[pa.RecordBatch]]
 _WORTH = 16 << 20  # bytes of a piece
 
 
-class FilePiece(NamedTuple):
-    """A part of a file that a task reads."""
-
-    file: InputFile
-    part: FilePart = FilePart()
-
-
 def pieces_of(
-    spark: Any, files: Iterable[InputFile], limits: Limits, say: Callable[[str], None] | None
+    spark: Any, files: Sequence[InputFile], limits: Limits, say: Callable[[str], None] | None
 ) -> list[FilePiece]:
     """Return the pieces of files, in their order; without `say` text files are not cut."""
+    texts = [file for file in files if say and file.container != "parquet" and file.size > _WORTH]
+    looks = dict(zip(texts, answers_about(spark, texts, Look(limits, BLOCK)), strict=True))
     file_pieces: list[FilePiece] = []
     for file in files:
         parts: list[FilePart] = []
-        if not is_remote(file.path) and file.size > _WORTH:
+        if file in looks:
+            head, ends = looks[file]
+            ranges = [] if head is None else pieces.cut(head, file.size, ends, _WORTH)
+            parts = [FilePart(None, head, piece) for piece in ranges]
+            if head is None and say is not None:
+                say(f"{file.name} cannot be cut: one task reads it")
+        elif file.container == "parquet" and file.size > _WORTH and not is_remote(file.path):
             with open(file.path, "rb") as opened:
-                if file.container == "parquet":
-                    parts = [FilePart(groups) for groups in parquet.row_groups(opened, _WORTH)]
-                elif say is not None:
-                    parts = _ranges(spark, file, pieces.read_head(opened, file.name, file.container, limits))
-                    if not parts:
-                        say(f"{file.name} cannot be cut: one task reads it")
+                parts = [FilePart(groups) for groups in parquet.row_groups(opened, _WORTH)]
         file_pieces += [FilePiece(file, part) for part in parts or [FilePart()]]
     return file_pieces
 
 
-def _ranges(spark: Any, file: InputFile, head: Head | None) -> list[FilePart]:
-    """Return the ranges of a large text file, from a look at its line ends by many tasks."""
-    if head is None:
-        return []
-    blocks = -(-(file.size - head.begin) // BLOCK)
-    tasks = -(-blocks * BLOCK // _WORTH)
-    look = partial(_look, file.path, file.container, head.begin, BLOCK)
-    ends = [end for ends in answers_of(spark.range(0, blocks, 1, tasks), look) for end in ends]
-    return [FilePart(None, head, piece) for piece in pieces.cut(head, file.size, ends, _WORTH)]
+@dataclass(frozen=True)
+class Look:
+    """A task that looks at the head and at the line ends of text files, in blocks of so many bytes."""
 
+    limits: Limits
+    block: int
 
-def _look(
-    path: str, container: str, begin: int, size: int, batches: Iterable[pa.RecordBatch]
-) -> Iterator[pa.RecordBatch]:
-    with open(path, "rb") as file:
-        ends = []
-        for at in (at for batch in batches for at in batch.column(0).to_pylist()):
-            file.seek(begin + at * size)
-            ends.append(pieces.look_at(file.read(size), container))
-    yield answer(ends)
+    def __call__(self, number: int, opened: Opened) -> Iterator[pa.RecordBatch]:
+        for ((name, _, container, _), _), opener in opened:
+            ends = []
+            with open_input(name, opened=opener) as content:
+                head = pieces.read_head(content, name, container, self.limits)
+                content.seek(0 if head is None else head.begin)
+                while head is not None and (block := content.read(self.block)):
+                    ends.append(pieces.look_at(block, container))
+            yield answer((head, ends))
 
 
 # --- what tasks read
@@ -86,36 +78,37 @@ def _look(
 class ReadCurrent:
     """A task that reads pieces of the current rows of a table of this name."""
 
-    parts: Sequence[FilePiece]
     limits: Limits
     name: str
     table: Table
 
     def __call__(self, number: int, opened: Opened) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a piece; those of one object keep the order of their files."""
-        for name, columns, slabs in read_slabs(self.parts[number], self.limits, opened):
-            yield from PackRows(self.name, self.table, Source(name, name, columns, ())).rows(number, slabs)
+        for piece, opener in opened:
+            for name, columns, slabs in read_slabs(piece, self.limits, opener):
+                yield from PackRows(self.name, self.table, Source(name, name, columns, ())).rows(
+                    number, slabs
+                )
 
 
 @dataclass(frozen=True)
 class ReadLog:
     """A task that reads pieces of a log; a file that cannot be read is refused."""
 
-    parts: Sequence[FilePiece]
     limits: Limits
     reading: LogReading
     has_facts: bool
 
     def __call__(self, number: int, opened: Opened) -> Iterator[pa.RecordBatch]:
-        piece = self.parts[number]
-        for rows in until_fault(piece, self._rows(piece, opened)):
-            if isinstance(rows, Refused):
-                yield from gather([unreadable(f"{rows.where}: {rows.reason}", None)], LOG)
-            else:
-                yield rows
+        for piece, opener in opened:
+            for rows in until_fault(piece, self._rows(piece, opener)):
+                if isinstance(rows, Refused):
+                    yield from gather([unreadable(f"{rows.where}: {rows.reason}", None)], LOG)
+                else:
+                    yield rows
 
-    def _rows(self, piece: FilePiece, opened: Opened) -> Iterator[pa.RecordBatch]:
-        for name, columns, slabs in read_slabs(piece, self.limits, opened):
+    def _rows(self, piece: FilePiece, opener: Open) -> Iterator[pa.RecordBatch]:
+        for name, columns, slabs in read_slabs(piece, self.limits, opener):
             source = LogSource(self.reading, name, columns, has_facts=self.has_facts)
             yield from chain.from_iterable(map(source.rows, slabs))
 
@@ -134,17 +127,17 @@ def until_fault(piece: FilePiece, records: Iterator[T]) -> Iterator[T | Refused]
 
 
 def read_slabs(
-    piece: FilePiece, limits: Limits, opened: Opened
+    piece: FilePiece, limits: Limits, opener: Open
 ) -> Iterator[tuple[str, tuple[str, ...], Slabs]]:
     """Yield the name, the columns and the rows of a piece, while its file is open."""
-    for (name, _, container, _), opener in opened:
-        with open_input(name, opened=opener) as content:
-            yield name, *piece.part.read(content, name, container, limits)
+    name, _, container, _ = piece.file
+    with open_input(name, opened=opener) as content:
+        yield name, *piece.part.read(content, name, container, limits)
 
 
-def rows_of_piece(piece: FilePiece, limits: Limits, opened: Opened) -> Iterator[Row | Refused]:
+def rows_of_piece(piece: FilePiece, limits: Limits, opener: Open) -> Iterator[Row | Refused]:
     """Yield the rows of a piece one by one."""
-    for _, _, slabs in read_slabs(piece, limits, opened):
+    for _, _, slabs in read_slabs(piece, limits, opener):
         for slab in slabs:
             if isinstance(slab, Refused):
                 yield slab
@@ -152,14 +145,12 @@ def rows_of_piece(piece: FilePiece, limits: Limits, opened: Opened) -> Iterator[
                 yield from slab if isinstance(slab, list) else slab.rows()
 
 
-def feed_of_pieces(spark: Any, read: ReadLog | ReadCurrent) -> RowFeed:
-    """Return the rows of pieces, a task for each."""
-    return RowFeed(*tasks_of_pieces(spark, read.parts, read))
-
-
-def tasks_of_pieces(
-    spark: Any, parts: Sequence[FilePiece], read: Callable[[int, Opened], Iterator[pa.RecordBatch]]
-) -> tuple[Any, ReadStreams]:
+def tasks_of(spark: Any, parts: Iterable[FilePiece], read: Read) -> RowFeed:
     """Return a DataFrame with a partition for each piece, and the task that reads it."""
-    streams = [[piece.file] for piece in parts]
-    return contents(spark, streams), ReadStreams(streams, read)
+    streams = [[piece] for piece in parts]
+    return RowFeed(contents(spark, streams), ReadStreams(streams, read))
+
+
+def answers_about(spark: Any, files: Sequence[InputFile], read: Read) -> list[Any]:
+    """Return the values that a task answers about each of these files."""
+    return answers_of(*tasks_of(spark, map(FilePiece, files), read)) if files else []

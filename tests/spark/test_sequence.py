@@ -57,7 +57,7 @@ def converted(job: Job) -> Converted:
     lone = len(refused_rows.getvalue().splitlines()) - sum(
         1 for record in heard if record.fault and record.raw
     )
-    if lone:
+    if lone and job.source_format == "qlik-table":
         reported["B rows without their U row", ""] = lone
     notices = {
         record.reason for record in heard if not record.fault and "without their U row" not in record.reason

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,14 +15,17 @@ from pyarrow import fs
 
 from eventlog.core.errors import Misuse
 from eventlog.core.formats import Shape
+from eventlog.core.tables import Tables
 from tests.kit import storage
 from tests.kit.databases import Database
 from tests.kit.installed import ROOT
 from tests.kit.support import patient
-from tests.spark.helpers import by_object, converted, job, write_log
+from tests.spark.helpers import by_object, converted, job, refused_in, write_log
+from tests.spark.helpers import lines as records_in
 from tests.spark.lives import ROWS as ROWS_OF_LIVES
 from tests.spark.lives import documents_of as published_documents
 from tests.spark.lives import failures, make_store, pending, published
+from tests.spark.test_sequence import Line, Sent, write_messages, write_tables
 
 pytest.importorskip("pyspark", reason="Spark is not installed")
 
@@ -164,6 +168,76 @@ def test_a_live_log_is_copied_and_delivered_in_a_store(postgres: Database) -> No
     assert pending(store) == 3
     assert failures(store) == dict(expected.refused)
     engine.dispose()
+
+
+CUT = """
+import json, sys
+from dataclasses import replace
+from eventlog_spark import pieces
+from eventlog_spark.backlog import Backlog, run
+from eventlog_spark.session import start
+from eventlog.core.tables import Tables
+from eventlog.transfer.log_files.by_column import pieces as cutter
+from tests.kit import storage
+from tests.spark.helpers import CLOCK, job
+
+cutter.BLOCK = pieces.BLOCK = 512
+pieces._WORTH = 6000
+place, out = sys.argv[1:]
+spark = start("local[2]", storage.conf() | {"spark.sql.shuffle.partitions": "3"})
+for source in ("log", "qlik-table", "qlik-message"):
+    wanted = job([], f"{out}/{source}", source=source, to="xds" if source == "log" else "changes")
+    tables = wanted.tables if source == "log" else Tables()
+    wanted = replace(wanted, inputs=(f"{place}/{source}",), tables=tables)
+    said = []
+    run(spark, Backlog(wanted, CLOCK, partitions=3), said.append)
+    print(json.dumps(said))
+spark.stop()
+"""
+
+
+@SERVER
+def test_files_of_a_store_are_read_in_pieces(tmp_path: Path) -> None:
+    """Refuse the records that `convert` refuses, under the names in the store."""
+    place, folder = storage.bucket(), tmp_path / "in"
+    quoted = [(*row[:2], 2, *row[3:8], 'a,\n"b', f"{row[9]}\r\n") for row in ROWS]
+    log = [write_log(tmp_path / "log.csv", quoted), write_log(tmp_path / "more.jsonl", [])]
+    log[1].write_text(json.dumps({"record_id": 900}) + "\n{\n")
+    changed = [Line("usr", n % 2, n, "UB?"[n % 3], "low", "new") for n in range(1, 90)]
+    sent = [Sent(2, "MD", "usr", 3, "a"), *(Sent(n % 2, "UPDATE", "usr", n, "a") for n in range(3, 90))]
+    inputs = {
+        "log": log,
+        "qlik-table": write_tables(tmp_path / "tables", changed, "big"),
+        "qlik-message": write_messages(tmp_path / "messages", [*sent, Sent(0, "{", "usr", 3, "a")]),
+    }
+    stored: dict[str, str] = {}
+    for source, files in inputs.items():
+        for file in files:
+            name = f"{source}/{file.parent.name}/{file.name}"
+            put(f"{place}/{name}", file.read_bytes())
+            stored[str(file)] = f"s3a://{place}/{name}"
+    ran = subprocess.run(
+        [sys.executable, "-c", CUT, f"s3a://{place}", folder],
+        env=os.environ | {"PYTHONPATH": os.pathsep.join((str(ROOT), str(ROOT / "spark")))},
+        capture_output=True,
+        text=True,
+        timeout=patient(400),
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stderr
+    for source, files in inputs.items():
+        wanted = job(files, tmp_path / "expected" / source, source=source, to="xds")
+        if source != "log":
+            wanted = replace(wanted, target_format="changes", tables=Tables())
+        expected, left_out = converted(wanted)
+        found = records_in(folder / source)
+        assert found == expected if source != "log" else by_object(found, ROWS) == by_object(expected, ROWS)
+        reasons = {record["refused"] for record in refused_in(folder / source)}
+        refused = {reason for reason in reasons if "without their U row" not in reason}
+        for here, name in stored.items():
+            left_out = {(at.replace(here, name), why) for at, why in left_out}
+        assert refused == {f"{at}: {why}" for at, why in left_out if "without their U row" not in why}
+        assert len([*(folder / source).glob("documents/part-*")]) > 1
 
 
 HOSTILE = ["a=b/x[1].csv", "a=b/y %20é.csv", "a=b/c/deep.csv", "_no/x.csv", "a=b/.hidden.csv", "z.csv"]

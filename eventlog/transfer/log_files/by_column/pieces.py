@@ -6,7 +6,7 @@ Then the reader of the piece before the cut meets the cut inside a record, and r
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import IO, NamedTuple
 
@@ -14,7 +14,8 @@ import numpy as np
 
 from eventlog.core.errors import EventlogError, InvalidDocument, Refused
 from eventlog.core.formats import Object
-from eventlog.files import csv, jsonlines
+from eventlog.files import csv, jsonlines, messages
+from eventlog.files.csv import LineSource
 from eventlog.files.limits import Limits
 from eventlog.transfer.log_files.by_column import row_batches
 from eventlog.transfer.log_files.by_column.row_batches import Slabs
@@ -150,7 +151,12 @@ def read_piece(
         return
     rows = jsonlines.rows_of_piece(part, name, columns, limits, piece.line)
     yield from row_batches.batched(rows)
-    if part.ends > 1 and not piece.is_last:  # also while lines were joined to a value
+    _check_end(part, piece, name)
+
+
+def _check_end(part: _PieceFile, piece: TextRange, name: str) -> None:
+    """Raise WrongCut if the end of a piece was met inside a value, whose lines were joined."""
+    if part.ends > 1 and not piece.is_last:
         raise WrongCut(name)
 
 
@@ -177,3 +183,21 @@ class FilePart(NamedTuple):
             return row_batches.read(file, name, container, limits, self.groups)
         columns = self.head.columns
         return columns, read_piece(file, name, container, columns, self.piece, limits)
+
+    def objects(
+        self,
+        file: IO[bytes],
+        name: str,
+        container: str,
+        limits: Limits,
+        through: Callable[[LineSource], LineSource] = lambda lines: lines,
+    ) -> Iterator[Object | Refused]:
+        """Yield the objects as those of the whole file; lines come `through` a filter."""
+        if container == "messages":
+            yield from messages.read(file, name, limits)
+        elif self.piece is None:
+            yield from jsonlines.read(through(file), name, limits)
+        else:
+            part = _PieceFile(file, self.piece)
+            yield from jsonlines.read(through(part), name, limits, first_line=self.piece.line)
+            _check_end(part, self.piece, name)

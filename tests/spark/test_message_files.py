@@ -1,0 +1,155 @@
+"""Files of messages that many tasks of the command read give what `convert` gives."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from eventlog_spark import pieces
+from eventlog_spark.backlog import Backlog, run
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+import eventlog
+from eventlog.core.change import Change, Field, Op
+from eventlog.transfer.log_files.by_column import pieces as cutter
+from tests.formats.qlik import test_ordinals as ordinals
+from tests.kit.tiers import drawn
+from tests.spark.helpers import CLOCK, job, lines
+from tests.spark.test_message_frames import eventlog_until
+from tests.spark.test_parity import SLOW
+from tests.spark.test_sequence import Sent, check_command, job_of, sent, write_messages
+
+pytestmark = pytest.mark.quick
+_NUMBERS = itertools.count()
+BEGINS_AGAIN = "a malformed record hides where the others end: one task reads each file"
+
+
+@pytest.fixture
+def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let pieces be of one message or two."""
+    for module in (cutter, pieces):
+        monkeypatch.setattr(module, "BLOCK", 256)
+    monkeypatch.setattr(pieces, "_WORTH", 512)
+
+
+def write_oddly(path: Path, seed: int) -> None:
+    """Write the messages of a file over several lines, in arrays, with blank lines, or cut short."""
+    texts = path.read_text().splitlines()
+    forms = (
+        lambda text: text,
+        lambda text: text.replace(", ", ",\n  ") if text != "{" else text,
+        lambda text: f"[{text}, {text}]" if text != "{" else text,
+        lambda text: f"\n{text}\r",
+        lambda text: text[: len(text) // 2],
+    )
+    path.write_text(
+        "".join(forms[hash((seed, at)) % 7 % len(forms)](text) + "\n" for at, text in enumerate(texts))
+    )
+
+
+@pytest.mark.long
+@pytest.mark.usefixtures("small_pieces")
+@settings(SLOW, max_examples=drawn(4))
+@given(sent, st.integers(2, 5), st.booleans(), st.none() | st.integers(0, 99))
+@example(
+    [Sent(1, kind, "usr", at, "a")
+     for kind, at in (("UPDATE", 9), ("REFRESH", 3), ("INSERT", 7), ("REFRESH", 4))]
+    + [Sent(0, "REFRESH", "item", 5, "a"), Sent(0, "UPDATE", "item", 8, "a"), Sent(2, "MD", "item", 3, "a")],
+    3, False, None,
+)  # fmt: skip
+def test_files_cut_in_any_way(
+    spark: Any, tmp_path: Path, messages: list[Sent], partitions: int, bounded: bool, odd: int | None
+) -> None:
+    folder = tmp_path / str(next(_NUMBERS))
+    inputs = write_messages(folder, messages)
+    if odd is not None:
+        for path in inputs:
+            write_oddly(path, odd)
+    how = {"until": eventlog_until(8)} if bounded else {}
+    if inputs:
+        check_command(spark, job_of(folder, "qlik-message", inputs, **how), partitions)
+
+
+@pytest.mark.slow("a job of Spark")
+@pytest.mark.usefixtures("small_pieces")
+def test_many_tasks_read_messages_under_the_metadata_that_convert_takes(spark: Any, tmp_path: Path) -> None:
+    first, second = ordinals.metadata("A" * 32, "name", "age"), ordinals.metadata("B" * 32, "age", "name")
+    parts: list[list[Any]] = [
+        [ordinals.update(1), ordinals.update(2, externalSchemaId="B" * 32), first, ordinals.update(3)],
+        [ordinals.update(4), second, ordinals.update(5), first, ordinals.update(6), second],
+        [ordinals.update(7), ordinals.update(8, externalSchemaId="C" * 32), first, first, ordinals.update(9)],
+        [ordinals.enveloped("DT", ordinals.update(10, columnMask="01"), "C" * 32)],
+    ]
+    inputs = [tmp_path / f"t{number}.jsonl" for number in range(len(parts))]
+    for path, part in zip(inputs, parts, strict=True):
+        path.write_text("".join(json.dumps(value) + "\n" for value in part))
+    inputs[3].write_bytes(inputs[3].read_bytes() + b'{"type": "MD", "message": 1}\n{"cut')
+    missing = tmp_path / "t4.jsonl.gz"
+    missing.write_bytes(b"no gzip")
+    reports = check_command(spark, job_of(tmp_path, "qlik-message", [*inputs, missing]), 3)
+    assert BEGINS_AGAIN not in reports
+
+
+@pytest.mark.long
+@pytest.mark.usefixtures("small_pieces")
+@pytest.mark.parametrize("form", ["array", "over lines"])
+def test_metadata_that_lines_do_not_show_cost_the_pieces(spark: Any, tmp_path: Path, form: str) -> None:
+    sent = [Sent(0, "MD", "usr", 3, "a"), *(Sent(0, "UPDATE", "usr", n, "a") for n in range(3, 40))]
+    (path,) = write_messages(tmp_path, sent)
+    head, *rest = path.read_text().splitlines()
+    shown = f"[{head},\n{head}]" if form == "array" else json.dumps(json.loads(head), indent=1)
+    path.write_text("\n".join([*rest, shown, *rest]) + "\n")
+    assert BEGINS_AGAIN in check_command(
+        spark, job_of(tmp_path, "qlik-message", [path, path.rename(path)]), 3
+    )
+
+
+@pytest.mark.long
+@pytest.mark.usefixtures("small_pieces")
+def test_limits_hold_in_pieces(spark: Any, tmp_path: Path) -> None:
+    (path,) = write_messages(
+        tmp_path, [Sent(0, "UPDATE", "usr", n, "a" * (n % 9 * 60)) for n in range(3, 40)]
+    )
+    job = job_of(tmp_path, "qlik-message", [path], max_record=900)
+    check_command(spark, job, 3)
+
+
+@pytest.mark.long
+@pytest.mark.usefixtures("small_pieces")
+def test_framed_messages_are_read_file_by_file(spark: Any, tmp_path: Path) -> None:
+    """Find metadata of Avro in another file, and report one that is cut short."""
+    usr = eventlog.tables({"usr": {"key": ["id"], "columns": {"id": "integer", "name": "varchar(20)"}}})
+    reported = [
+        Change(Op.INSERT, None, "usr", (("id", n),), (Field("id", after=n), Field("name")))
+        for n in range(1, 30)
+    ]
+    written = [one.value for one in eventlog.records(reported, "qlik-message", tables=usr, encoding="avro")]
+    inputs = [tmp_path / f"{name}.avro" for name in "abc"]
+    for path, among in zip(inputs, (written[1:15], written[15:], written[:1]), strict=True):
+        path.write_bytes(b"".join(len(value).to_bytes(4, "big") + value for value in among))
+    inputs[1].write_bytes(inputs[1].read_bytes() + b"\xff\xff\xff\xffx")
+    check_command(spark, job_of(tmp_path, "qlik-message", inputs), 3)
+
+
+def test_transactions_are_whole(spark: Any, tmp_path: Path) -> None:
+    messages = [Sent(0, "MD", table, 3, "a") for table in ("usr", "item")]
+    messages += [Sent(n % 3, "UPDATE", table, n, "a") for n in range(3, 30) for table in ("usr", "item")]
+    inputs = write_messages(tmp_path, messages)
+    check_command(spark, job_of(tmp_path, "qlik-message", inputs, whole_transactions=True), 4)
+    assert len([*tmp_path.glob("spark/documents/part-*")]) > 1
+
+
+def test_messages_of_debezium_are_read_file_by_file(spark: Any, tmp_path: Path) -> None:
+    """Keep the tombstone of a delete in its own file."""
+    for name in ("a", "b"):
+        source = {"table": "usr", "schema": "own", "lsn": ord(name)}
+        gone = {"op": "d", "before": {"idu": 1}, "source": source}
+        values = [{"key": {"idu": 1}, "value": gone}, {"key": {"idu": 1}, "value": None}]
+        (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(value) + "\n" for value in values) * 2)
+    wanted = job([tmp_path], tmp_path / "out", source="debezium", to="changes")
+    run(spark, Backlog(wanted, CLOCK))
+    assert len(lines(tmp_path / "out")) == 4

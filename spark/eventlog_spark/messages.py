@@ -8,12 +8,12 @@ of that. Metadata messages are looked for first.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import reduce
-from itertools import chain, groupby, starmap
+from itertools import chain, groupby
 from operator import itemgetter, or_
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, Self
 
 import pyarrow as pa
 from pyspark.sql import Window
@@ -81,13 +81,16 @@ def changes_of_messages(
     reading = replace(reading, placed=tuple(chain.from_iterable(answers_of(likely, reading.metadata))))
     block = f.floor(f.col("offset") / _BLOCK)
     placed = placed.repartition(partitions, "topic", "partition", block).sortWithinPartitions(*_PLACE)
-    return _joined(placed.mapInArrow(reading.blocks, from_arrow_schema(_READ)), reading, output, partitions)
+    blocks = placed.mapInArrow(reading.blocks, from_arrow_schema(_READ))
+    return _joined(_after_greatest(blocks, partitions), reading, output, partitions)
 
 
-def _joined(blocks: Any, reading: ReadMessages, output: RangeOutput, partitions: int) -> Any:
-    """Return the changes in blocks of messages, joined in so many tasks."""
+def _joined(items: Any, reading: ReadMessages, output: RangeOutput, partitions: int) -> Any:
+    """Return the changes of messages that have their places, joined in so many tasks."""
     tables, settings = reading.tables, reading.settings
-    ordered = in_ranges(_after_greatest(blocks, partitions), partitions, "kind", "item")
+    table = f.when(~f.col("without_sequence"), f.col("table"))
+    columns = {"table": table, "source": f.struct("topic", "partition"), "splittable": f.lit(True)}
+    ordered = in_ranges(items.withColumns(columns), partitions, "kind", "item")
     sequencer = MessageSequencer(tables, settings)
     join = RangeJoin(sequencer, _sorted_messages, tables, output, settings.whole_transactions)
     return join.rows(ordered)
@@ -103,17 +106,12 @@ def _may_be_metadata(encoding: str) -> Any:
 
 def _after_greatest(items: Any, partitions: int) -> Any:
     """Return the items; a row of a full load has the greatest changeSequence before it in its partition."""
-    source = f.struct("topic", "partition")
     splittable = (f.col("kind") != FACTS) & ~f.col("without_sequence")
-    items = items.select(
-        *(name for name in _READ.names if name not in (*_PLACE, "table")),
-        f.when(~f.col("without_sequence"), f.col("table")).alias("table"),
-        source.alias("source"),
-        f.when(splittable, f.col("number")).alias("group"),
-    ).repartition(partitions, "source", "group")
-    before = Window.partitionBy("source", "group").orderBy("number", "kind")
+    group = ("topic", "partition", "group")
+    items = items.withColumn("group", f.when(splittable, f.col("number"))).repartition(partitions, *group)
+    before = Window.partitionBy(*group).orderBy("number", "kind")
     greatest = f.max("seq").over(before.rowsBetween(Window.unboundedPreceding, Window.currentRow))
-    return items.withColumns({"seq": greatest, "splittable": f.lit(True)}).where(f.col("kind") != FACTS)
+    return items.withColumn("seq", greatest).where(f.col("kind") != FACTS)
 
 
 class PlacedMetadata(NamedTuple):
@@ -154,7 +152,10 @@ class ReadMessages:
         reader = self.reader(metadata for _, metadata in self.placed)  # of two with one id the later
         for (topic, partition, block), group in groupby(message_rows(batches), key=_block):
             source = source_of(self.name, self.settings.encoding, (topic, partition), group)
-            yield from self.block(reader, source, topic, partition, block * _BLOCK)
+            places = SourcePlaces(0, "", self.settings.until)
+            yield from self.block(reader, source, places, _place(topic, partition, block * _BLOCK))
+            last = (block + 1) * _BLOCK - 1
+            yield FACTS, topic, partition, last, places.mark().greatest, True, None, b""
 
     def reader(self, published: Iterable[Metadata]) -> MessageReader:
         """Return a reader that knows these metadata besides those of the settings."""
@@ -163,27 +164,20 @@ class ReadMessages:
         )
 
     def block(
-        self,
-        reader: MessageReader,
-        source: Source[Object],
-        topic: str | None,
-        partition: int | None,
-        first: int,
+        self, reader: MessageReader, source: Source[Object], places: SourcePlaces, first: MessagePlace
     ) -> Iterator[FrameRow]:
-        """Yield the changes of a block that begins at this number, and facts about it."""
-        place, last = _place(topic, partition, first), first
-        before = (metadata for at, metadata in self.placed if at < place)
+        """Yield the changes of a block whose first message has this place."""
+        topic, partition, _ = first
+        before = (metadata for at, metadata in self.placed if at < first)
         reader.set_newest((*self.settings.published, *before))  # as `convert` has read them
-        places = SourcePlaces(0, "", self.settings.until)
         for number, record in enumerate(_changes(reader, source, places)):
             if isinstance(record, Refused):
                 yield REFUSED, topic, partition, number, "", False, None, pack(record)
                 continue
-            table, message, last = record
+            table, message = record
             if message is not None:
-                at = message.place.seq, message.place.without_sequence, repr(table)
-                yield ITEM, topic, partition, last, *at, pack(tuple(message[1:]))
-        yield FACTS, topic, partition, last, places.mark().greatest, True, None, b""
+                place = message.place.seq, message.place.without_sequence, repr(table)
+                yield ITEM, topic, partition, message.number, *place, pack(tuple(message[1:]))
 
 
 def _place(topic: str | None, partition: int | None, offset: int) -> MessagePlace:
@@ -196,10 +190,8 @@ def _block(row: dict[str, Any]) -> tuple[Any, ...]:
 
 def _changes(
     reader: MessageReader, source: Source[Object], places: SourcePlaces
-) -> Iterator[tuple[MessageTable, SequencedMessage | None, int] | Refused]:
-    """Yield the changes of a source, each after its table and before its number there; None is one beyond
-    `until`.
-    """
+) -> Iterator[tuple[MessageTable, SequencedMessage | None] | Refused]:
+    """Yield the changes of a source, each after its table; None is one beyond `until`."""
     for record in source.records:
         if isinstance(record, Refused):
             yield record
@@ -210,7 +202,7 @@ def _changes(
         elif change is not None:
             place = places.place(sequence_of(change), 0)
             message = None if place is None else with_place(place, change, source, record)
-            yield (change.schema, change.table), message, record.where
+            yield (change.schema, change.table), message
 
 
 def _sorted_messages(batches: Iterable[pa.RecordBatch]) -> Iterator[SequencedMessage | Refused]:
@@ -236,26 +228,60 @@ def changes_of_message_files(
     """Return what the changes in pieces of files of messages become, joined in so many tasks."""
     numbers = {file: number for number, file in enumerate(dict.fromkeys(piece.file for piece in parts))}
     reading = ReadFiles(ReadMessages(job.tables, settings, ""), numbers, job.source.limits)
-    answers = answers_of(*tasks_of(spark, parts, reading.metadata))
-    placed, seen = map(chain.from_iterable, zip(*answers, strict=True))
+    looks: list[_Look] = answers_of(*tasks_of(spark, parts, reading.look))
+    placed = chain.from_iterable(look.placed for look in looks)
     messages = replace(reading.messages, placed=tuple(placed))
-    reading = replace(reading, messages=messages, seen=frozenset(seen))
-    frame, task = tasks_of(spark, parts, reading.blocks)
+    reading = replace(reading, messages=messages, looks=_in_files(parts, looks))
+    frame, task = tasks_of(spark, parts, reading.changes)
     return _joined(frame.mapInArrow(task, from_arrow_schema(_READ)), reading.messages, output, partitions)
 
 
+def _in_files(parts: Sequence[FilePiece], looks: Sequence[_Look]) -> list[_Look]:
+    """Return the looks, each with what it needs of the other pieces of its file."""
+    all_looks: list[_Look] = []
+    for _, group in groupby(zip(parts, looks, strict=True), lambda pair: pair[0].file):
+        of_file = [look for _, look in group]
+        begin, greatest = len(all_looks), ""
+        for look in of_file:
+            all_looks.append(look._replace(before=greatest))
+            greatest = max(greatest, look.greatest)
+        last = max((at for at, look in enumerate(of_file, begin) if look.has_loads), default=0)
+        all_looks[begin:last] = [look._replace(is_followed=True) for look in all_looks[begin:last]]
+    return all_looks
+
+
 _SIGNS: Final = re.compile(b"|".join(map(re.escape, _IN_JSON)))
+_SEQUENCE: Final = re.compile(rb'"changeSequence"\s*:\s*"(\d+)"')
+
+
+class _Look(NamedTuple):
+    """What a look at the lines of a piece shows; a task that reads the piece checks it."""
+
+    placed: Sequence[PlacedMetadata]
+    seen: Set[int]  # the lines of metadata messages, also of bad ones
+    greatest: str  # changeSequence
+    has_loads: bool  # rows of a full load
+    before: str = ""  # the greatest changeSequence before it in the file
+    is_followed: bool = False  # by rows of a full load in another piece
 
 
 class _LikelyMetadata:
     """The lines that may be metadata messages; each other one is empty."""
 
-    def __init__(self, lines: LineSource) -> None:
+    def __init__(self) -> None:
+        self.greatest = b""  # changeSequence
+        self.has_loads = False
+
+    def of(self, lines: LineSource) -> Self:
+        """Return these lines without those that are no metadata messages."""
         self._lines = lines
+        return self
 
     def readline(self, limit: int, /) -> bytes:
         """Return the next line, up to so many bytes."""
         line = self._lines.readline(limit)
+        self.greatest = max([self.greatest, *_SEQUENCE.findall(line)])
+        self.has_loads = self.has_loads or b'"REFRESH"' in line
         return b"\n" if line.endswith(b"\n") and not _SIGNS.search(line) else line
 
 
@@ -266,43 +292,51 @@ class ReadFiles:
     messages: ReadMessages
     numbers: Mapping[InputFile, int]
     limits: Limits
-    seen: frozenset[MessagePlace] = frozenset()  # the places of metadata messages, also of bad ones
+    looks: Sequence[_Look] = ()  # at each piece
 
-    def metadata(self, number: int, opened: Opened) -> Iterator[pa.RecordBatch]:
-        """Return the metadata in pieces, in their order, and the places of all metadata messages."""
-        placed: list[PlacedMetadata] = []
-        seen: list[MessagePlace] = []
+    def look(self, number: int, opened: Opened) -> Iterator[pa.RecordBatch]:
+        """Return what a look at the lines of a piece shows."""
         for piece, opener in opened:
-            reader = self.messages.reader(())
-            source = _source_of(piece, self._records(piece, opener, _LikelyMetadata))
+            placed, seen = [], set()
+            reader, lines = self.messages.reader(()), _LikelyMetadata()
+            source = _source_of(piece, self._records(piece, opener, lines.of))
             for record in source.records:
                 if isinstance(record, Object) and reader.is_metadata(record.value):
-                    seen.append(_place(None, self.numbers[piece.file], record.where))
+                    seen.add(record.where)
                     if reader.read_record(source, record) is None:
-                        placed.append(PlacedMetadata(seen[-1], reader.last_metadata))
-        yield answer((placed, seen))
+                        place = _place(None, self.numbers[piece.file], record.where)
+                        placed.append(PlacedMetadata(place, reader.last_metadata))
+            yield answer(_Look(placed, seen, lines.greatest.decode(), lines.has_loads))
 
-    def blocks(self, number: int, opened: Opened) -> Iterator[pa.RecordBatch]:
-        """Return the changes in pieces, and facts about each."""
-        return bounded(chain.from_iterable(starmap(self._items, opened)), _READ)
+    def changes(self, number: int, opened: Opened) -> Iterator[pa.RecordBatch]:
+        """Return the changes in a piece, with their places."""
+        for piece, opener in opened:
+            yield from bounded(self._changes(piece, opener, self.looks[number]), _READ)
 
-    def _items(self, piece: FilePiece, opener: Open) -> Iterator[FrameRow]:
-        number, part = self.numbers[piece.file], piece.part.piece
-        first = 1 if part is None else part.line + 1
-        place = _place(None, number, first)
+    def _changes(self, piece: FilePiece, opener: Open, look: _Look) -> Iterator[FrameRow]:
+        part = piece.part.piece
+        first = _place(None, self.numbers[piece.file], 1 if part is None else part.line + 1)
         placed = self.messages.placed  # what an id names is the last one before, else the last one
-        in_order = sorted(placed, key=lambda metadata: metadata.place < place)
+        in_order = sorted(placed, key=lambda metadata: metadata.place < first)
         reader = self.messages.reader(metadata for _, metadata in in_order)
-        source = _source_of(piece, self._checked(reader, piece, opener))
-        yield from self.messages.block(reader, source, None, number, first)
+        places = SourcePlaces(0, "", self.messages.settings.until)
+        places.place(look.before, 0)
+        source = _source_of(piece, self._checked(reader, piece, opener, look))
+        for row in self.messages.block(reader, source, places, first):
+            if row[0] == ITEM and row[5] and part is not None and not look.has_loads:
+                raise WrongCut(piece.file.name)
+            yield row
+        if look.is_followed and places.mark().greatest != max(look.before, look.greatest):
+            raise WrongCut(piece.file.name)
 
-    def _checked(self, reader: MessageReader, piece: FilePiece, opener: Open) -> Iterator[Object | Refused]:
-        """Yield the messages of a piece; raise WrongCut for what lines do not show."""
+    def _checked(
+        self, reader: MessageReader, piece: FilePiece, opener: Open, look: _Look
+    ) -> Iterator[Object | Refused]:
+        """Yield the messages of a piece; raise WrongCut for what its lines do not show."""
         last = 0
         for record in self._records(piece, opener):
             if isinstance(record, Object):
-                place = _place(None, self.numbers[piece.file], record.where)
-                is_hidden = place not in self.seen and reader.is_metadata(record.value)
+                is_hidden = record.where not in look.seen and reader.is_metadata(record.value)
                 if is_hidden or record.where == last:
                     raise WrongCut(piece.file.name)
                 last = record.where

@@ -64,7 +64,9 @@ class Ranges:
         gaps = []
         at = first
         for start, end in self:
-            if at < start <= last:
+            if start > last:
+                break
+            if at < start:
                 gaps.append((at, start))
             at = max(at, end)
         return [*gaps, (at, last + 1)] if at <= last else gaps

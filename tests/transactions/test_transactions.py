@@ -6,7 +6,7 @@ import random
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from eventlog.core.change import ABSENT, Change, Field, Op
@@ -133,14 +133,15 @@ def _assembled(source: Source[Object], memory: int) -> list[list[int]]:
     ]
 
 
-@given(st.lists(st.integers(0, 40)), st.integers(0, 40))
-def test_ranges_are_sets(numbers: list[int], at: int) -> None:
+@given(st.lists(st.integers(0, 40)), st.integers(0, 40), st.integers(0, 41))
+@example([1, 3], 1, 3)
+def test_ranges_are_sets(numbers: list[int], at: int, last: int) -> None:
     ranges, plain = Ranges(), set(numbers)
     for number in numbers:
         ranges.add(number)
     assert {n for start, end in ranges for n in range(start, end)} == plain
     assert [n in ranges for n in range(42)] == [n in plain for n in range(42)]
-    missing = {n for start, end in ranges.missing(at, 45) for n in range(start, end)}
-    assert missing == set(range(at, 46)) - plain
+    missing = {n for start, end in ranges.missing(at, last) for n in range(start, end)}
+    assert missing == set(range(at, last + 1)) - plain
     ranges.remove(at)
     assert {n for start, end in ranges for n in range(start, end)} == plain - {at}

@@ -288,6 +288,42 @@ def test_a_folder_of_the_first_version_is_in_the_order_of_its_record(audited_log
     assert audited_log.audit(code=2) == ""
 
 
+def test_cleared_values_skips_and_names_without_numbers_are_read(audited_log: AuditedLog) -> None:
+    audited_log.change("update usr set fname = null where idu = 1")  # row 9
+    audited_log.publish()
+    audited_log.change("update usr set lname = 'Roe' where idu = 1")  # row 10
+    audited_log.publish()
+    audited_log.change("insert into usr (idu, lname) values (3, 'Joke')")  # row 11
+    audited_log.run("skip", "11", "--because", "a joke")
+    audited_log.audit("--state")
+    assert re.search(r"  skip  20[-0-9 :]+  by .+: row 11", audited_log.audit("--object", "usr", "idu=3"))
+    names = [*documents(audited_log)]
+    for name, path in documents(audited_log).items():
+        path.rename(audited_log.documents / f"{name}.xml")
+    record = audited_log.documents / ".eventlog" / "record"
+    record.write_text("".join(f"\n{name} out\n" for name in names))
+    audited_log.audit("--state")  # 10-10 is before 3-3 by its name
+
+
+@pytest.mark.parametrize(("first", "second"), [("1-2", "3-3"), ("4-4", "8-8")])
+def test_two_documents_of_an_object_in_each_others_places_are_out_of_order(
+    kept_log: AuditedLog, first: str, second: str
+) -> None:
+    kept_log.restore()
+    paths = documents(kept_log)
+    contents = paths[first].read_bytes(), paths[second].read_bytes()
+    for name, content in zip((second, first), contents, strict=True):
+        paths[name].write_bytes(content)
+    assert [law for law, _ in kept_log.broken()] == ["in_order"]
+
+
+def test_each_letter_that_is_none_is_named(kept_log: AuditedLog) -> None:
+    for letter in (" ", "X", "?"):
+        kept_log.restore()
+        kept_log.change(f"update eventlog set status = '{letter}' where record_id in (3, 7)")
+        assert kept_log.broken() == [("answered", 3)]
+
+
 def test_paths_are_checked_before_the_log_is_read(tmp_path: Path) -> None:
     with closing(Shell(tmp_path)) as shell:
         done = shell.run("audit", "--delivered", "none", "--url", "postgresql://localhost:1/x")

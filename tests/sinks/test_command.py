@@ -111,6 +111,41 @@ def test_command_that_answers_before_it_has_the_whole_document_has_not() -> None
     assert reply.arrived
 
 
+MEASURED = """
+import sys
+for line in sys.stdin.buffer:
+    words = f'{len(line)} {sum(line) % 65536}'
+    print(f'<nds><output><status level="error">{words}</status></output></nds>', flush=True)
+"""
+EAGER = """
+import os, sys
+while os.read(0, 100):
+    print("<nds><output/></nds>", flush=True)
+    break
+sys.stdin.buffer.readline()
+"""
+
+
+def test_command_gets_every_byte_of_documents_that_fill_its_pipe_again_and_again(tmp_path: Path) -> None:
+    (tmp_path / "measured.py").write_text(MEASURED)
+    sink = open_sink("command", {"command": f"{sys.executable} {tmp_path / 'measured.py'}"})
+    texts = [f"<nds>{'xyz' * size}</nds>" for size in (1, 20_000, 200_000, 5)]
+    replies = list(sink.deliver([make(number, text) for number, text in enumerate(texts, 1)]))
+    sink.close()
+    sent = [f"{text}\n".encode() for text in texts]
+    assert [reply.statuses[0].text for reply in replies] == [
+        f"{len(line)} {sum(line) % 65536}" for line in sent
+    ]
+
+
+def test_command_that_answers_to_the_first_bytes_is_asked_again(tmp_path: Path) -> None:
+    (tmp_path / "eager.py").write_text(EAGER)
+    sink = open_sink("command", {"command": f"{sys.executable} {tmp_path / 'eager.py'}"})
+    (reply,) = sink.deliver([make(1, f"<nds>{'x' * 900_000}</nds>")])
+    sink.close()
+    assert reply.fault is not None
+
+
 def test_command_that_cannot_be_started() -> None:
     replies = list(open_sink("command", {"command": "/no/such/program"}).deliver([make(1), make(2)]))
     assert [reply.arrived for reply in replies] == [False]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import io
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -11,6 +13,7 @@ from hypothesis import strategies as st
 from eventlog.core.errors import InvalidDocument, Refused
 from eventlog.core.formats import Row
 from eventlog.files import csv
+from eventlog.files.limits import LIMITS
 
 pytestmark = pytest.mark.quick
 
@@ -95,6 +98,33 @@ def test_a_refused_record_is_kept_as_it_came() -> None:
     (refused,) = rows
     assert isinstance(refused, Refused)
     assert refused.raw == b"1,\xff\r\n"
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [(b"\x1f\x8b\x08" + bytes(40), "f: this is "), (b"a" * 101, "f: the header line has over 100")],
+)
+def test_a_header_that_is_packed_or_has_no_end_is_refused(data: bytes, reason: str) -> None:
+    with pytest.raises(InvalidDocument, match=reason):
+        csv.read(io.BytesIO(data), "f", replace(LIMITS, max_record=100))
+
+
+def test_cells_that_are_no_texts_are_written_as_texts() -> None:
+    file = io.BytesIO()
+    csv.CsvWriter(file, ["a", "b", "c", "d", "e"]).write(
+        [b"\x0f\xff", True, False, dt.datetime(2024, 2, 29, 12, 0, 1), 1.5]
+    )
+    assert read(file.getvalue()) == [("0FFF", "true", "false", "2024-02-29 12:00:01", "1.5")]
+
+
+def test_of_bad_records_among_lines_that_are_read_again_each_costs_its_first_line() -> None:
+    """Join lines by an open quote, find a fault, and read all but the first again; more than once."""
+    data = b'a,b\n1,"x\n2,"y\n3,z\n4,"u\n5,"v"w\n6,t\n'
+    answers = read(data)
+    assert [answer for answer in answers if not isinstance(answer, str)] == [("3", "z"), ("6", "t")]
+    assert [answer.partition(" ")[0] for answer in answers if isinstance(answer, str)] == [
+        f"f:{number}" for number in (2, 3, 5, 6)
+    ]
 
 
 @pytest.mark.parametrize("data", [b"", b"a,,b\n", b"a,a\n", b"a,\xff\n", b'"a\n'])

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from eventlog.core.change import Change, Op, Raw
 from eventlog.core.errors import Refused
 from eventlog.formats.gbase.gbase_settings import GbaseSettings
-from eventlog.formats.gbase.records import COMMON, LAYOUTS, BeginTx, Number
+from eventlog.formats.gbase.records import COMMON, LAYOUTS, BeginTx, CommTx, Number
 from tests.formats.gbase.helpers import T1, StreamBuilder, changes_of, read_all, refusals_of, write_changes
 from tests.formats.gbase.mutants import WORDS, check_any_bytes, sound_stream
 from tests.kit.tiers import drawn
@@ -74,6 +74,30 @@ def test_a_record_of_the_largest_size_is_read() -> None:
     assert isinstance(change, Change)
     (refused,) = refusals_of(read_all([one_row().data], settings=GbaseSettings(max_record=SCHEMA_END - 1)))
     assert f"record size is {SCHEMA_END}: the limit is {SCHEMA_END - 1}" in refused.reason
+
+
+def test_a_row_whose_header_is_too_short_for_its_table_is_raw() -> None:
+    refused, change = read_all([patched(BEGIN_END, u32(36) + u32(12))])
+    assert isinstance(refused, Refused)
+    assert "header size is 36: 40 are needed for this table" in refused.reason
+    assert isinstance(change, Change)
+    assert (change.fields, change.raw is not None) == ((), True)
+
+
+def test_a_record_whose_header_is_too_short_for_its_kind_is_refused() -> None:
+    refused, *others = read_all([patched(SCHEMA_END, u32(36) + u32(4))])
+    assert isinstance(refused, Refused)
+    assert "header size is 36: BEGINTX has 40" in refused.reason
+    assert changes_of(others) == []
+
+
+def test_a_commit_at_no_moment_leaves_its_transaction_open() -> None:
+    stream = StreamBuilder().table(7, T1).begin(1, 1).row(Number.INSERT, 2, 1, 7, (15, "abc"))
+    answers = read_all([stream.say(CommTx(3, 1, 1 << 56)).data])
+    reasons = [refused.reason for refused in refusals_of(answers)]
+    assert changes_of(answers) == []
+    assert "not a moment between the years 1 and 9999" in reasons[0]
+    assert "is unfinished: 1 record is left out" in reasons[-1]
 
 
 def test_a_limit_of_records_reads_up_to_the_first_that_is_larger() -> None:

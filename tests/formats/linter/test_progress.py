@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from eventlog.core.change import Change
 from eventlog.core.errors import InvalidValue, Misuse, Refused
+from eventlog.core.formats import Row, Source
 from eventlog.formats.linter.changes import QueueReader
 from eventlog.formats.linter.columns import QueueRow, QueueRowReader
 from eventlog.formats.linter.linter_settings import LinterSettings
@@ -289,6 +290,26 @@ def test_a_run_that_is_stopped_forgets_nothing_that_it_did_not_come_to(queue: Qu
         queue.state = load_state(json.loads(json.dumps(dump_state(reader.mark()()))))
     queue.add(commit(910, 5, DBNODE="B"))
     assert queue.read() == ["open"]
+
+
+def test_a_file_that_has_rows_of_before_is_read_from_the_state_on() -> None:
+    """Pass over rows before the start, report what cannot be read of them, and refuse what came refused."""
+    when = bytes.fromhex(date(1))
+    state = QueueState("big", {"DEMO": QueueProgress(JournalPlace(200, when))})
+    rows = [
+        insert("old", 100),
+        insert("odd", 110, LEN1="x"),
+        commit(120),
+        insert("new", 210, 6),
+        commit(220, 6),
+    ]
+    records: list[Row | Refused] = [Row(where, cells) for where, cells in enumerate(rows, 2)]
+    source = Source("q.csv", "q", NAMES, [*records, Refused("q.csv:9", "half a line")])
+    reader = QueueReader(LAYOUT, BIG, state)
+    answers = list(reader.read(source))
+    assert [change.after["fname"] for change in answers if isinstance(change, Change)] == ["new"]
+    assert [refused.where for refused in answers if isinstance(refused, Refused)] == ["q.csv:3", "q.csv:9"]
+    assert reader.mark()().of("DEMO").start == JournalPlace(220, when)
 
 
 @pytest.mark.parametrize(

@@ -190,6 +190,41 @@ def test_the_word_of_a_blob_is_written_as_it_was_read(word: int) -> None:
     assert row["BLOBATR"] == word
 
 
+def test_a_committed_transaction_may_have_nothing_for_this_server() -> None:
+    """Deliver its commit all the same, and what another transaction has."""
+    rows = [
+        operation(2, ROW_1, TRANSACT_ID=5, DST_SERVER="A"),
+        end(TRANSACT_ID=5, SYSLOG_ADDR=110),
+        operation(2, ROW_2, TRANSACT_ID=6, DST_SERVER="B", SYSLOG_ADDR=120),
+        end(TRANSACT_ID=6, SYSLOG_ADDR=130),
+    ]
+    for server, names in (("A", ["Jack"]), ("B", ["John"]), ("C", []), ("", ["Jack", "John"])):
+        answers = read_queue(rows, server=server)
+        assert [change.after["fname"] for change in answers if isinstance(change, Change)] == names
+        assert reasons(answers) == []
+
+
+def test_a_queue_without_a_column_is_none() -> None:
+    (refused,) = read_queue([operation(2, ROW_1), end()], columns=(*NAMES[:-1], "CONTENT"))
+    assert isinstance(refused, Refused)
+    assert refused.where == "q.csv"
+    assert refused.reason.startswith("there is no column DATA: is this a queue of LINTER?")
+
+
+def test_faults_of_rows_that_are_read_again_cost_themselves() -> None:
+    """Refuse a row before the position, one of its transaction, and one that may continue another."""
+    rows = [
+        operation(2, ROW_1, SYSLOG_ADDR=100),
+        operation(2, ROW_2, SYSLOG_ADDR=110, LEN1="x"),
+        operation(2, ROW_2, SYSLOG_ADDR=120),
+        end(SYSLOG_ADDR=130, LEN1=4),
+        end(SYSLOG_ADDR=140),
+    ]
+    answers = read_queue(rows)
+    names = [change.after.get("fname") for change in answers if isinstance(change, Change)]
+    assert (names, len(reasons(answers))) == (["Jack", "John"], 2)
+
+
 @pytest.mark.parametrize(("typ", "word"), [(7, "create"), (8, "insert"), (9, "clear"), (4, "delete")])
 @pytest.mark.parametrize(
     ("word_of_attribute", "attribute", "kind"), [(0x0203, 3, 2), (-32765, 3, 0x80), (0x8003, 3, 0x80)]

@@ -303,6 +303,29 @@ def test_a_part_that_is_lost_is_named(world: World) -> None:
     assert report.first_breaches.keys() == {Law.DELIVERED}
 
 
+def cut_event(world: World, first: Level) -> Story:
+    """Publish an event in two parts; the receiver answers the first one so."""
+    story = Story(world, {"batch_size": 1, "max_changes": 1})
+    story.write()
+    answer_first = answering(first, "so")
+    story.answer(lambda sent: ACCEPTED if story.receiver.archived[1:] else answer_first(sent))
+    story.end()
+    return story
+
+
+@pytest.mark.parametrize("first", [Level.WARNING, Level.ERROR])
+def test_rows_of_a_cut_event_have_the_letter_of_its_worst_answer(world: World, first: Level) -> None:
+    story = cut_event(world, first)
+    assert world.letters()[1] == first.name[0]
+    assert judged(world, story.receiver.archived).first_breaches == {}
+
+
+def test_a_part_that_the_receiver_refused_contradicts_the_letter_of_its_rows(world: World) -> None:
+    first, *further = cut_event(world, Level.SUCCESS).receiver.archived
+    report = judged(world, [first._replace(levels=["error"]), *further])
+    assert report.first_breaches.keys() == {Law.ANSWERED}
+
+
 def test_entries_without_digests_are_counted_as_not_judged(world: World) -> None:
     """Read a record as an early 0.1.0 wrote it."""
     story = Story(world, {"batch_size": 9})

@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 
 from eventlog.core import tablesfile
+from eventlog.core.change import Change, Field, Op
 from eventlog.core.entry import Entry
 from eventlog.core.errors import Misuse
+from eventlog.core.publish_lists import column_filter
 from eventlog.core.tables import Tables
 from eventlog.fold import Fate, Outcome, Rules, plan
 from tests.kit.support import run_convert
@@ -130,6 +132,24 @@ def test_changes_of_other_formats_leave_without_what_is_withheld(tmp_path: Path,
     assert SECRET not in written
     assert "b" in written
     assert silent not in written
+
+
+def test_an_update_of_what_is_withheld_does_not_leave_with_its_unchanged_columns(tmp_path: Path) -> None:
+    change = (
+        '{"op":"update","schema":"hr","table":"usr","key":{"idu":1},"fields":[{"column":"fname","before":"a",'
+        '"after":"a"},{"column":"pw","before":"s3cret1","after":"s3cret2"}]}\n'
+    )
+    tables = tablesfile.read(WITHHELD)
+    assert run_convert(tmp_path, "changes", "changes", change, name="in.jsonl", tables=tables) == ("", [])
+
+
+def test_what_no_list_touches_is_published_even_if_nothing_changed() -> None:
+    published = column_filter(tablesfile.read(WITHHELD))
+    idle, secret = Field("fname", "a", "a"), Field("pw", "s3cret1", "s3cret2")
+    change = Change(Op.UPDATE, "hr", "usr", (("idu", 1),), (idle,))
+    assert published(change) == change
+    assert published(change._replace(fields=(idle, secret))) is None
+    assert published(change._replace(fields=(Field("fname", "a", "b"), secret))) is not None
 
 
 def test_the_fold_says_why() -> None:

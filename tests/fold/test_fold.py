@@ -345,14 +345,38 @@ def test_rows_of_unknown_tables_are_published_as_strings_where_that_is_set() -> 
     assert "unknown table" in reason(entry(1, 5, table_name="u"), rules=rules)
 
 
+MULTIVALUED_TABLES = tablesfile.read(
+    '[tables.m]\nkey = ["k"]\nmultivalued = ["a"]\ncolumns = { k = "text", a = "text", b = "text" }\n'
+)
+
+
 def test_a_queried_attribute_of_many_values_is_cut_also_beside_other_rows() -> None:
-    many = tablesfile.read(
-        '[tables.m]\nkey = ["k"]\nmultivalued = ["a"]\ncolumns = { k = "text", a = "text", b = "text" }\n'
-    )
     entries = [entry(1, 2, table_name="m", column_name="b"), entry(2, 8, table_name="m")]
-    planned = plan(entries, many, Rules(max_changes=3), answerable=[many.get("m")])
+    planned = plan(
+        entries, MULTIVALUED_TABLES, Rules(max_changes=3), answerable=[MULTIVALUED_TABLES.get("m")]
+    )
     events = planned.events(lambda table, key: [["1", None], ["2", None], ["3", None]])
     assert [len(values_of(event)) for event in events] == [3, 3]
+
+
+@pytest.mark.parametrize("kind", [6, 8])
+def test_a_value_that_several_rows_of_an_object_have_comes_once(kind: int) -> None:
+    planned = plan(
+        [entry(1, kind, table_name="m")],
+        MULTIVALUED_TABLES,
+        Rules(),
+        answerable=[MULTIVALUED_TABLES.get("m")],
+    )
+    (event,) = planned.events(lambda table, key: [["1", None], ["2", None], ["1", None]])
+    assert event.change.after["a"] == ("1", "2")
+
+
+def test_a_column_that_all_rows_of_an_object_have_alike_has_one_value() -> None:
+    planned = plan(
+        [entry(1, 6, table_name="m")], MULTIVALUED_TABLES, Rules(), answerable=[MULTIVALUED_TABLES.get("m")]
+    )
+    (event,) = planned.events(lambda table, key: [["1", "x"], ["2", "x"]])
+    assert event.change.after == {"a": ("1", "2"), "b": "x"}
 
 
 MEBIBYTE = 1 << 20

@@ -77,6 +77,24 @@ def test_events_that_are_put_off_are_one_line_for_each_reason(
     )
 
 
+def test_of_events_that_wait_for_one_reason_the_earliest_time_is_named(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Let an event that waits for the second time, and so for longer, come before another one."""
+    receiver = Receiver(answering(Level.RETRY, "busy"))
+    with world.publisher(receiver, retry_wait=3600.0, retry_longest=86_400.0) as publisher:
+        world.write(key(1, event_type=4))
+        publisher.cycle()
+        with world.store.upkeep() as upkeep:
+            assert upkeep.try_now(None) == [1]
+        world.write(key(2, event_type=4))
+        caplog.clear()
+        publisher.cycle()
+    with world.store.upkeep() as upkeep:
+        earliest = upkeep.backlog().next_retry
+    assert caplog.messages == [f"2 events of usr wait: busy; first again at {earliest:%H:%M:%S}Z"]
+
+
 def test_events_that_fail_are_one_line_for_each_reason_up_to_twenty(
     world: World, caplog: pytest.LogCaptureFixture
 ) -> None:

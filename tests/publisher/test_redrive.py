@@ -194,6 +194,23 @@ def test_rows_of_an_insert_of_which_none_was_sent_make_one_add(world: World) -> 
     assert [event.tag for event in receiver.events] == ["add"]
 
 
+def test_a_refused_row_between_those_of_an_insert_makes_no_second_add(world: World) -> None:
+    world.user(1)
+    world.write(insert(1, "fname", "Jack"), update(1, "lname", BAD), insert(1, "lname", BAD))
+    world.cycle(Receiver())
+    assert world.letters() == {1: "S", 2: "E", 3: "E"}
+    output_of(world, "redrive", "3")
+    assert types(world)[3] == 8
+
+
+def test_an_insert_is_redriven_whole_though_a_refused_row_is_between(world: World) -> None:
+    world.user(1)
+    world.write(insert(1, "fname", BAD), update(1, "lname", BAD), insert(1, "lname", BAD))
+    world.cycle(Receiver())
+    assert "2 rows are new again" in output_of(world, "redrive", "3")
+    assert types(world) == {1: 7, 2: 3, 3: 7}
+
+
 def test_a_life_before_a_delete_is_another_insert(world: World) -> None:
     world.user(1)
     world.write(insert(1, "fname", "Jack"), key(1, event_type=4), insert(1, "lname", BAD))

@@ -87,6 +87,13 @@ def test_wherever_a_pick_up_is_cut_inserts_are_whole(
             assert all(look.columns is None for look, _ in looks)
 
 
+@pytest.mark.parametrize("kind", range(2, 9))
+def test_a_row_of_any_other_type_ends_an_insert(world: World, kind: int) -> None:
+    write(world, [(1, 1), (kind, 1), (1, 1)])
+    with world.store.snapshot() as snapshot:
+        assert snapshot.read_pending(PickUpFilter(1)).ids == [1]
+
+
 @pytest.mark.parametrize("mode", ["modify", "add"])
 def test_a_queried_field_of_an_insert_belongs_to_it_where_it_is_an_add(world: World, mode: str) -> None:
     world.user(1)
@@ -100,6 +107,17 @@ def test_a_queried_field_of_an_insert_belongs_to_it_where_it_is_an_add(world: Wo
         publisher.cycle()
     first = receiver.event_ids[0]
     assert first == "eventlog:1" if mode == "modify" else first.startswith("eventlog:1-12:")
+
+
+def test_a_changed_field_between_two_inserts_leaves_between_them(world: World) -> None:
+    world.user(1)
+    row = {"event_type": 1, "column_name": "fname", "new_value": "Jack"}
+    world.write(key(1, **row), key(1, event_type=8, column_name="fname"), key(1, **row))
+    receiver = Receiver()
+    with world.publisher(receiver, query_limit=1) as publisher:
+        for _ in range(3):
+            publisher.cycle()
+    assert receiver.event_ids == ["eventlog:1", "eventlog:2", "eventlog:3"]
 
 
 def test_an_insert_whose_rows_are_far_apart_is_cut(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

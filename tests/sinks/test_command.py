@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from pathlib import Path
 from typing import Any
@@ -10,13 +11,14 @@ import pytest
 
 from eventlog.sinks import open_sink
 from eventlog.sinks.sink import Reply
-from eventlog.xds.answers import Level
+from eventlog.xds.answers import Level, Status
 from tests.kit.support import patient, until
 from tests.sinks.documents import make
 
 pytestmark = pytest.mark.quick
 
 ECHO = """
+import shlex
 import sys
 for line in sys.stdin:
     print('<nds><output>')
@@ -77,6 +79,17 @@ for line in sys.stdin:
         print('<nds><output><status level="error"/></output></nds>', flush=True)
         done.touch()
 """
+
+
+def test_command_that_answers_with_a_blank_event_id_answers_for_the_document() -> None:
+    status = '<status level="error" event-id=" ">no</status>'
+    program = (
+        f"for line in __import__('sys').stdin: print('<nds><output>{status}</output></nds>', flush=True)"
+    )
+    sink = open_sink("command", {"command": shlex.join((sys.executable, "-c", program))})
+    (reply,) = sink.deliver([make(1)])
+    sink.close()
+    assert reply.statuses == [Status(Level.ERROR, None, "no")]
 
 
 def test_command_that_answers_to_another_document_is_started_anew(tmp_path: Path) -> None:

@@ -119,6 +119,17 @@ def every_way(store: Store, pending_ids: list[int]) -> None:
         assert len(snapshot.read_pending(PickUpFilter(limit=5, most_bytes=10**9)).ids) == 5
 
 
+def test_rows_of_a_halted_table_are_left_however_they_spell_it(store: Store) -> None:
+    names = store.log.names()
+    columns = ", ".join(names[name] for name in ("record_id", "event_type", "table_name", "table_key"))
+    rows = [{"id": n, "name": name} for n, name in enumerate(("usr", "USR", "Usr", "grp"), 1)]
+    into = f"insert into {names['log']} ({columns}) {own_ids(store.log.dialect)}values (:id, 4, :name, 'k=1')"
+    with store.engine.begin() as connection:
+        connection.execute(text(into), rows)
+    with store.snapshot() as snapshot:
+        assert snapshot.read_pending(PickUpFilter(halted=frozenset(("usr",)))).ids == [4]
+
+
 @pytest.mark.long
 def test_the_leader_and_people_write_letters_at_the_same_time(store: Store, epoch: int) -> None:
     """Let them work without deadlocks; what was skipped stays so."""

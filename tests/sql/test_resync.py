@@ -103,6 +103,20 @@ def test_another_choice_starts_over(store: Store) -> None:
     assert [kind for kind, _ in logged(store)] == [5] * 5 + [6] * 6
 
 
+def test_the_same_rows_as_another_event_type_start_over(store: Store) -> None:
+    run(store, Resync(item(store), chunk=5), chunks=1)
+    assert run(store, Resync(item(store), 6)) == 18
+    assert [kind for kind, _ in logged(store)] == [5] * 5 + [6] * 18
+
+
+def test_a_stopped_run_of_the_command_is_not_continued_as_another_event_type(store: Store) -> None:
+    run(store, Resync(item(store), chunk=5), chunks=1)
+    url = store.engine.url.render_as_string(hide_password=False)
+    words = ["resync", "item", "--event-type", "6"]
+    CliRunner().invoke(cli, words, env={"EVENTLOG_URL": url, "EVENTLOG_SYNC_TABLES": "item"})
+    assert len([kind for kind, _ in logged(store) if kind == 6]) == 18
+
+
 def test_the_rows_are_nobodys_loopback(store: Store) -> None:
     run(store, Resync(item(store)))
     with store.snapshot() as snapshot:

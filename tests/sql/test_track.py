@@ -223,6 +223,18 @@ def test_a_childs_rows_are_values_of_its_parent(usr: Tracked) -> None:
     assert usr.after("delete from usr_phone") == [Logged(2, "idu=2", name, "13", None)]
 
 
+def test_a_child_whose_reference_is_null_in_part_has_no_parent(usr: Tracked) -> None:
+    usr.run(
+        "create table room (house integer, number integer, primary key (house, number))",
+        "create table chair (house integer, number integer, name varchar(20),"
+        " foreign key (house, number) references room (house, number))",
+        "insert into room values (1, 2)",
+    )
+    usr.track("room", update=2, children=("chair.name",))
+    rows = "insert into chair values (1, null, 'a'), (null, 2, 'b'), (1, 2, 'c')"
+    assert usr.after(rows) == [Logged(2, "house=1+number=2", "chair.name", None, "c")]
+
+
 def test_a_childs_rows_by_query_back(usr: Tracked) -> None:
     phones(usr, update=6)
     assert usr.after("insert into usr_phone values (1, '11', 'x')") == [

@@ -282,6 +282,8 @@ def test_a_topic_that_is_another_or_lost_messages_is_an_error() -> None:
     brokers.committed["t", 0] = 0
     with pytest.raises(GroupAstray, match="holds the offsets 1 to 2, but its group continues at 0"):
         read(feed(brokers))
+    brokers.committed["t", 0] = 2
+    assert read(feed(brokers)) == ([], []), "a group is at the end"
     brokers.low["t", 0] = 0
     brokers.logs["t", 0].pop()
     with pytest.raises(TopicChanged, match="ends at offset 1, though it was read up to 2"):

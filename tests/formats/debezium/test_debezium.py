@@ -291,6 +291,21 @@ def test_times_and_decimals_without_schemas_follow_the_connector() -> None:
     assert connect.after == {"b": "1970-01-01T00:00:01.5", "d": "1.50"}
 
 
+def of_sql_server(column_type: str, cell: int) -> Any:
+    tables = tablesfile.read(f'[tables.t]\nkey = ["a"]\ncolumns = {{ a = "{column_type}" }}\n')
+    return only(message("c", after={"a": cell}, connector="sqlserver", table="t"), tables=tables).after["a"]
+
+
+def test_a_moment_of_sql_server_that_states_no_digits_has_seven() -> None:
+    assert of_sql_server("datetime2", 1_500_000_000) == "1970-01-01T00:00:01.5"
+    assert of_sql_server("datetime2(6)", 1_500_000) == "1970-01-01T00:00:01.5"
+
+
+def test_a_time_of_sql_server_that_states_no_digits_has_seven() -> None:
+    assert of_sql_server("time", 1_500_000_000) == "00:00:01.5"
+    assert of_sql_server("time(3)", 1500) == "00:00:01.5"
+
+
 @pytest.mark.parametrize(("digits", "cell"), [(3, 1500), (4, 1_500_000), (6, 1_500_000), (7, 1_500_000_000)])
 def test_a_moment_without_a_schema_has_the_unit_of_its_digits(digits: int, cell: int) -> None:
     tables = tablesfile.read(f'[tables.t]\nkey = ["a"]\ncolumns = {{ a = "timestamp({digits})" }}\n')

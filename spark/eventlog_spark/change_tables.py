@@ -116,8 +116,8 @@ def changes_of_files(
     sequencer, limits = RowSequencer(job.tables, settings), job.source.limits
     heads = {piece.file: piece.part.head for piece in parts}
     columns: dict[InputFile, Any] = {file: head.columns for file, head in heads.items() if head is not None}
-    others = [file for file in heads if file not in columns]
-    columns |= zip(others, answers_about(spark, others, partial(_columns, limits)), strict=True)
+    uncut = [file for file in heads if file not in columns]
+    columns |= zip(uncut, answers_about(spark, uncut, partial(_columns, limits)), strict=True)
     numbers = count()
     refused = ((file, _parse(sequencer, file, columns[file])) for file in heads)
     sources = {file: next(numbers) if wrong is None else wrong for file, wrong in refused}

@@ -225,7 +225,7 @@ def _opener(piece: FilePiece, content: Any) -> Open:
 
 
 class _Excerpt(io.BytesIO):
-    """Bytes of a file from a place on, each under its own place."""
+    """The bytes of a file from a place on, each under its own place."""
 
     def __init__(self, content: Any, begin: int) -> None:
         super().__init__(content)

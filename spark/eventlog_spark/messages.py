@@ -255,10 +255,10 @@ _SEQUENCE: Final = re.compile(rb'"changeSequence"\s*:\s*"(\d+)"')
 
 
 class _Look(NamedTuple):
-    """What a look at the lines of a piece shows; a task that reads the piece checks it."""
+    """A look at the lines of a piece; the task that reads the piece checks what it shows."""
 
     placed: Sequence[PlacedMetadata]
-    seen: Set[int]  # the lines of metadata messages, also of bad ones
+    metadata_lines: Set[int]  # the lines of metadata messages, also of bad ones
     greatest: str  # changeSequence
     has_loads: bool  # rows of a full load
     before: str = ""  # the greatest changeSequence before it in the file
@@ -297,16 +297,16 @@ class ReadFiles:
     def look(self, number: int, opened: Opened) -> Iterator[pa.RecordBatch]:
         """Return what a look at the lines of a piece shows."""
         for piece, opener in opened:
-            placed, seen = [], set()
+            placed, metadata_lines = [], set()
             reader, lines = self.messages.reader(()), _LikelyMetadata()
             source = _source_of(piece, self._records(piece, opener, lines.of))
             for record in source.records:
                 if isinstance(record, Object) and reader.is_metadata(record.value):
-                    seen.add(record.where)
+                    metadata_lines.add(record.where)
                     if reader.read_record(source, record) is None:
                         place = _place(None, self.numbers[piece.file], record.where)
                         placed.append(PlacedMetadata(place, reader.last_metadata))
-            yield answer(_Look(placed, seen, lines.greatest.decode(), lines.has_loads))
+            yield answer(_Look(placed, metadata_lines, lines.greatest.decode(), lines.has_loads))
 
     def changes(self, number: int, opened: Opened) -> Iterator[pa.RecordBatch]:
         """Return the changes in a piece, with their places."""
@@ -336,7 +336,7 @@ class ReadFiles:
         last = 0
         for record in self._records(piece, opener):
             if isinstance(record, Object):
-                is_hidden = record.where not in look.seen and reader.is_metadata(record.value)
+                is_hidden = record.where not in look.metadata_lines and reader.is_metadata(record.value)
                 if is_hidden or record.where == last:
                     raise WrongCut(piece.file.name)
                 last = record.where

@@ -25,6 +25,12 @@ def test_the_halves_of_a_document_have_all_its_events(count: int) -> None:
     assert parts_of([first]) + parts_of([second]) == [[("a", 1)], [(run[0], 1) for run in runs[1:]]]
 
 
+def test_a_document_in_the_middle_of_a_table_is_halved_at_its_own_middle() -> None:
+    events = plain_events(*(("abcd"[n], f"idu={n}", (n + 1,), [1]) for n in range(4)))
+    _, later = documents_of(events, [0, 2, 4])
+    assert parts_of(halves(later)) == [[("c", 1)], [("d", 1)]]
+
+
 def test_further_parts_go_without_the_events_of_their_documents() -> None:
     cut = ("a", "idu=1", (1, 2), [1, 2, 3])
     events = plain_events(cut, ("b", "idu=2", (3,), [1]), ("c", "idu=3", (4,), [1]))

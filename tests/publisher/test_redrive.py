@@ -155,6 +155,17 @@ def test_an_event_is_shown_whole(world: World) -> None:
     assert "of eventlog:1-3:" in lines[1]
 
 
+def test_one_row_of_a_failed_event_keeps_its_document(world: World) -> None:
+    failed_add(world)
+    kept = {row.record_id for row in world.failures() if row.document is not None}
+    assert kept == {1, 2}
+
+
+def test_the_document_of_a_failed_event_is_shown_once(world: World) -> None:
+    failed_add(world)
+    assert output_of(world, "errors", "--document").count("<nds") == 2
+
+
 def test_an_event_is_skipped_whole(world: World) -> None:
     failed_add(world)
     reported = output_of(world, "skip", "1", "--because", "test data")

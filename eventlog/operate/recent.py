@@ -87,13 +87,11 @@ def _newer(upkeep: Upkeep, batches: Sequence[RecordedBatch], number: int) -> lis
 
 
 class _Listing:
-    """A list of records from the newest to the oldest, each event once for each of its tries.
-
-    What a slow receiver has not answered after a while is on record again, in the next batch.
+    """A list of records from the newest to the oldest. A document is older than the answers that held back
+    its events.
     """
 
     def __init__(self) -> None:
-        self._listed = set[tuple[str, int, int]]()  # events, their parts, and the tries before
         self._held_back = set[tuple[str, int]]()  # events, and the tries before
 
     def pass_over(self, batches: Iterable[RecordedBatch]) -> None:
@@ -121,12 +119,9 @@ class _Listing:
         if refused := batch.refused():
             yield RecentRecord(NEWEST, batch.settled_at, "", "", refused, "refused")
         for name, every in reversed([] if batch.is_unanswered else batch.documents()):
-            new = [event for event in every if (event.run_id, event.part, event.tries) not in self._listed]
-            self._listed.update((event.run_id, event.part, event.tries) for event in new)
-            new = [event for event in new if (event.run_id, event.tries) not in self._held_back]
-            if new:
-                ids = [event.rows[0] for event in new]
-                yield RecentRecord(NEWEST, batch.settled_at, name, new[0].run_id, ids)
+            if sent := [event for event in every if (event.run_id, event.tries) not in self._held_back]:
+                ids = [event.rows[0] for event in sent]
+                yield RecentRecord(NEWEST, batch.settled_at, name, sent[0].run_id, ids)
 
 
 def _with_facts(upkeep: Upkeep, page: Sequence[RecentRecord]) -> list[RecentRecord]:

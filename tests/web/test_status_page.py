@@ -521,7 +521,7 @@ def test_a_refused_row_that_was_skipped_is_called_skipped(watched: Watched) -> N
 
 
 def test_older_ones_come_by_pages_each_once(watched: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Look page by page at a batch of which one document was held back, and at documents of slow batches."""
+    """Look page by page at a batch with a document that was held back, and at documents of slow batches."""
     watched.sink.is_busy, watched.sink.busy_with = True, "Jane"
     watched.run("insert into usr values (1, 'Jack'), (2, 'Jane')")
     watched.publisher.cycle()

@@ -38,7 +38,9 @@ class Unseen(enum.StrEnum):
 class Position(NamedTuple):
     """The position at which a capture can start again, and the last commit that was delivered."""
 
-    restart: int = 0  # for cdc_activatesess: the lowest BEGINTX of the unfinished, else the last COMMTX
+    # for cdc_activatesess: the lowest BEGINTX of the unfinished and those rolled back since the last COMMTX,
+    # else that COMMTX
+    restart: int = 0
     delivered: int = 0  # the highest COMMTX; after a restart, transactions up to it come again
 
 
@@ -120,11 +122,13 @@ class Transactions:
         self.delivered_before = since.delivered  # commits that an earlier run delivered
         self._delivered = self._last = since.delivered
         self._pending: int | None = since.restart  # until all transactions of that time have come again
+        self._rolled_back: list[int] = []  # the lowest BEGINTX of those since the last commit, if any
 
     @property
     def position(self) -> Position:
         """Return the position after all records so far."""
         sequences = [transaction.facts.begin.sequence for transaction in self._transactions.open.values()]
+        sequences += self._rolled_back
         if self._pending is not None:
             sequences.append(self._pending)
         return Position(min(sequences, default=self._last), self._delivered)
@@ -162,8 +166,12 @@ class Transactions:
         return None
 
     def roll_back(self, record: RbTx) -> None:
+        """Drop a transaction. Until the next commit no capture may restart in the middle of it."""
         self._unknown.discard(record.transaction)
-        self._transactions.abort(record.transaction)
+        ended = self._transactions.end(record.transaction)
+        if ended is not None:
+            self._rolled_back = [min([ended.facts.begin.sequence, *self._rolled_back])]
+            ended.close()
 
     def commit(self, record: CommTx) -> Committed | None:
         """Return the committed transaction; None if nothing of it is new."""
@@ -173,6 +181,7 @@ class Transactions:
         if ended is None:
             return None
         self._last = max(self._last, record.sequence)
+        self._rolled_back.clear()
         if record.sequence <= self.delivered_before:
             ended.close()
             return None

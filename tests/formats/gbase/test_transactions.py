@@ -141,25 +141,31 @@ def test_a_restart_says_nothing_of_transactions_that_ended_before_it() -> None:
 
 @settings(max_examples=drawn(300))
 @given(
-    st.lists(st.tuples(st.integers(1, 3), st.booleans()), min_size=4, max_size=30),
+    st.lists(
+        st.tuples(st.integers(1, 3), st.sampled_from(("row", "commit", "rollback"))), min_size=4, max_size=30
+    ),
     st.lists(st.integers(1, 30), max_size=3),
 )
-@example([(1, False), (2, False), (1, False), (1, True), (2, False), (2, True)], [4])
+@example([(1, "row"), (2, "row"), (1, "row"), (1, "commit"), (2, "row"), (2, "commit")], [4])
+@example([(1, "row"), (2, "row"), (1, "row"), (1, "rollback"), (2, "row"), (2, "commit")], [4])
 def test_a_stream_that_is_read_in_several_runs_gives_each_commit_once(
-    script: list[tuple[int, bool]], cuts: list[int]
+    script: list[tuple[int, str]], cuts: list[int]
 ) -> None:
     """Let each run begin at the record that the position names, and end anywhere after it."""
     records: list[tuple[int, bytes]] = []  # with their sequences
     opened: dict[int, list[int]] = {}
     expected: list[int] = []
-    for sequence, (slot, ends) in enumerate(script, 100):
+    for sequence, (slot, kind) in enumerate(script, 100):
         record = built()
         if slot not in opened:
             opened[slot] = []
             record.begin(sequence, slot)
-        elif ends:
+        elif kind == "commit":
             expected += opened.pop(slot)
             record.commit(sequence, slot)
+        elif kind == "rollback":
+            del opened[slot]
+            record.say(RbTx(sequence, slot))
         else:
             opened[slot].append(sequence)
             record.row(Number.INSERT, sequence, slot, 7, (sequence, "x"))
@@ -186,7 +192,10 @@ POSITIONS: list[tuple[StreamBuilder, Position]] = [  # a record, and the positio
     (StreamBuilder().begin(24, 2), Position(24, 23)),
     (StreamBuilder().begin(25, 3), Position(24, 23)),
     (StreamBuilder().commit(26, 2), Position(25, 26)),
-    (StreamBuilder().say(RbTx(27, 3)), Position(26, 26)),
+    (StreamBuilder().say(RbTx(27, 3)), Position(25, 26)),  # else its rows come without their BEGINTX
+    (StreamBuilder().begin(28, 2), Position(25, 26)),
+    (StreamBuilder().begin(29, 3), Position(25, 26)),
+    (StreamBuilder().commit(30, 3), Position(28, 30)),
 ]
 
 

@@ -168,10 +168,10 @@ class Transactions:
     def roll_back(self, record: RbTx) -> None:
         """Drop a transaction. Until the next commit no capture may restart in the middle of it."""
         self._unknown.discard(record.transaction)
-        ended = self._transactions.end(record.transaction)
-        if ended is not None:
-            self._rolled_back = [min([ended.facts.begin.sequence, *self._rolled_back])]
-            ended.close()
+        transaction = self._transactions.open.get(record.transaction)
+        if transaction is not None:
+            self._rolled_back = [min([transaction.facts.begin.sequence, *self._rolled_back])]
+        self._transactions.abort(record.transaction)
 
     def commit(self, record: CommTx) -> Committed | None:
         """Return the committed transaction; None if nothing of it is new."""

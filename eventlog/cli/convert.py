@@ -79,7 +79,8 @@ def convert(options: JobOptions, follow: bool) -> None:
     parts |= {_SESSION} if live else set()
     refuse_unused_settings(_DECLARING, parts)
     job = options.job(conversion.source, conversion.target, conversion.inputs, conversion.output)
-    with reporting(_refused_file(options, conversion.source), options.strict) as report:
+    in_lines = FORMATS[conversion.source].shape is not Shape.BYTES
+    with reporting(_refused_file(options, in_lines=in_lines), options.strict, in_lines=in_lines) as report:
         if follow:
             run_convert(job, report, clock(), run_length=RunLength(follow=True))
         else:
@@ -89,11 +90,11 @@ def convert(options: JobOptions, follow: bool) -> None:
     exit_if_refused(report)
 
 
-def _refused_file(options: JobOptions, source: str) -> BinaryIO | None:
+def _refused_file(options: JobOptions, *, in_lines: bool) -> BinaryIO | None:
     """Return the file of bad records, to which a run with a state adds; those of a capture are no lines."""
     if options.refused is None:
         return None
-    if options.state is not None and FORMATS[source].shape is not Shape.BYTES:
+    if options.state is not None and in_lines:
         return open_to_append(options.refused)
     return open_to_write(options.refused, "w" if options.state is None else "a")
 

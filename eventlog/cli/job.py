@@ -107,13 +107,15 @@ class RefusalPrinter:
 
 
 @contextmanager
-def reporting(refused_file: AbstractContextManager[IO[bytes]] | None, strict: bool) -> Iterator[Report]:
+def reporting(
+    refused_file: AbstractContextManager[IO[bytes]] | None, strict: bool, *, in_lines: bool = True
+) -> Iterator[Report]:
     """Print the refused records while the block runs, and keep them in a file."""
     with ExitStack() as stack:
         opened_file = None if refused_file is None else stack.enter_context(refused_file)
         printer = RefusalPrinter()
         stack.callback(printer.close)
-        yield Report(printer.print, opened_file, strict, print_sentence)
+        yield Report(printer.print, opened_file, strict, print_sentence, in_lines=in_lines)
 
 
 @contextmanager

@@ -30,13 +30,18 @@ class Report:
         rejects: IO[bytes] | None = None,
         strict: bool = False,
         inform: Callable[[str], None] = LOGGER.warning,
+        *,
+        in_lines: bool = True,
     ) -> None:
+        """Each rejected record begins on a line of its own, unless they are parts of a stream of bytes."""
         self.changes = 0  # that were converted
         self.refused = 0  # bad files included
         self.bad_files = 0
         self._show = show
         self._rejects = rejects
         self._strict = strict
+        self._in_lines = in_lines
+        self._is_line_open = False  # the last rejected record did not end its line
         self._keyless: set[tuple[str | None, str, bool]] = set()  # tables that were reported
         self.inform = inform  # of what was decided without being asked
 
@@ -49,7 +54,10 @@ class Report:
         self.refused += 1
         self.bad_files += isinstance(refused, BadFile)
         if self._rejects is not None and refused.raw is not None:
+            if self._is_line_open:
+                self._rejects.write(b"\n")
             self._rejects.write(refused.raw)
+            self._is_line_open = self._in_lines and not refused.raw.endswith(b"\n")
         if self._strict:
             raise Misuse("stopped at the first bad file") if isinstance(refused, BadFile) else Stopped
 

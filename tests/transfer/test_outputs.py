@@ -374,3 +374,12 @@ def test_what_we_may_not_touch_is_reported_by_the_name_that_was_given(
     )
     assert (done.returncode, done.stderr) == (2, f"eventlog: {reported.format(folder=tmp_path)}\n")
     assert not list((tmp_path / "shut").iterdir())
+
+
+def test_refused_records_stay_lines_if_a_file_ends_within_one(shell: Shell) -> None:
+    shell.with_files(
+        {"log.csv": HEADER + GOOD + BAD.strip(), "more.csv": HEADER + BAD + GOOD.replace("1", "2")}
+    )
+    done = shell.run(*CONVERT, "-o", "out.xml", "--refused", "refused.csv", "log.csv", "more.csv")
+    assert done.code == 1, done.stderr
+    assert (shell.folder / "refused.csv").read_text() == BAD + BAD

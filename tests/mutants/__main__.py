@@ -32,7 +32,7 @@ from tests.mutants.reach import Reach, measure
 from tests.project.changed import ROOT, tests_of
 
 FAILED = 1  # a seed is broken, or a test failed
-CODES = (0, FAILED, 2, 5)  # of pytest: also a run that ended early, and one without tests
+CODES = (0, FAILED, 2, 3, 5)  # of pytest: also if it ended early, a test left an open file, or none ran
 
 
 def found_by(fault: Fault, copy: Checkout, tiers: str) -> list[str]:

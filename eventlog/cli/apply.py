@@ -16,11 +16,9 @@ from eventlog.cli.progress import progress
 from eventlog.cli.terminal import print_sentence
 from eventlog.core import settings
 from eventlog.core.errors import Misuse
-from eventlog.core.formats import Shape
 from eventlog.files.durable import open_to_append
 from eventlog.formats.gbase.address import is_live
 from eventlog.transactions.stream_settings import StreamSettings
-from eventlog.transfer.formats import FORMATS
 from eventlog.transfer.loop import ONE_ROUND
 from eventlog.transfer.sources.capture_settings import CaptureSettings
 from eventlog.transfer.targets.tables.apply_settings import ApplySettings, read_key
@@ -81,7 +79,7 @@ def apply(options: JobOptions, to_url: str, keys: tuple[str, ...], follow: bool)
     job = options.job(conversion.source, "changes", conversion.inputs)
     apply_settings = settings.build(ApplySettings, {**options.settings, "keys": tuple(map(read_key, keys))})
     refused_file = open_to_append(options.refused) if options.refused else None
-    in_lines = FORMATS[conversion.source].shape is not Shape.BYTES
+    in_lines = conversion.reads_lines
     with reporting(refused_file, options.strict, in_lines=in_lines) as report, ExitStack() as stack:
         advance = stack.enter_context(progress(job.inputs, job.passes))
         run_length = stack.enter_context(until_signal()) if follow else ONE_ROUND

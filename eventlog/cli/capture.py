@@ -56,9 +56,7 @@ def capture(options: JobOptions, address: str, names: tuple[str, ...], once: boo
     read_address(address, tuple(TRANSPORTS))
     job = replace(options, url=address).job("gbase", target, names, str(options.output))
     refused_file = open_to_write(options.refused, "a" if options.state else "w") if options.refused else None
-    with (
-        reporting(refused_file, options.strict, in_lines=False) as report,
-        until_signal() as run_length,
-    ):
+    reported = reporting(refused_file, options.strict, in_lines=False)
+    with reported as report, until_signal() as run_length:
         convert(job, report, clock(), run_length=run_length._replace(follow=not once))
     exit_if_refused(report)

@@ -15,7 +15,6 @@ from eventlog.cli.options import FILE_NAME, SettingsCommand, settings_options, s
 from eventlog.cli.progress import progress
 from eventlog.cli.terminal import print_sentence
 from eventlog.clients.kafka_settings import KafkaSettings
-from eventlog.core.formats import Shape
 from eventlog.core.plurals import quantity
 from eventlog.files.durable import open_to_append, open_to_write
 from eventlog.files.limits import Limits
@@ -79,7 +78,7 @@ def convert(options: JobOptions, follow: bool) -> None:
     parts |= {_SESSION} if live else set()
     refuse_unused_settings(_DECLARING, parts)
     job = options.job(conversion.source, conversion.target, conversion.inputs, conversion.output)
-    in_lines = FORMATS[conversion.source].shape is not Shape.BYTES
+    in_lines = conversion.reads_lines
     with reporting(_refused_file(options, in_lines=in_lines), options.strict, in_lines=in_lines) as report:
         if follow:
             run_convert(job, report, clock(), run_length=RunLength(follow=True))

@@ -10,6 +10,7 @@ import click
 from click.core import ParameterSource
 
 from eventlog.core.errors import Misuse
+from eventlog.core.formats import Shape
 from eventlog.core.settings import declared
 from eventlog.files.inputs import stem_of
 from eventlog.formats.qlik.change_tables import SUFFIX
@@ -27,6 +28,11 @@ class MeantConversion(NamedTuple):
     target: str
     inputs: tuple[str, ...]
     output: str
+
+    @property
+    def reads_lines(self) -> bool:
+        """Return whether records are lines; else they are parts of a stream of bytes."""
+        return FORMATS[self.source].shape is not Shape.BYTES
 
 
 def guess(

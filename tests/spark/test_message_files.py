@@ -77,13 +77,7 @@ def test_files_cut_in_any_way(
 @pytest.mark.slow("a job of Spark")
 @pytest.mark.usefixtures("small_pieces")
 def test_many_tasks_read_messages_under_the_metadata_that_convert_takes(spark: Any, tmp_path: Path) -> None:
-    first, second = ordinals.metadata("A" * 32, "name", "age"), ordinals.metadata("B" * 32, "age", "name")
-    parts: list[list[Any]] = [
-        [ordinals.update(1), ordinals.update(2, externalSchemaId="B" * 32), first, ordinals.update(3)],
-        [ordinals.update(4), second, ordinals.update(5), first, ordinals.update(6), second],
-        [ordinals.update(7), ordinals.update(8, externalSchemaId="C" * 32), first, first, ordinals.update(9)],
-        [ordinals.enveloped("DT", ordinals.update(10, columnMask="01"), "C" * 32)],
-    ]
+    parts = ordinals.parts_of_files()
     inputs = [tmp_path / f"t{number}.jsonl" for number in range(len(parts))]
     for path, part in zip(inputs, parts, strict=True):
         path.write_text("".join(json.dumps(value) + "\n" for value in part))

@@ -113,13 +113,7 @@ def test_messages_that_stand_nowhere_keep_the_order_of_the_rows(spark: Any, tmp_
 
 
 def test_ordinals_are_those_of_the_metadata_that_convert_takes(spark: Any, tmp_path: Path) -> None:
-    first, second = ordinals.metadata("A" * 32, "name", "age"), ordinals.metadata("B" * 32, "age", "name")
-    parts: list[list[Any]] = [
-        [ordinals.update(1), ordinals.update(2, externalSchemaId="B" * 32), first, ordinals.update(3)],
-        [ordinals.update(4), second, ordinals.update(5), first, ordinals.update(6), second],
-        [ordinals.update(7), ordinals.update(8, externalSchemaId="C" * 32), first, first, ordinals.update(9)],
-        [ordinals.enveloped("DT", ordinals.update(10, columnMask="01"), "C" * 32)],
-    ]
+    parts = ordinals.parts_of_files()
     for number, part in enumerate(parts):
         (tmp_path / f"t{number}.jsonl").write_text("".join(json.dumps(value) + "\n" for value in part))
     inputs = sorted(tmp_path.glob("t*.jsonl"))

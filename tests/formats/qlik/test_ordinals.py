@@ -86,6 +86,17 @@ BY_KEYS = (
 )
 
 
+def parts_of_files() -> list[list[dict[str, Any]]]:
+    """Return the messages of four files, whose metadata come before, between and after their changes."""
+    first, second = metadata(FIRST, "name", "age"), metadata(SECOND, "age", "name")
+    return [
+        [update(1), update(2, externalSchemaId=SECOND), first, update(3)],
+        [update(4), second, update(5), first, update(6), second],
+        [update(7), update(8, externalSchemaId="C" * 32), first, first, update(9)],
+        [enveloped("DT", update(10, columnMask="01"), "C" * 32)],
+    ]
+
+
 @pytest.mark.parametrize("described", [METADATA, BARE])
 @pytest.mark.parametrize(
     "message",

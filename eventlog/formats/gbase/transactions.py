@@ -122,15 +122,13 @@ class Transactions:
         self.delivered_before = since.delivered  # commits that an earlier run delivered
         self._delivered = self._last = since.delivered
         self._pending: int | None = since.restart  # until all transactions of that time have come again
-        self._rolled_back: list[int] = []  # the lowest BEGINTX of those since the last commit, if any
+        self._rolled_back: int | None = None  # the lowest BEGINTX of those since the last commit
 
     @property
     def position(self) -> Position:
         """Return the position after all records so far."""
         sequences = [transaction.facts.begin.sequence for transaction in self._transactions.open.values()]
-        sequences += self._rolled_back
-        if self._pending is not None:
-            sequences.append(self._pending)
+        sequences += [place for place in (self._pending, self._rolled_back) if place is not None]
         return Position(min(sequences, default=self._last), self._delivered)
 
     def begin(self, begin: BeginTx) -> Complaint | None:
@@ -170,7 +168,8 @@ class Transactions:
         self._unknown.discard(record.transaction)
         transaction = self._transactions.open.get(record.transaction)
         if transaction is not None:
-            self._rolled_back = [min([transaction.facts.begin.sequence, *self._rolled_back])]
+            begun = transaction.facts.begin.sequence
+            self._rolled_back = begun if self._rolled_back is None else min(begun, self._rolled_back)
         self._transactions.abort(record.transaction)
 
     def commit(self, record: CommTx) -> Committed | None:
@@ -181,7 +180,7 @@ class Transactions:
         if ended is None:
             return None
         self._last = max(self._last, record.sequence)
-        self._rolled_back.clear()
+        self._rolled_back = None
         if record.sequence <= self.delivered_before:
             ended.close()
             return None

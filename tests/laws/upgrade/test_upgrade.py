@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -186,16 +187,17 @@ def test_a_publisher_on_standby_during_an_upgrade_ends_with_words(
     assert ours("resume").code == 0
     command = [sys.executable, "-m", "eventlog", "run", "--sink", "stdout", "--allow-loopback"]
     environment = os.environ | {"EVENTLOG_URL": database.address, "PYTHONPATH": str(ROOT)}
-    with leading(Store(engine, log)):
-        standby = subprocess.Popen(
-            command, env=environment, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-        )
-        assert standby.stderr is not None
-        waits = next(line for line in standby.stderr if "standby" in line)
-        printed = newer("install", "--sql", "--dialect", log.dialect.name, "--from", "0001").stdout
-        in_client(database, printed)
-        before = rows_of(engine)["eventlog"]
-    stdout, stderr = standby.communicate(timeout=patient(60))
+    with ExitStack() as stack:
+        with leading(Store(engine, log)):
+            pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+            standby = stack.enter_context(subprocess.Popen(command, env=environment, cwd=tmp_path, **pipes))
+            stack.callback(standby.kill)  # where no client of the database is on this machine
+            assert standby.stderr is not None
+            waits = next(line for line in standby.stderr if "standby" in line)
+            printed = newer("install", "--sql", "--dialect", log.dialect.name, "--from", "0001").stdout
+            in_client(database, printed)
+            before = rows_of(engine)["eventlog"]
+        stdout, stderr = standby.communicate(timeout=patient(60))
     assert (standby.returncode, stdout) == (1, ""), waits + stderr
     assert "has revision 0002 of the schema, from a newer eventlog" in stderr
     assert rows_of(engine)["eventlog"] == before

@@ -20,7 +20,7 @@ from eventlog.core.text_digest import SIZE
 from eventlog.publisher.batches import EventDocument, record_batch
 from eventlog.publisher.tally import AnswerTally
 from eventlog.sinks.sink import Recording, SendsTogether, Sink
-from eventlog.sql.log.record import WARNED, RecordedBatch, write_remnant, write_rows
+from eventlog.sql.log.record import WARNED, RecordedBatch, RecordedEvent, write_remnant, write_rows
 from eventlog.sql.log.store import Store
 from eventlog.sql.log.work import NO_DEMAND, Demand, PickUpEnded, Work
 
@@ -35,11 +35,18 @@ class UnsettledBatch:
     unanswered: Collection[str] | None  # the documents that may have left without an answer; None: all
     is_answered: bool = False
     names: Set[str] = frozenset()  # of the documents, if this process put them on record
+    left_before: Set[bytes] = frozenset()  # digests of texts that an earlier batch had on record for this one
 
-    @property
-    def may_have_left(self) -> bool:
-        """Return whether a document may have left without an answer."""
-        return self.unanswered is None or len(self.unanswered) > 0
+    def departed(self) -> dict[str, Sequence[RecordedEvent]]:
+        """Return the documents that may have left, if only with an earlier batch."""
+        if not (self.is_answered or self.unanswered is None or self.unanswered or self.left_before):
+            return {}
+        return {name: events for name, events in self.recorded.documents() if self._has_left(name, events)}
+
+    def _has_left(self, name: str, events: Sequence[RecordedEvent]) -> bool:
+        if self.is_answered or self.unanswered is None or name in self.unanswered:
+            return True
+        return any(event.digest in self.left_before for event in events)
 
 
 class BatchJournal:
@@ -101,7 +108,7 @@ class BatchJournal:
         last = max((document.highest for document in next_batch), default=0)
         try:
             with self._store.work(self._epoch, demand) as work:
-                number, texts = self._close(work, next_batch)
+                number, texts, moved = self._close(work, next_batch)
                 rows = tally.without_event()
                 if warned := tally.letters.get(Letter.WARNING):
                     rows[WARNED] = warned
@@ -130,39 +137,44 @@ class BatchJournal:
         self._unanswered_texts = texts
         recorded = RecordedBatch(number, self._epoch, None, content)
         names = {document.name for document in next_batch}
-        unsettled = UnsettledBatch(recorded, None if self._sends_together else (), names=names)
+        unsettled = UnsettledBatch(recorded, None if self._sends_together else (), False, names, moved)
         self._number, self._unsettled = number, [unsettled] if content else []
         self._highest = max(self._highest, last)
 
-    def _close(self, work: Work, next_batch: Sequence[EventDocument]) -> tuple[int, frozenset[bytes]]:
+    def _close(
+        self, work: Work, next_batch: Sequence[EventDocument]
+    ) -> tuple[int, frozenset[bytes], Set[bytes]]:
         """Settle the batches that were answered. Of the others keep what may have left. What is recorded anew
         is not kept twice, so a slow receiver, and one that hangs for hours, leaves each text there once.
         Return the number of the latest batch on record, and the digests of all texts that stay there without
-        an answer.
+        an answer. The third value is the digests that only the next batch has on record from now on.
         """
         number, texts = self._number, self._unanswered_texts
         next_names = {document.name for document in next_batch}
+        moved = set[bytes]()
         for batch in self._unsettled or ():
-            is_answered = batch.is_answered and not self._delete
-            if is_answered and batch.names.isdisjoint(next_names):
+            if batch.is_answered and not self._delete and batch.names.isdisjoint(next_names):
                 work.settle_batch(batch.recorded.number)
                 continue
             work.forget_batch(batch.recorded.number)
-            if self._delete or not (is_answered or batch.may_have_left):
+            if self._delete or not (departed := batch.departed()):
                 continue
-            names, on_record = (None, frozenset[bytes]()) if is_answered else (batch.unanswered, texts)
-            recorded_anew = on_record | _digests_of(next_batch)
-            remnant = write_remnant(batch.recorded, names, recorded_anew, is_answered=is_answered)
+            next_digests = _digests_of(next_batch)
+            recorded_anew = next_digests if batch.is_answered else next_digests | texts
+            moved |= next_digests.intersection(
+                event.digest for events in departed.values() for event in events
+            )
+            remnant = write_remnant(batch.recorded, departed, recorded_anew, is_answered=batch.is_answered)
             if remnant is None:
                 continue
             number += 1
             work.remember(number, *remnant)
             work.settle_batch(number)
-            if not is_answered:
+            if not batch.is_answered:
                 documents = RecordedBatch(number, self._epoch, None, remnant[0]).documents()
                 additions = (event.digest for _, events in documents for event in events)
                 texts = (texts if len(texts) < _MAX_DIGESTS else frozenset()).union(additions)
-        return number, texts
+        return number, texts, moved
 
     def check_picked(self, record_ids: Sequence[int]) -> None:
         """Raise IdsComeAgain if picked rows have the record_ids of others that went out."""

@@ -85,6 +85,15 @@ class Story:
     def cycle(self, **settings: Any) -> None:
         self.world.cycle(self.receiver, **{"retry_wait": 0.0, **self._options, **settings})
 
+    def be_down_for_a_change(self) -> None:
+        """Run a publisher that cannot send, and goes on with other values."""
+        self.receiver.answering = lambda document: unreachable("it is down")
+        with self.world.publisher(self.receiver, retry_wait=0.0, **self._options) as publisher:
+            publisher.cycle()
+            self.change()
+            self.receiver.answering = lambda document: ACCEPTED
+            publisher.cycle()
+
     def end(self) -> None:
         """Publish until nothing is new."""
         for _ in range(6):
@@ -158,6 +167,12 @@ def be_down(story: Story) -> None:
     story.change()
 
 
+def crash_and_be_down(story: Story) -> None:
+    story.write()
+    story.answer(crash_at_the_second(story))
+    story.be_down_for_a_change()
+
+
 def retry(story: Story) -> None:
     story.write()
     story.answer(busy)
@@ -226,7 +241,17 @@ def repeats(story: Story) -> None:
 
 HISTORIES = (
     *(nothing, crash, crash_and_change, crash_twice, crash_at_a_later_document, crash_and_delete, hang_up),
-    *(hang_up_for_long, be_down, retry, warn, refuse_and_redrive, refuse_and_skip, end_with_fatal, purge),
+    *(
+        hang_up_for_long,
+        be_down,
+        crash_and_be_down,
+        retry,
+        warn,
+        refuse_and_redrive,
+        refuse_and_skip,
+        end_with_fatal,
+        purge,
+    ),
     *(pause, change_the_size_of_documents, rows_without_an_event, repeats),
 )
 OPTIONS = (

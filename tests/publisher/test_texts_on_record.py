@@ -104,6 +104,35 @@ def test_a_text_without_an_answer_stays_next_to_the_one_that_went_later(
     assert re.search(r"sent in eventlog:1: document 1-1, answered", explained)
 
 
+@pytest.mark.parametrize("replies", [(unreachable,), (unanswered, unreachable)])
+def test_a_text_that_left_before_stays_on_record_if_it_does_not_go_again(
+    world: World, replies: Sequence[Callable[[str], Reply]]
+) -> None:
+    """The next leader puts the same texts on record, and the receiver is down before they all go."""
+
+    def answer(document: OutgoingDocument) -> Reply:
+        if not receiver.documents:
+            return ACCEPTED
+        receiver.documents.append(document)
+        return crash(document)
+
+    for number in (1, 2):
+        world.user(number)
+        world.write(key(number))
+    receiver = Receiver(answer)
+    with pytest.raises(Crash):
+        world.cycle(receiver, batch_size=1)
+    coming = iter(replies)
+    receiver.answering = lambda document: next(coming)("down")
+    with world.publisher(receiver, batch_size=1, retry_wait=0.0) as later:
+        later.cycle()
+        world.change("update usr set fname = 'Joe'")
+        receiver.answering = lambda document: ACCEPTED
+        later.cycle()
+    assert len(set(texts(receiver))) == 4
+    assert missing(world, receiver) == []
+
+
 def test_what_goes_again_as_it_was_is_on_record_once(world: World) -> None:
     world.write(key(1, **DELETE), key(2, **DELETE))
     for _ in range(3):

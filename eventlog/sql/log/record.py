@@ -443,20 +443,20 @@ def write_rows(
 
 def write_remnant(
     batch: RecordedBatch,
-    names: Container[str] | None,
+    departed: Mapping[str, Sequence[RecordedEvent]],
     recorded_anew: frozenset[bytes],
     *,
     is_answered: bool,
 ) -> tuple[str, Range] | None:
-    """Return the content of a batch of those documents of another one that stay on record, by their names;
-    None for all. What is recorded anew under the same digests is left out. Return None if nothing remains.
+    """Return the content of a batch of those documents of another one that left and stay on record. What is
+    recorded anew under the same digests is left out. Return None if nothing remains.
 
     If no answer came, the documents are marked.
     """
     documents = {
         name: events
-        for name, events in batch.documents()
-        if (names is None or name in names) and not recorded_anew.issuperset(event.digest for event in events)
+        for name, events in departed.items()
+        if not recorded_anew.issuperset(event.digest for event in events)
     }
     if not documents:
         return None

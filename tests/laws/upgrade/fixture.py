@@ -55,7 +55,7 @@ FOLDER = Path(__file__).parent / "0.1.0"
 BEFORE, GROWN = FOLDER / "before", FOLDER / "grown"  # files that were read, and the same after they grew
 PLACE = "database_of_the_fixture"  # in place of the name of a database
 END = "\n/\n"  # of a statement
-_DDL = re.compile(r"\s*(--.*\n\s*)*(create (?!temp)|alter|comment|do\b)", re.IGNORECASE)
+_DDL = re.compile(r"\s*(--.*\n\s*)*(create (?!temp)|drop trigger (?!if)|alter|comment|do\b)", re.IGNORECASE)
 _IF_MISSING = re.compile(r"\s*(--.*\n\s*)*(set @|prepare|execute|deallocate)")  # of an index on MySQL
 _EVENT_ID = re.compile(r'event-id="([^"]+)"')
 _NUMBER = re.compile(r"(?<=/)[0-9]{15}-")  # of a file of documents; those of 0.1.0 have none

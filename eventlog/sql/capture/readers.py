@@ -19,7 +19,7 @@ from eventlog.core.remedies import Remedy
 from eventlog.core.tables import Table
 from eventlog.sql.capture.findings import Check, Facts, Finding, findings_of
 from eventlog.sql.capture.refusals import CannotTrack, referring_to_script
-from eventlog.sql.catalogue import Catalogue, NoSuchTable
+from eventlog.sql.catalogue import Catalogue, NoSuchTable, open_catalogue
 from eventlog.sql.common import templates
 from eventlog.sql.common.dialect import Dialect
 from eventlog.sql.common.expression import literal
@@ -116,11 +116,17 @@ def check_readers(connection: Connection) -> Iterator[Finding]:
         except DatabaseFailed as why:
             fault = why
         is_doubtful = fault is not None or any(finding.fault for finding in findings)
-        if is_doubtful and reader_table.name not in {table.name for table in _all_installed(catalogue)}:
+        if is_doubtful and reader_table.name not in _present_names(connection):
             continue  # it was dropped meanwhile; a server of MySQL shows those of all databases
         if fault is not None:
             raise fault
         yield from findings
+
+
+def _present_names(connection: Connection) -> set[str]:
+    """Return the names of the readers' tables as they are now; a transaction of MySQL sees older ones."""
+    with open_catalogue(connection.engine) as catalogue:
+        return {table.name for table in _all_installed(catalogue)}
 
 
 def has_readers(connection: Connection) -> bool:

@@ -235,6 +235,7 @@ def test_doing_it_again_changes_nothing(engine: Engine) -> None:
     for left in (0, 0):
         with engine.connect() as connection:
             plan_no_reader(connection, "sailpoint", "usr").run(engine)
+        with engine.connect() as connection:
             assert [
                 name for _, name, _ in Catalogue(connection).names(None) if "_delta" in name.lower()
             ] == []
@@ -266,6 +267,7 @@ def test_a_remedy_is_one_word_to_a_shell(database: Database) -> None:
     run_statements(engine, f"create table odd (k integer primary key, {column} varchar(20) not null unique)")
     with engine.connect() as connection:
         plan_reader(connection, "connid", "odd", "log in").run(engine)
+    with engine.connect() as connection:
         removing = plan_no_reader(connection, "connid", "odd").statements
     run_statements(engine, next(statement for statement in removing if "drop trigger" in statement))
     with engine.connect() as connection:

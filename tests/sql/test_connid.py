@@ -42,9 +42,10 @@ TABLE = "create table usr (idu integer primary key, login varchar(20) not null u
 
 
 JDBC = {
-    "postgresql": ("org.postgresql.Driver", "postgresql"),
-    "mariadb": ("org.mariadb.jdbc.Driver", "mariadb"),
-    "mysql": ("org.mariadb.jdbc.Driver", "mariadb"),
+    "postgresql": ("org.postgresql.Driver", "jdbc:postgresql://{place}"),
+    "mariadb": ("org.mariadb.jdbc.Driver", "jdbc:mariadb://{place}"),
+    # the first password of a user goes to MySQL encrypted with its key
+    "mysql": ("org.mariadb.jdbc.Driver", "jdbc:mariadb://{place}?allowPublicKeyRetrieval=true"),
 }
 
 
@@ -106,8 +107,8 @@ def framework(engine: Engine, user: URL | None = None) -> Iterator[Framework]:
     jars = judges.java("connid")
     bundle = next(jar for jar in jars if jar.endswith("-bundle.jar"))
     url = user or engine.url
-    driver, scheme = JDBC[dialect_of(engine).name]
-    place = f"jdbc:{scheme}://{url.host}:{url.port}/{url.database}"
+    driver, address = JDBC[dialect_of(engine).name]
+    place = address.format(place=f"{url.host}:{url.port}/{url.database}")
     words = [place, url.username or "", url.password or "", str(SCRIPTS), driver]
     silent = (
         "-Dorg.identityconnectors.common.logging.class=org.identityconnectors.common.logging.impl.NoOpLogger"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import itertools
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,19 +11,37 @@ from typing import Any
 
 import pytest
 
+from tests.kit.support import patient
+
 _PRODUCER = 0  # rd_kafka_type_t
 PRODUCE, LIST_OFFSETS = 0, 2  # the protocol's keys of requests
-NOT_LEADER = 6  # the protocol's error codes
+TAKEN, NOT_LEADER, VIOLATION = 0, 6, 44  # the protocol's error codes
 TOO_LARGE, INVALID_RECORD, FORBIDDEN, CLUSTER_FORBIDDEN = 10, 87, 29, 31
 
 
 class Cluster:
-    """One broker with one topic of one partition, so that all messages share their batches."""
+    """One broker whose topics have one partition, so that all messages of each share their batches."""
 
     def __init__(self, library: Any, cluster: ctypes.c_void_p) -> None:
         self._library, self._cluster = library, cluster
         self.address = library.rd_kafka_mock_cluster_bootstraps(cluster).decode()
-        library.rd_kafka_mock_topic_create(cluster, b"eventlog", 1, 1)
+        self.create("eventlog")
+
+    def create(self, topic: str) -> None:
+        """Create a topic."""
+        self._library.rd_kafka_mock_topic_create(self._cluster, topic.encode(), 1, 1)
+
+    def messages(self, topic: str = "eventlog") -> list[Any]:
+        """Return the messages of a topic."""
+        from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
+
+        options = {"bootstrap.servers": self.address, "group.id": "g", "enable.partition.eof": True}
+        consumer = Consumer(options)
+        consumer.assign([TopicPartition(topic, 0, OFFSET_BEGINNING)])
+        polled = iter(lambda: consumer.poll(patient(10)), None)
+        messages = list(itertools.takewhile(lambda message: message.error() is None, polled))
+        consumer.close()
+        return messages
 
     def refuse(self, *codes: int, request: int = PRODUCE) -> None:
         """Answer the next requests of a kind with these errors, one each."""

@@ -30,6 +30,7 @@ from tests.kit.brokers import own_name
 from tests.kit.logs import World, call, fresh_world, publishing
 from tests.kit.receivers import Answering, receiver
 from tests.kit.support import patient
+from tests.publisher.brokers import TAKEN, VIOLATION, cluster
 from tests.sinks.test_kafka import consumed
 
 pytestmark = pytest.mark.quick
@@ -341,6 +342,26 @@ def test_kafka_gets_keyed_rows_deletes_and_tombstones(people: World, brokers: st
     delete, tombstone = by_key[3]
     assert (delete["value"]["op"], delete["value"]["before"]) == ("d", {"id": 3})
     assert (tombstone["value"], tombstone["id"]) == (None, delete["id"])
+
+
+@pytest.mark.parametrize("codes", [(VIOLATION, TAKEN), (TAKEN, VIOLATION)])
+def test_kafka_a_delete_goes_again_whole_if_it_or_its_tombstone_did_not_arrive(
+    people: World, codes: tuple[int, ...]
+) -> None:
+    people.change("delete from person where id = 1")
+    people.write(row(4))
+    topic = topic_of(people, "people")
+    with cluster() as brokers:
+        brokers.create(topic)
+        brokers.refuse(*codes)
+        words = ("--sink", "kafka", "--kafka-brokers", brokers.address, "--kafka-topic", "people")
+        letters = list[str]()
+        for _ in range(2):
+            run(people, *words, "--kafka-options", "batch.num.messages=1")
+            letters += people.letters().values()
+        assert letters == ["N", "S"]
+        is_tombstone = [message.value() is None for message in brokers.messages(topic)]
+    assert is_tombstone == [codes == (VIOLATION, TAKEN), False, True]
 
 
 @pytest.mark.parametrize(("name", "sink"), [("a-b", "kafka"), ("a$b", "kafka"), ("a$b", "http")])

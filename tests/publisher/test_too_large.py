@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import resource
 import sys
 from collections.abc import Iterator, Sequence
@@ -21,7 +20,16 @@ from eventlog.xds.answers import Level
 from eventlog.xds.documents import document
 from tests.kit.logs import Crash, World, key
 from tests.kit.support import patient
-from tests.publisher.brokers import CLUSTER_FORBIDDEN, FORBIDDEN, INVALID_RECORD, TOO_LARGE, Cluster, cluster
+from tests.publisher.brokers import (
+    CLUSTER_FORBIDDEN,
+    FORBIDDEN,
+    INVALID_RECORD,
+    TAKEN,
+    TOO_LARGE,
+    VIOLATION,
+    Cluster,
+    cluster,
+)
 from tests.publisher.test_crashes import DyingSink, files
 
 pytestmark = [pytest.mark.quick, pytest.mark.usefixtures("either_way")]
@@ -62,14 +70,7 @@ def kafka(brokers: Cluster, **options: Any) -> Any:
 
 def arrived(brokers: Cluster) -> list[str]:
     """Return the event-ids of the messages in the topic."""
-    from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
-
-    consumer = Consumer({"bootstrap.servers": brokers.address, "group.id": "g", "enable.partition.eof": True})
-    consumer.assign([TopicPartition("eventlog", 0, OFFSET_BEGINNING)])
-    polled = iter(lambda: consumer.poll(patient(10)), None)
-    messages = list(itertools.takewhile(lambda message: message.error() is None, polled))
-    consumer.close()
-    headers: list[dict[str, Any]] = [dict(message.headers() or []) for message in messages]
+    headers: list[dict[str, Any]] = [dict(message.headers() or []) for message in brokers.messages()]
     return [header["event-id"].decode() for header in headers]
 
 
@@ -115,6 +116,23 @@ def test_kafka_tells_that_a_heartbeat_was_not_taken(brokers: Cluster) -> None:
     sink.close()
     assert "authorization" in str(refused.fault)
     assert taken.fault is not None
+
+
+@pytest.mark.parametrize(("refused", "codes"), [(1, (VIOLATION, TAKEN)), (2, (TAKEN, VIOLATION))])
+def test_of_a_document_that_arrived_in_part_the_rest_goes_again(
+    world: World, brokers: Cluster, refused: int, codes: tuple[int, ...]
+) -> None:
+    """Let the event wait whose message a broker refused, though the other one of its document arrived."""
+    world.write(*(key(n, event_type=1, column_name="fname", new_value=SHORT) for n in (1, 2)))
+    brokers.refuse(*codes)
+    letters = []
+    for _ in range(2):
+        sink = kafka(brokers, batch_num_messages=1)
+        assert world.cycle(sink, batch_size=2, retry_wait=0).documents == 1
+        sink.close()
+        letters.append(world.letters())
+    assert letters == [{1: "S", 2: "S"} | {refused: "N"}, {1: "S", 2: "S"}]
+    assert arrived(brokers) == [f"eventlog:{3 - refused}", f"eventlog:{refused}"]
 
 
 def test_a_publisher_goes_on_past_a_message_over_the_limit(world: World, brokers: Cluster) -> None:

@@ -351,6 +351,18 @@ def test_a_part_that_the_receiver_refused_contradicts_the_letter_of_its_rows(wor
     assert report.first_breaches.keys() == {Law.ANSWERED}
 
 
+def test_an_event_that_goes_anew_has_the_answers_to_its_new_parts_alone(world: World) -> None:
+    """Forget the warning to a part whose event waited then, and left with other values."""
+    story = Story(world, {"batch_size": 1, "max_changes": 2})
+    world.write(key(1, event_type=6))
+    answers = iter((answering(Level.WARNING), busy))
+    story.answer(lambda document: next(answers)(document))
+    story.change()
+    story.end()
+    assert world.letters() == {1: "S"}
+    assert judged(world, story.receiver.archived).first_breaches == {}
+
+
 def test_entries_without_digests_are_counted_as_not_judged(world: World) -> None:
     """Read a record as an early 0.1.0 wrote it."""
     story = Story(world, {"batch_size": 9})

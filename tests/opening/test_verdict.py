@@ -10,7 +10,7 @@ import pytest
 
 from eventlog.core.plurals import number
 from eventlog.opening.log_status import LogStatus, SlotStatus
-from eventlog.opening.verdict import RULES, Severity, verdicts_of
+from eventlog.opening.verdict import RULES, Severity, needs_person, verdicts_of
 from eventlog.sql.log.leader import Holder, Standby
 
 pytestmark = pytest.mark.quick
@@ -133,6 +133,11 @@ def test_a_log_without_a_publisher_is_good_until_a_row_is_pending() -> None:
     assert verdicts_of(fresh)[0].severity is Severity.WARNING
     late = status({"holder": None, "pending": 1, "moving_age": 999.0})
     assert verdicts_of(late)[0].severity is Severity.ERROR
+
+
+def test_a_person_is_needed_where_something_fails_or_is_late() -> None:
+    needing = [state for state, (change, _) in STATES.items() if needs_person(verdicts_of(status(change)))]
+    assert needing == ["lock-taken", "slot-lost", "receiver-down", "not-published", "failed", "late"]
 
 
 def test_a_log_that_rests_is_not_called_publishing() -> None:

@@ -48,6 +48,7 @@ def test_errors_names_each_row_with_its_reason(world: World) -> None:
         ("errors 3", "row 3 has not failed: its status is N"),
         ("errors 1 --because nothing", "no row of these has failed"),
         ("redrive --table usr --because nothing", "no row of these has failed"),
+        ("errors --because eventlog_2", "no row of these has failed"),
     ],
 )
 def test_that_nothing_is_there_is_reported(words: str, sentence: str, world: World) -> None:
@@ -112,6 +113,7 @@ def test_check_names_rows_that_failed_and_nothing_else(world: World) -> None:
         (["--all"], "NN"),
         (["--table", "usr"], "NN"),
         (["--because", "eventlog:2"], "EN"),
+        (["--because", "eventlog_2"], "EE"),
     ],
 )
 def test_redrive_makes_failed_rows_new(world: World, words: list[str], letters: str) -> None:
@@ -183,6 +185,10 @@ def test_status_has_an_exit_code_for_scripts(world: World) -> None:
     assert (code(), call(world, "status").exit_code) == (0, 0)
     world.write(key(1, event_type=4))
     assert code() == 0  # nothing publishes, and that may start soon
+    with world.elect():
+        assert code() == 0
+        world.write(key(2, event_type=4, event_time="2025-03-23 10:57:19"))
+        assert code() == 1  # it has been pending for too long
     failed(world)
     assert (code(), call(world, "status").exit_code) == (1, 0)
     report = json.loads(call(world, "status", "--json", "--exit-code").stdout)

@@ -39,19 +39,19 @@ CREATE = (
     "create table person (id integer primary key, name varchar(40), born date, pay numeric(10,2),"
     " seen timestamp(6) null)"
 )
-ANNE = "(1, 'Anne \"A\" & <co>\\', date '1989-03-02', 100.00, timestamp '2023-11-14 22:13:20.123456')"
+ANNE = "(1, 'Anne \"A\" & <co>\\', date '1989-03-02', 327.68, timestamp '2023-11-14 22:13:20.123456')"
 ROW = {
     "id": 1,
     "name": 'Anne "A" & <co>\\',
     "born": 7000,
-    "pay": "JxA=",
+    "pay": "AIAA",  # two bytes would be a negative number
     "seen": 1_700_000_000_123_456,
 }
 VALUES = {
     "id": 1,
     "name": 'Anne "A" & <co>\\',
     "born": "1989-03-02",
-    "pay": "100.00",
+    "pay": "327.68",
     "seen": "2023-11-14T22:13:20.123456",
 }
 BEN = {"id": 2, "name": None, "born": None, "pay": None, "seen": None}
@@ -243,7 +243,7 @@ def test_flink_takes_rows_and_deletes(people: World) -> None:
         timeout=patient(120),
     ).stdout.splitlines()
     assert read_lines == [
-        f"+I 1 {VALUES['name']} 7000 10000 1700000000123456",
+        f"+I 1 {VALUES['name']} 7000 32768 1700000000123456",
         "-D 3 null null null null",
     ]
 

@@ -73,6 +73,7 @@ def test_http_what_is_no_answer_is_none(answering: Answering, reason: str) -> No
 @pytest.mark.parametrize("status", [429, 503])
 def test_http_waits_as_long_as_the_receiver_asks(status: int) -> None:
     assert post(say(status, b"", ("Retry-After", "7")))[0].wait == 7.0
+    assert post(say(status, b"", ("Retry-After", "99999")))[0].wait == 3600.0
     assert post(say(status, b"", ("Retry-After", "Fri, 01 Jan 2010 00:00:00 GMT")))[0].wait == 0.0
     assert post(say(status, b"", ("Retry-After", "soon")))[0].wait is None
     beyond = f"Fri, {10**20} Jan 2010 00:00:00 GMT"

@@ -53,6 +53,9 @@ ROWS: list[tuple[Any, ...]] = [
     (4, "idu=99999999999", None, None, None),
     (7, "idu=99999999999", "fname", None, None),
     (1, "idu=99999999999", "lname", None, "not swallowed"),
+    (5, "idu=6", None, None, None),
+    (7, "idu=7", "fname", None, None),
+    (8, "idu=8", "lname", None, None),
 ]
 
 
@@ -70,6 +73,9 @@ def make_store(engine: Engine, dialect: Dialect) -> Store:
     with engine.begin() as connection:
         connection.execute(text(f"create table usr ({columns})"))
         connection.execute(text("insert into usr values (1, 'John', 'Doe', 7), (2, 'Ann', null, 8)"))
+        connection.execute(
+            text("insert into usr values (6, 'Bo', 'Roe', 9), (7, 'Cy', 'Roe', 9), (8, 'Di', 'Roe', 9)")
+        )
     store = Store(engine, log)
     write(store, ROWS)
     names = log.names()

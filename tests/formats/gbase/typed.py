@@ -125,6 +125,7 @@ DECIMALS: dict[str, st.SearchStrategy[str]] = {
     },
     **{f"decimal({p})": floating_decimals(p) for p in (1, 5, 10, 16, 31, 32)},
     "money(10,2)": fixed_decimals(10, 2),
+    "money": fixed_decimals(16, 2),
 }
 PLAIN: dict[str, st.SearchStrategy[Value]] = {
     "smallint": integers[16],

@@ -126,6 +126,12 @@ def test_an_update_of_nothing_is_left_out_of_change_tables_and_reported_in_messa
     assert (dropped == [LEFT_OUT]) == no_op
 
 
+def places(messages: list[Any]) -> list[tuple[int, bool]]:
+    """Return the place of each message in its transaction, and whether it is the last one."""
+    headers = [message["message"]["headers"] for message in messages]
+    return [(header["transactionEventCounter"], header["transactionLastEvent"]) for header in headers]
+
+
 def test_a_transaction_is_counted_behind_what_is_dropped() -> None:
     reported = [{"event_counter": n, "last_event": n == 3} for n in (1, 2, 3)]
     changes = [
@@ -133,12 +139,25 @@ def test_a_transaction_is_counted_behind_what_is_dropped() -> None:
         for number, (before, facts) in enumerate(zip("aab", reported, strict=True), 1)
     ]
     written = write_messages(changes, TABLES, no_op_updates="drop", metadata=False)
-    places = [
-        (m["message"]["headers"]["transactionEventCounter"], m["message"]["headers"]["transactionLastEvent"])
-        for m in written[:-1]
-    ]
-    assert places == [(1, False), (2, True)]
+    assert places(written[:-1]) == [(1, False), (2, True)]
     assert written[-1].reason == "1 updates that change nothing are left out, at t:" + seq(3)
+
+
+def test_each_transaction_is_counted_behind_what_is_refused_of_it() -> None:
+    changes = [
+        update(
+            "a",
+            "b",
+            number,
+            transaction=name * 32,
+            extra=(("event_counter", counter), ("last_event", counter == 3)),
+            raw=Raw(None, b"x") if counter == 1 else None,
+        )
+        for number, (name, counter) in enumerate(product("AB", (1, 2, 3)), 1)
+    ]
+    written = write_messages(changes, TABLES, metadata=False)
+    data = [message for message in written if not isinstance(message, Refused)]
+    assert places(data) == [(1, False), (2, True)] * 2
 
 
 def test_the_end_of_a_day_is_no_logical_time_of_avro() -> None:

@@ -363,6 +363,17 @@ def test_an_event_that_goes_anew_has_the_answers_to_its_new_parts_alone(world: W
     assert judged(world, story.receiver.archived).first_breaches == {}
 
 
+def test_an_event_that_went_anew_has_the_parts_on_record_that_went_last(world: World) -> None:
+    story = Story(world, {"batch_size": 1, "max_changes": 2})
+    world.write(key(1, event_type=6))
+    story.answer(busy)
+    story.end()
+    with world.store.snapshot() as snapshot:
+        log = read_log(snapshot)
+    assert log.parts
+    assert all(parts == [*range(1, len(log.digests))] for parts in log.parts.values())
+
+
 def test_entries_without_digests_are_counted_as_not_judged(world: World) -> None:
     """Read a record as an early 0.1.0 wrote it."""
     story = Story(world, {"batch_size": 9})

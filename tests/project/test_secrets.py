@@ -106,6 +106,13 @@ def test_an_address_is_shown_without_its_secrets(address: str, shown: str) -> No
     assert shown_address(address) == shown
 
 
+def test_an_address_that_is_refused_is_shown_without_its_password(shell: Shell) -> None:
+    done = shell.run("deliver", "log.csv", "--sink", "http", "--http-url", f"ftp://ada:a@{SECRET}@host/in")
+    assert done.code == 2
+    assert "'ftp://***@host/in'" in done.stderr
+    assert SECRET not in done.stderr
+
+
 COMMANDS = [
     ("convert", "--from", "log", "--to", "log", "--tables", "usr.toml", "log.csv"),
     ("convert", "--from", "log", "--to", "xds", "--tables", "usr.toml", "log.csv"),

@@ -275,7 +275,7 @@ def test_a_receiver_that_answers_nothing_is_down_after_two_documents(world: Worl
         receiver.answering = lambda document: Reply()
         publisher.cycle()
     assert world.counts() == {"S": 5}
-    assert sorted(set(receiver.event_ids)) == [f"eventlog:{n}" for n in range(1, 6)]
+    assert sorted(receiver.event_ids[2:]) == [f"eventlog:{n}" for n in range(1, 6)]
 
 
 def test_what_did_not_arrive_goes_first_when_the_receiver_is_back(world: World) -> None:

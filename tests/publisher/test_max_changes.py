@@ -50,6 +50,18 @@ def finish_all(world: World, journal: Journal, limit: int) -> None:
             publisher.cycle()
 
 
+@pytest.mark.parametrize(("limit", "parts"), [(4, 1), (3, 2)])
+def test_an_update_counts_the_values_that_it_removes_and_those_that_it_adds(
+    world: World, limit: int, parts: int
+) -> None:
+    changes = ({"column_name": name, "old_value": "a", "new_value": "b"} for name in ("fname", "lname"))
+    world.write(*(key(1, event_type=2, **change) for change in changes))
+    receiver = Receiver()
+    world.cycle(receiver, max_changes=limit)
+    assert len(receiver.event_ids) == parts
+    assert set(world.letters().values()) == {"S"}
+
+
 @pytest.mark.parametrize(("before", "after", "answered"), PARTS)
 def test_after_a_crash(world: World, before: int, after: int, answered: int) -> None:
     """Kill the publisher at each part."""

@@ -107,6 +107,20 @@ def test_kafka_what_is_no_fault_of_a_message_is_no_verdict(brokers: Cluster, cod
     sink.close()
 
 
+@pytest.mark.parametrize(
+    ("numbers", "codes", "refused"), [((1, 2), (TAKEN, VIOLATION), "e2"), ((1, 1), (VIOLATION, TAKEN), "e1")]
+)
+def test_kafka_names_what_of_a_document_did_not_arrive(
+    brokers: Cluster, numbers: tuple[int, ...], codes: tuple[int, ...], refused: str
+) -> None:
+    """Name an event, too, if the other of its two messages did."""
+    sink = kafka(brokers, batch_num_messages=1)
+    brokers.refuse(*codes)
+    (reply,) = sink.deliver([make(*((number, SHORT) for number in numbers))])
+    sink.close()
+    assert [(status.level, status.event_id) for status in reply.statuses] == [(Level.RETRY, refused)]
+
+
 def test_kafka_tells_that_a_heartbeat_was_not_taken(brokers: Cluster) -> None:
     sink = kafka(brokers)
     brokers.refuse(FORBIDDEN)

@@ -141,6 +141,27 @@ def test_the_images_of_a_row_name_its_objects_or_are_a_loss(
     reader.close()
 
 
+IMAGES_OF_CHILDREN: dict[bytes, list[str]] = {  # parents
+    b"I" + NUMBER + b"N" + row("1", "x"): ["1"],
+    b"I" + NUMBER + b"N" + row(None, "x"): [],
+    b"U" + NUMBER + b"O" + row("1", "x") + b"N" + row("1", "y"): ["1"],
+    b"U" + NUMBER + b"O" + row("1", "x") + b"N" + row("2", "x"): ["1", "2"],
+    b"U" + NUMBER + b"O" + row("1", "x") + b"N" + row(None, "x"): ["1"],
+    b"D" + NUMBER + b"O" + row("1", "x"): ["1"],
+}
+
+
+def test_a_child_row_changes_the_parents_that_it_had_and_has() -> None:
+    reader = SlotReader(1 << 20)
+    reader.renew({1: [Feed("usr", "usr", (("idu", IDU),), is_child=True)]})
+    reader.take(read(TABLE))
+    for message, parents in IMAGES_OF_CHILDREN.items():
+        *_, transaction = [reader.take(read(each)) for each in (BEGIN, message, COMMIT)]
+        assert transaction is not None
+        assert [(change.kind, *change.values) for change in transaction.logged()] == [(6, k) for k in parents]
+    reader.close()
+
+
 @pytest.mark.parametrize(("unproven", "who"), [(None, "jack"), ("jack", None), ("jill", "jack")])
 def test_a_session_that_calls_itself_the_driver_is_believed_only_if_that_is_proven(
     unproven: str | None, who: str | None

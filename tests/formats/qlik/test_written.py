@@ -160,6 +160,16 @@ def test_each_transaction_is_counted_behind_what_is_refused_of_it() -> None:
     assert places(data) == [(1, False), (2, True)] * 2
 
 
+def test_what_is_refused_outside_of_transactions_counts_in_none() -> None:
+    facts = (("event_counter", 1), ("last_event", True))
+    raw = Raw(None, b"x")
+    changes = [update("a", "b", number, raw=raw) for number in (1, 2)]
+    changes.append(update("a", "b", 3, transaction="A" * 32, extra=facts, raw=raw))
+    changes.append(update("a", "b", 4, transaction="A" * 32, extra=(("event_counter", 2), facts[1])))
+    *_, last = write_messages(changes, TABLES, metadata=False)
+    assert places([last]) == [(1, True)]
+
+
 def test_the_end_of_a_day_is_no_logical_time_of_avro() -> None:
     tables = tablesfile.read('[tables.t]\nkey = ["a"]\ncolumns = { a = "int", at = "time" }\n')
     change = JACK._replace(table="t", schema=None, key=(("a", 1),), fields=(Field("at", ABSENT, "24:00:00"),))

@@ -86,6 +86,11 @@ def test_any_bytes_are_a_value_that_writes_again_or_our_error(data: st.DataObjec
     assert load(name, dump(name, value, Text(prefix=2 if len(noise) > 1 else 1))) == value
 
 
+@pytest.mark.parametrize(("name", "text"), [("money", "7.00"), ("money(9)", "7.00"), ("money(1)", "0.7")])
+def test_money_has_two_digits_after_its_point_unless_it_states_others(name: str, text: str) -> None:
+    assert load(name, dump(name, text.rstrip("0").removesuffix("."))) == text
+
+
 @pytest.mark.parametrize("value", [0, 1, 255])
 def test_a_null_boolean_is_null_whatever_its_value_is(value: int) -> None:
     assert load("boolean", bytes((1, value))) is None

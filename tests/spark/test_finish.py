@@ -84,10 +84,12 @@ class Dying(Store):
 
 @pytest.mark.slow("two jobs of Spark")
 def test_refused_rows_are_finished_as_errors(spark: Any, store: Store, tmp_path: Path) -> None:
-    refused = dict(published(store).refused)
+    expected = published(store)
+    refused = dict(expected.refused)
     backlog(spark, store, tmp_path / "out", finish=True)
     assert letters(store) == "".join("E" if n in refused else "S" for n in range(1, len(ROWS) + 1))
     assert failures(store) == refused
+    assert sorted(documents(tmp_path / "out")) == sorted(documents_of(expected))
 
 
 @pytest.mark.long

@@ -94,7 +94,7 @@ def test_refused_rows_are_finished_as_errors(spark: Any, store: Store, tmp_path:
 
 @pytest.mark.long
 @pytest.mark.parametrize("committed", [False, True])
-@pytest.mark.parametrize("last", range(1, 8))
+@pytest.mark.parametrize("last", range(1, 9))
 def test_a_run_that_died_in_a_transaction_is_ended_by_the_next(
     spark: Any,
     postgres: Database,
@@ -103,7 +103,7 @@ def test_a_run_that_died_in_a_transaction_is_ended_by_the_next(
     last: int,
     committed: bool,
 ) -> None:
-    """The tables, the record, four parts of the rows, the batch."""
+    """The tables, the record, five parts of the rows, the batch."""
     monkeypatch.setattr(live_log, "_CHUNK", 4)
     store = make_store(postgres.engine(), postgres.dialect)
     dying = Dying(store.engine, store.log)

@@ -175,10 +175,14 @@ class Work(NamedTuple):
         return Work(*(now - then for now, then in zip(self, before, strict=True)))
 
 
+_TICKS: dict[tuple[int, str], tuple[str, int]] = {}  # by process: its name, and CPU when last seen
+
+
 def work_so_far() -> Work:
     """Return the CPU seconds, with those of workers that ended."""
     driver = python = java = 0
-    for pid, (name, ticks, _) in _processes().items():
+    _processes()
+    for (pid, _), (name, ticks) in _TICKS.items():
         if pid == os.getpid():
             driver += ticks
         elif name == "java":
@@ -188,9 +192,10 @@ def work_so_far() -> Work:
     return Work(*(ticks / os.sysconf("SC_CLK_TCK") for ticks in (driver, python, java)))
 
 
-def _processes() -> dict[int, tuple[str, int, int]]:
-    """Return this process and its descendants: name, ticks of CPU, bytes of memory."""
-    all_of_them: dict[int, tuple[int, str, int, int]] = {}
+def _processes() -> dict[int, tuple[str, int]]:
+    """Return this process and its descendants: name and bytes of memory. Note their CPU."""
+    all_of_them: dict[int, tuple[int, str, int]] = {}
+    ticks: dict[int, tuple[str, int]] = {}
     for path in Path("/proc").glob("[0-9]*/stat"):
         try:
             head, _, tail = path.read_text().rpartition(")")
@@ -199,14 +204,17 @@ def _processes() -> dict[int, tuple[str, int, int]]:
         facts = tail.split()
         name = head.partition("(")[2]
         memory = int(facts[21]) * os.sysconf("SC_PAGE_SIZE")
-        all_of_them[int(path.parent.name)] = (int(facts[1]), name, sum(map(int, facts[11:15])), memory)
+        all_of_them[pid := int(path.parent.name)] = (int(facts[1]), name, memory)
+        ticks[pid] = (facts[19], int(facts[11]) + int(facts[12]))
 
     def descends(pid: int) -> bool:
         while pid in all_of_them and pid != os.getpid():
             pid = all_of_them[pid][0]
         return pid == os.getpid()
 
-    return {pid: facts[1:] for pid, facts in all_of_them.items() if descends(pid)}
+    descendants = {pid: facts[1:] for pid, facts in all_of_them.items() if descends(pid)}
+    _TICKS.update({(pid, ticks[pid][0]): (name, ticks[pid][1]) for pid, (name, _) in descendants.items()})
+    return descendants
 
 
 class Peak:
@@ -227,7 +235,7 @@ class Peak:
 
     def _watch(self) -> None:
         while not self._over.wait(0.2):
-            for pid, (name, _, memory) in _processes().items():
+            for pid, (name, memory) in _processes().items():
                 if name == "java":
                     self.java = max(self.java, memory)
                 elif pid != os.getpid():

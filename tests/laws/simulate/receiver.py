@@ -130,24 +130,14 @@ class Receiver:
 
 
 class PlainSink:
-    """A sink that may send the documents of a batch together."""
-
-    def sends_together(self) -> None: ...
+    """A sink that sends one document after another."""
 
     def __init__(self, receiver: Receiver) -> None:
         self.receiver = receiver
 
     def deliver(self, documents: Sequence[OutgoingDocument]) -> Iterator[Reply]:
-        """Send the documents, one after another or all before the first reply."""
+        """Send a document when the reply to the one before is read."""
         self.receiver.demand_apart([event for document in documents for event in events_of(document)])
-        if self.receiver.world.dice.chance(300):
-            replies = []
-            for document in documents:
-                replies.append(self.receiver.receive(document))
-                if not replies[-1].arrived:
-                    break
-            yield from replies
-            return
         for document in documents:
             reply = self.receiver.receive(document)
             yield reply
@@ -158,6 +148,17 @@ class PlainSink:
         return False
 
     def close(self) -> None: ...
+
+
+class TogetherSink(PlainSink):
+    """A sink that may send the documents of a batch together."""
+
+    def sends_together(self) -> None: ...
+
+    def deliver(self, documents: Sequence[OutgoingDocument]) -> Iterator[Reply]:
+        """Send the documents, one after another or all before the first reply."""
+        replies = super().deliver(documents)
+        yield from list(replies) if self.receiver.world.dice.chance(300) else replies
 
 
 class RecordingSink(PlainSink):
@@ -194,7 +195,7 @@ class RecordingSink(PlainSink):
         return self.receiver.highest or None
 
 
-SINKS = (PlainSink, RecordingSink)
+SINKS = (TogetherSink, RecordingSink, PlainSink)
 
 
 def last_row(event_name: str) -> int:

@@ -93,6 +93,7 @@ class Life:
 
 @contextmanager
 def life(world: SlotWorld, sink: Sink, tables: str = "usr", **settings: Any) -> Iterator[Life]:
+    leave_slots(world)
     config = world.settings(tables, **settings)
     with world.elect() as leader:
         filler = SlotFiller(config, world.store, leader.epoch)

@@ -398,6 +398,7 @@ def test_without_a_slot_the_mode_is_refused(world: SlotWorld) -> None:
 
 def test_the_printed_uninstall_drops_the_slot_and_the_publication(world: SlotWorld) -> None:
     publish(world)
+    leave_slots(world)
     done = call(world, "uninstall", "--sql", "--dialect", "postgresql")
     script = done.output.partition("on\n")[2]
     with world.engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:

@@ -223,5 +223,5 @@ QUERY_BACK_LACKS = (
 )
 EVENTLOGS = (
     Eventlog("query-back (5, 6)", Choice(), QUERY_BACK_LACKS),
-    Eventlog("per field (1, 2)", Choice(insert=1, update=2), "a delete tells the key alone"),
+    Eventlog("per field (1, 2)", Choice(insert=1, update=2), "a delete has the key alone"),
 )

@@ -35,7 +35,7 @@ class UnsettledBatch:
     unanswered: Collection[str] | None  # the documents that may have left without an answer; None: all
     is_answered: bool = False
     names: Set[str] = frozenset()  # of the documents, if this process put them on record
-    left_before: Set[bytes] = frozenset()  # digests of texts that an earlier batch had on record for this one
+    left_before: Set[bytes] = frozenset()  # digests of texts that may have left with an earlier batch
 
     def departed(self) -> dict[str, Sequence[RecordedEvent]]:
         """Return the documents that may have left, if only with an earlier batch."""

@@ -41,7 +41,8 @@ A settled batch is what `explain` and the pages read. It has documents, rows wit
 rows with a warning, and every answer to an event that was tried more than once. Each event has the digest of
 its text, so `audit` knows what left. So a text is forgotten only if it cannot have left, or where rows are
 deleted. Of a batch without an answer the documents that may have left stay, and are marked as unanswered.
-A text stays so once. It goes if the next batch has it, and with a purge.
+A text stays so once. If the next batch has it, it is on record there, also if that batch does not go. A purge
+forgets it.
 
 A row changes in the transaction that settles its batch and records the next one (`finish`), or in that of
 the people who redrive, skip or purge it. So a row is never handled twice, and an event that may be out keeps

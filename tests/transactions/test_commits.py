@@ -88,8 +88,8 @@ def test_every_state_of_a_capture_goes_on_behind_its_delivery(
         ]
         commits = [change["extra"]["commit"] for change in built]
         assert commits == sorted(commits)
-        behind = _converted(replace(one, options={"since": str(commits[0])}))
-        assert behind == [change for change in built if change["extra"]["commit"] > commits[0]]
+        later_changes = _converted(replace(one, options={"since": str(commits[0])}))
+        assert later_changes == [change for change in built if change["extra"]["commit"] > commits[0]]
 
 
 def test_a_run_reads_one_stream(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
 import pyarrow as pa
+from pyspark import TaskContext
 
 from eventlog.core.portions import portions
 
@@ -42,6 +43,12 @@ def pack(value: Any) -> bytes:
 def unpack(packed: bytes) -> Any:
     """Return the value that one of our own tasks packed."""
     return pickle.loads(packed)  # noqa: S301 - from our own task
+
+
+def task_number() -> int:
+    """Return the number of the task that runs this, the same in each of its attempts; 0 outside of Spark."""
+    context = TaskContext.get()
+    return context.partitionId() if context else 0
 
 
 def answer(value: Any) -> pa.RecordBatch:

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark import TaskContext
 
 from eventlog.core.errors import InvalidTables, Refused
 from eventlog.core.formats import Row, Source
@@ -21,7 +20,7 @@ from eventlog.fold import CurrentRow
 from eventlog.fold.by_column.key_patterns import current_form, current_key
 from eventlog.fold.by_column.vectors import flags
 from eventlog.transfer.log_files.by_column.row_batches import RowBatch, Slab, batch_of
-from eventlog_spark.batches import gather
+from eventlog_spark.batches import gather, task_number
 from eventlog_spark.packing import RowFeed
 from eventlog_spark.shuffle import CURRENT
 
@@ -51,9 +50,8 @@ class PackRows:
     source: Source[Row]
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        context = TaskContext.get()
         slabs = (batch_of(self.source.columns, batch) for batch in batches)
-        return self.rows(context.partitionId() if context else 0, slabs)
+        return self.rows(task_number(), slabs)
 
     def rows(self, part: int, slabs: Iterable[Slab]) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a part of the source."""

@@ -13,7 +13,6 @@ from typing import Any, Self
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark import TaskContext
 from pyspark.accumulators import AccumulatorParam
 
 from eventlog.core import settings
@@ -30,7 +29,7 @@ from eventlog.formats import log
 from eventlog.transfer.log_files.by_column.checked_rows import TAKES_NO_PART, Checker, half_character
 from eventlog.transfer.log_files.by_column.row_batches import RowBatch, Slab, batch_of, by_column
 from eventlog.transfer.log_files.letters import ReservedLetters
-from eventlog_spark.batches import gather
+from eventlog_spark.batches import gather, task_number
 from eventlog_spark.current_rows import by_number
 from eventlog_spark.packing import Batches, Exchange, Parcels, RowFeed, Task, by_block, unpacked
 from eventlog_spark.result_rows import text_of
@@ -283,8 +282,7 @@ class NoteIds:
             if len(runs) > _MOST_RUNS:
                 raise ScatteredIds
             yield rows
-        context = TaskContext.get()
-        self.runs.add({context.partitionId() if context else 0: runs})
+        self.runs.add({task_number(): runs})
 
 
 def joined_runs(runs: Ints) -> Ints:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial, reduce
+from itertools import count
 from typing import Any, Final, NamedTuple, Self
 
 import numpy as np
@@ -19,10 +20,13 @@ from eventlog.transfer.log_files.by_column.object_spool import (
     numbers_of_keys,
     object_numbers,
 )
+from eventlog_spark.batches import task_number
 from eventlog_spark.shuffle import CURRENT, RowKind
 
-PACKED: Final = "share int, kind int, rows binary"
-_PACKED = pa.schema([("share", pa.int32()), ("kind", pa.int32()), ("rows", pa.binary())])
+PACKED: Final = "share int, kind int, parcel long, rows binary"
+_PACKED = pa.schema(
+    [("share", pa.int32()), ("kind", pa.int32()), ("parcel", pa.int64()), ("rows", pa.binary())]
+)
 _SHARES = 256  # of a job of few tasks,
 _SHARES_OF_TASK = 4  # and at least so many of each task
 _MOST_SHARES = 1024  # where the session decides how many tasks there are
@@ -66,7 +70,11 @@ class Exchange:
         return cls(_few_tasks([feed.frame for feed in feeds], size) if tasks is None else tasks)
 
     def rows(self, *kinds: Parcels) -> Any:
-        """Return the packed rows of these kinds, those of one share together."""
+        """Return the packed rows of these kinds, those of one share together.
+
+        Their order is that of the tasks which packed them, whichever is done first: what a task makes of
+        them is the same if Spark asks for it again.
+        """
         each = max(_SHARES_OF_TASK, _SHARES // (self.tasks or 1))
         shares = _MOST_SHARES if self.tasks is None else each * max(self.tasks, 1)
         packed = [
@@ -81,7 +89,7 @@ class Exchange:
             spread = together.repartitionById(self.tasks, (f.col("share") / each).cast("int"))
         else:
             spread = together.coalesce(1)
-        return spread.sortWithinPartitions("share")
+        return spread.sortWithinPartitions("share", "parcel")
 
 
 def _few_tasks(frames: Sequence[Any], size: int) -> int | None:
@@ -110,19 +118,20 @@ class Packing:
 
     def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
         gathered: list[pa.RecordBatch] = []
+        numbers = count(task_number() << 32)
         size = 0
         for rows in self.task(batches):
             if rows.num_rows:
                 gathered.append(rows.select(self.schema.names))
                 size += gathered[-1].nbytes
                 if size > _GATHERED_BYTES:
-                    yield self._packed(gathered)
+                    yield self._packed(gathered, next(numbers))
                     size = 0
         if gathered:
-            yield self._packed(gathered)
+            yield self._packed(gathered, next(numbers))
 
-    def _packed(self, gathered: list[pa.RecordBatch]) -> pa.RecordBatch:
-        """Return these rows by shares, and leave none gathered."""
+    def _packed(self, gathered: list[pa.RecordBatch], number: int) -> pa.RecordBatch:
+        """Return these rows as parcels of this number, one a share, and leave none gathered."""
         of_rows = np.concatenate([self.number_of(rows) for rows in gathered])
         share = (of_rows % self.shares).astype(np.int32)
         (joined,) = _taken_together([gathered], [self.schema])
@@ -130,8 +139,8 @@ class Packing:
         ends = np.cumsum([0, *(part.size for _, part in parts)]).astype(np.int32)
         data = [None, pa.py_buffer(ends), pa.py_buffer(b"".join(part for _, part in parts))]
         packed = pa.Array.from_buffers(pa.binary(), len(parts), data)
-        numbers = [at for at, _ in parts], [self.kind] * len(parts)
-        return pa.record_batch([*(pa.array(of, pa.int32()) for of in numbers), packed], schema=_PACKED)
+        cells = [at for at, _ in parts], [self.kind] * len(parts), [number] * len(parts), packed
+        return pa.record_batch(list(cells), schema=_PACKED)
 
 
 def unpacked(

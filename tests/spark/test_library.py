@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 from base64 import b64encode
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -14,6 +15,9 @@ from typing import Any
 import eventlog_spark
 import pyarrow as pa
 import pytest
+from eventlog_spark.log_rows import LogReading, feed_of
+from eventlog_spark.packing import Exchange, Parcels, by_block
+from eventlog_spark.shuffle import LOG
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyspark.sql import functions as f
@@ -142,6 +146,17 @@ def test_each_row_tells_its_document(spark: Any) -> None:
         (row.first_record_id, row.last_record_id) == (row.record_ids[0], row.record_ids[-1])
         for row in reported
     )
+
+
+def test_rows_that_are_shuffled_arrive_in_one_order(spark: Any) -> None:
+    """A job ends where a task that Spark repeats makes other rows than before."""
+    rows = [(n, "N", 1, TIME, None, "usr", f"idu={n}", "fname", "a", "b") for n in range(40)]
+    feed = feed_of(frame(spark, rows).repartition(4), LogReading.of(CATALOGUE, {}, TIME))
+    shuffled = Exchange.of([feed], 2).rows(Parcels([feed], LOG, by_block))
+    parcels = [(row.share, row.parcel) for row in shuffled.collect()]
+    assert len(parcels) == len(set(parcels)) == 4
+    ordering = shuffled._jdf.queryExecution().optimizedPlan().outputOrdering().mkString()
+    assert re.match(r"share\S+ ASC .*parcel\S+ ASC ", ordering), "one machine keeps the order without a sort"
 
 
 @pytest.mark.long  # Spark compiles each plan

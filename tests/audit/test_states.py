@@ -40,9 +40,13 @@ def events_of(idu: int, draw: random.Random, row: Sequence[str | None] | None) -
     if row is None and draw.random() < 0.7:
         events.append(Event(idu, delete(idu), "success", False))
     if row is not None and draw.random() < 0.7:
-        values = zip(COLUMNS, row, strict=True)
+        values = list(zip(COLUMNS, row, strict=True))
         attributes = "".join(replaced(name, value) for name, value in values)
-        events.append(Event(idu, event("modify", idu, attributes), "success", False))
+        texts = [event("modify", idu, attributes)]
+        if draw.random() < 0.3:
+            of_row = "".join(added(name, value) for name, value in values if value is not None)
+            texts = [delete(idu), event("add", idu, of_row)]
+        events += [Event(idu, text, "success", False) for text in texts]
     return [each._replace(is_late=draw.random() < 0.02) for each in events]
 
 

@@ -396,6 +396,26 @@ def test_a_signal_ends_the_command_with_its_own_code(number: signal.Signals, fol
     assert process.returncode == 128 + number
 
 
+def test_a_command_under_nohup_goes_on_when_its_terminal_ends(folder: Path) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-m", "eventlog", *CONVERT.split()],
+        cwd=folder,
+        env=environment(),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN),
+    ) as process:
+        assert process.stdin is not None
+        process.stdin.write(HEADER + "".join(f"{n},4,usr,idu={n},,,\n" for n in range(1, 20_000)))
+        process.stdin.flush()
+        until_reading(process)
+        process.send_signal(signal.SIGHUP)
+        output, _ = process.communicate("20000,4,usr,idu=20000,,,\n", timeout=patient(60))
+    assert process.returncode == 0
+    assert "idu=20000" in output
+
+
 def test_a_signal_ends_the_help_likewise() -> None:
     program = (
         "import eventlog.cli as c, os, signal, sys\n"

@@ -480,6 +480,10 @@ def test_what_a_cycle_came_to_decides_how_long_the_daemon_waits(
     assert next_wait(cycle, settings, 3, 0.16, wakes=wakes) == wait
 
 
+def test_after_a_month_of_faults_the_wait_is_still_the_longest() -> None:
+    assert loop.growing_wait(80_000, DaemonSettings()) == DaemonSettings().reconnect
+
+
 def test_times_of_day() -> None:
     times = read_times("17:00:00, 8:30:00")
     assert seconds_until(times, dt.datetime(2025, 1, 1, 8, 0)) == 1800

@@ -104,6 +104,18 @@ def test_kafka_without_a_broker_nothing_arrived() -> None:
     assert replies[0].fault is not None
 
 
+def test_kafka_a_message_that_was_refused_with_others_and_not_sent_alone_has_not_arrived() -> None:
+    pytest.importorskip("confluent_kafka", reason=kafka_missing)
+    options = {"kafka_brokers": "127.0.0.1:1", "kafka_options": "message.max.bytes=1000"}
+    sink = open_sink("kafka", options | {"kafka_timeout": 0.1})
+    large = OutgoingDocument(
+        "1-1", [Item("eventlog:1", make(1).items[0].text.replace("</", " " * 999 + "</"))]
+    )
+    first, *_ = sink.deliver([large, make(2)])
+    sink.close()
+    assert "not yet sent alone" in str(first.fault)
+
+
 @pytest.mark.skipif(not ADDRESS, reason="no Kafka broker: .ci/broker starts one")
 def test_a_producer_that_met_a_fatal_error_is_made_anew() -> None:
     """Make it anew after the error in its callback; only acknowledged messages count as arrived."""

@@ -148,6 +148,7 @@ def test_each_row_tells_its_document(spark: Any) -> None:
     )
 
 
+@pytest.mark.slow("Spark compiles each plan")
 def test_rows_that_are_shuffled_arrive_in_one_order(spark: Any) -> None:
     """A job ends where a task that Spark repeats makes other rows than before."""
     rows = [(n, "N", 1, TIME, None, "usr", f"idu={n}", "fname", "a", "b") for n in range(40)]

@@ -14,7 +14,7 @@ from eventlog_spark.backlog import Backlog, run
 
 import eventlog
 from tests.kit.installed import ROOT
-from tests.spark.helpers import CLOCK, configured, job, write_log
+from tests.spark.helpers import CLOCK, configured, job, refused_in, write_log
 
 pytestmark = pytest.mark.quick
 
@@ -42,6 +42,15 @@ def test_a_small_log_is_read_and_folded_by_one_task(spark: Any, tmp_path: Path) 
     assert run(spark, Backlog(job([log], tmp_path / "out"), CLOCK), stages.append).documents == 98
     assert stages[0] == "fold"
     assert len(list(tmp_path.glob("out/documents/part-*"))) == 1
+
+
+@pytest.mark.slow("Spark compiles each plan")
+def test_what_a_run_that_died_refused_is_gone_if_the_next_refuses_nothing(spark: Any, tmp_path: Path) -> None:
+    for kind in (9, 4):
+        log = write_log(tmp_path / "log.csv", [(1, "N", kind, CLOCK, None, "usr", "idu=1", None, None, None)])
+        run(spark, Backlog(job([log], tmp_path / "out"), CLOCK))
+        assert len(refused_in(tmp_path / "out")) == (kind == 9)
+        (tmp_path / "out" / "done").unlink()
 
 
 def test_importing_the_package_changes_no_environment() -> None:

@@ -239,6 +239,20 @@ def test_what_is_younger_than_the_settling_time_is_left(tmp_path: Path) -> None:
     assert out(tmp_path) == [line.seq for line in lines]
 
 
+def test_what_is_younger_than_the_oldest_file_is_left(tmp_path: Path) -> None:
+    """Wait for the rows of another table that the same transaction has."""
+    lines = [Line(1, 0, "A", "usr"), Line(2, 90, "B", "usr"), Line(3, 90, "B", "grp")]
+    early = [written(tmp_path, "a", lines[:2], 500), written(tmp_path, "a", [Line(0, 0, "A", "grp")], 60)]
+    read(tmp_path, early)
+    assert [position[-2:] for position in out(tmp_path)] == ["00", "01"]
+    late = [
+        written(tmp_path, "b", lines[:2], 500),
+        written(tmp_path, "b", [Line(0, 0, "A", "grp"), lines[2]], 500),
+    ]
+    assert read(tmp_path, late) == []
+    assert [position[-2:] for position in out(tmp_path)] == ["00", "01", "02", "03"]
+
+
 @pytest.mark.parametrize("target", ["qlik-message", "qlik-table"])
 def test_a_run_that_had_nothing_to_write_yet_is_gone_on_from(tmp_path: Path, target: str) -> None:
     lines = task([1, 60])[:1]

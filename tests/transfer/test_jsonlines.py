@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from eventlog.core.errors import Refused
 from eventlog.core.formats import Object, Row
 from eventlog.files import jsonlines
+from eventlog.files.limits import Limits
 from eventlog.files.messages import message_at
 
 pytestmark = pytest.mark.quick
@@ -70,6 +71,13 @@ def test_work_grows_with_the_file(line: str) -> None:
         return file.lines
 
     assert calls(400) <= 2 * calls(200) + 10
+
+
+def test_no_more_lines_are_joined_than_a_record_may_have() -> None:
+    file = Counting(b"{\n" + b' "a": 1,\n' * 1_000)
+    first = next(jsonlines.read(file, "f", Limits(max_record=1_000)))
+    assert isinstance(first, Refused)
+    assert file.lines < 200
 
 
 class Counting(BytesIO):

@@ -113,6 +113,12 @@ def test_a_transaction_is_never_split_and_what_fails_leaves_nothing(engine: Engi
     assert json.loads(state)["changes"] == 4
 
 
+def test_every_character_arrives_as_it_is(engine: Engine) -> None:
+    odd = ["a\rb", "\r\n", "\n", "\t", "\\", "\\N", "\\.", "\\r", "", " ", "\x01", "\u2028", "😀"]
+    apply(engine, numbered(*(changed(Op.INSERT, n, fname=odd[n]) for n in range(len(odd)))))
+    assert [name for (name,) in select_rows(engine, "select fname from usr order by idu")] == odd
+
+
 @pytest.mark.long
 def test_long_values_wait_for_few_others(engine: Engine) -> None:
     """Limit what is held until the commit by the length of values."""

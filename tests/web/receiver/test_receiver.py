@@ -177,6 +177,15 @@ def test_the_oldest_make_room(tmp_path: Path) -> None:
         assert "2 documents are kept" in client.get()
 
 
+def test_events_go_with_their_documents(tmp_path: Path) -> None:
+    with receiving(tmp_path, keep=2) as client:
+        client.post(DELETE)
+        assert ">grp<" in client.get()
+        for _ in range(2):
+            client.post(ADD)
+        assert ">grp<" not in client.get()
+
+
 def test_what_is_kept_is_there_after_a_restart(tmp_path: Path) -> None:
     with receiving(tmp_path) as client:
         client.post(ADD)

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from eventlog.core import tablesfile
 from eventlog.core.change import ABSENT, Op, scalars
 from eventlog.core.entry import Entry
-from eventlog.core.errors import WrongRow
 from eventlog.core.tables import Column, Table, Tables
 from eventlog.core.typenames import kind_of
 from eventlog.fold import Event, Fate, Outcome, QueryKey, Rules, plan, whole_objects
@@ -144,16 +143,6 @@ def test_of_query_backs_an_insert_wins_over_an_update() -> None:
     (event,) = events
     assert event.change.op is Op.INSERT
     assert [outcomes[row].fate for row in sorted(outcomes)] == [Fate.SUPERSEDED, Fate.SENT]
-
-
-def test_rows_that_a_refused_query_back_supersedes_are_refused_with_it() -> None:
-    drawn = [(2, "k=1", "a", "1", "2"), (6, "k=1", "", None, None), (2, "k=1", "b", "1", "2")]
-    planned = plan(entries_of(drawn), TABLES, Rules(), answerable=[TABLE])
-    assert planned.events(lambda table, key: WrongRow("no row could be read")) == []
-    outcomes = [planned.outcomes[row] for row in sorted(planned.outcomes)]
-    assert [outcome.fate for outcome in outcomes] == [Fate.REFUSED] * 3
-    assert {outcome.reason for outcome in outcomes} == {"its current row: no row could be read"}
-    assert [outcome.by for outcome in outcomes] == [4, None, 4]
 
 
 @given(rows, currents)

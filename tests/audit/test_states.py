@@ -128,6 +128,20 @@ def why_different(
     return ""
 
 
+def test_an_object_that_was_deleted_begins_again_without_its_values(world: World) -> None:
+    world.user(1, fname="Jack", lname=None)
+    texts = [
+        event("add", 1, added("fname", "Joe") + added("lname", "Frost")),
+        delete(1),
+        event("add", 1, added("fname", "Jack")),
+    ]
+    tables = world.reader(("usr",), Rules(), XdsSettings()).tables
+    with StateComparison(tables, XdsSettings(), None) as comparison, world.store.snapshot() as snapshot:
+        comparison.read(snapshot, read_readable(world.engine, world.log, tables), frozenset())
+        comparison.add(texts, ["success"] * 3, np.zeros(3, np.bool_))
+        assert list(comparison.breaches(is_purged=False)) == []
+
+
 @pytest.mark.parametrize("is_purged", [False, True])
 def test_a_comparison_by_column_finds_what_a_replay_finds(world: World, *, is_purged: bool) -> None:
     draw = random.Random(is_purged)

@@ -397,6 +397,16 @@ def test_a_signal_ends_the_command_with_its_own_code(number: signal.Signals, fol
 
 
 def test_a_command_under_nohup_goes_on_when_its_terminal_ends(folder: Path) -> None:
+    assert code_where_ignored(signal.SIGHUP, folder) == 0
+
+
+def test_a_job_in_the_background_goes_on_at_a_ctrl_c(folder: Path) -> None:
+    """A shell lets the jobs of a script that it puts there ignore it."""
+    assert code_where_ignored(signal.SIGINT, folder) == 0
+
+
+def code_where_ignored(number: signal.Signals, folder: Path) -> int:
+    """Return the exit code of a command that was begun to ignore a signal, and gets it."""
     with subprocess.Popen(
         [sys.executable, "-m", "eventlog", *CONVERT.split()],
         cwd=folder,
@@ -404,16 +414,16 @@ def test_a_command_under_nohup_goes_on_when_its_terminal_ends(folder: Path) -> N
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
-        preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN),
+        preexec_fn=lambda: signal.signal(number, signal.SIG_IGN),
     ) as process:
         assert process.stdin is not None
         process.stdin.write(HEADER + "".join(f"{n},4,usr,idu={n},,,\n" for n in range(1, 20_000)))
         process.stdin.flush()
         until_reading(process)
-        process.send_signal(signal.SIGHUP)
+        process.send_signal(number)
         output, _ = process.communicate("20000,4,usr,idu=20000,,,\n", timeout=patient(60))
-    assert process.returncode == 0
-    assert "idu=20000" in output
+    assert ("idu=20000" in output) is (process.returncode == 0)
+    return process.returncode
 
 
 def test_a_signal_ends_the_help_likewise() -> None:

@@ -484,6 +484,10 @@ def test_after_a_month_of_faults_the_wait_is_still_the_longest() -> None:
     assert loop.growing_wait(80_000, DaemonSettings()) == DaemonSettings().reconnect
 
 
+def test_a_receiver_that_is_down_for_a_month_is_asked_again() -> None:
+    assert next_wait(Cycle(down="no answer"), DaemonSettings(), 80_000, 0.16, wakes=True) == Wait(30.0)
+
+
 def test_times_of_day() -> None:
     times = read_times("17:00:00, 8:30:00")
     assert seconds_until(times, dt.datetime(2025, 1, 1, 8, 0)) == 1800

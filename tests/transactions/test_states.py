@@ -20,6 +20,8 @@ from sqlalchemy.dialects import mssql
 
 from eventlog.core import tablesfile
 from eventlog.core.errors import EventlogError, Misuse, Refused
+from eventlog.core.formats import Shape
+from eventlog.files.limits import LIMITS
 from eventlog.files.outputs import Damaged
 from eventlog.formats.qlik import table_progress
 from eventlog.formats.qlik.table_progress import Changed, VisibleLate
@@ -28,6 +30,7 @@ from eventlog.transfer.convert import convert
 from eventlog.transfer.job import Job
 from eventlog.transfer.loop import RunLength
 from eventlog.transfer.report import Report
+from eventlog.transfer.sources.sequenced_feed import FileTables
 from eventlog.transfer.sources.sql_cells import UtcNow
 from tests.kit.databases import Database
 from tests.kit.support import CLOCK
@@ -237,6 +240,13 @@ def test_what_is_younger_than_the_settling_time_is_left(tmp_path: Path) -> None:
     assert [r.reason for r in said] == ["1 row is younger than --settle and left to the next run"]
     read(tmp_path, [written(tmp_path, "a", lines, 70)], settle=5.0)
     assert out(tmp_path) == [line.seq for line in lines]
+
+
+def test_the_clock_of_change_tables_is_that_of_the_one_that_was_written_first(tmp_path: Path) -> None:
+    names = [written(tmp_path, "a", [Line(1, 0, "A", table)], at) for table, at in (("usr", 60), ("grp", 90))]
+    names.append(written(tmp_path, "b", [Line(1, 0, "A", "usr")], 80))  # more of the same table
+    tables = FileTables(names, Shape.ROWS, None, LIMITS, lambda _: None)
+    assert tables.clock() == time.strftime("%Y%m%d%H%M%S00", time.gmtime(START + 80))
 
 
 def test_what_is_younger_than_the_oldest_file_is_left(tmp_path: Path) -> None:

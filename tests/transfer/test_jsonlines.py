@@ -80,6 +80,13 @@ def test_no_more_lines_are_joined_than_a_record_may_have() -> None:
     assert file.lines < 200
 
 
+def test_a_value_over_several_lines_is_no_longer_than_a_record_may_be() -> None:
+    lines = [f'"{name}": "{"x" * 600}"' for name in "abc"]
+    text = "{\n" + ",\n".join(lines) + "\n}\n"
+    assert isinstance(next(jsonlines.read(BytesIO(text.encode()), "f", Limits(max_record=3_000))), Object)
+    assert isinstance(next(jsonlines.read(BytesIO(text.encode()), "f", Limits(max_record=1_000))), Refused)
+
+
 class Counting(BytesIO):
     """A source that counts how often a line is asked for."""
 

@@ -55,7 +55,7 @@ def changed(op: Op, key: int, key_before: int | None = None, **after: Any) -> Ch
 
 
 _KEYS = st.integers(0, 3)
-_SIDES = st.one_of(st.none(), st.sampled_from(("", "a", "b ", "c\\N\t", "é\n", "'")))
+_SIDES = st.one_of(st.none(), st.sampled_from(("", "a", "b ", "c\\N\t", "é\r\n", "'")))
 _VALUES = st.fixed_dictionaries(
     {"fname": _SIDES, "lname": _SIDES, "n": st.one_of(st.none(), st.integers(-9, 9))}
 )

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 import socket
+import sqlite3
 import time
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -175,6 +177,14 @@ def test_the_oldest_make_room(tmp_path: Path) -> None:
             client.post(ADD)
         assert client.ask("GET", "/document/1")[0] == 404
         assert "2 documents are kept" in client.get()
+
+
+def test_the_file_is_as_small_as_what_is_kept(tmp_path: Path) -> None:
+    with receiving(tmp_path, keep=2) as client:
+        for _ in range(9):
+            client.post(ADD, DELETE)
+    with closing(sqlite3.connect(tmp_path / "received.sqlite")) as file:
+        assert file.execute("select count(*) from event").fetchone() == (4,)
 
 
 def test_events_go_with_their_documents(tmp_path: Path) -> None:

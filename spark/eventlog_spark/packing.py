@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial, reduce
-from itertools import count
 from typing import Any, Final, NamedTuple, Self
 
 import numpy as np
@@ -118,7 +118,7 @@ class Packing:
 
     def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
         gathered: list[pa.RecordBatch] = []
-        numbers = count(task_number() << 32)
+        numbers = itertools.count(task_number() << 32)
         size = 0
         for rows in self.task(batches):
             if rows.num_rows:

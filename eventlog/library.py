@@ -36,7 +36,7 @@ from eventlog.formats.neutral import refuse
 from eventlog.transactions.stream_settings import StreamSettings
 from eventlog.transfer.formats import format_named
 from eventlog.transfer.job_output import write_records
-from eventlog.transfer.opening import pick_up, read_changes
+from eventlog.transfer.opening import changes_in_sources, pick_up
 from eventlog.transfer.report import Report, before_writing
 from eventlog.transfer.settings_by_name import SettingsByName
 from eventlog.xds.documents import document, finish
@@ -336,7 +336,7 @@ def _changes(
     clock = clock_of(settings_by_name)
     with _current(current, tables) as loaded:
         complete_settings = SettingsByName({"now": clock} | dict(settings_by_name), clock)
-        read_in_order = read_changes(form, sources, tables, complete_settings, loaded, report)
+        read_in_order = changes_in_sources(form, sources, tables, complete_settings, loaded, report)
         yield from before_writing(form, tables, report)(read_in_order)
 
 

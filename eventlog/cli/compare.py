@@ -26,9 +26,9 @@ from eventlog.files.inputs import container_of
 from eventlog.files.limits import Limits
 from eventlog.files.outputs import Output
 from eventlog.formats.neutral import load
+from eventlog.transfer.connectors import Endpoint
 from eventlog.transfer.formats import FORMATS
 from eventlog.transfer.job_output import write_output
-from eventlog.transfer.places import End
 from eventlog.transfer.report import Report
 from eventlog.transfer.settings_by_name import SettingsByName
 
@@ -121,7 +121,7 @@ def _write(options: JobOptions, target: str, model: Tables, lines: Iterator[str]
                 out.write(line.encode() + b"\n")
         return
     settings = SettingsByName(options.settings)
-    end = End(FORMATS[target], (output,), model, settings, options.output_container)
+    end = Endpoint(FORMATS[target], (output,), model, settings, options.output_container)
     write_output(end, report, (load(json.loads(line)) for line in lines))
 
 

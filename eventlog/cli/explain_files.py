@@ -27,10 +27,10 @@ from eventlog.core.formats import Placed
 from eventlog.core.identity import names_object
 from eventlog.files.stores import SortedItems
 from eventlog.fold import Outcome
+from eventlog.transfer.connectors import Endpoint
 from eventlog.transfer.formats import format_named
 from eventlog.transfer.opening import explain as run_explain
 from eventlog.transfer.opening import placed_changes
-from eventlog.transfer.places import End
 from eventlog.transfer.report import Report
 from eventlog.transfer.settings_by_name import SettingsByName
 
@@ -85,13 +85,15 @@ def source_of(
     tables_file: Path | None,
     container: str | None,
     values: dict[str, Any],
-) -> End:
+) -> Endpoint:
     """Return the inputs as a source."""
     settings = SettingsByName(values, clock())
-    return End(format_named(format_name), inputs or ("-",), read_tables(tables_file), settings, container)
+    return Endpoint(
+        format_named(format_name), inputs or ("-",), read_tables(tables_file), settings, container
+    )
 
 
-def explain_changes(source: End, change_filter: ChangeFilter, as_json: bool) -> None:
+def explain_changes(source: Endpoint, change_filter: ChangeFilter, as_json: bool) -> None:
     """Print what becomes of the records of change tables or messages, in the order of the changes; exit as
     `convert` does if some are refused.
     """
@@ -116,7 +118,7 @@ def explain_changes(source: End, change_filter: ChangeFilter, as_json: bool) -> 
 
 
 def explain_files(
-    source: End, current: Iterable[tuple[str, str]], table: str | None, key: str | None, as_json: bool
+    source: Endpoint, current: Iterable[tuple[str, str]], table: str | None, key: str | None, as_json: bool
 ) -> None:
     """Print what becomes of the rows of log files, by record_id; exit as `convert` does if one is refused."""
     unlisted = UnlistedRefusals()

@@ -1,5 +1,6 @@
 """The meaning of the event log: the rows of one pick-up become events of objects.
 
+admit        the rows that can be believed: entries, each under a record_id of its own
 rules        the settings, the fates of rows, and the rows that take no part
 understand   the meaning of a row                             (event-log, section 4, rule 0)
 runs         what a query-back supersedes in an object's life, its content, and the
@@ -9,7 +10,7 @@ plan         the pick-up as a whole: the current rows that it needs, the order i
 """
 
 from eventlog.core.identity import ObjectName
-from eventlog.fold.plan import Event, Need, Plan, event_id, once, plan, plan_again, whole_objects
+from eventlog.fold.plan import Event, Need, Plan, event_id, plan, plan_again, whole_objects
 from eventlog.fold.rules import Fate, Outcome, Rules, assumed_present, present_of
 from eventlog.fold.runs import Answer, CurrentRow
 from eventlog.fold.understand import QueryKey, query_key
@@ -27,7 +28,6 @@ __all__ = [
     "Rules",
     "assumed_present",
     "event_id",
-    "once",
     "plan",
     "plan_again",
     "present_of",

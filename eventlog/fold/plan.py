@@ -66,7 +66,7 @@ def plan(
     """Plan the events of a pick-up, as far as that is possible without current rows.
 
     `now` is the database's clock as Entry writes times, `answerable` the tables whose current rows can be
-    read. Each record_id is unique among the entries; `once` ensures it.
+    read. Each record_id is unique among the entries; `admit` ensures it.
     """
     reader = Interpreter(tables, rules, answerable)
     planned = Plan(rules, reader.unknown)
@@ -114,15 +114,6 @@ def plan_again(
         if event_rows is not None:
             planned.add_object(event_rows, max_changes)
     return planned
-
-
-def once(entries: Iterable[Entry]) -> Iterator[Entry | Sequence[Entry]]:
-    """Yield the entries, sorted by record_id; those that share one come as a list, for none can be
-    believed.
-    """
-    for _, group in groupby(entries, key=itemgetter(0)):
-        first, *repeats = group
-        yield [first, *repeats] if repeats else first
 
 
 def whole_objects(

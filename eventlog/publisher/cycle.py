@@ -75,11 +75,11 @@ class Publisher:
                         self._send_interrupted()
                     if not self._stopped:
                         with self._control.interrupting():
-                            reading = self._log.pick_up(unless_due=True)
-                        if reading.due:
+                            reading = self._log.pick_up_unless_due()
+                        if reading is None:
                             self._send_due()
                         if not self._stopped:
-                            self._send_new(self._log.pick_up() if reading.due else reading)
+                            self._send_new(reading or self._log.pick_up())
                 except PickUpEnded as end:
                     logger.info("%s", end)
                     tally.cycle.full = True

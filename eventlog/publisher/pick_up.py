@@ -72,10 +72,15 @@ class LogReader:
             self._journal.rename_holds(self._reader.tables)
             self._mark.forget(ascends=self._store.ascends(map(str, self._reader.tables)))
 
-    def pick_up(self, *, unless_due: bool = False) -> FoldedPickUp:
+    def pick_up(self) -> FoldedPickUp:
         """Return the events of the pending rows that may go now, of fewer rows if their current rows cannot
-        be held. Before rows are refused the tables are read again. With `unless_due` nothing is read if an
-        event may be due again, because such events are sent first."""
+        be held. Before rows are refused the tables are read again."""
+        reading = self.pick_up_unless_due(looks=False)
+        assert reading is not None
+        return reading
+
+    def pick_up_unless_due(self, *, looks: bool = True) -> FoldedPickUp | None:
+        """Return a pick-up; None if an event may be due again, because such events are sent first."""
         if time.monotonic() > self._halted_until:
             self.refresh()
         thorough = False  # true: the tables were read again, so what they do not explain is refused
@@ -87,23 +92,22 @@ class LogReader:
                 for attempt in self._store.readings(choice):
                     with attempt as snapshot:
                         self._clock.set(snapshot.moment.now)
-                        if unless_due and self._is_due(snapshot):
-                            reading = FoldedPickUp(self._reader.no_events, due=True)
-                            continue
+                        if looks and self._is_due(snapshot):
+                            return None
                         above = self._mark.begin(snapshot)
                         rows = snapshot.read_pending(
                             choice if above >= choice.above else replace(choice, above=above)
                         )
                         self._mark.end(snapshot, rows.ids)
                         reading = reader.fold(snapshot, rows, limit, thorough=thorough, last=True)
-                        reading.redriven = snapshot.moment.latest_redrive
+                        reading = replace(reading, redriven=snapshot.moment.latest_redrive)
             except PickUpTooLarge as fault:
                 self._limit, thorough = max(1, min(limit, fault.rows) // 2), False
                 continue
             except TablesChanged as fault:
                 self._halt(fault)
                 continue
-            if reading.due or self._is_final(reading, thorough):
+            if self._is_final(reading, thorough):
                 break
             thorough = True
         if reading.may_double_limit:

@@ -11,6 +11,7 @@ thoroughly: the keys of a statement are halved until the bad one is alone.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -71,9 +72,11 @@ class CurrentRows:
         self.tables = tables
         self._answers: dict[Table, dict[QueryKey, Answer]] = {table: {} for table in tables}
         self.refused = False  # whether the database refused a statement
+        self.seconds = 0.0  # that reading took
 
     def read(self, needs: Iterable[Need]) -> None:
         """Read the current rows that are needed."""
+        begun = time.monotonic()
         waiting = [
             (table, queries[start : start + CHUNK])
             for table, queries in self._queries(needs).items()
@@ -96,6 +99,7 @@ class CurrentRows:
                     self._answers[table].update({query.key: wrong for query in queries})
             else:
                 self._keep(table, queries, rows)
+        self.seconds += time.monotonic() - begun
 
     def lookup(self, table: Table, key: QueryKey) -> Answer:
         """Return the current rows of one object."""

@@ -6,9 +6,9 @@ from collections.abc import Callable, Container, Mapping, Sequence
 from importlib import import_module
 from typing import Any, NamedTuple, Protocol
 
-from eventlog.core.change import Change
 from eventlog.core.settings import setting
 from eventlog.core.tables import Tables
+from eventlog.fold.plain_events import EventTexts
 from eventlog.sinks.sink import Item
 
 _MODULES = {
@@ -23,18 +23,12 @@ _HELP = (
 )
 
 
-class TextWriter(Protocol):
-    """Writes the text of an event."""
+class TextWriter(EventTexts, Protocol):
+    """Writes the texts of the events of documents."""
 
     @property
     def around(self) -> tuple[str, str]:
         """The texts around the events of a document."""
-
-    def element(self, change: Change) -> str:
-        """Return the name of the change's element in XDS."""
-
-    def write(self, change: Change, event_id: str) -> str:
-        """Return the text, empty if the change has no content; raise EventlogError to refuse its rows."""
 
 
 class KafkaRecord(NamedTuple):

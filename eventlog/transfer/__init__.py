@@ -2,7 +2,7 @@
 
 loop      the loop, which hands the deliveries of a source to a target
 job       what is read and written, and how: it decides its two ends; `report` what was left out
-places    an end of a job, and the registry: who reads and writes a format besides in files
+connectors  an endpoint of a job, and the registry: who reads and writes a format besides in files
 settings_by_name  from which each part takes the settings that it declares
 opening   what is read: a source from its beginning, or from a state
 job_output  where changes are written: at once, or part after part

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import replace
 
 from eventlog.core.errors import Misuse
@@ -10,10 +10,10 @@ from eventlog.files.current_files import load_current
 from eventlog.files.inputs import Advance
 from eventlog.sql.connect import connect
 from eventlog.transactions.stream_settings import StreamSettings
+from eventlog.transfer.connectors import SourceRequest
 from eventlog.transfer.job import Job
 from eventlog.transfer.loop import ONE_ROUND, RunLength, transfer
-from eventlog.transfer.opening import open_source, reader_from_state
-from eventlog.transfer.places import Opening
+from eventlog.transfer.opening import open_source
 from eventlog.transfer.report import Report, before_writing
 from eventlog.transfer.targets.tables.apply_settings import ApplySettings, SourceSchema
 from eventlog.transfer.targets.tables.database import Database
@@ -36,7 +36,7 @@ def apply_to_database(
     options = {"whole_transactions": True, "on_structure": schema.add_description}
     options["ended"] = not job.source.place
     source = replace(job, options={**job.options, **options}, clock=clock).source
-    has_states = reader_from_state(source) is not None
+    has_states = source.has_positions
     if run_length.follow and not has_states:
         raise Misuse(f"--follow: {job.source_format} there has no positions to continue from")
     if job.target.place:
@@ -58,10 +58,17 @@ def apply_to_database(
             database, name, job.source_format, apply_settings, report.refuse, has_states=has_states
         )
         shown: Advance = (lambda size: None) if run_length.follow else advance  # such a source has no end
-        opening = Opening(source, writer.source_state, report, once=not has_states, advance=shown)
         current = stack.enter_context(load_current(job.tables, job.current, source.limits))
-        changes = open_source(opening, current, whole_transactions=True)
-        stack.callback(changes.close)
+        request = SourceRequest(
+            source,
+            writer.source_state,
+            report,
+            current,
+            once=not has_states,
+            whole_transactions=True,
+            advance=shown,
+        )
+        changes = stack.enter_context(closing(open_source(request)))
         transfer(
             changes,
             writer,

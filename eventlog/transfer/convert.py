@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,11 +15,11 @@ from eventlog.files.outputs import Output
 from eventlog.fold import Rules
 from eventlog.formats.gbase.address import is_live
 from eventlog.transactions.stream_settings import StreamSettings
+from eventlog.transfer.connectors import Endpoint, SourceRequest
 from eventlog.transfer.job import Job
-from eventlog.transfer.job_output import AtOnce, load_state, open_parts
-from eventlog.transfer.loop import ONE_ROUND, ChangeTarget, RunLength, transfer
+from eventlog.transfer.job_output import load_state, open_target
+from eventlog.transfer.loop import ONE_ROUND, RunLength, transfer
 from eventlog.transfer.opening import open_source
-from eventlog.transfer.places import End, Opening
 from eventlog.transfer.report import Report, before_writing
 from eventlog.xds.settings import XdsSettings
 
@@ -45,20 +45,18 @@ def convert(
     reads_on = run_length.follow or job.state is not None or is_live(job.url)  # it is written part after part
     _check_target(job, target, reads_on)
     saved_state = load_state(job.state, job.source_format)
-    opening = Opening(source, saved_state.position, report, run_length.follow, not reads_on, advance)
     with ExitStack() as stack:
         current = stack.enter_context(load_current(job.tables, job.current, source.limits))
-        changes = open_source(opening, current)
-        stack.callback(changes.close)
+        request = SourceRequest(
+            source, saved_state.position, report, current, run_length.follow, not reads_on, advance=advance
+        )
+        changes = stack.enter_context(closing(open_source(request)))
         tables = changes.tables or job.tables
-        written: ChangeTarget
-        if reads_on or target.entry.parts is not None:
-            written = stack.enter_context(open_parts(target, tables, job.state, saved_state, report))
-        else:
-            written = AtOnce(target, report)
         transfer(
             changes,
-            written,
+            stack.enter_context(
+                open_target(target, tables, report, job.state, saved_state, in_parts=reads_on)
+            ),
             before_writing(
                 source.format, tables, report, target.format, current if job.expand_truncate else None
             ),
@@ -69,15 +67,15 @@ def convert(
         )
 
 
-def _check_target(job: Job, target: End, has_state: bool) -> None:
+def _check_target(job: Job, target: Endpoint, has_state: bool) -> None:
     """Raise Misuse if a job cannot write where it is to write."""
     if job.cases is not None:
         if job.target_format != "xds" or job.output != "-" or has_state:
             raise Misuse("--cases is for --to xds, and goes with none of -o, --state and --follow")
         if job.cases.exists() and any(job.cases.iterdir()):
             raise Misuse(f"{job.cases} is not empty: name a new folder for the cases")
-    if target.place and target.entry.parts is None:
-        if target.entry.write is None:
+    if target.place and target.connector.parts is None:
+        if target.connector.write is None:
             raise Misuse(f"--{target.place} is no place for {job.source_format} or {job.target_format}")
         if has_state:
             raise Misuse("--state: write to files or to --kafka, not to --url")
@@ -86,7 +84,7 @@ def _check_target(job: Job, target: End, has_state: bool) -> None:
 # --- a log, by column
 
 
-def _is_read_by_column(source: End, target: End) -> bool:
+def _is_read_by_column(source: Endpoint, target: Endpoint) -> bool:
     """Return whether a log becomes documents, and its files can be read by column."""
     if not source.format.folded or target.format.name != "xds" or target.place:
         return False
@@ -105,7 +103,11 @@ def _are_small(names: Sequence[str]) -> bool:
 
 
 def _write_log(
-    source: End, target: End, current_files: Iterable[tuple[str, str]], report: Report, advance: Advance
+    source: Endpoint,
+    target: Endpoint,
+    current_files: Iterable[tuple[str, str]],
+    report: Report,
+    advance: Advance,
 ) -> None:
     """Write the documents of a log, read by column."""
     from eventlog.transfer.log_files.by_column import BulkPickup  # Arrow takes a while to load

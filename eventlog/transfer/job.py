@@ -10,8 +10,8 @@ from typing import Any
 
 from eventlog.core.errors import Misuse
 from eventlog.core.tables import Tables
+from eventlog.transfer.connectors import Endpoint, connector_of
 from eventlog.transfer.formats import format_named
-from eventlog.transfer.places import End, place_of
 from eventlog.transfer.settings_by_name import SettingsByName
 
 
@@ -34,29 +34,31 @@ class Job:
     cases: Path | None = None  # the folder of cases for a policy simulator, which are written instead
     clock: str = ""  # the time of rows without one
 
-    @property
-    def source(self) -> End:
+    @cached_property
+    def source(self) -> Endpoint:
         """The end that is read."""
         form = format_named(self.source_format)
         topics = self.options.get("kafka")
-        writes_topics = place_of(self.target_format, "kafka").parts is not None
+        writes_topics = connector_of(self.target_format, "kafka").parts is not None
         if topics and self.inputs != ("-",):  # they are files
-            if not writes_topics and place_of(form.name, "kafka").reads(topics):
+            if not writes_topics and connector_of(form.name, "kafka").reads(topics):
                 raise Misuse("--kafka reads topics: name no INPUTS with it")
             topics = None
         addresses = {"kafka": topics, "url": self.url}
-        reading = (name for name, address in addresses.items() if place_of(form.name, name).reads(address))
+        reading = (
+            name for name, address in addresses.items() if connector_of(form.name, name).reads(address)
+        )
         place = next(reading, "")
         names = () if place and self.inputs == ("-",) else self.inputs
-        return End(form, names, self.tables, self.settings, self.container, place, self.url)
+        return Endpoint(form, names, self.tables, self.settings, self.container, place, self.url)
 
-    @property
-    def target(self) -> End:
+    @cached_property
+    def target(self) -> Endpoint:
         """The end that is written: it is at the place that is named, unless the source is there."""
         source_place = self.source.place
         named = "kafka" if self.options.get("kafka") else "url" if self.url else ""
         place = named if named != source_place else "cases" if self.cases else ""
-        return End(
+        return Endpoint(
             format_named(self.target_format),
             (str(self.cases) if place == "cases" else self.output,),
             self.tables,

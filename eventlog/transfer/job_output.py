@@ -18,8 +18,8 @@ from eventlog.files.durable import read_state, write_state
 from eventlog.files.outputs import Output, Part, Parts, is_folder
 from eventlog.transactions.delivery import Delivery
 from eventlog.transactions.stream_settings import StreamSettings
-from eventlog.transfer.loop import ReadState
-from eventlog.transfer.places import End, PartWriter
+from eventlog.transfer.connectors import Endpoint, PartWriter
+from eventlog.transfer.loop import ChangeTarget, ReadState
 from eventlog.transfer.report import Report
 
 CHANGES: Final = 50_000  # after which a part ends, with its transaction
@@ -28,17 +28,17 @@ CHANGES: Final = 50_000  # after which a part ends, with its transaction
 # --- at once
 
 
-class AtOnce:
+class WholeOutput:
     """Writes all changes at once, to files or to the place of a target."""
 
-    def __init__(self, target: End, report: Report) -> None:
+    def __init__(self, target: Endpoint, report: Report) -> None:
         self._target = target
         self._report = report
 
     def write(self, deliveries: Iterator[Delivery], read_state: ReadState) -> None:
         """Write all changes."""
         changes = chain.from_iterable(delivery.changes for delivery in deliveries)
-        write = self._target.entry.write
+        write = self._target.connector.write
         if write is None:
             write_output(self._target, self._report, changes)
             return
@@ -46,7 +46,7 @@ class AtOnce:
             self._report.refuse_change(refused)
 
 
-def write_output(target: End, report: Report, changes: Iterable[Change]) -> None:
+def write_output(target: Endpoint, report: Report, changes: Iterable[Change]) -> None:
     """Write a file, or a folder of tables, which appears when it is complete."""
     form = target.format
     records = form.write(changes, target.tables, target.of_format)
@@ -100,25 +100,34 @@ def load_state(state: Path | None, source_format: str) -> TransferState:
 
 
 @contextmanager
-def open_parts(
-    target: End, tables: Tables, state: Path | None, saved_state: TransferState, report: Report
-) -> Iterator[InParts]:
-    """Return what writes part after part from a saved state on; files are written with these tables."""
+def open_target(
+    target: Endpoint,
+    tables: Tables,
+    report: Report,
+    state: Path | None,
+    saved_state: TransferState,
+    *,
+    in_parts: bool,
+) -> Iterator[ChangeTarget]:
+    """Yield a target that writes all at once, or part after part from a saved state on."""
+    if not in_parts and target.connector.parts is None:
+        yield WholeOutput(target, report)
+        return
     with ExitStack() as stack:
-        if target.entry.parts is not None:
-            parts = target.entry.parts(target, saved_state.written, report)
+        if target.connector.parts is not None:
+            parts = target.connector.parts(target, saved_state.written, report)
         else:
             parts = stack.enter_context(_file_parts(target, tables, state, saved_state, report))
-        in_parts = InParts(parts, state, saved_state, report)
+        output = PartedOutput(parts, state, saved_state, report)
         if target.place or is_folder(target.only_name()):
             # the folder is ours, and a message sent again has the same sequence
-            in_parts.save_state(saved_state.position)
-        yield in_parts
+            output.save_state(saved_state.position)
+        yield output
 
 
 @contextmanager
 def _file_parts(
-    target: End, tables: Tables, state: Path | None, saved_state: TransferState, report: Report
+    target: Endpoint, tables: Tables, state: Path | None, saved_state: TransferState, report: Report
 ) -> Iterator[PartWriter]:
     """Write files of a folder, or additions to one file, which a failure may repeat."""
     form, name, writing = target.format, target.only_name(), target.of_format
@@ -140,7 +149,7 @@ def _file_parts(
     yield PartWriter(parts, write, memory, target.settings(StreamSettings).polling_interval)
 
 
-class InParts:
+class PartedOutput:
     """Writes part after part, and keeps the state after each: what is out is known."""
 
     def __init__(

@@ -14,59 +14,42 @@ from eventlog.files.inputs import UNREPORTED, Passes, open_inputs, readable
 from eventlog.fold import Rules, assumed_present, present_of
 from eventlog.transactions.delivery import Delivery, by_transaction
 from eventlog.transactions.stream_settings import StreamSettings
-from eventlog.transfer import ordered
+from eventlog.transfer.connectors import Endpoint, SourceRequest
 from eventlog.transfer.log_files.by_row import OnOutcome, Pickup
 from eventlog.transfer.loop import ChangeSource
-from eventlog.transfer.places import End, Opening, Read
+from eventlog.transfer.ordered import COMMITS, SEQUENCERS, changes_in_order, ordered
 from eventlog.transfer.report import Report
 from eventlog.transfer.settings_by_name import SettingsByName
 
 
-def open_source(opening: Opening, current: CurrentFiles, *, whole_transactions: bool = False) -> ChangeSource:
-    """Return the changes of a source, to be read on from a state, or once.
-
-    Files that are read once may be divided into whole transactions.
-    """
-    source, report = opening.source, opening.report
-    if not opening.once or source.place:
-        read = reader_from_state(source)
-        if read is None:
-            raise Misuse(
-                f"--follow and --state: {source.format.name} there has no positions to continue from"
-            )
-        return read(opening)
-    if source.format.name in ordered.COMMITS and source.settings(StreamSettings).order == "sequence":
-        source.only_name()
-    passes = Passes(opening.advance)
-    files = report.accepted(open_inputs(source.files, source.format.shape, passes.read, source.limits))
-    changes = read_changes(source.format, files, source.tables, source.settings, current, report, passes)
-    return SingleReading(changes, whole_transactions)
+def open_source(request: SourceRequest) -> ChangeSource:
+    """Return the changes of a source: those of files that are read once, or what a state has not had."""
+    source = request.source
+    if request.once and not source.place:
+        return FileChanges(request)
+    if not source.has_positions or source.connector.read is None:
+        raise Misuse(f"--follow and --state: {source.format.name} there has no positions to continue from")
+    return source.connector.read(request)
 
 
-def reader_from_state(source: End) -> Read | None:
-    """Return what reads a source on from a state; None for one without positions."""
-    if source.settings(StreamSettings).order == "as-is":
-        raise Misuse(
-            "--order as-is is for files that are read once: states, topics and databases have a sequence"
-        )
-    return source.entry.read
-
-
-class SingleReading:
-    """A source that is read once: one delivery, or many, if whole transactions are asked for."""
+class FileChanges:
+    """The changes of files that are read once: one delivery, or many, if whole transactions are asked for."""
 
     blocks, ended, state, tables = False, True, None, None
 
-    def __init__(self, changes: Iterable[Change], whole_transactions: bool) -> None:
-        self._changes = changes
-        self._whole_transactions = whole_transactions
+    def __init__(self, request: SourceRequest) -> None:
+        source, report, passes = request.source, request.report, Passes(request.advance)
+        if source.format.name in COMMITS and source.settings(StreamSettings).order == "sequence":
+            source.only_name()
+        files = report.accepted(open_inputs(source.files, source.format.shape, passes.read, source.limits))
+        self._changes = changes_in_sources(
+            source.format, files, source.tables, source.settings, request.current, report, passes
+        )
+        self._whole_transactions = request.whole_transactions
 
     def round(self, follow: bool = False) -> Iterator[Delivery | Refused]:
         """Return all that is there."""
-        if self._whole_transactions:
-            yield from by_transaction(self._changes)
-        else:
-            yield Delivery(self._changes)
+        return by_transaction(self._changes) if self._whole_transactions else iter([Delivery(self._changes)])
 
     def commit(self) -> None:
         """Do nothing, because a file does not keep how far it was read."""
@@ -75,8 +58,8 @@ class SingleReading:
         """Do nothing, because each file is closed at its end."""
 
 
-def read_changes(
-    source: Format,
+def changes_in_sources(
+    form: Format,
     sources: Iterable[Source[Any]],
     tables: Tables,
     settings: SettingsByName,
@@ -84,13 +67,12 @@ def read_changes(
     report: Report,
     passes: Passes = UNREPORTED,
 ) -> Iterator[Change]:
-    """Yield the changes of the sources: folded where they are log rows, else as the format reads them."""
-    if source.folded:
-        for event in pick_up(tables, settings, current, report, passes=passes).events(sources):
-            yield event.change
-    else:
-        reading, stream = settings(source.settings), settings(StreamSettings)
-        yield from report.accepted(ordered.read_changes(source, tables, reading, stream, sources))
+    """Return the changes of the sources: folded where they are log rows, else in their order."""
+    if form.folded:
+        events = pick_up(tables, settings, current, report, passes=passes).events(sources)
+        return (event.change for event in events)
+    reading, stream = settings(form.settings), settings(StreamSettings)
+    return report.accepted(changes_in_order(form, tables, reading, stream, sources))
 
 
 def pick_up(
@@ -113,7 +95,7 @@ def pick_up(
 
 
 def explain(
-    source: End, current_files: Iterable[tuple[str, str]], report: Report, on_outcome: OnOutcome
+    source: Endpoint, current_files: Iterable[tuple[str, str]], report: Report, on_outcome: OnOutcome
 ) -> None:
     """Report the outcome of every row of a log that can be understood; the others are refused."""
     with load_current(source.tables, current_files, source.limits) as current:
@@ -122,7 +104,7 @@ def explain(
             pass
 
 
-def placed_changes(source: End) -> Iterator[Placed | Refused]:
+def placed_changes(source: Endpoint) -> Iterator[Placed | Refused]:
     """Yield the changes of a source in their order, each with its place and the place of its B row.
 
     Yield Refused for each record that is left out, and for each warning.
@@ -135,7 +117,7 @@ def placed_changes(source: End) -> Iterator[Placed | Refused]:
         read = form.read(sources, tables, reading)
         items = (item if isinstance(item, Refused) else Placed(item, "") for item in read)
     else:
-        items = ordered.ordered(ordered.SEQUENCERS[form.name](tables, reading, ""), sources)
+        items = ordered(SEQUENCERS[form.name](tables, reading, ""), sources)
     for item in items:
         yield from refused
         refused.clear()

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
+from itertools import chain
 from operator import itemgetter
 from typing import Any, Final
 
@@ -19,6 +20,7 @@ from eventlog.formats.qlik.sequenced import SequenceGroup, Sequencer
 from eventlog.formats.qlik.sequenced_messages import MessageSequencer
 from eventlog.formats.qlik.sequenced_rows import RowSequencer
 from eventlog.formats.qlik.whole_transactions import assemble
+from eventlog.transactions.counted import DueTransaction
 from eventlog.transactions.stream_settings import StreamSettings
 
 MEMORY: Final = 256 << 20
@@ -43,47 +45,42 @@ def ordered(
     `new` leaves out groups that are not read.
     """
     with closing(SortedItems[Any](itemgetter(0), sequencer.size, memory)) as sorter:
-        for source in sources:
-            yield from _sort(sequencer.parse(source), sorter)
-        yield from _sort(sequencer.release_waiting(), sorter)
+        parsed = chain.from_iterable(map(sequencer.parse, sources))
+        for item in chain(parsed, sequencer.release_waiting()):
+            if isinstance(item, Refused):
+                yield item
+            else:
+                sorter.add(item)
         for group in new(sequencer.groups(sorter.in_order())):
             yield from sequencer.changes(group)
         yield from sequencer.reports()
 
 
-def _sort(items: Iterable[Any], sorter: SortedItems[Any]) -> Iterator[Refused]:
-    """Add the items to the sorter, and yield what was refused."""
-    for item in items:
-        if isinstance(item, Refused):
-            yield item
-        else:
-            sorter.add(item)
-
-
-def read_changes(
-    source: Format,
+def changes_in_order(
+    form: Format,
     tables: Tables,
     reading: Any,
     stream: StreamSettings,
     sources: Iterable[Source[Any]],
 ) -> Iterator[Change | Refused]:
-    """Yield the changes of a format's sources: by their sequence if the format has one, else as they come."""
-    if source.name in COMMITS:
-        changes = source.read(sources, tables, reading)
-        yield from after_commit(changes, COMMITS[source.name], stream.since) if stream.since else changes
-        return
-    sequencer = SEQUENCERS.get(source.name)
-    whole_transactions = getattr(reading, "whole_transactions", False)
-    if stream.order == "as-is" or sequencer is None:
+    """Return the changes of sources: by their sequence if the format has one, else as they come."""
+    whole_transactions, sequencer = getattr(reading, "whole_transactions", False), SEQUENCERS.get(form.name)
+    if form.name in COMMITS or stream.order == "as-is" or sequencer is None:
+        changes = form.read(sources, tables, reading)
+        if form.name in COMMITS:
+            return after_commit(changes, COMMITS[form.name], stream.since) if stream.since else changes
         if whole_transactions or stream.since:
             raise Misuse(f"{'whole-transactions' if whole_transactions else 'since'} needs --order sequence")
-        yield from source.read(sources, tables, reading)
-        return
+        return changes
     placed = ordered(sequencer(tables, reading, stream.since), sources)
     if not whole_transactions:
-        yield from (item if isinstance(item, Refused) else item.change for item in placed)
-        return
-    for item in assemble(placed, stream.open_transactions, SpoolFile(), ended=stream.ended):
+        return (item if isinstance(item, Refused) else item.change for item in placed)
+    return _changes_of_all(assemble(placed, stream.open_transactions, SpoolFile(), ended=stream.ended))
+
+
+def _changes_of_all(transactions: Iterable[DueTransaction | Refused]) -> Iterator[Change | Refused]:
+    """Yield the changes of whole transactions, and what was refused."""
+    for item in transactions:
         if isinstance(item, Refused):
             yield item
         else:

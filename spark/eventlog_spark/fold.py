@@ -26,20 +26,21 @@ from eventlog.fold.by_column import (
     CurrentAnswer,
     CurrentColumns,
     Engine,
+    Needs,
     Rows,
-    Unanswerable,
 )
-from eventlog.fold.by_column.current import NONE, Keys
+from eventlog.fold.by_column.current import NONE
 from eventlog.fold.by_column.key_patterns import current_form, current_key
+from eventlog.fold.by_column.objects import object_names
 from eventlog.fold.by_column.vectors import Ints, codes_of, flags, match_keys, offsets, spread
 from eventlog.fold.event_table import OPERATIONS
 from eventlog.xds.documents import HEAD, TAIL
 from eventlog.xds.skeleton import Skeletons
 from eventlog_spark.batches import bounded
-from eventlog_spark.log_rows import LogReading, object_names
+from eventlog_spark.log_rows import LogReading
 from eventlog_spark.packing import unpacked
 from eventlog_spark.result_rows import Documents, FrameForm, FrameRow, document_columns, text_of
-from eventlog_spark.shuffle import CURRENT, LOG, RowKind, answers_by_name, entries
+from eventlog_spark.shuffle import CURRENT, LOG, NAMES, RowKind, answers_by_name, entries
 
 _COUNTED = [(str(op), pa.int64()) for op in OPERATIONS]
 BRIEF = pa.schema([("document", pa.string()), ("refused", pa.string()), *_COUNTED])
@@ -79,7 +80,6 @@ class FoldToDocuments:
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         reading = self._reading
         brief = self._output is FoldOutput.BRIEF
-        unanswerable = Unanswerable(reading.tables, reading.rules, reading.answerable)
         engine = Engine(
             reading.tables,
             reading.rules,
@@ -90,19 +90,16 @@ class FoldToDocuments:
         for log, current in unpacked(batches, FOLDED[brief], CURRENT):
             log, unreadable = divided(log)
             refused = list(refused_rows(self._form, unreadable))
-            is_unanswerable = unanswerable.find(rows_of(log))
-            if is_unanswerable.any():
-                lost, log = (log.filter(pa.array(flags)) for flags in (is_unanswerable, ~is_unanswerable))
-                reasons = unanswerable.reasons(rows_of(lost))
-                yield with_nulls({"refused": reasons} if brief else self._lost(lost, reasons), self.schema)
-            if log.num_rows:
-                needs = engine.needs(rows_of(log))
-                current_rows = CurrentRowsOfShare(current, reading.tables)
-                for result in engine.portions(needs, current_rows.read_back(needs.keys), _PORTION):
-                    if self._output is not FoldOutput.REFUSED:
-                        yield from brief_rows(result) if brief else self._rows(log, result)
-                del needs
-                refused += self._refused(log, result)
+            read_back = CurrentRowsOfShare(current, reading.tables).read_back
+            for result in engine.fold(rows_of(log), read_back, _PORTION):
+                if self._output is not FoldOutput.REFUSED:
+                    yield from brief_rows(result) if brief else self._rows(log, result)
+            places, reasons = result.refused
+            if len(places):
+                lost = pa.array(reasons, pa.string())
+                columns = {"refused": lost} if brief else self._lost(log.take(pa.array(places)), lost)
+                yield with_nulls(columns, self.schema)
+            refused += self._unwritten(result)
             for records in bounded(refused, self._form.schema):
                 yield with_nulls({"refused": records.column("refused")}, BRIEF) if brief else records
 
@@ -118,17 +115,12 @@ class FoldToDocuments:
             "record": pa.array(map(line_of, entries(log, self._reading.rules.status)), pa.string()),
         }
 
-    def _refused(self, log: pa.RecordBatch, result: BatchEvents) -> Iterator[FrameRow]:
-        """Yield what is refused of these log rows, and the events that cannot be written."""
-        form, status = self._form, self._reading.rules.status
-        wrong = {at: outcome.reason for at, outcome in result.reasons.items() if outcome.fate is Fate.REFUSED}
-        is_wrong = np.isin(log.column("record_id").to_numpy(), list(wrong))
-        for entry in entries(log.filter(pa.array(is_wrong)), status):
-            yield form.refused(wrong[entry.record_id], line_of(entry), (entry.record_id,))
+    def _unwritten(self, result: BatchEvents) -> Iterator[FrameRow]:
+        """Yield the events that cannot be written."""
         for written in result.unwritten:
-            for record in form.of_event(written.event):
+            for record in self._form.of_event(written.event):
                 if isinstance(record, Refused):
-                    yield form.refused(record.reason, text_of(record.raw), written.event.rows)
+                    yield self._form.refused(record.reason, text_of(record.raw), written.event.rows)
 
     def _rows(self, log: pa.RecordBatch, result: BatchEvents) -> Iterator[pa.RecordBatch]:
         """Yield the rows of the events of these log rows; each part of an event has all its record_ids."""
@@ -136,7 +128,7 @@ class FoldToDocuments:
         facts = [
             result.texts,
             result.event_ids(),
-            *object_names(self._reading.tables, of_events)[:2],
+            *object_names(self._reading.tables, *map(of_events.column, NAMES[:2]))[:2],
             _ops(result),
             pa.array(events.rows[events.begins]),
             pa.array(events.rows[events.begins + events.sizes - 1]),
@@ -199,8 +191,9 @@ class CurrentRowsOfShare:
         self._tables = tables
         self._rows = _sorted(rows)
 
-    def read_back(self, keys: Keys) -> CurrentAnswer:
-        """Return the current rows of these keys; each is that of a log row that needs its current row."""
+    def read_back(self, needs: Needs) -> CurrentAnswer:
+        """Return the current rows that log rows need."""
+        keys = needs.keys
         groups, single_keys, first = list[CurrentColumns](), [NONE], 0
         for table, texts in zip(keys.tables, keys.keys, strict=True):
             columns, uncertain = self._read_table(table, texts, first)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import starmap
 from typing import Any, Self
 
 import numpy as np
@@ -19,12 +20,12 @@ from eventlog.core import settings
 from eventlog.core.entry import COLUMNS, Entry, read_event_time, read_record_id
 from eventlog.core.errors import EventlogError, Refused
 from eventlog.core.formats import Row, Source
-from eventlog.core.identity import child_column, identify
 from eventlog.core.tables import Table, Tables
 from eventlog.files.inputs import stem_of
 from eventlog.fold import Rules, present_of
-from eventlog.fold.by_column.key_patterns import named_form
-from eventlog.fold.by_column.vectors import Ints, encode_texts, flags, match_keys
+from eventlog.fold.by_column.admit import Repeats
+from eventlog.fold.by_column.objects import object_names
+from eventlog.fold.by_column.vectors import Ints, flags
 from eventlog.formats import log
 from eventlog.transfer.log_files.by_column.checked_rows import TAKES_NO_PART, Checker, half_character
 from eventlog.transfer.log_files.by_column.row_batches import RowBatch, Slab, batch_of, by_column
@@ -173,47 +174,8 @@ class Named:
     def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
         for rows in self.task(batches):
             cells = dict(zip(rows.schema.names, rows.columns, strict=True))
-            cells |= zip(NAMES, object_names(self.tables, rows), strict=True)
+            cells |= zip(NAMES, object_names(self.tables, *map(rows.column, NAMES)), strict=True)
             yield pa.record_batch(list(cells.values()), schema=rows.schema)
-
-
-def object_names(tables: Tables, rows: pa.RecordBatch) -> list[pa.Array]:
-    """Return the table, the key and the column of each row, under the one name of its object.
-
-    A row that cannot be understood keeps its own.
-    """
-    names = [rows.column(name) for name in NAMES]
-    table_of, spellings = encode_texts(names[0])
-    forms = [_name_form(tables, spelling or "") for spelling in spellings]
-    is_odd = ~match_keys(names[1], table_of, forms) & flags(names[1].is_valid())
-    if not is_odd.any():
-        return names
-    odd_names = zip(*(column.filter(pa.array(is_odd)).to_pylist() for column in names), strict=True)
-    named = zip(*(_under_object_name(tables, *row) for row in odd_names), strict=True)
-    pairs = zip(names, named, strict=True)
-    return [
-        pc.replace_with_mask(cells, pa.array(is_odd), pa.array(texts, pa.string())) for cells, texts in pairs
-    ]
-
-
-def _name_form(tables: Tables, name: str) -> str | None:
-    """Return the pattern of keys whose rows name their object as we do."""
-    if name.isascii() and name.lower() not in tables.spellings():
-        return ""
-    table = next((table for table in tables if tables.name_of(table) == name), None)
-    return named_form(table.key) if table is not None and table.key else None
-
-
-def _under_object_name(
-    tables: Tables, table_name: str, table_key: str, column_name: str | None
-) -> tuple[str, str, str | None]:
-    try:
-        identity = identify(tables, table_name, table_key)
-    except EventlogError:
-        return table_name, table_key, column_name
-    if identity.child:
-        column_name = child_column(identity.table, identity.child, column_name)
-    return *identity.name, column_name
 
 
 # --- record_ids
@@ -233,15 +195,16 @@ class Unique:
         for (rows,) in unpacked(batches, self.schema):
             ids = pc.fill_null(rows.column("record_id"), 0).to_numpy()
             readable = rows.column("kind").to_numpy() != RowKind.UNREADABLE
-            values, counts = np.unique(ids[readable], return_counts=True)
-            if len(values) == int(readable.sum()):
+            repeats = Repeats.among(ids[readable])
+            if not len(repeats.ids):
                 yield rows
                 continue
-            is_repeated = readable & np.isin(ids, values[counts > 1])
+            is_repeated = readable & repeats.find(ids)
             yield rows.filter(pa.array(~is_repeated))
-            times = dict(zip(values.tolist(), counts.tolist(), strict=True))
-            repeated = rows.filter(pa.array(is_repeated)).to_pylist()
-            yield from gather((_repeated(row, times[row["record_id"]]) for row in repeated), self.schema)
+            repeated = zip(
+                rows.filter(pa.array(is_repeated)).to_pylist(), repeats.reasons(ids[is_repeated]), strict=True
+            )
+            yield from gather(starmap(_repeated, repeated), self.schema)
 
 
 _MOST_RUNS = 10_000  # of a task
@@ -302,10 +265,9 @@ def have_repeats(runs: Iterable[Ints]) -> bool:
     return bool((all_runs[1:, 0] <= all_runs[:-1, 1]).any())
 
 
-def _repeated(row: Mapping[str, Any], times: int) -> list[Any]:
-    number = row["record_id"]
+def _repeated(row: Mapping[str, Any], reason: str) -> list[Any]:
     shown = {name: value for name, value in row.items() if name in _SHOWN and value is not None}
     record = json.dumps(shown, ensure_ascii=False)
-    cells = unreadable(f"{times} rows have record_id {number}", record, number)
+    cells = unreadable(reason, record, row["record_id"])
     named = dict(zip(LOG.names, cells, strict=True))
     return [named[name] for name in row]

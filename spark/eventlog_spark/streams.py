@@ -16,7 +16,7 @@ from eventlog.formats.neutral import dumps
 from eventlog.transactions.stream_settings import StreamSettings
 from eventlog.transfer.formats import format_named
 from eventlog.transfer.job import Job
-from eventlog.transfer.ordered import read_changes
+from eventlog.transfer.ordered import changes_in_order
 from eventlog.transfer.report import expand_truncates, publish
 from eventlog_spark.batches import bounded
 from eventlog_spark.inputs import Opened, Sources, sources_of
@@ -79,7 +79,7 @@ class Convert:
         reading: Any = settings.build(source.settings, self.options)
         tables = self.job.tables
         if self.in_sequence:
-            changes = read_changes(source, tables, reading, StreamSettings(), sources)
+            changes = changes_in_order(source, tables, reading, StreamSettings(), sources)
         else:
             changes = source.read(sources, tables, reading)
         sound: Iterator[Change] = good(changes)

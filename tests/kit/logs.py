@@ -14,8 +14,6 @@ from itertools import groupby
 from pathlib import Path
 from typing import IO, Any
 
-import pyarrow as pa
-import pyarrow.compute as pc
 from click.testing import CliRunner, Result
 from lxml import etree
 from sqlalchemy import event, text
@@ -166,13 +164,6 @@ def fresh_world(server: tuple[str, URL]) -> Iterator[World]:
         world.make()
         yield world
         engine.dispose()
-
-
-class ByKey:
-    """A naming of objects by the spelling of rows."""
-
-    def canonical(self, tables: pa.Array, keys: pa.Array) -> pa.Array:
-        return pc.binary_join_element_wise(tables, keys, "\0")
 
 
 # Each relation, column, constraint and type that users made, with the transaction that made or changed it.

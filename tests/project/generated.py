@@ -35,6 +35,7 @@ SOURCES = (ROOT / "eventlog", ROOT / "spark" / "eventlog_spark")
 ROOMS = {
     "core": "Rows, values, tables and settings",
     "cli": "Commands",
+    "fold": "Rows of a log",
     "publisher": "Publisher",
     "slot": "Slot",
     "opening": "Settings and tables of a log",

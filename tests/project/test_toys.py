@@ -12,10 +12,10 @@ import pytest
 
 from eventlog import sinks
 from eventlog.sinks.sink import Item, OutgoingDocument
+from eventlog.transfer.connectors import CONNECTORS
 from eventlog.transfer.convert import convert
 from eventlog.transfer.formats import FORMATS
 from eventlog.transfer.job import Job
-from eventlog.transfer.places import PLACES
 from eventlog.transfer.report import Report
 from tests.kit.support import CLOCK
 
@@ -51,7 +51,7 @@ def test_a_format(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Read it on from its state, through the loop of all sources."""
     toy = example("Adding a source")
-    monkeypatch.setitem(PLACES, ("changes", "url"), toy.PLACE)
+    monkeypatch.setitem(CONNECTORS, ("changes", "url"), toy.CONNECTOR)
     out = tmp_path / "out.jsonl"
     job = Job("changes", "changes", output=str(out), url="toy://names", state=tmp_path / "state")
     for names in (["Jack", "Jane"], ["Jim"]):
@@ -63,7 +63,7 @@ def test_a_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_target(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     toy = example("Adding a target")
-    monkeypatch.setitem(PLACES, ("changes", "url"), toy.PLACE)
+    monkeypatch.setitem(CONNECTORS, ("changes", "url"), toy.CONNECTOR)
     lines = tmp_path / "in.jsonl"
     lines.write_text('{"op": "delete", "table": "usr", "key": {"idu": 1}}\n' * 2)
     convert(Job("changes", "changes", (str(lines),), url="toy://keys"), Report(print, strict=True), CLOCK)

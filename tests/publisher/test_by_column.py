@@ -112,7 +112,7 @@ def test_both_ways_say_the_same(
     reader = world.reader(("usr", "grp"), rules, XdsSettings(insert_query_back=insert))
     choice = PickUpFilter(limit)
     by_row, by_column = (read(world, reader, choice, by_column=way) for way in (False, True))
-    assert by_column.entries == []
+    assert not by_column.entries
     assert by_row.entries or by_row.refused or not by_row.picked
     assert result_of(by_column) == result_of(by_row)
 
@@ -133,7 +133,7 @@ def test_many_long_rows_come_by_column_however_few_of_them_the_bytes_allow(
     peopled.write(*[key(number, event_type=4) for number in range(1, 9)])
     reader = peopled.reader(("usr", "grp"), Rules(), XdsSettings())
     reading = read(peopled, reader, PickUpFilter(most_bytes=24), by_column=True)
-    assert (reading.picked, reading.entries) == ([1, 2], [])
+    assert (reading.picked, reading.entries) == ([1, 2], ())
 
 
 def test_a_table_that_the_database_refuses_costs_only_itself(peopled: World) -> None:

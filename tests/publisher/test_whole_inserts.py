@@ -9,7 +9,7 @@ import pytest
 
 from eventlog.core.entry import Letter
 from eventlog.sql.log.pending import PickUp, PickUpFilter
-from tests.kit.logs import ByKey, Receiver, World, key
+from tests.kit.logs import Receiver, World, key
 
 pytestmark = pytest.mark.quick
 
@@ -79,7 +79,7 @@ def test_wherever_a_pick_up_is_cut_inserts_are_whole(
         )
         world.clear()
         write(world, rows)
-        choice = PickUpFilter(limit, future=future, most_bytes=dice.choice(BYTES), objects=ByKey())
+        choice = PickUpFilter(limit, future=future, most_bytes=dice.choice(BYTES), by_column=True)
         looks = list(picked(world, choice))
         found = [torn(rows, look, pending) for look, pending in looks]
         assert not any(found), f"limit {limit}: {found}"

@@ -26,8 +26,8 @@ from eventlog.core.errors import EventlogError
 from eventlog.core.identity import identify
 from eventlog.core.tables import Table
 from eventlog.fold import CurrentRow, QueryKey, Rules, query_key
-from eventlog.fold.by_column import Unanswerable
 from eventlog.fold.by_column.key_patterns import current_key
+from eventlog.fold.by_column.unanswerable import Unanswerable
 from eventlog.fold.event_table import OPERATIONS
 from eventlog.transfer.log_files.by_column.object_spool import (
     ObjectTooLarge,

@@ -20,7 +20,7 @@ from eventlog.sql.log.store import Store
 from eventlog.sql.schema import migrate
 from eventlog.sql.schema.migrate import LogInUse
 from tests.kit.databases import own_ids
-from tests.kit.logs import ByKey, leading
+from tests.kit.logs import leading
 
 pytestmark = pytest.mark.quick
 
@@ -90,7 +90,7 @@ def every_way(store: Store, pending_ids: list[int]) -> None:
         assert ids_of(snapshot.pick_up(PickUpFilter(driver_user="idm")).cells) == free
         by_time = snapshot.pick_up(PickUpFilter(driver_user="idm", future=True)).cells
         assert ids_of(by_time) == free[::-1]
-        columns = snapshot.read_pending(PickUpFilter(objects=ByKey())).columns
+        columns = snapshot.read_pending(PickUpFilter(by_column=True)).columns
         assert columns is not None
         assert columns.ids.tolist() == pending_ids
         first = snapshot.pick_up(PickUpFilter(2)).cells

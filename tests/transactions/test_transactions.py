@@ -21,7 +21,7 @@ from eventlog.formats.qlik.whole_transactions import assemble
 from eventlog.transactions.counted import Incomplete
 from eventlog.transactions.ranges import Ranges
 from eventlog.transactions.stream_settings import StreamSettings
-from eventlog.transfer.ordered import ordered, read_changes
+from eventlog.transfer.ordered import changes_in_order, ordered
 from tests.formats.qlik.helpers import write_messages
 
 pytestmark = pytest.mark.quick
@@ -53,7 +53,7 @@ def partition(number: int, *events: Any) -> Source[Object]:
 def read(*partitions: Source[Object]) -> tuple[list[int], list[str]]:
     """Return the ids of the changes, and the reports."""
     reading = MessageSettings(whole_transactions=True)
-    answers = list(read_changes(FORMAT, Tables(), reading, StreamSettings(), partitions))
+    answers = list(changes_in_order(FORMAT, Tables(), reading, StreamSettings(), partitions))
     ids = [int(str(item.fields[0].after)) for item in answers if isinstance(item, Change)]
     return ids, [item.reason for item in answers if isinstance(item, Refused)]
 
@@ -103,7 +103,7 @@ GAP = partition(
 
 def test_a_gap_stops_the_run_and_nothing_behind_it_comes_out() -> None:
     stream = StreamSettings()
-    found = read_changes(FORMAT, Tables(), MessageSettings(whole_transactions=True), stream, [GAP])
+    found = changes_in_order(FORMAT, Tables(), MessageSettings(whole_transactions=True), stream, [GAP])
     assert isinstance(next(found), Change), "what ended before the first of its changes"
     with pytest.raises(Incomplete, match=r"A at \d{16} lacks its changes 2 to 3 \(t\[0\]\)"):
         next(found)

@@ -7,7 +7,7 @@ plain fold and the plain writer, row by row. Which current rows they all need fo
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Container, Iterator, Sequence, Set
+from collections.abc import Callable, Container, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,16 +15,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eventlog.core.change import Op
-from eventlog.core.errors import EventlogError
 from eventlog.core.identity import object_of
 from eventlog.core.tables import Table, Tables
-from eventlog.fold import Event, Need, ObjectName, Outcome, Plan, Rules, plan
-from eventlog.fold.by_column import learn
+from eventlog.fold import Fate, Need, ObjectName, Outcome, Plan, Rules, plan
 from eventlog.fold.by_column.batch import Batch, Rows, gather
 from eventlog.fold.by_column.content import Content, RowContent, read_rows, with_current_rows
-from eventlog.fold.by_column.current import CurrentAnswer, Keys, answers_of, find_keys, lookup_among
+from eventlog.fold.by_column.current import NONE, CurrentAnswer, Keys, answers_of, find_keys, lookup_among
 from eventlog.fold.by_column.fold import FATES, Folded, fold
 from eventlog.fold.by_column.learn import Templates
+from eventlog.fold.by_column.unanswerable import Unanswerable
 from eventlog.fold.by_column.vectors import Flags, Ints, offsets
 from eventlog.fold.by_column.write import event_ids, write
 from eventlog.fold.event_table import (
@@ -35,48 +34,9 @@ from eventlog.fold.event_table import (
     integers,
     plain_columns,
 )
-from eventlog.fold.plan import Lookup
+from eventlog.fold.plain_events import NO_PLAIN_EVENTS, PlainEvents, write_plan
 from eventlog.fold.understand import UnknownName
 from eventlog.xds.skeleton import EventForm
-from eventlog.xds.write import EventWriter
-
-
-class PlainEvents(NamedTuple):
-    """The result of the plain way: the events in the order of leaving, and the fate of each row."""
-
-    written: list[WrittenEvent]
-    outcomes: dict[int, Outcome]
-    unknown: Set[UnknownName] = frozenset()  # columns that rows named and their tables lack
-
-    @property
-    def with_text(self) -> list[WrittenEvent]:
-        """Return the events that have a text: not those that change nothing, or cannot be written."""
-        return [written for written in self.written if written.text]
-
-    def joined(self, addition: PlainEvents) -> PlainEvents:
-        """Return these events and those of other objects."""
-        outcomes, unknown = self.outcomes | addition.outcomes, self.unknown | addition.unknown
-        return PlainEvents([*self.written, *addition.written], outcomes, unknown)
-
-
-NO_PLAIN_EVENTS = PlainEvents([], {})
-
-
-def write_plan(
-    planned: Plan, lookup: Lookup, writer: EventWriter | EventForm, around: tuple[str, str] = ("", "")
-) -> PlainEvents:
-    """Return the events of a plan, with these texts around that of each event."""
-    written = [_write_event(writer, event, around) for event in planned.events(lookup)]
-    return PlainEvents(written, planned.outcomes, planned.unknown)
-
-
-def _write_event(writer: EventWriter | EventForm, event: Event, around: tuple[str, str]) -> WrittenEvent:
-    element = writer.element(event.change)
-    try:
-        text = writer.write(event.change, event.event_id)
-        return WrittenEvent(event, text and text.join(around), element)
-    except EventlogError as fault:
-        return WrittenEvent(event, "", element, fault)
 
 
 class Needs(NamedTuple):
@@ -92,6 +52,13 @@ class Needs(NamedTuple):
     planned: Plan | None  # of the rows in doubt
 
 
+class RefusedRows(NamedTuple):
+    """The rows of a batch that cannot be understood: their positions among those that came, and why."""
+
+    places: Ints
+    reasons: list[str]
+
+
 class BatchEvents(NamedTuple):
     """The events of a batch in the order of leaving, and what became of its rows."""
 
@@ -99,6 +66,7 @@ class BatchEvents(NamedTuple):
     texts: pa.Array  # of the events
     places: Ints  # of each event: that of a row among the rows as they came; it leaves in its place
     fates: Ints  # of each row as it came: an index of FATES
+    refused: RefusedRows
     unwritten: Sequence[WrittenEvent]  # events that the form cannot express
     reasons: dict[int, Outcome]  # of record_ids that went the plain way
     column_ids: pa.Array  # the event-ids of the events by column, without the log's name
@@ -110,6 +78,16 @@ class BatchEvents(NamedTuple):
         by_column = pc.binary_join_element_wise(self.events.log, self.column_ids, ":")
         ids = pa.concat_arrays([by_column, pa.array(self.plain_ids, pa.string())])
         return ids.take(pa.array(self.order))
+
+    def among(self, places: Ints, unanswerable: RefusedRows, count: int) -> BatchEvents:
+        """Return this result of the rows at these places as one of so many rows, the others unanswerable."""
+        refused = RefusedRows(
+            np.concatenate([places[self.refused.places], unanswerable.places]),
+            [*self.refused.reasons, *unanswerable.reasons],
+        )
+        fates = np.full(count, FATES.index(Fate.REFUSED))
+        fates[places] = self.fates
+        return self._replace(places=places[self.places], fates=fates, refused=refused)
 
 
 class ObjectNames(Sequence[ObjectName]):
@@ -149,11 +127,32 @@ class Engine:
         self._around = around
         self._learn: Callable[[], Templates] = lambda: Templates(tables, rules, form, answerable, around)
         self._templates = self._learn()
+        self._unanswerable = Unanswerable(tables, rules, answerable)
         self.unknown: set[UnknownName] = set()  # columns that rows named and their tables lack
 
-    def canonical(self, tables: pa.Array, keys: pa.Array) -> pa.Array:
-        """Return one text for each object, whatever rows call it."""
-        return learn.canonical(self._templates, tables, keys)
+    def fold(
+        self, rows: Rows, read: Callable[[Needs], CurrentAnswer], size: int = sys.maxsize
+    ) -> Iterator[BatchEvents]:
+        """Yield the events of these rows in portions of about so many rows, at least one; what became of rows
+        is the same in each. `read` returns the current rows that they need.
+        """
+        is_unanswerable = self._unanswerable.find(rows)
+        if is_unanswerable.any():
+            answerable, lost = np.flatnonzero(~is_unanswerable), np.flatnonzero(is_unanswerable)
+            refused = RefusedRows(lost, self._unanswerable.reasons(rows.take(lost)).to_pylist())
+            for result in self.fold(rows.take(answerable), read, size):
+                yield result.among(answerable, refused, len(rows))
+        elif len(rows):
+            needs = self.needs(rows)
+            yield from self.portions(needs, read(needs), size)
+        else:
+            yield self.nothing()
+
+    def nothing(self) -> BatchEvents:
+        """Return the result of no rows."""
+        rules, texts = self._rules, pa.array([], pa.string())
+        events = EventTable.from_plain([], rules.log_name, self._tables, self._form.around, rules.max_changes)
+        return BatchEvents(events, texts, NONE, NONE, RefusedRows(NONE, []), [], {}, texts, [], NONE)
 
     def needs(self, rows: Rows) -> Needs:
         """Return the current rows that these log rows need.
@@ -211,8 +210,11 @@ class Engine:
         rows, batch, runs = needs.rows, needs.batch, folded.runs
         plain_events = plain.with_text
         place_of = {row: place for place, row in enumerate(rows.ids.tolist())} if plain.outcomes else {}
+        reasons: dict[int, str] = {}  # of refused rows, by their places
         for row, outcome in plain.outcomes.items():
             folded.fates[place_of[row]] = FATES.index(outcome.fate)
+            if outcome.fate is Fate.REFUSED:
+                reasons[place_of[row]] = outcome.reason
         numbers: dict[ObjectName, int] = {}
         plain_objects = integers(numbers.setdefault(w.event.object, len(numbers)) for w in plain_events)
         plain_places = integers(place_of[w.event.place[1]] for w in plain_events)
@@ -254,6 +256,7 @@ class Engine:
                 texts,
                 places[order],
                 folded.fates,
+                RefusedRows(integers(reasons), list(reasons.values())),
                 unwritten,
                 plain.outcomes,
                 column_ids,

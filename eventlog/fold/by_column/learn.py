@@ -14,14 +14,14 @@ import pyarrow.compute as pc
 from eventlog.core.change import ABSENT, Change, Field, Op
 from eventlog.core.entry import EVENT_TYPES, Entry
 from eventlog.core.errors import EventlogError
-from eventlog.core.identity import identify, object_of
+from eventlog.core.identity import identify
 from eventlog.core.tables import Column, Table, Tables, plain_name
 from eventlog.core.values import Kind
 from eventlog.fold import Rules
 from eventlog.fold.by_column.batch import Batch
 from eventlog.fold.by_column.key_patterns import key_form, named_form
 from eventlog.fold.by_column.texts import ColumnTexts
-from eventlog.fold.by_column.vectors import Flags, encode_texts, flags, match_keys, places
+from eventlog.fold.by_column.vectors import Flags, flags, match_keys, places
 from eventlog.fold.event_table import ELEMENTS, OPERATIONS
 from eventlog.fold.understand import Interpreter, NamedObject, UnknownName, steps_of
 from eventlog.xds import skeleton
@@ -275,28 +275,6 @@ def _twin(table: Table) -> Table:
         for name, column in table.columns.items()
     }
     return replace(table, columns=columns, max_value=None)
-
-
-def canonical(templates: Templates, tables: pa.Array, keys: pa.Array) -> pa.Array:
-    """Return one text for each object, whatever rows call it: its table's name, a zero character, its key."""
-    table_of, names = encode_texts(tables)
-    named = [templates.named(str(name)) for name in names]
-    catalogued = [
-        str(name) if of.table is None else templates.tables.name_of(of.table)
-        for name, of in zip(names, named, strict=True)
-    ]
-    in_catalogue = pa.array(catalogued, pa.string()).take(pa.array(table_of))
-    texts = pc.binary_join_element_wise(in_catalogue, keys, "\0")
-    patterns = [
-        of.plain_pattern if of.table and of.object and of.key == tuple(of.table.key) else None for of in named
-    ]
-    uncertain = ~match_keys(keys, table_of, patterns)
-    at = np.flatnonzero(uncertain)
-    if not len(at):
-        return texts
-    pairs = zip(table_of[at].tolist(), keys.take(pa.array(at)).to_pylist(), strict=True)
-    objects = ["\0".join(object_of(templates.tables, str(names[number]), str(key))) for number, key in pairs]
-    return pc.replace_with_mask(texts, pa.array(uncertain), pa.array(objects, pa.string()))
 
 
 def doubtful_names(batch: Batch, templates: Templates) -> Flags:

@@ -19,6 +19,7 @@ import pyarrow as pa
 from eventlog.core.entry import read_event_type
 from eventlog.core.errors import WrongRow
 from eventlog.core.identity import ObjectName
+from eventlog.fold.by_column.objects import object_codes
 from eventlog.sql.columns import TEXTS, Ints, PickedColumns, ResultColumns
 from eventlog.sql.log.pending import Pending, PickUp, PickUpFilter
 
@@ -44,12 +45,11 @@ def pick_up(pending: Pending, choice: PickUpFilter) -> PickUp:
 
 
 def _rest_of_inserts(pending: Pending, choice: PickUpFilter, picked: PickedColumns) -> list[int]:
-    assert choice.objects is not None
     further_choice = replace(choice, limit=max(choice.limit, LOOK_AHEAD))
     last = int(picked.ids[-1])
     further = pending.columns("further", further_choice, (*_NUMBERS, *_OBJECT), _NUMBERS, _OBJECT, after=last)
     texts = [pa.concat_arrays([picked.texts[name], further.texts[name]]) for name in _OBJECT]
-    objects = choice.objects.canonical(*texts).dictionary_encode().indices.to_numpy().astype(np.int64)
+    objects = object_codes(choice.tables, *texts).astype(np.int64)
     ids, kinds = (
         np.concatenate([column, further.numbers[name]])
         for name, column in zip(_NUMBERS, (picked.ids, picked.kinds), strict=True)

@@ -6,7 +6,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, replace
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sqlalchemy.engine import Connection
 
@@ -17,21 +17,12 @@ from eventlog.sql.common.dialect import Call, Storage
 from eventlog.sql.queries import Queries
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from eventlog.sql.columns import PickedColumns, ResultColumns
 
 BY_COLUMN_FROM = 300  # rows, from which on columns pay (measured: 200 with query-backs, 350 without)
 Cells = Sequence[Cell]  # the ten cells of a row, as entry.read_entry takes them
 NO_TABLES = Tables()
 LOWEST, HIGHEST = -(2**63), 2**63 - 1  # record_ids
-
-
-class ObjectsByColumn(Protocol):
-    """A naming of the objects of many rows at once."""
-
-    def canonical(self, tables: pa.Array, keys: pa.Array) -> pa.Array:
-        """Return one text for each object, from the table_names and table_keys of rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +37,7 @@ class PickUpFilter:
     inserts: frozenset[int] = frozenset((1,))  # event types whose rows make one event of an insert
     tables: Tables = NO_TABLES  # by which objects are named
     halted: frozenset[str] = frozenset()  # table_names without case, whose rows are left for now
-    by_column: bool = True  # rows come by column, where they can and `objects` is given
-    objects: ObjectsByColumn | None = None  # names the objects of rows that come by column
+    by_column: bool = False  # rows come by column, where they can
 
     def object_of(self, table_name: object, table_key: object) -> ObjectName:
         """Return the object that a row is about."""
@@ -96,10 +86,10 @@ class Pending:
         self._queries = queries
 
     def comes_by_column(self, choice: PickUpFilter) -> bool:
-        """Return whether rows can come by column: objects named by column, integer ids, in the one order."""
+        """Return whether rows may come by column, and can: with integer ids, in the one order."""
         stored = self._queries.log.stored
         plain = all(stored[name].storage is Storage.INTEGER for name in ("record_id", "event_type"))
-        return plain and choice.objects is not None and not choice.future
+        return plain and choice.by_column and not choice.future
 
     def fit(self, choice: PickUpFilter) -> PickUpFilter | None:
         """Return the choice with no more rows than its bytes allow, but at least one; few rows come one by

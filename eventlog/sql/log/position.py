@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from sqlalchemy.engine import Connection
 
 from eventlog.core.entry import MAX_RECORD_ID
-from eventlog.core.errors import EventlogError, WrongRow
+from eventlog.core.errors import EventlogError
 from eventlog.sql.common import templates
 from eventlog.sql.common.expression import literal
 from eventlog.sql.names import Log
@@ -23,11 +23,6 @@ from eventlog.sql.queries import Queries
 class IdsComeAgain(EventlogError):
     """record ids come again: the next one is {0}, but rows up to {1} were sent before, so new events would \
 get the event-ids of old ones. Nothing is published: set the log's sequence past both: {2}"""
-
-
-class IdAhead(WrongRow):
-    """record_id {0} is beyond {1}, the last that the log's sequence can have given: insert the row again \
-without a record_id"""
 
 
 class IdPosition(NamedTuple):

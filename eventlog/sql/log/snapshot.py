@@ -167,7 +167,7 @@ class Snapshot(Pending):
         return rows._replace(full=full, loopback=look.own_rows)
 
     def _read_many(self, choice: PickUpFilter) -> PickUp:
-        if choice.by_column and self.comes_by_column(choice):
+        if self.comes_by_column(choice):
             from eventlog.sql.columns import OddBytes  # Arrow takes a while to load
             from eventlog.sql.log import by_column
 

@@ -16,6 +16,7 @@ from eventlog.files.current_files import CurrentFiles
 from eventlog.files.inputs import UNREPORTED, Passes
 from eventlog.files.stores import SortedItems
 from eventlog.fold import Event, Fate, ObjectName, Outcome, Rules, plan, whole_objects
+from eventlog.fold.admit import why_repeated
 from eventlog.fold.understand import UnknownName, why_unknown
 from eventlog.formats import log
 from eventlog.transfer.log_files.letters import ReservedLetters
@@ -103,7 +104,7 @@ class Pickup:
                 yield rows[0]
                 continue
             for row in rows:
-                self._record(row, Outcome(Fate.REFUSED, f"{len(rows)} rows have record_id {record_id}"))
+                self._record(row, Outcome(Fate.REFUSED, why_repeated(record_id, len(rows))))
 
     def _fold(self, chunk: list[PlacedEntry]) -> list[Event]:
         planned = plan(

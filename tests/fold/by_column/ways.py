@@ -13,8 +13,8 @@ from eventlog.core.tables import Tables
 from eventlog.fold import Fate, Rules, plan
 from eventlog.fold.by_column import BatchEvents, CurrentAnswer, CurrentColumns, Engine, Rows
 from eventlog.fold.by_column.current import NONE, Keys
-from eventlog.fold.by_column.engine import PlainEvents, write_plan
 from eventlog.fold.by_column.fold import FATES
+from eventlog.fold.plain_events import PlainEvents, write_plan
 from eventlog.fold.plan import Lookup
 from eventlog.xds.skeleton import EventForm
 from eventlog.xds.write import EventWriter
@@ -81,7 +81,8 @@ def check_alike(result: BatchEvents, expected: PlainEvents, entries: Sequence[En
     ] == [(w.event.event_id, w.event.rows, w.element, w.text, w.event.part, w.event.parts) for w in plain]
     fates = {entry.record_id: FATES[at] for entry, at in zip(entries, result.fates.tolist(), strict=True)}
     assert fates == {record_id: outcome.fate for record_id, outcome in expected.outcomes.items()}
-    refused = {row: outcome for row, outcome in result.reasons.items() if outcome.fate is Fate.REFUSED}
+    places, reasons = result.refused
+    refused = dict(zip((entries[place].record_id for place in places.tolist()), reasons, strict=True))
     assert refused == {
-        row: outcome for row, outcome in expected.outcomes.items() if outcome.fate is Fate.REFUSED
+        row: outcome.reason for row, outcome in expected.outcomes.items() if outcome.fate is Fate.REFUSED
     }

@@ -20,7 +20,7 @@ from eventlog.formats.qlik.message_writer import MessageWriter
 from eventlog.formats.qlik.records import BY_KEYS
 from eventlog.transactions.stream_settings import StreamSettings
 from eventlog.transfer.loop import ChangeSource
-from eventlog.transfer.ordered import read_changes
+from eventlog.transfer.ordered import changes_in_order
 from eventlog.transfer.sources.change_tables import StoredTables
 from eventlog.transfer.sources.metadata_topic import with_metadata
 from eventlog.transfer.sources.sequenced_feed import ChangeTableReading, SequencedFeed, TopicReading
@@ -115,7 +115,7 @@ def whole_transactions(values: Iterable[Any], tables: Tables = NONE) -> list[Cha
     source = Source("t.jsonl", "t", (), [Object(i, v) for i, v in enumerate(values, 1)])
     reading = MessageSettings(table="" if len(tables) == 1 else "t", whole_transactions=True)
     stream = StreamSettings(open_transactions="refuse")
-    return _without_by_keys(read_changes(messages.FORMAT, tables, reading, stream, [source]))
+    return _without_by_keys(changes_in_order(messages.FORMAT, tables, reading, stream, [source]))
 
 
 def read_store(

@@ -11,9 +11,9 @@ from eventlog.core import tablesfile
 from eventlog.core.change import ABSENT, Change, Field, Op
 from eventlog.files.current_files import CurrentFiles
 from eventlog.sql.connect import connect
+from eventlog.transfer.connectors import SourceRequest
 from eventlog.transfer.job import Job
 from eventlog.transfer.opening import open_source
-from eventlog.transfer.places import Opening
 from eventlog.transfer.report import Report
 from tests.formats.gbase.helpers import write_changes
 from tests.kit.commands import Shell
@@ -43,7 +43,7 @@ def test_the_state_after_a_delivery_goes_on_with_what_follows(tmp_path: Path, si
     def read(state: str | None) -> list[tuple[list[Change], str | None]]:
         report = Report(lambda refused: pytest.fail(refused.reason))
         with CurrentFiles() as current:
-            source = open_source(Opening(job.source, state, report), current)
+            source = open_source(SourceRequest(job.source, state, report, current))
             with closing(source):
                 return [(list(one.changes), source.state) for one in report.accepted(source.round())]
 

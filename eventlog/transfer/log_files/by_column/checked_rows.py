@@ -14,10 +14,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eventlog.core.entry import COLUMNS, EVENT_TYPES, MAX_RECORD_ID, Entry, cell_as_text, read_entry
+from eventlog.core.entry import COLUMNS, MAX_RECORD_ID, Entry, cell_as_text, read_entry
 from eventlog.core.errors import EventlogError, IllegalCharacter
 from eventlog.core.grouped_warnings import NAMED
 from eventlog.fold import Rules
+from eventlog.fold.by_column.admit import named
 from eventlog.fold.by_column.vectors import Flags, Ints, flags
 from eventlog.formats import log
 from eventlog.transfer.log_files.by_column.row_batches import RowBatch
@@ -34,7 +35,6 @@ _KIND = r"^[1-8]\z"
 _CLOCK = r"(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]"
 # the days that every month has; others are read alone
 _TIME = rf"^[1-9][0-9]{{3}}-(?:0[1-9]|1[0-2])-(?:0[1-9]|1[0-9]|2[0-8])[ T]{_CLOCK}(?:\.[0-9]{{1,9}})?\z"
-_PER_FIELD = [number for number, event_type in EVENT_TYPES.items() if event_type.per_field]
 
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -96,9 +96,7 @@ class Checker:
         ids, is_entry = _numbers(cells["record_id"], _ID, MAX_RECORD_ID)
         kinds, has_kind = _numbers(cells["event_type"], _KIND, 8)
         is_entry &= has_kind & _are_times(cells["event_time"])
-        is_entry &= flags(cells["table_name"].is_valid()) & flags(cells["table_key"].is_valid())
-        has_column = flags(pc.greater(pc.binary_length(cells["column_name"]), 0))
-        is_entry &= ~np.isin(kinds, _PER_FIELD) | has_column
+        is_entry &= named(kinds, cells["table_name"], cells["table_key"], cells["column_name"])
         entry_places = np.flatnonzero(is_entry)
         if self.schema is SCHEMA:
             takes_part = flags(pc.equal(status, self._status))

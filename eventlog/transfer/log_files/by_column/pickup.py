@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eventlog.core.entry import Entry
+from eventlog.core.entry import COLUMNS, Entry
 from eventlog.core.errors import BadFile, EventlogError, Refused
 from eventlog.core.formats import Row, Shape, Source
 from eventlog.core.tables import Tables
@@ -19,11 +19,11 @@ from eventlog.files.arrow_stores import SortedBatches
 from eventlog.files.current_files import CurrentFiles
 from eventlog.files.inputs import Advance, Input, Passes, open_input, open_inputs, stem_of
 from eventlog.files.limits import LIMITS, Limits
-from eventlog.fold import CurrentRow, Fate, Rules
-from eventlog.fold.by_column import CurrentAnswer, CurrentColumns, Engine, Rows, Unanswerable
-from eventlog.fold.by_column.current import Keys
+from eventlog.fold import CurrentRow, Rules
+from eventlog.fold.by_column import CurrentAnswer, CurrentColumns, Engine, Needs, Rows
+from eventlog.fold.by_column.admit import Repeats
 from eventlog.fold.by_column.vectors import Ints
-from eventlog.fold.event_table import WrittenEvent, document_sizes
+from eventlog.fold.event_table import document_sizes
 from eventlog.fold.understand import why_unknown
 from eventlog.formats import log
 from eventlog.formats.neutral import refuse
@@ -59,23 +59,16 @@ class RecordIds:
         self._last = int(ids[-1])
         self._runs.add(pa.record_batch([ids if ascend else np.sort(ids)], names=["record_id"]))
 
-    def repeated(self) -> tuple[Ints, Ints]:
-        """Return the repeated record_ids in ascending order, and how often each occurs."""
+    def repeats(self) -> Repeats:
+        """Return the record_ids that several rows have."""
         open_ids = np.empty(0, np.int64)
-        repeated = [_repeated(open_ids)]
+        parts = []
         for rows in () if self._ascend else self._runs.in_order(_AT_ONCE):
             ids = np.concatenate([open_ids, rows.column(0).to_numpy()])
             end = int(np.searchsorted(ids, ids[-1]))  # the last record_id may come again
-            repeated.append(_repeated(ids[:end]))
+            parts.append(Repeats.among(ids[:end]))
             open_ids = ids[end:]
-        repeated.append(_repeated(open_ids))
-        ids, times = (np.concatenate(parts) for parts in zip(*repeated, strict=True))
-        return ids, times
-
-
-def _repeated(ids: Ints) -> tuple[Ints, Ints]:
-    values, counts = np.unique(ids, return_counts=True)
-    return values[counts > 1], counts[counts > 1]
+        return Repeats.joined([*parts, Repeats.among(open_ids)])
 
 
 class Refusals:
@@ -151,7 +144,6 @@ class BulkPickup:
         self._objects = 0  # of all events
         self.written = 0  # events that were written
         self._engine = Engine(tables, rules, Skeletons(tables, settings), answerable=current.tables)
-        self._unanswerable = Unanswerable(tables, rules, current.tables)
 
     def documents(self, inputs: Sequence[Input], advance: Advance) -> Iterator[bytes | Refused]:
         """Yield the documents of all rows of these files; each file has a named container.
@@ -169,12 +161,9 @@ class BulkPickup:
                     ids.add(rows.column("record_id").to_numpy())
                     spool.add(rows)
                     count += rows.num_rows
-            repeated = ids.repeated()
+            repeats = ids.repeats()
             for rows in passes.over(spool.batches(), count, len):
-                rows = _unique(rows, *repeated, refusals)
-                rows = rows.filter(pc.not_equal(rows.column("event_type"), TAKES_NO_PART))
-                events = self._fold(rows, written_events, refusals)
-                yield from (refuse(event.event.change, event.fault) for event in events if event.fault)
+                yield from self._fold(_once(rows, repeats, refusals), written_events, refusals)
             for column in sorted(self._engine.unknown):
                 self._refused(Refused(column[0], why_unknown(column), fault=False))
             for warning in self._reserved.warnings():
@@ -216,39 +205,26 @@ class BulkPickup:
 
     def _fold(
         self, rows: pa.RecordBatch, written_events: SortedBatches, refusals: Refusals
-    ) -> Sequence[WrittenEvent]:
+    ) -> Iterator[Refused]:
         """Fold whole objects; yield the events that cannot be written."""
-        if not rows.num_rows:
-            return ()
+        rows = rows.filter(pc.not_equal(rows.column("event_type"), TAKES_NO_PART))
         columns = dict(zip(rows.schema.names, rows.columns, strict=True))
         ids, kinds = (columns[name].to_numpy() for name in ("record_id", "event_type"))
-        texts = (
-            columns[name] for name in ("table_name", "table_key", "column_name", "old_value", "new_value")
-        )
-        log = Rows(ids, kinds, *texts)
-        is_unanswerable = self._unanswerable.find(log)
-        if is_unanswerable.any():
-            places = np.flatnonzero(is_unanswerable)
-            reasons = self._unanswerable.reasons(log.take(places)).to_pylist()
-            _add_refusals(rows, places, reasons, refusals)
-            answerable = rows.filter(pa.array(~is_unanswerable))
-            return self._fold(answerable, written_events, refusals)
-        needs = self._engine.needs(log)
-        result = self._engine.events(needs, self._read_back(needs.keys))
+        log = Rows(ids, kinds, *(columns[name] for name in COLUMNS[5:]))
+        (result,) = self._engine.fold(log, self._read_back)
         objects = result.events.objects
         numbers = objects + self._objects  # an object of one batch is none of another
         self._objects += 1 + int(objects.max(initial=-1))
         written = [ids[result.places], numbers, result.texts.cast(pa.large_string())]
         written_events.add(pa.record_batch(written, schema=_EVENTS))
         self.written += len(objects)
-        wrong = {
-            row: outcome.reason for row, outcome in result.reasons.items() if outcome.fate is Fate.REFUSED
-        }
-        at = np.flatnonzero(np.isin(ids, list(wrong)))
-        _add_refusals(rows, at, [wrong[record_id] for record_id in ids[at].tolist()], refusals)
-        return result.unwritten
+        _add_refusals(rows, *result.refused, refusals)
+        for each in result.unwritten:
+            assert each.fault is not None
+            yield refuse(each.event.change, each.fault)
 
-    def _read_back(self, keys: Keys) -> CurrentAnswer:
+    def _read_back(self, needs: Needs) -> CurrentAnswer:
+        keys = needs.keys
         groups: list[CurrentColumns] = []
         first = 0
         for table, texts in zip(keys.tables, keys.keys, strict=True):
@@ -293,17 +269,14 @@ class BulkPickup:
             yield documents
 
 
-def _unique(rows: pa.RecordBatch, repeated: Ints, counts: Ints, refusals: Refusals) -> pa.RecordBatch:
+def _once(rows: pa.RecordBatch, repeats: Repeats, refusals: Refusals) -> pa.RecordBatch:
+    """Return the rows with a record_id of their own; the others are refused."""
     ids = rows.column("record_id").to_numpy()
-    is_repeated = np.isin(ids, repeated)
+    is_repeated = repeats.find(ids)
     if not is_repeated.any():
         return rows
     places = np.flatnonzero(is_repeated)
-    times = counts[np.searchsorted(repeated, ids[places])].tolist()
-    pairs = zip(ids[places].tolist(), times, strict=True)
-    _add_refusals(
-        rows, places, [f"{count} rows have record_id {record_id}" for record_id, count in pairs], refusals
-    )
+    _add_refusals(rows, places, repeats.reasons(ids[places]), refusals)
     return rows.filter(pa.array(~is_repeated))
 
 

@@ -21,6 +21,7 @@ from eventlog.core.errors import Misuse, Refused
 from eventlog.core.extras import extra
 from eventlog.core.formats import Format, Memory
 from eventlog.core.tables import Tables
+from eventlog.files.current_files import CurrentFiles
 from eventlog.files.inputs import Advance, Input, inputs_of
 from eventlog.files.limits import Limits
 from eventlog.files.outputs import Part
@@ -36,7 +37,7 @@ from eventlog.xds.settings import XdsFileSettings
 
 
 @dataclass(frozen=True)
-class End:
+class Endpoint:
     """One end of a job, which is read or written: records of a format, and where they are."""
 
     format: Format
@@ -68,9 +69,19 @@ class End:
         return settings.build(Limits, self.settings.options)
 
     @property
-    def entry(self) -> Place:
+    def connector(self) -> Connector:
         """The functions that read and write these records."""
-        return place_of(self.format.name, self.place)
+        return connector_of(self.format.name, self.place)
+
+    @property
+    def has_positions(self) -> bool:
+        """Return whether it can be read on from a state; raise Misuse if its records are wanted as they come.
+        """
+        if self.settings(StreamSettings).order == "as-is":
+            raise Misuse(
+                "--order as-is is for files that are read once: states, topics and databases have a sequence"
+            )
+        return self.connector.read is not None
 
     @cached_property
     def of_format(self) -> Any:
@@ -79,14 +90,16 @@ class End:
 
 
 @dataclass(frozen=True)
-class Opening:
-    """The state from which a source is opened, and what is done with it."""
+class SourceRequest:
+    """A source to be read from a state, and what is done with it."""
 
-    source: End
+    source: Endpoint
     state: str | None
     report: Report
+    current: CurrentFiles  # the current rows of tables of a log
     follow: bool = False  # it is read round after round
     once: bool = False  # it is read from its beginning, and never again
+    whole_transactions: bool = False  # files that are read once are divided into them
     advance: Advance = lambda size: None  # called as files are read
 
 
@@ -108,13 +121,13 @@ class PartWriter(NamedTuple):
     seconds: float = 0.0  # that a part may wait for more where the source pauses
 
 
-Read = Callable[[Opening], ChangeSource]
-WriteAll = Callable[[Iterable[Change], End], Iterator[Refused]]
-OpenParts = Callable[[End, Any, Report], PartWriter]
+Read = Callable[[SourceRequest], ChangeSource]
+WriteAll = Callable[[Iterable[Change], Endpoint], Iterator[Refused]]
+OpenParts = Callable[[Endpoint, Any, Report], PartWriter]
 
 
 @dataclass(frozen=True)
-class Place:
+class Connector:
     """The functions that read and write the records of a format at a place."""
 
     read: Read | None = None  # from a state, once or round after round
@@ -127,38 +140,38 @@ class Place:
         return self.read is not None and self.is_here(name)
 
 
-def place_of(format_name: str, place: str) -> Place:
-    """Return the functions for a format at a place; an empty Place if the registry has no entry."""
-    return PLACES.get((format_name, place), Place())
+def connector_of(format_name: str, place: str) -> Connector:
+    """Return the functions for a format at a place; an empty Connector if the registry has no entry."""
+    return CONNECTORS.get((format_name, place), Connector())
 
 
-def _read_topics(opening: Opening) -> ChangeSource:
+def _read_topics(request: SourceRequest) -> ChangeSource:
     from eventlog.transfer.sources.sequenced_feed import SequencedFeed, TopicReading
 
-    source = opening.source
+    source = request.source
     with extra("kafka", "--kafka"):
         from eventlog.clients.topic_reader import Topics
         from eventlog.transfer.sources.metadata_topic import with_metadata
 
     topics = Topics(source.settings(KafkaSettings), source.of_format.encoding)
     reading, stream = with_metadata(topics, source.of_format), source.settings(StreamSettings)
-    return SequencedFeed(TopicReading(topics, source.tables, reading, stream, opening.state))
+    return SequencedFeed(TopicReading(topics, source.tables, reading, stream, request.state))
 
 
-def _read_debezium_topics(opening: Opening) -> ChangeSource:
+def _read_debezium_topics(request: SourceRequest) -> ChangeSource:
     from eventlog.transfer.sources.debezium_topics import DebeziumReading
     from eventlog.transfer.sources.sequenced_feed import SequencedFeed
 
-    source, stream = opening.source, opening.source.settings(StreamSettings)
+    source, stream = request.source, request.source.settings(StreamSettings)
     with extra("kafka", "--kafka"):
         from eventlog.clients.topic_reader import Topics
     if stream.since:
         raise Misuse("--since takes no part: messages of Debezium have no sequence over all topics")
     topics = Topics(source.settings(KafkaSettings))
-    return SequencedFeed(DebeziumReading(topics, source.tables, source.of_format, stream, opening.state))
+    return SequencedFeed(DebeziumReading(topics, source.tables, source.of_format, stream, request.state))
 
 
-def _topic_parts(target: End, dumped: Any, report: Report) -> PartWriter:
+def _topic_parts(target: Endpoint, dumped: Any, report: Report) -> PartWriter:
     """Write to topics; a part that a failure repeats has the same change sequences as before."""
     with extra("kafka", "--kafka"):
         from eventlog.transfer.targets.topics import Sender, read_topic_state
@@ -179,7 +192,7 @@ def _topic_parts(target: End, dumped: Any, report: Report) -> PartWriter:
     return PartWriter(Sender(kafka), write, memory, 1.0)
 
 
-def _write_cases(changes: Iterable[Change], target: End) -> Iterator[Refused]:
+def _write_cases(changes: Iterable[Change], target: Endpoint) -> Iterator[Refused]:
     """Write a folder for each event; the last folders may be missing if the run ends before."""
     from eventlog.xds.cases import write_cases  # loads a parser that no other output needs
 
@@ -194,17 +207,17 @@ def _write_cases(changes: Iterable[Change], target: End) -> Iterator[Refused]:
         (folder / "directory.xds").write_text(case.directory, encoding="utf-8")
 
 
-def _read_change_tables(opening: Opening) -> ChangeSource:
+def _read_change_tables(request: SourceRequest) -> ChangeSource:
     from eventlog.sql.connect import connect_any
     from eventlog.transfer.sources import change_tables
     from eventlog.transfer.sources.sequenced_feed import ChangeTableReading, SequencedFeed
 
-    source = opening.source
+    source = request.source
     reading, stream = source.of_format, source.settings(StreamSettings)
     names = _table_names(source.names, reading.suffix)
     inputs = change_tables.StoredTables(connect_any(str(source.url)), names, source.tables, reading)
     return SequencedFeed(
-        ChangeTableReading(inputs, source.tables, reading, stream, opening.state, opening.once)
+        ChangeTableReading(inputs, source.tables, reading, stream, request.state, request.once)
     )
 
 
@@ -213,7 +226,7 @@ def _table_names(names: Iterable[str], suffix: str) -> list[str]:
     return [name if name.lower().endswith(suffix.lower()) else name + suffix for name in names]
 
 
-def _write_change_tables(changes: Iterable[Change], target: End) -> Iterator[Refused]:
+def _write_change_tables(changes: Iterable[Change], target: Endpoint) -> Iterator[Refused]:
     from eventlog.sql.connect import connect_any
     from eventlog.transfer.sources import change_tables
 
@@ -225,63 +238,63 @@ def _write_change_tables(changes: Iterable[Change], target: End) -> Iterator[Ref
     return change_tables.write(changes, target.tables, settings.build(type(writing), options), engine)
 
 
-def _read_queue(opening: Opening) -> ChangeSource:
+def _read_queue(request: SourceRequest) -> ChangeSource:
     from eventlog.sql.connect import connect
     from eventlog.transfer.sources.queues import StoredQueue
     from eventlog.transfer.sources.stream_feed import StreamFeed
 
-    source = opening.source
+    source = request.source
     name = source.only_name() if source.names else "DISPATCH_QUEUE"
 
     def opened(position: Any) -> StoredQueue:
         url = str(source.url)
         return StoredQueue(lambda: connect(url), source.tables, source.of_format, name, position)
 
-    return StreamFeed(name, opened, COMMITS["linter"], source.settings(StreamSettings).since, opening.state)
+    return StreamFeed(name, opened, COMMITS["linter"], source.settings(StreamSettings).since, request.state)
 
 
-def _capture(opening: Opening) -> ChangeSource:
+def _capture(request: SourceRequest) -> ChangeSource:
     from eventlog.transfer.sources.capture_feed import CaptureFeed
 
-    source, report = opening.source, opening.report
+    source, report = request.source, request.report
     options = source.settings.options
     return CaptureFeed(
-        str(source.url), source.names, source.tables, options, opening.state, report.refuse, report.inform
+        str(source.url), source.names, source.tables, options, request.state, report.refuse, report.inform
     )
 
 
-def _read_files(opening: Opening) -> ChangeSource:
+def _read_files(request: SourceRequest) -> ChangeSource:
     from eventlog.transfer.sources.sequenced_feed import ChangeTableReading, FileTables, SequencedFeed
 
-    source = opening.source
-    files = FileTables(source.names, source.format.shape, source.container, source.limits, opening.advance)
+    source = request.source
+    files = FileTables(source.names, source.format.shape, source.container, source.limits, request.advance)
     stream = source.settings(StreamSettings)
-    return SequencedFeed(ChangeTableReading(files, source.tables, source.of_format, stream, opening.state))
+    return SequencedFeed(ChangeTableReading(files, source.tables, source.of_format, stream, request.state))
 
 
-def _read_stream(opening: Opening) -> ChangeSource:
+def _read_stream(request: SourceRequest) -> ChangeSource:
     from eventlog.transfer.sources.captured_files import capture
 
-    source = opening.source
+    source = request.source
     return capture(
         source.only_name(),
         source.tables,
         source.of_format,
         source.settings(StreamSettings).since,
-        opening.state,
-        follow=opening.follow,
+        request.state,
+        follow=request.follow,
         limits=source.limits,
-        advance=opening.advance,
+        advance=request.advance,
     )
 
 
-PLACES: dict[tuple[str, str], Place] = {
-    ("qlik-message", "kafka"): Place(_read_topics, parts=_topic_parts),
-    ("debezium", "kafka"): Place(_read_debezium_topics),
-    ("qlik-table", "url"): Place(_read_change_tables, _write_change_tables),
-    ("qlik-table", ""): Place(_read_files),
-    ("linter", "url"): Place(_read_queue),
-    ("xds", "cases"): Place(write=_write_cases),
-    ("gbase", "url"): Place(_capture, is_here=is_live),
-    ("gbase", ""): Place(_read_stream),
+CONNECTORS: dict[tuple[str, str], Connector] = {
+    ("qlik-message", "kafka"): Connector(_read_topics, parts=_topic_parts),
+    ("debezium", "kafka"): Connector(_read_debezium_topics),
+    ("qlik-table", "url"): Connector(_read_change_tables, _write_change_tables),
+    ("qlik-table", ""): Connector(_read_files),
+    ("linter", "url"): Connector(_read_queue),
+    ("xds", "cases"): Connector(write=_write_cases),
+    ("gbase", "url"): Connector(_capture, is_here=is_live),
+    ("gbase", ""): Connector(_read_stream),
 }

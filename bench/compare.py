@@ -29,13 +29,13 @@ from bench.peers.server import peers_server
 from eventlog.compare.digest import digest_of, key_hash_of
 from eventlog.compare.lines import differences, in_order
 from eventlog.compare.segments import TableSide, differing_rows
-from eventlog.compare.tables import at_hand, snapshot
+from eventlog.compare.table_snapshot import at_hand, snapshot
 from eventlog.core.errors import Misuse
 from eventlog.core.tables import Tables
 from eventlog.embedded import FAST, embedded_postgres
-from eventlog.opening.comparing import ComparingSettings
+from eventlog.opening.comparing_settings import ComparingSettings
 from eventlog.opening.config import Config
-from eventlog.opening.tables import read_readable, read_tables
+from eventlog.opening.publisher_tables import read_readable, read_tables
 from eventlog.publisher.comparison import Comparison
 from eventlog.sql.connect import connect
 from eventlog.sql.log.leader import Leader
@@ -118,7 +118,7 @@ def _keep_all(engine: Engine, store: Store, config: Config, leader: Leader, rows
         f"'{data_column.name}', {text}"
         for data_column, text in zip(table.data, readable.expressions, strict=True)
     )
-    with store.work(leader.epoch) as work:
+    with store.as_leader(leader.epoch) as work:
         work.receiver_state().begin_table(str(table), TableState())
     _run(
         engine,
@@ -127,7 +127,7 @@ def _keep_all(engine: Engine, store: Store, config: Config, leader: Leader, rows
           cast(json_strip_nulls(json_build_object({", ".join(pairs)})) as text)
         from {readable.source} t""",
     )
-    with store.work(leader.epoch) as work:
+    with store.as_leader(leader.epoch) as work:
         names = tuple(column.name for column in table.data)
         work.receiver_state().put_table(str(table), TableState(rows, names=names, key=table.key))
 

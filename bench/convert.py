@@ -35,8 +35,8 @@ from eventlog.fold import Rules
 from eventlog.transfer.log_files.by_column import BulkPickup
 from eventlog.transfer.log_files.by_row import Pickup
 from eventlog.xds.documents import HEAD, TAIL, document, write
-from eventlog.xds.settings import XdsSettings
 from eventlog.xds.write import EventWriter
+from eventlog.xds.xds_settings import XdsSettings
 
 ROWS = 300_000
 SLOWLY = 100_000  # rows at most that are taken row by row

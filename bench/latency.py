@@ -34,23 +34,23 @@ from eventlog.core.tables import Tables
 from eventlog.embedded import embedded_postgres
 from eventlog.files.signals import Signals
 from eventlog.fold import Rules
-from eventlog.opening.settings import PublisherSettings
-from eventlog.opening.tables import read_readable
+from eventlog.opening.publisher_settings import PublisherSettings
+from eventlog.opening.publisher_tables import read_readable
 from eventlog.publisher.cycle import Publisher
-from eventlog.publisher.fold import PickUpFolder
+from eventlog.publisher.fold import PickUpFold
 from eventlog.publisher.sleep import make_sleeper
 from eventlog.sinks.sink import ACCEPTED, OutgoingDocument, Reply
 from eventlog.sql.catalogue import Catalogue
 from eventlog.sql.common.dialect import Call
 from eventlog.sql.connect import connect
+from eventlog.sql.log.leader_transaction import NO_PRECONDITION, LeaderTransaction, Precondition
 from eventlog.sql.log.pending import PickUpFilter
 from eventlog.sql.log.snapshot import Snapshot
 from eventlog.sql.log.store import Store
-from eventlog.sql.log.work import NO_DEMAND, Demand, Work
 from eventlog.sql.names import Log
 from eventlog.sql.postgresql import POSTGRESQL, pipeline
 from eventlog.sql.relation import Place
-from eventlog.xds.settings import XdsSettings
+from eventlog.xds.xds_settings import XdsSettings
 
 SECONDS = 10
 ROWS = 500  # of the timeline
@@ -323,9 +323,9 @@ class TimedStore(Store):
             self._timeline.mark("picked up, read back, folded")
 
     @contextmanager
-    def work(self, epoch: int, demand: Demand = NO_DEMAND) -> Iterator[Work]:
+    def work(self, epoch: int, demand: Precondition = NO_PRECONDITION) -> Iterator[LeaderTransaction]:
         """Open a working transaction, and note that it is committed."""
-        with super().work(epoch, demand) as work:
+        with super().as_leader(epoch, demand) as work:
             yield work
         self._timeline.mark("finished" if "out" in self._timeline.moments else "remembered")
 
@@ -354,21 +354,21 @@ class TimedSink:
 def _counting(engine: Engine) -> Iterator[Counter[str]]:
     """Count what goes to the server inside the block, except what the writer of rows sends."""
     sent = Counter[str]()
-    together = pipeline.run_together
+    original = pipeline.run_in_pipeline
 
-    def run_together(connection: Connection, calls: Sequence[Call], *, commit: bool = False) -> list[Any]:
+    def run_in_pipeline(connection: Connection, calls: Sequence[Call], *, commit: bool = False) -> list[Any]:
         sent.update({"round trips": 1, "statements": len(calls) + commit})
-        return together(connection, calls, commit=commit)
+        return original(connection, calls, commit=commit)
 
     def alone(connection: object, cursor: object, statement: str, *unused: object) -> None:
         if statement != INSERT:
             sent.update({"round trips": 1, "statements": 1})
 
-    pipeline.run_together = run_together
+    pipeline.run_in_pipeline = run_in_pipeline
     event.listen(engine, "before_cursor_execute", alone)
     yield sent
     event.remove(engine, "before_cursor_execute", alone)
-    pipeline.run_together = together
+    pipeline.run_in_pipeline = original
 
 
 def _moments(engine: Engine, log: Log) -> list[dict[str, float]]:
@@ -379,7 +379,7 @@ def _moments(engine: Engine, log: Log) -> list[dict[str, float]]:
     assert leader is not None
     with engine.connect() as connection:
         tables = Tables([Catalogue(connection).find("usr").table])
-    reader = PickUpFolder(tables, read_readable(engine, log, tables), Rules(), XdsSettings(1000))
+    reader = PickUpFold(tables, read_readable(engine, log, tables), Rules(), XdsSettings(1000))
     publisher = Publisher(
         store, lambda: reader, TimedSink(timeline), leader.epoch, 1000, PublisherSettings(query_limit=10_000)
     )

@@ -34,10 +34,10 @@ from eventlog.core.entry import Letter
 from eventlog.core.tables import Tables
 from eventlog.embedded import FAST, embedded_postgres
 from eventlog.fold import Rules
-from eventlog.opening.settings import PublisherSettings
-from eventlog.opening.tables import read_readable
+from eventlog.opening.publisher_settings import PublisherSettings
+from eventlog.opening.publisher_tables import read_readable
 from eventlog.publisher.cycle import Publisher
-from eventlog.publisher.fold import PickUpFolder
+from eventlog.publisher.fold import PickUpFold
 from eventlog.publisher.preparation import rules_for
 from eventlog.sinks.document_kinds import document_kind
 from eventlog.sinks.files import FilesSink
@@ -48,7 +48,7 @@ from eventlog.sql.log.store import Store
 from eventlog.sql.names import Log
 from eventlog.sql.postgresql import POSTGRESQL
 from eventlog.sql.schema import migrate
-from eventlog.xds.settings import XdsSettings
+from eventlog.xds.xds_settings import XdsSettings
 
 LIMIT = 10_000
 NUMBERS = " from generate_series({0}, {1}) n"
@@ -100,7 +100,7 @@ class Bench:
                 picked = snapshot.pending("pick_up", PickUpFilter(LIMIT))
             if not picked:
                 return
-            with self.store.work(epoch) as work:
+            with self.store.as_leader(epoch) as work:
                 work.finish({Letter.SUCCESS: [int(str(cells[0])) for cells in picked]})
 
     def publish(
@@ -114,7 +114,7 @@ class Bench:
         write = None if kind is None else kind.writer
         rules = rules_for(Rules(), kind)
         make_writer = (lambda tables: write(tables, {})) if write else None
-        reader = PickUpFolder(tables, readable, rules, XdsSettings(self.batch_size), make_writer)
+        reader = PickUpFold(tables, readable, rules, XdsSettings(self.batch_size), make_writer)
         sink = FilesSink(folder)
         settings = PublisherSettings(delete_from_log=delete, query_limit=LIMIT)
         publisher = Publisher(self.store, lambda: reader, sink, epoch, self.batch_size, settings)

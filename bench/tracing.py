@@ -17,11 +17,11 @@ from contextlib import contextmanager
 from eventlog.core.tables import Tables
 from eventlog.embedded import FAST, embedded_postgres
 from eventlog.fold import Rules
-from eventlog.opening.settings import PublisherSettings
-from eventlog.opening.tables import read_readable
+from eventlog.opening.publisher_settings import PublisherSettings
+from eventlog.opening.publisher_tables import read_readable
 from eventlog.publisher.cycle import Publisher
-from eventlog.publisher.deliver import CycleControl
-from eventlog.publisher.fold import PickUpFolder
+from eventlog.publisher.delivery import CycleHooks
+from eventlog.publisher.fold import PickUpFold
 from eventlog.publisher.tracing import tracing
 from eventlog.sinks import open_sink
 from eventlog.sql.catalogue import Catalogue
@@ -30,7 +30,7 @@ from eventlog.sql.log.store import Store
 from eventlog.sql.names import Log
 from eventlog.sql.postgresql import POSTGRESQL
 from eventlog.sql.schema import migrate
-from eventlog.xds.settings import XdsSettings
+from eventlog.xds.xds_settings import XdsSettings
 
 Case = tuple[str, int, int, bool]
 # The sink, the events of a document, the rows; whether each row has its own cycle, in which it is new.
@@ -116,10 +116,8 @@ def _cpu(store: Store, epoch: int, url: str, case: Case, *, on: bool) -> float:
         connection.exec_driver_sql(FILL.format(0 if is_single else rows))
     with store.engine.connect() as connection:
         tables = Tables([Catalogue(connection).find("usr").table])
-    reader = PickUpFolder(
-        tables, read_readable(store.engine, store.log, tables), Rules(), XdsSettings(events)
-    )
-    settings, control = PublisherSettings(query_limit=10_000), CycleControl()
+    reader = PickUpFold(tables, read_readable(store.engine, store.log, tables), Rules(), XdsSettings(events))
+    settings, control = PublisherSettings(query_limit=10_000), CycleHooks()
     if on:
         os.environ["OTEL_EXPORTER_OTLP_ENDPOINT"] = url
     try:

@@ -248,9 +248,9 @@ def _filling_by_slot(engine: Engine, log: Log, identity: str) -> Iterator[None]:
     store = Store(engine, log)
     list(fill_by_slot(Config(values), store, "bench"))
     yield
-    with store.upkeep() as upkeep:
-        upkeep.slot().drop()
-        upkeep.slot().record(None)
+    with store.admin() as admin:
+        admin.slot().drop()
+        admin.slot().record(None)
 
 
 @contextmanager

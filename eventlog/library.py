@@ -34,14 +34,14 @@ from eventlog.fold import Event, Fate, Outcome, Rules
 from eventlog.formats.log import LogSettings
 from eventlog.formats.neutral import refuse
 from eventlog.transactions.stream_settings import StreamSettings
-from eventlog.transfer.formats import format_named
+from eventlog.transfer.format_registry import format_named
 from eventlog.transfer.job_output import write_records
 from eventlog.transfer.opening import changes_in_sources, pick_up
 from eventlog.transfer.report import Report, before_writing
 from eventlog.transfer.settings_by_name import SettingsByName
 from eventlog.xds.documents import document, finish
-from eventlog.xds.settings import XdsSettings
 from eventlog.xds.write import EventWriter
+from eventlog.xds.xds_settings import XdsSettings
 
 Rows = Any  # an iterable of mappings, or what has __arrow_c_stream__
 OnRefused = Callable[[Refused], object]

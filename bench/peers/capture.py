@@ -23,10 +23,10 @@ from bench.peers.installing import DEBEZIUM_VERSION, jars, pgq
 from bench.peers.workload import TABLE
 from eventlog.core.tables import Tables
 from eventlog.fold import Rules
-from eventlog.opening.settings import PublisherSettings
-from eventlog.opening.tables import read_readable
+from eventlog.opening.publisher_settings import PublisherSettings
+from eventlog.opening.publisher_tables import read_readable
 from eventlog.publisher.cycle import Publisher
-from eventlog.publisher.fold import PickUpFolder
+from eventlog.publisher.fold import PickUpFold
 from eventlog.sinks.files import FilesSink
 from eventlog.sql.capture.track import track
 from eventlog.sql.catalogue import Catalogue
@@ -35,7 +35,7 @@ from eventlog.sql.log.store import Store
 from eventlog.sql.names import Log, log_named
 from eventlog.sql.relation import Choice
 from eventlog.sql.schema import migrate
-from eventlog.xds.settings import XdsSettings
+from eventlog.xds.xds_settings import XdsSettings
 
 LIMIT = 10_000  # rows of a pick-up, and events of a document
 TICK = 0.2  # seconds between two looks of PgQ's ticker
@@ -101,7 +101,7 @@ def published(store: Store, epoch: int, folder: Path) -> float:
     with engine.connect() as connection:
         tables = Tables([Catalogue(connection).find(TABLE).table])
     readable = read_readable(engine, store.log, tables)
-    reader = PickUpFolder(tables, readable, Rules(), XdsSettings(LIMIT))
+    reader = PickUpFold(tables, readable, Rules(), XdsSettings(LIMIT))
     sink = FilesSink(folder)
     publisher = Publisher(store, lambda: reader, sink, epoch, LIMIT, PublisherSettings(query_limit=LIMIT))
     begun = time.perf_counter()

@@ -16,10 +16,10 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from eventlog.audit.audit_report import AuditReport, Breach, Law, ObjectsOf
 from eventlog.audit.delivered import DeliveredDocument
 from eventlog.audit.event_text import EVENT_ID, as_written, names_of, rows_named
 from eventlog.audit.on_record import ANSWERED, NONE, Digests, LogOnRecord, fates_of, find
-from eventlog.audit.report import AuditReport, Breach, Law, ObjectsOf
 from eventlog.core.plurals import quantity
 from eventlog.core.portions import portions
 from eventlog.core.text_digest import digest

@@ -14,7 +14,7 @@ from eventlog.core.entry import Letter
 from eventlog.core.text_digest import SIZE
 from eventlog.files.long_columns import ColumnMemory, GrowingColumn
 from eventlog.fold.by_column.vectors import Flags, Ints
-from eventlog.sql.log.record import (
+from eventlog.sql.log.log_record import (
     BACKLOG,
     REFUSED,
     WARNED,

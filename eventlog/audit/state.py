@@ -16,10 +16,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eventlog.audit.report import Breach, Law
+from eventlog.audit.audit_report import Breach, Law
 from eventlog.audit.scan import ADD, CLEAR, hash_each, scan
 from eventlog.compare.changes import load
-from eventlog.compare.tables import read_table
+from eventlog.compare.table_snapshot import read_table
 from eventlog.core import tablekey, values
 from eventlog.core.change import scalars
 from eventlog.core.errors import EventlogError
@@ -40,8 +40,8 @@ from eventlog.fold.by_column.vectors import (
 from eventlog.sql.columns import ResultColumns
 from eventlog.sql.log.snapshot import Snapshot
 from eventlog.sql.readable import ReadableTable
-from eventlog.xds.settings import XdsSettings
 from eventlog.xds.skeleton import Skeletons, Treatment
+from eventlog.xds.xds_settings import XdsSettings
 
 _CHUNK = 100_000  # rows of one statement
 _FACTS = pa.schema(

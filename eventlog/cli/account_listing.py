@@ -6,27 +6,27 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from eventlog.cli.outcome_listing import outcome_cells, outcome_facts
-from eventlog.cli.terminal import Cell
+from eventlog.cli.terminal import ShownCell
 from eventlog.core.errors import shortened
 from eventlog.fold import Fate
 from eventlog.operate.account import RowAccount, moment, try_words
 from eventlog.operate.notice_sentences import sentence_of
-from eventlog.sql.log.record import NoticeKind
+from eventlog.sql.log.log_record import NoticeKind
 
 if TYPE_CHECKING:
-    from eventlog.sql.log.record import Try
+    from eventlog.sql.log.log_record import Try
 
 _LONGEST = 400  # characters of a change
 
 
-def account_cells(*, in_detail: bool) -> Callable[[RowAccount], tuple[Cell, ...]]:
+def account_cells(*, in_detail: bool) -> Callable[[RowAccount], tuple[ShownCell, ...]]:
     """Return a function that returns the cells of an account; the tries of an event come with its first row.
 
     In detail the cells have also the change, what stops it, and what people did with it.
     """
     shown: set[Try] = set()
 
-    def cells(account: RowAccount) -> tuple[Cell, ...]:
+    def cells(account: RowAccount) -> tuple[ShownCell, ...]:
         *names, words = outcome_cells(account.entry, account.outcome)
         further = [f"{try_words(each)} ({moment(each.at)})" for each in account.tries if each not in shown]
         shown.update(account.tries)

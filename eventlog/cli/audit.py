@@ -13,9 +13,9 @@ from typing import Any
 
 import click
 
+from eventlog.audit.audit_report import AuditReport, Law
 from eventlog.audit.delivered import Delivered, DeliveredDocument, receiver_at
 from eventlog.audit.event_text import names_of
-from eventlog.audit.report import AuditReport, Law
 from eventlog.cli.log_options import INPUT, READING, by_option, live_options
 from eventlog.cli.options import FILE_NAME, SettingsCommand, refuse_flags
 from eventlog.cli.progress import counter
@@ -31,9 +31,9 @@ from eventlog.files.durable import write_whole
 from eventlog.files.limits import Limits
 from eventlog.fold import Rules
 from eventlog.opening.config import Config
-from eventlog.opening.settings import PublisherSettings, SourceSettings
+from eventlog.opening.publisher_settings import PublisherSettings, SourceSettings
 from eventlog.sinks.kafka import KafkaSinkSettings
-from eventlog.xds.settings import XdsSettings
+from eventlog.xds.xds_settings import XdsSettings
 
 _USED = ("driver_user", "allow_loopback", "log_name", "insert_query_back", "time_syntax", "delete_from_log")
 _OF_FILES = ("csv_delimiter", "csv_null", "csv_quote", "layout")
@@ -117,8 +117,8 @@ def _judged(config: Config, receivers: Sequence[Delivered], *, has_state: bool) 
     from eventlog.audit.laws import Arrivals, judge  # Arrow takes a while to load
     from eventlog.audit.on_record import read_log
     from eventlog.audit.state import StateComparison
+    from eventlog.opening.publisher_tables import readable_of
     from eventlog.opening.recorded_settings import opened_as_published
-    from eventlog.opening.tables import readable_of
     from eventlog.publisher.preparation import make_reader, read_rules
 
     with opened_as_published(config) as (config, store), counter() as count, ExitStack() as stack:
@@ -174,12 +174,12 @@ def _judged(config: Config, receivers: Sequence[Delivered], *, has_state: bool) 
 def _record(config: Config, report: AuditReport, who: str | None) -> None:
     """Leave the result of an audit in the log."""
     from eventlog.opening.open_log import opened
-    from eventlog.sql.log.record import Notice, NoticeKind
+    from eventlog.sql.log.log_record import Notice, NoticeKind
 
     breaches = report.breach_counts.total() + len(report.faults)
     result = {"breaches": breaches, "digest": report.digest}
-    with opened(config) as store, store.upkeep() as upkeep:
-        upkeep.note(Notice(NoticeKind.AUDIT, row_count=report.rows, who=who, words=json.dumps(result)))
+    with opened(config) as store, store.admin() as admin:
+        admin.note(Notice(NoticeKind.AUDIT, row_count=report.rows, who=who, words=json.dumps(result)))
 
 
 def _as_json(report: AuditReport) -> dict[str, Any]:

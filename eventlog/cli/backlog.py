@@ -26,7 +26,7 @@ from eventlog.cli.terminal import print_sentence
 from eventlog.core.errors import Misuse
 from eventlog.core.extras import extra
 from eventlog.core.settings import declared
-from eventlog.opening.settings import DatabaseSettings, TablePublishing
+from eventlog.opening.publisher_settings import DatabaseSettings, TablePublishing
 
 if TYPE_CHECKING:
     from eventlog_spark.live_log import Live

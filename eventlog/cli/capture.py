@@ -15,7 +15,7 @@ from eventlog.files.durable import open_to_write
 from eventlog.formats.gbase.address import read_address
 from eventlog.formats.gbase.gbase_settings import GbaseSettings
 from eventlog.transfer.convert import convert
-from eventlog.transfer.formats import FORMATS
+from eventlog.transfer.format_registry import FORMATS
 from eventlog.transfer.sources.capture_feed import TRANSPORTS
 from eventlog.transfer.sources.capture_settings import CaptureSettings
 

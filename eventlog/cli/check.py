@@ -21,26 +21,26 @@ from eventlog.core.errors import EventlogError
 from eventlog.core.plurals import quantity
 from eventlog.core.remedies import Remedy
 from eventlog.core.tables import Tables
-from eventlog.opening.comparing import ComparingSettings
+from eventlog.opening.comparing_settings import ComparingSettings
 from eventlog.opening.config import Config, statements
-from eventlog.opening.open_log import naming_rights, opened, place_of
+from eventlog.opening.open_log import log_address, naming_rights, opened
 from eventlog.opening.post_poll import naming_log, why_warned
 from eventlog.opening.published import NOT_READ, among
 from eventlog.opening.published import logger as publishing
-from eventlog.opening.settings import SessionSettings
-from eventlog.opening.tables import read_tables
-from eventlog.operate.comparing import comparing_findings
+from eventlog.opening.publisher_settings import SessionSettings
+from eventlog.opening.publisher_tables import read_tables
+from eventlog.operate.comparing_findings import comparing_findings
 from eventlog.sinks import check_sink, flaws_of
 from eventlog.slot.findings import slot_findings
-from eventlog.slot.tables import recorded_slot
+from eventlog.slot.slot_tables import recorded_slot
 from eventlog.sql.capture.check import check as run_check
 from eventlog.sql.capture.findings import Finding
 from eventlog.sql.capture.readers import check_readers, has_readers
-from eventlog.sql.capture.record import read_record
+from eventlog.sql.capture.track_record import read_record
 from eventlog.sql.catalogue import Catalogue
 from eventlog.sql.log.binding import bind
+from eventlog.sql.log.log_admin import LogAdmin
 from eventlog.sql.log.store import Store
-from eventlog.sql.log.upkeep import Upkeep
 from eventlog.sql.names import Log
 from eventlog.sql.queries import Queries
 from eventlog.sql.schema.migrate import exists
@@ -75,7 +75,7 @@ def check(
     """Report what is wrong, each finding with its remedy; the exit code is 1 if there is one."""
     if warning := distribution.warning():
         print_sentence(warning)
-    place = place_of(config)
+    place = log_address(config)
     engine = place.connect()
     with engine.connect() as connection:
         if write_tables is not None:
@@ -148,8 +148,8 @@ def _of_sink(config: Config) -> Iterator[Finding]:
 
 def _failed(store: Store) -> Iterator[Finding]:
     """Yield that rows have failed. It is no fault of the log, so the exit code does not change."""
-    with store.upkeep() as upkeep:
-        failed = upkeep.failed()
+    with store.admin() as admin:
+        failed = admin.failed()
     if failed:
         words = f"{quantity(failed, 'row has', 'rows have')} failed and will not be sent again by themselves"
         remedy = "see why, then redrive or skip them"
@@ -161,7 +161,7 @@ def _nothing_tracked(store: Store) -> Iterator[Finding]:
     with store.engine.connect() as connection:
         if any(read_record(connection, store.log)):
             return
-        pending = Upkeep(connection, Queries(store.log)).backlog().pending
+        pending = LogAdmin(connection, Queries(store.log)).backlog().pending
     words = f"no table is tracked; {quantity(pending, 'row', 'rows')} pending"
     remedy = "right where other triggers write the log; else track its tables:"
     yield Finding(store.log.table, words, remedy, fault=False, shown=True, commands=(Remedy.TRACK,))

@@ -27,8 +27,8 @@ from eventlog.files.limits import Limits
 from eventlog.files.outputs import Output
 from eventlog.formats.neutral import load
 from eventlog.transfer.connectors import Endpoint
-from eventlog.transfer.formats import FORMATS
-from eventlog.transfer.job_output import write_output
+from eventlog.transfer.format_registry import FORMATS
+from eventlog.transfer.job_output import write_whole
 from eventlog.transfer.report import Report
 from eventlog.transfer.settings_by_name import SettingsByName
 
@@ -84,7 +84,7 @@ def compare(
     files named after their tables, or tables of a database. The tables file names the columns of the
     key; for tables in a database the catalogue does. Rows may come in any order.
     """
-    from eventlog.cli import states  # Arrow takes a while to load
+    from eventlog.cli import compared_sides  # Arrow takes a while to load
 
     target = guess("changes", options.target_format, (), options.output).target
     refuse_unused_settings(DECLARING, {"comparing", "the input", target})
@@ -95,14 +95,16 @@ def compare(
         advance = stack.enter_context(progress(files, output=options.output or "-"))
         limits = build(Limits, options.settings)
         sides = [
-            states.Side(name, url, options.container, limits, advance, stack, rows_of, is_empty=is_empty)
+            compared_sides.Side(
+                name, url, options.container, limits, advance, stack, rows_of, is_empty=is_empty
+            )
             for name, url, is_empty in (
-                (before, options.url, states.starts_empty(before, keep)),
+                (before, options.url, compared_sides.starts_empty(before, keep)),
                 (after, url_b or options.url, False),
             )
         ]
         memory = build(CompareSettings, options.settings).compare_memory << 20
-        model, lines = states.compare_sides(stack, sides, tables, keep, memory)
+        model, lines = compared_sides.compare_sides(stack, sides, tables, keep, memory)
         _write(options, target, model, report.accepted(lines), report)
         if report.refused and keep is not None:
             raise NotKept(quantity(report.refused, "change was", "changes were"), keep)
@@ -122,7 +124,7 @@ def _write(options: JobOptions, target: str, model: Tables, lines: Iterator[str]
         return
     settings = SettingsByName(options.settings)
     end = Endpoint(FORMATS[target], (output,), model, settings, options.output_container)
-    write_output(end, report, (load(json.loads(line)) for line in lines))
+    write_whole(end, report, (load(json.loads(line)) for line in lines))
 
 
 class NotKept(EventlogError):

@@ -21,7 +21,7 @@ from eventlog.files.limits import Limits
 from eventlog.fold import Rules
 from eventlog.formats.gbase.address import is_live
 from eventlog.transactions.stream_settings import StreamSettings
-from eventlog.transfer.formats import FORMATS
+from eventlog.transfer.format_registry import FORMATS
 from eventlog.transfer.loop import RunLength
 from eventlog.transfer.ordered import COMMITS, SEQUENCERS
 from eventlog.transfer.sources.capture_settings import CaptureSettings

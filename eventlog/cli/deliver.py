@@ -20,9 +20,9 @@ from eventlog.files.durable import open_to_write
 from eventlog.files.inputs import open_input
 from eventlog.files.limits import Limits
 from eventlog.opening.config import Config
-from eventlog.opening.settings import PublisherSettings, SessionSettings
+from eventlog.opening.publisher_settings import PublisherSettings, SessionSettings
 from eventlog.opening.waits import Waits
-from eventlog.operate.deliver import AnswerMemory, FileDelivery, memory_of
+from eventlog.operate.file_delivery import AnswerMemory, FileDelivery, memory_of
 from eventlog.sinks import open_sink
 from eventlog.xds.split import BEGINNING, may_begin
 

@@ -18,7 +18,7 @@ from eventlog.cli.outcome_listing import (
     outcome_facts,
     print_any,
 )
-from eventlog.cli.terminal import Cell, Listing, print_line, print_sentence, with_hints
+from eventlog.cli.terminal import Listing, ShownCell, print_line, print_sentence, with_hints
 from eventlog.core import tablekey
 from eventlog.core.change import Change
 from eventlog.core.entry import PlacedEntry
@@ -28,7 +28,7 @@ from eventlog.core.identity import names_object
 from eventlog.files.stores import SortedItems
 from eventlog.fold import Outcome
 from eventlog.transfer.connectors import Endpoint
-from eventlog.transfer.formats import format_named
+from eventlog.transfer.format_registry import format_named
 from eventlog.transfer.opening import explain as run_explain
 from eventlog.transfer.opening import placed_changes
 from eventlog.transfer.report import Report
@@ -60,7 +60,7 @@ class ChangeFilter(NamedTuple):
         return self.table is None and self.key is None
 
 
-def _record_cells(record: Placed | Refused) -> tuple[Cell, ...]:
+def _record_cells(record: Placed | Refused) -> tuple[ShownCell, ...]:
     if isinstance(record, Refused):
         return record.where, f"{'refused' if record.fault else 'repeated'}: {with_hints(record.reason)}"
     change, image_place = record.change, record.image_where

@@ -14,7 +14,7 @@ from eventlog.core.formats import Shape
 from eventlog.core.settings import declared
 from eventlog.files.inputs import stem_of
 from eventlog.formats.qlik.change_tables import SUFFIX
-from eventlog.transfer.formats import FORMATS
+from eventlog.transfer.format_registry import FORMATS
 
 _BY_EXTENSION = {".xml": "xds", ".csv": "log", ".parquet": "log", ".jsonl": "changes"}
 _BY_EXTENSION |= {".json": "changes", ".tsv": "log"}  # of inputs

@@ -23,9 +23,9 @@ def history(limit: int, as_json: bool, config: Config) -> None:
 
     with (
         opened(config) as store,
-        store.upkeep() as upkeep,
+        store.admin() as admin,
     ):
-        notices = upkeep.notices(limit)
+        notices = admin.notices(limit)
     if as_json:
         show_json(notice._asdict() for notice in notices)
         return

@@ -8,7 +8,7 @@ import click
 
 from eventlog.cli.terminal import print_line, write_output
 from eventlog.core.errors import Misuse
-from eventlog.opening.netiq import export, translate
+from eventlog.netiq import export, translate
 
 
 @click.command()

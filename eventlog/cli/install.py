@@ -15,18 +15,18 @@ from eventlog.cli.terminal import print_line, print_sentence, write_output
 from eventlog.core.errors import EventlogError, Misuse
 from eventlog.core.plurals import quantity
 from eventlog.core.settings import declared
-from eventlog.opening.comparing import MODES
+from eventlog.opening.comparing_settings import MODES
 from eventlog.opening.config import Config
-from eventlog.opening.open_log import naming_rights, opened, place_of
-from eventlog.opening.settings import TablePublishing
-from eventlog.opening.tables import read_tables
+from eventlog.opening.open_log import log_address, naming_rights, opened
+from eventlog.opening.publisher_settings import TablePublishing
+from eventlog.opening.publisher_tables import read_tables
 from eventlog.sql.capture import track
 from eventlog.sql.catalogue import Catalogue
 from eventlog.sql.connect import ConnectionLost, DatabaseFailed, read_url
 from eventlog.sql.dialects import DIALECTS, dialect_named, dialect_of
 from eventlog.sql.error_causes import blames_rights
+from eventlog.sql.log.log_admin import LogAdmin
 from eventlog.sql.log.store import Store
-from eventlog.sql.log.upkeep import Upkeep
 from eventlog.sql.names import Log
 from eventlog.sql.queries import Queries
 from eventlog.sql.schema import migrate
@@ -88,7 +88,7 @@ def install(
 
     A log that exists is attached: it is left as it is, and only the further tables are made.
     """
-    place = place_of(config)
+    place = log_address(config)
     if sql:
         log = place.log(dialect_named(dialect or _dialect_of(config)))
         if mode and not grants:
@@ -184,7 +184,7 @@ def uninstall(
     discard: bool,
 ) -> None:
     """Drop the event log and its further tables; an attached log stays."""
-    place = place_of(config)
+    place = log_address(config)
     if sql:
         log = place.log(dialect_named(dialect or _dialect_of(config)))
         write_output(migrate.uninstall_script(log, attached=attach))
@@ -202,7 +202,7 @@ def _what_was_done(connection: Connection, log: Log, done: str, attached: bool) 
     words = f"{log.full_name} is {'attached' if attached and done == 'installed' else done or 'up to date'}"
     if not attached:
         return words
-    pending = Upkeep(connection, Queries(log)).backlog().pending
+    pending = LogAdmin(connection, Queries(log)).backlog().pending
     return f"{words}: {quantity(pending, 'row', 'rows')} pending"
 
 

@@ -20,9 +20,9 @@ from eventlog.cli.options import SettingOption, add_options, setting_option, sha
 from eventlog.core.settings import declared, unknown_variables, variable
 from eventlog.files.limits import Limits
 from eventlog.fold import Rules
-from eventlog.opening.comparing import MODES, ComparingSettings
+from eventlog.opening.comparing_settings import MODES, ComparingSettings
 from eventlog.opening.config import Config, read_config
-from eventlog.opening.settings import (
+from eventlog.opening.publisher_settings import (
     DaemonSettings,
     DatabaseSettings,
     PublisherSettings,
@@ -32,7 +32,7 @@ from eventlog.opening.settings import (
 )
 from eventlog.sinks import SINKS, sink_kind
 from eventlog.web.monitor import MonitorSettings
-from eventlog.xds.settings import XdsSettings
+from eventlog.xds.xds_settings import XdsSettings
 
 logger = logging.getLogger("eventlog.settings")
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from itertools import chain
 from typing import TypeVar
 
-from eventlog.cli.terminal import Cell, Listing, show_json, with_hints
+from eventlog.cli.terminal import Listing, ShownCell, show_json, with_hints
 from eventlog.core.entry import Entry
 from eventlog.core.errors import EventlogError, shortened
 from eventlog.fold import Fate, Outcome
@@ -28,7 +28,7 @@ def names_meant(table: str | None, key: str | None) -> str:
 def print_any(
     records: Iterable[R],
     facts: Callable[[R], Mapping[str, object]],
-    cells: Callable[[R], tuple[Cell, ...]],
+    cells: Callable[[R], tuple[ShownCell, ...]],
     listing: Listing,
     as_json: bool,
 ) -> bool:

@@ -10,9 +10,9 @@ from eventlog.cli.log_options import READING, live_options
 from eventlog.cli.options import SettingsCommand
 from eventlog.cli.terminal import draws, print_sentence, write_output
 from eventlog.opening.config import Config
-from eventlog.opening.settings import PublisherSettings
+from eventlog.opening.publisher_settings import PublisherSettings
 from eventlog.xds.documents import indent
-from eventlog.xds.settings import XdsSettings
+from eventlog.xds.xds_settings import XdsSettings
 
 
 @click.command(cls=SettingsCommand)

@@ -16,8 +16,8 @@ from eventlog.core.errors import EventlogError, Misuse
 from eventlog.core.plurals import quantity
 from eventlog.core.tables import Table, Tables
 from eventlog.opening.config import Config
+from eventlog.opening.publisher_tables import read_tables
 from eventlog.opening.recorded_settings import opened_as_published
-from eventlog.opening.tables import read_tables
 from eventlog.sql.capture.resync import EVENT_TYPES, Resync
 from eventlog.sql.capture.resync import resync as run_resync
 from eventlog.sql.log.store import Store

@@ -18,7 +18,7 @@ from eventlog.core.plurals import quantity
 from eventlog.core.settings import build
 from eventlog.files.signals import Signals
 from eventlog.opening.config import Config
-from eventlog.opening.settings import DaemonSettings, DatabaseSettings, SessionSettings
+from eventlog.opening.publisher_settings import DaemonSettings, DatabaseSettings, SessionSettings
 from eventlog.sinks import check_sink, sink_kind
 from eventlog.web.monitor import CLOSING, MonitorSettings
 
@@ -36,14 +36,14 @@ def run(once: bool, config: Config) -> None:
 
     Several publishers may run: one publishes, the others take over when its session ends.
     """
-    from eventlog.opening.open_log import place_of
+    from eventlog.opening.open_log import log_address
     from eventlog.publisher.daemon import Daemon  # what publishes takes a while to load
     from eventlog.publisher.monitor import Monitor
     from eventlog.publisher.tracing import tracing
 
     check_sink(config.build(SessionSettings).sink, config.values)
     if not config.build(DaemonSettings).disable:
-        place_of(config).address()
+        log_address(config).address()
     signals = Signals()
     monitor = Monitor()
 
@@ -76,21 +76,21 @@ def serving(config: Config, monitor: Monitor) -> Iterator[int | None]:
     if not port:
         yield None
         return
-    from eventlog.web.monitor.board import Board
-    from eventlog.web.monitor.desk import monitor_app  # imports Starlette and Jinja2
+    from eventlog.web.monitor.page_data import PageData
+    from eventlog.web.monitor.pages import monitor_app  # imports Starlette and Jinja2
     from eventlog.web.server import PausingConnection, serve  # imports uvicorn
 
-    board, ended = Board(monitor, config), threading.Event()
+    page_data, ended = PageData(monitor, config), threading.Event()
     with ExitStack() as stack:
         try:
-            app = monitor_app(monitor, board, host)
+            app = monitor_app(monitor, page_data, host)
             address = stack.enter_context(serve(app, host, port, PausingConnection))
         except OSError as fault:
             raise Misuse(f"{host}, port {port} (the setting monitor-port): {fault.strerror}") from fault
         stack.callback(ended.set)
         if settings.readers:
             logging.getLogger("eventlog.monitor").warning("%s: %s", settings.readers, CLOSING)
-        threading.Thread(target=board.sample_often, args=(ended,), daemon=True).start()
+        threading.Thread(target=page_data.sample_often, args=(ended,), daemon=True).start()
         yield address.port
 
 

@@ -19,10 +19,10 @@ from eventlog.core.errors import EventlogError, Misuse
 from eventlog.core.plurals import duration, quantity, roughly, size
 from eventlog.core.remedies import Remedy
 from eventlog.opening.config import Config
-from eventlog.opening.verdict import largest, moment, needs_person, verdicts_of
+from eventlog.status.verdict import clock_text, largest, needs_person, verdicts_of
 
 if TYPE_CHECKING:
-    from eventlog.opening.log_status import LogStatus, SlotStatus
+    from eventlog.status.log_status import LogStatus, SlotStatus
 
 
 class LogUnseen(Misuse):
@@ -41,8 +41,8 @@ def status(as_json: bool, with_code: bool, config: Config) -> None:
     With --exit-code the exit code is 1 if rows failed, or a row has been pending for five minutes. It is 1 if
     nothing is published, too, and 2 if the log cannot be read.
     """
-    from eventlog.opening.log_status import read_log_status  # SQLAlchemy takes a while to load
     from eventlog.opening.open_log import opened
+    from eventlog.status.log_status import read_log_status  # SQLAlchemy takes a while to load
 
     try:
         with opened(config) as store:
@@ -89,7 +89,7 @@ def _facts(state: LogStatus) -> Iterator[tuple[str, str]]:
         yield _WORDS.get(letter, letter), f"{sum(tables.values())}  ({listed}){skips}"
     for table, why in state.cycle.get("unread", {}).items():
         yield "not published", f"{table}: {why}"
-    since = f", since {moment(state.leader_since, state.now)}, epoch {state.epoch}"
+    since = f", since {clock_text(state.leader_since, state.now)}, epoch {state.epoch}"
     yield "leader", "none yet" if state.leader is None else f"{state.leader}{since}"
     if state.holder is not None:
         yield "lock", str(state.holder)
@@ -104,15 +104,15 @@ def _facts(state: LogStatus) -> Iterator[tuple[str, str]]:
         progress = f"{cycle.get('finished', 0)} of {cycle.get('rows', 0)} rows finished"
         yield "running", f"{progress}, {_cycle(cycle)}"
     if state.worked is not None:
-        at = moment(datetime.fromisoformat(state.worked["at"]), state.now)
+        at = clock_text(datetime.fromisoformat(state.worked["at"]), state.now)
         yield "last cycle", f"{at}: {_cycle(state.worked)}"
     elif state.cycle_at is not None and not state.running:
-        yield "last cycle", f"{moment(state.cycle_at, state.now)}: nothing to do"
+        yield "last cycle", f"{clock_text(state.cycle_at, state.now)}: nothing to do"
     if (audit := state.audit) is not None:
         facts = f"{quantity(audit.rows, 'row')}, {quantity(audit.breaches, 'breach', 'breaches')}"
         yield "last audit", f"{duration(audit.age)} ago: {facts}, digest {audit.digest[:12]}"
     if state.heartbeat_at is not None:
-        yield "heartbeat", moment(state.heartbeat_at, state.now)
+        yield "heartbeat", clock_text(state.heartbeat_at, state.now)
 
 
 def _cycle(cycle: Any) -> str:

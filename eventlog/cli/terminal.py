@@ -72,7 +72,7 @@ def show_json(records: Iterable[Mapping[str, object]]) -> None:
         show(json.dumps(record, default=str))
 
 
-Cell = str | tuple[str, ...]  # of one line, or of several
+ShownCell = str | tuple[str, ...]  # of one line, or of several
 
 
 class Listing(NamedTuple):
@@ -83,7 +83,7 @@ class Listing(NamedTuple):
     styles: Mapping[str, str] = {}
     indent: int = 0  # of the lines that follow it
 
-    def show(self, rows: Iterable[tuple[Cell, ...]]) -> None:
+    def show(self, rows: Iterable[tuple[ShownCell, ...]]) -> None:
         """Print the rows in tables if the terminal has room for them, else in lines."""
         lines_of_rows = ([_lines(cell) for cell in row] for row in rows)
         if draws(sys.stdout) and get_terminal_size().columns >= _NARROWEST:
@@ -96,7 +96,7 @@ class Listing(NamedTuple):
             show(self.layout.format(*first), *(" " * self.indent + line[-1] for line in further))
 
 
-def _lines(cell: Cell) -> list[str]:
+def _lines(cell: ShownCell) -> list[str]:
     return [as_cell(line) for line in ((cell,) if isinstance(cell, str) else cell)]
 
 

@@ -14,8 +14,8 @@ from eventlog.cli.options import read_tables, refuse_flags
 from eventlog.cli.terminal import print_line, write_output
 from eventlog.core.errors import Misuse
 from eventlog.opening.config import Config
-from eventlog.opening.open_log import naming_rights, place_of
-from eventlog.slot.tables import refuse_slot
+from eventlog.opening.open_log import log_address, naming_rights
+from eventlog.slot.slot_tables import refuse_slot
 from eventlog.sql.capture import readers
 from eventlog.sql.capture import track as tracking
 from eventlog.sql.dialects import DIALECTS, dialect_named, dialect_of
@@ -127,7 +127,7 @@ def track(
     )
     if (reader is None) != (identity is None):
         raise Misuse("--for and --identity go together: the column names an object of the table")
-    place = place_of(config)
+    place = log_address(config)
     if reader is not None:
         refuse_flags(_OF_THE_LOG, "is of the log, and --for writes none")
         _track_for_reader(place.connect(), reader, tables, identity, sql)
@@ -164,7 +164,7 @@ def untrack(
     config: Config,
 ) -> None:
     """Log the changes of TABLES no longer; rows that are logged already stay."""
-    place = place_of(config)
+    place = log_address(config)
     engine = place.connect()
     if reader is not None:
         _track_for_reader(engine, reader, tables, None, sql)

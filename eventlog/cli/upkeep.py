@@ -12,7 +12,7 @@ import click
 from eventlog.cli.log_options import DATABASE, by_option, live_options
 from eventlog.cli.options import SettingsCommand
 from eventlog.cli.progress import counter
-from eventlog.cli.terminal import Cell, Listing, print_sentence, show_json
+from eventlog.cli.terminal import Listing, ShownCell, print_sentence, show_json
 from eventlog.core.entry import cell_as_text
 from eventlog.core.errors import Misuse
 from eventlog.core.plurals import quantity
@@ -20,8 +20,8 @@ from eventlog.opening.config import Config
 
 # Each function imports what opens a log, because SQLAlchemy takes longer to load than a help to print.
 if TYPE_CHECKING:
+    from eventlog.sql.log.log_admin import FailedRow, FailureFilter
     from eventlog.sql.log.store import Store
-    from eventlog.sql.log.upkeep import FailedRow, FailureFilter
 
 F = TypeVar("F", bound=Callable[..., Any])
 _FAILED = Listing(
@@ -59,10 +59,10 @@ def errors(
     """List the rows with E and F, each with its reason; RECORD_IDs name events by their rows."""
     from eventlog.opening.recorded_settings import opened_as_published
     from eventlog.operate.upkeep import demand_present, failures, whole_events
-    from eventlog.sql.log.upkeep import FailureFilter
+    from eventlog.sql.log.log_admin import FailureFilter
 
     with opened_as_published(config) as (config, store):
-        with store.upkeep() as upkeep:
+        with store.admin() as upkeep:
             event_rows = whole_events(upkeep, ids)
         rows = failures(store, FailureFilter(event_rows, table, reason))
         first = next(rows, None)
@@ -82,7 +82,7 @@ def _report_none(config: Config, store: Store, selection: FailureFilter) -> None
         print_sentence(sentence)
 
 
-def _cells(failed: FailedRow, with_document: bool) -> tuple[Cell, ...]:
+def _cells(failed: FailedRow, with_document: bool) -> tuple[ShownCell, ...]:
     from eventlog.operate.redriving import has_several_rows
 
     tries = f", after {failed.tries} tries" if (failed.tries or 1) > 1 else ""
@@ -122,7 +122,7 @@ def redrive(
     """
     from eventlog.opening.recorded_settings import opened_as_published
     from eventlog.operate.redriving import redrive_by
-    from eventlog.sql.log.upkeep import FailureFilter
+    from eventlog.sql.log.log_admin import FailureFilter
 
     if not (ids or table or reason or everything):
         raise Misuse("which rows? name record_ids, --table, --because or --all")
@@ -179,7 +179,7 @@ def skip(
     """
     from eventlog.opening.open_log import opened
     from eventlog.operate import upkeep
-    from eventlog.sql.log.upkeep import FailureFilter
+    from eventlog.sql.log.log_admin import FailureFilter
 
     if not (ids or table):
         raise Misuse("which rows? name record_ids or --table")
@@ -219,9 +219,9 @@ def purge(
 
     The number of rows is kept as a notice.
     """
-    from eventlog.opening.log_status import read_log_status
     from eventlog.opening.open_log import opened
     from eventlog.operate import upkeep
+    from eventlog.status.log_status import read_log_status
 
     statuses = upkeep.read_letters(letters)
     with opened(config) as store:
@@ -240,11 +240,11 @@ def purge(
 @live_options(DATABASE)
 def pause(reason: str, who: str, config: Config) -> None:
     """Let the leading publisher rest after its batch until `eventlog resume`. Rows pile up as new."""
-    from eventlog.opening.log_status import read_log_status
     from eventlog.opening.open_log import opened
+    from eventlog.status.log_status import read_log_status
 
     with opened(config) as store:
-        with store.upkeep() as upkeep:
+        with store.admin() as upkeep:
             upkeep.pause(who, reason)
         is_pausing = read_log_status(store, counted=False).pausing
     print_sentence("pausing: this batch ends first; `status` shows when it has" if is_pausing else "paused")
@@ -267,7 +267,7 @@ def resume(tables: tuple[str, ...], who: str, config: Config) -> None:
 
     with opened(config) as store:
         if not tables:
-            with store.upkeep() as upkeep:
+            with store.admin() as upkeep:
                 was_paused = upkeep.resume(who)
             print_sentence("going on" if was_paused else "the publisher was not paused")
             return

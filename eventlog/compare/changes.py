@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from eventlog.compare.rows import Cells
+from eventlog.compare.rows import RowTexts
 from eventlog.core import tablekey, values
 from eventlog.core.change import ABSENT, Change, Field, Key, Op, Side, one_or_many
 from eventlog.core.errors import EventlogError, InvalidValue, WrongRow
@@ -20,8 +20,8 @@ class Difference(NamedTuple):
     """An object that is not the same on both sides; None for the side that has none."""
 
     key: str
-    before: Cells | None
-    after: Cells | None
+    before: RowTexts | None
+    after: RowTexts | None
 
 
 def change_of(table: Table, difference: Difference) -> Change | None:
@@ -50,7 +50,7 @@ def build_change(table: Table, key: Key, old_values: Sides | None, new_values: S
     return Change(op, table.schema, table.name, key, (*keyed, *fields))
 
 
-def _sides(table: Table, cells: Cells | None) -> Sides | None:
+def _sides(table: Table, cells: RowTexts | None) -> Sides | None:
     if cells is None:
         return None
     return [load(column, text) for column, text in zip(table.data, cells, strict=True)]

@@ -23,7 +23,7 @@ from eventlog.core.state_versions import ROWS
 from eventlog.core.tables import Table, Tables
 from eventlog.files import parquet
 from eventlog.files.current_files import cell_text, cell_texts
-from eventlog.files.inputs import CONTAINERS, Advance, container_of, open_input, open_source, stem_of
+from eventlog.files.inputs import CONTAINERS, Advance, container_of, open_input, source_in, stem_of
 from eventlog.files.limits import LIMITS, Limits
 from eventlog.files.output_files import OutputFile
 
@@ -85,7 +85,7 @@ def read_file(
                 columns, batches = parquet.read_batches(file, name)
                 yield from _of_columns(table, name, columns, batches)
             else:
-                source = open_source(file, name, Shape.ROWS, form, limits)
+                source = source_in(file, name, Shape.ROWS, form, limits)
                 yield from rows.in_batches(table, _of_rows(table, source))
     except (OSError, EOFError, zlib.error) as fault:
         raise InvalidDocument(f"{name}: {fault}") from None
@@ -99,7 +99,7 @@ def _check_version(name: str, file: IO[bytes]) -> None:
             ROWS.check(name, int(version) if version.isdigit() else None)
 
 
-def _of_rows(table: Table, source: Source[Row]) -> Iterator[tuple[str, rows.Cells, rows.Cells]]:
+def _of_rows(table: Table, source: Source[Row]) -> Iterator[tuple[str, rows.RowTexts, rows.RowTexts]]:
     keys, data = places_of(table, source.columns, source.name)
     for row in source.records:
         if isinstance(row, Refused):

@@ -19,7 +19,7 @@ from eventlog.compare import MEMORY
 from eventlog.compare.digest import Texts, digest, digest_of, key_hash_of
 from eventlog.compare.join import join_sides
 from eventlog.compare.rows import NullKey, in_batches, merge_rows, schema
-from eventlog.compare.tables import read_table
+from eventlog.compare.table_snapshot import read_table
 from eventlog.core import tablekey
 from eventlog.core.identity import hash_of_key
 from eventlog.core.portions import portions

@@ -18,7 +18,7 @@ _ROWS = 16_384  # of a batch
 _LETTERS = 32 << 20  # of a batch, because Arrow's texts end at two GiB
 _SPECIAL = r"""[,;'+"=\\<>]"""
 
-Cells = tuple[str | None, ...]
+RowTexts = tuple[str | None, ...]
 
 
 class NullKey(EventlogError):
@@ -46,7 +46,7 @@ def batch(
     return pa.record_batch([_table_keys(table, keys), places, *texts], schema=schema(table))
 
 
-def in_batches(table: Table, rows: Iterable[tuple[str, Cells, Cells]]) -> Iterator[pa.RecordBatch]:
+def in_batches(table: Table, rows: Iterable[tuple[str, RowTexts, RowTexts]]) -> Iterator[pa.RecordBatch]:
     """Yield batches of rows that come one by one: the place of each, the texts of its key, and of its
     columns.
     """
@@ -57,7 +57,7 @@ def in_batches(table: Table, rows: Iterable[tuple[str, Cells, Cells]]) -> Iterat
         yield batch(table, places, columns[:width], columns[width:])
 
 
-def _letters(cells: Cells) -> int:
+def _letters(cells: RowTexts) -> int:
     return sum(len(text) for text in cells if text is not None)
 
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 from sqlalchemy import text
 from sqlalchemy.engine import Connection
 
-from eventlog.compare.tables import read_table
+from eventlog.compare.table_snapshot import read_table
 from eventlog.core.tables import Column, Table
 from eventlog.sql.common import templates
 from eventlog.sql.common.dialect import Dialect

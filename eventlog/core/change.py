@@ -126,7 +126,7 @@ class Change(NamedTuple):
         return next((fact for fact_name, fact in self.extra if fact_name == name), None)
 
 
-def place_of(change: Change) -> str:
+def position_text(change: Change) -> str:
     """Return the position of a change for messages."""
     return change.table if change.position is None else f"{change.table}:{change.position}"
 

@@ -18,9 +18,9 @@ from eventlog.core.change import Change, Op
 from eventlog.core.errors import EventlogError, InvalidDocument, InvalidTables, Misuse, Refused
 from eventlog.core.formats import Cell, Row, Shape, Source, listed_columns
 from eventlog.core.tables import Table, Tables
-from eventlog.files.inputs import container_of, open_input, open_source
+from eventlog.files.inputs import container_of, open_input, source_in
 from eventlog.files.limits import LIMITS, Limits
-from eventlog.fold import Answer, CurrentRow, QueryKey, query_key
+from eventlog.fold import CurrentOrError, CurrentRow, QueryKey, query_key
 
 
 class CurrentFiles:
@@ -47,13 +47,13 @@ class CurrentFiles:
         form = container_of(file_name, Shape.ROWS)
         try:
             with open_input(file_name) as file:
-                source = open_source(file, file_name, Shape.ROWS, form, limits)
+                source = source_in(file, file_name, Shape.ROWS, form, limits)
                 self.add(table, source)
         except (OSError, EOFError, zlib.error) as fault:
             why = fault.strerror if isinstance(fault, OSError) and fault.strerror else fault
             raise InvalidDocument(f"{file_name}: {why}") from None
 
-    def lookup(self, table: Table, key: QueryKey) -> Answer:
+    def lookup(self, table: Table, key: QueryKey) -> CurrentOrError:
         """Return the rows of one key."""
         row_key = (str(table), repr(key))
         rows = self._rows.execute("select cells from current where table_name = ? and object = ?", row_key)

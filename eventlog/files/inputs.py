@@ -106,7 +106,7 @@ def open_inputs(
     for name, container in inputs:
         with open_input(name, advance, opened) as file:
             try:
-                yield open_source(file, name, shape, container, limits)
+                yield source_in(file, name, shape, container, limits)
             except (InvalidDocument, OSError, EOFError, zlib.error) as fault:
                 yield BadFile(name, str(fault).removeprefix(f"{name}: "))
 
@@ -129,7 +129,7 @@ def check_inputs(names: Sequence[str]) -> None:
             raise Misuse(f"{name} is a folder: name its files")
 
 
-def open_source(
+def source_in(
     file: IO[bytes], name: str, shape: Shape, container: str, limits: Limits = LIMITS
 ) -> Source[Any]:
     """Return the source in an open file."""

@@ -12,11 +12,11 @@ plan         the pick-up as a whole: the current rows that it needs, the order i
 from eventlog.core.identity import ObjectName
 from eventlog.fold.plan import Event, Need, Plan, event_id, plan, plan_again, whole_objects
 from eventlog.fold.rules import Fate, Outcome, Rules, assumed_present, present_of
-from eventlog.fold.runs import Answer, CurrentRow
+from eventlog.fold.runs import CurrentOrError, CurrentRow
 from eventlog.fold.understand import QueryKey, query_key
 
 __all__ = [
-    "Answer",
+    "CurrentOrError",
     "CurrentRow",
     "Event",
     "Fate",

@@ -14,14 +14,14 @@ from eventlog.core.errors import EventlogError
 from eventlog.core.identity import ObjectName, child_column
 from eventlog.core.tables import Table, Tables
 from eventlog.fold.rules import Fate, Outcome, Rules, why_excluded
-from eventlog.fold.runs import Answer, Fields, current_fields, cut, remaining, run_fields, runs
+from eventlog.fold.runs import CurrentOrError, Fields, current_fields, cut, remaining, run_fields, runs
 from eventlog.fold.understand import Interpreter, NamedObject, QueryKey, Step, UnknownName, steps_of
 
 _CHUNK_ROWS = 5000
 _CHUNK_BYTES = 16 << 20  # of what they hold
 _INSERT, _UPDATE, _SENT = Op.INSERT, Op.UPDATE, Fate.SENT  # a lookup in its enum costs a call
 _new = tuple.__new__  # a third of the cost of a named tuple's constructor
-Lookup = Callable[[Table, QueryKey], Answer]
+Lookup = Callable[[Table, QueryKey], CurrentOrError]
 T = TypeVar("T")
 
 

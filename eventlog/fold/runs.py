@@ -13,7 +13,7 @@ from eventlog.fold.understand import Loader, NamedObject, Step
 
 Fields = Sequence[Field]
 CurrentRow = Sequence[str | None]  # texts in the order of table.data
-Answer = Sequence[CurrentRow] | EventlogError  # no rows: the object is gone; an error: it is unknown
+CurrentOrError = Sequence[CurrentRow] | EventlogError  # no rows: the object is gone; an error: it is unknown
 _new = tuple.__new__  # a third of the cost of a named tuple's constructor
 _ROW_EVENTS = (5, 6)
 _FIELD_EVENTS = (7, 8)
@@ -117,7 +117,7 @@ def _field(pieces: Sequence[Piece], insert: bool) -> Field:
     return Field(pieces[0].field.column, ABSENT if absent else before, after)
 
 
-def current_fields(of: NamedObject, step: Step, answer: Answer) -> tuple[Field, ...] | None:
+def current_fields(of: NamedObject, step: Step, answer: CurrentOrError) -> tuple[Field, ...] | None:
     """Return the fields that a query-back step brings, or None if its object is gone."""
     if isinstance(answer, EventlogError):
         raise answer

@@ -10,7 +10,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from eventlog.core import values
-from eventlog.core.change import ABSENT, Change, Field, Op, Side, check_decoded, place_of, row_events, scalars
+from eventlog.core.change import (
+    ABSENT,
+    Change,
+    Field,
+    Op,
+    Side,
+    check_decoded,
+    position_text,
+    row_events,
+    scalars,
+)
 from eventlog.core.entry import COLUMNS, DEFAULTED, Cell, Entry, read_entry, read_event_time, read_integer
 from eventlog.core.errors import EventlogError, InvalidValue, Misuse, NotExpressible, Refused, WrongRow
 from eventlog.core.formats import (
@@ -100,7 +110,7 @@ def write(changes: Iterable[Change], tables: Tables, settings: LogSettings) -> I
             yield refuse(change, fault)
             continue
         if not rows and change.op is Op.UPDATE:
-            tally.add(change.table, place_of(change), None)
+            tally.add(change.table, position_text(change), None)
         last += len(rows)
         for row in rows:
             yield SheetRow(SHEET, row)

@@ -22,7 +22,7 @@ from eventlog.core.change import (
     Side,
     Undecoded,
     Value,
-    place_of,
+    position_text,
 )
 from eventlog.core.errors import EventlogError, InvalidBase64, Refused, WrongRow
 from eventlog.core.formats import Format, Object, Shape, Source
@@ -58,7 +58,7 @@ def write(changes: Iterable[Change], tables: Tables, settings: NeutralSettings) 
 
 def refuse(change: Change, fault: EventlogError) -> Refused:
     """Return a change that a writer cannot express, kept in this format."""
-    return Refused(place_of(change), str(fault), (dumps(change) + "\n").encode(errors="surrogatepass"))
+    return Refused(position_text(change), str(fault), (dumps(change) + "\n").encode(errors="surrogatepass"))
 
 
 def dumps(change: Change) -> str:

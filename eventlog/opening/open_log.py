@@ -10,7 +10,7 @@ from sqlalchemy.engine import URL, Engine
 
 from eventlog.core.errors import Misuse
 from eventlog.opening.config import Config, statements
-from eventlog.opening.settings import DatabaseSettings
+from eventlog.opening.publisher_settings import DatabaseSettings
 from eventlog.sql.catalogue import Catalogue
 from eventlog.sql.common import templates
 from eventlog.sql.common.dialect import Dialect
@@ -60,14 +60,14 @@ class LogPlace:
             return bind(connection, log, self.settings.layout) if exists(connection, log) else log
 
 
-def place_of(config: Config) -> LogPlace:
+def log_address(config: Config) -> LogPlace:
     """Return the place that the settings name."""
     return LogPlace(config.build(DatabaseSettings), config.columns)
 
 
 def open_store(config: Config, *, keep_open: int = 4) -> Store:
     """Return the log that the settings name; the error names what it lacks."""
-    place = place_of(config)
+    place = log_address(config)
     engine = place.connect(keep_open=keep_open)
     try:
         with engine.connect() as connection:

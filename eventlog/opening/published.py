@@ -11,8 +11,8 @@ from eventlog.core.errors import EventlogError
 from eventlog.core.meta_identifiers import MetaName, read_name
 from eventlog.core.remedies import Remedy
 from eventlog.core.tables import LOST, Column, Table
-from eventlog.sql.capture.record import Recorded, TrackRecord, read_record
 from eventlog.sql.capture.subject import children_of, is_child, linked, split
+from eventlog.sql.capture.track_record import Recorded, TrackRecord, read_record
 from eventlog.sql.catalogue import Catalogue, Directory, NoSuchTable
 from eventlog.sql.connect import DatabaseFailed, execute_plain
 from eventlog.sql.names import COMPANIONS, Log
@@ -124,7 +124,7 @@ def _try_to_read(catalogue: Catalogue, child: Child, parent: Table) -> None:
 logger = logging.getLogger("eventlog.publishing")
 NOT_READ = "%s is tracked and not read: %s"
 
-Absent = Callable[[str, NoSuchTable], None]
+OnAbsent = Callable[[str, NoSuchTable], None]
 
 
 class TableChoice(NamedTuple):
@@ -134,7 +134,7 @@ class TableChoice(NamedTuple):
     schema: str | None  # whose tables are read, too
     passes: Callable[[str], bool]  # selects tables of the schema by name
     children: bool  # also the child tables of the named ones
-    absent: Absent  # is called for a name without a table
+    absent: OnAbsent  # is called for a name without a table
 
 
 class NothingPublished(EventlogError):

@@ -16,12 +16,12 @@ from eventlog.core.settings import declared
 from eventlog.core.tables import Column, Table, Tables
 from eventlog.core.values import Kind
 from eventlog.fold import Rules
-from eventlog.opening.comparing import ComparingSettings
+from eventlog.opening.comparing_settings import ComparingSettings
 from eventlog.opening.config import Config
 from eventlog.opening.open_log import opened
-from eventlog.opening.settings import PublisherSettings, TablePublishing
+from eventlog.opening.publisher_settings import PublisherSettings, TablePublishing
 from eventlog.sql.log.store import Store
-from eventlog.xds.settings import XdsSettings
+from eventlog.xds.xds_settings import XdsSettings
 
 logger = logging.getLogger("eventlog.settings")
 
@@ -91,8 +91,8 @@ def opened_as_published(config: Config) -> Iterator[tuple[Config, Store]]:
 
 def with_recorded(config: Config, store: Store) -> Config:
     """Return our settings, and those on record that ours leave open."""
-    with store.upkeep() as upkeep:
-        text = upkeep.state().published_as
+    with store.admin() as admin:
+        text = admin.state().published_as
     if text is None:
         return config
     record = json.loads(text)

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 from sqlalchemy.engine import Connection, Engine
 
-from eventlog.compare import rows, tables
-from eventlog.compare.tables import TableSnapshot
+from eventlog.compare import rows, table_snapshot
+from eventlog.compare.table_snapshot import TableSnapshot
 from eventlog.core.tables import Table
 from eventlog.files.current_files import cell_text
 from eventlog.opening.published import TableChoice, published_elsewhere, readable_in
@@ -58,7 +58,7 @@ class KnownSource:
     def view(self, *, one_moment: bool) -> Iterator[TableSnapshot]:
         """Open a connection that sees one moment, if that is asked for."""
         if one_moment:
-            with tables.snapshot(self.engine) as moment:
+            with table_snapshot.snapshot(self.engine) as moment:
                 yield moment
         else:
             with self.engine.connect() as connection:
@@ -70,7 +70,7 @@ class KnownSource:
 
     def rows(self, connection: Connection, table: ReadableTable) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a table."""
-        return tables.read_table(connection, table.table, table)
+        return table_snapshot.read_table(connection, table.table, table)
 
     def current_rows(
         self, table: ReadableTable, keys: Sequence[Sequence[str]]

@@ -30,25 +30,25 @@ from eventlog.core.portions import portions
 from eventlog.core.tables import Table
 from eventlog.fold import Fate, ObjectName, Outcome
 from eventlog.opening.config import Config
-from eventlog.opening.log_status import LogStatus, read_log_status
-from eventlog.opening.settings import PublisherSettings
-from eventlog.opening.verdict import obstacle_of
+from eventlog.opening.publisher_settings import PublisherSettings
 from eventlog.operate.notice_sentences import sentence_of
-from eventlog.publisher.fold import PickUpFolder
+from eventlog.publisher.fold import PickUpFold
 from eventlog.publisher.preparation import make_reader
 from eventlog.publisher.reading import FoldedPickUp
-from eventlog.sql.log.pending import Cells
-from eventlog.sql.log.record import (
+from eventlog.sql.log.leader_transaction import WaitingEvent
+from eventlog.sql.log.log_admin import NO_REASON, FailedRow, FailureFilter
+from eventlog.sql.log.log_record import (
     BACKLOG,
     Notice,
     NoticeKind,
     RecordedRow,
     Try,
 )
+from eventlog.sql.log.pending import LogCells
 from eventlog.sql.log.snapshot import Snapshot
 from eventlog.sql.log.store import Store
-from eventlog.sql.log.upkeep import NO_REASON, FailedRow, FailureFilter
-from eventlog.sql.log.work import WaitingEvent
+from eventlog.status.log_status import LogStatus, read_log_status
+from eventlog.status.verdict import obstacle_of
 from eventlog.xds.answers import Level
 
 PAGE = 10_000  # pending rows read at a time
@@ -162,7 +162,7 @@ def read_accounts(
         return reader.object_of(table_name, table_key) in objects
 
     with store.snapshot() as snapshot:
-        rows: Iterable[Cells] | None = None
+        rows: Iterable[LogCells] | None = None
         if ids:
             rows = list(snapshot.rows(ids))
             objects = {reader.object_of(*row[OBJECT]) for row in rows if row[_STATUS] == Letter.NEW}
@@ -216,7 +216,7 @@ class _Judge:
     """A judge of rows: what becomes of each, and what stops it. Without a reading none of them is pending."""
 
     def __init__(
-        self, store: Store, snapshot: Snapshot, reader: PickUpFolder, reading: FoldedPickUp | None
+        self, store: Store, snapshot: Snapshot, reader: PickUpFold, reading: FoldedPickUp | None
     ) -> None:
         self._store, self._snapshot, self._reader = store, snapshot, reader
         self._outcomes = reading.outcomes if reading else {}
@@ -236,7 +236,7 @@ class _Judge:
     @cached_property
     def _remembered(self) -> dict[int, RecordedRow]:
         """The rows of batches that are about to leave."""
-        batches = self._snapshot.upkeep().remembered()
+        batches = self._snapshot.admin().remembered()
         return dict(chain.from_iterable(batch.rows() for batch in batches))
 
     @cached_property
@@ -247,7 +247,7 @@ class _Judge:
         """Yield the rows of the next cycle, wrong ones too."""
         yield from (entry for _, entry in sorted(self._entries.items()))
 
-    def entry_of(self, row: Cells) -> Entry:
+    def entry_of(self, row: LogCells) -> Entry:
         """Return a row, as far as it can be understood."""
         try:
             return read_entry(row)
@@ -260,7 +260,7 @@ class _Judge:
         """Yield the accounts of rows, with what is on record of them."""
         ids = {entry.record_id for entry in page}
         failed_ids = tuple(entry.record_id for entry in page if entry.status in _FAILED)
-        record = self._snapshot.upkeep()
+        record = self._snapshot.admin()
         batches = [*record.settled_with(ids)]
         failures = record.failures(FailureFilter(failed_ids), len(failed_ids)) if failed_ids else ()
         failure_of = {failure.record_id: failure for failure in failures}
@@ -352,7 +352,7 @@ class _Judge:
         )
 
 
-def _understood_part(row: Cells) -> Entry:
+def _understood_part(row: LogCells) -> Entry:
     """Return a row that cannot be understood, for people: event type 0 where it is none."""
     number, status, event_type, at, who, name, key, *change = row
     kind = read_integer(event_type)
@@ -431,7 +431,7 @@ def _sent(entry: Entry, sending: RecordedRow, superseded: Mapping[int, Outcome])
     return Outcome(Fate.SENT, f"{answered}{absence}", event.run_id)
 
 
-def _every_pending(snapshot: Snapshot) -> Iterator[Cells]:
+def _every_pending(snapshot: Snapshot) -> Iterator[LogCells]:
     after = 0
     while chunk := snapshot.pending_after(after, PAGE):
         yield from chunk

@@ -23,7 +23,7 @@ from sqlalchemy.engine import Connection
 from eventlog.core.errors import EventlogError
 from eventlog.core.plurals import quantity
 from eventlog.core.tables import Tables
-from eventlog.opening.comparing import ComparingSettings
+from eventlog.opening.comparing_settings import ComparingSettings
 from eventlog.opening.config import Config
 from eventlog.operate.unexplained import OthersState, Unexplained, log_unexplained
 from eventlog.publisher.comparison import Comparison
@@ -40,7 +40,7 @@ from eventlog.slot.publication import (
     slot_statement,
     why_lost,
 )
-from eventlog.slot.tables import (
+from eventlog.slot.slot_tables import (
     SlotTables,
     choose_tables,
     demand_slots,
@@ -49,7 +49,7 @@ from eventlog.slot.tables import (
     recorded_slot,
 )
 from eventlog.sql.capture import track
-from eventlog.sql.capture.record import read_record
+from eventlog.sql.capture.track_record import read_record
 from eventlog.sql.catalogue import Catalogue
 from eventlog.sql.connect import DatabaseFailed, execute_plain
 from eventlog.sql.error_causes import blames_other_transaction
@@ -94,8 +94,8 @@ class NotDrained(EventlogError):
 def fill_by_slot(config: Config, store: Store, who: str) -> Iterator[str]:
     """Let a slot fill the log from now on. Yield a line about each step."""
     demand_slots(store.log.dialect)
-    with store.upkeep() as upkeep:
-        state = upkeep.slot()
+    with store.admin() as admin:
+        state = admin.slot()
         (slot, owners), facts = state.choose_name(), state.facts()
         now, position = state.on_server(slot), state.position()
         lost = None if facts is None else why_lost(facts, state.on_server(facts.slot), position)
@@ -122,22 +122,22 @@ def fill_by_slot(config: Config, store: Store, who: str) -> Iterator[str]:
 @contextmanager
 def _settled(store: Store, chosen: SlotTables) -> Iterator[None]:
     """Keep publishers out if one compared the tables; StillOnTheWay until its events are out."""
-    with store.upkeep() as upkeep:
-        states = upkeep.receiver_state().table_states()
+    with store.admin() as admin:
+        states = admin.receiver_state().table_states()
     if not _compared(states, chosen):
         yield
         return
     _demand_all_out(store, "compare" if recorded_slot(store) is None else "slot")
     with _leading(store):
-        with store.upkeep() as upkeep:
-            upkeep.receiver_state().settle_events()
+        with store.admin() as admin:
+            admin.receiver_state().settle_events()
         yield
 
 
 def _demand_all_out(store: Store, mode: str) -> None:
     """Raise StillOnTheWay if rows are pending, which a publisher with this mode publishes."""
-    with store.upkeep() as upkeep:
-        pending = upkeep.backlog().pending
+    with store.admin() as admin:
+        pending = admin.backlog().pending
     if pending:
         raise StillOnTheWay(quantity(pending, "row is", "rows are"), mode)
 
@@ -160,9 +160,9 @@ def slot_script(config: Config, store: Store) -> tuple[str, list[str]]:
     out. The catalogue is only read.
     """
     demand_slots(store.log.dialect)
-    with store.upkeep() as upkeep:
-        slot = upkeep.slot().slot_name()
-        now = upkeep.slot().on_server(slot)
+    with store.admin() as admin:
+        slot = admin.slot().slot_name()
+        now = admin.slot().on_server(slot)
     chosen = choose_tables(config, store, slot)
     statements = publication_statements(store.queries, slot, now, chosen.published)
     lines = (f"{statement};\n" for statement in (*statements, slot_statement(store.queries, slot, now)))
@@ -181,8 +181,8 @@ def _make(store: Store, slot: str, now: ServerSlot, chosen: SlotTables, lost: st
         store, lambda connection: make_publication(connection, store.queries, slot, now, chosen.published)
     )
     if lost is not None and now.is_there:
-        with store.upkeep() as upkeep:
-            upkeep.slot().drop_slot(slot)
+        with store.admin() as admin:
+            admin.slot().drop_slot(slot)
     if lost is not None or not now.is_there:
         with store.engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
             execute_plain(connection, slot_statement(store.queries, slot, now))
@@ -248,8 +248,8 @@ def _facts(state: SlotState, slot: str, chosen: SlotTables, since: Mapping[str, 
 
 def _baseline(config: Config, store: Store, chosen: SlotTables, who: str) -> Iterator[str]:
     """Keep the state of each table, or log what differs from it where the log may lack changes."""
-    with store.upkeep() as upkeep:
-        states, slot = upkeep.receiver_state().table_states(), upkeep.slot()
+    with store.admin() as admin:
+        states, slot = admin.receiver_state().table_states(), admin.slot()
         for name in _compared(states, chosen) - slot.gaps().keys():
             slot.note_gap(name, Loss(LossKind.COMPARED))
         names = chosen.readable & ((chosen.readable - states.keys()) | slot.gaps().keys())
@@ -271,8 +271,8 @@ def fill_by_triggers(config: Config, store: Store) -> Iterator[str]:
         assert facts.until is not None
         fault = _drain(config, store, leader.epoch, facts.until)
         chosen = choose_tables(config, store, facts.slot)
-        with store.upkeep() as upkeep:
-            slot = upkeep.slot()
+        with store.admin() as admin:
+            slot = admin.slot()
             if fault is None:
                 losses = {t: Loss(LossKind.LEFT_OUT, (why,)) for t, why in chosen.lossy_tables.items()}
             else:
@@ -302,9 +302,9 @@ def fill_by_comparison(config: Config, store: Store) -> Iterator[str]:
 
 def _drop(store: Store, facts: SlotFacts) -> str:
     """Drop the slot, which fills the log no more. Return a line about it."""
-    with store.upkeep() as upkeep:
-        upkeep.slot().drop()
-        upkeep.slot().record(None)
+    with store.admin() as admin:
+        admin.slot().drop()
+        admin.slot().record(None)
     return f"slot {facts.slot} is dropped; what it had is in the log"
 
 
@@ -339,13 +339,13 @@ def _read_to_end(config: Config, store: Store, epoch: int, facts: SlotFacts) -> 
 
     Raise NotDrained or ChangesLost if changes are lost, and StillOnTheWay if rows are pending.
     """
-    with store.upkeep() as upkeep:
-        end = upkeep.slot().on_server(facts.slot).end
+    with store.admin() as admin:
+        end = admin.slot().on_server(facts.slot).end
     fault = _drain(config, store, epoch, end)
     if fault is not None:
         raise NotDrained(f"{fault}. {MAKE_AGAIN}")
-    with store.upkeep() as upkeep:
-        reasons = {table: gap.why for table, gap in upkeep.slot().gaps().items()}
+    with store.admin() as admin:
+        reasons = {table: gap.why for table, gap in admin.slot().gaps().items()}
     reasons |= choose_tables(config, store, facts.slot).lossy_tables
     for table, why in reasons.items():
         raise ChangesLost(table, why)

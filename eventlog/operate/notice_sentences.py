@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from eventlog.core.plurals import quantity
-from eventlog.sql.log.record import Notice, NoticeKind
+from eventlog.sql.log.log_record import Notice, NoticeKind
 
 SENTENCES = {  # by the kinds of notices
     "audit": "{rows}: {breaches}, digest {digest}",

@@ -13,9 +13,9 @@ from itertools import islice
 from typing import NamedTuple
 
 from eventlog.core.entry import MAX_RECORD_ID
-from eventlog.sql.log.record import RecordedBatch
+from eventlog.sql.log.log_admin import FailureFilter, LogAdmin
+from eventlog.sql.log.log_record import RecordedBatch
 from eventlog.sql.log.store import Store
-from eventlog.sql.log.upkeep import FailureFilter, Upkeep
 from eventlog.xds.answers import Level
 
 _BATCHES = 200  # that are read for a page
@@ -53,19 +53,19 @@ def recent_records(
     store: Store, limit: int, before: RecordPlace = NEWEST
 ) -> tuple[list[RecentRecord], RecordPlace | None]:
     """Return up to so many records, newest first, and the place before which there may be older ones."""
-    with store.upkeep() as upkeep:
-        batches = list(_bounded(upkeep.settled_last(before.batch + 1), limit))
+    with store.admin() as admin:
+        batches = list(_bounded(admin.settled_last(before.batch + 1), limit))
         listing = _Listing()
         if before != NEWEST:
-            listing.pass_over(_newer(upkeep, batches, before.batch))
+            listing.pass_over(_newer(admin, batches, before.batch))
         every = (record for batch in batches for record in listing.records(batch))
         older = (record for record in every if record.place.batch < before.batch or record.place >= before)
         page = list(islice(older, limit + 1))
-        records = _with_facts(upkeep, page[:limit])
+        records = _with_facts(admin, page[:limit])
         if page[limit:]:
             return records, page[limit].place
         last = batches[-1].number if batches else 0
-        has_older = next(upkeep.settled_last(last), None) is not None
+        has_older = next(admin.settled_last(last), None) is not None
     return records, RecordPlace(last - 1, 0) if has_older else None
 
 
@@ -80,10 +80,10 @@ def _bounded(batches: Iterable[RecordedBatch], limit: int) -> Iterator[RecordedB
             return
 
 
-def _newer(upkeep: Upkeep, batches: Sequence[RecordedBatch], number: int) -> list[RecordedBatch]:
+def _newer(admin: LogAdmin, batches: Sequence[RecordedBatch], number: int) -> list[RecordedBatch]:
     """Return the batches after that one that may have the same events, newest first."""
     ids = {event.rows[0] for batch in batches for _, events in batch.documents() for event in events}
-    return [batch for batch in reversed(list(upkeep.settled_with(ids))) if batch.number > number]
+    return [batch for batch in reversed(list(admin.settled_with(ids))) if batch.number > number]
 
 
 class _Listing:
@@ -124,13 +124,13 @@ class _Listing:
                 yield RecentRecord(NEWEST, batch.settled_at, name, sent[0].run_id, ids)
 
 
-def _with_facts(upkeep: Upkeep, page: Sequence[RecentRecord]) -> list[RecentRecord]:
+def _with_facts(admin: LogAdmin, page: Sequence[RecentRecord]) -> list[RecentRecord]:
     """Return records with what the log has of their rows now."""
     ids = {row for record in page for row in (record.ids[:1] if record.answer == "retry" else record.ids)}
-    rows = {row.record_id: row for row in upkeep.facts_of(ids)}
-    skips = upkeep.skips_of(row.record_id for row in rows.values() if row.letter == "W")
+    rows = {row.record_id: row for row in admin.facts_of(ids)}
+    skips = admin.skips_of(row.record_id for row in rows.values() if row.letter == "W")
     failed_ids = tuple(row.record_id for row in rows.values() if row.letter in ("E", "F"))
-    failures = upkeep.failures(FailureFilter(failed_ids), len(failed_ids)) if failed_ids else ()
+    failures = admin.failures(FailureFilter(failed_ids), len(failed_ids)) if failed_ids else ()
     failure_of = {failure.record_id: failure for failure in failures}
 
     def answer_of(record: RecentRecord, row: int) -> str:

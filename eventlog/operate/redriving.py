@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from eventlog.core.entry import Cell, read_integer
 from eventlog.opening.config import Config
-from eventlog.opening.settings import PublisherSettings
+from eventlog.opening.publisher_settings import PublisherSettings
+from eventlog.sql.log.log_admin import FailedRow, FailureFilter, LogAdmin, Relative
 from eventlog.sql.log.store import Store
-from eventlog.sql.log.upkeep import FailedRow, FailureFilter, Relative, Upkeep
 
 if TYPE_CHECKING:
-    from eventlog.publisher.fold import PickUpFolder
+    from eventlog.publisher.fold import PickUpFold
 
 PAGE = 1000  # rows of one transaction
 LISTED = 20  # rows named in one line
@@ -76,7 +76,7 @@ def redrive_by(config: Config, store: Store, selection: FailureFilter, who: str)
 def redrive(
     store: Store,
     selection: FailureFilter,
-    reader: PickUpFolder,
+    reader: PickUpFold,
     who: str | None = None,
     *,
     rows_are_deleted: bool = False,
@@ -91,11 +91,11 @@ def redrive(
         return store.read(lambda snapshot: reader.objects.why_present(snapshot, names)) if names else {}
 
     for page in _pages(store, selection):
-        with store.upkeep() as upkeep:
-            upkeep.keep_leader_out()
-            events = list(_events(upkeep, [row for row in page if row not in seen_ids]))
+        with store.admin() as admin:
+            admin.keep_leader_out()
+            events = list(_events(admin, [row for row in page if row not in seen_ids]))
             reasons_present = why_present({row.object for event in events for row in event.deletes})
-            latest = upkeep.receiver_state().latest_events(
+            latest = admin.receiver_state().latest_events(
                 row.record_id for event in events for row in event.rows
             )
             types = dict[int, int]()
@@ -105,7 +105,7 @@ def redrive(
                     reasons.setdefault(reason, []).extend(row.record_id for row in event.rows)
                 else:
                     types |= event.types(rows_are_deleted)
-            rows += upkeep.redrive(types, who)
+            rows += admin.redrive(types, who)
     if unknown_ids := {*selection.ids} - seen_ids:
         with store.snapshot() as snapshot:
             present_ids = {read_integer(row[0]) for row in snapshot.rows(unknown_ids)}
@@ -129,7 +129,7 @@ class _Event:
         return (row for row in self.rows if row.event_type == _DELETE)
 
     def why_refused(
-        self, reader: PickUpFolder, present: Mapping[Named, str], latest: Mapping[Named, int]
+        self, reader: PickUpFold, present: Mapping[Named, str], latest: Mapping[Named, int]
     ) -> str:
         """Return why the event may not go again; empty if it may.
 
@@ -168,20 +168,20 @@ def has_several_rows(name: str | None) -> bool:
 def _pages(store: Store, selection: FailureFilter) -> Iterator[list[int]]:
     after = 0
     while True:
-        with store.upkeep() as upkeep:
-            page = [failed.record_id for failed in upkeep.failures(selection, PAGE, after)]
+        with store.admin() as admin:
+            page = [failed.record_id for failed in admin.failures(selection, PAGE, after)]
         yield page
         if len(page) < PAGE:
             return
         after = page[-1]
 
 
-def _events(upkeep: Upkeep, ids: Sequence[int]) -> Iterator[_Event]:
+def _events(admin: LogAdmin, ids: Sequence[int]) -> Iterator[_Event]:
     """Yield the events of these rows, each with all its rows that failed."""
-    rows = {row.record_id: row for row in upkeep.failed_events_of(ids)}
+    rows = {row.record_id: row for row in admin.failed_events_of(ids)}
     first = [row.record_id for row in rows.values() if row.event_type == 1]
-    inserts = [insert for insert in _inserts(upkeep.relatives(first)) if rows.keys() & set(insert.failed)]
-    rows |= {row.record_id: row for row in upkeep.failed_events_of(n for i in inserts for n in i.failed)}
+    inserts = [insert for insert in _inserts(admin.relatives(first)) if rows.keys() & set(insert.failed)]
+    rows |= {row.record_id: row for row in admin.failed_events_of(n for i in inserts for n in i.failed)}
     name = {row.record_id: row.event_id or str(row.record_id) for row in rows.values()}
     for insert in inserts:  # the failed rows of one insert are one event
         names = {name[row] for row in insert.failed}

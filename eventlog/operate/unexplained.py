@@ -14,20 +14,20 @@ from sqlalchemy import Connection
 from eventlog.compare.events import current_row_step, dump_nothing, in_chunks
 from eventlog.compare.ordering import Order, Phase
 from eventlog.compare.polling import PolledChange, PolledTable, poll
-from eventlog.compare.tables import snapshot
+from eventlog.compare.table_snapshot import snapshot
 from eventlog.core.errors import EventlogError
 from eventlog.core.identity import hash_of_key, object_of
 from eventlog.core.plurals import quantity
 from eventlog.core.tables import Table, Tables
 from eventlog.opening.config import Config, statements
 from eventlog.opening.post_poll import naming_log
-from eventlog.opening.settings import PublisherSettings, SessionSettings
-from eventlog.opening.tables import read_readable
+from eventlog.opening.publisher_settings import PublisherSettings, SessionSettings
+from eventlog.opening.publisher_tables import read_readable
 from eventlog.slot.publication import why_lost
-from eventlog.slot.tables import read_slot_tables, recorded_slot
+from eventlog.slot.slot_tables import read_slot_tables, recorded_slot
+from eventlog.sql.log.log_record import Notice, NoticeKind
 from eventlog.sql.log.object_states import LogRow, Mark, ObjectState, StateStep, TableState
 from eventlog.sql.log.receiver_state import ReceiverState
-from eventlog.sql.log.record import Notice, NoticeKind
 from eventlog.sql.log.slot_state import Gap
 from eventlog.sql.log.store import Store
 from eventlog.sql.readable import ReadableTable
@@ -98,8 +98,8 @@ def _demand_whole(store: Store, config: Config, tables: Iterable[Table]) -> None
     if (facts := recorded_slot(store)) is None:
         return
     lossy_tables = read_slot_tables(config, store, facts.slot).lossy_tables
-    with store.upkeep() as upkeep:
-        state = upkeep.slot()
+    with store.admin() as admin:
+        state = admin.slot()
         lost = why_lost(facts, state.on_server(facts.slot), state.position())
     for table in map(str, tables):
         if (why := lost or lossy_tables.get(table)) is not None:
@@ -201,25 +201,25 @@ def _log(store: Store, differences: _Differences, record: _TableRecord, name: st
     """
     if record.state is None:
         table_state = TableState(mark=record.present._replace(purged=_UNFINISHED))
-        with store.upkeep() as upkeep:
-            upkeep.receiver_state().begin_table(name, table_state)
+        with store.admin() as admin:
+            admin.receiver_state().begin_table(name, table_state)
     else:
         table_state = record.state._replace(mark=record.state.mark or record.present)
     table_state = _log_steps(store, differences.explained, name, table_state)
     table_state = _log_steps(store, differences.missed, name, table_state._replace(mark=record.present))
-    with store.upkeep() as upkeep:
-        upkeep.receiver_state().put_table(name, table_state)
+    with store.admin() as admin:
+        admin.receiver_state().put_table(name, table_state)
         if (count := differences.missed_count) and not record.is_silent:
             words = "differed and were logged"
-            upkeep.note(Notice(NoticeKind.RESYNC, name, row_count=count, who=who, words=words))
+            admin.note(Notice(NoticeKind.RESYNC, name, row_count=count, who=who, words=words))
         if record.gap is not None:
-            upkeep.slot().close_gap(name, record.gap, who)
+            admin.slot().close_gap(name, record.gap, who)
 
 
 def _log_steps(store: Store, order: Order[StateStep], name: str, table_state: TableState) -> TableState:
     """Log what was missed and keep the present state, in chunks. Return the state of the table."""
     table_states = {name: table_state}
     for chunk in in_chunks(step for *_, step in order):
-        with store.upkeep() as upkeep:
-            upkeep.receiver_state().log_steps(chunk, table_states)
+        with store.admin() as admin:
+            admin.receiver_state().log_steps(chunk, table_states)
     return table_states[name]

@@ -16,12 +16,12 @@ from eventlog.core.errors import EventlogError, Misuse, similar
 from eventlog.core.remedies import Remedy
 from eventlog.core.tables import Tables
 from eventlog.opening.config import Config
-from eventlog.opening.log_status import read_log_status
-from eventlog.opening.tables import read_tables, table_named
+from eventlog.opening.publisher_tables import read_tables, table_named
 from eventlog.operate.redriving import StayReport
-from eventlog.sql.log.record import Notice, NoticeKind
+from eventlog.sql.log.log_admin import FailedRow, FailureFilter, LogAdmin
+from eventlog.sql.log.log_record import Notice, NoticeKind
 from eventlog.sql.log.store import Store
-from eventlog.sql.log.upkeep import FailedRow, FailureFilter, Upkeep
+from eventlog.status.log_status import read_log_status
 
 PAGE = 1000  # rows of one transaction
 FAILED = (Letter.ERROR, Letter.FATAL)
@@ -60,8 +60,8 @@ def retry_now(store: Store, ids: Sequence[int], who: str | None = None) -> Retri
     that are nowhere.
     """
     letters = demand_present(store, ids)
-    with store.upkeep() as upkeep:
-        rows = upkeep.try_now(ids or None, who)
+    with store.admin() as admin:
+        rows = admin.try_now(ids or None, who)
     unmatched_ids = (row for row in ids if row not in rows)
     return Retried(rows, [f"row {row} does not wait: its status is {letters[row]}" for row in unmatched_ids])
 
@@ -70,18 +70,18 @@ def failures(store: Store, selection: FailureFilter) -> Iterator[FailedRow]:
     """Yield the rows with E or F, oldest first."""
     after = 0
     while True:
-        with store.upkeep() as upkeep:
-            page = upkeep.failures(selection, PAGE, after)
+        with store.admin() as admin:
+            page = admin.failures(selection, PAGE, after)
         yield from page
         if len(page) < PAGE:
             return
         after = page[-1].record_id
 
 
-def whole_events(upkeep: Upkeep, ids: Sequence[int]) -> tuple[int, ...]:
+def whole_events(admin: LogAdmin, ids: Sequence[int]) -> tuple[int, ...]:
     """Return these rows, and the other rows of the events that they failed or wait in."""
-    failed = (row.record_id for row in upkeep.failed_events_of(ids))
-    return tuple(sorted({*ids, *failed, *chain.from_iterable(upkeep.waiting_with(ids).values())}))
+    failed = (row.record_id for row in admin.failed_events_of(ids))
+    return tuple(sorted({*ids, *failed, *chain.from_iterable(admin.waiting_with(ids).values())}))
 
 
 def unmatched(config: Config, store: Store, selection: FailureFilter) -> list[str]:
@@ -119,8 +119,8 @@ def check_table(config: Config, store: Store, name: str) -> None:
     published: Tables = Tables()
     with suppress(EventlogError):  # such as a list of tables that is missing
         published = read_tables(store.engine, store.log, config)
-    with store.upkeep() as upkeep:
-        names = {count.table_name for count in upkeep.counts()}
+    with store.admin() as admin:
+        names = {count.table_name for count in admin.counts()}
     if name not in names and published.find(name) is None:
         question = similar(name, names | {table.name for table in published})
         raise NotInLog(f"no row of the log is of a table {name}, and no such table is published{question}")
@@ -134,9 +134,9 @@ def skip(
     if table is not None:
         matching = [row.record_id for row in failures(store, FailureFilter(tuple(ids), table))]
         unmatched_ids, ids = sorted({*ids}.difference(matching)), matching
-    with store.upkeep() as upkeep:
-        event_rows = whole_events(upkeep, ids)
-        letters = upkeep.skip(event_rows, reason, who)
+    with store.admin() as admin:
+        event_rows = whole_events(admin, ids)
+        letters = admin.skip(event_rows, reason, who)
     why = {row: _why_not_skipped(letters.get(row)) for row in event_rows}
     rows_by_reason: dict[str, list[int]] = {}
     for row, why_not in why.items():
@@ -175,9 +175,9 @@ def resume_tables(store: Store, names: Sequence[str], who: str) -> list[str]:
         if table not in stopped_tables:
             reason = f". It is not published for another reason: {reasons[table]}" if table in reasons else ""
             raise NotStopped(name, reason)
-    with store.upkeep() as upkeep:
+    with store.admin() as admin:
         for _, table in resumed:
-            upkeep.resume_table(table, who)
+            admin.resume_table(table, who)
     return [table for _, table in resumed]
 
 
@@ -202,20 +202,20 @@ def purge(store: Store, selection: Purge, progress: Callable[[int], None] = lamb
     notice = Notice(NoticeKind.PURGE, answer=", ".join(selection.letters), who=selection.who, words=words)
     deleted, after = 0, 0
     while True:
-        with store.upkeep() as upkeep:
-            rows, ids = upkeep.purge(selection.before, selection.letters, after, selection.chunk)
+        with store.admin() as admin:
+            rows, ids = admin.purge(selection.before, selection.letters, after, selection.chunk)
             if rows:
                 notice = notice._replace(first_id=notice.first_id if deleted else ids[0], last_id=ids[-1])
             if rows and not deleted:
-                upkeep.note(notice._replace(words=f"{words} are being deleted"))
+                admin.note(notice._replace(words=f"{words} are being deleted"))
         deleted += rows
         progress(deleted)
         if len(ids) < selection.chunk:
             break
         after = ids[-1]
         time.sleep(selection.pause)
-    with store.upkeep() as upkeep:
-        upkeep.note(notice._replace(row_count=deleted))
+    with store.admin() as admin:
+        admin.note(notice._replace(row_count=deleted))
     while Letter.SUCCESS in selection.letters and _forget_settled(store, selection):
         time.sleep(selection.pause)
     return deleted
@@ -223,8 +223,8 @@ def purge(store: Store, selection: Purge, progress: Callable[[int], None] = lamb
 
 def _forget_settled(store: Store, selection: Purge) -> bool:
     """Forget a chunk of batches, in a transaction of its own. Return whether there may be more."""
-    with store.upkeep() as upkeep:
-        return upkeep.forget_settled(selection.before, selection.chunk)
+    with store.admin() as admin:
+        return admin.forget_settled(selection.before, selection.chunk)
 
 
 def read_letters(text: str) -> tuple[Letter, ...]:

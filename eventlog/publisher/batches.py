@@ -17,7 +17,7 @@ from eventlog.core.tables import Tables
 from eventlog.fold import ObjectName
 from eventlog.fold.event_table import EventTable, OutgoingEvent, document_sizes, integers
 from eventlog.sinks.sink import Item, OutgoingDocument
-from eventlog.sql.log.record import WorstAnswer, record_events, write_batch
+from eventlog.sql.log.log_record import WorstAnswer, record_events, write_batch
 
 
 class EventDocument(OutgoingDocument):

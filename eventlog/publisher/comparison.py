@@ -17,17 +17,16 @@ from eventlog.compare.events import current_row_step, dump, dump_digests, in_chu
 from eventlog.compare.ordering import Order, Phase
 from eventlog.compare.polling import PolledChange, PolledTable, every_object, poll, reread_object
 from eventlog.compare.self_references import SelfReferences, own_references
-from eventlog.compare.tables import snapshot
+from eventlog.compare.table_snapshot import snapshot
 from eventlog.compare.unchanged import UnchangedRows, can_sum
 from eventlog.core.delete_limit import DeleteLimit
 from eventlog.core.errors import EventlogError, Misuse
 from eventlog.core.plurals import quantity
 from eventlog.core.tables import Table, Tables
-from eventlog.opening.comparing import ComparingSettings
+from eventlog.opening.comparing_settings import ComparingSettings
 from eventlog.opening.config import Config
 from eventlog.opening.filling import Filler, TableCycle
-from eventlog.opening.table_source import SourceView
-from eventlog.opening.tables import (
+from eventlog.opening.publisher_tables import (
     gone_tables,
     keyed_tables,
     read_readable,
@@ -35,6 +34,7 @@ from eventlog.opening.tables import (
     source_of,
     table_named,
 )
+from eventlog.opening.table_source import SourceView
 from eventlog.publisher.delete_brake import DeleteBrake
 from eventlog.sql.catalogue import NoSuchTable
 from eventlog.sql.connect import ConnectionLost, DatabaseFailed
@@ -185,7 +185,7 @@ class Comparison(Filler):
     def _forget(self, name: str, bases: dict[str, TableState]) -> None:
         """Take for true that the receiver has nothing of a table that is gone."""
         bases[name] = bases[name]._replace(objects=0)
-        with self._store.work(self._epoch) as work:
+        with self._store.as_leader(self._epoch) as work:
             work.receiver_state().begin_table(name, bases[name])
 
     def _settle_state(self) -> dict[str, TableState] | None:
@@ -194,7 +194,7 @@ class Comparison(Filler):
         Return the bases of tables; None if the state is lost and the start decides what the receiver has.
         """
         try:
-            with self._store.work(self._epoch) as work:
+            with self._store.as_leader(self._epoch) as work:
                 self._redriven = work.latest_redrive()
                 return work.receiver_state().settle_events()
         except DatabaseFailed as fault:
@@ -212,7 +212,7 @@ class Comparison(Filler):
         """Begin the states of new tables, and put on record which columns leave from now on."""
         first, resync = not self._begun, self._settings.startup_option == "resync"
         bases = before or {}
-        with self._store.work(self._epoch) as work:
+        with self._store.as_leader(self._epoch) as work:
             receiver_state = work.receiver_state()
             for table in tables:
                 name, base = str(table), bases.get(str(table))
@@ -242,7 +242,7 @@ class Comparison(Filler):
         unsure_tables = [table for table, base in bases.items() if base.unsure and table not in unread]
         read = [table for table in unsure_tables if self._tables.find(table) is not None]
         if read:
-            with self._store.work(self._epoch) as work:
+            with self._store.as_leader(self._epoch) as work:
                 for table in read:
                     work.receiver_state().put_table(table, bases[table]._replace(unsure=False))
 
@@ -260,7 +260,7 @@ class Comparison(Filler):
         complete_steps = (step for *_, step in steps.order if step.object_table in read)
         last: list[list[StateStep]] = [[]] if self._brake.passing else []
         for chunk in chain(in_chunks(complete_steps), last):
-            with self._store.work(self._epoch) as work:
+            with self._store.as_leader(self._epoch) as work:
                 if work.latest_redrive() != self._redriven:
                     return objects, True  # what differs from the states of before is not known any more
                 work.receiver_state().log_steps(chunk, bases)

@@ -15,20 +15,20 @@ from itertools import chain
 from eventlog.core.errors import EventlogError
 from eventlog.core.tables import Tables
 from eventlog.fold.event_table import EventTable, integers
-from eventlog.opening.settings import PublisherSettings
+from eventlog.opening.publisher_settings import PublisherSettings
 from eventlog.opening.waits import DatabaseClock
 from eventlog.publisher import batches
 from eventlog.publisher.batches import EventDocument
-from eventlog.publisher.deliver import CycleControl, DocumentDelivery
+from eventlog.publisher.delivery import CycleHooks, DocumentDelivery
 from eventlog.publisher.finish import BatchJournal
-from eventlog.publisher.fold import PickUpFolder
-from eventlog.publisher.pick_up import LogReader
+from eventlog.publisher.fold import PickUpFold
+from eventlog.publisher.pick_up import NextEvents
 from eventlog.publisher.reading import FoldedPickUp
-from eventlog.publisher.tally import AnswerTally, Cycle
+from eventlog.publisher.tally import AnswerTally, CycleResult
 from eventlog.sinks.sink import Sink
-from eventlog.sql.log.record import RecordedEvent, still_to_go
+from eventlog.sql.log.leader_transaction import NO_PRECONDITION, PickUpEnded, Precondition
+from eventlog.sql.log.log_record import RecordedEvent, still_to_go
 from eventlog.sql.log.store import Store
-from eventlog.sql.log.work import NO_DEMAND, Demand, PickUpEnded
 
 logger = logging.getLogger("eventlog.publisher")
 
@@ -45,25 +45,25 @@ class Publisher:
     def __init__(
         self,
         store: Store,
-        make_reader: Callable[[], PickUpFolder],
+        make_reader: Callable[[], PickUpFold],
         sink: Sink,
         epoch: int,
         batch_size: int,
         settings: PublisherSettings,
-        control: CycleControl | None = None,
+        control: CycleHooks | None = None,
         former_outage: Iterable[str] = (),
     ) -> None:
         self._clock = clock = DatabaseClock()
-        self._control = control or CycleControl()
+        self._control = control or CycleHooks()
         self._journal = BatchJournal(store, epoch, sink, delete=settings.delete_from_log)
-        self._log = LogReader(store, make_reader, settings, self._journal, clock)
+        self._log = NextEvents(store, make_reader, settings, self._journal, clock)
         self._delivery = DocumentDelivery(sink, self._journal, clock, self._control, former_outage)
         self._batch_size = batch_size
         self._waits = settings.waits
         self._tally = AnswerTally(self._waits)
         self._was_down = False  # the receiver, in the last cycle
 
-    def cycle(self) -> Cycle:
+    def cycle(self) -> CycleResult:
         """Send first what was interrupted, then what is due again, then what is new. A pause, a redrive or an
         event that is due ends the cycle between two batches. Raise ReceiverFatal once everything that was
         answered is finished."""
@@ -89,7 +89,7 @@ class Publisher:
         return tally.cycle
 
     @property
-    def progress(self) -> Cycle:
+    def progress(self) -> CycleResult:
         """The cycle so far; whether the receiver is down follows its last answer or fault, in any cycle."""
         return self._tally.progress(self._delivery.down, self._delivery.outage)
 
@@ -176,17 +176,17 @@ class Publisher:
             if self._stopped:
                 break
         unsent += batches.further_parts(planned_batches, tally.begun)  # of those that a stop leaves
-        self._journal.advance(tally, unsent, NO_DEMAND if unsent else Demand(redriven))
+        self._journal.advance(tally, unsent, NO_PRECONDITION if unsent else Precondition(redriven))
         if tally.fatal is not None:
             raise ReceiverFatal(tally.fatal.text)
 
-    def _demands(self, redriven: int | None) -> Iterator[Demand]:
+    def _demands(self, redriven: int | None) -> Iterator[Precondition]:
         """Yield the demand of each batch. Now and then it includes that no event is due again: first after
         twice as long as due events took before."""
         cycle = self._tally.cycle
         look_at = DUE_EVERY + 2 * cycle.delivery
         while True:
-            demand = Demand(redriven, leaves=True)
+            demand = Precondition(redriven, leaves=True)
             if redriven is not None and cycle.delivery > look_at:
                 demand = demand._replace(due=self._clock.now())
                 look_at = cycle.delivery + DUE_EVERY

@@ -16,13 +16,13 @@ from eventlog.core.errors import EventlogError, Misuse
 from eventlog.files.signals import Signals, StopRequested
 from eventlog.opening.config import Config
 from eventlog.opening.open_log import opened
-from eventlog.opening.settings import DaemonSettings, read_times
+from eventlog.opening.publisher_settings import DaemonSettings, read_times
 from eventlog.publisher.cycle import ReceiverFatal
-from eventlog.publisher.cycle_record import POINT_EVERY
+from eventlog.publisher.cycle_facts import POINT_EVERY
 from eventlog.publisher.monitor import Monitor
 from eventlog.publisher.readiness import Readiness, now
 from eventlog.publisher.session import PublishingSession, check_session, checked_parts
-from eventlog.publisher.tally import Cycle
+from eventlog.publisher.tally import CycleResult
 from eventlog.sql.connect import ConnectionLost
 from eventlog.sql.log.leader import Holder, Leader
 from eventlog.sql.log.position import IdsComeAgain
@@ -60,7 +60,9 @@ class Wait(NamedTuple):
     is_wakeable: bool = False  # a writer may end it
 
 
-def next_wait(cycle: Cycle, settings: DaemonSettings, failures: int, nap: float, *, wakes: bool) -> Wait:
+def next_wait(
+    cycle: CycleResult, settings: DaemonSettings, failures: int, nap: float, *, wakes: bool
+) -> Wait:
     """Return how long to wait after a cycle; `wakes` is whether writers can wake this publisher."""
     if cycle.down is not None:
         return Wait(growing_wait(failures, settings) if cycle.wait is None else cycle.wait)
@@ -147,7 +149,7 @@ class Daemon:
                 if self._signals.stop:
                     break
                 is_ready = session.prepare()
-            cycle = session.publisher.cycle() if is_ready else Cycle(paused=True)
+            cycle = session.publisher.cycle() if is_ready else CycleResult(paused=True)
             self._failures = self._failures + 1 if cycle.down else 0
             nap = FIRST_NAP if cycle.documents else nap
             wait = next_wait(cycle, self._settings, self._failures, nap, wakes=session.sleeper.wakes)
@@ -258,7 +260,7 @@ class Daemon:
         """The seconds between two signs of life at most."""
         return DAY if self._settings.time_of_day else self._settings.polling_interval
 
-    def _end(self, cycle: Cycle) -> None:
+    def _end(self, cycle: CycleResult) -> None:
         """Handle the end of the one cycle of --once."""
         self._signals.request_stop()
         if cycle.down is not None:

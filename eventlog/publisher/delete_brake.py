@@ -13,9 +13,9 @@ from shlex import quote
 from eventlog.core.delete_limit import DeleteLimit
 from eventlog.core.errors import EventlogError
 from eventlog.core.plurals import quantity
+from eventlog.sql.log.leader_transaction import LeaderTransaction
+from eventlog.sql.log.log_record import Notice, NoticeKind
 from eventlog.sql.log.object_states import StateStep, TableState
-from eventlog.sql.log.record import Notice, NoticeKind
-from eventlog.sql.log.work import Work
 
 
 class TableStopped(EventlogError):
@@ -69,7 +69,7 @@ class DeleteBrake:
     def _size(self, table: str) -> str:
         return quantity(self._objects.get(table, 0), "object")
 
-    def record(self, work: Work, steps: Iterable[StateStep], read: Collection[str]) -> None:
+    def record(self, work: LeaderTransaction, steps: Iterable[StateStep], read: Collection[str]) -> None:
         """Record which tables, among those that were read to their end, passed with these last deletes."""
         self._pending.subtract(step.object_table for step in steps if step.is_delete)
         for table in sorted(self.passing.intersection(read)):

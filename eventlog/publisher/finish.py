@@ -20,9 +20,9 @@ from eventlog.core.text_digest import SIZE
 from eventlog.publisher.batches import EventDocument, record_batch
 from eventlog.publisher.tally import AnswerTally
 from eventlog.sinks.sink import Recording, SendsTogether, Sink
-from eventlog.sql.log.record import WARNED, RecordedBatch, RecordedEvent, write_remnant, write_rows
+from eventlog.sql.log.leader_transaction import NO_PRECONDITION, LeaderTransaction, PickUpEnded, Precondition
+from eventlog.sql.log.log_record import WARNED, RecordedBatch, RecordedEvent, write_remnant, write_rows
 from eventlog.sql.log.store import Store
-from eventlog.sql.log.work import NO_DEMAND, Demand, PickUpEnded, Work
 
 _MAX_DIGESTS = 100_000  # that a publisher keeps in mind
 
@@ -77,7 +77,7 @@ class BatchJournal:
         own_batches = {batch.recorded.number: batch for batch in self._unsettled or ()}
         self._unsettled = [own_batches.get(batch.number, UnsettledBatch(batch, None)) for batch in remembered]
         if remembered:
-            with self._store.work(self._epoch) as work:
+            with self._store.as_leader(self._epoch) as work:
                 work.adopt()
         return remembered
 
@@ -93,7 +93,10 @@ class BatchJournal:
             batch.unanswered, batch.is_answered = unanswered, batch.is_answered or is_answered
 
     def advance(
-        self, tally: AnswerTally, next_batch: Sequence[EventDocument] = (), demand: Demand = NO_DEMAND
+        self,
+        tally: AnswerTally,
+        next_batch: Sequence[EventDocument] = (),
+        demand: Precondition = NO_PRECONDITION,
     ) -> None:
         """Write what became of rows, and remember the documents that go next, in one transaction.
 
@@ -107,7 +110,7 @@ class BatchJournal:
         first = min((document.lowest for document in next_batch), default=0)
         last = max((document.highest for document in next_batch), default=0)
         try:
-            with self._store.work(self._epoch, demand) as work:
+            with self._store.as_leader(self._epoch, demand) as work:
                 number, texts, moved = self._close(work, next_batch)
                 rows = tally.without_event()
                 if warned := tally.letters.get(Letter.WARNING):
@@ -142,7 +145,7 @@ class BatchJournal:
         self._highest = max(self._highest, last)
 
     def _close(
-        self, work: Work, next_batch: Sequence[EventDocument]
+        self, work: LeaderTransaction, next_batch: Sequence[EventDocument]
     ) -> tuple[int, frozenset[bytes], Set[bytes]]:
         """Settle the batches that were answered. Of the others keep what may have left. What is recorded anew
         is not kept twice, so a slow receiver, and one that hangs for hours, leaves each text there once.
@@ -190,12 +193,12 @@ class BatchJournal:
 
     def end_waits(self, reasons: Collection[str]) -> None:
         """Make the events due that wait for one of these reasons."""
-        with self._store.work(self._epoch) as work:
+        with self._store.as_leader(self._epoch) as work:
             work.end_waits(reasons)
 
     def rename_holds(self, tables: Tables) -> None:
         """Give waiting objects the names that they have with these tables."""
-        with self._store.work(self._epoch) as work:
+        with self._store.as_leader(self._epoch) as work:
             work.rename(partial(object_of, tables))
 
 

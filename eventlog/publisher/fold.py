@@ -19,13 +19,13 @@ from eventlog.publisher.read_back import MAX_BYTES, Allowance, CurrentRows
 from eventlog.publisher.reading import FoldedPickUp, PickUpTooLarge, account
 from eventlog.sinks.document_kinds import TextWriter
 from eventlog.sql.current_rows import NO_BOUND, TooMuch
-from eventlog.sql.log.pending import Cells, PickUp, PickUpFilter
-from eventlog.sql.log.record import RecordedEvent
+from eventlog.sql.log.log_record import RecordedEvent
+from eventlog.sql.log.pending import LogCells, PickUp, PickUpFilter
 from eventlog.sql.log.snapshot import Snapshot
 from eventlog.sql.readable import ReadableTable
 from eventlog.sql.relation import Place
-from eventlog.xds.settings import XdsSettings
 from eventlog.xds.skeleton import EventForm, Skeletons
+from eventlog.xds.xds_settings import XdsSettings
 
 if TYPE_CHECKING:
     from eventlog.publisher.fold_columns import ColumnReader
@@ -36,7 +36,7 @@ _TAKE_PART = (Fate.SENT, Fate.SAYS_NOTHING, Fate.NO_EFFECT, Fate.SUPERSEDED)
 ObjectFilter = Callable[[Cell, Cell], bool]  # whether a row's table_name and table_key name a certain object
 
 
-class PickUpFolder:
+class PickUpFold:
     """A reader that folds rows of the log, reads the current rows they need, and writes the events."""
 
     def __init__(
@@ -59,13 +59,13 @@ class PickUpFolder:
         self._own_user = rules.loopback_user
         self.objects = PresentObjects(tables, readable, rules)
 
-    def halting(self, places: Iterable[Place], reason: str) -> PickUpFolder:
+    def halting(self, places: Iterable[Place], reason: str) -> PickUpFold:
         """Return a reader that leaves out what is read from these places, for this reason."""
         among = set(places)
         halted = {table for table, source in self._readable.items() if not among.isdisjoint(source.places)}
         tables = self.tables.halting(halted, reason)
         readable = {table: self._readable[table] for table in tables if table in self._readable}
-        return PickUpFolder(tables, readable, self.rules, self._xds, self._make_writer)
+        return PickUpFold(tables, readable, self.rules, self._xds, self._make_writer)
 
     def selection(self, choice: PickUpFilter, *, by_column: bool) -> PickUpFilter:
         """Return the selection with what the rules and the tables require of rows."""
@@ -272,7 +272,7 @@ def _parts(recorded: RecordedEvent, events: Sequence[Event]) -> Iterator[Event]:
             yield event._replace(event_id=name, rows=recorded.rows, part=part, parts=len(events))
 
 
-def _of_objects(cells: Iterable[Cells], about: ObjectFilter) -> list[Cells]:
+def _of_objects(cells: Iterable[LogCells], about: ObjectFilter) -> list[LogCells]:
     """Return the rows of these objects, and rows that share a record_id with them."""
     rows = list(cells)
     ids = {row[RECORD_ID] for row in rows if about(*row[OBJECT])}

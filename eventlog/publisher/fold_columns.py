@@ -163,9 +163,9 @@ def _value_rows(table: Table, keys: pa.Array) -> Iterator[list[str]]:
 
 def _bound(source: ReadableTable, table: Table, keys: pa.Array) -> tuple[Ints, Sequence[Sequence[str]]]:
     """Return which keys have values of their columns' types, and the bound values by column."""
-    together = source.load_columns(key_values(table.key, keys)) if len(keys) > FEW else None
-    if together is not None:
-        return np.arange(len(keys)), together
+    columns = source.load_columns(key_values(table.key, keys)) if len(keys) > FEW else None
+    if columns is not None:
+        return np.arange(len(keys)), columns
     places, rows = [], []
     for place, values in enumerate(_value_rows(table, keys)):
         try:

@@ -8,11 +8,11 @@ from collections import Counter
 from dataclasses import replace
 
 from eventlog.core.errors import EventlogError
-from eventlog.opening.log_status import LogStatus, read_log_status
 from eventlog.publisher.readiness import Outage, Readiness, now
-from eventlog.publisher.tally import Cycle
+from eventlog.publisher.tally import CycleResult
 from eventlog.publisher.tracing import Tracing
 from eventlog.sql.log.store import Store
+from eventlog.status.log_status import LogStatus, read_log_status
 
 MAX_AGE = 5.0  # seconds for which an answer of the database is shown again
 
@@ -30,7 +30,7 @@ class Monitor:
         self._read_at = 0.0
         self._alive = time.monotonic()
         self._longest = 0.0  # that the daemon may stay silent
-        self._reported = Cycle()  # what was counted of the present cycle
+        self._reported = CycleResult()  # what was counted of the present cycle
         self.leads = False
         self.outage: Outage | None = None  # since the database was last there
         self.readiness = Readiness()
@@ -83,12 +83,12 @@ class Monitor:
 
     def fault(self, reason: str, wait: float) -> None:
         """A session ended by a fault; the next one begins after so many seconds."""
-        self._reported = Cycle()
+        self._reported = CycleResult()
         since = self.outage.since if self.outage else now()
         self.outage = Outage(since, reason, time.monotonic() + wait)
         self.metrics.faults.inc()
 
-    def progress(self, cycle: Cycle) -> None:
+    def progress(self, cycle: CycleResult) -> None:
         """Count what a cycle did since it was last reported, and show the receiver's state."""
         metrics, before = self.metrics, self._reported
         metrics.sink_up.set(int(cycle.down is None))
@@ -99,14 +99,14 @@ class Monitor:
                 metrics.retries.inc(events)
         self._reported = replace(cycle, answers=Counter(cycle.answers))
 
-    def cycle(self, cycle: Cycle) -> None:
+    def cycle(self, cycle: CycleResult) -> None:
         """Count what a cycle did that has ended."""
         metrics = self.metrics
         metrics.paused.set(int(cycle.paused))
         if cycle.paused:
             return
         self.progress(cycle)
-        self._reported = Cycle()
+        self._reported = CycleResult()
         metrics.unread_tables.set(len(cycle.unread))
         metrics.cycles.inc()
         metrics.rows.inc(cycle.rows)

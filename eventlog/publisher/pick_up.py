@@ -11,19 +11,19 @@ from math import inf
 
 from eventlog.core.tables import Tables
 from eventlog.fold.understand import why_unknown
-from eventlog.opening.settings import PublisherSettings
+from eventlog.opening.publisher_settings import PublisherSettings
 from eventlog.opening.waits import DatabaseClock
 from eventlog.publisher.finish import BatchJournal
-from eventlog.publisher.fold import PickUpFolder
+from eventlog.publisher.fold import PickUpFold
 from eventlog.publisher.low_water_mark import LowWaterMark
 from eventlog.publisher.read_back import MAX_BYTES
 from eventlog.publisher.reading import FoldedPickUp, PickUpTooLarge
 from eventlog.publisher.tally import AnswerTally
 from eventlog.sql.current_rows import NO_BOUND, TooMuch
-from eventlog.sql.log.record import RecordedEvent
+from eventlog.sql.log.leader_transaction import Precondition, Spelling, WaitingEvent
+from eventlog.sql.log.log_record import RecordedEvent
 from eventlog.sql.log.snapshot import Snapshot
 from eventlog.sql.log.store import Store
-from eventlog.sql.log.work import Demand, Spelling, WaitingEvent
 from eventlog.sql.tables_read import TablesChanged
 
 logger = logging.getLogger("eventlog.publisher")
@@ -33,13 +33,13 @@ HALTED = 10.0  # seconds until the tables are read again, where some are halted
 MAX_RETRIED_EVENTS = 10_000  # events that are tried again in one cycle
 
 
-class LogReader:
+class NextEvents:
     """Reads the log for one leader, with the tables as they are."""
 
     def __init__(
         self,
         store: Store,
-        make_reader: Callable[[], PickUpFolder],
+        make_reader: Callable[[], PickUpFold],
         settings: PublisherSettings,
         journal: BatchJournal,
         clock: DatabaseClock,
@@ -136,7 +136,7 @@ class LogReader:
         tally.account_new(reading)
         spellings = set[Spelling]()
         while reading.all_held and not spellings.issuperset(reading.spellings) and not tally.ended:
-            self._journal.advance(tally, demand=Demand(reading.redriven))
+            self._journal.advance(tally, demand=Precondition(reading.redriven))
             spellings.update(reading.spellings)
             reading = self.pick_up()
             tally.account_new(reading)

@@ -5,17 +5,17 @@ from __future__ import annotations
 from dataclasses import replace
 
 from eventlog.fold import Rules
-from eventlog.opening.comparing import ComparingSettings
+from eventlog.opening.comparing_settings import ComparingSettings
 from eventlog.opening.config import Config
 from eventlog.opening.open_log import driver_user
-from eventlog.opening.settings import SessionSettings
-from eventlog.opening.tables import former_tables, read_bases, read_tables, readable_of
-from eventlog.publisher.fold import PickUpFolder
+from eventlog.opening.publisher_settings import SessionSettings
+from eventlog.opening.publisher_tables import former_tables, read_bases, read_tables, readable_of
+from eventlog.publisher.fold import PickUpFold
 from eventlog.sinks import sink_kind
 from eventlog.sinks.document_kinds import DocumentKind, document_kind
 from eventlog.sql.log.object_states import TableState
 from eventlog.sql.log.store import Store
-from eventlog.xds.settings import XdsSettings
+from eventlog.xds.xds_settings import XdsSettings
 
 UNCUT_CHANGES = 2**31 - 1  # max_changes of events that are never cut
 
@@ -58,7 +58,7 @@ def rules_for(rules: Rules, kind: DocumentKind | None) -> Rules:
     return replace(rules, whole_rows=True, max_changes=UNCUT_CHANGES)
 
 
-def make_reader(config: Config, store: Store) -> PickUpFolder:
+def make_reader(config: Config, store: Store) -> PickUpFold:
     """Return a reader by the settings, with the tables as the catalogue has them now."""
     bases = read_former(config, store)
     tables = read_tables(store.engine, store.log, config, bases=bases)
@@ -70,7 +70,7 @@ def make_reader(config: Config, store: Store) -> PickUpFolder:
     make_writer = (
         (lambda tables: write(tables, {**config.values, "tables": config.tables})) if write else None
     )
-    return PickUpFolder(tables, readable, rules, config.build(XdsSettings), make_writer)
+    return PickUpFold(tables, readable, rules, config.build(XdsSettings), make_writer)
 
 
 def read_former(config: Config, store: Store) -> dict[str, TableState]:

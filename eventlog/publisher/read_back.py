@@ -19,7 +19,7 @@ from eventlog.core import values
 from eventlog.core.change import Value
 from eventlog.core.errors import WrongRow
 from eventlog.core.tables import Table
-from eventlog.fold import Answer, CurrentRow, Need, QueryKey
+from eventlog.fold import CurrentOrError, CurrentRow, Need, QueryKey
 from eventlog.sql.connect import DatabaseFailed
 from eventlog.sql.current_rows import Current, byte_count
 from eventlog.sql.log.snapshot import Snapshot
@@ -70,7 +70,7 @@ class CurrentRows:
         self._thorough = thorough
         self.allowance = allowance
         self.tables = tables
-        self._answers: dict[Table, dict[QueryKey, Answer]] = {table: {} for table in tables}
+        self._answers: dict[Table, dict[QueryKey, CurrentOrError]] = {table: {} for table in tables}
         self.refused = False  # whether the database refused a statement
         self.seconds = 0.0  # that reading took
 
@@ -101,7 +101,7 @@ class CurrentRows:
                 self._keep(table, queries, rows)
         self.seconds += time.monotonic() - begun
 
-    def lookup(self, table: Table, key: QueryKey) -> Answer:
+    def lookup(self, table: Table, key: QueryKey) -> CurrentOrError:
         """Return the current rows of one object."""
         return self._answers[table].get(key, ())
 

@@ -12,8 +12,8 @@ from eventlog.fold import Outcome
 from eventlog.fold.admit import Refusal
 from eventlog.fold.event_table import MODIFY, EventTable, WrittenEvent
 from eventlog.fold.understand import UnknownName
-from eventlog.sql.log.record import LOOPBACK
-from eventlog.sql.log.work import Spelling
+from eventlog.sql.log.leader_transaction import Spelling
+from eventlog.sql.log.log_record import LOOPBACK
 
 
 class PickUpTooLarge(EventlogError):

@@ -12,26 +12,26 @@ from typing import Self
 
 from eventlog.core.tables import Tables
 from eventlog.files.signals import Signals
-from eventlog.opening.comparing import ComparingSettings, SourceOfTriggers
+from eventlog.opening.comparing_settings import ComparingSettings, SourceOfTriggers
 from eventlog.opening.config import Config, statements
 from eventlog.opening.filling import Filler, Sleeper
 from eventlog.opening.post_poll import naming_log, run_statements, why_warned
 from eventlog.opening.published import describe_children
+from eventlog.opening.publisher_settings import PublisherSettings, SessionSettings
 from eventlog.opening.recorded_settings import write_published, write_settings
-from eventlog.opening.settings import PublisherSettings, SessionSettings
 from eventlog.publisher.cycle import Publisher
-from eventlog.publisher.cycle_record import CycleRecord
-from eventlog.publisher.deliver import CycleControl
-from eventlog.publisher.fold import PickUpFolder
+from eventlog.publisher.cycle_facts import CycleFacts
+from eventlog.publisher.delivery import CycleHooks
+from eventlog.publisher.fold import PickUpFold
 from eventlog.publisher.monitor import Monitor
 from eventlog.publisher.preparation import document_name, make_reader
 from eventlog.publisher.sleep import make_sleeper
-from eventlog.publisher.tally import AnswerTally, Cycle
+from eventlog.publisher.tally import AnswerTally, CycleResult
 from eventlog.sinks import check_sink, open_sink
-from eventlog.slot.tables import demand_slots, refuse_slot
+from eventlog.slot.slot_tables import demand_slots, refuse_slot
 from eventlog.sql.log.leader import Leader
 from eventlog.sql.log.store import Store
-from eventlog.xds.settings import XdsSettings
+from eventlog.xds.xds_settings import XdsSettings
 
 logger = logging.getLogger("eventlog.publishing")
 
@@ -83,7 +83,7 @@ class TableReading:
         self._halted: dict[str, str] = {}  # tables that send nothing for now, and why
         self._children: list[str] = []  # sentences about children that are read
 
-    def make_reader(self) -> PickUpFolder:
+    def make_reader(self) -> PickUpFold:
         """Return a reader with the tables as they are now."""
         reader = make_reader(self._config, self._store)
         self._report_halted(reader.tables)
@@ -99,7 +99,7 @@ class TableReading:
         """Leave on record which columns are published and how, if that is new."""
         published = write_published(tables, self._config, document_name(self._config))
         if published != self._published:
-            with self._store.work(self._epoch) as work:
+            with self._store.as_leader(self._epoch) as work:
                 work.note_published(published)
             self._published = published
 
@@ -110,7 +110,7 @@ class TableReading:
                 logger.warning("%s is not published: %s", table, why, extra={"table": table})
 
 
-class CycleWatch(CycleControl):
+class SessionHooks(CycleHooks):
     """Stops a cycle at a signal, and shows how far it is: to the monitor, and on record in the log."""
 
     def __init__(
@@ -126,7 +126,7 @@ class CycleWatch(CycleControl):
         self._noted_down: str | None = None  # why the receiver is down, as it was noted last
         self._rested: datetime | None = None  # the pause in which the rest is on record
         self._is_partial = False  # whether a cycle was noted before its end
-        self._record = CycleRecord(store)
+        self._record = CycleFacts(store)
         self.unread: Mapping[str, str] = {}  # tables that publish nothing, and why
         self.stopped_tables: Iterable[str] = ()  # those among them that max-deletes stopped
 
@@ -147,23 +147,23 @@ class CycleWatch(CycleControl):
             self._monitor.progress(cycle)
             self._is_partial = True
             self._noted_at, self._noted_down = time.monotonic(), cycle.down
-            with self._store.work(self._leader.epoch) as work:
+            with self._store.as_leader(self._leader.epoch) as work:
                 work.record_cycle(self._facts(cycle))
 
-    def note(self, cycle: Cycle) -> None:
+    def note(self, cycle: CycleResult) -> None:
         """Leave on record what `status` shows, not more often than people look."""
         if self._is_due(cycle.down) or self._is_partial:
             self._is_partial = False
             self._noted_at, self._noted_down = time.monotonic(), cycle.down
-            with self._store.work(self._leader.epoch) as work:
+            with self._store.as_leader(self._leader.epoch) as work:
                 work.record_cycle(self._facts(cycle))
 
-    def look(self, cycle: Cycle) -> None:
+    def look(self, cycle: CycleResult) -> None:
         """Count the pending rows between cycles, if that is due, and leave it on record if it is news."""
         is_news = self._record.take_point(0)
         if is_news or time.monotonic() > max(self._looked_at, self._noted_at) + _NOTED_IDLE:
             self._looked_at = time.monotonic()
-            with self._store.work(self._leader.epoch) as work:
+            with self._store.as_leader(self._leader.epoch) as work:
                 work.record_cycle(self._facts(cycle))
 
     @property
@@ -175,18 +175,18 @@ class CycleWatch(CycleControl):
         """Note that a cycle begins."""
         self._record.begin()
 
-    def ended(self, cycle: Cycle, wait: float) -> None:
+    def ended(self, cycle: CycleResult, wait: float) -> None:
         """Count what a cycle did that has ended, so many seconds before the next one."""
         self._record.end(cycle, wait)
 
     def note_rest(self, since: datetime) -> None:
         """Leave on record, once in a pause, that no cycle is under way any more."""
         if since != self._rested:
-            with self._store.work(self._leader.epoch) as work:
+            with self._store.as_leader(self._leader.epoch) as work:
                 work.record_rest()
             self._rested = since
 
-    def complete(self, cycle: Cycle) -> Cycle:
+    def complete(self, cycle: CycleResult) -> CycleResult:
         """Return the cycle with the tables that are unread."""
         return replace(cycle, unread=dict(self.unread), stopped_tables=sorted(self.stopped_tables))
 
@@ -194,7 +194,7 @@ class CycleWatch(CycleControl):
         """Return whether the receiver's state changed, or some time passed."""
         return down != self._noted_down or time.monotonic() > self._noted_at + _NOTED_EVERY
 
-    def _facts(self, cycle: Cycle) -> str:
+    def _facts(self, cycle: CycleResult) -> str:
         """Return what is left on record of how far a cycle is."""
         return self._record.facts(cycle, is_running=self._is_partial)
 
@@ -209,7 +209,7 @@ class PublishingSession:
         self._leader = leader
         self._settings = settings = config.build(SessionSettings)
         self._after = statements(settings.post_poll_stmt)
-        self._watch = CycleWatch(store, leader, signals, monitor, silence)
+        self._watch = SessionHooks(store, leader, signals, monitor, silence)
         self._tables = TableReading(config, store, leader.epoch)
         with ExitStack() as stack:
             stack.enter_context(store.keep_connection())
@@ -233,7 +233,7 @@ class PublishingSession:
                 self._watch,
                 self._watch.former_outage,
             )
-            with store.work(leader.epoch) as work:
+            with store.as_leader(leader.epoch) as work:
                 work.record_settings(write_settings(config))
             self._stack = stack.pop_all()
 
@@ -263,7 +263,7 @@ class PublishingSession:
         self._watch.unread = {**self.publisher.tables.halted(), **self._filler.unread}
         self._watch.stopped_tables = self._filler.stopped_tables
 
-    def conclude(self, cycle: Cycle, wait: float) -> Cycle:
+    def conclude(self, cycle: CycleResult, wait: float) -> CycleResult:
         """Run the operator's statements if documents went out, and note the cycle and the seconds until the
         next one. Return it complete."""
         if cycle.documents and self._after:
@@ -290,11 +290,11 @@ class PublishingSession:
         fault = self.publisher.heartbeat()
         self._watch.note(self.progress)
         if fault is None:
-            with self.store.work(self._leader.epoch) as work:
+            with self.store.as_leader(self._leader.epoch) as work:
                 work.record_heartbeat()
         return fault
 
     @property
-    def progress(self) -> Cycle:
+    def progress(self) -> CycleResult:
         """The last cycle, or how far the present one is; `down` follows the receiver's last answer."""
         return self._watch.complete(self.publisher.progress)

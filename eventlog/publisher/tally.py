@@ -20,8 +20,8 @@ from eventlog.publisher.batches import EventDocument
 from eventlog.publisher.reading import FoldedPickUp
 from eventlog.publisher.states import FAILED, GOOD, LETTERS, EventEnd, end_of
 from eventlog.sinks.sink import ACCEPTED, Reply
-from eventlog.sql.log.record import NO_EVENT, REFUSED, RecordedEvent, Try, plain_stretches
-from eventlog.sql.log.work import Failure, Spelling, WaitingEvent
+from eventlog.sql.log.leader_transaction import Failure, Spelling, WaitingEvent
+from eventlog.sql.log.log_record import NO_EVENT, REFUSED, RecordedEvent, Try, plain_stretches
 from eventlog.xds.answers import Answer, Level, Status, match
 
 logger = logging.getLogger("eventlog.publisher")
@@ -34,7 +34,7 @@ _MAX_REASONS = 20  # of one cycle, that are logged
 
 
 @dataclass
-class Cycle:
+class CycleResult:
     """The result of one cycle."""
 
     rows: int = 0  # that were picked up
@@ -105,7 +105,7 @@ class AnswerTally:
     def __init__(self, waits: Waits) -> None:
         self.blocked: set[ObjectName] = set()  # whose events of this cycle must not go any more
         self.begun: set[str] = set()  # cut events with parts that are not answered yet
-        self.cycle = Cycle()
+        self.cycle = CycleResult()
         self.levels = self.cycle.answers  # events by element and level
         self.rows_without_event: list[
             int
@@ -141,7 +141,7 @@ class AnswerTally:
         """Return how long the cycle took so far."""
         return time.monotonic() - self._begun
 
-    def progress(self, down: str | None, outage: Collection[str]) -> Cycle:
+    def progress(self, down: str | None, outage: Collection[str]) -> CycleResult:
         """Return the cycle so far, why the receiver is down now, and the reasons of an outage."""
         seconds = self.cycle.seconds or self.seconds
         return replace(self.cycle, down=down, outage=sorted(outage), seconds=seconds)

@@ -22,7 +22,7 @@ from eventlog import __version__
 from eventlog.core.errors import Misuse
 from eventlog.core.extras import extra
 from eventlog.publisher.batches import EventDocument
-from eventlog.publisher.tally import Cycle
+from eventlog.publisher.tally import CycleResult
 from eventlog.sinks import sink_kind
 from eventlog.sinks.sink import Reply, Sink
 from eventlog.sinks.trace_context import trace_of_process
@@ -49,7 +49,7 @@ _GOOD = ("success", "warning", "divided")
 class Tracing:
     """Makes no spans; documents carry the trace of the process."""
 
-    def cycle(self, cycle: Cycle) -> AbstractContextManager[None]:
+    def cycle(self, cycle: CycleResult) -> AbstractContextManager[None]:
         """Return a block that is one cycle."""
         return nullcontext()
 
@@ -140,7 +140,7 @@ class SpanTracing(Tracing):
         self._room, self._room_at = float(MAX_SPANNED), time.monotonic()
 
     @contextmanager
-    def cycle(self, cycle: Cycle) -> Iterator[None]:
+    def cycle(self, cycle: CycleResult) -> Iterator[None]:
         """Make the span of a cycle that has rows, documents or a fault."""
         self._begun_at, why = time.time_ns(), None
         try:
@@ -234,7 +234,7 @@ def _outcome(reply: Reply) -> str:
     return max((status.level for status in reply.statuses), default=Level.SUCCESS).name.lower()
 
 
-def _facts_of(cycle: Cycle) -> dict[str, AttributeValue]:
+def _facts_of(cycle: CycleResult) -> dict[str, AttributeValue]:
     counts = Counter({name: getattr(cycle, name) for name in ("rows", "documents", "events", "refused")})
     for (_, level), events in cycle.answers.items():
         counts[f"answers.{level}"] += events

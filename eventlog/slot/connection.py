@@ -9,13 +9,13 @@ from math import inf
 from typing import Final
 
 from eventlog.core.errors import Misuse
-from eventlog.opening.comparing import ComparingSettings
+from eventlog.opening.comparing_settings import ComparingSettings
 from eventlog.opening.config import Config
 from eventlog.opening.open_log import driver_user
 from eventlog.slot.decode import read
 from eventlog.slot.publication import MAKE_AGAIN, why_lost
+from eventlog.slot.slot_tables import recorded_slot
 from eventlog.slot.stream import SlotStream
-from eventlog.slot.tables import recorded_slot
 from eventlog.slot.transactions import SlotReader, SlotTransaction
 from eventlog.sql.log.slot_state import Feed, ServerSlot, SlotFacts, SlotPosition
 from eventlog.sql.log.store import Store
@@ -74,7 +74,7 @@ class SlotConnection:
         """Begin to stream the slot from the position in the log, unless changes are lost."""
         self._tried_at = time.monotonic()
         self._facts = self._read_facts()
-        with self._store.work(self._epoch) as work:  # who leads no more ends no stream
+        with self._store.as_leader(self._epoch) as work:  # who leads no more ends no stream
             state = work.slot()
             now, position = state.on_server(self.slot), state.position()
             if now.active_pid is not None:
@@ -85,8 +85,8 @@ class SlotConnection:
         read_tables()
         self.lost = why_lost(self._facts, now, position)
         if self.lost is None and self._facts.altered_by is None:
-            with self._store.upkeep() as upkeep:
-                upkeep.slot().record(replace(self._read_facts(), altered_by=now.altered_by))
+            with self._store.admin() as admin:
+                admin.slot().record(replace(self._read_facts(), altered_by=now.altered_by))
         if self.lost is not None or position is None:
             self.fault = f"{self.lost}: changes may be lost. {MAKE_AGAIN}"
             return
@@ -105,8 +105,8 @@ class SlotConnection:
 
     def is_whole(self) -> bool:
         """Return whether the slot still has all changes after the position."""
-        with self._store.upkeep() as upkeep:
-            state = upkeep.slot()
+        with self._store.admin() as admin:
+            state = admin.slot()
             now, position = state.on_server(self.slot), state.position()
         return why_lost(self._read_facts(), now, position) is None
 

@@ -31,7 +31,7 @@ class NotSent:
 
 NOT_SENT: Final = NotSent()
 Value = str | None | NotSent
-Row = tuple[Value, ...]
+StreamRow = tuple[Value, ...]
 
 
 class BeginRead(NamedTuple):
@@ -62,8 +62,8 @@ class RowChanged(NamedTuple):
 
     table: int
     kind: bytes  # I, U or D
-    before: Row | None
-    new: Row | None
+    before: StreamRow | None
+    new: StreamRow | None
 
 
 class TablesTruncated(NamedTuple):
@@ -122,7 +122,7 @@ class _Bytes:
         self._at += size
         return self._data[self._at - size : self._at]
 
-    def row(self) -> Row:
+    def row(self) -> StreamRow:
         return tuple(self._values(self.number(_SHORT)))
 
     def _values(self, count: int) -> Iterator[Value]:
@@ -135,9 +135,9 @@ class _Bytes:
             else:
                 raise IndexError(f"a value has the form {form!r}")
 
-    def parts(self) -> Mapping[bytes, Row]:
+    def parts(self) -> Mapping[bytes, StreamRow]:
         """Return the rows of a change by their letters: K or O before it, N after it."""
-        rows: dict[bytes, Row] = {}
+        rows: dict[bytes, StreamRow] = {}
         while self._at < len(self._data):
             letter = self.take(1)
             if letter not in b"KON":

@@ -16,8 +16,8 @@ from eventlog.opening.config import Config
 from eventlog.opening.filling import Filler, Sleeper, TableCycle
 from eventlog.slot.connection import SlotConnection
 from eventlog.slot.queue import ROWS, TransactionQueue
+from eventlog.slot.slot_tables import FedTables
 from eventlog.slot.stream import SlotStream, StreamRefused
-from eventlog.slot.tables import FedTables
 from eventlog.sql.log.store import Store
 
 _IDLE: Final = 1 << 20  # bytes of the server's log after which a position is noted although nothing changed
@@ -138,7 +138,7 @@ class SlotFiller(Filler):
         """Note how far the server's log is, if it grew without a change for us."""
         end = self._connection.idle_position(_IDLE)
         if end is not None:
-            with self._store.work(self._epoch) as work:
+            with self._store.as_leader(self._epoch) as work:
                 work.write_last(work.slot().calls((), (), end, None))
             self._connection.confirm(end)
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from eventlog.core.remedies import Remedy
-from eventlog.opening.comparing import ComparingSettings
+from eventlog.opening.comparing_settings import ComparingSettings
 from eventlog.opening.config import Config
 from eventlog.slot.publication import FAILOVER, why_lost
-from eventlog.slot.tables import SlotTables, choose_tables, publication_faults
+from eventlog.slot.slot_tables import SlotTables, choose_tables, publication_faults
 from eventlog.sql.capture.findings import Finding
 from eventlog.sql.catalogue import Catalogue
 from eventlog.sql.log.slot_state import ServerSlot
@@ -24,8 +24,8 @@ def slot_findings(store: Store, config: Config) -> Iterator[Finding]:
     mode = config.build(ComparingSettings).publication_mode
     if not store.log.dialect.sessions.has_slots:
         return
-    with store.upkeep() as upkeep:
-        state = upkeep.slot()
+    with store.admin() as admin:
+        state = admin.slot()
         if (facts := state.facts()) is None:
             if mode == "slot":
                 yield from _no_slot(state.slot_name(), state.on_server(state.slot_name()))
@@ -89,8 +89,8 @@ def _notes(slot: str, now: ServerSlot) -> Iterator[Finding]:
 
 def _without_baseline(store: Store, chosen: SlotTables) -> Iterator[Finding]:
     """Yield the tables without a state with which they could be compared if changes were lost."""
-    with store.upkeep() as upkeep:
-        state = upkeep.receiver_state()
+    with store.admin() as admin:
+        state = admin.receiver_state()
         states, mark = state.table_states(), state.mark()
     for table in chosen.names:
         mark_kept = states[table].mark if table in states else None

@@ -15,9 +15,9 @@ from typing import Final, NamedTuple
 from eventlog.core.portions import portions
 from eventlog.slot.transactions import SlotTransaction
 from eventlog.sql.connect import DatabaseFailed
+from eventlog.sql.log.leader_transaction import LeaderTransaction
 from eventlog.sql.log.slot_state import Feed, LoggedChange
 from eventlog.sql.log.store import Store
-from eventlog.sql.log.work import Work
 
 ROWS: Final = 10_000  # that are logged together, except those of one transaction
 _UNSEEN: Final = 0.001  # seconds until a snapshot is taken again that does not see a transaction yet
@@ -84,7 +84,7 @@ class TransactionQueue:
     def _log(self, feeds: Sequence[Feed], *, is_careful: bool) -> LoggedBatch:
         """Log transactions and the position in one transaction."""
         batch, gaps = list(self._waiting), None
-        with self._store.work(self._epoch) as work:
+        with self._store.as_leader(self._epoch) as work:
             state = work.slot()
             count, facts = state.visible([transaction.xid for transaction in batch])
             if not count or facts is None:
@@ -101,7 +101,7 @@ class TransactionQueue:
 
     def _write(
         self,
-        work: Work,
+        work: LeaderTransaction,
         visible: Sequence[SlotTransaction],
         feeds: Sequence[Feed],
         since: Mapping[str, int],

@@ -20,8 +20,8 @@ from eventlog.slot.decode import (
     CommitRead,
     MessageRead,
     OutputMessage,
-    Row,
     RowChanged,
+    StreamRow,
     TableDescribed,
     TablesTruncated,
 )
@@ -177,7 +177,7 @@ class SlotReader:
             else:
                 self._add(number, _HAPPENINGS[change.kind], after or before)
 
-    def _add(self, number: int, kind: Happening, values: Row | None) -> None:
+    def _add(self, number: int, kind: Happening, values: StreamRow | None) -> None:
         texts = tuple(value for value in values or () if isinstance(value, str))
         if values is None or len(texts) < len(values):
             return  # a child without a parent
@@ -220,7 +220,7 @@ def reduced(changes: Iterable[ObjectChange]) -> Iterator[tuple[int, int]]:
         yield place, 5
 
 
-def _values(row: Row, places: Sequence[int], before: Row | None = None) -> Row:
+def _values(row: StreamRow, places: Sequence[int], before: StreamRow | None = None) -> StreamRow:
     """Return the values at these places; one that was not sent is that of before, if there is one."""
     if max(places) >= len(row):
         raise BrokenOutput(f"a row has {len(row)} values, and {max(places) + 1} are described")

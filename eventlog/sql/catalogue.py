@@ -21,7 +21,7 @@ from eventlog.sql.common.dialect import Call, Dialect
 from eventlog.sql.connect import connect_at
 from eventlog.sql.dialects import dialect_of
 from eventlog.sql.names import Log
-from eventlog.sql.queries import together
+from eventlog.sql.queries import run_calls
 from eventlog.sql.relation import MARK, Firing, ForeignKey, Identity, Installed, Owner, Place, Relation
 
 Facts = Mapping[str, Any]
@@ -209,7 +209,7 @@ class Catalogue:
         call = Call(text(templates.statement(self.dialect, f"catalogue_{question}")), values)
         rows: Iterable[Sequence[Any]]
         if question in self._columns:
-            (rows,) = together(self.dialect, self.connection, [call])
+            (rows,) = run_calls(self.dialect, self.connection, [call])
         else:
             rows = self.connection.execute(*call)
             self._columns[question] = tuple(map(str, rows.keys()))

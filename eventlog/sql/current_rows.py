@@ -105,7 +105,7 @@ def current_rows(
         return _counted(table.elsewhere.current_rows(table, keys), bound)
     if queries.log.dialect.statements.measures_rows:
         return _measured(connection, queries, table, keys, bound, before)
-    queries.together(connection, before)
+    queries.run_calls(connection, before)
     return _counted(_streamed(connection, queries, table, keys), bound)
 
 
@@ -158,19 +158,19 @@ def _united(
     queries: Queries, lookups: Sequence[TableKeys]
 ) -> Iterator[tuple[list[TextClause], dict[str, object]]]:
     """Yield the queries of each statement and the values of their keys; tables share a statement."""
-    first, together, values = 0, list[TextClause](), dict[str, object]()
+    first, queries_of_chunk, values = 0, list[TextClause](), dict[str, object]()
     for table, keys in lookups:
         number = str(id(table))
         query = queries.of_table(table, partial(_rows_of_keys, queries, table, number))
         for start, bound_keys in _bound_keys(keys, queries.log.dialect, number):
             if f"keys{number}" in values:  # the next chunk of the table
-                yield together, values
-                together, values = [], {}
-            together.append(query)
+                yield queries_of_chunk, values
+                queries_of_chunk, values = [], {}
+            queries_of_chunk.append(query)
             values |= {**bound_keys, f"first{number}": first + start}
         first += len(keys[0]) if keys else 0
-    if together:
-        yield together, values
+    if queries_of_chunk:
+        yield queries_of_chunk, values
 
 
 def _measured(
@@ -183,14 +183,14 @@ def _measured(
 ) -> Iterator[Current]:
     if len(keys) <= FEW:
         call = call_of_few(queries, table, keys, bound)
-        yield from measured(queries.together(connection, [*before, call])[-1], bound, bound)
+        yield from measured(queries.run_calls(connection, [*before, call])[-1], bound, bound)
         return
     holes, room = _measuring_holes(queries, len(table.expressions)), bound
     holes["rows"] = _rows_of_keys(queries, table)
     for start, bound_keys in _bound_keys(tuple(zip(*keys, strict=True)), queries.log.dialect):
         values: dict[str, object] = {"most": room, "first": start, **bound_keys}
         call = queries.call("current_measured", holes, **values)
-        rows, before = queries.together(connection, [*before, call])[-1], ()
+        rows, before = queries.run_calls(connection, [*before, call])[-1], ()
         yield from measured(rows, bound, room)
         room -= sum(size for _, size, *_ in rows)
 

@@ -14,7 +14,7 @@ from sqlalchemy import CursorResult, TextClause, text
 from sqlalchemy.engine import Connection
 
 from eventlog.sql.common import templates
-from eventlog.sql.common.dialect import Call, Dialect, Together
+from eventlog.sql.common.dialect import Call, Dialect, RunCalls
 from eventlog.sql.common.expression import literal
 from eventlog.sql.connect import translated
 from eventlog.sql.names import Log
@@ -30,7 +30,7 @@ class Queries:
 
     def __init__(self, log: Log) -> None:
         self.log = log
-        self.together = partial(together, log.dialect)  # on a session of the log's database
+        self.run_calls = partial(run_calls, log.dialect)  # on a session of the log's database
         self._clauses: dict[object, TextClause] = {}
         self._several: dict[object, list[Call]] = {}
         self._of_tables: WeakKeyDictionary[object, TextClause] = WeakKeyDictionary()
@@ -174,7 +174,7 @@ def unbound(sql: str) -> str:
     return sql.replace(":", r"\:")
 
 
-def together(
+def run_calls(
     dialect: Dialect, connection: Connection, calls: Sequence[Call], *, commit: bool = False
 ) -> list[Any]:
     """Run statements in one round trip if the driver can, else one by one, and commit after them if that
@@ -200,13 +200,16 @@ def together(
     return rows
 
 
-def pipeline_of(dialect: Dialect, connection: Connection) -> Together | None:
+def pipeline_of(dialect: Dialect, connection: Connection) -> RunCalls | None:
     """Return what runs statements in one round trip on this connection, None if nothing can."""
     driver = connection.dialect
-    if dialect.sessions.load_together is None or f"{dialect.name}+{driver.driver}" != dialect.sessions.driver:
+    if (
+        dialect.sessions.load_run_calls is None
+        or f"{dialect.name}+{driver.driver}" != dialect.sessions.driver
+    ):
         return None
     session: Any = connection.connection.dbapi_connection
     library: Any = driver.loaded_dbapi
     if not (session.autocommit and library.Pipeline.is_supported()):  # from version 14 of the library on
         return None
-    return dialect.sessions.load_together()
+    return dialect.sessions.load_run_calls()

@@ -19,7 +19,7 @@ from eventlog.sql.common import templates
 from eventlog.sql.common.dialect import Call, Dialect
 from eventlog.sql.connect import DatabaseFailed
 from eventlog.sql.error_causes import blames_ddl
-from eventlog.sql.queries import together, unbound
+from eventlog.sql.queries import run_calls, unbound
 from eventlog.sql.relation import Place
 
 
@@ -76,7 +76,7 @@ class TablesRead:
 
     def end(self, connection: Connection) -> None:
         """End the transaction. Raise TablesChanged if DDL changed a table that it read."""
-        self.check(connection, together(self._dialect, connection, self.last_calls(), commit=True))
+        self.check(connection, run_calls(self._dialect, connection, self.last_calls(), commit=True))
 
     def last_calls(self) -> list[Call]:
         """Return the statements to be run right before the transaction is committed."""
@@ -87,7 +87,7 @@ class TablesRead:
         self._places = {}
         if answers and (doubtful := _by_place(answers)):
             forms_now = _by_place(
-                together(self._dialect, connection, _forms(self._dialect, doubtful, every=True))
+                run_calls(self._dialect, connection, _forms(self._dialect, doubtful, every=True))
             )
             connection.commit()
             changed = [place for place, form in doubtful.items() if forms_now.get(place) != form]

@@ -33,7 +33,7 @@ from eventlog.transfer.loop import ChangeSource
 from eventlog.transfer.ordered import COMMITS
 from eventlog.transfer.report import Report
 from eventlog.transfer.settings_by_name import SettingsByName
-from eventlog.xds.settings import XdsFileSettings
+from eventlog.xds.xds_settings import XdsFileSettings
 
 
 @dataclass(frozen=True)
@@ -75,8 +75,7 @@ class Endpoint:
 
     @property
     def has_positions(self) -> bool:
-        """Return whether it can be read on from a state; raise Misuse if its records are wanted as they come.
-        """
+        """Return whether states are possible; raise Misuse if the records are wanted as they come."""
         if self.settings(StreamSettings).order == "as-is":
             raise Misuse(
                 "--order as-is is for files that are read once: states, topics and databases have a sequence"

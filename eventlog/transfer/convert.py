@@ -21,7 +21,7 @@ from eventlog.transfer.job_output import load_state, open_target
 from eventlog.transfer.loop import ONE_ROUND, RunLength, transfer
 from eventlog.transfer.opening import open_source
 from eventlog.transfer.report import Report, before_writing
-from eventlog.xds.settings import XdsSettings
+from eventlog.xds.xds_settings import XdsSettings
 
 _FEW = 64 << 10  # bytes of CSV files whose rows are converted before Arrow is loaded
 

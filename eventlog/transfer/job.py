@@ -11,7 +11,7 @@ from typing import Any
 from eventlog.core.errors import Misuse
 from eventlog.core.tables import Tables
 from eventlog.transfer.connectors import Endpoint, connector_of
-from eventlog.transfer.formats import format_named
+from eventlog.transfer.format_registry import format_named
 from eventlog.transfer.settings_by_name import SettingsByName
 
 

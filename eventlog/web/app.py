@@ -40,8 +40,8 @@ SAFE = {
     "Cache-Control": "no-store",
 }
 
-Answer = Callable[[Request], Response]
-Runner = Callable[[Answer, Request], Awaitable[Response]]  # of an answer in a thread
+Handler = Callable[[Request], Response]
+Runner = Callable[[Handler, Request], Awaitable[Response]]  # of an answer in a thread
 
 
 class BadFields(HTTPException):
@@ -62,7 +62,7 @@ def read_fields(text: str, max_fields: int = FIELDS) -> dict[str, str]:
     return {name: values[-1] for name, values in fields.items()}
 
 
-def page(path: str, answer: Answer, *, post: bool = False, run: Runner = run_in_threadpool) -> Route:
+def page(path: str, answer: Handler, *, post: bool = False, run: Runner = run_in_threadpool) -> Route:
     """Return the route of what a thread answers; `request.state` has the query's fields, and the body."""
 
     async def endpoint(request: Request) -> Response:

@@ -14,9 +14,9 @@ from eventlog.core.errors import EventlogError, Refused
 from eventlog.core.tables import Tables
 from eventlog.formats.neutral import refuse
 from eventlog.xds.documents import document, events_with_ids, indent
-from eventlog.xds.settings import XdsSettings
 from eventlog.xds.text import attribute
 from eventlog.xds.write import EventWriter
+from eventlog.xds.xds_settings import XdsSettings
 
 _State = Mapping[str, tuple[Scalar, ...]]  # the values of each attribute
 

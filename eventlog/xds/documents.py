@@ -7,14 +7,14 @@ from collections.abc import Hashable, Iterable, Iterator
 from lxml import etree
 
 from eventlog import __version__
-from eventlog.core.change import Change, check_decoded, place_of, row_events
+from eventlog.core.change import Change, check_decoded, position_text, row_events
 from eventlog.core.errors import EventlogError, Refused
 from eventlog.core.grouped_warnings import unchanged_updates
 from eventlog.core.tables import Tables
 from eventlog.core.xmlparser import parse
 from eventlog.formats.neutral import refuse
-from eventlog.xds.settings import XdsSettings
 from eventlog.xds.write import EventWriter
+from eventlog.xds.xds_settings import XdsSettings
 
 _SOURCE = (
     '<nds dtdversion="4.0"><source>'
@@ -45,7 +45,7 @@ def write(changes: Iterable[Change], tables: Tables, settings: XdsSettings) -> I
             yield refuse(change, fault)
             continue
         if not any(text for text, _ in written):
-            tally.add(change.table, place_of(change), None)
+            tally.add(change.table, position_text(change), None)
         for text, named in written:
             if len(batch) >= settings.batch_size or named in batch:
                 yield finish(document(batch.values()), settings)

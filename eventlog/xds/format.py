@@ -8,7 +8,7 @@ from eventlog.core.change import Change
 from eventlog.core.errors import Refused
 from eventlog.core.formats import Format, Shape, Source
 from eventlog.core.tables import Tables
-from eventlog.xds.settings import XdsFileSettings
+from eventlog.xds.xds_settings import XdsFileSettings
 
 
 def read(

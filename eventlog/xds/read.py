@@ -11,8 +11,8 @@ from eventlog.core.change import ABSENT, Change, Facts, Field, Key, Op, Scalar, 
 from eventlog.core.errors import EventlogError, NotExpressible, Refused, ValueTooLarge, WrongRow
 from eventlog.core.formats import Source
 from eventlog.core.tables import Column, Table, Tables, reference_key
-from eventlog.xds.settings import XdsFileSettings
 from eventlog.xds.split import Broken, Element, split
+from eventlog.xds.xds_settings import XdsFileSettings
 
 _WIDEST = 4  # bytes of a character in UTF-8
 

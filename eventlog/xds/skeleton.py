@@ -16,9 +16,9 @@ from eventlog.core.errors import NotExpressible
 from eventlog.core.tables import Column, Table, Tables
 from eventlog.core.values import Kind
 from eventlog.xds.documents import HEAD, TAIL
-from eventlog.xds.settings import XdsSettings
 from eventlog.xds.text import attribute, content
 from eventlog.xds.write import EventWriter, Render, Spell, renderer, spelling
+from eventlog.xds.xds_settings import XdsSettings
 
 _MARK = "\ue000"  # of private use: legal in XML, and not touched by escaping
 BEFORE, AFTER = "\ue001", "\ue002"  # marks of a field's sides

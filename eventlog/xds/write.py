@@ -9,8 +9,8 @@ from eventlog.core.change import ABSENT, Change, Field, Key, Op, Scalar, Side, U
 from eventlog.core.errors import NotExpressible
 from eventlog.core.tables import Column, Table, Tables, plain_name, reference_key
 from eventlog.core.values import Kind
-from eventlog.xds.settings import XdsSettings
 from eventlog.xds.text import attribute, content
+from eventlog.xds.xds_settings import XdsSettings
 
 Render = Callable[[Scalar], str]
 Spell = Callable[[str], str]

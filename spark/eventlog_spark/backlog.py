@@ -32,7 +32,7 @@ from eventlog.transfer.job import Job
 from eventlog.transfer.log_files.by_column.pieces import CUT_INSIDE
 from eventlog.transfer.ordered import SEQUENCERS
 from eventlog.transfer.settings_by_name import SettingsByName
-from eventlog.xds.settings import XdsSettings
+from eventlog.xds.xds_settings import XdsSettings
 from eventlog_spark.change_tables import WITHOUT_SEQUENCE, changes_of_files
 from eventlog_spark.current_rows import current_rows
 from eventlog_spark.fold import BRIEF, FoldOutput

@@ -46,9 +46,9 @@ def changes_of_tables(
         for wrong in sequencer.parse(source):
             raise Misuse(wrong.reason if isinstance(wrong, Refused) else name)
     records = [_records(frame, at, sequencer, settings) for at, frame in enumerate(frames.values())]
-    together = reduce(lambda frame, addition: frame.unionByName(addition, allowMissingColumns=True), records)
+    joined = reduce(lambda frame, addition: frame.unionByName(addition, allowMissingColumns=True), records)
     cells = [f"t{at}" for at in range(len(frames))]
-    ordered = in_ranges(together, partitions, *cells).select("source", "number", *cells)
+    ordered = in_ranges(joined, partitions, *cells).select("source", "number", *cells)
     return RangeJoin(sequencer, partial(_sorted_rows, sequencer), tables, output).rows(ordered)
 
 

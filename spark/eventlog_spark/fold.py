@@ -20,7 +20,7 @@ from eventlog.core import tablekey
 from eventlog.core.entry import COLUMNS, Entry
 from eventlog.core.errors import Refused
 from eventlog.core.tables import Table, Tables
-from eventlog.fold import Answer, Fate, ObjectName, QueryKey, plan, query_key
+from eventlog.fold import CurrentOrError, Fate, ObjectName, QueryKey, plan, query_key
 from eventlog.fold.by_column import (
     BatchEvents,
     CurrentAnswer,
@@ -213,12 +213,12 @@ class CurrentRowsOfShare:
         objects, place = spread(end - begin)
         return by_column(table, objects + first_number, rows.take(pa.array(order[begin[objects] + place])))
 
-    def lookup(self, table: Table, key: QueryKey) -> Answer:
+    def lookup(self, table: Table, key: QueryKey) -> CurrentOrError:
         """Return the current rows of one object, for the plain fold."""
         return self._answers.get((self._tables.name_of(table), current_key(table, key)), ())
 
     @cached_property
-    def _answers(self) -> dict[ObjectName, Answer]:
+    def _answers(self) -> dict[ObjectName, CurrentOrError]:
         return answers_by_name(self._rows)
 
 

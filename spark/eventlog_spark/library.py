@@ -24,8 +24,8 @@ from eventlog.files.parquet import PlacedBatch, rows_of
 from eventlog.fold import Rules
 from eventlog.formats.log import LogSettings
 from eventlog.library import Description, clock_of, parse_settings, tables_of
-from eventlog.transfer.formats import format_named
-from eventlog.xds.settings import XdsSettings
+from eventlog.transfer.format_registry import format_named
+from eventlog.xds.xds_settings import XdsSettings
 from eventlog_spark import one_task
 from eventlog_spark.batches import bounded
 from eventlog_spark.change_tables import changes_of_tables

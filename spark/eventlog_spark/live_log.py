@@ -29,17 +29,17 @@ from eventlog.fold import Need, query_key
 from eventlog.fold.by_column.key_patterns import current_key
 from eventlog.fold.event_table import OPERATIONS
 from eventlog.opening.config import Config
-from eventlog.opening.settings import PublisherSettings, SessionSettings
-from eventlog.opening.tables import read_readable, read_tables, with_sections
-from eventlog.publisher.fold import PickUpFolder
+from eventlog.opening.publisher_settings import PublisherSettings, SessionSettings
+from eventlog.opening.publisher_tables import read_readable, read_tables, with_sections
+from eventlog.publisher.fold import PickUpFold
 from eventlog.publisher.read_back import CHUNK, Allowance, CurrentRows
 from eventlog.publisher.reading import FoldedPickUp
 from eventlog.publisher.tally import letters_of
 from eventlog.sinks import open_sink, sink_kind
 from eventlog.sql.current_rows import NO_BOUND, TooMuch
 from eventlog.sql.log.leader import Leader
-from eventlog.sql.log.pending import Cells, PickUpFilter
-from eventlog.sql.log.record import (
+from eventlog.sql.log.leader_transaction import Failure, LeaderTransaction
+from eventlog.sql.log.log_record import (
     LOOPBACK,
     BacklogSum,
     RecordedBatch,
@@ -49,9 +49,9 @@ from eventlog.sql.log.record import (
     write_backlog_sum,
     write_rows,
 )
+from eventlog.sql.log.pending import LogCells, PickUpFilter
 from eventlog.sql.log.snapshot import Snapshot
 from eventlog.sql.log.store import Store
-from eventlog.sql.log.work import Failure, Work
 from eventlog.xds.documents import HEAD, TAIL
 from eventlog_spark.backlog import DIGEST, Backlog, OutputFolder, Say, begin_stage
 from eventlog_spark.batches import gather
@@ -129,7 +129,7 @@ class _Run:
             tables = with_sections(store.engine, tables, config)
         else:
             tables = read_tables(store.engine, store.log, config)
-        with store.work(leader.epoch) as work:
+        with store.as_leader(leader.epoch) as work:
             work.rename(partial(object_of, tables))
         self._tables = tables
         self._readable = read_readable(store.engine, store.log, tables)
@@ -217,7 +217,7 @@ class _Run:
         reading, digests, recorded_rows = self._recorded(batches, snapshot)
         chosen = _Chosen(reading, digests)
         if recorded:
-            cells: Iterable[Cells] = snapshot.rows(list(_recorded_rows(recorded)))
+            cells: Iterable[LogCells] = snapshot.rows(list(_recorded_rows(recorded)))
         else:
             cells = self._pending(snapshot, recorded_rows)
         rows = map(_with_shortest_time, self._noted(cells, chosen))
@@ -226,7 +226,7 @@ class _Run:
         self._store("copy/current", current, CURRENT)
         return chosen
 
-    def _pending(self, snapshot: Snapshot, recorded: frozenset[int]) -> Iterator[Cells]:
+    def _pending(self, snapshot: Snapshot, recorded: frozenset[int]) -> Iterator[LogCells]:
         """Yield the pending rows that may go now, without those that a publisher recorded.
 
         Rows with ids that the log's sequence has not given are left to the publisher, which refuses them.
@@ -241,7 +241,7 @@ class _Run:
             if not (cells[0] in recorded or is_future or is_held):
                 yield cells
 
-    def _noted(self, rows: Iterable[Cells], chosen: _Chosen) -> Iterator[Cells]:
+    def _noted(self, rows: Iterable[LogCells], chosen: _Chosen) -> Iterator[LogCells]:
         """Yield the rows, and note their ids and the current rows that they ask for."""
         need_by_name: dict[tuple[Any, Any], Need | None] = {}
         for cells in rows:
@@ -301,7 +301,7 @@ class _Run:
 
     def _record(self, ids: Sequence[int], number: int) -> None:
         """Put the chosen rows on record, before they are folded."""
-        with self._live.store.work(self._leader.epoch) as work:
+        with self._live.store.as_leader(self._leader.epoch) as work:
             for at, rows in enumerate(portions(sorted(ids), _RECORDED), number + 1):
                 work.remember(at, write_backlog(np.array(rows)), (rows[0], rows[-1]))
             work.note_highest(max(ids))
@@ -314,7 +314,7 @@ class _Run:
         """
         documents = [document for batch in batches for document in batch.documents()]
         unsent = still_to_go(documents, _out(documents, self._live.config))
-        reader = PickUpFolder(self._tables, self._readable, self._reading.rules, self._backlog.xds)
+        reader = PickUpFold(self._tables, self._readable, self._reading.rules, self._backlog.xds)
         reading = reader.refold(snapshot, unsent, thorough=True)
         rows = frozenset(row for _, events in documents for event in events for row in event.rows)
         return reading, frozenset(event.digest for event in unsent), rows
@@ -336,13 +336,13 @@ class _Run:
         finished = 0
         backlog_rows = list(_recorded_rows(batches))
         for ids in portions(backlog_rows, _CHUNK):
-            with self._live.store.work(self._leader.epoch) as work:
+            with self._live.store.as_leader(self._leader.epoch) as work:
                 self._letter(work, {Letter.SUCCESS: ids}, refused)
             finished += work.finished
         documents = [document for batch in batches for document in batch.documents()]
         letters = letters_of(event for _, events in documents for event in events)
         objects, number = self._objects(documents), self._live.store.latest_batch() + 1
-        with self._live.store.work(self._leader.epoch) as work:
+        with self._live.store.as_leader(self._leader.epoch) as work:
             work.fail(failure for row, (_, failure) in letters.items() if failure and row not in refused)
             lettered = {
                 letter: [row for row, (row_letter, _) in letters.items() if row_letter is letter]
@@ -370,7 +370,7 @@ class _Run:
             if not ids:
                 break
             number = self._live.store.latest_batch() + 1
-            with self._live.store.work(self._leader.epoch) as work:
+            with self._live.store.as_leader(self._leader.epoch) as work:
                 if not self._deletes:
                     work.remember(number, *write_rows({LOOPBACK: ids}))
                     work.settle_batch(number)
@@ -394,7 +394,7 @@ class _Run:
         return [(object_of(self._tables, str(name[0]), str(name[1])), event) for name, event in named]
 
     def _letter(
-        self, work: Work, letters: Mapping[Letter, Sequence[int]], refused: Mapping[int, str]
+        self, work: LeaderTransaction, letters: Mapping[Letter, Sequence[int]], refused: Mapping[int, str]
     ) -> None:
         """Give rows their letters; refused ones get E and the reason."""
         good = {letter: [n for n in ids if n not in refused] for letter, ids in letters.items()}
@@ -458,7 +458,7 @@ def _out(documents: Sequence[tuple[str, Sequence[RecordedEvent]]], config: Confi
         return {document for document, _ in documents if sink.knows(document)}
 
 
-def _with_shortest_time(cells: Cells) -> Cells:
+def _with_shortest_time(cells: LogCells) -> LogCells:
     """Return the row with its time as Spark is sure of it: without noughts at the end of a fraction."""
     time = cells[_EVENT_TIME]
     if not isinstance(time, str) or not time.endswith("0") or len(time) <= _SECONDS:

@@ -17,7 +17,7 @@ from eventlog.files.parquet import PlacedBatch, rows_of
 from eventlog.formats.linter.operations import ENDS
 from eventlog.formats.qlik.message_settings import MessageSettings
 from eventlog.library import changes_of
-from eventlog.transfer.formats import format_named
+from eventlog.transfer.format_registry import format_named
 from eventlog_spark.batches import bounded
 from eventlog_spark.messages import (
     check_single_values,

@@ -22,8 +22,8 @@ from eventlog.fold.by_column.vectors import Ints
 from eventlog.formats.neutral import dumps, refuse
 from eventlog.library import document_of
 from eventlog.transfer.targets.tables.cells import ToCell
-from eventlog.xds.settings import XdsSettings
 from eventlog.xds.write import EventWriter
+from eventlog.xds.xds_settings import XdsSettings
 from eventlog_spark.arrow_values import type_of, value_maker
 
 FrameRow = tuple[Any, ...]

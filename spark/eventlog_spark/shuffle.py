@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from eventlog.core.entry import COLUMNS, Entry
 from eventlog.core.errors import WrongRow
-from eventlog.fold import Answer, Fate, ObjectName
+from eventlog.fold import CurrentOrError, Fate, ObjectName
 
 
 class RowKind(enum.IntEnum):
@@ -52,9 +52,9 @@ def entries(rows: pa.RecordBatch, status: str) -> Iterator[Entry]:
         yield Entry(record_id, status, kind, time or "", user, *cells)
 
 
-def answers_by_name(rows: pa.RecordBatch) -> dict[ObjectName, Answer]:
+def answers_by_name(rows: pa.RecordBatch) -> dict[ObjectName, CurrentOrError]:
     """Return the current rows of each object, or why it has none that could be read."""
-    answers: dict[ObjectName, Answer] = {}
+    answers: dict[ObjectName, CurrentOrError] = {}
     rows_by_name: dict[ObjectName, list[list[str | None]]] = {}
     for table, key, fault, cells in zip(*(column.to_pylist() for column in rows.columns[1:]), strict=True):
         if fault is None:

@@ -14,7 +14,7 @@ from eventlog.core.errors import Refused
 from eventlog.files.current_files import load_current
 from eventlog.formats.neutral import dumps
 from eventlog.transactions.stream_settings import StreamSettings
-from eventlog.transfer.formats import format_named
+from eventlog.transfer.format_registry import format_named
 from eventlog.transfer.job import Job
 from eventlog.transfer.ordered import changes_in_order
 from eventlog.transfer.report import expand_truncates, publish

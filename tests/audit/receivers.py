@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from pathlib import Path
 
+from eventlog.audit.audit_report import AuditReport, Breach
 from eventlog.audit.delivered import Delivered, DeliveredTopic, DocumentFiles, ReceiverFile
 from eventlog.audit.laws import Arrivals, judge
 from eventlog.audit.on_record import LogOnRecord
-from eventlog.audit.report import AuditReport, Breach
 from eventlog.sinks.kafka import KafkaSinkSettings
 from eventlog.web.receiver.archive import Archive
 from eventlog.web.receiver.incoming import read as read_incoming

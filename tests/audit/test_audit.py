@@ -22,14 +22,14 @@ from sqlalchemy.engine import Engine
 
 from eventlog.audit.on_record import read_facts
 from eventlog.embedded import Server
-from eventlog.opening.log_status import read_log_status
 from eventlog.publisher.monitor import Monitor
 from eventlog.sql.capture.track import track, untrack
-from eventlog.sql.log.record import NoticeKind
+from eventlog.sql.log.log_record import NoticeKind
 from eventlog.sql.log.store import Store
 from eventlog.sql.names import Log
 from eventlog.sql.relation import Choice
 from eventlog.sql.schema import migrate
+from eventlog.status.log_status import read_log_status
 from tests.kit.commands import Shell
 from tests.kit.databases import EMBEDDED, Database, server_url, temporary_database
 from tests.kit.logs import metrics_text

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
+from eventlog.audit.audit_report import AuditReport, Law
 from eventlog.audit.delivered import DeliveredDocument
 from eventlog.audit.laws import Arrivals, judge
 from eventlog.audit.on_record import read_log
-from eventlog.audit.report import AuditReport, Law
 from eventlog.core.entry import OBJECT
 from eventlog.files.long_columns import ColumnMemory
-from eventlog.publisher import deliver
+from eventlog.publisher import delivery
 from eventlog.publisher.cycle import ReceiverFatal
 from eventlog.sinks.sink import ACCEPTED, OutgoingDocument, Reply, unanswered, unreachable
 from eventlog.xds.answers import Level, Status
@@ -307,7 +307,7 @@ def test_a_slow_receiver_leaves_each_event_on_record_once(
     world: World, monkeypatch: pytest.MonkeyPatch, batch_size: int
 ) -> None:
     """Write what became of the first documents of a batch before the others were answered."""
-    monkeypatch.setattr(deliver, "PATIENCE", 0.0)
+    monkeypatch.setattr(delivery, "PATIENCE", 0.0)
     story = Story(world, {"batch_size": batch_size})
     for number in range(4, 30):
         world.user(number)

@@ -12,9 +12,9 @@ from sqlalchemy import text
 
 from eventlog.audit.state import StateComparison
 from eventlog.fold import Rules
-from eventlog.opening.tables import read_readable
-from eventlog.xds.settings import XdsSettings
+from eventlog.opening.publisher_tables import read_readable
 from eventlog.xds.text import content
+from eventlog.xds.xds_settings import XdsSettings
 from tests.kit.logs import World, key
 from tests.laws.judge.event_steps import read_event
 

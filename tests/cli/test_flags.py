@@ -226,7 +226,7 @@ SHOWN = {
     "backlog": f"spark/*.py {FORMATS} publisher/*.py",
     "apply": f"transfer/targets/*.py transactions/*.py {FORMATS} publisher/*.py",
     "capture": f"{FORMATS} publisher/*.py",
-    "import-config": "opening/netiq/test_import_config.py",
+    "import-config": "netiq/test_import_config.py",
     "bench": "cli/test_cli.py",
 }
 WRITTEN = """

@@ -10,15 +10,15 @@ from typing import Any
 from lxml import etree
 from sqlalchemy import text
 
-from eventlog.opening.comparing import ComparingSettings
+from eventlog.opening.comparing_settings import ComparingSettings
 from eventlog.opening.config import Config
-from eventlog.opening.settings import PublisherSettings
+from eventlog.opening.publisher_settings import PublisherSettings
 from eventlog.publisher.comparison import Comparison
 from eventlog.publisher.cycle import Publisher
 from eventlog.publisher.preparation import make_reader
 from eventlog.sinks.sink import ACCEPTED, OutgoingDocument, Reply, Sink
 from eventlog.xds.answers import Level, Status
-from eventlog.xds.settings import XdsSettings
+from eventlog.xds.xds_settings import XdsSettings
 from tests.kit.logs import Crash, Receiver, World
 
 Row = dict[str, str]

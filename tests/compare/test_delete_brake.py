@@ -62,13 +62,13 @@ def stopped(publisher: Life) -> str:
 
 
 def resume(world: World, table: str) -> None:
-    with world.store.upkeep() as upkeep:
-        upkeep.resume_table(table, "Jane")
+    with world.store.admin() as admin:
+        admin.resume_table(table, "Jane")
 
 
 def kinds(world: World) -> list[str]:
-    with world.store.upkeep() as upkeep:
-        notices = upkeep.notices()
+    with world.store.admin() as admin:
+        notices = admin.notices()
     return [notice.kind for notice in reversed(notices) if notice.kind in ("resume", "pass")]
 
 
@@ -312,7 +312,7 @@ def test_the_remedy_takes_a_hostile_name_as_one_word() -> None:
 
 
 def test_only_a_table_that_the_brake_stopped_may_pass_whatever_its_reason_reads(world: World) -> None:
-    with world.elect() as leader, world.store.work(leader.epoch) as work:
+    with world.elect() as leader, world.store.as_leader(leader.epoch) as work:
         reason = "is there a table `eventlog resume --table usr`?"
         work.record_cycle(json.dumps({"unread": {"usr": reason}, "stopped_tables": []}))
     with pytest.raises(NotStopped, match="for another reason"):

@@ -18,7 +18,7 @@ from sqlalchemy.dialects import mssql, oracle
 from sqlalchemy.engine import URL
 
 from eventlog.core.errors import Misuse
-from eventlog.opening.comparing import SourceOfTriggers
+from eventlog.opening.comparing_settings import SourceOfTriggers
 from eventlog.opening.config import Config
 from eventlog.opening.table_source import source_at
 from eventlog.publisher.session import filler_of

@@ -23,10 +23,10 @@ from eventlog.core import tablesfile
 from eventlog.core.tables import Column
 from eventlog.core.values import Kind
 from eventlog.opening.config import Config
-from eventlog.opening.tables import read_readable, read_tables
+from eventlog.opening.publisher_tables import read_readable, read_tables
 from eventlog.sinks.sink import ACCEPTED, OutgoingDocument, Reply
+from eventlog.sql.log.log_admin import FailureFilter
 from eventlog.sql.log.object_states import StateGone, StateLost
-from eventlog.sql.log.upkeep import FailureFilter
 from eventlog.sql.queries import each_side_once, unbound
 from tests.compare.rig import Replica, life, rows_of
 from tests.kit.commands import Shell
@@ -134,8 +134,8 @@ def test_what_failed_and_is_redriven_is_known_then(world: World) -> None:
         replica.moods["idu=1"] = "error"
         publisher.cycle()
         publisher.cycle()
-        with world.store.upkeep() as upkeep:
-            upkeep.redrive({failed.record_id: 0 for failed in upkeep.failures(FailureFilter())})
+        with world.store.admin() as admin:
+            admin.redrive({failed.record_id: 0 for failed in admin.failures(FailureFilter())})
         publisher.cycle()
         assert replica.rows == rows_of(world)
         world.change("update usr set fname = 'John'")

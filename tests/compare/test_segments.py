@@ -18,7 +18,7 @@ from eventlog.compare.segments import (
     differing_rows,
     differing_segments,
 )
-from eventlog.compare.tables import at_hand, snapshot
+from eventlog.compare.table_snapshot import at_hand, snapshot
 from tests.kit.commands import Shell
 from tests.kit.databases import Database
 from tests.kit.statements import run_statements

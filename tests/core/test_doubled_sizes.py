@@ -14,10 +14,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from eventlog.audit.audit_report import AuditReport, Law
 from eventlog.audit.delivered import DeliveredDocument
 from eventlog.audit.laws import Arrivals, judge
 from eventlog.audit.on_record import Facts, log_of
-from eventlog.audit.report import AuditReport, Law
 from eventlog.compare.digest import digest
 from eventlog.compare.events import dump, step_of
 from eventlog.compare.polling import PolledChange
@@ -28,13 +28,13 @@ from eventlog.core.text_digest import digest as text_digest
 from eventlog.files import jsonlines, parquet
 from eventlog.fold import Rules, plan
 from eventlog.fold.by_column import Engine
-from eventlog.sql.log.record import RecordedBatch
+from eventlog.sql.log.log_record import RecordedBatch
 from eventlog.web.receiver.archive import Archive
 from eventlog.web.receiver.receiver import Receiver
-from eventlog.xds.settings import XdsSettings
 from eventlog.xds.skeleton import Skeletons
+from eventlog.xds.xds_settings import XdsSettings
 from tests.fold.by_column.ways import by_column
-from tests.kit.growth import MAX_GROWTH, Work, growth
+from tests.kit.growth import MAX_GROWTH, LeaderTransaction, growth
 from tests.web.receiver.conftest import HOST, ask, nds
 
 pytestmark = pytest.mark.quick
@@ -45,12 +45,12 @@ TABLES = tablesfile.read(
 USR = TABLES.get("usr")
 
 
-def repeated_member(size: int) -> Work:
+def repeated_member(size: int) -> LeaderTransaction:
     line = "{" + ",".join(f'"m{n}":1' for n in range(size)) + f',"m{size - 1}":2}}\n'
     return lambda: list(jsonlines.read(io.BytesIO(line.encode()), "f"))
 
 
-def child_values(size: int) -> Work:
+def child_values(size: int) -> LeaderTransaction:
     before = (tuple(f"before {n}" for n in range(size)),)
     after = (tuple(f"after {n}" for n in range(size)),)
     old_hash, new_hash = digest(USR.data, before).hex(), digest(USR.data, after).hex()
@@ -65,18 +65,18 @@ def entries(size: int) -> list[Entry]:
     ]
 
 
-def rows_of_one_column(size: int) -> Work:
+def rows_of_one_column(size: int) -> LeaderTransaction:
     rows = entries(size)
     return lambda: plan(rows, TABLES, Rules()).events()
 
 
-def parts_of_one_change(size: int) -> Work:
+def parts_of_one_change(size: int) -> LeaderTransaction:
     rows = entries(size)
     engine = Engine(TABLES, Rules(max_changes=10), Skeletons(TABLES, XdsSettings()))
     return lambda: by_column(engine, rows)
 
 
-def events_in_reverse(size: int) -> Work:
+def events_in_reverse(size: int) -> LeaderTransaction:
     """Return an audit of events of one object that came in reverse, and of as many that are on no record."""
     texts = [
         f'<delete class-name="usr" event-id="eventlog:{n}"></delete>'.encode() for n in range(1, 2 * size)
@@ -98,7 +98,7 @@ def events_in_reverse(size: int) -> Work:
     return work
 
 
-def row_groups(size: int) -> Work:
+def row_groups(size: int) -> LeaderTransaction:
     file = io.BytesIO()
     table = pa.table({f"c{number}": ["x"] for number in range(10)})
     with pq.ParquetWriter(file, table.schema) as writer:
@@ -108,11 +108,11 @@ def row_groups(size: int) -> Work:
 
 
 @pytest.fixture
-def object_page() -> Iterator[Callable[[int], Work]]:
+def object_page() -> Iterator[Callable[[int], LeaderTransaction]]:
     """Make receivers with an object of that many values, whose page is the work."""
     with ExitStack() as archives:
 
-        def prepare(size: int) -> Work:
+        def prepare(size: int) -> LeaderTransaction:
             values = "".join(f'<value type="string">v{n}</value>' for n in range(size))
             event = (
                 '<modify class-name="usr" event-id="log:1"><association>idu=1,table=usr</association>'
@@ -137,11 +137,13 @@ def object_page() -> Iterator[Callable[[int], Work]]:
         (row_groups, 250),
     ],
 )
-def test_twice_the_input_takes_twice_the_time(prepare: Callable[[int], Work], size: int) -> None:
+def test_twice_the_input_takes_twice_the_time(prepare: Callable[[int], LeaderTransaction], size: int) -> None:
     assert growth(prepare, size) < MAX_GROWTH
 
 
-def test_an_object_page_of_twice_the_values_takes_twice_the_time(object_page: Callable[[int], Work]) -> None:
+def test_an_object_page_of_twice_the_values_takes_twice_the_time(
+    object_page: Callable[[int], LeaderTransaction],
+) -> None:
     assert growth(object_page, 4_000) < MAX_GROWTH
 
 
@@ -152,7 +154,7 @@ def test_the_repeated_member_is_named() -> None:
 
 
 def test_an_object_page_shows_the_first_values_and_counts_the_others(
-    object_page: Callable[[int], Work],
+    object_page: Callable[[int], LeaderTransaction],
 ) -> None:
     state = str(object_page(250)()).partition("What these events leave")[2]
     assert "v199" in state

@@ -17,7 +17,7 @@ from eventlog.core.tables import Tables
 from eventlog.web.receiver.archive import Archive
 from eventlog.web.receiver.receiver import Receiver
 from tests.core import test_linear_time as linear
-from tests.kit.growth import MAX_GROWTH, Work, growth
+from tests.kit.growth import MAX_GROWTH, LeaderTransaction, growth
 from tests.web.receiver.conftest import HOST, ask, nds
 
 pytestmark = pytest.mark.nightly
@@ -76,7 +76,7 @@ def test_formats(tmp_path: Path, form: str, shape: Callable[[int], list[Change]]
     def name(size: int) -> Path:
         return tmp_path / f"usr{size}.{EXTENSIONS.get(form, 'csv')}"
 
-    def writing(size: int) -> Work:
+    def writing(size: int) -> LeaderTransaction:
         changes = shape(size)
 
         def write() -> None:
@@ -85,7 +85,7 @@ def test_formats(tmp_path: Path, form: str, shape: Callable[[int], list[Change]]
 
         return write
 
-    def reading(size: int) -> Work:
+    def reading(size: int) -> LeaderTransaction:
         def read() -> None:
             if name(size).exists():
                 with suppress(EventlogError):
@@ -123,7 +123,7 @@ def test_documents(door: str) -> None:
 
 
 def grows(read: linear.Read, before: str, piece: str, after: str, size: int) -> float:
-    def prepare(size: int) -> Work:
+    def prepare(size: int) -> LeaderTransaction:
         text = before + piece * (size // len(piece)) + after
         return lambda: linear.attempt(read, text)
 
@@ -171,7 +171,7 @@ PAGES = ("/", "/document/1", "/object")
 @pytest.mark.parametrize("page", PAGES)
 @pytest.mark.parametrize("documents", [several_events, several_documents, several_attributes, several_values])
 def test_pages_of_the_receiver(page: str, documents: Callable[[int], list[bytes]]) -> None:
-    def prepare(size: int) -> Work:
+    def prepare(size: int) -> LeaderTransaction:
         receiver = Receiver(Archive(":memory:"))
         for document in documents(size):
             receiver.receive(document)
@@ -182,7 +182,7 @@ def test_pages_of_the_receiver(page: str, documents: Callable[[int], list[bytes]
 
 @pytest.mark.parametrize("documents", [several_events, several_attributes, several_values])
 def test_a_document_that_comes(documents: Callable[[int], list[bytes]]) -> None:
-    def prepare(size: int) -> Work:
+    def prepare(size: int) -> LeaderTransaction:
         receiver = Receiver(Archive(":memory:"))
         return lambda: [receiver.receive(document) for document in documents(size)]
 

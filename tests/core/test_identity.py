@@ -12,8 +12,8 @@ from eventlog.core import tablekey, tablesfile
 from eventlog.core.entry import Entry
 from eventlog.core.identity import object_of
 from eventlog.fold import Event, Fate, Rules, plan
-from eventlog.xds.settings import XdsSettings
 from eventlog.xds.write import EventWriter
+from eventlog.xds.xds_settings import XdsSettings
 from tests.kit import reference
 
 pytestmark = pytest.mark.quick

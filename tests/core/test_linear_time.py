@@ -24,7 +24,7 @@ from eventlog.formats.gbase.schema import read_schema
 from eventlog.formats.linter import types as linter
 from eventlog.formats.qlik import mask, sequence, structure
 from eventlog.formats.qlik.headers import read_header_time
-from eventlog.opening.netiq import export, parameters, translate
+from eventlog.netiq import export, parameters, translate
 from eventlog.sql.dialects import DIALECTS
 from eventlog.web.receiver import incoming
 from eventlog.xds import answers, split

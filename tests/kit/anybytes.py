@@ -13,8 +13,8 @@ from eventlog.core import tablekey
 from eventlog.core.errors import EventlogError, InvalidDocument, InvalidValue, MalformedKey
 from eventlog.core.formats import Object, Row
 from eventlog.files import csv, jsonlines
-from eventlog.opening.netiq import export
-from eventlog.opening.netiq.translate import as_toml, translate
+from eventlog.netiq import export
+from eventlog.netiq.translate import as_toml, translate
 from eventlog.sql.dialects import DIALECTS
 from eventlog.xds import answers, split
 

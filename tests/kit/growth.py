@@ -10,10 +10,10 @@ MAX_GROWTH = 2.6  # times the CPU time for twice the input
 FLOOR = 0.03  # CPU seconds: work that takes less is too short to be compared
 _TRIES = 5  # measurements of a pair of sizes, because the machine may be busy
 
-Work = Callable[[], object]
+LeaderTransaction = Callable[[], object]
 
 
-def cpu(work: Work) -> float:
+def cpu(work: LeaderTransaction) -> float:
     """Return the CPU seconds of one call."""
     gc.collect()
     gc.disable()  # the collector's walks over what the work holds are no work of a reader
@@ -23,13 +23,13 @@ def cpu(work: Work) -> float:
         gc.enable()
 
 
-def _seconds(work: Work) -> float:
+def _seconds(work: LeaderTransaction) -> float:
     begun = time.process_time()
     work()
     return time.process_time() - begun
 
 
-def growth(prepare: Callable[[int], Work], size: int) -> float:
+def growth(prepare: Callable[[int], LeaderTransaction], size: int) -> float:
     """Return how many times the CPU time of the prepared work grows when the size doubles.
 
     The least times of several measurements are compared, because noise only adds time.

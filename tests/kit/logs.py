@@ -23,26 +23,26 @@ from eventlog.cli import cli
 from eventlog.core.settings import build
 from eventlog.core.tables import Table, Tables
 from eventlog.fold import Rules
-from eventlog.opening.settings import PublisherSettings
-from eventlog.opening.tables import read_readable
+from eventlog.opening.publisher_settings import PublisherSettings
+from eventlog.opening.publisher_tables import read_readable
 from eventlog.operate.redriving import Redriven, redrive
 from eventlog.publisher.cycle import Publisher
-from eventlog.publisher.deliver import CycleControl
-from eventlog.publisher.fold import PickUpFolder
+from eventlog.publisher.delivery import CycleHooks
+from eventlog.publisher.fold import PickUpFold
 from eventlog.publisher.monitor import Monitor
-from eventlog.publisher.tally import Cycle
+from eventlog.publisher.tally import CycleResult
 from eventlog.sinks.sink import ACCEPTED, OutgoingDocument, Reply, Sink
 from eventlog.sql.catalogue import Catalogue
 from eventlog.sql.common.dialect import Dialect
 from eventlog.sql.connect import connect
 from eventlog.sql.log.leader import Leader
+from eventlog.sql.log.log_admin import FailedRow, FailureFilter
 from eventlog.sql.log.store import Store
-from eventlog.sql.log.upkeep import FailedRow, FailureFilter
 from eventlog.sql.names import Log
 from eventlog.sql.readable import ReadableTable
 from eventlog.sql.schema import migrate
 from eventlog.xds.answers import Level, Status
-from eventlog.xds.settings import XdsSettings
+from eventlog.xds.xds_settings import XdsSettings
 from tests.kit.databases import own_ids, temporary_database
 from tests.kit.support import patient
 from tests.kit.warm import SESSIONS
@@ -254,13 +254,13 @@ class World:
         return Counter(self.letters().values())
 
     def failures(self) -> list[FailedRow]:
-        with self.store.upkeep() as upkeep:
-            return upkeep.failures(FailureFilter())
+        with self.store.admin() as admin:
+            return admin.failures(FailureFilter())
 
     def remembered(self) -> int:
         return len(self.store.remembered())
 
-    def reader(self, names: Sequence[str], rules: Rules, xds: XdsSettings) -> PickUpFolder:
+    def reader(self, names: Sequence[str], rules: Rules, xds: XdsSettings) -> PickUpFold:
         """Return what reads rows, with the tables as they are now."""
         names = tuple(names)
         with self.engine.connect() as connection:
@@ -270,7 +270,7 @@ class World:
             if names not in self._tables:
                 tables = Tables([Catalogue(connection).find(name).table for name in names])
                 self._tables[names] = tables, read_readable(self.engine, self.log, tables)
-        return PickUpFolder(*self._tables[names], rules, xds)
+        return PickUpFold(*self._tables[names], rules, xds)
 
     def _form_of_catalogue(self, connection: Connection) -> str | None:
         """Return a digest that DDL changes; None where there is none, or where sessions end: read always."""
@@ -296,7 +296,7 @@ class World:
         self,
         sink: Sink,
         tables: Sequence[str] = ("usr",),
-        control: CycleControl | None = None,
+        control: CycleHooks | None = None,
         **options: Any,
     ) -> Iterator[Publisher]:
         """Return the leader's publisher; by default retries wait longer than any test takes."""
@@ -309,7 +309,7 @@ class World:
             make = partial(self.reader, tables, rules, xds)
             yield Publisher(self.store, make, sink, leader.epoch, xds.batch_size, settings, control)
 
-    def cycle(self, sink: Sink, **options: Any) -> Cycle:
+    def cycle(self, sink: Sink, **options: Any) -> CycleResult:
         """Return one cycle of a new leader."""
         with self.publisher(sink, **options) as publisher:
             return publisher.cycle()

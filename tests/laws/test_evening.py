@@ -18,8 +18,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from eventlog.web.monitor.board import Board
-from eventlog.web.monitor.desk import board_app
+from eventlog.web.monitor.page_data import PageData
+from eventlog.web.monitor.pages import pages_app
 from tests.kit.logs import World, call, key
 from tests.kit.support import patient, until
 from tests.publisher.test_daemon import Run, configured
@@ -103,7 +103,7 @@ class Evening:
         assert reported.exit_code == 0, reported.exception
         report = json.loads(reported.stdout)
         printed = call(self.world, "status").stdout
-        page = str(ask(board_app(Board(leader.monitor, self.config), HOST), "GET", "/")[1])
+        page = str(ask(pages_app(PageData(leader.monitor, self.config), HOST), "GET", "/")[1])
         after = self.true_figures()
         counts = report["counts"]
         figures = {
@@ -204,5 +204,5 @@ def test_an_evening_is_told_as_it_is(evening: Evening) -> None:
 
 def read_waiting(world: World) -> bool:
     """Return whether an event waits."""
-    with world.store.upkeep() as upkeep:
-        return bool(upkeep.waiting_events())
+    with world.store.admin() as admin:
+        return bool(admin.waiting_events())

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from eventlog.opening.course import CoursePoint, dump_course, load_course, outlook
+from eventlog.status.backlog_trend import TrendPoint, dump_trend, load_trend, outlook
 
 pytestmark = pytest.mark.quick
 
@@ -34,5 +34,5 @@ def test_a_backlog_has_an_end_or_grows(
     points: list[tuple[float, int, int]], pending: int, words: str
 ) -> None:
     now = datetime(2026, 11, 28, 12)
-    course = [CoursePoint(now - timedelta(seconds=ago), *counts) for ago, *counts in points]
-    assert outlook(pending, load_course(dump_course(course), now), now, pending) == words
+    course = [TrendPoint(now - timedelta(seconds=ago), *counts) for ago, *counts in points]
+    assert outlook(pending, load_trend(dump_trend(course), now), now, pending) == words

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from eventlog.core.plurals import number
-from eventlog.opening.log_status import LogStatus, SlotStatus
-from eventlog.opening.verdict import RULES, Severity, needs_person, verdicts_of
 from eventlog.sql.log.leader import Holder, Standby
+from eventlog.status.log_status import LogStatus, SlotStatus
+from eventlog.status.verdict import RULES, Severity, needs_person, verdicts_of
 
 pytestmark = pytest.mark.quick
 

@@ -20,7 +20,7 @@ from typing import NamedTuple
 import click
 
 from eventlog.cli import COMMANDS, cli
-from eventlog.opening.netiq.parameters import PARAMETERS, UNNEEDED, Parameter, Unneeded
+from eventlog.netiq.parameters import PARAMETERS, UNNEEDED, Parameter, Unneeded
 from eventlog.sql.common import dialect as records
 from eventlog.sql.common import naming
 from eventlog.sql.common.templates import read
@@ -42,7 +42,7 @@ ROOMS = {
     "sql": "Log and database",
     "operate": "Care of a log",
     "audit": "Audit",
-    "opening.netiq": "Settings of the original",
+    "netiq": "Settings of the original",
     "sinks": "Sinks",
     "web": "Status page and receiver",
     "xds": "Documents",

@@ -19,8 +19,8 @@ from eventlog.core.settings import declared
 from eventlog.fold import Rules
 from eventlog.formats.log import LogSettings
 from eventlog.transactions.stream_settings import StreamSettings
-from eventlog.transfer.formats import FORMATS
-from eventlog.xds.settings import XdsSettings
+from eventlog.transfer.format_registry import FORMATS
+from eventlog.xds.xds_settings import XdsSettings
 
 _WIDTH = 104  # of a help, in its quotes
 _HEAD = '''"""What `import eventlog` offers, with the types of its settings. This file is made by

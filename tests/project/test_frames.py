@@ -58,21 +58,21 @@ def round_trips() -> Iterator[list[Sent]]:
     def note(statements: list[str]) -> None:
         frames = our_frames()
         if "Publisher.cycle" in frames:
-            begin = "CycleWatch.replied" if "CycleWatch.replied" in frames else "Publisher.cycle"
+            begin = "SessionHooks.replied" if "SessionHooks.replied" in frames else "Publisher.cycle"
             trips.append(Sent(statements, frames[frames.index(begin) :]))
 
     def alone(connection: Any, cursor: Any, statement: str, *unused: Any) -> None:
         note([statement])
 
-    def run_together(connection: Connection, calls: Sequence[Call], *, commit: bool = False) -> Any:
+    def run_in_pipeline(connection: Connection, calls: Sequence[Call], *, commit: bool = False) -> Any:
         note([call.clause.text for call in calls])
-        return together(connection, calls, commit=commit)
+        return original(connection, calls, commit=commit)
 
-    together = pipeline.run_together  # without SQLAlchemy's events
+    original = pipeline.run_in_pipeline  # without SQLAlchemy's events
     event.listen(Engine, "before_cursor_execute", alone)
     try:
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(pipeline, "run_together", run_together)
+            patch.setattr(pipeline, "run_in_pipeline", run_in_pipeline)
             yield trips
     finally:
         event.remove(Engine, "before_cursor_execute", alone)
@@ -83,8 +83,8 @@ def test_a_statement_of_a_cycle_has_a_short_stack(
     embedded: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, many: int
 ) -> None:
     monkeypatch.setattr("eventlog.sql.log.pending.BY_COLUMN_FROM", many)
-    monkeypatch.setattr("eventlog.publisher.cycle_record.POINT_EVERY", 0)
-    monkeypatch.setattr("eventlog.publisher.cycle_record._SHARE", 0)  # so each reply is counted
+    monkeypatch.setattr("eventlog.publisher.cycle_facts.POINT_EVERY", 0)
+    monkeypatch.setattr("eventlog.publisher.cycle_facts._SHARE", 0)  # so each reply is counted
     with server_url(EMBEDDED, embedded) as url, temporary_database(EMBEDDED, url) as database:
         engine = connect(database.url)
         world = World(engine, database.dialect)
@@ -104,7 +104,7 @@ def test_a_statement_of_a_cycle_has_a_short_stack(
     for _, stack in trips:
         assert len(stack) <= MAX_FRAMES, " ".join(stack)
         assert len(set(stack)) == len(stack)
-    assert any(stack[0] == "CycleWatch.replied" for _, stack in trips)
+    assert any(stack[0] == "SessionHooks.replied" for _, stack in trips)
 
 
 def test_a_cycle_of_one_row_takes_four_round_trips(embedded: Server, tmp_path: Path) -> None:
@@ -126,7 +126,7 @@ def test_a_cycle_of_one_row_takes_four_round_trips(embedded: Server, tmp_path: P
 def test_a_further_batch_takes_one_round_trip(
     embedded: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("eventlog.publisher.deliver.MAX_DOCUMENTS", 1)
+    monkeypatch.setattr("eventlog.publisher.delivery.MAX_DOCUMENTS", 1)
     monkeypatch.setattr("eventlog.publisher.cycle.DUE_EVERY", 0.0)
     with server_url(EMBEDDED, embedded) as url, temporary_database(EMBEDDED, url) as database:
         world = World(connect(database.url), database.dialect)
@@ -153,8 +153,8 @@ def test_the_rest_of_a_cut_event_is_on_record_in_the_transaction_that_finishes_i
         world.make()
 
         def pause(document: OutgoingDocument) -> Reply:
-            with world.store.upkeep() as upkeep:
-                upkeep.pause("ada", "the receiver moves")
+            with world.store.admin() as admin:
+                admin.pause("ada", "the receiver moves")
             return ACCEPTED
 
         world.write(*(key(1, event_type=1, column_name="fname", new_value=str(n)) for n in range(3)))

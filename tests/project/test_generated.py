@@ -17,9 +17,9 @@ import yaml  # type: ignore[import-untyped]
 from eventlog.cli import COMMANDS, cli
 from eventlog.cli.log_options import ALL
 from eventlog.core.settings import declared
+from eventlog.netiq import export, translate
+from eventlog.netiq.parameters import PARAMETERS
 from eventlog.opening.config import read_config
-from eventlog.opening.netiq import export, translate
-from eventlog.opening.netiq.parameters import PARAMETERS
 from tests.project.generated import COMMAND_PAGES, GENERATED, ROOT, SOURCES, context_of
 
 pytestmark = pytest.mark.quick
@@ -38,7 +38,7 @@ def test_the_pages_have_the_help_of_every_command_and_every_message() -> None:
     commands, errors = ((ROOT / "docs" / f"{name}.md").read_text("utf-8") for name in ("commands", "errors"))
     assert re.findall(r"\(commands/(.*)\.md\)", commands) == ["options", *COMMANDS]
     assert {path.stem for path in COMMAND_PAGES.iterdir()} == {*COMMANDS, "options"}
-    assert "`eventlog.sql.log.work.PickUpEnded`" in errors
+    assert "`eventlog.sql.log.leader_transaction.PickUpEnded`" in errors
 
 
 def test_the_message_of_an_error_has_no_line_break() -> None:

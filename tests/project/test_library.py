@@ -18,7 +18,7 @@ import pytest
 import eventlog
 from eventlog.core.errors import Misuse
 from eventlog.files import csv
-from eventlog.transfer.formats import FORMATS
+from eventlog.transfer.format_registry import FORMATS
 from tests.fold.test_golden_events import CASES
 from tests.fold.test_golden_events import settings as settings_of_case
 from tests.kit.installed import ROOT

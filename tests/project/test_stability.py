@@ -18,10 +18,10 @@ from eventlog.cli.log_options import ALL
 from eventlog.core import state_versions
 from eventlog.core.settings import declared
 from eventlog.core.state_versions import StateForm
-from eventlog.opening.log_status import LogStatus
 from eventlog.sql.dialects import DIALECTS
 from eventlog.sql.names import COMPANIONS, Log
 from eventlog.sql.schema import migrate
+from eventlog.status.log_status import LogStatus
 from tests.project import artifacts
 from tests.project.generated import context_of
 

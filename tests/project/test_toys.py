@@ -14,7 +14,7 @@ from eventlog import sinks
 from eventlog.sinks.sink import Item, OutgoingDocument
 from eventlog.transfer.connectors import CONNECTORS
 from eventlog.transfer.convert import convert
-from eventlog.transfer.formats import FORMATS
+from eventlog.transfer.format_registry import FORMATS
 from eventlog.transfer.job import Job
 from eventlog.transfer.report import Report
 from tests.kit.support import CLOCK

@@ -6,8 +6,8 @@ import pytest
 
 from eventlog.fold import Rules
 from eventlog.publisher.reading import FoldedPickUp
-from eventlog.sql.log.record import RecordedEvent
-from eventlog.xds.settings import XdsSettings
+from eventlog.sql.log.log_record import RecordedEvent
+from eventlog.xds.xds_settings import XdsSettings
 from tests.kit.logs import World
 
 pytestmark = [pytest.mark.quick, pytest.mark.usefixtures("either_way")]

@@ -85,13 +85,13 @@ def test_of_events_that_wait_for_one_reason_the_earliest_time_is_named(
     with world.publisher(receiver, retry_wait=3600.0, retry_longest=86_400.0) as publisher:
         world.write(key(1, event_type=4))
         publisher.cycle()
-        with world.store.upkeep() as upkeep:
-            assert upkeep.try_now(None) == [1]
+        with world.store.admin() as admin:
+            assert admin.try_now(None) == [1]
         world.write(key(2, event_type=4))
         caplog.clear()
         publisher.cycle()
-    with world.store.upkeep() as upkeep:
-        earliest = upkeep.backlog().next_retry
+    with world.store.admin() as admin:
+        earliest = admin.backlog().next_retry
     assert caplog.messages == [f"2 events of usr wait: busy; first again at {earliest:%H:%M:%S}Z"]
 
 

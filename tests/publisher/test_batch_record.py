@@ -17,7 +17,7 @@ from eventlog.fold import Event
 from eventlog.fold.event_table import EventTable, RecordedFacts, WrittenEvent
 from eventlog.publisher.batches import documents_of, record_batch
 from eventlog.publisher.states import ENDS, GOOD, LETTERS, EventEnd, end_of
-from eventlog.sql.log.record import (
+from eventlog.sql.log.log_record import (
     RecordedBatch,
     RecordedEvent,
     record_rows,

@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eventlog.fold import Rules
-from eventlog.publisher.fold import PickUpFolder
+from eventlog.publisher.fold import PickUpFold
 from eventlog.publisher.reading import FoldedPickUp
+from eventlog.sql.log.leader_transaction import WaitingEvent
 from eventlog.sql.log.pending import PickUpFilter
-from eventlog.sql.log.work import WaitingEvent
-from eventlog.xds.settings import XdsSettings
+from eventlog.xds.xds_settings import XdsSettings
 from tests.kit.logs import World, key
 from tests.kit.tiers import drawn
 
@@ -73,7 +73,7 @@ def result_of(reading: FoldedPickUp) -> dict[str, object]:
     }
 
 
-def read(world: World, reader: PickUpFolder, choice: PickUpFilter, *, by_column: bool) -> FoldedPickUp:
+def read(world: World, reader: PickUpFold, choice: PickUpFilter, *, by_column: bool) -> FoldedPickUp:
     """Return one pick-up."""
     with world.store.snapshot() as snapshot:
         return reader.preview(snapshot, choice, by_column=by_column)
@@ -106,7 +106,7 @@ def test_both_ways_say_the_same(
     with leader:
         if held:
             until = datetime.now(UTC).replace(tzinfo=None) + timedelta(days=1)
-            with world.store.work(leader.epoch) as work:
+            with world.store.as_leader(leader.epoch) as work:
                 work.hold_events([WaitingEvent("eventlog:0", "usr", "idu=2", (0,), 1000, 1, until, "later")])
     rules = Rules(driver_user=user, insert_query_back=insert, max_changes=most)
     reader = world.reader(("usr", "grp"), rules, XdsSettings(insert_query_back=insert))
@@ -188,7 +188,7 @@ def similar_world(world: World, monkeypatch: pytest.MonkeyPatch) -> Iterator[Wor
 @settings(max_examples=drawn(40))
 @given(st.lists(BACK, min_size=1, max_size=60), st.sampled_from((0, 2, 200)), st.sampled_from((2, 5, 400)))
 def test_tables_are_read_together(
-    similar_world: World, log: list[tuple[str, int, str]], few: int, together: int
+    similar_world: World, log: list[tuple[str, int, str]], few: int, run_calls: int
 ) -> None:
     similar_world.change(f"delete from {similar_world.log.names()['log']}")
     similar_world.write(
@@ -200,7 +200,7 @@ def test_tables_are_read_together(
     reader = similar_world.reader((*SIMILAR_TABLES, "seen"), Rules(), XdsSettings())
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("eventlog.publisher.fold_columns.FEW", few)
-        patch.setattr("eventlog.publisher.fold_columns.TOGETHER", together)
+        patch.setattr("eventlog.publisher.fold_columns.TOGETHER", run_calls)
         by_row, by_column = (
             read(similar_world, reader, PickUpFilter(100), by_column=way) for way in (False, True)
         )

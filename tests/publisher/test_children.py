@@ -9,12 +9,12 @@ from lxml import etree
 
 from eventlog.fold import Rules
 from eventlog.opening.config import Config
-from eventlog.opening.tables import read_readable, read_tables
-from eventlog.publisher.fold import PickUpFolder
+from eventlog.opening.publisher_tables import read_readable, read_tables
+from eventlog.publisher.fold import PickUpFold
 from eventlog.sql.capture import track
 from eventlog.sql.log.pending import PickUpFilter
 from eventlog.sql.relation import Choice
-from eventlog.xds.settings import XdsSettings
+from eventlog.xds.xds_settings import XdsSettings
 from tests.kit.logs import World, call, key
 
 pytestmark = pytest.mark.quick
@@ -43,7 +43,7 @@ def texts(world: World, **settings: object) -> list[str]:
     tables = read_tables(world.engine, world.log, Config(settings))
     readable = read_readable(world.engine, world.log, tables)
     with world.store.snapshot() as snapshot:
-        reading = PickUpFolder(tables, readable, Rules(), XdsSettings()).preview(snapshot, PickUpFilter(100))
+        reading = PickUpFold(tables, readable, Rules(), XdsSettings()).preview(snapshot, PickUpFilter(100))
     assert reading.refused == []
     return [event.text for event in reading.events.events()]
 

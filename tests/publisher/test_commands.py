@@ -132,8 +132,8 @@ def test_skip_gives_rows_up_and_keeps_why(world: World) -> None:
     assert call(world, "skip", "1", "3", "--because", "test data").exit_code == 0
     assert world.letters() == {1: "W", 2: "E", 3: "W"}
     assert [failed.record_id for failed in world.failures()] == [2]
-    with world.store.upkeep() as upkeep:
-        assert (upkeep.notices()[0].record_ids, upkeep.notices()[0].words) == ((1, 3), "test data")
+    with world.store.admin() as admin:
+        assert (admin.notices()[0].record_ids, admin.notices()[0].words) == ((1, 3), "test data")
     status = call(world, "status").output
     assert "E error      1  (usr 1)\n" in status
     assert "W warning    2  (usr 2), those that `eventlog history` names were skipped\n" in status
@@ -157,8 +157,8 @@ def test_a_skipped_event_that_waited_frees_its_object_at_once(world: World) -> N
         assert call(world, "skip", "1", "--because", "sent by hand").exit_code == 0
         publisher.cycle()
     assert world.letters() == {1: "W", 2: "N"}  # the second was sent, and waits for itself
-    with world.store.upkeep() as upkeep:
-        assert upkeep.backlog().waiting == 1
+    with world.store.admin() as admin:
+        assert admin.backlog().waiting == 1
 
 
 def test_retry_sends_waiting_events_now(world: World) -> None:

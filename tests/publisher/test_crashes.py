@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 from sqlalchemy import text
 
-from eventlog.publisher import deliver
-from eventlog.publisher.deliver import CycleControl
+from eventlog.publisher import delivery
+from eventlog.publisher.delivery import CycleHooks
 from eventlog.publisher.tally import AnswerTally
 from eventlog.sinks.files import FilesSink
 from eventlog.sinks.sink import ACCEPTED, OutgoingDocument, Reply, unreachable
-from eventlog.sql.log.work import LeadershipLost
+from eventlog.sql.log.leader_transaction import LeadershipLost
 from eventlog.xds.answers import Level, Status
 from tests.kit.logs import Crash, Receiver, World, crash, events_of, key
 
@@ -103,8 +103,8 @@ def test_rows_that_were_finished_by_somebody_else_are_not_sent_again(world: Worl
 
     with pytest.raises(Crash):
         world.cycle(Receiver(crash))
-    with world.store.upkeep() as upkeep:
-        upkeep.skip([1], "by hand")
+    with world.store.admin() as admin:
+        admin.skip([1], "by hand")
     receiver = Receiver()
     world.cycle(receiver)
     assert receiver.event_ids == ["eventlog:2"]
@@ -115,8 +115,8 @@ def test_a_row_that_is_skipped_while_its_document_is_refused_has_no_failure(worl
     world.write(key(1, event_type=4), key(2, event_type=4))
 
     def skip_and_refuse(document: OutgoingDocument) -> Reply:
-        with world.store.upkeep() as upkeep:
-            upkeep.skip([1], "by hand")
+        with world.store.admin() as admin:
+            admin.skip([1], "by hand")
         return Reply((Status(Level.ERROR, None, "never"),))
 
     world.cycle(Receiver(skip_and_refuse))
@@ -190,8 +190,8 @@ def test_parts_that_a_skip_shifts_are_not_passed_over_after_a_crash(world: World
     first = Receiver(lambda document: ACCEPTED if len(first.documents) < accepted else crash(document))
     with pytest.raises(Crash):
         world.cycle(first, max_changes=1)
-    with world.store.upkeep() as upkeep:
-        upkeep.skip([1], "wrong")
+    with world.store.admin() as admin:
+        admin.skip([1], "wrong")
     receiver = Receiver()
     world.cycle(receiver, max_changes=1)
     texts = "".join(item.text for document in receiver.documents for item in document.items)
@@ -207,15 +207,15 @@ def test_later_events_of_an_object_wait_for_what_a_skip_leaves_of_an_earlier_one
     )
     with pytest.raises(Crash):
         world.cycle(Ordered(crash), batch_size=1)  # both are on record together
-    with world.store.upkeep() as upkeep:
-        upkeep.skip([1], "wrong")
+    with world.store.admin() as admin:
+        admin.skip([1], "wrong")
     receiver = Receiver()
     world.cycle(receiver, batch_size=1)
     assert receiver.event_ids == ["eventlog:2", "eventlog:3"]
     assert world.letters() == {1: "W", 2: "S", 3: "S"}
 
 
-class StopAfter(CycleControl):
+class StopAfter(CycleHooks):
     """A stop that is asked for once so many documents were answered."""
 
     def __init__(self, documents: int) -> None:
@@ -262,7 +262,7 @@ def test_a_redrive_between_the_parts_of_an_event_lets_it_go_on(world: World) -> 
     assert [event_id.partition(".")[2] for event_id in receiver.event_ids[:2]] == ["2", "3"]
 
 
-class CrashAfter(CycleControl):
+class CrashAfter(CycleHooks):
     """A crash once so many documents were answered, before the next batch is remembered."""
 
     def __init__(self, documents: int) -> None:
@@ -281,7 +281,7 @@ class CrashAfter(CycleControl):
 def test_after_a_crash_between_its_parts_an_event_is_cut_as_before(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(deliver, "PATIENCE", 0)
+    monkeypatch.setattr(delivery, "PATIENCE", 0)
     fields = [key(1, event_type=1, column_name="fname", new_value=str(n)) for n in range(3)]
     world.write(*fields)
     crashing = world.publisher(Receiver(), control=CrashAfter(1), max_changes=1)

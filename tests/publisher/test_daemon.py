@@ -23,17 +23,17 @@ from eventlog.cli.run import serving
 from eventlog.core.errors import EventlogError
 from eventlog.files.signals import Signals
 from eventlog.opening.config import Config
-from eventlog.opening.log_status import read_log_status
-from eventlog.opening.settings import DaemonSettings, read_times
-from eventlog.publisher import cycle_record, deliver
+from eventlog.opening.publisher_settings import DaemonSettings, read_times
+from eventlog.publisher import cycle_facts, delivery
 from eventlog.publisher import daemon as loop
 from eventlog.publisher.cycle import ReceiverFatal
 from eventlog.publisher.daemon import AnotherLeads, Daemon, Disabled, SinkDown, Wait, next_wait, seconds_until
 from eventlog.publisher.monitor import Monitor
-from eventlog.publisher.tally import Cycle
+from eventlog.publisher.tally import CycleResult
 from eventlog.sql.capture.track import track, untrack
 from eventlog.sql.connect import connect
 from eventlog.sql.relation import Choice
+from eventlog.status.log_status import read_log_status
 from tests.kit.commands import environment
 from tests.kit.logs import World, call, key, metrics_text
 from tests.kit.support import patient, until
@@ -145,7 +145,7 @@ def test_a_backlog_that_falls_is_never_called_growing(
         arrivals.accept(handler)
 
     arrivals.behave = behave
-    monkeypatch.setattr(cycle_record, "POINT_EVERY", 0.2)
+    monkeypatch.setattr(cycle_facts, "POINT_EVERY", 0.2)
     monkeypatch.setattr(loop, "POINT_EVERY", 0.2)
     looks = []
     with running(world, arrivals):
@@ -163,7 +163,7 @@ def test_a_backlog_that_falls_is_never_called_growing(
 def test_the_course_goes_on_while_the_receiver_is_down_and_in_a_pause(
     world: World, arrivals: Arrivals, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cycle_record, "POINT_EVERY", 0.2)
+    monkeypatch.setattr(cycle_facts, "POINT_EVERY", 0.2)
     monkeypatch.setattr(loop, "POINT_EVERY", 0.2)
     arrivals.behave = lambda handler: handler.reply(b"", status=503)
     world.write(key(0, event_type=4), key(1, event_type=4))
@@ -176,8 +176,8 @@ def test_the_course_goes_on_while_the_receiver_is_down_and_in_a_pause(
         until(lambda: read_log_status(world.store).cycle.get("down"))
         world.write(*(key(number, event_type=4) for number in range(2, 102)))
         until(lambda: rates() > (5, 0))
-        with world.store.upkeep() as upkeep:
-            upkeep.pause("test", "because")
+        with world.store.admin() as admin:
+            admin.pause("test", "because")
         world.write(*(key(number, event_type=4) for number in range(102, 10_102)))
         until(lambda: rates() > (100, 0))
         assert rates()[1] == 0
@@ -187,7 +187,7 @@ def test_what_waited_for_a_receiver_goes_at_its_first_answer(
     world: World, arrivals: Arrivals, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An event whose own answer was retry waits on."""
-    monkeypatch.setattr(deliver, "OUTAGE", 0.0)
+    monkeypatch.setattr(delivery, "OUTAGE", 0.0)
     moods = iter([b'<nds><output><status level="retry">later</status></output></nds>', None, None])
 
     def behave(handler: Any) -> None:
@@ -208,7 +208,7 @@ def test_a_new_leader_ends_the_waits_for_a_receiver_that_was_down_before(
     world: World, arrivals: Arrivals, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An event whose own answer was retry waits on."""
-    monkeypatch.setattr(deliver, "OUTAGE", 0.0)
+    monkeypatch.setattr(delivery, "OUTAGE", 0.0)
     moods = iter([b'<nds><output><status level="retry">later</status></output></nds>'])
     arrivals.behave = lambda handler: handler.reply(mood := next(moods, b""), status=200 if mood else 503)
     world.write(*(key(number, event_type=4) for number in range(1, 5)))
@@ -298,14 +298,14 @@ def test_a_second_one_stands_by_and_takes_over(world: World, arrivals: Arrivals)
 
 
 def test_it_rests_while_it_is_paused(world: World, arrivals: Arrivals) -> None:
-    with world.store.upkeep() as upkeep:
-        upkeep.pause("me", "upgrade")
+    with world.store.admin() as admin:
+        admin.pause("me", "upgrade")
     with running(world, arrivals) as run:
         world.write(key(1, event_type=4))
         until(lambda: "eventlog_paused 1" in metrics_text(run.monitor))
         assert not arrivals.documents
-        with world.store.upkeep() as upkeep:
-            upkeep.resume("me")
+        with world.store.admin() as admin:
+            admin.resume("me")
         until(lambda: arrivals.documents)
 
 
@@ -321,7 +321,7 @@ def test_it_is_pausing_until_its_batch_is_over(
         arrivals.accept(handler)
 
     arrivals.behave = behave
-    monkeypatch.setattr("eventlog.publisher.deliver.MAX_DOCUMENTS", 2)
+    monkeypatch.setattr("eventlog.publisher.delivery.MAX_DOCUMENTS", 2)
     world.write(*(key(number, event_type=4) for number in range(8)))
     with running(world, arrivals, polling_interval=1):
         until(is_asked.is_set)
@@ -333,9 +333,9 @@ def test_it_is_pausing_until_its_batch_is_over(
         until(lambda: not read_log_status(world.store).pausing)
         assert (world.counts(), len(arrivals.documents)) == ({"S": 2, "N": 6}, 2)
         assert re.search("state +Paused by Ann: upgrade, since ", call(world, "status").output)
-        with world.store.upkeep() as upkeep:
-            upkeep.resume("me")
-            upkeep.pause("me", "again")
+        with world.store.admin() as admin:
+            admin.resume("me")
+            admin.pause("me", "again")
         until(lambda: not read_log_status(world.store).pausing)
 
 
@@ -369,8 +369,8 @@ def test_heartbeats_come_while_it_sleeps(
     with running(world, arrivals, pub_heartbeat_interval=1, polling_interval=3600, **given):
         until(lambda: len(arrivals.documents) > 2)
     assert all('type="heartbeat"' in document for document in arrivals.documents)
-    with world.store.upkeep() as upkeep:
-        assert upkeep.state().heartbeat_at is not None
+    with world.store.admin() as admin:
+        assert admin.state().heartbeat_at is not None
 
 
 def test_a_heartbeat_without_an_answer_shows_that_the_receiver_is_down(
@@ -461,21 +461,21 @@ def count_marks(world: World) -> int:
 @pytest.mark.parametrize(
     ("cycle", "settings", "wakes", "wait"),
     [
-        (Cycle(), DaemonSettings(), True, Wait(0.16, is_wakeable=True)),
-        (Cycle(), DaemonSettings(polling_interval=7), False, Wait(7)),
-        (Cycle(rows=8), DaemonSettings(), True, Wait(loop.BUSY_WAIT)),
-        (Cycle(rows=8), DaemonSettings(polling_interval=7), False, Wait(7)),
-        (Cycle(rows=9, full=True), DaemonSettings(), False, Wait(0)),
-        (Cycle(full=True), DaemonSettings(time_of_day="06:00:00"), True, Wait(0)),
-        (Cycle(), DaemonSettings(time_of_day="06:00:00"), True, Wait(loop.UNTIL_TIME_OF_DAY)),
-        (Cycle(paused=True), DaemonSettings(time_of_day="06:00:00"), True, Wait(loop.PAUSE_CHECK)),
-        (Cycle(full=True, down="no answer"), DaemonSettings(), True, Wait(2.0)),
-        (Cycle(full=True, down="no answer"), DaemonSettings(reconnect=1), True, Wait(1.0)),
-        (Cycle(down="too many requests", wait=90.0), DaemonSettings(), True, Wait(90.0)),
+        (CycleResult(), DaemonSettings(), True, Wait(0.16, is_wakeable=True)),
+        (CycleResult(), DaemonSettings(polling_interval=7), False, Wait(7)),
+        (CycleResult(rows=8), DaemonSettings(), True, Wait(loop.BUSY_WAIT)),
+        (CycleResult(rows=8), DaemonSettings(polling_interval=7), False, Wait(7)),
+        (CycleResult(rows=9, full=True), DaemonSettings(), False, Wait(0)),
+        (CycleResult(full=True), DaemonSettings(time_of_day="06:00:00"), True, Wait(0)),
+        (CycleResult(), DaemonSettings(time_of_day="06:00:00"), True, Wait(loop.UNTIL_TIME_OF_DAY)),
+        (CycleResult(paused=True), DaemonSettings(time_of_day="06:00:00"), True, Wait(loop.PAUSE_CHECK)),
+        (CycleResult(full=True, down="no answer"), DaemonSettings(), True, Wait(2.0)),
+        (CycleResult(full=True, down="no answer"), DaemonSettings(reconnect=1), True, Wait(1.0)),
+        (CycleResult(down="too many requests", wait=90.0), DaemonSettings(), True, Wait(90.0)),
     ],
 )
 def test_what_a_cycle_came_to_decides_how_long_the_daemon_waits(
-    cycle: Cycle, settings: DaemonSettings, wakes: bool, wait: Wait
+    cycle: CycleResult, settings: DaemonSettings, wakes: bool, wait: Wait
 ) -> None:
     assert next_wait(cycle, settings, 3, 0.16, wakes=wakes) == wait
 
@@ -485,7 +485,7 @@ def test_after_a_month_of_faults_the_wait_is_still_the_longest() -> None:
 
 
 def test_a_receiver_that_is_down_for_a_month_is_asked_again() -> None:
-    assert next_wait(Cycle(down="no answer"), DaemonSettings(), 80_000, 0.16, wakes=True) == Wait(30.0)
+    assert next_wait(CycleResult(down="no answer"), DaemonSettings(), 80_000, 0.16, wakes=True) == Wait(30.0)
 
 
 def test_times_of_day() -> None:

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 from eventlog.cli import cli
 from eventlog.opening.waits import Waits
-from eventlog.operate.deliver import AnswerMemory, FileDelivery
+from eventlog.operate.file_delivery import AnswerMemory, FileDelivery
 from eventlog.sinks.sink import Reply, unanswered, unreachable
 from eventlog.xds.answers import Level, Status
 from eventlog.xds.documents import document

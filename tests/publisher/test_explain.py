@@ -7,8 +7,8 @@ import pytest
 from eventlog.fold import Fate
 from eventlog.opening.config import Config
 from eventlog.operate.account import read_accounts
-from eventlog.web.monitor.board import Board
-from eventlog.web.monitor.desk import LOOKED_AT, board_app
+from eventlog.web.monitor.page_data import PageData
+from eventlog.web.monitor.pages import LOOKED_AT, pages_app
 from tests.kit.logs import Receiver, World, busy, call, key
 from tests.web.conftest import Process
 from tests.web.receiver.conftest import HOST, ask
@@ -48,7 +48,7 @@ def test_the_others_are_summed_up(world: World) -> None:
     ):
         assert words in result.stderr
     config = Config({"sync_tables": "usr", "handle_future_events": True, "driver_user": "idm"})
-    page = ask(board_app(Board(Process(world.store), config), HOST), "GET", "/next")[1]
+    page = ask(pages_app(PageData(Process(world.store), config), HOST), "GET", "/next")[1]
     assert "2 rows are held" in str(page)
     assert "1 row of idm is loopback" in str(page)
     assert str(page).count('<a href="/waiting">waiting</a>') == 1
@@ -58,7 +58,7 @@ def test_the_name_of_a_user_holds_no_row(world: World) -> None:
     user = "hr held by idm"
     world.write(key(1, event_type=4, perpetrator=user))
     config = Config({"sync_tables": "usr", "driver_user": user})
-    page = ask(board_app(Board(Process(world.store), config), HOST), "GET", "/next")[1]
+    page = ask(pages_app(PageData(Process(world.store), config), HOST), "GET", "/next")[1]
     assert f"1 row of {user} is loopback" in str(page)
     assert '<a href="/waiting">waiting</a>' not in str(page)
 
@@ -130,7 +130,7 @@ def test_one_object_is_explained_without_the_rows_of_others(world: World) -> Non
 
 def test_a_page_shows_the_first_rows_of_an_object_and_how_to_see_all(world: World) -> None:
     world.write(*(key(1, event_type=4) for _ in range(LOOKED_AT + 5)))
-    board = Board(Process(world.store), Config({"sync_tables": "usr"}))
-    page = ask(board_app(board, HOST), "GET", "/object?table=usr&key=idu%3D1")[1]
+    page_data = PageData(Process(world.store), Config({"sync_tables": "usr"}))
+    page = ask(pages_app(page_data, HOST), "GET", "/object?table=usr&key=idu%3D1")[1]
     assert page.count("<tr>") == 1 + LOOKED_AT
     assert f"the first {LOOKED_AT} rows; `eventlog explain --key idu=1` shows all" in page

@@ -140,8 +140,8 @@ def test_what_is_not_on_record_is_reported_so(world: World) -> None:
     assert rows[99].startswith("not in the log: it never was, or it was deleted")
     call(world, "purge", "--older-than", "2099-01-01 00:00:00", "--letters", "W,S")
     assert became(world, "2")[2].startswith("not in the log")
-    with world.store.upkeep() as upkeep:
-        assert list(upkeep.settled_with(range(1, 5))) == []
+    with world.store.admin() as admin:
+        assert list(admin.settled_with(range(1, 5))) == []
 
 
 def test_nothing_is_kept_of_rows_that_are_deleted(world: World) -> None:

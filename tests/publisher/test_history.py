@@ -11,8 +11,8 @@ import pytest
 from eventlog.fold import Rules
 from eventlog.operate.notice_sentences import SENTENCES
 from eventlog.sql.capture.resync import Resync, resync
-from eventlog.sql.log.record import Notice, NoticeKind
-from eventlog.xds.settings import XdsSettings
+from eventlog.sql.log.log_record import Notice, NoticeKind
+from eventlog.xds.xds_settings import XdsSettings
 from tests.kit.logs import Receiver, World, call, fail, key
 
 pytestmark = pytest.mark.quick
@@ -173,5 +173,5 @@ def test_a_resume_of_the_publisher_lets_no_table_pass(world: World) -> None:
     call(world, "pause", "--because", "a test")
     call(world, "resume")
     leader = world.elect()
-    with leader, world.store.work(leader.epoch) as work:
+    with leader, world.store.as_leader(leader.epoch) as work:
         assert work.passing_tables() == set()

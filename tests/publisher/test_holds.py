@@ -12,8 +12,8 @@ from eventlog.core.identity import object_hash, object_of
 from eventlog.core.tables import Tables
 from eventlog.sinks.sink import ACCEPTED
 from eventlog.sql.catalogue import Catalogue
+from eventlog.sql.log.leader_transaction import WaitingEvent
 from eventlog.sql.log.pending import PickUpFilter
-from eventlog.sql.log.work import WaitingEvent
 from tests.kit.logs import Receiver, World, busy
 
 pytestmark = [pytest.mark.quick, pytest.mark.usefixtures("either_way")]
@@ -112,22 +112,22 @@ def test_holds_that_become_one_keep_their_events_oldest_first(world: World) -> N
 def test_a_skip_of_one_event_leaves_the_object_held_by_the_other(world: World) -> None:
     world.user(1)
     world.write({"table_key": "idu=1"}, {"table_key": "IDU=1"})
-    with world.elect() as leader, world.store.work(leader.epoch) as work:
+    with world.elect() as leader, world.store.as_leader(leader.epoch) as work:
         for number in (1, 2):
             work.hold_events(
                 [WaitingEvent(f"eventlog:{number}", "usr", "idu=1", (number,), 1000, 1, FAR, "busy")]
             )
-    with world.store.upkeep() as upkeep:
-        upkeep.skip([1], "sent by hand")
-        assert upkeep.backlog().waiting == 1
+    with world.store.admin() as admin:
+        admin.skip([1], "sent by hand")
+        assert admin.backlog().waiting == 1
     assert spellings(world) == {("usr", "idu=1"), ("usr", "IDU=1")}
-    with world.store.upkeep() as upkeep:
-        upkeep.skip([2], "sent by hand")
+    with world.store.admin() as admin:
+        admin.skip([2], "sent by hand")
     assert spellings(world) == set()
 
 
 def test_names_are_those_of_the_tables_as_they_are(world: World) -> None:
-    with world.elect() as leader, world.store.work(leader.epoch) as work:
+    with world.elect() as leader, world.store.as_leader(leader.epoch) as work:
         work.hold_events([WaitingEvent("eventlog:9", "USR", "IDU=1", (9,), 1000, 1, FAR, "busy")])
         work.rename(lambda name, key: object_of(tables(world), name, key))
         work.rename(lambda name, key: object_of(tables(world), name, key))

@@ -11,7 +11,7 @@ from eventlog.publisher.read_back import MAX_BYTES
 from eventlog.sinks.sink import ACCEPTED, OutgoingDocument, Reply
 from eventlog.sql.log.pending import PickUpFilter
 from eventlog.xds.answers import Level, Status
-from eventlog.xds.settings import XdsSettings
+from eventlog.xds.xds_settings import XdsSettings
 from tests.kit.logs import Receiver, World, key
 
 pytestmark = pytest.mark.long

@@ -17,14 +17,14 @@ import pytest
 from sqlalchemy import text
 
 from eventlog.opening.config import Config
-from eventlog.opening.log_status import read_log_status
 from eventlog.publisher import daemon
 from eventlog.publisher.daemon import AnotherLeads
 from eventlog.sinks import open_sink
 from eventlog.sql.connect import connect
 from eventlog.sql.queries import Queries
-from eventlog.web.monitor.board import Board
-from eventlog.web.monitor.desk import board_app
+from eventlog.status.log_status import read_log_status
+from eventlog.web.monitor.page_data import PageData
+from eventlog.web.monitor.pages import pages_app
 from tests.kit.logs import World, call, key
 from tests.kit.support import until
 from tests.publisher.test_daemon import running
@@ -93,7 +93,7 @@ def test_a_stranger_with_the_lock_is_named_as_none_of_ours(world: World) -> None
         result = call(world, "run", "--once")
         assert isinstance(result.exception, AnotherLeads)
         assert f"role {name}" in str(result.exception)
-        page = ask(board_app(Board(Process(world.store), Config({})), HOST), "GET", "/")[1]
+        page = ask(pages_app(PageData(Process(world.store), Config({})), HOST), "GET", "/")[1]
         assert name in page
         assert "no publisher of this log" in page
     until(lambda: read_log_status(world.store).holder is None)  # its session may end a moment later
@@ -226,7 +226,7 @@ def test_a_standby_that_could_not_take_over_is_not_ready(
         (standby,) = world.store.standbys()
         assert standby.holder.role == world.engine.url.username
         assert f"{standby.holder}: it could lead" in call(world, "status").stdout
-        page = ask(board_app(Board(Process(world.store), Config({})), HOST), "GET", "/")[1]
+        page = ask(pages_app(PageData(Process(world.store), Config({})), HOST), "GET", "/")[1]
         assert f"<dt>Standby</dt><dd>{standby.holder}: it could lead</dd>" in page
     assert "this standby could take over again" in caplog.text
     until(lambda: world.store.standbys() == [])

@@ -15,12 +15,12 @@ from sqlalchemy.engine import Connection
 
 from eventlog.core.entry import Letter
 from eventlog.opening.config import Config
-from eventlog.opening.tables import read_tables
+from eventlog.opening.publisher_tables import read_tables
 from eventlog.publisher.low_water_mark import FULL_LOOK_INTERVAL, PATIENCE, LowWaterMark
 from eventlog.sql.capture.track import track
 from eventlog.sql.log.leader import Leader
+from eventlog.sql.log.leader_transaction import WaitingEvent
 from eventlog.sql.log.pending import LOWEST, PickUpFilter, pending_statement
-from eventlog.sql.log.work import WaitingEvent
 from eventlog.sql.relation import Choice
 from tests.kit.logs import World, key, write_rows
 from tests.kit.support import until
@@ -65,7 +65,7 @@ class Reader:
             assert rows == everything
             self.mark.end(snapshot, rows.ids)
         if finish:
-            with self.world.store.work(self.leader.epoch) as work:
+            with self.world.store.as_leader(self.leader.epoch) as work:
                 work.finish({Letter.SUCCESS: rows.ids}, delete=delete)
         return rows.ids
 
@@ -114,11 +114,11 @@ class History:
 
     def hold(self) -> None:
         wait = WaitingEvent("e:1", "usr", self.dice.choice(KEYS), (NO_ROW,), 1000, 1, FAR, "so it is")
-        with self.reader.world.store.work(self.reader.leader.epoch) as work:
+        with self.reader.world.store.as_leader(self.reader.leader.epoch) as work:
             work.hold_events([wait])
 
     def release(self) -> None:
-        with self.reader.world.store.work(self.reader.leader.epoch) as work:
+        with self.reader.world.store.as_leader(self.reader.leader.epoch) as work:
             work.release_events([(("usr", self.dice.choice(KEYS)), "e:1")])
 
     def wait(self) -> None:
@@ -176,13 +176,13 @@ def test_a_row_that_may_not_go_keeps_the_mark_below_it(world: World) -> None:
     with world.elect() as leader:
         reader = Reader(world, leader)
         world.write(key(1, event_type=4), key(2, event_type=4))
-        with world.store.work(leader.epoch) as work:
+        with world.store.as_leader(leader.epoch) as work:
             work.hold_events([WaitingEvent("e:1", "usr", "idu=2", (2,), 1000, 1, FAR, "so it is")])
         assert reader.look() == [1]
         world.write(key(3, event_type=4))
         if marks(world):
             until(lambda: reader.raise_mark() == 1)
-        with world.store.work(leader.epoch) as work:
+        with world.store.as_leader(leader.epoch) as work:
             work.release_events([(("usr", "idu=2"), "e:1")])
         assert 2 in reader.look()
 
@@ -191,14 +191,14 @@ def test_what_was_redriven_is_seen_at_once(world: World) -> None:
     with world.elect() as leader:
         reader = Reader(world, leader)
         world.write(*[DELETED] * 3)
-        with world.store.work(leader.epoch) as work:
+        with world.store.as_leader(leader.epoch) as work:
             work.finish({Letter.ERROR: [1]})
         if marks(world):
             until(lambda: reader.raise_mark() == 3)
         else:
             reader.look()
-        with world.store.upkeep() as upkeep:
-            upkeep.redrive({1: 0})
+        with world.store.admin() as admin:
+            admin.redrive({1: 0})
         assert reader.look() == [1]
         assert reader.mark.record_id == LOWEST
 

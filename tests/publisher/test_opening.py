@@ -18,15 +18,20 @@ from eventlog.core.settings import declared
 from eventlog.fold import Rules
 from eventlog.opening.config import Config, InvalidSettings, names, read_config, statements
 from eventlog.opening.open_log import driver_user, open_store
-from eventlog.opening.settings import DaemonSettings, DatabaseSettings, PublisherSettings, TablePublishing
-from eventlog.opening.tables import read_tables
+from eventlog.opening.publisher_settings import (
+    DaemonSettings,
+    DatabaseSettings,
+    PublisherSettings,
+    TablePublishing,
+)
+from eventlog.opening.publisher_tables import read_tables
 from eventlog.publisher.cycle import Publisher
 from eventlog.publisher.preparation import make_reader
 from eventlog.sql.catalogue import Catalogue, Directory, NoSuchTable
 from eventlog.sql.log.store import Store
 from eventlog.sql.names import Log, log_named
 from eventlog.sql.schema import migrate
-from eventlog.xds.settings import XdsSettings
+from eventlog.xds.xds_settings import XdsSettings
 from tests.kit.logs import Receiver, World, key
 
 pytestmark = pytest.mark.quick

@@ -8,10 +8,10 @@ from collections.abc import Iterator, Sequence
 import pytest
 from sqlalchemy import text
 
-from eventlog.publisher import cycle, deliver
+from eventlog.publisher import cycle, delivery
 from eventlog.publisher.cycle import Publisher
 from eventlog.sinks.sink import ACCEPTED, OutgoingDocument, Reply, unanswered
-from eventlog.sql.log.record import RecordedBatch
+from eventlog.sql.log.log_record import RecordedBatch
 from eventlog.xds.answers import Level, Status
 from tests.kit.logs import Crash, Receiver, World, answering, busy, crash, key
 from tests.publisher.test_without_event import AFTER_THE_PICK_UP, Redriving, fail_one
@@ -109,8 +109,8 @@ def test_the_first_part_of_an_event_is_settled_with_the_others_on_record(world: 
         pytest.skip("rows do not name the transaction that wrote them")
 
     def pause(document: OutgoingDocument) -> Reply:
-        with world.store.upkeep() as upkeep:
-            upkeep.pause("ada", "the receiver moves")
+        with world.store.admin() as admin:
+            admin.pause("ada", "the receiver moves")
         return ACCEPTED
 
     world.write(*(value(1, number) for number in range(3)))
@@ -126,14 +126,14 @@ def test_documents_that_may_be_out_keep_their_names_through_a_second_crash(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Let fewer documents make a batch by then, and let an object have a further row."""
-    monkeypatch.setattr(deliver, "MAX_DOCUMENTS", 3)
+    monkeypatch.setattr(delivery, "MAX_DOCUMENTS", 3)
     for number in range(1, 4):
         world.user(number)
         world.write(key(number))
     first = Receiver(lambda document: ACCEPTED if len(first.documents) < 2 else crash(document))
     with pytest.raises(Crash):
         world.cycle(first, batch_size=1)
-    monkeypatch.setattr(deliver, "MAX_DOCUMENTS", 1)
+    monkeypatch.setattr(delivery, "MAX_DOCUMENTS", 1)
     with pytest.raises(Crash):
         world.cycle(Receiver(crash), batch_size=1)
     world.write(key(3))
@@ -146,8 +146,8 @@ def test_documents_that_may_be_out_keep_their_names_through_a_second_crash(
 def test_what_a_crash_may_repeat_is_few_for_a_slow_receiver(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(deliver, "MAX_DOCUMENTS", 10)
-    monkeypatch.setattr(deliver, "PATIENCE", 0.0)
+    monkeypatch.setattr(delivery, "MAX_DOCUMENTS", 10)
+    monkeypatch.setattr(delivery, "PATIENCE", 0.0)
     world.write(*(key(number, event_type=4) for number in range(40)))
     receiver = Receiver(lambda document: ACCEPTED if len(receiver.documents) < 25 else crash(document))
     with pytest.raises(Crash):
@@ -159,7 +159,7 @@ def test_what_a_crash_may_repeat_is_few_for_a_slow_receiver(
 def test_new_rows_go_though_some_events_are_due_at_each_moment(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(deliver, "MAX_DOCUMENTS", 2)
+    monkeypatch.setattr(delivery, "MAX_DOCUMENTS", 2)
     monkeypatch.setattr(cycle, "DUE_EVERY", 0.0)
     world.write(*(key(number, event_type=4) for number in range(1, 13)))
     bad = {f"eventlog:{number}" for number in range(1, 5)}

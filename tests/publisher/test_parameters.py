@@ -14,7 +14,7 @@ from eventlog.files.signals import Signals
 from eventlog.publisher.sleep import make_sleeper
 from eventlog.sql.capture.track import track, untrack
 from eventlog.sql.connect import DatabaseFailed
-from eventlog.sql.log.work import WaitingEvent
+from eventlog.sql.log.leader_transaction import WaitingEvent
 from eventlog.sql.relation import Choice
 from tests.kit.logs import Receiver, World, busy, key, metrics_text
 from tests.kit.support import until

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from eventlog.publisher import cycle, deliver
+from eventlog.publisher import cycle, delivery
 from eventlog.publisher.cycle import Publisher
 from eventlog.sinks.sink import ACCEPTED, OutgoingDocument, Reply
 from eventlog.xds.answers import Level, Status
@@ -20,18 +20,18 @@ BATCH = 100  # documents
 @pytest.fixture(autouse=True)
 def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a batch have few documents, and let each batch ask for events that are due."""
-    monkeypatch.setattr(deliver, "MAX_DOCUMENTS", BATCH)
+    monkeypatch.setattr(delivery, "MAX_DOCUMENTS", BATCH)
     monkeypatch.setattr(cycle, "DUE_EVERY", 0.0)
 
 
 def pause(world: World) -> None:
-    with world.store.upkeep() as upkeep:
-        upkeep.pause("ada", "the receiver moves")
+    with world.store.admin() as admin:
+        admin.pause("ada", "the receiver moves")
 
 
 def resume(world: World) -> None:
-    with world.store.upkeep() as upkeep:
-        assert upkeep.resume("ada")
+    with world.store.admin() as admin:
+        assert admin.resume("ada")
 
 
 def once(number: int, work: Callable[[], object]) -> Receiver:
@@ -83,14 +83,14 @@ def test_a_pause_takes_effect_after_the_batch_that_is_under_way(world: World) ->
 
 def test_of_a_slow_receiver_a_batch_has_few_documents(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     world.write(*deleted(*range(2 * BATCH)))
-    monkeypatch.setattr(deliver, "PATIENCE", 0.0)
+    monkeypatch.setattr(delivery, "PATIENCE", 0.0)
     receiver = once(BATCH + 3, lambda: pause(world))
     with world.publisher(receiver) as publisher:
         publisher.cycle()
         assert len(receiver.documents) == BATCH + 3
         resume(world)
         receiver.answering = lambda document: ACCEPTED
-        monkeypatch.setattr(deliver, "PATIENCE", 1.0)
+        monkeypatch.setattr(delivery, "PATIENCE", 1.0)
         finish(publisher, world)
     assert len(receiver.documents) == 2 * BATCH
 
@@ -104,7 +104,7 @@ def test_what_was_sent_in_one_batch_is_recorded_as_one_after_a_crash(
     crashing.answering = lambda document: ACCEPTED if len(crashing.documents) < BATCH - 1 else crash(document)
     with world.publisher(crashing) as publisher, pytest.raises(Crash):
         publisher.cycle()
-    monkeypatch.setattr(deliver, "MAX_DOCUMENTS", 1)
+    monkeypatch.setattr(delivery, "MAX_DOCUMENTS", 1)
     with world.publisher(Receiver(crash)) as publisher, pytest.raises(Crash):
         publisher.cycle()
     (remembered,) = world.store.remembered()
@@ -201,8 +201,8 @@ def test_an_event_that_people_want_sent_now_goes_before_the_rest_of_a_backlog(wo
     world.write(*deleted(*range(2, 5 * BATCH + 2)))
 
     def try_now() -> None:
-        with world.store.upkeep() as upkeep:
-            assert upkeep.try_now((row,)) == [row]
+        with world.store.admin() as admin:
+            assert admin.try_now((row,)) == [row]
 
     receiver = once(3, try_now)
     with world.publisher(receiver) as publisher:

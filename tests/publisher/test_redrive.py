@@ -124,7 +124,7 @@ def test_an_address_is_not_left_on_record(world: World) -> None:
     settings = {"sync_tables": "usr", "source_url": "postgresql://ann:hush@host/x", "http_token": "hush"}
     text = write_settings(Config(settings, tables={"usr": {"withhold": ["fname"]}}))
     assert "hush" not in text
-    with leading(world.store) as epoch, world.store.work(epoch) as work:
+    with leading(world.store) as epoch, world.store.as_leader(epoch) as work:
         work.record_settings(text)
     read = with_recorded(Config({"sync_tables": "own"}), world.store)
     assert (read.values, read.tables) == ({"sync_tables": "own"}, {"usr": {"withhold": ["fname"]}})
@@ -328,8 +328,8 @@ def test_a_redrive_of_nothing_leaves_no_notice(world: World) -> None:
     world.user(1)
     for words in (["1"], ["--all"]):
         assert call(world, "redrive", *words).exit_code == 1
-    with world.store.upkeep() as upkeep:
-        assert upkeep.notices() == []
+    with world.store.admin() as admin:
+        assert admin.notices() == []
 
 
 def test_what_was_picked_up_and_did_not_go_yet_goes_after_it(

@@ -12,7 +12,7 @@ from lxml import etree
 from eventlog.core import tablesfile
 from eventlog.core.tables import Tables
 from eventlog.opening.config import Config
-from eventlog.opening.tables import read_tables
+from eventlog.opening.publisher_tables import read_tables
 from tests.kit.logs import World, call, key
 from tests.publisher.test_children import texts, values
 

@@ -12,7 +12,7 @@ from eventlog.core.entry import Letter
 from eventlog.operate.upkeep import Purge, purge, skip
 from eventlog.publisher.cycle import ReceiverFatal
 from eventlog.sinks.sink import OutgoingDocument, Reply
-from eventlog.sql.log.upkeep import FailureFilter
+from eventlog.sql.log.log_admin import FailureFilter
 from eventlog.xds.answers import Level, Status
 from tests.kit.logs import Receiver, World, key
 

@@ -11,7 +11,7 @@ import pytest
 
 from eventlog.core.text_digest import digest
 from eventlog.sinks.sink import ACCEPTED, OutgoingDocument, Reply, unanswered, unreachable
-from eventlog.sql.log.record import RecordedBatch
+from eventlog.sql.log.log_record import RecordedBatch
 from eventlog.xds.answers import Level, Status
 from tests.kit.logs import Crash, Receiver, World, answering, call, crash, key
 
@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.quick, pytest.mark.usefixtures("either_way")]
 DELETE = {"event_type": 4}
 
 
-class Together(Receiver):
+class RunCalls(Receiver):
     """A receiver that has all documents of a batch before the first reply."""
 
     def sends_together(self) -> None: ...
@@ -176,7 +176,7 @@ def test_of_a_sink_that_sends_together_all_may_have_left(world: World) -> None:
     for number in range(1, 4):
         world.user(number)
         world.write(key(number))
-    receiver = Together(hangs_up)
+    receiver = RunCalls(hangs_up)
     world.cycle(receiver, batch_size=1)
     world.change("update usr set fname = 'Joe'")
     receiver.answering = lambda document: ACCEPTED

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from eventlog.opening.waits import Waits
-from eventlog.operate.deliver import AnswerMemory, FileDelivery
+from eventlog.operate.file_delivery import AnswerMemory, FileDelivery
 from eventlog.sinks import open_sink
 from eventlog.sinks.files import FilesSink, FolderFailed
 from eventlog.sinks.sink import Item, OutgoingDocument, Reply

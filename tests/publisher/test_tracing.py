@@ -20,7 +20,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from eventlog.core.errors import Misuse
 from eventlog.publisher import tracing as tracing_module
 from eventlog.publisher.cycle import ReceiverFatal
-from eventlog.publisher.deliver import CycleControl
+from eventlog.publisher.delivery import CycleHooks
 from eventlog.publisher.tracing import MAX_IDS, MAX_SPANNED, SPANNED_EVERY, SpanTracing, Tracing, tracing
 from eventlog.sinks import open_sink
 from eventlog.sinks.sink import ACCEPTED, OutgoingDocument, Reply, unanswered, unreachable
@@ -211,7 +211,7 @@ def test_a_collector_that_never_answers_delays_no_document(
     for name, value in (("SCHEDULE_DELAY", "1"), ("MAX_QUEUE_SIZE", "8"), ("MAX_EXPORT_BATCH_SIZE", "4")):
         monkeypatch.setenv(f"OTEL_BSP_{name}", value)
     world.write(*(key(number, event_type=4) for number in range(200)))
-    receiver, control = Receiver(), CycleControl()
+    receiver, control = Receiver(), CycleHooks()
     with silent_collector() as url:
         monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", url)
         with tracing("eventlog", "http") as control.tracing:
@@ -252,7 +252,7 @@ class Spans:
         self._memory = InMemorySpanExporter()
         provider = TracerProvider(sampler, shutdown_on_exit=False)
         provider.add_span_processor(SimpleSpanProcessor(self._memory))
-        self.control = CycleControl()
+        self.control = CycleHooks()
         self.control.tracing = SpanTracing(provider, "eventlog", sink)
 
     def finished(self, *names: str) -> list[Any]:

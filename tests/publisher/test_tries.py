@@ -12,7 +12,7 @@ from sqlalchemy.engine import URL
 
 from eventlog.sinks.sink import ACCEPTED, OutgoingDocument, Reply, unanswered
 from eventlog.sql.connect import connect
-from eventlog.sql.log.record import RecordedBatch
+from eventlog.sql.log.log_record import RecordedBatch
 from eventlog.xds.answers import Level, Status
 from tests.kit.databases import temporary_database
 from tests.kit.logs import Crash, Receiver, World, answering, call, crash, key
@@ -22,8 +22,8 @@ pytestmark = [pytest.mark.quick, pytest.mark.usefixtures("either_way")]
 
 def tries(world: World, *ids: int) -> list[tuple[str, tuple[int, ...], int, str, str]]:
     """Return the tries of the events of these rows: event, rows, number, level and words."""
-    with world.store.upkeep() as upkeep:
-        every_try = [each for batch in upkeep.settled_with(ids) for each in batch.tries()]
+    with world.store.admin() as admin:
+        every_try = [each for batch in admin.settled_with(ids) for each in batch.tries()]
     answers = [each for each in every_try if not {*ids}.isdisjoint(each.rows)]
     assert all(each.at is not None for each in answers)
     assert [each.at for each in answers] == sorted(each.at for each in answers if each.at is not None)
@@ -33,8 +33,8 @@ def tries(world: World, *ids: int) -> list[tuple[str, tuple[int, ...], int, str,
 
 
 def settled(world: World) -> list[RecordedBatch]:
-    with world.store.upkeep() as upkeep:
-        return list(upkeep.settled_last())
+    with world.store.admin() as admin:
+        return list(admin.settled_last())
 
 
 def by_name(answers: Mapping[str, Status]) -> Receiver:
@@ -182,8 +182,8 @@ def test_refused_rows_are_on_record_and_no_row_of_an_event(world: World) -> None
 def test_a_purge_takes_the_tries_too(world: World) -> None:
     world.write(key(1, event_type=4))
     world.cycle(Receiver(answering(Level.RETRY)))
-    with world.store.upkeep() as upkeep:
-        assert not upkeep.forget_settled(datetime(2099, 1, 1), 10)
+    with world.store.admin() as admin:
+        assert not admin.forget_settled(datetime(2099, 1, 1), 10)
     assert tries(world, 1) == []
 
 

@@ -43,7 +43,7 @@ def picked(world: World, choice: PickUpFilter) -> Iterator[tuple[PickUp, list[in
                 look = snapshot.read_pending(choice)
             assert look.ids
             yield look, pending
-            with world.store.work(leader.epoch) as work:
+            with world.store.as_leader(leader.epoch) as work:
                 work.finish({Letter.SUCCESS: look.ids})
 
 

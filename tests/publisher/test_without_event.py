@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from eventlog.publisher.cycle import Publisher
-from eventlog.publisher.deliver import CycleControl
+from eventlog.publisher.delivery import CycleHooks
 from eventlog.sinks.sink import ACCEPTED, OutgoingDocument, Reply, unanswered, unreachable
 from eventlog.xds.answers import Level, Status
 from tests.kit.logs import Crash, Receiver, World, call, crash, fail, key
@@ -193,11 +193,11 @@ def test_only_rows_with_the_letter_of_a_failure_have_a_reason(finishing: World) 
     receiver = Receiver(fail)
     world.cycle(receiver)
     assert summaries(receiver) == ["add lname", "modify fname"]
-    with world.store.upkeep() as upkeep:
-        assert upkeep.failed() == len(world.failures()) == 2
+    with world.store.admin() as admin:
+        assert admin.failed() == len(world.failures()) == 2
 
 
-class Redriving(CycleControl):
+class Redriving(CycleHooks):
     """A control that redrives all failed rows when the cycle asks it for the n-th time whether to stop."""
 
     def __init__(self, world: World, call: int) -> None:

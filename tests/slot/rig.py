@@ -10,14 +10,14 @@ from sqlalchemy import text
 from sqlalchemy.engine import URL
 
 from eventlog.opening.config import Config
-from eventlog.opening.settings import PublisherSettings
+from eventlog.opening.publisher_settings import PublisherSettings
 from eventlog.operate.changing import fill_by_slot
 from eventlog.publisher.cycle import Publisher
 from eventlog.publisher.preparation import make_reader
 from eventlog.sinks.sink import Sink
 from eventlog.slot.filler import SlotFiller
 from eventlog.sql.connect import connect
-from eventlog.xds.settings import XdsSettings
+from eventlog.xds.xds_settings import XdsSettings
 from tests.compare.rig import Replica
 from tests.kit.databases import temporary_database
 from tests.kit.logs import World
@@ -62,8 +62,8 @@ class SlotWorld(World):
 
     @property
     def slot(self) -> str:
-        with self.store.upkeep() as upkeep:
-            return upkeep.slot().slot_name()
+        with self.store.admin() as admin:
+            return admin.slot().slot_name()
 
     def logged(self, after: int = 0) -> list[Logged]:
         """Return the rows of the log."""
@@ -73,8 +73,8 @@ class SlotWorld(World):
             return [tuple(row) for row in connection.execute(text(query), {"after": after})]
 
     def gaps(self) -> dict[str, str]:
-        with self.store.upkeep() as upkeep:
-            return {table: gap.why for table, gap in upkeep.slot().gaps().items()}
+        with self.store.admin() as admin:
+            return {table: gap.why for table, gap in admin.slot().gaps().items()}
 
 
 class Life:

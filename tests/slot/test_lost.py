@@ -10,7 +10,7 @@ import pytest
 
 from eventlog.publisher.monitor import Monitor
 from eventlog.slot.connection import NoSlotYet
-from eventlog.slot.tables import FilledBySlot
+from eventlog.slot.slot_tables import FilledBySlot
 from eventlog.sql.log.slot_state import Loss, LossKind
 from tests.kit.logs import call, metrics_text
 from tests.kit.support import until
@@ -149,8 +149,8 @@ def test_a_table_that_is_truncated_again_is_reported_again(world: SlotWorld) -> 
 
 def test_a_gap_that_came_during_a_comparison_stays_open(world: SlotWorld) -> None:
     publish(world)
-    with world.store.upkeep() as upkeep:
-        slot = upkeep.slot()
+    with world.store.admin() as admin:
+        slot = admin.slot()
         slot.note_gap("public.usr", Loss(LossKind.LEFT_OUT, ("one",)))
         seen = slot.gaps()["public.usr"]
         slot.note_gap("public.usr", Loss(LossKind.LEFT_OUT, ("two",)))

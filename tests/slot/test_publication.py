@@ -135,7 +135,7 @@ def test_what_it_lacked_for_a_while_stops_the_stream(
     world: SlotWorld, name: str, is_running: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Stop also if the publication was altered back, because that brings no lost change back."""
-    monkeypatch.setattr("eventlog.slot.tables._AGE", 0.0)
+    monkeypatch.setattr("eventlog.slot.slot_tables._AGE", 0.0)
     monkeypatch.setattr("eventlog.slot.connection._RETRY", 0.0)
     copy = publish(world)
     with life(world, copy) as publisher:

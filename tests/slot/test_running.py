@@ -23,7 +23,7 @@ from eventlog.publisher.comparison import Comparison
 from eventlog.sinks.sink import OutgoingDocument, Reply
 from eventlog.slot.filler import SlotFiller
 from eventlog.sql.capture.track import track, untrack
-from eventlog.sql.log.work import LeadershipLost
+from eventlog.sql.log.leader_transaction import LeadershipLost
 from eventlog.sql.relation import Choice
 from tests.compare.rig import life as comparing
 from tests.kit.logs import Receiver, call, publishing

@@ -80,8 +80,8 @@ def test_each_of_several_tables_is_named_with_its_trouble_and_put_right(world: S
 
 def test_a_comparison_closes_the_gaps_that_it_saw(world: SlotWorld) -> None:
     world.fill()
-    with world.store.upkeep() as upkeep:
-        slot = upkeep.slot()
+    with world.store.admin() as admin:
+        slot = admin.slot()
         for table in ("public.usr", "public.other"):
             slot.note_gap(table, Loss(LossKind.LEFT_OUT, ("one",)))
         first = slot.gaps()["public.usr"]

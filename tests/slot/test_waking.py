@@ -36,8 +36,8 @@ def asleep(world: SlotWorld) -> Iterator[tuple[Life, Sleeper]]:
 
 def position(world: SlotWorld) -> int:
     """Return the position up to which the changes are in the log."""
-    with world.store.upkeep() as upkeep:
-        noted = upkeep.slot().position()
+    with world.store.admin() as admin:
+        noted = admin.slot().position()
     assert noted is not None
     return noted.lsn
 
@@ -94,7 +94,7 @@ def test_tables_are_read_again_after_a_while(world: SlotWorld, monkeypatch: pyte
         world.run(f'alter publication "{world.slot}" drop table usr')
         publisher.cycle()
         assert unread(publisher) == ""
-        monkeypatch.setattr("eventlog.slot.tables._AGE", 0.0)
+        monkeypatch.setattr("eventlog.slot.slot_tables._AGE", 0.0)
         publisher.cycle()
         assert "`eventlog install --mode slot` puts it right" in unread(publisher)
 

@@ -13,12 +13,12 @@ from eventlog_spark.live_log import Finished, Live, run_live
 from sqlalchemy import text
 from sqlalchemy.engine import Engine
 
+from eventlog.audit.audit_report import AuditReport
 from eventlog.audit.delivered import DocumentFiles
 from eventlog.audit.laws import Arrivals, judge
 from eventlog.audit.on_record import read_log
-from eventlog.audit.report import AuditReport
 from eventlog.opening.config import Config
-from eventlog.opening.settings import PublisherSettings
+from eventlog.opening.publisher_settings import PublisherSettings
 from eventlog.publisher.cycle import Publisher
 from eventlog.publisher.preparation import make_reader, read_rules
 from eventlog.publisher.reading import FoldedPickUp

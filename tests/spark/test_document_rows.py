@@ -34,7 +34,7 @@ from eventlog.transfer.log_files.by_column.object_spool import (
     numbers_of_keys,
     object_numbers,
 )
-from eventlog.xds.settings import XdsSettings
+from eventlog.xds.xds_settings import XdsSettings
 from tests.kit.tiers import drawn
 from tests.spark.helpers import TABLES
 from tests.spark.strategies import logs

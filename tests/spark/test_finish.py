@@ -15,8 +15,8 @@ import pytest
 from eventlog_spark import live_log
 from eventlog_spark.backlog import OutputFolder
 
+from eventlog.sql.log.leader_transaction import NO_PRECONDITION, LeaderTransaction, Precondition
 from eventlog.sql.log.store import Store
-from eventlog.sql.log.work import NO_DEMAND, Demand, Work
 from tests.kit.databases import Database
 from tests.kit.logs import Crash
 from tests.spark.lives import (
@@ -72,8 +72,8 @@ class Dying(Store):
     committed = False
 
     @contextmanager
-    def work(self, epoch: int, demand: Demand = NO_DEMAND) -> Iterator[Work]:
-        with super().work(epoch, demand) as work:
+    def work(self, epoch: int, demand: Precondition = NO_PRECONDITION) -> Iterator[LeaderTransaction]:
+        with super().as_leader(epoch, demand) as work:
             yield work
             self.works += 1
             if self.works == self.last and not self.committed:

@@ -10,7 +10,7 @@ import pytest
 from eventlog.core.tables import Table, Tables
 from eventlog.fold import Rules
 from eventlog.opening.config import Config
-from eventlog.opening.tables import read_tables
+from eventlog.opening.publisher_tables import read_tables
 from eventlog.sql.capture.check import check
 from eventlog.sql.capture.findings import Finding
 from eventlog.sql.catalogue import Catalogue

@@ -8,9 +8,9 @@ from sqlalchemy import text
 from eventlog.fold import Rules
 from eventlog.sql.capture import track
 from eventlog.sql.capture.check import check
-from eventlog.sql.capture.record import read_record
 from eventlog.sql.capture.resync import Resync, resync
 from eventlog.sql.capture.subject import children_of
+from eventlog.sql.capture.track_record import read_record
 from eventlog.sql.catalogue import Catalogue
 from eventlog.sql.log.store import Store
 from eventlog.sql.readable import readable

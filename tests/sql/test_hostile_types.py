@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import text
 
 from eventlog.opening.config import Config
-from eventlog.opening.tables import read_readable, read_tables
+from eventlog.opening.publisher_tables import read_readable, read_tables
 from eventlog.sql.capture.resync import Resync, resync
 from eventlog.sql.capture.track import plan_track
 from eventlog.sql.catalogue import Catalogue

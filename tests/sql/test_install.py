@@ -197,7 +197,7 @@ def test_the_highest_record_id_that_went_out_is_one_row(engine: Engine, database
     log = Log(database.dialect)
     migrate.install(engine, log)
     store = Store(engine, log)
-    with leading(store) as epoch, store.work(epoch) as work:
+    with leading(store) as epoch, store.as_leader(epoch) as work:
         work.note_highest(42, former=0)
         work.note_highest(50, former=42)
         work.note_highest(49, former=50)  # it went out before

@@ -14,9 +14,9 @@ with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     import sqlfluff
 
-from eventlog.sql.capture.record import write_record
-from eventlog.sql.capture.refusals import CannotTrack, refuse
+from eventlog.sql.capture.refusals import CannotTrack, raise_refusals
 from eventlog.sql.capture.subject import trigger_names
+from eventlog.sql.capture.track_record import write_record
 from eventlog.sql.current_rows import _current_holes
 from eventlog.sql.names import Log
 from eventlog.sql.oracle import ORACLE
@@ -110,13 +110,13 @@ def test_no_expression_is_empty(kind: str) -> None:
 @pytest.mark.parametrize("kind", LEFT_OUT)
 def test_a_column_without_a_text_is_left_out_of_rows_of_fields(kind: str) -> None:
     given = [("A", "DATE"), ("B", kind)]
-    refuse(subject_of(given, Choice(insert=1, update=2)))
+    raise_refusals(subject_of(given, Choice(insert=1, update=2)))
     (trigger,) = write(subject_of(given, Choice(insert=1, update=2)))
     assert '"B"' not in trigger.body
     with pytest.raises(CannotTrack, match=r"column B is of type .*: leave it out"):
-        refuse(subject_of(given, Choice(insert=1, update=2, columns=("A", "B"))))
+        raise_refusals(subject_of(given, Choice(insert=1, update=2, columns=("A", "B"))))
     with pytest.raises(CannotTrack, match="--insert 1 would log nothing"):
-        refuse(subject_of(given[1:], Choice(insert=1, update=2)))
+        raise_refusals(subject_of(given[1:], Choice(insert=1, update=2)))
 
 
 WIDE = [(1, 128), (30, 128), (60, 30)]
@@ -126,7 +126,7 @@ WIDE = [(1, 128), (30, 128), (60, 30)]
 @pytest.mark.parametrize("name", CHOICES)
 def test_units_and_lines_are_short_at_any_width(name: str, columns: int, length: int) -> None:
     of = wide(columns, length, CHOICES[name])
-    refuse(of)
+    raise_refusals(of)
     (trigger,) = write(of)
     for statement in trigger.create:
         assert len(statement.encode()) < 32_000
@@ -140,10 +140,10 @@ def test_units_and_lines_are_short_at_any_width(name: str, columns: int, length:
 
 def test_a_table_that_is_too_wide_for_one_trigger_is_refused_with_the_remedy() -> None:
     with pytest.raises(CannotTrack, match=r"have \d+ bytes, .* takes 30000: .* --insert 5 --update 6"):
-        refuse(wide(200, 30, Choice(insert=1, update=2)))
-    refuse(wide(200, 30, Choice(insert=5, update=6)))
+        raise_refusals(wide(200, 30, Choice(insert=1, update=2)))
+    raise_refusals(wide(200, 30, Choice(insert=5, update=6)))
     with pytest.raises(CannotTrack, match="leave columns out with --without"):
-        refuse(wide(1000, 30, Choice(insert=5, update=6)))
+        raise_refusals(wide(1000, 30, Choice(insert=5, update=6)))
 
 
 def test_a_long_choice_stands_on_record_alone() -> None:
@@ -158,7 +158,7 @@ def test_a_long_choice_stands_on_record_alone() -> None:
 @pytest.mark.parametrize("name", ["a\n/\ngrant dba to eve", "a\r", "a\tb"])
 def test_a_name_that_a_client_would_take_for_commands_is_refused(name: str) -> None:
     with pytest.raises(CannotTrack, match="holds a line end or another control character"):
-        refuse(subject_of([(name, "DATE")], Choice()))
+        raise_refusals(subject_of([(name, "DATE")], Choice()))
 
 
 # Names: a variable can be taken for a column only in SQL, and only without a prefix.

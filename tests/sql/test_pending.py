@@ -73,7 +73,7 @@ def test_pending_rows_are_those_that_are_not_finished(
         [n for n in there if n < 2048 and dice.random() < 0.5],
     ):
         letters = {Letter.SUCCESS: ids[::2], Letter.ERROR: ids[1::2]}
-        with store.work(epoch) as work:
+        with store.as_leader(epoch) as work:
             work.finish(letters, delete=delete)
         assert work.finished == len(set(ids) - done)
         done.update(ids)
@@ -110,11 +110,11 @@ def every_way(store: Store, pending_ids: list[int]) -> None:
         assert isinstance(fates["free"], Fates)
         letters = {int(str(row[0])): row[1] for row in snapshot.rows(IDS)}
         assert [n for n, letter in letters.items() if letter == "N"] == pending_ids
-    with store.upkeep() as upkeep:
-        reported = upkeep.backlog()
+    with store.admin() as admin:
+        reported = admin.backlog()
         assert reported.pending == len(pending_ids)
         assert reported.oldest is not None
-        assert {count.status: count.rows for count in upkeep.counts()}.get("N") == len(pending_ids)
+        assert {count.status: count.rows for count in admin.counts()}.get("N") == len(pending_ids)
     with store.snapshot() as snapshot:
         assert len(snapshot.read_pending(PickUpFilter(limit=5, most_bytes=10**9)).ids) == 5
 
@@ -139,7 +139,7 @@ def test_the_leader_and_people_write_letters_at_the_same_time(store: Store, epoc
     person = Thread(target=look_after, args=(store, skipped, faults))
     person.start()
     for low in range(1, 401, 5):
-        with store.work(epoch) as work:
+        with store.as_leader(epoch) as work:
             work.finish({Letter.ERROR: range(low, low + 5)})
             work.note_highest(low)
     person.join()
@@ -156,9 +156,9 @@ def look_after(store: Store, skipped: set[int], faults: list[EventlogError]) -> 
     try:
         for _ in range(40):
             ids = dice.sample(range(1, 401), 5)
-            with store.upkeep() as upkeep:
-                upkeep.redrive(dict.fromkeys(ids[:3], 0) | {ids[0]: 6})
-                upkeep.skip(ids[3:], "enough")
+            with store.admin() as admin:
+                admin.redrive(dict.fromkeys(ids[:3], 0) | {ids[0]: 6})
+                admin.skip(ids[3:], "enough")
                 time.sleep(0.005)  # the longer it is open, the more meet it
             skipped.update(ids[3:])
     except EventlogError as fault:
@@ -167,10 +167,10 @@ def look_after(store: Store, skipped: set[int], faults: list[EventlogError]) -> 
 
 def test_a_log_is_taken_away_unasked_once_every_row_has_its_letter(store: Store, epoch: int) -> None:
     write(store, [1, 2, 3])
-    with store.work(epoch) as work:
+    with store.as_leader(epoch) as work:
         work.finish({Letter.SUCCESS: [1, 2]})
     with pytest.raises(LogInUse, match="1 row"):
         migrate.uninstall(store.engine, store.log)
-    with store.work(epoch) as work:
+    with store.as_leader(epoch) as work:
         work.finish({Letter.WARNING: [3]})
     assert migrate.uninstall(store.engine, store.log)

@@ -38,7 +38,7 @@ def connection(embedded: Server) -> Iterator[Connection]:
 
 def run(connection: Connection, *statements: str, commit: bool = False, **values: Any) -> list[Any]:
     calls = [Call(text(statement), values) for statement in statements]
-    return Queries(Log(POSTGRESQL)).together(connection, calls, commit=commit)
+    return Queries(Log(POSTGRESQL)).run_calls(connection, calls, commit=commit)
 
 
 def prepared(connection: Connection) -> set[str]:

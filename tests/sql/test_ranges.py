@@ -17,10 +17,10 @@ from sqlalchemy import text
 from eventlog.core.entry import COLUMNS, Letter
 from eventlog.sql.connect import connect
 from eventlog.sql.log.binding import bind
+from eventlog.sql.log.leader_transaction import LONG, long_ranges
+from eventlog.sql.log.log_record import ranges_of
 from eventlog.sql.log.pending import PickUpFilter
-from eventlog.sql.log.record import ranges_of
 from eventlog.sql.log.store import Store
-from eventlog.sql.log.work import LONG, long_ranges
 from eventlog.sql.names import Log
 from tests.kit.logs import leading, write_rows
 
@@ -61,7 +61,7 @@ def write(store: Store, rows: int) -> None:
 
 
 def finish(store: Store, ids: Sequence[int], *, delete: bool) -> int:
-    with leading(store) as epoch, store.work(epoch) as work:
+    with leading(store) as epoch, store.as_leader(epoch) as work:
         work.finish({Letter.SUCCESS: ids}, delete=delete)
     return work.finished
 
@@ -107,7 +107,7 @@ def test_a_row_that_commits_after_its_neighbours_were_finished_is_not_lost(
     store: Store, delete: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Write and roll back at random; finish at once what is read, in ranges of two and more."""
-    monkeypatch.setattr("eventlog.sql.log.work.LONG", 1)
+    monkeypatch.setattr("eventlog.sql.log.leader_transaction.LONG", 1)
     committed: set[str] = set()
     picked: Counter[str] = Counter()
     writers = [Thread(target=keep_writing, args=(store, number, committed)) for number in range(4)]
@@ -138,7 +138,7 @@ def read_and_finish(store: Store, epoch: int, *, delete: bool) -> Counter[str]:
     with store.snapshot() as snapshot:
         rows = snapshot.pick_up(PickUpFilter()).cells
     if rows:
-        with store.work(epoch) as work:
+        with store.as_leader(epoch) as work:
             work.finish({Letter.SUCCESS: [int(str(row[0])) for row in rows]}, delete=delete)
         assert work.finished == len(rows)
     return Counter(str(row[6]) for row in rows)

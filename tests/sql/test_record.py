@@ -14,12 +14,12 @@ from eventlog.fold import Rules
 from eventlog.opening.config import Config
 from eventlog.opening.open_log import opened
 from eventlog.opening.published import NothingPublished
-from eventlog.opening.tables import read_readable, read_tables
+from eventlog.opening.publisher_tables import read_readable, read_tables
 from eventlog.sql.capture.check import check
-from eventlog.sql.capture.record import NoRecord, TrackRecord, read_record
 from eventlog.sql.capture.refusals import CannotTrack, NoDefault
 from eventlog.sql.capture.resync import Resync, resync
 from eventlog.sql.capture.track import plan_track, plan_untrack, script, tracked, untrack
+from eventlog.sql.capture.track_record import NoRecord, TrackRecord, read_record
 from eventlog.sql.catalogue import AmbiguousLog
 from eventlog.sql.connect import DatabaseFailed, execute_plain
 from eventlog.sql.log.store import Store

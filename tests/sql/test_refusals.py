@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from eventlog.sql.capture.refusals import LIMITS, REFUSALS, CannotTrack, refuse
+from eventlog.sql.capture.refusals import LIMITS, REFUSALS, CannotTrack, raise_refusals
 from eventlog.sql.relation import Choice, Identity, Installed
 from eventlog.sql.trigger_rows import Subject
 from tests.sql.oracle_subjects import subject_of, wide
@@ -151,6 +151,6 @@ def test_every_refusal_has_its_case() -> None:
 def test_a_refusal_names_the_reason_and_the_way_out(refusal: tuple[str, str]) -> None:
     refused, reason = REFUSED[refusal]
     with pytest.raises(CannotTrack) as raised:
-        refuse(refused)
+        raise_refusals(refused)
     assert str(raised.value).endswith(reason)
     assert str(raised.value).startswith(f"{refused.table} cannot be tracked: ")

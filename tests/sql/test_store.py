@@ -14,10 +14,10 @@ from eventlog.publisher.read_back import Allowance
 from eventlog.sql import connect
 from eventlog.sql.connect import DatabaseFailed
 from eventlog.sql.current_rows import KeyColumn, TableKeys, TooMuch
+from eventlog.sql.log.leader_transaction import Failure, LeadershipLost, LeaderTransaction, WaitingEvent
+from eventlog.sql.log.log_admin import FailureFilter
 from eventlog.sql.log.pending import PickUpFilter
 from eventlog.sql.log.store import Store
-from eventlog.sql.log.upkeep import FailureFilter
-from eventlog.sql.log.work import Failure, LeadershipLost, WaitingEvent, Work
 from eventlog.sql.names import Log
 from tests.kit.databases import Database
 from tests.kit.logs import leading, write_rows
@@ -52,7 +52,7 @@ def now(store: Store) -> datetime:
 
 
 def finish(store: Store, letter: Letter, rows: list[int]) -> int:
-    with leading(store) as epoch, store.work(epoch) as work:
+    with leading(store) as epoch, store.as_leader(epoch) as work:
         work.finish({letter: rows})
     return work.finished
 
@@ -107,7 +107,7 @@ def test_the_rows_of_a_waiting_object_are_held_and_only_they(store: Store) -> No
     at = now(store)
     wait = WaitingEvent("eventlog:1", "usr", "idu=1", (1,), 1000, 1, at + timedelta(minutes=1), "busy")
     with leading(store) as epoch:
-        with store.work(epoch) as work:
+        with store.as_leader(epoch) as work:
             work.hold_events([wait])
             work.hold_events([wait._replace(tries=2)])
         assert pick_up(store) == ["idu=2"]
@@ -115,7 +115,7 @@ def test_the_rows_of_a_waiting_object_are_held_and_only_they(store: Store) -> No
         assert store.waiting(at + timedelta(minutes=2)) == [wait._replace(tries=2)]
         # no wait is so long, so that the clock was set back
         assert store.waiting(at, latest_retry=at) == [wait._replace(tries=2)]
-        with store.work(epoch) as work:
+        with store.as_leader(epoch) as work:
             work.release_events([(("usr", "idu=1"), "eventlog:1")])
     assert pick_up(store) == ["idu=1", "idu=2", "idu=1"]
 
@@ -138,10 +138,10 @@ def test_one_connection_is_kept_between_transactions_on_wish(store: Store) -> No
             for _ in range(2):
                 with store.snapshot():
                     pass
-                with store.work(epoch) as work:
+                with store.as_leader(epoch) as work:
                     work.finish({Letter.SUCCESS: [1]})
             assert taken == ["checkout"]
-            with pytest.raises(LeadershipLost), store.work(epoch + 1):
+            with pytest.raises(LeadershipLost), store.as_leader(epoch + 1):
                 pass
             assert taken == ["checkout", "checkin"]
             with store.snapshot():
@@ -152,7 +152,7 @@ def test_one_connection_is_kept_between_transactions_on_wish(store: Store) -> No
 def test_handled_rows_are_deleted_on_wish_but_never_failed_ones(store: Store) -> None:
     write(store, *keys(1, 2, 3, 4))
     one, two, three, four = ids(store)
-    with leading(store) as epoch, store.work(epoch) as work:
+    with leading(store) as epoch, store.as_leader(epoch) as work:
         letters = {Letter.SUCCESS: [one], Letter.ERROR: [two], Letter.FATAL: [three], Letter.WARNING: [four]}
         work.finish(letters, delete=True)
     assert work.finished == 4
@@ -183,7 +183,7 @@ def test_many_rows_are_finished_in_chunks(store: Store) -> None:
     assert ids(store) == []
 
 
-def _finish_and_fail(work: Work) -> None:
+def _finish_and_fail(work: LeaderTransaction) -> None:
     work.finish({Letter.SUCCESS: [1]})
     work.remember(1, "first", (1, 1))
     work.remember(1, "the number is taken", (1, 1))
@@ -192,7 +192,7 @@ def _finish_and_fail(work: Work) -> None:
 def test_a_failed_block_changes_nothing(store: Store) -> None:
     write(store, *keys(1))
     with leading(store) as epoch:
-        with pytest.raises(DatabaseFailed), store.work(epoch) as work:
+        with pytest.raises(DatabaseFailed), store.as_leader(epoch) as work:
             _finish_and_fail(work)
         assert store.remembered() == []
     assert ids(store) == [1]
@@ -200,7 +200,7 @@ def test_a_failed_block_changes_nothing(store: Store) -> None:
 
 def test_what_goes_out_is_remembered_until_it_is_settled(store: Store) -> None:
     content = "long " * 100_000
-    with leading(store) as epoch, store.work(epoch) as work:
+    with leading(store) as epoch, store.as_leader(epoch) as work:
         work.remember(1, content, (1, 9))
         work.remember(2, "second", (5, 5))
         work.remember(3, "third", (7, 8))
@@ -210,7 +210,7 @@ def test_what_goes_out_is_remembered_until_it_is_settled(store: Store) -> None:
             (2, epoch, "second"),
             (3, epoch, "third"),
         ]
-        with store.work(later) as work:
+        with store.as_leader(later) as work:
             work.adopt()
             work.forget_batch(1)
             work.settle_batch(3)
@@ -219,20 +219,20 @@ def test_what_goes_out_is_remembered_until_it_is_settled(store: Store) -> None:
 
 
 def test_settled_batches_are_found_by_their_rows_until_they_are_purged(store: Store) -> None:
-    with leading(store) as epoch, store.work(epoch) as work:
+    with leading(store) as epoch, store.as_leader(epoch) as work:
         for number, rows in enumerate(((1, 3), (2, 9), (4, 4)), 1):
             work.remember(number, f"batch {number}", rows)
             work.settle_batch(number)
         work.remember(4, "on its way", (1, 9))
-    with store.upkeep() as upkeep:
+    with store.admin() as admin:
         for row, numbers in {1: [1], 3: [1, 2], 4: [2, 3], 10: []}.items():
-            assert [batch.content for batch in upkeep.settled_with([row])] == [f"batch {n}" for n in numbers]
-        assert [batch.content for batch in upkeep.settled_last()] == ["batch 3", "batch 2", "batch 1"]
+            assert [batch.content for batch in admin.settled_with([row])] == [f"batch {n}" for n in numbers]
+        assert [batch.content for batch in admin.settled_last()] == ["batch 3", "batch 2", "batch 1"]
         before = datetime.fromisoformat(f"{store.read(lambda snapshot: snapshot.now())}"[:19])
-        assert upkeep.forget_settled(before - timedelta(hours=1), 10) is False
-        assert upkeep.forget_settled(before + timedelta(hours=1), 2) is True
-        assert [batch.content for batch in upkeep.settled_with([4])] == ["batch 3"]
-        assert upkeep.forget_settled(before + timedelta(hours=1), 2) is False
+        assert admin.forget_settled(before - timedelta(hours=1), 10) is False
+        assert admin.forget_settled(before + timedelta(hours=1), 2) is True
+        assert [batch.content for batch in admin.settled_with([4])] == ["batch 3"]
+        assert admin.forget_settled(before + timedelta(hours=1), 2) is False
     assert [batch.number for batch in store.remembered()] == [4]
 
 
@@ -240,13 +240,13 @@ def test_why_a_row_failed_is_kept(store: Store) -> None:
     write(store, *keys(1))
     with leading(store) as epoch:
         for tries in (1, 2):
-            with store.upkeep() as upkeep:
-                upkeep.redrive({1: 0})
-            with store.work(epoch) as work:
+            with store.admin() as admin:
+                admin.redrive({1: 0})
+            with store.as_leader(epoch) as work:
                 work.fail([Failure(1, "eventlog:1", "refused: <x>", "<nds/>", tries)])
                 work.finish({Letter.ERROR: [1]})
-    with store.upkeep() as upkeep:
-        (error,) = upkeep.failures(FailureFilter())
+    with store.admin() as admin:
+        (error,) = admin.failures(FailureFilter())
     assert (error.record_id, error.status, error.table_key) == (1, "E", "idu=1")
     assert (error.event_id, error.reason, error.document, error.tries) == (
         "eventlog:1",
@@ -382,6 +382,6 @@ def test_the_lock_goes_with_its_leader_though_connections_are_kept(database: Dat
     engine = connect.connect(database.url, keep_open=2)
     kept = Store(engine, store.log)
     for _ in range(3):
-        with leading(kept) as epoch, kept.work(epoch) as work:
+        with leading(kept) as epoch, kept.as_leader(epoch) as work:
             work.record_heartbeat()
     engine.dispose()

@@ -17,8 +17,8 @@ from eventlog.embedded import Server
 from eventlog.sql import dialects
 from eventlog.sql.common.dialect import Dialect
 from eventlog.sql.connect import connect, dialect_at
+from eventlog.sql.log.leader_transaction import PAUSED, PickUpEnded, Precondition
 from eventlog.sql.log.store import Store
-from eventlog.sql.log.work import PAUSED, Demand, PickUpEnded
 from eventlog.sql.names import Log
 from eventlog.sql.postgresql import POSTGRESQL
 from eventlog.sql.relation import Choice
@@ -71,12 +71,15 @@ def test_the_server_is_found_by_its_scheme_and_a_change_is_logged(toy: Dialect, 
 def test_in_a_pause_documents_do_not_leave_by_the_common_statements(toy: Dialect, postgres: Database) -> None:
     with tracked(Database("toy", postgres.url.set(drivername="toy+psycopg"), toy)) as log:
         store = Store(log.engine, log.log)
-        with store.upkeep() as upkeep:
-            upkeep.pause("ann", "the receiver moves")
+        with store.admin() as admin:
+            admin.pause("ann", "the receiver moves")
         with leading(store) as epoch:
-            with pytest.raises(PickUpEnded, match=PAUSED), store.work(epoch, Demand(leaves=True)) as work:
+            with (
+                pytest.raises(PickUpEnded, match=PAUSED),
+                store.as_leader(epoch, Precondition(leaves=True)) as work,
+            ):
                 work.finish({Letter.SUCCESS: [1]})
-            with store.work(epoch) as work:
+            with store.as_leader(epoch) as work:
                 work.finish({Letter.SUCCESS: [1]})
 
 

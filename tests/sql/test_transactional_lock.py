@@ -11,7 +11,7 @@ from sqlalchemy import text
 from sqlalchemy.engine import Engine
 
 from eventlog.sql.log.leader import Leader
-from eventlog.sql.log.work import LeadershipLost
+from eventlog.sql.log.leader_transaction import LeadershipLost
 from eventlog.sql.names import Log
 from eventlog.sql.queries import Queries
 from eventlog.sql.schema.migrate import install

@@ -27,7 +27,7 @@ from eventlog.transfer.log_files.by_column import BulkPickup, row_batches
 from eventlog.transfer.log_files.by_column.object_spool import ObjectTooLarge
 from eventlog.transfer.log_files.by_row import Pickup
 from eventlog.xds.documents import write
-from eventlog.xds.settings import XdsSettings
+from eventlog.xds.xds_settings import XdsSettings
 from tests.kit.tiers import drawn
 from tests.spark.helpers import TABLES, write_log
 from tests.spark.strategies import CURRENT, logs

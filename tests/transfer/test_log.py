@@ -30,7 +30,7 @@ from eventlog.transfer.log_files.by_row import Pickup
 from eventlog.transfer.opening import explain
 from eventlog.transfer.report import Report
 from eventlog.xds.read import read
-from eventlog.xds.settings import XdsFileSettings
+from eventlog.xds.xds_settings import XdsFileSettings
 from tests.kit.commands import Shell
 from tests.kit.strategies import xds_changes
 from tests.kit.support import CLOCK, HEADER, TABLES, convert_job, run_convert

@@ -11,7 +11,7 @@ from sqlalchemy.engine import Engine, make_url
 from eventlog.embedded import Server
 from eventlog.opening.config import Config
 from eventlog.opening.open_log import open_store
-from eventlog.opening.settings import PublisherSettings
+from eventlog.opening.publisher_settings import PublisherSettings
 from eventlog.publisher.cycle import Publisher
 from eventlog.publisher.preparation import make_reader
 from eventlog.publisher.readiness import Outage, Readiness
@@ -22,8 +22,8 @@ from eventlog.sql.log.store import Store
 from eventlog.sql.names import log_named
 from eventlog.sql.relation import Choice
 from eventlog.sql.schema import migrate
-from eventlog.web.monitor.board import Board
-from eventlog.web.monitor.desk import board_app
+from eventlog.web.monitor.page_data import PageData
+from eventlog.web.monitor.pages import pages_app
 from eventlog.xds.answers import Level, Status
 from tests.kit.databases import EMBEDDED, Database, temporary_database
 from tests.kit.statements import run_statements
@@ -75,7 +75,7 @@ class Watched:
     store: Store
     publisher: Publisher
     sink: Picky
-    board: Board
+    board: PageData
     process: Process
     client: Client
 
@@ -117,10 +117,10 @@ def watched(usr_database: Database, site: Site) -> Iterator[Watched]:
     leader = store.lead("test")
     assert leader is not None
     sink, process = Picky(), Process(store)
-    board = Board(process, config)
+    board = PageData(process, config)
     reader = lambda: make_reader(config, store)  # noqa: E731
     publisher = Publisher(store, reader, sink, leader.epoch, 1, PublisherSettings())
-    with site.showing(board_app(board, HOST)) as client:
+    with site.showing(pages_app(board, HOST)) as client:
         yield Watched(engine, store, publisher, sink, board, process, client)
     leader.close()
     store.engine.dispose()

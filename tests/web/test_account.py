@@ -55,7 +55,7 @@ def test_a_pending_row_has_what_stops_it(watched: Watched, shell: Shell) -> None
     watched.run("insert into usr values (1, 'Jack')")
     facts, texts = views(watched, shell)
     assert (facts["state"], facts["outcome"], facts["obstacle"]) == ("pending", "pending", "")
-    with watched.store.work(1) as work:
+    with watched.store.as_leader(1) as work:
         down = {"down": "connection refused", "down_since": SINCE}
         work.record_cycle(json.dumps(down))
     facts, texts = views(watched, shell)
@@ -66,8 +66,8 @@ def test_a_pending_row_has_what_stops_it(watched: Watched, shell: Shell) -> None
     everything = shell.run("explain", **settings(watched))
     assert f"nothing goes at present: {stopped}" in everything.stderr
     assert f"Nothing goes at present: {stopped}." in watched.client.get("/next")
-    with watched.store.upkeep() as upkeep:
-        upkeep.pause("ada", "the engine moves")
+    with watched.store.admin() as admin:
+        admin.pause("ada", "the engine moves")
     facts, texts = views(watched, shell)
     assert facts["obstacle"].startswith("the publisher is paused by ada: the engine moves, since ")
     assert facts["obstacle"] in texts[1]
@@ -75,7 +75,7 @@ def test_a_pending_row_has_what_stops_it(watched: Watched, shell: Shell) -> None
 
 def test_a_table_that_is_not_published_stops_its_rows(watched: Watched, shell: Shell) -> None:
     watched.run("insert into usr values (1, 'Jack')")
-    with watched.store.work(1) as work:
+    with watched.store.as_leader(1) as work:
         work.record_cycle(json.dumps({"unread": {"public.usr": "9 of 9 objects would be deleted"}}))
     facts, texts = views(watched, shell)
     stopped = "public.usr is not published: 9 of 9 objects would be deleted"
@@ -126,7 +126,7 @@ def test_no_view_shows_a_withheld_value(watched: Watched, shell: Shell) -> None:
     watched.run("insert into usr values (1, 's3cret')", "insert into usr values (2, 'Jane')")
     values = {**watched.board.config.values}
     watched.board.config = Config(values, tables={"usr": {"withhold": ["fname"]}})
-    with watched.store.work(1) as work:
+    with watched.store.as_leader(1) as work:
         work.record_settings(
             json.dumps({"values": {}, "tables": {"usr": {"withhold": ["fname"]}}, "has_source": False})
         )

@@ -20,9 +20,9 @@ import numpy as np
 import pytest
 
 from eventlog.opening.config import Config
-from eventlog.opening.course import CoursePoint, dump_course
-from eventlog.opening.log_status import read_log_status
-from eventlog.web.monitor.board import Sample
+from eventlog.status.backlog_trend import TrendPoint, dump_trend
+from eventlog.status.log_status import read_log_status
+from eventlog.web.monitor.page_data import Sample
 from tests.web.browser import Browser, chromium
 from tests.web.conftest import TOKEN, Watched
 from tests.web.receiver.conftest import ADD, DELETE, MODIFY, Client
@@ -114,8 +114,8 @@ def test_the_publisher_is_photographed(watched: Watched, tmp_path: Path) -> None
     sink.refuses, sink.is_busy, sink.words = False, True, "the directory is being rebuilt"
     watched.run("insert into usr values (60, 'Mary'), (62, 'Paul')")
     watched.publisher.cycle()
-    with watched.store.upkeep() as upkeep:
-        upkeep.try_now((47,), "ada")
+    with watched.store.admin() as admin:
+        admin.try_now((47,), "ada")
     sink.is_busy, sink.words = False, ""
     watched.publisher.cycle()
     watched.client.ask("POST", "/row/44", f"token={TOKEN.replace(' ', '+')}&act=skip&reason=a+test".encode())
@@ -140,11 +140,11 @@ def course(watched: Watched) -> None:
         done += 5 * (6 + 60 * load)
         watched.board.samples.append(Sample(now - 5 * (720 - n), round(800 * load), 4.6 * load, int(done)))
     minute_ago = read_log_status(watched.store, counted=False).now - timedelta(minutes=1)
-    points = [CoursePoint(minute_ago, 0, 0), CoursePoint(minute_ago + timedelta(minutes=1), 3, 384)]
+    points = [TrendPoint(minute_ago, 0, 0), TrendPoint(minute_ago + timedelta(minutes=1), 3, 384)]
     worked = {"at": str(minute_ago), "rows": 3, "events": 3, "refused": 0, "seconds": 0.12}
-    facts = {"finished_by_leader": 384, "course": dump_course(points), "worked": worked}
+    facts = {"finished_by_leader": 384, "course": dump_trend(points), "worked": worked}
     facts |= {"rows": 0, "documents": 0, "events": 0, "refused": 0, "seconds": 0.002}
-    with watched.store.work(1) as work:
+    with watched.store.as_leader(1) as work:
         work.record_cycle(json.dumps(facts))
 
 

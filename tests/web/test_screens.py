@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from eventlog.web.monitor.board import Sample
+from eventlog.web.monitor.page_data import Sample
 from tests.web.browser import Browser, chromium
 from tests.web.conftest import Watched
 from tests.web.receiver.conftest import ADD, DELETE, MODIFY, Client

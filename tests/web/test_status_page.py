@@ -14,14 +14,14 @@ from urllib.parse import urlencode
 import pytest
 
 from eventlog.opening.config import Config, InvalidSettings, read_config
-from eventlog.opening.course import CoursePoint, dump_course
-from eventlog.opening.log_status import read_log_status
-from eventlog.publisher import deliver
+from eventlog.publisher import delivery
 from eventlog.publisher.readiness import Outage, Readiness
-from eventlog.sql.log.record import Notice, NoticeKind
+from eventlog.sql.log.log_record import Notice, NoticeKind
+from eventlog.status.backlog_trend import TrendPoint, dump_trend
+from eventlog.status.log_status import read_log_status
 from eventlog.web.monitor import MonitorSettings
-from eventlog.web.monitor.board import Board, Sample
-from eventlog.web.monitor.desk import board_app
+from eventlog.web.monitor.page_data import PageData, Sample
+from eventlog.web.monitor.pages import pages_app
 from eventlog.web.server import serve
 from tests.kit.commands import Shell
 from tests.kit.support import patient
@@ -62,9 +62,9 @@ def test_it_says_how_the_log_stands(watched: Watched) -> None:
 
 def test_the_last_audit_that_was_recorded_is_shown_with_its_age(watched: Watched) -> None:
     assert "<dt>Last audit</dt><dd>none recorded</dd>" in watched.client.get()
-    with watched.store.upkeep() as upkeep:
+    with watched.store.admin() as admin:
         result = '{"breaches": 1, "digest": "0123456789abcdef"}'
-        upkeep.note(Notice(NoticeKind.AUDIT, row_count=8, who="ada", words=result))
+        admin.note(Notice(NoticeKind.AUDIT, row_count=8, who="ada", words=result))
     assert re.search(r"<dt>Last audit</dt><dd>[\d.]+ s ago: 8 rows, 1 breach</dd>", watched.client.get())
     assert "8 rows: 1 breach, digest 0123456789ab" in watched.client.get("/history")
 
@@ -92,14 +92,14 @@ def test_the_whole_stands_in_a_word_at_the_top(
     watched: Watched, facts: dict[str, object], reported: str
 ) -> None:
     watched.run("insert into usr values (1, 'Jack'), (2, 'Jane')")
-    with watched.store.work(1) as work:
+    with watched.store.as_leader(1) as work:
         work.record_cycle(json.dumps(facts))
     assert reported in watched.client.get()
 
 
 def test_a_table_that_is_not_published_is_named_and_no_banner_is_green(watched: Watched) -> None:
     assert 'class="state success"' in watched.client.get()
-    with watched.store.work(1) as work:
+    with watched.store.as_leader(1) as work:
         work.record_cycle(json.dumps({"unread": {"hr.usr": "9 of 9 objects would be deleted"}}))
     page = watched.client.get()
     assert 'class="state error"' in page
@@ -111,15 +111,15 @@ def test_who_is_paused_or_stands_by_says_so(watched: Watched) -> None:
     assert "Idle</strong> · every row that may go is published" in watched.client.get()
     watched.process.leads = False
     assert "This process is on standby</strong> · test leads" in watched.client.get()
-    with watched.store.upkeep() as upkeep:
-        upkeep.pause("Ann", "the engine moves")
+    with watched.store.admin() as admin:
+        admin.pause("Ann", "the engine moves")
     ends = r"Pausing after this batch</strong> · by Ann: the engine moves, since [:\d]+ UTC"
     assert re.search(ends, watched.client.get())
-    with watched.store.work(1) as work:
+    with watched.store.as_leader(1) as work:
         work.record_rest()
     assert "Paused</strong> · by Ann: the engine moves, since " in watched.client.get()
-    with watched.store.upkeep() as upkeep:
-        upkeep.pause("Ann", "the engine moves")
+    with watched.store.admin() as admin:
+        admin.pause("Ann", "the engine moves")
     assert re.search(ends, watched.client.get())
 
 
@@ -129,8 +129,8 @@ def test_page_and_commands_name_the_same_states(watched: Watched, shell: Shell) 
     watched.sink.is_busy = True
     watched.run("insert into usr values (2, 'Jane')")
     watched.publisher.cycle()
-    with watched.store.upkeep() as upkeep:
-        upkeep.pause("ada", "the engine moves")
+    with watched.store.admin() as admin:
+        admin.pause("ada", "the engine moves")
     report = json.loads(shell.run("status", "--json", EVENTLOG_URL=url).stdout)
     assert [state["state"] for state in report["states"]] == ["paused", "failed", "waiting"]
     page = re.sub("<[^>]*>", "", watched.client.get()).replace("`", "")
@@ -349,7 +349,7 @@ def test_the_title_and_the_header_name_the_log_and_its_state(watched: Watched) -
 
 
 def test_without_a_database_it_says_so(watched: Watched) -> None:
-    away = Board(Process(None))
+    away = PageData(Process(None))
     away.sample(0.0)
     assert list(away.samples) == []
     watched.process.store = None
@@ -473,7 +473,7 @@ def test_what_was_sent_last_is_listed_with_its_answer(watched: Watched) -> None:
 
 
 def test_a_document_of_a_slow_batch_is_listed_once(watched: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(deliver, "PATIENCE", 0.0)  # what was answered is finished after each document
+    monkeypatch.setattr(delivery, "PATIENCE", 0.0)  # what was answered is finished after each document
     numbers = range(1, 31)
     watched.run(*(f"insert into usr values ({number}, 'Jack')" for number in numbers))
     watched.publisher.cycle()
@@ -525,7 +525,7 @@ def test_older_ones_come_by_pages_each_once(watched: Watched, monkeypatch: pytes
     watched.sink.is_busy, watched.sink.busy_with = True, "Jane"
     watched.run("insert into usr values (1, 'Jack'), (2, 'Jane')")
     watched.publisher.cycle()
-    monkeypatch.setattr(deliver, "PATIENCE", 0.0)
+    monkeypatch.setattr(delivery, "PATIENCE", 0.0)
     watched.run(*(f"insert into usr values ({number}, 'Jack')" for number in range(3, 24)))
     watched.publisher.cycle()
     whole = recent(watched.client.get("/recent"))
@@ -533,7 +533,7 @@ def test_older_ones_come_by_pages_each_once(watched: Watched, monkeypatch: pytes
         [("", "retry"), *((f"{number}-{number}", "success") for number in range(1, 24) if number != 2)]
     )
     for size in (1, 2, 5, 22):
-        monkeypatch.setattr("eventlog.web.monitor.desk.PAGE", size)
+        monkeypatch.setattr("eventlog.web.monitor.pages.PAGE", size)
         listed, path = list[tuple[str, str]](), "/recent"
         while path:
             page = watched.client.get(path)
@@ -656,7 +656,7 @@ def test_a_person_redrives_a_row_in_chromium(watched: Watched, tmp_path: Path) -
 
 @pytest.mark.long  # a browser notices a lost publisher
 def test_a_page_whose_publisher_is_gone_says_so(watched: Watched, tmp_path: Path) -> None:
-    app = board_app(watched.board, HOST)
+    app = pages_app(watched.board, HOST)
     with chromium(tmp_path) as browser:
         with serve(app, HOST, 0) as address:
             browser.open(address.url)
@@ -673,7 +673,7 @@ def test_what_has_no_value_yet_has_no_line(watched: Watched) -> None:
     assert "Pending rows: now 0" in before
     assert "Rows done a second: nothing measured yet" in before
     assert "<dd></dd>" not in before
-    with watched.store.work(1) as work:
+    with watched.store.as_leader(1) as work:
         work.record_cycle(json.dumps({"worked": {"at": "2026-11-27 10:57:19.5", "rows": 3, "seconds": 2}}))
     page = watched.client.get()
     assert "<dt>Last cycle with work</dt><dd>3 rows, 0 events, 0 refused in 2 s</dd>" in page
@@ -683,9 +683,9 @@ def test_what_has_no_value_yet_has_no_line(watched: Watched) -> None:
 def test_rates_and_the_end_of_the_backlog_are_on_the_first_page(watched: Watched) -> None:
     watched.run("insert into usr select n, 'Jack' from generate_series(1, 30) n")
     now = read_log_status(watched.store, counted=False).now
-    course = [CoursePoint(now - timedelta(seconds=60), 60, 0), CoursePoint(now, 30, 30)]
-    with watched.store.work(1) as work:
-        work.record_cycle(json.dumps({"finished_by_leader": 30, "course": dump_course(course)}))
+    course = [TrendPoint(now - timedelta(seconds=60), 60, 0), TrendPoint(now, 30, 30)]
+    with watched.store.as_leader(1) as work:
+        work.record_cycle(json.dumps({"finished_by_leader": 30, "course": dump_trend(course)}))
     page = watched.client.get()
     assert '<dt>Rows a second</dt><dd>0.5<span class="under quiet">go, 0 come<' in page
     assert '<dt>Pending</dt><dd><a href="/next">30</a><span class="under quiet">done in about' in page
@@ -708,7 +708,7 @@ def test_what_waits_has_an_age_apart_from_what_moves(watched: Watched) -> None:
 def test_a_running_cycle_is_shown_apart_from_the_last_with_work(watched: Watched) -> None:
     facts = {"running": True, "rows": 10_000, "finished": 4_000, "events": 400, "seconds": 12.0}
     worked = {"at": "2026-11-27 10:57:19", "rows": 7, "events": 6, "refused": 1, "seconds": 0.5}
-    with watched.store.work(1) as work:
+    with watched.store.as_leader(1) as work:
         work.record_cycle(json.dumps(facts | {"worked": worked}))
     page = watched.client.get()
     under_way = "4 000 of 10 000 rows finished, 400 events sent, for 12 s"
@@ -882,8 +882,8 @@ def test_a_file_of_tokens_is_refused_at_the_start(
 
 
 def test_the_page_resumes_a_pause(watched: Watched) -> None:
-    with watched.store.upkeep() as upkeep:
-        upkeep.pause("Ann", "the engine moves")
+    with watched.store.admin() as admin:
+        admin.pause("Ann", "the engine moves")
     assert '<button name="act" value="resume">Resume</button>' in watched.client.get()
     for token, status, is_paused in (("guess", 403, True), (TOKEN, 200, False)):
         reply, page, _ = watched.client.ask("POST", "/", urlencode({"token": token}).encode())

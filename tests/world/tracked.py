@@ -15,14 +15,14 @@ from eventlog.core.errors import EventlogError
 from eventlog.core.tables import Tables
 from eventlog.fold import Rules
 from eventlog.opening.config import Config
-from eventlog.opening.tables import read_readable
+from eventlog.opening.publisher_tables import read_readable
 from eventlog.operate.changing import fill_by_slot
-from eventlog.publisher.fold import PickUpFolder
+from eventlog.publisher.fold import PickUpFold
 from eventlog.sql.catalogue import Catalogue
 from eventlog.sql.log.store import Store
 from eventlog.sql.names import Log
 from eventlog.sql.relation import INSERTS, UPDATES, Choice
-from eventlog.xds.settings import XdsSettings
+from eventlog.xds.xds_settings import XdsSettings
 from tests.kit.databases import Database
 from tests.world.rig import COLUMNS, Rig, value_by_column
 
@@ -144,11 +144,11 @@ def log_rows(engine: Engine, log: Log, letters: str) -> list[LogRow]:
             time.sleep(0.2)
 
 
-def current_reader(store: Store) -> PickUpFolder:
+def current_reader(store: Store) -> PickUpFold:
     """Return what reads the rows of the table as they are now."""
     with store.engine.connect() as connection:
         tables = Tables([Catalogue(connection).find("usr").table])
-    return PickUpFolder(tables, read_readable(store.engine, store.log, tables), Rules(), XdsSettings())
+    return PickUpFold(tables, read_readable(store.engine, store.log, tables), Rules(), XdsSettings())
 
 
 def rewrite(engine: Engine, dice: random.Random, ways: int) -> None:

@@ -10,8 +10,8 @@ from eventlog.core.errors import Refused
 from eventlog.core.formats import Source
 from eventlog.core.tables import Tables
 from eventlog.xds.read import read
-from eventlog.xds.settings import XdsFileSettings
 from eventlog.xds.split import may_begin
+from eventlog.xds.xds_settings import XdsFileSettings
 
 pytestmark = pytest.mark.quick
 

@@ -19,11 +19,11 @@ from eventlog.core.errors import EventlogError, Refused
 from eventlog.core.formats import Source
 from eventlog.core.tables import Tables
 from eventlog.core.xmlscan import MAX_TAG
-from eventlog.opening.netiq import export
+from eventlog.netiq import export
 from eventlog.web.receiver import incoming
 from eventlog.xds import answers, documents, split
 from eventlog.xds.read import read
-from eventlog.xds.settings import XdsFileSettings
+from eventlog.xds.xds_settings import XdsFileSettings
 
 pytestmark = pytest.mark.quick
 

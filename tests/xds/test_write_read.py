@@ -12,8 +12,8 @@ from eventlog.core.errors import Refused
 from eventlog.core.formats import Source
 from eventlog.xds.documents import document, indent, write
 from eventlog.xds.read import read
-from eventlog.xds.settings import XdsFileSettings, XdsSettings
 from eventlog.xds.write import EventWriter
+from eventlog.xds.xds_settings import XdsFileSettings, XdsSettings
 from tests.kit.strategies import xds_changes
 from tests.xds.dtd import check_valid
 

@@ -13,7 +13,7 @@ from eventlog.fold.by_column.batch import Batch
 from eventlog.fold.by_column.current import Answers, replace_cells
 from eventlog.fold.by_column.key_patterns import key_values
 from eventlog.fold.by_column.learn import Fact, Part, Templates, doubtful_names
-from eventlog.fold.by_column.texts import NO_REPLACEMENTS, Cells, Replacements, escape
+from eventlog.fold.by_column.texts import NO_REPLACEMENTS, CellTexts, Replacements, escape
 from eventlog.fold.by_column.vectors import Flags, Ints, flags, match_keys, number_distinct, places
 from eventlog.xds.skeleton import Treatment
 
@@ -81,8 +81,8 @@ def read_rows(batch: Batch, templates: Templates) -> RowContent:
     doubtful = doubtful_names(batch, templates)
     updates, has_values = batch.kinds == 2, batch.kinds <= 3
     rows, first_old = np.arange(len(batch.ids)), len(batch.keys)
-    old_cells = Cells(batch.old_values, rows + first_old, batch.objects)
-    new_cells = Cells(batch.new_values, rows + first_old + len(rows), batch.objects)
+    old_cells = CellTexts(batch.old_values, rows + first_old, batch.objects)
+    new_cells = CellTexts(batch.new_values, rows + first_old + len(rows), batch.objects)
     replacements = [
         *_replace(batch, templates, old_cells, updates),
         *_replace(batch, templates, new_cells, has_values),
@@ -135,7 +135,7 @@ def _parts(batch: Batch, templates: Templates, updates: Flags, has_values: Flags
     return codes, parts
 
 
-def _replace(batch: Batch, templates: Templates, cells: Cells, in_event: Flags) -> list[Replacements]:
+def _replace(batch: Batch, templates: Templates, cells: CellTexts, in_event: Flags) -> list[Replacements]:
     """Return the texts of one side that events hold otherwise; those outside events are not looked at."""
     texts = cells if in_event.all() else cells.take(np.flatnonzero(in_event))
     replacements = [escape(texts, templates.limit, templates.form)]

@@ -11,10 +11,10 @@ import pyarrow as pa
 
 from eventlog.core import tablekey
 from eventlog.core.tables import Table
-from eventlog.fold import Answer, CurrentRow, Need, QueryKey, query_key
+from eventlog.fold import CurrentOrError, CurrentRow, Need, QueryKey, query_key
 from eventlog.fold.by_column.batch import Batch
 from eventlog.fold.by_column.learn import Templates
-from eventlog.fold.by_column.texts import Cells, Replacements, escape
+from eventlog.fold.by_column.texts import CellTexts, Replacements, escape
 from eventlog.fold.by_column.vectors import Flags, Ints, begins, match_keys, places
 from eventlog.fold.plan import Lookup
 
@@ -49,7 +49,7 @@ class CurrentColumns(NamedTuple):
     columns: Sequence[pa.Array]  # the texts of each column of table.data
 
 
-def _no_rows(table: Table, key: QueryKey) -> Answer:
+def _no_rows(table: Table, key: QueryKey) -> CurrentOrError:
     return ()
 
 
@@ -123,7 +123,7 @@ def lookup_among(keys: Keys, current: CurrentAnswer, answers: Answers, doubtful:
         for owner, row in zip(owners[at].tolist(), texts, strict=True):
             rows_of[needs[owner]].append(row)
 
-    def lookup(table: Table, key: QueryKey) -> Answer:
+    def lookup(table: Table, key: QueryKey) -> CurrentOrError:
         need = Need(table, key)
         return rows_of[need] if need in rows_of else current.lookup(table, key)
 
@@ -142,7 +142,7 @@ def replace_cells(
         spans = list(zip(table_of[starts].tolist(), starts, [*starts[1:], len(table_of)], strict=False))
         for at, texts in enumerate(group.columns):
             numbers = np.arange(len(texts)) + first_number + at * len(texts)
-            cells = Cells(texts, numbers, owners)
+            cells = CellTexts(texts, numbers, owners)
             replacements.append(escape(cells, templates.limit, templates.form))
             for number, start, end in spans:
                 name = batch.tables[number]

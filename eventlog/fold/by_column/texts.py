@@ -24,20 +24,20 @@ from eventlog.xds.write import Render
 _MAX_RENDERED = 20_000  # texts of a column whose elements are remembered
 
 
-class Cells(NamedTuple):
+class CellTexts(NamedTuple):
     """The texts of some cells, with their numbers in the pool and their objects."""
 
     texts: pa.Array
     numbers: Ints
     objects: Ints
 
-    def take(self, at: Ints) -> Cells:
+    def take(self, at: Ints) -> CellTexts:
         """Return the cells at these positions."""
-        return Cells(self.texts.take(pa.array(at)), self.numbers[at], self.objects[at])
+        return CellTexts(self.texts.take(pa.array(at)), self.numbers[at], self.objects[at])
 
-    def slice(self, start: int, end: int) -> Cells:
+    def slice(self, start: int, end: int) -> CellTexts:
         """Return a range of the cells."""
-        return Cells(self.texts[start:end], self.numbers[start:end], self.objects[start:end])
+        return CellTexts(self.texts[start:end], self.numbers[start:end], self.objects[start:end])
 
 
 class Replacements(NamedTuple):
@@ -51,7 +51,7 @@ class Replacements(NamedTuple):
 NO_REPLACEMENTS = Replacements(np.empty(0, np.int64), pa.array([], pa.string()), np.empty(0, np.int64))
 
 
-def escape(cells: Cells, limit: int, form: EventForm) -> Replacements:
+def escape(cells: CellTexts, limit: int, form: EventForm) -> Replacements:
     """Return the texts that events hold otherwise; one over the limit of bytes is in doubt."""
     too_long = cells.objects[flags(pc.greater(pc.binary_length(cells.texts), limit))]
     hits = suspects(cells.texts, form.escapes)
@@ -79,7 +79,7 @@ class ColumnTexts:
         self._render = render
         self._rendered: dict[str, tuple[Scalar, str] | None] = {}
 
-    def replace(self, cells: Cells) -> Replacements:
+    def replace(self, cells: CellTexts) -> Replacements:
         """Return the texts that events hold otherwise."""
         if self.treatment is Treatment.PADDED:
             padded = flags(pc.ends_with(cells.texts, " "))
@@ -118,7 +118,7 @@ class ColumnTexts:
         return self._rendered[text]
 
 
-def _replace_each(cells: Cells, make: Callable[[str], str | None]) -> Replacements:
+def _replace_each(cells: CellTexts, make: Callable[[str], str | None]) -> Replacements:
     """Return the texts made one by one; where that fails, the object is in doubt."""
     texts: list[str] = []
     replaced: list[int] = []

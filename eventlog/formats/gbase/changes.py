@@ -29,7 +29,7 @@ from eventlog.formats.gbase.transactions import (
 )
 from eventlog.transactions.open_transactions import Bounds
 
-Answer = Change | Refused
+ReadItem = Change | Refused
 _SESSION_INVALID = 1
 _DEFAULTS = GbaseSettings()
 
@@ -87,12 +87,12 @@ class StreamReader:
         """Return the error with which the server ended the session, after its record was read."""
         return self._over
 
-    def feed(self, data: bytes | memoryview) -> Iterator[Answer]:
+    def feed(self, data: bytes | memoryview) -> Iterator[ReadItem]:
         """Yield the changes that these bytes complete."""
         self._idle = False
         return self._answers(self._stream.feed(data))
 
-    def frame(self, read: DumpedRead) -> Iterator[Answer]:
+    def frame(self, read: DumpedRead) -> Iterator[ReadItem]:
         """Yield the changes that the records of a dumped read complete."""
         self._frames += 1
         return self._answers(self._read_frames.read(read.data, read.counted))
@@ -104,7 +104,7 @@ class StreamReader:
         for complaint in self._transactions.close():
             yield Refused(self._where(), complaint.reason, fault=complaint.fault)
 
-    def _answers(self, items: Iterable[Item]) -> Iterator[Answer]:
+    def _answers(self, items: Iterable[Item]) -> Iterator[ReadItem]:
         handlers, add_row = self._handlers, self._transactions.add_row
         for item in items:
             if type(item) is RowRecord:

@@ -37,7 +37,7 @@ from eventlog.formats.linter.queue_progress import (
 from eventlog.formats.linter.times import load_time
 from eventlog.transactions.open_transactions import Bounds
 
-Answer = Change | Refused
+ReadItem = Change | Refused
 # columns that show neither the operation of a row nor its time
 _CONTENT: Final = frozenset(("EXTDATA", "REPL_DATE", "BLOBATR", "LEN1", "LEN2", "DATA"))
 _TRANSACTION: Final = frozenset(("DBNODE", "TRANSACT_ID"))
@@ -107,7 +107,7 @@ class QueueReader:
         ended = None if self._delivering is None else self._delivering.first_row(node)
         return first_in_journal(first, ended, self._order) if first and ended else first or ended
 
-    def read(self, source: Source[Row]) -> Iterator[Answer]:
+    def read(self, source: Source[Row]) -> Iterator[ReadItem]:
         """Yield the changes of a source, then warnings about unfinished transactions."""
         for answer in self._rows(source):
             if isinstance(answer, Refused):
@@ -189,7 +189,7 @@ class QueueReader:
             self._open_transactions.spoil(part, f"{words}: {where}: {fault}")
         raise WrongRow(fault)
 
-    def _changes(self, ended: CommittedTransaction) -> Iterator[Answer]:
+    def _changes(self, ended: CommittedTransaction) -> Iterator[ReadItem]:
         """Yield the changes of a transaction; with the last of them it counts as delivered."""
         self._delivering = ended
         answers = self._changes_of(ended)
@@ -204,7 +204,7 @@ class QueueReader:
         if pending_answer is not None:
             yield pending_answer
 
-    def _changes_of(self, ended: CommittedTransaction) -> Iterator[Answer]:
+    def _changes_of(self, ended: CommittedTransaction) -> Iterator[ReadItem]:
         facts, servers = ended.transaction.facts, ended.transaction.facts.servers()
         for pending in operations(ended.transaction):
             part = pending.parts[0]

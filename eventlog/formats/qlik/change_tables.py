@@ -27,7 +27,7 @@ from eventlog.formats.qlik.headers import header_time_setting, read_heading
 from eventlog.formats.qlik.mask import MaskEvidence, MaskOrder, WrongMaskOrder
 from eventlog.formats.qlik.numbering import SequenceMemory, load_memory, memory_of, number, without_no_ops
 from eventlog.formats.qlik.row_headers import HeaderReader, MaskReader
-from eventlog.formats.qlik.row_writer import Cells, ChangeRowWriter
+from eventlog.formats.qlik.row_writer import ChangeRowWriter, WrittenCells
 from eventlog.formats.qlik.rows import ChangeRow, TablePart, read_row
 from eventlog.formats.qlik.sequenced import pair
 from eventlog.formats.qlik.structure import (
@@ -238,7 +238,7 @@ def write(changes: Iterable[Change], tables: Tables, settings: TableSettings) ->
 
 def write_rows(
     changes: Iterable[Change], tables: Tables, settings: TableSettings
-) -> Iterator[tuple[ChangeTable, Cells] | Refused]:
+) -> Iterator[tuple[ChangeTable, WrittenCells] | Refused]:
     """Yield each row with its change table."""
     change_tables: dict[tuple[str | None, str], ChangeTable] = {}
     header_names(settings)  # which raises Misuse before anything is written

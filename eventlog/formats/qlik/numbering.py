@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple, Protocol, TypeVar
 
-from eventlog.core.change import ABSENT, Change, Op, place_of
+from eventlog.core.change import ABSENT, Change, Op, position_text
 from eventlog.core.errors import EventlogError, Refused
 from eventlog.core.grouped_warnings import GroupedWarnings
 from eventlog.core.tables import Tables
@@ -205,7 +205,7 @@ def without_no_ops(changes: Iterable[Change], tables: Tables, tally: GroupedWarn
                 table = tables.of(*at)
                 lobs[at] = table is None or not table.columns or any(structure_of(table).lobs)
             if not lobs[at]:
-                tally.add(change.table, place_of(change), None)
+                tally.add(change.table, position_text(change), None)
                 continue
         yield change
 

@@ -14,7 +14,7 @@ from eventlog.formats.qlik.numbering import Numbered, stream_position
 from eventlog.formats.qlik.row_plans import RowPlan, differing, row_sides
 from eventlog.formats.qlik.structure import Structure
 
-Cells = tuple[Any, ...]
+WrittenCells = tuple[Any, ...]
 # change_seq, stream_position, id, timestamp, partition_name
 HeaderCells = tuple[str, str, str, str | None, object]
 _STREAM_WIDTH = next(header.width for header in HEADERS if header.name == "stream_position")
@@ -35,7 +35,7 @@ class ChangeRowWriter:
         self._images = images
         self._masks: dict[int, bytes] = {}
 
-    def rows(self, numbered: Numbered) -> list[Cells]:
+    def rows(self, numbered: Numbered) -> list[WrittenCells]:
         """Return the rows that state a change: one, or a B row and its U row."""
         change = numbered.change
         stream = stream_position(change)
@@ -58,7 +58,9 @@ class ChangeRowWriter:
         bits = join(i for i, value in enumerate(after) if value is not ABSENT)
         return [self._row("I", bits, facts, self._plan(after))]
 
-    def _update(self, facts: HeaderCells, before: Sequence[Side], after: Sequence[Side]) -> list[Cells]:
+    def _update(
+        self, facts: HeaderCells, before: Sequence[Side], after: Sequence[Side]
+    ) -> list[WrittenCells]:
         row = self._plan(after)
         image = self._plan.convert_similar(before, after, row)
         changed = differing(before, after, image, row)
@@ -67,7 +69,7 @@ class ChangeRowWriter:
             return [self._row("B", 0, facts, image), update]
         return [update]
 
-    def _row(self, letter: str, bits: int, facts: HeaderCells, data: Sequence[Any]) -> Cells:
+    def _row(self, letter: str, bits: int, facts: HeaderCells, data: Sequence[Any]) -> WrittenCells:
         seq, stream, transaction, time, partition = facts
         mask = self._mask(bits)
         cells = (seq, letter, mask, stream, OPERATIONS[letter], transaction, time, partition)

@@ -18,7 +18,7 @@ from eventlog.fold import Rules
 from eventlog.sql.capture import facts
 from eventlog.sql.capture.facts import CheckedLog, CheckedTable
 from eventlog.sql.capture.findings import Check, Finding, findings_of
-from eventlog.sql.capture.record import TrackRecord, read_record
+from eventlog.sql.capture.track_record import TrackRecord, read_record
 from eventlog.sql.catalogue import Catalogue
 from eventlog.sql.log.slot_state import SlotState
 from eventlog.sql.names import Log

@@ -23,15 +23,15 @@ from eventlog.core.tables import Tables
 from eventlog.fold import Rules
 from eventlog.sql.capture import track
 from eventlog.sql.capture.findings import Facts
-from eventlog.sql.capture.record import TrackRecord
-from eventlog.sql.capture.refusals import refuse
+from eventlog.sql.capture.refusals import raise_refusals
 from eventlog.sql.capture.subject import installed_of, read_subject, trigger_names
+from eventlog.sql.capture.track_record import TrackRecord
 from eventlog.sql.catalogue import Catalogue
 from eventlog.sql.common import templates
 from eventlog.sql.common.expression import literal
 from eventlog.sql.log.leader import holder_of
+from eventlog.sql.log.log_admin import LogAdmin
 from eventlog.sql.log.position import advancing, read_position
-from eventlog.sql.log.upkeep import Upkeep
 from eventlog.sql.names import Log
 from eventlog.sql.queries import Queries
 from eventlog.sql.relation import Choice, Identity, Installed, Place, Relation, place_of, qualified
@@ -215,7 +215,7 @@ def loopback(log: CheckedLog) -> Iterator[Facts]:
 
 
 def overdue(log: CheckedLog) -> Iterator[Facts]:
-    oldest = Upkeep(log.connection, log.queries).backlog().oldest
+    oldest = LogAdmin(log.connection, log.queries).backlog().oldest
     ((now,),) = log.ask("now")
     waited = now - oldest if oldest is not None else timedelta()
     yield {"age": timedelta(seconds=int(waited.total_seconds())), "late": waited > log.patience}
@@ -304,7 +304,7 @@ def drift(table: CheckedTable) -> Iterator[Facts]:
     log = table.of
     try:
         subject = read_subject(log.catalogue, log.record, log.log, table.relation, table.choice)
-        refuse(subject)
+        raise_refusals(subject)
     except EventlogError as fault:
         yield {"misfit": fault}
         return

@@ -41,7 +41,7 @@ def referring_to_script(table: object) -> Iterator[None]:
         raise
 
 
-def refuse(subject: Subject) -> None:
+def raise_refusals(subject: Subject) -> None:
     """Raise CannotTrack with every reason there is."""
     names = {"where": str(subject.table), "title": subject.dialect.title, "choice": subject.choice}
     refusals = [*findings_of(REFUSALS, subject, names)] or [*findings_of(LIMITS, subject, names)]

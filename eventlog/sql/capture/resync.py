@@ -17,7 +17,7 @@ from sqlalchemy.engine import Connection
 
 from eventlog.core.errors import EventlogError
 from eventlog.core.tables import Table
-from eventlog.sql.log.record import LogRecord, Notice, NoticeKind
+from eventlog.sql.log.log_record import LogRecord, Notice, NoticeKind
 from eventlog.sql.log.store import Store
 from eventlog.sql.queries import Queries, unbound
 from eventlog.sql.relation import qualified

@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from eventlog.core.errors import EventlogError
-from eventlog.sql.capture.record import TrackRecord, columns_of
+from eventlog.sql.capture.track_record import TrackRecord, columns_of
 from eventlog.sql.catalogue import Catalogue, NoSuchTable
 from eventlog.sql.names import Log
 from eventlog.sql.relation import Child, Choice, ForeignKey, Installed, Place, Relation

@@ -9,9 +9,9 @@ from sqlalchemy.engine import Connection, Engine
 
 from eventlog.core.portions import portions
 from eventlog.core.tables import Table
-from eventlog.sql.capture.record import TrackRecord, forget, read_record, write_record
-from eventlog.sql.capture.refusals import CannotTrack, demand_defaults, referring_to_script, refuse
+from eventlog.sql.capture.refusals import CannotTrack, demand_defaults, raise_refusals, referring_to_script
 from eventlog.sql.capture.subject import installed_of, read_subject
+from eventlog.sql.capture.track_record import TrackRecord, forget, read_record, write_record
 from eventlog.sql.catalogue import Catalogue, NoSuchTable
 from eventlog.sql.common import templates
 from eventlog.sql.common.dialect import Dialect
@@ -99,7 +99,7 @@ def plan_track(connection: Connection, log: Log, name: str, choice: Choice) -> T
     log = catalogue.located(log)
     record = read_record(connection, log)
     subject = read_subject(catalogue, record, log, catalogue.find(name), choice)
-    refuse(subject)
+    raise_refusals(subject)
     return plan_for(catalogue, record, subject)
 
 
@@ -125,7 +125,7 @@ def plan_offline(log: Log, table: Table, choice: Choice) -> TrackPlan:
         raise CannotTrack(str(table), "--child needs the foreign keys of the catalogue: connect with --url")
     table, choice = _without_quotes(log.dialect, table, choice)
     subject = Subject(log, Relation(table), choice, name=table.name)
-    refuse(subject)
+    raise_refusals(subject)
     creates = (statement for trigger in triggers_of(subject) for statement in trigger.create)
     statements = (*write_record(subject), *routines(log), *creates)
     return TrackPlan(table, statements, tuple(_warnings(subject)))

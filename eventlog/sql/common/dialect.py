@@ -40,7 +40,7 @@ class Call(NamedTuple):
     values: Mapping[str, Any]
 
 
-class Together(Protocol):
+class RunCalls(Protocol):
     """Runs statements in one round trip. Returns the rows of each, or how many it changed."""
 
     def __call__(self, connection: Connection, calls: Sequence[Call], *, commit: bool) -> list[Any]: ...
@@ -98,7 +98,7 @@ class Sessions:
     begin: BeginSession = begin_plainly  # sets a connection of its own driver up
     listen: Callable[[Engine], None] | None = None  # adds what an engine does before statements
     cancel: Callable[[Engine, Any], None] | None = None  # ends what a session runs, if no interrupt does
-    load_together: Callable[[], Together] | None = None  # if its driver can run several in one round trip
+    load_run_calls: Callable[[], RunCalls] | None = None  # if its driver can run several in one round trip
     options: Mapping[str, str] = field(default_factory=dict)  # for connections that begin by a statement
     label: str | None = None  # the driver's argument that names a session on the server
     keeps_settings: str = "1"  # 0 in a session that a pooler reset or gave in place of ours

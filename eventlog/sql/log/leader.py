@@ -15,7 +15,7 @@ from sqlalchemy.engine import Connection, Engine
 
 from eventlog.core.errors import EventlogError
 from eventlog.sql.connect import DatabaseFailed
-from eventlog.sql.log.work import LeadershipLost
+from eventlog.sql.log.leader_transaction import LeadershipLost
 from eventlog.sql.queries import Queries
 
 _KINDS = {True: "1702257261", False: "1702257262"}  # of the lock of a standby: whether it could lead
@@ -123,7 +123,7 @@ class Leader:
 
     def paused_since(self) -> datetime | None:
         """Return since when the publisher is paused; ConnectionLost if the session of the lock is gone."""
-        (((since,),),) = self._queries.together(self._connection, [self._queries.call("paused")])
+        (((since,),),) = self._queries.run_calls(self._connection, [self._queries.call("paused")])
         self._end_transaction()
         return since  # type: ignore[no-any-return]
 

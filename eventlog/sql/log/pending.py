@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from eventlog.sql.columns import PickedColumns, ResultColumns
 
 BY_COLUMN_FROM = 300  # rows, from which on columns pay (measured: 200 with query-backs, 350 without)
-Cells = Sequence[Cell]  # the ten cells of a row, as entry.read_entry takes them
+LogCells = Sequence[Cell]  # the ten cells of a row, as entry.read_entry takes them
 NO_TABLES = Tables()
 LOWEST, HIGHEST = -(2**63), 2**63 - 1  # record_ids
 
@@ -47,7 +47,7 @@ class PickUpFilter:
 class PickUp(NamedTuple):
     """The pending rows of one cycle."""
 
-    cells: list[Cells]
+    cells: list[LogCells]
     full: bool = False  # there may be more rows that may go
     columns: PickedColumns | None = None  # the rows, where they came by column
     loopback: Sequence[int] = ()  # the rows of our own user, if they were asked for
@@ -74,7 +74,7 @@ class FirstLook(NamedTuple):
     """A first look at the pending rows: the rows themselves, if they are few and small together."""
 
     choice: PickUpFilter
-    few_rows: list[Cells]  # none if there are none, too
+    few_rows: list[LogCells]  # none if there are none, too
     own_rows: list[int]  # the pending rows of our own user
 
 
@@ -107,13 +107,13 @@ class Pending:
 
     def every_pending(
         self, choice: PickUpFilter, after: int | None = None, upto: int | None = None
-    ) -> Iterator[Cells]:
+    ) -> Iterator[LogCells]:
         """Yield all pending rows that may go now, by record_id, `limit` of them with each statement."""
         while chunk := self.pending("pick_up", choice, LOWEST if after is None else after, 0, upto):
             yield from chunk
             after = chunk[-1][0]
 
-    def rows(self, ids: Iterable[int]) -> Iterator[Cells]:
+    def rows(self, ids: Iterable[int]) -> Iterator[LogCells]:
         """Return rows by their ids, whatever their status."""
         for chunk in self._queries.chunks(ids):
             yield from self._queries.run(self._connection, "rows_by_id", ids=chunk)
@@ -166,7 +166,7 @@ class Pending:
     ) -> list[Any]:
         """Return the first rows after one, up to another."""
         call = pending_statement(self._queries, name, choice, after, upto, skip)
-        rows: list[Any] = self._queries.together(self._connection, [call])[0]
+        rows: list[Any] = self._queries.run_calls(self._connection, [call])[0]
         return rows
 
     def sizes(self, ids: Sequence[int]) -> list[int]:

@@ -66,7 +66,7 @@ def read_position(connection: Connection, queries: Queries) -> IdPosition:
 
 def read_sequence(connection: Connection, queries: Queries) -> IdPosition:
     """Read how far the log's sequence is, without what went out before."""
-    rows = queries.together(connection, queries.calls_of("log_position"))[-1]
+    rows = queries.run_calls(connection, queries.calls_of("log_position"))[-1]
     return position_of(rows, lambda: bool(queries.run(connection, "attached").scalar()))
 
 

@@ -19,6 +19,7 @@ from sqlalchemy.engine import Connection
 from eventlog.core.entry import read_integer
 from eventlog.core.identity import hash_of_key
 from eventlog.core.plurals import quantity
+from eventlog.sql.log.log_record import LogRecord, Notice, NoticeKind
 from eventlog.sql.log.object_states import (
     UNKNOWN_OBJECT,
     EventRows,
@@ -36,7 +37,6 @@ from eventlog.sql.log.object_states import (
     state_row,
     table_row,
 )
-from eventlog.sql.log.record import LogRecord, Notice, NoticeKind
 from eventlog.sql.queries import Queries, each_row_looked_up
 
 _FETCHED = 1_000  # rows at a time

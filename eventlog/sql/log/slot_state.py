@@ -18,7 +18,7 @@ from eventlog.core.tables import Column
 from eventlog.sql.common.dialect import Call
 from eventlog.sql.common.expression import literal
 from eventlog.sql.connect import DatabaseFailed, execute_plain
-from eventlog.sql.log.record import LogRecord, Notice, NoticeKind
+from eventlog.sql.log.log_record import LogRecord, Notice, NoticeKind
 from eventlog.sql.queries import Queries, unbound
 
 _ENDINGS, _ENDING = 100, 0.05  # looks whether a session has ended, and seconds between two

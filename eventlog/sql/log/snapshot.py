@@ -18,11 +18,13 @@ from eventlog.sql.common.dialect import Call
 from eventlog.sql.common.expression import literal
 from eventlog.sql.connect import DatabaseFailed
 from eventlog.sql.current_rows import NO_BOUND, Current, Readable, TableKeys
+from eventlog.sql.log.log_admin import LogAdmin
+from eventlog.sql.log.log_record import LogRecord
 from eventlog.sql.log.pending import (
     HIGHEST,
     LOWEST,
-    Cells,
     FirstLook,
+    LogCells,
     Pending,
     PickUp,
     PickUpFilter,
@@ -31,8 +33,6 @@ from eventlog.sql.log.pending import (
     looked,
 )
 from eventlog.sql.log.position import position_of, read_sequence
-from eventlog.sql.log.record import LogRecord
-from eventlog.sql.log.upkeep import Upkeep
 from eventlog.sql.queries import Queries, containing, pipeline_of
 from eventlog.sql.relation import Place, place_of
 from eventlog.sql.tables_read import TablesRead, locks, reading, tables_changed
@@ -119,12 +119,12 @@ class Snapshot(Pending):
         position = queries.calls_of("log_position") if pipeline_of(dialect, connection) else []
         if locked:
             try:
-                queries.together(connection, [begin, *locks(dialect, locked)])
+                queries.run_calls(connection, [begin, *locks(dialect, locked)])
             except DatabaseFailed as fault:
                 raise tables_changed(locked) from fault
         look = first_look(queries, choice) if choice is not None else []
         first = [] if locked else [begin]
-        answers = queries.together(connection, [*first, moment_call, *position, *look])[len(first) :]
+        answers = queries.run_calls(connection, [*first, moment_call, *position, *look])[len(first) :]
         snapshot = cls(connection, queries)
         snapshot.moment = LogMoment.of(*answers[0][0])
         if position:
@@ -157,7 +157,9 @@ class Snapshot(Pending):
         """Return the rows that may go now, and those of our own user."""
         look = self._look
         if look is None or look.choice is not choice:
-            look = looked(choice, self._queries.together(self._connection, first_look(self._queries, choice)))
+            look = looked(
+                choice, self._queries.run_calls(self._connection, first_look(self._queries, choice))
+            )
         if look.few_rows:
             rows = self._with_rest(look.few_rows, choice)
         else:
@@ -182,13 +184,13 @@ class Snapshot(Pending):
         """
         return self._with_rest(self.pending("pick_up", choice), choice)
 
-    def _with_rest(self, picked: list[Cells], choice: PickUpFilter) -> PickUp:
+    def _with_rest(self, picked: list[LogCells], choice: PickUpFilter) -> PickUp:
         """Return rows that were read one by one, with the rest of the inserts that the limit cut."""
         if len(picked) < choice.limit:
             return PickUp(picked)
         return PickUp([*picked, *self.rows(self._rest_of_inserts(picked, choice))], True)
 
-    def _rest_of_inserts(self, picked: list[Cells], choice: PickUpFilter) -> list[int]:
+    def _rest_of_inserts(self, picked: list[LogCells], choice: PickUpFilter) -> list[int]:
         from eventlog.sql.log import by_column  # NumPy takes a while to load
 
         next_rows = replace(choice, limit=max(choice.limit, by_column.LOOK_AHEAD))
@@ -253,7 +255,7 @@ class Snapshot(Pending):
         self._tables_read.add(places)
         calls = [*self._before(view=table.view), self._queries.call("resync_keys", holes, **values)]
         with reading(self._queries.log.dialect, places):
-            return list(self._queries.together(self._connection, calls)[-1])
+            return list(self._queries.run_calls(self._connection, calls)[-1])
 
     def reading(self, table: Readable) -> Connection:
         """Note a table that is read whole, and return the connection that sees this moment."""
@@ -281,9 +283,9 @@ class Snapshot(Pending):
             self._connection, self._queries, clause, parameters, columns, numbers=numbers, texts=texts
         )
 
-    def upkeep(self) -> Upkeep:
+    def admin(self) -> LogAdmin:
         """Return what people read who look after the log, as of this moment."""
-        return Upkeep(self._connection, self._queries)
+        return LogAdmin(self._connection, self._queries)
 
     def record(self) -> LogRecord:
         """Return the record of what happened, as of this moment."""
@@ -295,12 +297,12 @@ class Snapshot(Pending):
             return HeldObjects(frozenset())
         return HeldObjects(frozenset(row[0] for row in self._queries.run(self._connection, "held")))
 
-    def rows_about(self, words: str) -> Iterator[Cells]:
+    def rows_about(self, words: str) -> Iterator[LogCells]:
         """Yield every row whose key holds these words, handled ones too."""
         rows = self._queries.run(self._connection, "rows_about", words=containing(words))
         yield from rows
 
-    def pending_after(self, record_id: int, limit: int) -> list[Cells]:
+    def pending_after(self, record_id: int, limit: int) -> list[LogCells]:
         """Return pending rows after a record_id, including those that may not go now."""
         holes = self._holes("after_row") | {"order": self._queries.piece("by_record_id")}
         values = {"after": record_id, "most": limit, "skip": 0}
@@ -329,7 +331,7 @@ class Snapshot(Pending):
 
     def _ids(self, limit: int, condition: str, above: int = LOWEST, **values: Any) -> list[int]:
         call = ids_statement(self._queries, limit, condition, above, **values)
-        return [row[0] for row in self._queries.together(self._connection, [call])[0]]
+        return [row[0] for row in self._queries.run_calls(self._connection, [call])[0]]
 
     def _holes(self, *conditions: str) -> dict[str, str]:
         """Return the texts for a statement on the pending rows, in the order of their ids."""
@@ -352,7 +354,7 @@ class Snapshot(Pending):
             return current_rows.current_rows(self._connection, self._queries, table, keys, bound, before)
         call = current_rows.call_of_few(self._queries, table, keys, bound)
         calls = [*before, call, *self._tables_read.last_calls()]
-        answers = self._queries.together(self._connection, calls, commit=True)
+        answers = self._queries.run_calls(self._connection, calls, commit=True)
         self._last_answers = answers[len(before) + 1 :]
         return current_rows.measured(answers[len(before)], bound, bound)
 
@@ -365,5 +367,5 @@ class Snapshot(Pending):
         All or none of them are views.
         """
         if all(self._reads(keys.table) for keys in table_keys):
-            self._queries.together(self._connection, self._before(view=table_keys[0].table.view))
+            self._queries.run_calls(self._connection, self._before(view=table_keys[0].table.view))
         return current_rows.current_columns(self._connection, self._queries, table_keys, bound)

@@ -12,13 +12,13 @@ from sqlalchemy.engine import Connection, Engine
 
 from eventlog.sql.connect import DatabaseFailed
 from eventlog.sql.log.leader import Holder, Leader, Standby, StandbyPlace, holder_of, standbys_of
+from eventlog.sql.log.leader_transaction import NO_PRECONDITION, LeaderTransaction, Precondition, WaitingEvent
+from eventlog.sql.log.log_admin import LogAdmin
+from eventlog.sql.log.log_record import LogRecord, RecordedBatch
 from eventlog.sql.log.pending import PickUpFilter
 from eventlog.sql.log.position import IdPosition, read_position
-from eventlog.sql.log.record import LogRecord, RecordedBatch
 from eventlog.sql.log.slot_state import SlotState
 from eventlog.sql.log.snapshot import Snapshot
-from eventlog.sql.log.upkeep import Upkeep
-from eventlog.sql.log.work import NO_DEMAND, Demand, WaitingEvent, Work
 from eventlog.sql.names import Log
 from eventlog.sql.queries import Queries
 from eventlog.sql.relation import Place
@@ -122,25 +122,25 @@ class Store:
             changed += fault.places
 
     @contextmanager
-    def work(self, epoch: int, demand: Demand = NO_DEMAND) -> Iterator[Work]:
+    def as_leader(self, epoch: int, demand: Precondition = NO_PRECONDITION) -> Iterator[LeaderTransaction]:
         """One transaction of the leader of that epoch. Raise LeadershipLost if another leads by now, and
         PickUpEnded if the demand is not met; then nothing of it is written.
         """
         with self._connected() as connection:
-            work = Work(connection, self.queries, epoch, demand)
+            work = LeaderTransaction(connection, self.queries, epoch, demand)
             try:
                 yield work
-                work.count(self.queries.together(connection, work.last_calls(), commit=True))
+                work.count(self.queries.run_calls(connection, work.last_calls(), commit=True))
             except DatabaseFailed as fault:
                 work.explain_failure(str(fault))
                 raise
 
     @contextmanager
-    def upkeep(self) -> Iterator[Upkeep]:
+    def admin(self) -> Iterator[LogAdmin]:
         """One transaction of somebody who looks after the log."""
         with self._engine.connect() as connection:
             self.queries.run(connection, "work")
-            yield Upkeep(connection, self.queries)
+            yield LogAdmin(connection, self.queries)
             connection.commit()
 
     def slot_state(self, connection: Connection) -> SlotState:

@@ -9,9 +9,9 @@ from eventlog.core.errors import EventlogError
 from eventlog.sql.common.dialect import (
     Dialect,
     LogSchema,
+    RunCalls,
     Sessions,
     Statements,
-    Together,
     TriggerWriter,
     Values,
 )
@@ -61,10 +61,10 @@ def _begin_session(
     connection.autocommit = False
 
 
-def _load_together() -> Together:
+def _load_run_calls() -> RunCalls:
     from eventlog.sql.postgresql import pipeline  # it imports the driver
 
-    return pipeline.run_together
+    return pipeline.run_in_pipeline
 
 
 def _load_triggers() -> TriggerWriter:
@@ -102,7 +102,7 @@ _SESSIONS = Sessions(
     driver="postgresql+psycopg",
     dial=_dial,
     begin=_begin_session,
-    load_together=_load_together,
+    load_run_calls=_load_run_calls,
     options={"isolation_level": "AUTOCOMMIT"},  # no round trip of its own for `begin`
     label="fallback_application_name",
     keeps_settings="(case when pg_catalog.current_setting('eventlog.session', true) = 'kept'"

@@ -81,7 +81,7 @@ class PreparedStatements:
             self._names.pop(bound.key, None)
 
 
-def run_together(connection: Connection, calls: Sequence[Call], *, commit: bool = False) -> list[Any]:
+def run_in_pipeline(connection: Connection, calls: Sequence[Call], *, commit: bool = False) -> list[Any]:
     """Run statements on a connection that commits by itself. Return the rows of each.
 
     In place of rows is the number of changed rows, if a statement returns none. Nothing after a statement

@@ -20,7 +20,7 @@ from eventlog.core.typenames import kind_of
 from eventlog.formats.gbase import snapshot
 from eventlog.formats.gbase.address import Address
 from eventlog.formats.gbase.catalogue import CapturableTable, describe, read_table_name
-from eventlog.formats.gbase.changes import Answer, StreamReader
+from eventlog.formats.gbase.changes import ReadItem, StreamReader
 from eventlog.formats.gbase.gbase_settings import GbaseSettings, Lock
 from eventlog.formats.gbase.records import seconds_of
 from eventlog.formats.gbase.session import MissingCatalogue, ServerError, Session
@@ -117,7 +117,7 @@ class Capture:
         """The columns that no stream carries, with their tables."""
         return ((str(table.table), column) for table in self._tables for column in table.uncapturable)
 
-    def answers(self, *, once: bool = False) -> Generator[Iterator[Answer]]:
+    def answers(self, *, once: bool = False) -> Generator[Iterator[ReadItem]]:
         """Yield an iterator for each piece that the session hands out; read it to its end before the next.
 
         With `once` it ends when the server has nothing more.
@@ -194,7 +194,7 @@ class Capture:
             connection.commit()
         return session
 
-    def _snapshots(self) -> Iterator[Iterator[Answer]]:
+    def _snapshots(self) -> Iterator[Iterator[ReadItem]]:
         """Yield the rows of the tables that were not read yet."""
         done = dict(self._state.shown)
         for number, (table, named) in enumerate(zip(self._tables, self._named_tables, strict=True), 1):
@@ -207,7 +207,7 @@ class Capture:
                 yield self._rows(piece, str(table.table))
             self._check_log(self._state.position.restart)
 
-    def _rows(self, piece: Sequence[Change | Refused | ServerMoment], table: str) -> Iterator[Answer]:
+    def _rows(self, piece: Sequence[Change | Refused | ServerMoment], table: str) -> Iterator[ReadItem]:
         """Yield the rows of a piece of a table; the last one ends the reading of the table."""
         for answer in piece:
             if isinstance(answer, ServerMoment):
@@ -216,7 +216,7 @@ class Capture:
             else:
                 yield answer
 
-    def _stream(self, session: Session, once: bool) -> Iterator[Iterator[Answer]]:
+    def _stream(self, session: Session, once: bool) -> Iterator[Iterator[ReadItem]]:
         shown = dict(self._state.shown)
         numbered = {n: shown[str(t.table)] for n, t in enumerate(self._tables, 1) if str(t.table) in shown}
         server, position = self._address.server, self._state.position
@@ -233,7 +233,7 @@ class Capture:
 
     def _piece(
         self, stream: StreamReader, chunk: bytes, shown: Mapping[int, ServerMoment]
-    ) -> Iterator[Answer]:
+    ) -> Iterator[ReadItem]:
         for answer in stream.feed(chunk):
             yield marked(answer, shown) if isinstance(answer, Change) else answer
         self._state = self._state._replace(position=stream.position)

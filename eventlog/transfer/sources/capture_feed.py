@@ -13,7 +13,7 @@ from eventlog.core.settings import build
 from eventlog.core.tables import Tables
 from eventlog.files.small_files import read_secret
 from eventlog.formats.gbase.address import VENDORS, Address, read_address
-from eventlog.formats.gbase.changes import Answer
+from eventlog.formats.gbase.changes import ReadItem
 from eventlog.formats.gbase.gbase_settings import GbaseSettings
 from eventlog.formats.qlik.structure import structure_of
 from eventlog.transactions.delivery import Delivery
@@ -69,7 +69,7 @@ class CaptureFeed:
         self.tables = self._capture.tables
         for table, column in self._capture.uncarried_columns:
             inform(f"{table}: no stream carries its column {column}")
-        self._pieces: Generator[Iterator[Answer]] | None = None
+        self._pieces: Generator[Iterator[ReadItem]] | None = None
         self._state = state
         self.ended = False
         on_structure = options.get("on_structure")
@@ -105,7 +105,7 @@ class CaptureFeed:
 class _Piece:
     """The changes of a piece, which are counted as they are read."""
 
-    def __init__(self, answers: Iterator[Answer], refuse: Callable[[Refused], None]) -> None:
+    def __init__(self, answers: Iterator[ReadItem], refuse: Callable[[Refused], None]) -> None:
         self._answers = answers
         self._refuse = refuse
         self.count = 0

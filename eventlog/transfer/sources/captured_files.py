@@ -16,7 +16,7 @@ from eventlog.core.tables import Tables
 from eventlog.files.inputs import Advance, open_sources
 from eventlog.files.limits import Limits
 from eventlog.files.ready import ready
-from eventlog.formats.gbase.changes import Answer, StreamReader, read_source
+from eventlog.formats.gbase.changes import ReadItem, StreamReader, read_source
 from eventlog.formats.gbase.gbase_settings import GbaseSettings
 from eventlog.formats.gbase.transactions import START, Position
 from eventlog.transfer.ordered import COMMITS
@@ -63,7 +63,7 @@ class Growing:
         """Return why the server ended its session, if it did."""
         return self._reader.over
 
-    def answers(self, growing: bool) -> Iterator[Answer]:
+    def answers(self, growing: bool) -> Iterator[ReadItem]:
         """Yield the changes of the bytes that are there by now."""
         while not self.ended and self._ready():
             piece = self._stream.read(CHUNK)

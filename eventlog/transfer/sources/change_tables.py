@@ -16,7 +16,7 @@ from eventlog.core.tables import Tables
 from eventlog.formats.qlik import change_tables, headers, sequence
 from eventlog.formats.qlik.change_tables import ChangeTable, TableSettings
 from eventlog.formats.qlik.headers import HEADERS
-from eventlog.formats.qlik.row_writer import Cells
+from eventlog.formats.qlik.row_writer import WrittenCells
 from eventlog.sql.connect import ConnectionLost, DatabaseFailed
 from eventlog.transfer.sources.sql_cells import (
     HEADER_TYPES,
@@ -89,7 +89,7 @@ class _Store:
         self._stored_tables: dict[tuple[str | None, str], _StoredTable] = {}
         self._waiting: list[tuple[sa.Table, dict[str, Any]]] = []
 
-    def add(self, change_table: ChangeTable, cells: Cells) -> Iterator[Refused]:
+    def add(self, change_table: ChangeTable, cells: WrittenCells) -> Iterator[Refused]:
         table, _, binds = self._table(change_table)
         bound = []
         for column, bind, cell in zip(table.columns, binds, cells, strict=True):

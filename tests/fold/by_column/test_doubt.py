@@ -11,9 +11,9 @@ from eventlog.core import tablesfile
 from eventlog.core.entry import Entry
 from eventlog.fold import Fate, Outcome, Rules
 from eventlog.fold.by_column import Engine
-from eventlog.xds.settings import XdsSettings
 from eventlog.xds.skeleton import Skeletons
 from eventlog.xds.write import EventWriter
+from eventlog.xds.xds_settings import XdsSettings
 from tests.fold.by_column.test_parity import lookup
 from tests.fold.by_column.ways import by_column, row_by_row
 

@@ -12,12 +12,12 @@ from eventlog.core import tablesfile
 from eventlog.core.entry import Entry
 from eventlog.core.errors import EventlogError, WrongRow
 from eventlog.core.tables import Table
-from eventlog.fold import Answer, QueryKey, Rules
+from eventlog.fold import CurrentOrError, QueryKey, Rules
 from eventlog.fold.by_column import Engine
 from eventlog.sinks.debezium_documents import PresentRowWriter
-from eventlog.xds.settings import XdsSettings
 from eventlog.xds.skeleton import Skeletons
 from eventlog.xds.write import EventWriter
+from eventlog.xds.xds_settings import XdsSettings
 from tests.fold.by_column.ways import by_column, check_alike, row_by_row
 from tests.kit.tiers import drawn
 from tests.spark.helpers import TABLES
@@ -25,7 +25,7 @@ from tests.spark.strategies import logs
 
 pytestmark = pytest.mark.quick
 
-CURRENT: dict[tuple[str, QueryKey], Answer] = {
+CURRENT: dict[tuple[str, QueryKey], CurrentOrError] = {
     ("usr", (1,)): [['J"o\\h\tn&\n', 'D"e  ', "u7s=", "2024-02-29", "true", "5", "11"]],
     ("usr", (2,)): [[None, "", None, None, None, None, None]],
     ("grp", ("a", "b")): [["m1", "1"], ["m2", "1"]],
@@ -35,7 +35,7 @@ CURRENT: dict[tuple[str, QueryKey], Answer] = {
 }
 
 
-def lookup(table: Table, key: QueryKey) -> Answer:
+def lookup(table: Table, key: QueryKey) -> CurrentOrError:
     """Return the current rows of one object."""
     answer = CURRENT.get((table.name, key), ())
     if isinstance(answer, EventlogError):
@@ -140,7 +140,7 @@ def test_a_reference_is_spelled_as_its_event_is(name: str, key: str, association
     engine = Engine(tables, rules, Skeletons(tables, wanted), answerable=set(tables))
     writer = EventWriter(tables, wanted)
 
-    def superior(table: Table, key: QueryKey) -> Answer:
+    def superior(table: Table, key: QueryKey) -> CurrentOrError:
         return [["3"]]
 
     for kind, column, value in ((3, "mgr", "2"), (6, None, None)):

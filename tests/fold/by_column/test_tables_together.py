@@ -14,14 +14,14 @@ from eventlog.core import tablesfile
 from eventlog.core.entry import Entry
 from eventlog.core.errors import EventlogError
 from eventlog.core.tables import Table
-from eventlog.fold import Answer, QueryKey, Rules
+from eventlog.fold import CurrentOrError, QueryKey, Rules
 from eventlog.fold.by_column import CurrentAnswer, CurrentColumns, Engine
 from eventlog.fold.by_column.current import Keys
 from eventlog.fold.plan import Lookup
 from eventlog.publisher.fold_columns import AskedKeys, groups_of
-from eventlog.xds.settings import XdsSettings
 from eventlog.xds.skeleton import Skeletons
 from eventlog.xds.write import EventWriter
+from eventlog.xds.xds_settings import XdsSettings
 from tests.fold.by_column.ways import by_column, check_alike, row_by_row
 from tests.kit.tiers import drawn
 
@@ -89,7 +89,7 @@ def test_both_ways_say_the_same(
 ) -> None:
     groups: list[list[AskedKeys]] = []
 
-    def lookup(table: Table, key: QueryKey) -> Answer:
+    def lookup(table: Table, key: QueryKey) -> CurrentOrError:
         return current.get((table.name, key), ())
 
     def read_groups(keys: Keys, lookup: Lookup) -> CurrentAnswer:
@@ -130,7 +130,7 @@ def test_each_table_is_treated_by_its_own_columns() -> None:
     """No object is in doubt, because the texts of a column are checked by its own type alone."""
     rows = {"a": ["a <", "7"], "b": ["7", "a  "], "c": ["2024-02-29", "1"]}
 
-    def lookup(table: Table, key: QueryKey) -> Answer:
+    def lookup(table: Table, key: QueryKey) -> CurrentOrError:
         return [rows[table.name]]
 
     engine = Engine(TABLES, Rules(), Skeletons(TABLES, XdsSettings()), answerable=set(TABLES))

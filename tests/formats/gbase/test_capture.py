@@ -15,7 +15,7 @@ from eventlog.core.errors import InvalidValue, Misuse, Refused
 from eventlog.core.tables import Tables
 from eventlog.formats.gbase.address import read_address
 from eventlog.formats.gbase.catalogue import NotThere
-from eventlog.formats.gbase.changes import Answer
+from eventlog.formats.gbase.changes import ReadItem
 from eventlog.formats.gbase.faults import SessionOver
 from eventlog.formats.gbase.gbase_settings import GbaseSettings
 from eventlog.formats.gbase.session import MissingCatalogue, ServerError
@@ -43,11 +43,11 @@ class PersistentCapture(Capture):
         super().__init__(*arguments, **named)
         self._path = path
 
-    def answers(self, *, once: bool = False) -> Generator[Iterator[Answer]]:
+    def answers(self, *, once: bool = False) -> Generator[Iterator[ReadItem]]:
         for piece in super().answers(once=once):
             yield self._save_after(piece)
 
-    def _save_after(self, piece: Iterator[Answer]) -> Iterator[Answer]:
+    def _save_after(self, piece: Iterator[ReadItem]) -> Iterator[ReadItem]:
         yield from piece
         if self._path is not None and (state := self.state) is not None:
             self._path.write_text(state)

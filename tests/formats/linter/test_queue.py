@@ -17,7 +17,7 @@ from eventlog.formats.linter.columns import DISPATCH
 from eventlog.formats.linter.times import dump_time, load_time
 from eventlog.transactions.open_transactions import TooMuchOpen, TooMuchStored
 from eventlog.xds.format import FORMAT as XDS
-from eventlog.xds.settings import XdsSettings
+from eventlog.xds.xds_settings import XdsSettings
 from tests.formats.linter.helpers import (
     COMMIT,
     LAYOUT,

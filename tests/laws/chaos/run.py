@@ -29,8 +29,8 @@ from eventlog.audit.delivered import ReceiverFile
 from eventlog.core.errors import EventlogError
 from eventlog.core.identity import ObjectName
 from eventlog.operate.redriving import redrive
+from eventlog.sql.log.log_admin import FailureFilter
 from eventlog.sql.log.store import Store
-from eventlog.sql.log.upkeep import FailureFilter
 from tests.kit.databases import Database, temporary_database
 from tests.kit.support import patient
 from tests.laws.judge.whole_log import breaches_of_log

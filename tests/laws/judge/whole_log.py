@@ -14,7 +14,7 @@ from eventlog.core.identity import ObjectName, object_of
 from eventlog.core.tables import Tables
 from eventlog.core.text_digest import digest
 from eventlog.opening.recorded_settings import read_published
-from eventlog.sql.log.record import BACKLOG, LogRecord, NoticeKind, RecordedBatch
+from eventlog.sql.log.log_record import BACKLOG, LogRecord, NoticeKind, RecordedBatch
 from eventlog.sql.log.store import Store
 from tests.kit.statements import select_rows
 from tests.laws.judge.contents import PublishedThen

@@ -14,7 +14,7 @@ from eventlog.core import tablesfile
 from eventlog.core.change import ABSENT, Change, Field, Op
 from eventlog.formats.gbase.records import Number
 from eventlog.xds.format import FORMAT as XDS
-from eventlog.xds.settings import XdsSettings
+from eventlog.xds.xds_settings import XdsSettings
 from tests.formats.gbase.helpers import StreamBuilder
 
 START = 1_699_999_980  # a minute, in seconds

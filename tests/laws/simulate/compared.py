@@ -13,7 +13,7 @@ from unittest.mock import patch
 import pyarrow as pa
 
 from eventlog.compare import polling, rows
-from eventlog.compare.tables import TableSnapshot
+from eventlog.compare.table_snapshot import TableSnapshot
 from eventlog.core.tables import Table, Tables
 from eventlog.publisher import comparison
 from eventlog.sql.readable import ReadableTable

@@ -9,15 +9,15 @@ from operator import itemgetter
 
 import numpy as np
 
+from eventlog.audit.audit_report import AuditReport
+from eventlog.audit.audit_report import Law as ReceiptLaw
 from eventlog.audit.delivered import DeliveredDocument
 from eventlog.audit.laws import Arrivals, judge
 from eventlog.audit.on_record import Facts as ReceiptFacts
 from eventlog.audit.on_record import log_of
-from eventlog.audit.report import AuditReport
-from eventlog.audit.report import Law as ReceiptLaw
 from eventlog.core.tables import Tables
 from eventlog.opening.recorded_settings import read_published
-from eventlog.sql.log.record import RecordedBatch
+from eventlog.sql.log.log_record import RecordedBatch
 from tests.laws.judge.contents import PublishedThen
 from tests.laws.judge.laws import Arrival, AuditedRow, Breach, Law
 from tests.laws.judge.objects import AuditedObject, Facts, breaches_of

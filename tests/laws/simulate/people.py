@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 
 from eventlog.core.errors import EventlogError
 from eventlog.operate.redriving import redrive
-from eventlog.publisher.fold import PickUpFolder
+from eventlog.publisher.fold import PickUpFold
+from eventlog.sql.log.log_admin import FailureFilter
 from eventlog.sql.log.store import Store
-from eventlog.sql.log.upkeep import FailureFilter
 from tests.laws.simulate.server import Server
 from tests.laws.simulate.statements import EPOCH, UserTable
 from tests.laws.simulate.store import Refused, Transaction, Values
@@ -153,7 +153,7 @@ class Writer:
 class Operators:
     """The operators: they redrive, skip, pause, kill, cut, set clocks and change tables."""
 
-    def __init__(self, server: Server, store: Store, reader: PickUpFolder) -> None:
+    def __init__(self, server: Server, store: Store, reader: PickUpFold) -> None:
         self._server = server
         self._store = store
         self._reader = reader
@@ -212,8 +212,8 @@ class Operators:
         log = self._server.store.rows(self._server.begin(), "log")
         letters = self._dice.choose(("EF", "N"))
         if ids := [row["record_id"] for row in log if row["status"] in letters]:
-            with self._store.upkeep() as upkeep:
-                upkeep.skip([self._dice.choose(ids)], "simulated")
+            with self._store.admin() as admin:
+                admin.skip([self._dice.choose(ids)], "simulated")
 
     def _rewrite(self) -> None:
         transaction = self._server.begin()
@@ -233,11 +233,11 @@ class Operators:
         sent, ends = self.sent(), self._server.world.now + self._dice.choose((0.0, 2.0, 2.0))
         while self.sent() == sent and self._server.world.now < ends:
             self._server.world.sleep(0.001)
-        with self._store.upkeep() as upkeep:
-            upkeep.pause("operator", "simulated")
+        with self._store.admin() as admin:
+            admin.pause("operator", "simulated")
         self._server.world.sleep(self._dice.choose((0.5, 5.0)))
         self._until_done(self._resume)
 
     def _resume(self) -> None:
-        with self._store.upkeep() as upkeep:
-            upkeep.resume("operator")
+        with self._store.admin() as admin:
+            admin.resume("operator")

@@ -17,15 +17,15 @@ from eventlog.core.errors import EventlogError
 from eventlog.files.signals import StopRequested
 from eventlog.fold import Rules
 from eventlog.opening.config import Config
-from eventlog.publisher import cycle, daemon, deliver, session
-from eventlog.publisher.fold import PickUpFolder
+from eventlog.publisher import cycle, daemon, delivery, session
+from eventlog.publisher.fold import PickUpFold
 from eventlog.publisher.low_water_mark import LowWaterMark
 from eventlog.sql import columns
 from eventlog.sql.log import pending
 from eventlog.sql.log.position import IdsComeAgain
 from eventlog.sql.log.store import Store as Log
 from eventlog.sql.readable import ReadableTable
-from eventlog.xds.settings import XdsSettings
+from eventlog.xds.xds_settings import XdsSettings
 from tests.laws.simulate import laws
 from tests.laws.simulate.compared import comparing
 from tests.laws.simulate.decisions import Decisions, Replayed, Seeded
@@ -146,7 +146,7 @@ class Simulation:
             stack.enter_context(patch.object(session, "make_reader", lambda *words: self._make_reader()))
             stack.enter_context(patch.object(columns, "_united", unite))
             stack.enter_context(patch.object(pending, "BY_COLUMN_FROM", self._by_column_from))
-            stack.enter_context(patch.object(deliver, "MAX_DOCUMENTS", self._max_documents))
+            stack.enter_context(patch.object(delivery, "MAX_DOCUMENTS", self._max_documents))
             stack.enter_context(patch.object(cycle, "DUE_EVERY", self._due_every))
             stack.enter_context(comparing(DESCRIBED))
             yield
@@ -166,11 +166,11 @@ class Simulation:
         self.ledger.check_mark(above, self.server.store.rows(snapshot._connection.transaction, "log"))
         return above
 
-    def _make_reader(self) -> PickUpFolder:
+    def _make_reader(self) -> PickUpFold:
         with Engine(self.server).connect():
             readable = {table: ReadableTable(table, LOG.dialect) for table in DESCRIBED}
         rules = Rules(driver_user=OWN_USER, max_changes=self._max_changes.get(self.world.current, 1000))
-        return PickUpFolder(DESCRIBED, readable, rules, self._config.build(XdsSettings))
+        return PickUpFold(DESCRIBED, readable, rules, self._config.build(XdsSettings))
 
     # --- the people
 

@@ -19,7 +19,7 @@ from eventlog.sql.common.dialect import Call
 from eventlog.sql.connect import ConnectionLost, DatabaseFailed
 from eventlog.sql.names import Log
 from eventlog.sql.postgresql import POSTGRESQL
-from eventlog.sql.queries import Queries, together
+from eventlog.sql.queries import Queries, run_calls
 from tests.laws.simulate.statements import Rows, Statements, UserTable, make_tables
 from tests.laws.simulate.store import Refused, Store, Transaction
 from tests.laws.simulate.world import Process, World
@@ -27,7 +27,7 @@ from tests.laws.simulate.world import Process, World
 LOG = Log(
     replace(
         POSTGRESQL,
-        sessions=replace(POSTGRESQL.sessions, load_together=None),
+        sessions=replace(POSTGRESQL.sessions, load_run_calls=None),
         statements=replace(POSTGRESQL.statements, packs_columns=False),
     )
 )
@@ -59,7 +59,7 @@ class NamedQueries(Queries):
 
     def __init__(self, log: Log) -> None:
         self.log = log
-        self.together = partial(together, log.dialect)
+        self.run_calls = partial(run_calls, log.dialect)
 
     def name(self, hole: str) -> str:
         return hole

@@ -12,8 +12,8 @@ from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 from eventlog.core.entry import COLUMNS
-from eventlog.sql.log.record import Notice
-from eventlog.sql.log.upkeep import LogState
+from eventlog.sql.log.log_admin import LogState
+from eventlog.sql.log.log_record import Notice
 from tests.laws.simulate.store import Store, Transaction, Values
 
 EPOCH = datetime(2026, 1, 1)

@@ -20,8 +20,8 @@ from eventlog.sql import tables_read
 from eventlog.sql.common.dialect import Call
 from eventlog.sql.connect import DatabaseFailed
 from eventlog.sql.current_rows import current_rows
+from eventlog.sql.log.log_record import Notice
 from eventlog.sql.log.pending import PickUpFilter, pending_statement
-from eventlog.sql.log.record import Notice
 from eventlog.sql.names import Log
 from eventlog.sql.postgresql import POSTGRESQL
 from eventlog.sql.queries import Queries

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from eventlog.cli import cli
 from eventlog.cli.log_options import ALL
+from eventlog.netiq import export, translate
+from eventlog.netiq.parameters import PARAMETERS, UNNEEDED, find
+from eventlog.netiq.translate import read_jdbc
 from eventlog.opening.config import Config, read_config
-from eventlog.opening.netiq import export, translate
-from eventlog.opening.netiq.parameters import PARAMETERS, UNNEEDED, find
-from eventlog.opening.netiq.translate import read_jdbc
 
 pytestmark = pytest.mark.quick
 

@@ -23,8 +23,8 @@ from starlette.responses import Response
 from starlette.types import ASGIApp
 
 from eventlog.web import app, server
-from eventlog.web.app import Answer, Runner, make_app, page
-from eventlog.web.monitor.desk import WAITING, Turns
+from eventlog.web.app import Handler, Runner, make_app, page
+from eventlog.web.monitor.pages import WAITING, Turns
 from eventlog.web.receiver.receiver import LARGEST
 from eventlog.web.server import CLIENTS, PausingConnection, VisitorConnection, serve
 from tests.kit.support import patient, until
@@ -59,7 +59,7 @@ def is_kept(port: int, other_port: int) -> bool:
     return ends.get((port, other_port)) == ESTABLISHED
 
 
-def app_of(answer: Answer, run: Runner = run_in_threadpool) -> ASGIApp:
+def app_of(answer: Handler, run: Runner = run_in_threadpool) -> ASGIApp:
     return make_app([page("/{path:path}", answer, post=True, run=run)], HOST, LARGEST)
 
 

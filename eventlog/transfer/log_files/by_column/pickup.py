@@ -32,8 +32,8 @@ from eventlog.transfer.log_files.by_column.checked_rows import TAKES_NO_PART, Ch
 from eventlog.transfer.log_files.by_column.object_spool import RowSpool
 from eventlog.transfer.log_files.letters import ReservedLetters
 from eventlog.xds.documents import HEAD, TAIL, finish
-from eventlog.xds.settings import XdsSettings
 from eventlog.xds.skeleton import Skeletons
+from eventlog.xds.xds_settings import XdsSettings
 
 _AT_ONCE = 1 << 20  # record_ids in memory
 

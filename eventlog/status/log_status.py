@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from eventlog.opening.course import Flow, flow_of, load_course, outlook
 from eventlog.sql.log.leader import Holder, Standby
-from eventlog.sql.log.record import Notice, NoticeKind
+from eventlog.sql.log.log_record import Notice, NoticeKind
 from eventlog.sql.log.store import Store
+from eventlog.status.backlog_trend import Flow, flow_of, load_trend, outlook
 
 
 @dataclass(frozen=True)
@@ -100,11 +100,11 @@ def read_log_status(store: Store, *, counted: bool = True) -> LogStatus:
     with store.snapshot() as snapshot:
         now = datetime.fromisoformat(snapshot.now())
     holder, standbys = store.holder(), store.standbys()
-    with store.upkeep() as upkeep:
-        state, backlog, failed = upkeep.state(), upkeep.backlog(), upkeep.failed()
-        counts = upkeep.counts(now - timedelta(minutes=1)) if counted else []
-        log_bytes = upkeep.log_bytes()
-        audits = upkeep.notices_of(NoticeKind.AUDIT, 1)
+    with store.admin() as admin:
+        state, backlog, failed = admin.state(), admin.backlog(), admin.failed()
+        counts = admin.counts(now - timedelta(minutes=1)) if counted else []
+        log_bytes = admin.log_bytes()
+        audits = admin.notices_of(NoticeKind.AUDIT, 1)
     by_status: dict[str, dict[str, int]] = {}
     arrivals: dict[str, int] = {}
     for count in counts:
@@ -118,7 +118,7 @@ def read_log_status(store: Store, *, counted: bool = True) -> LogStatus:
 
     cycle = json.loads(state.cycle_facts) if state.cycle_facts else {}
     points, _ = cycle.pop("course", ()), cycle.pop("outage", None)
-    course = load_course(points, now) if holder and holder.publisher else []
+    course = load_trend(points, now) if holder and holder.publisher else []
     return LogStatus(
         now=now,
         pending=backlog.pending,
@@ -175,8 +175,8 @@ def _last_audit(notice: Notice, now: datetime) -> LastAudit:
 def _slot_status(store: Store) -> SlotStatus | None:
     if not store.log.dialect.sessions.has_slots:
         return None
-    with store.upkeep() as upkeep:
-        state = upkeep.slot()
+    with store.admin() as admin:
+        state = admin.slot()
         if (facts := state.facts()) is None:
             return None
         position, now = state.position(), state.on_server(facts.slot)

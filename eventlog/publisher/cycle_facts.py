@@ -9,10 +9,10 @@ from dataclasses import asdict, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from eventlog.opening.course import CoursePoint, dump_course
 from eventlog.opening.waits import DatabaseClock
-from eventlog.publisher.tally import Cycle
+from eventlog.publisher.tally import CycleResult
 from eventlog.sql.log.store import Store
+from eventlog.status.backlog_trend import TrendPoint, dump_trend
 
 POINT_EVERY = 2.0  # seconds between two counts of the pending rows
 _POINTS = 31  # so they reach back for a minute
@@ -22,12 +22,12 @@ _TYPICAL = 100  # rows from which on a cycle has the pace of a backlog
 _WORK = ("rows", "finished", "documents", "events", "refused", "seconds")
 
 
-class CycleRecord:
+class CycleFacts:
     """The facts about the cycles of one leader, as the log has them for `status` and the pages."""
 
     def __init__(self, store: Store) -> None:
-        with store.upkeep() as upkeep:
-            former = json.loads(upkeep.state().cycle_facts or "{}")
+        with store.admin() as admin:
+            former = json.loads(admin.state().cycle_facts or "{}")
         self._store = store
         self._worked: dict[str, Any] | None = former.get("worked")  # the last cycle with work
         self._down_since: str | None = former.get("down_since")
@@ -36,7 +36,7 @@ class CycleRecord:
         self._paced_by = 0  # rows
         self._next_try: datetime | None = None
         self._finished = 0  # rows, in the cycles that ended
-        self._points: deque[CoursePoint] = deque(maxlen=_POINTS)
+        self._points: deque[TrendPoint] = deque(maxlen=_POINTS)
         self._next_point = 0.0
         self._clock = DatabaseClock()
 
@@ -44,7 +44,7 @@ class CycleRecord:
         """Note the begin of a cycle."""
         self._next_try = None
 
-    def end(self, cycle: Cycle, wait: float) -> None:
+    def end(self, cycle: CycleResult, wait: float) -> None:
         """Note the end of a cycle, and the seconds until the next one."""
         self._next_try = self._clock.now() + timedelta(seconds=min(wait, _DAY))
         self._finished += cycle.finished
@@ -55,7 +55,7 @@ class CycleRecord:
             work = {name: getattr(cycle, name) for name in _WORK}
             self._worked = {"at": str(self._clock.now())} | work
 
-    def facts(self, cycle: Cycle, *, is_running: bool) -> str:
+    def facts(self, cycle: CycleResult, *, is_running: bool) -> str:
         """Return what is on record of a cycle, and of those before it."""
         if cycle.down is None and cycle.documents:
             self._down_since = None
@@ -73,7 +73,7 @@ class CycleRecord:
                 "next_try": str(next_try) if is_down and next_try else None,
                 "pace": self._pace,
                 "finished_by_leader": finished,
-                "course": dump_course(self._points),
+                "course": dump_trend(self._points),
             }
         )
 
@@ -84,11 +84,11 @@ class CycleRecord:
         begun = time.monotonic()
         if begun < self._next_point:
             return False
-        with self._store.upkeep() as upkeep:
-            at, pending = upkeep.pending_count()
+        with self._store.admin() as admin:
+            at, pending = admin.pending_count()
         self._clock.set(str(at))
         before = self._points[-1] if self._points else None
-        self._points.append(point := CoursePoint(at, pending, self._finished + finished))
+        self._points.append(point := TrendPoint(at, pending, self._finished + finished))
         ended = time.monotonic()
         self._next_point = ended + max(POINT_EVERY, _SHARE * (ended - begun))
         return before is None or before != point._replace(at=before.at)

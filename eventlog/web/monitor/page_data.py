@@ -15,13 +15,13 @@ from typing import NamedTuple, Protocol
 from eventlog.core.entry import MAX_RECORD_ID
 from eventlog.core.errors import EventlogError
 from eventlog.opening.config import Config
-from eventlog.opening.log_status import LogStatus, read_log_status
-from eventlog.opening.settings import DatabaseSettings
-from eventlog.opening.verdict import Severity, Verdict, verdicts_of
+from eventlog.opening.publisher_settings import DatabaseSettings
 from eventlog.publisher.readiness import Outage, Readiness
 from eventlog.sql.connect import read_url
+from eventlog.sql.log.log_admin import FailedRow, FailureFilter
 from eventlog.sql.log.store import Store
-from eventlog.sql.log.upkeep import FailedRow, FailureFilter
+from eventlog.status.log_status import LogStatus, read_log_status
+from eventlog.status.verdict import Severity, Verdict, verdicts_of
 from eventlog.web.monitor import MonitorSettings
 
 _NUMBER = re.compile(r"[0-9]+")
@@ -127,7 +127,7 @@ class Process(Protocol):
     def readiness(self) -> Readiness: ...
 
 
-class Board:
+class PageData:
     """One process's view of its log."""
 
     def __init__(self, process: Process, config: Config | None = None) -> None:
@@ -212,8 +212,8 @@ class Board:
         """
         selection, size = narrowed(selection, whole_reason), CHUNK if whole_reason else PAGE + 1
         while True:
-            with self.store.upkeep() as upkeep:
-                rows = upkeep.latest_failures(selection, size, upto)
+            with self.store.admin() as admin:
+                rows = admin.latest_failures(selection, size, upto)
             for row in rows:
                 if not whole_reason or _masked((row.reason or "")[:GROUPED]) == _masked(whole_reason):
                     yield row
@@ -223,8 +223,8 @@ class Board:
 
     def reasons(self, selection: FailureFilter, whole_reason: str = "") -> list[FailureReason]:
         """Return the reasons of failed rows with how many rows have each, most first."""
-        with self.store.upkeep() as upkeep:
-            groups = grouped(upkeep.failed_groups(narrowed(selection, whole_reason), GROUPS))
+        with self.store.admin() as admin:
+            groups = grouped(admin.failed_groups(narrowed(selection, whole_reason), GROUPS))
         return [group for group in groups if not whole_reason or _masked(group.text) == _masked(whole_reason)]
 
     def person(self, token: str) -> str:

@@ -12,7 +12,7 @@ import pyarrow as pa
 from eventlog.compare.files import StateFile, files_of, read_file
 from eventlog.compare.lines import DifferenceLines, differences, in_order
 from eventlog.compare.segments import TableSide, differing_rows
-from eventlog.compare.tables import TableSnapshot, at_hand, snapshot
+from eventlog.compare.table_snapshot import TableSnapshot, at_hand, snapshot
 from eventlog.core.errors import InvalidTables, Misuse, Refused
 from eventlog.core.tables import Table, Tables
 from eventlog.files.inputs import Advance, check_inputs

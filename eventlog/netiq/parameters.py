@@ -12,16 +12,16 @@ from typing import Final, NamedTuple
 from eventlog.core.errors import InvalidValue
 from eventlog.core.settings import declared, read_value
 from eventlog.fold import Rules
-from eventlog.opening.comparing import ComparingSettings
+from eventlog.opening.comparing_settings import ComparingSettings
 from eventlog.opening.config import names
-from eventlog.opening.settings import (
+from eventlog.opening.publisher_settings import (
     DaemonSettings,
     DatabaseSettings,
     PublisherSettings,
     SessionSettings,
     TablePublishing,
 )
-from eventlog.xds.settings import XdsSettings
+from eventlog.xds.xds_settings import XdsSettings
 
 Setting = bool | int | str
 

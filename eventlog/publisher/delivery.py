@@ -16,7 +16,7 @@ from eventlog.publisher.finish import BatchJournal
 from eventlog.publisher.tally import AnswerTally
 from eventlog.publisher.tracing import Tracing
 from eventlog.sinks.sink import ACCEPTED, OutgoingDocument, Recording, Reply, SendsTogether, Sink
-from eventlog.sql.log.work import NO_DEMAND, Demand
+from eventlog.sql.log.leader_transaction import NO_PRECONDITION, Precondition
 from eventlog.xds.documents import HEARTBEAT
 
 logger = logging.getLogger("eventlog.publisher")
@@ -28,7 +28,7 @@ DOWN_AFTER = 2  # documents without an answer, one after another: the receiver i
 OUTAGE = 10.0  # seconds; a receiver that was down for less may refuse single documents
 
 
-class CycleControl:
+class CycleHooks:
     """Stops a cycle, and follows how far it is; this one lets each cycle come to its end."""
 
     tracing = Tracing()
@@ -53,7 +53,7 @@ class DocumentDelivery:
         sink: Sink,
         journal: BatchJournal,
         clock: DatabaseClock,
-        control: CycleControl,
+        control: CycleHooks,
         former_outage: Iterable[str],
     ) -> None:
         self._sink = sink
@@ -143,14 +143,14 @@ class DocumentDelivery:
             self._ended_reasons.clear()
 
     def deliver(
-        self, batch: Sequence[EventDocument], tally: AnswerTally, demand: Demand
+        self, batch: Sequence[EventDocument], tally: AnswerTally, demand: Precondition
     ) -> Sequence[EventDocument]:
         """Send a batch; of documents that are too large their halves, which are recorded before they go.
         Return what a stop leaves to be sent. Raise PickUpEnded before anything is sent, if the demand is not
         met."""
         while batch:
             self._journal.advance(tally, batch, demand)
-            batch, demand = self._deliver_once(batch, tally), NO_DEMAND
+            batch, demand = self._deliver_once(batch, tally), NO_PRECONDITION
             self.end_waits()
             if self.stopped(tally):
                 break

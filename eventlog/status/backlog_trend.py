@@ -17,7 +17,7 @@ _NOISE = 10  # a fall counts from this part of the rows on that were finished me
 _EPOCH = datetime(1970, 1, 1)
 
 
-class CoursePoint(NamedTuple):
+class TrendPoint(NamedTuple):
     """The pending rows at one moment, and how many rows the leader had finished by then."""
 
     at: datetime
@@ -33,15 +33,15 @@ class Flow:
     finishing: float
 
 
-def dump_course(points: Iterable[CoursePoint]) -> list[tuple[float, int, int]]:
+def dump_trend(points: Iterable[TrendPoint]) -> list[tuple[float, int, int]]:
     """Return points as JSON has them, with their times in seconds."""
     return [(round((point.at - _EPOCH).total_seconds(), 2), *point[1:]) for point in points]
 
 
-def load_course(points: Iterable[Sequence[float]], now: datetime) -> list[CoursePoint]:
+def load_trend(points: Iterable[Sequence[float]], now: datetime) -> list[TrendPoint]:
     """Return the points of the last minute before the last of them; none if that one is old itself."""
     course = [
-        CoursePoint(_EPOCH + timedelta(seconds=at), int(pending), int(finished))
+        TrendPoint(_EPOCH + timedelta(seconds=at), int(pending), int(finished))
         for at, pending, finished in points
     ]
     if not course or now - course[-1].at > _WINDOW:
@@ -49,7 +49,7 @@ def load_course(points: Iterable[Sequence[float]], now: datetime) -> list[Course
     return [point for point in course if course[-1].at - point.at <= _WINDOW]
 
 
-def flow_of(course: Sequence[CoursePoint]) -> Flow | None:
+def flow_of(course: Sequence[TrendPoint]) -> Flow | None:
     """Return the rows a second that came and went over a course; None if it is too short."""
     if not course or (seconds := _between(course[0], course[-1])) < _SHORTEST.total_seconds():
         return None
@@ -60,14 +60,14 @@ def flow_of(course: Sequence[CoursePoint]) -> Flow | None:
 
 
 def outlook(
-    moving: int, course: Sequence[CoursePoint], now: datetime, pending: int, *, rests: bool = False
+    moving: int, course: Sequence[TrendPoint], now: datetime, pending: int, *, rests: bool = False
 ) -> str:
     """Return when so many of the pending rows are gone, in words; empty if that is not known. While a
     publisher rests there is no end.
     """
     if moving <= 0 or len(course) < 2:
         return ""
-    present = CoursePoint(now, pending, course[-1].finished)
+    present = TrendPoint(now, pending, course[-1].finished)
     peak = _last_peak([*course, present])
     if pending < peak.pending:
         return "" if rests else _end(moving, peak, present)
@@ -79,7 +79,7 @@ def outlook(
     return f"growing by {rate:.0f} a second" if rate >= 1 else f"growing by {rate * 60:.0f} a minute"
 
 
-def _last_peak(course: Sequence[CoursePoint]) -> CoursePoint:
+def _last_peak(course: Sequence[TrendPoint]) -> TrendPoint:
     """Return the last point before the pending rows fell to the present number without a rise."""
     peak = before = course[-1]
     for point in reversed(course):
@@ -90,7 +90,7 @@ def _last_peak(course: Sequence[CoursePoint]) -> CoursePoint:
     return peak
 
 
-def _grows(course: Sequence[CoursePoint]) -> bool:
+def _grows(course: Sequence[TrendPoint]) -> bool:
     """Return whether pending rows rose in two thirds of the time; rows that came at once do not."""
     first, span = course[0].at, course[-1].at - course[0].at
     levels = [
@@ -100,7 +100,7 @@ def _grows(course: Sequence[CoursePoint]) -> bool:
     return sum(before < after for before, after in pairwise(levels)) >= 2
 
 
-def _end(moving: int, peak: CoursePoint, present: CoursePoint) -> str:
+def _end(moving: int, peak: TrendPoint, present: TrendPoint) -> str:
     """Return when pending rows that fall since a peak are gone, in words."""
     seconds, fall = _between(peak, present), peak.pending - present.pending
     if seconds < _SHORTEST.total_seconds():
@@ -111,5 +111,5 @@ def _end(moving: int, peak: CoursePoint, present: CoursePoint) -> str:
     return f"done in about {roughly(moving * seconds / fall)}"
 
 
-def _between(first: CoursePoint, last: CoursePoint) -> float:
+def _between(first: TrendPoint, last: TrendPoint) -> float:
     return (last.at - first.at).total_seconds()

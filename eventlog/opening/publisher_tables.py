@@ -18,8 +18,8 @@ from eventlog.core.publish_lists import read_lists, restrict
 from eventlog.core.tables import LOST, Column, Table, Tables
 from eventlog.core.values import Kind
 from eventlog.opening.config import Config, names
-from eventlog.opening.published import Absent, TableChoice, published, readable_in, refer
-from eventlog.opening.settings import SourceSettings, TablePublishing, compiled
+from eventlog.opening.published import OnAbsent, TableChoice, published, readable_in, refer
+from eventlog.opening.publisher_settings import SourceSettings, TablePublishing, compiled
 from eventlog.sql.catalogue import Directory, NoSuchTable, open_catalogue
 from eventlog.sql.log.object_states import StateLost, TableState, kept_by_publisher
 from eventlog.sql.log.receiver_state import ReceiverState
@@ -43,7 +43,7 @@ def read_tables(
     engine: Engine,
     log: Log,
     config: Config,
-    absent: Absent | None = None,
+    absent: OnAbsent | None = None,
     bases: Mapping[str, TableState] | None = None,
 ) -> Tables:
     """Return the tables that are published, as the catalogue knows them. Where states are compared, a name

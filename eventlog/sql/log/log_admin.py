@@ -14,8 +14,8 @@ from eventlog.core.errors import WrongRow
 from eventlog.core.identity import object_hash
 from eventlog.sql.common.expression import literal
 from eventlog.sql.connect import keepable
+from eventlog.sql.log.log_record import LogRecord, Notice, NoticeKind
 from eventlog.sql.log.receiver_state import ReceiverState
-from eventlog.sql.log.record import LogRecord, Notice, NoticeKind
 from eventlog.sql.log.slot_state import SlotState
 from eventlog.sql.queries import containing
 
@@ -115,7 +115,7 @@ class FailureFilter:
     reason: str | None = None  # a part of it
 
 
-class Upkeep(LogRecord):
+class LogAdmin(LogRecord):
     """One transaction of a person who looks after the log."""
 
     def failures(self, selection: FailureFilter, limit: int = 1000, after: int = 0) -> list[FailedRow]:

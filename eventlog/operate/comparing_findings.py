@@ -7,14 +7,14 @@ from collections.abc import Iterable, Iterator
 from eventlog.core.plurals import quantity
 from eventlog.core.remedies import Remedy
 from eventlog.core.tables import Table, Tables
-from eventlog.opening.comparing import ComparingSettings
+from eventlog.opening.comparing_settings import ComparingSettings
 from eventlog.opening.config import Config
-from eventlog.opening.log_status import read_log_status
-from eventlog.opening.tables import gone_tables, read_bases
+from eventlog.opening.publisher_tables import gone_tables, read_bases
 from eventlog.sql.capture.findings import Finding
 from eventlog.sql.log.object_states import StateGone, StateLost
 from eventlog.sql.log.store import Store
 from eventlog.sql.schema.migrate import has_companion
+from eventlog.status.log_status import read_log_status
 
 
 def comparing_findings(store: Store, config: Config, tables: Tables) -> Iterator[Finding]:
@@ -67,8 +67,8 @@ def _state_findings(store: Store) -> Iterator[Finding]:
         yield Finding(name, str(StateGone(name)), "make it anew", commands=(Remedy.INSTALL,))
         return
     try:
-        with store.upkeep() as upkeep:
-            upkeep.receiver_state().checked_states()
+        with store.admin() as admin:
+            admin.receiver_state().checked_states()
     except StateLost as fault:
         yield Finding(
             store.log.companion_name("known"), str(fault), "give it at the next start of the publisher"

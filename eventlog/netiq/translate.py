@@ -10,8 +10,8 @@ from urllib.parse import quote
 
 from eventlog.core.errors import EventlogError
 from eventlog.core.redaction import one_line
-from eventlog.opening.netiq.export import Export, StatedParameter, looks_secret
-from eventlog.opening.netiq.parameters import (
+from eventlog.netiq.export import Export, StatedParameter, looks_secret
+from eventlog.netiq.parameters import (
     PARAMETERS,
     Parameter,
     Setting,

@@ -14,8 +14,8 @@ from eventlog.core.errors import EventlogError
 from eventlog.core.identity import ObjectName, object_hash
 from eventlog.sql.common.dialect import Call
 from eventlog.sql.connect import keepable
+from eventlog.sql.log.log_record import LogRecord, Notice, NoticeKind, Range, ranges_of
 from eventlog.sql.log.receiver_state import ReceiverState
-from eventlog.sql.log.record import LogRecord, Notice, NoticeKind, Range, ranges_of
 from eventlog.sql.log.slot_state import SlotState
 from eventlog.sql.queries import Queries, pipeline_of
 
@@ -62,7 +62,7 @@ class PickUpEnded(EventlogError):
 PAUSED, REDRIVEN, DUE = "the publisher is paused", "rows were redriven", "events are due again"
 
 
-class Demand(NamedTuple):
+class Precondition(NamedTuple):
     """A condition on the log, without which a transaction of the leader is not written."""
 
     redriven: int | None = None  # the notice of the last redrive that may be, None for any
@@ -70,17 +70,17 @@ class Demand(NamedTuple):
     due: datetime | None = None  # no event may be due by then
 
 
-NO_DEMAND = Demand()
+NO_PRECONDITION = Precondition()
 
 
-class Work:
+class LeaderTransaction:
     """One transaction of the leader; nothing of it is visible before it is committed.
 
     It begins with the first statement whose answer is needed, else all goes to the database together at the
     end. Nothing of it is written if another publisher leads by now, or if a demand is not met.
     """
 
-    def __init__(self, connection: Connection, queries: Queries, epoch: int, demand: Demand) -> None:
+    def __init__(self, connection: Connection, queries: Queries, epoch: int, demand: Precondition) -> None:
         self._unbegun = connection
         self._queries = queries
         self.epoch = epoch
@@ -90,7 +90,7 @@ class Work:
         self._finishing: list[Call] = []  # what gives rows their letters, at the end
         self._last_calls: list[Call] = []  # what is written after that, in this order
 
-    def _demand_calls(self, demand: Demand) -> dict[str, Call]:
+    def _demand_calls(self, demand: Precondition) -> dict[str, Call]:
         """Return the statements that must return a row, by why one does not."""
         call, (redriven, leaves, due) = self._queries.call, demand
         calls = {PAUSED: call("demand_epoch", epoch=self.epoch, leaves=int(leaves))}
@@ -102,7 +102,7 @@ class Work:
 
     def _begun(self) -> Connection:
         if self._opening:
-            _, *answers = self._queries.together(self._unbegun, self._opening)
+            _, *answers = self._queries.run_calls(self._unbegun, self._opening)
             self._opening = []
             for reason, rows in zip(self._demands, answers, strict=True):
                 if not rows:

@@ -16,7 +16,7 @@ from eventlog.core.plurals import duration, number, quantity, roughly
 from eventlog.core.remedies import Remedy
 
 if TYPE_CHECKING:
-    from eventlog.opening.log_status import LogStatus
+    from eventlog.status.log_status import LogStatus
 
 _START = "start `eventlog run`"
 TOO_LONG = 300.0  # seconds that a row may be pending; the alert of examples/monitoring has the same
@@ -93,7 +93,7 @@ def _slot_lost(log: LogStatus) -> Verdict | None:
 def _paused(log: LogStatus) -> Verdict | None:
     if log.paused is None:
         return None
-    pause = f"by {log.paused}, since {moment(log.paused_at, log.now)}"
+    pause = f"by {log.paused}, since {clock_text(log.paused_at, log.now)}"
     word = "Pausing after this batch" if log.pausing else "Paused"
     facts, obstacle = f"{pause}; {_pending(log)}", f"the publisher is paused {pause}"
     return Verdict("paused", Severity.WARNING, word, facts, f"`{Remedy.RESUME}` ends it", obstacle=obstacle)
@@ -102,7 +102,7 @@ def _paused(log: LogStatus) -> Verdict | None:
 def _receiver_down(log: LogStatus) -> Verdict | None:
     if (reason := log.cycle.get("down")) is None or not log.publishes:
         return None
-    since = f"since {moment(log.down_since, log.now)} ({reason})" if log.down_since else f"now ({reason})"
+    since = f"since {clock_text(log.down_since, log.now)} ({reason})" if log.down_since else f"now ({reason})"
     work = f", about {roughly(log.work_left)} of work once it answers" if log.work_left else ""
     next_try = "" if log.next_try is None else f"; next try {_until(log.next_try, log.now)}"
     facts = f"{since}; {_pending(log)}{work}{next_try}"
@@ -189,7 +189,7 @@ RULES: tuple[Callable[[LogStatus], Verdict | None], ...] = (
 )
 
 
-def moment(at: datetime | None, now: datetime) -> str:
+def clock_text(at: datetime | None, now: datetime) -> str:
     """Return a time in UTC to the second, without the day if that is today."""
     if at is None:
         return "an unknown time"

@@ -14,7 +14,7 @@ from eventlog.core.errors import Misuse
 from eventlog.core.tables import Tables
 from eventlog.opening.config import Config
 from eventlog.opening.published import with_places
-from eventlog.opening.tables import keyed_tables, read_tables
+from eventlog.opening.publisher_tables import keyed_tables, read_tables
 from eventlog.slot.publication import Published, feeds_of, publishable
 from eventlog.sql.catalogue import NoSuchTable, open_catalogue
 from eventlog.sql.common.dialect import Dialect
@@ -104,8 +104,8 @@ def recorded_slot(store: Store) -> SlotFacts | None:
     """Return what is on record of the slot, None if something else fills the log."""
     if not store.log.dialect.sessions.has_slots:
         return None
-    with store.upkeep() as upkeep:
-        return upkeep.slot().facts()
+    with store.admin() as admin:
+        return admin.slot().facts()
 
 
 def refuse_slot(store: Store) -> None:
@@ -128,8 +128,8 @@ def read_slot_tables(config: Config, store: Store, slot: str) -> SlotTables:
         read = {**dict.fromkeys(members, NOT_READ), **chosen.recorded}
         if read == members:
             break
-    with store.upkeep() as upkeep:
-        state = upkeep.slot()
+    with store.admin() as admin:
+        state = admin.slot()
         returned = {name for name, number in chosen.recorded.items() if number != members.get(name)}
         if read != members and (facts := state.facts()) is not None:
             record_returned(state, replace(facts, members=read), chosen, returned)

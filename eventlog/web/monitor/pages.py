@@ -25,7 +25,6 @@ from eventlog.core.errors import EventlogError
 from eventlog.core.redaction import one_line
 from eventlog.core.remedies import Remedy
 from eventlog.fold import Fate
-from eventlog.opening.verdict import verdicts_of
 from eventlog.operate.account import EVER, deeds_of, read_accounts, read_object
 from eventlog.operate.left_out import why_left_out
 from eventlog.operate.notice_sentences import sentence_of
@@ -33,9 +32,10 @@ from eventlog.operate.recent import NEWEST, RecordPlace, recent_records
 from eventlog.operate.redriving import redrive_by
 from eventlog.operate.upkeep import commands_for, retry_now, skip, whole_events
 from eventlog.publisher.monitor import Monitor
-from eventlog.sql.log.upkeep import FailureFilter
-from eventlog.web.app import Answer, busy, make_app, page, read_fields
-from eventlog.web.monitor.board import PAGE, Board, NoDatabase, NoToken, WrongToken, loads_of
+from eventlog.sql.log.log_admin import FailureFilter
+from eventlog.status.verdict import verdicts_of
+from eventlog.web.app import Handler, busy, make_app, page, read_fields
+from eventlog.web.monitor.page_data import PAGE, NoDatabase, NoToken, PageData, WrongToken, loads_of
 from eventlog.web.rendering import address, are, render
 
 MISSING = (
@@ -52,7 +52,7 @@ WAITING = 3  # requests of one visitor that wait for their turn
 PATIENCE = 10.0  # seconds
 
 
-def monitor_app(monitor: Monitor, board: Board, host: str) -> ASGIApp:
+def monitor_app(monitor: Monitor, page_data: PageData, host: str) -> ASGIApp:
     """Return the application of a publisher that listens at a host."""
 
     def metrics(request: Request) -> Response:
@@ -64,41 +64,41 @@ def monitor_app(monitor: Monitor, board: Board, host: str) -> ASGIApp:
 
     async def readyz(request: Request) -> Response:
         why = monitor.why_not_ready or ("" if monitor.healthy() else "the loop does not run")
-        sentence = verdicts_of(board.last_status)[0].sentence if board.last_status else ""
+        sentence = verdicts_of(page_data.last_status)[0].sentence if page_data.last_status else ""
         return _health(not why, f"ready{f': {one_line(why)}' if why else ''}", sentence)
 
     health = [page("/metrics", metrics), Route("/healthz", healthz), Route("/readyz", readyz)]
-    return board_app(board, host, health)
+    return pages_app(page_data, host, health)
 
 
-def board_app(board: Board, host: str, further: Sequence[Route] = ()) -> ASGIApp:
+def pages_app(page_data: PageData, host: str, further: Sequence[Route] = ()) -> ASGIApp:
     """Return the application of the pages of a board, with further routes."""
     run = Turns().run
     routes = [
-        page("/", partial(_status, board), post=True, run=run),
-        page("/find", partial(_find, board), run=run),
-        page("/errors", partial(_errors, board), post=True, run=run),
-        page("/row/{number}", partial(_row, board), post=True, run=run),
-        page("/history", partial(_history, board), run=run),
-        page("/waiting", partial(_waiting, board), run=run),
-        page("/next", partial(_next, board), run=run),
-        page("/object", partial(_object, board), run=run),
-        page("/recent", partial(_recent, board), run=run),
-        page("/settings", partial(_settings, board), run=run),
+        page("/", partial(_status, page_data), post=True, run=run),
+        page("/find", partial(_find, page_data), run=run),
+        page("/errors", partial(_errors, page_data), post=True, run=run),
+        page("/row/{number}", partial(_row, page_data), post=True, run=run),
+        page("/history", partial(_history, page_data), run=run),
+        page("/waiting", partial(_waiting, page_data), run=run),
+        page("/next", partial(_next, page_data), run=run),
+        page("/object", partial(_object, page_data), run=run),
+        page("/recent", partial(_recent, page_data), run=run),
+        page("/settings", partial(_settings, page_data), run=run),
     ]
-    faults: Mapping[type[Exception], ExceptionHandler] = {EventlogError: _away(board)}
-    missing = partial(_missing, board)
+    faults: Mapping[type[Exception], ExceptionHandler] = {EventlogError: _away(page_data)}
+    missing = partial(_missing, page_data)
     return make_app([*further, *routes], host, faults=faults, missing=MISSING, show_missing=missing)
 
 
-def _show(board: Board, template: str, status: int = HTTPStatus.OK, **values: object) -> Response:
+def _show(page_data: PageData, template: str, status: int = HTTPStatus.OK, **values: object) -> Response:
     """Return a page in its frame, which names the log, where it is, and its state."""
-    return render(template, status, **{"place": board.place, "headline": board.headline()} | values)
+    return render(template, status, **{"place": page_data.place, "headline": page_data.headline()} | values)
 
 
-def _missing(board: Board, sentence: str) -> Response:
+def _missing(page_data: PageData, sentence: str) -> Response:
     """Return the page of what is not there, with the way to the others."""
-    return _show(board, "monitor/missing.html", HTTPStatus.NOT_FOUND, fault=sentence)
+    return _show(page_data, "monitor/missing.html", HTTPStatus.NOT_FOUND, fault=sentence)
 
 
 def _health(good: bool, word: str, sentence: str = "") -> Response:
@@ -106,83 +106,85 @@ def _health(good: bool, word: str, sentence: str = "") -> Response:
     return PlainTextResponse("".join(f"{line}\n" for line in lines), 200 if good else 503)
 
 
-def _away(board: Board) -> ExceptionHandler:
+def _away(page_data: PageData) -> ExceptionHandler:
     """Return what shows that the log cannot be read now, with what was known of it last."""
 
     async def show(request: Request, fault: Exception) -> Response:
         is_away = isinstance(fault, NoDatabase)
         return _show(
-            board,
+            page_data,
             "monitor/away.html",
             HTTPStatus.SERVICE_UNAVAILABLE if is_away else HTTPStatus.BAD_GATEWAY,
             title="Database away" if is_away else "The log could not be read",
-            outage=board.process.outage if is_away else None,
+            outage=page_data.process.outage if is_away else None,
             fault=str(fault),
-            log=board.last_status,
+            log=page_data.last_status,
         )
 
     return show
 
 
-def _status(board: Board, request: Request) -> Response:
+def _status(page_data: PageData, request: Request) -> Response:
     """Return the page of the whole: a sentence, the figures, their course, and details in small print."""
     form, messages, status = _form(request), list[str](), HTTPStatus.OK
     if request.method == "POST":
         try:
-            who = board.person(form.get("token", ""))
+            who = page_data.person(form.get("token", ""))
             if form.get("act") == "retry":
-                rows = retry_now(board.store, (), who).rows
+                rows = retry_now(page_data.store, (), who).rows
                 messages = [f"{are(len(rows), 'row')} sent again now." if rows else "No event waits."]
             else:
-                with board.store.upkeep() as upkeep:
-                    upkeep.resume(who)
+                with page_data.store.admin() as admin:
+                    admin.resume(who)
         except (WrongToken, NoToken) as fault:
             messages, status = [f"{fault}.".capitalize()], HTTPStatus.FORBIDDEN
-    log_status = board.log_status(counted=True)
+    log_status = page_data.log_status(counted=True)
     verdicts, loads = verdicts_of(log_status), loads_of(log_status)
-    samples = board.samples_until(log_status)
-    with board.store.upkeep() as upkeep:
-        has_skips = "W" in log_status.counts and upkeep.has_skips()
+    samples = page_data.samples_until(log_status)
+    with page_data.store.admin() as admin:
+        has_skips = "W" in log_status.counts and admin.has_skips()
     return _show(
-        board,
+        page_data,
         "monitor/status.html",
         status,
         messages=messages,
-        may_change=board.settings.may_change,
-        readiness=board.process.readiness,
-        leads=board.process.leads,
+        may_change=page_data.settings.may_change,
+        readiness=page_data.process.readiness,
+        leads=page_data.process.leads,
         verdicts=verdicts,
         headline=verdicts[0],
         log=log_status,
         cycle=log_status.cycle,
-        readers=board.settings.readers,
+        readers=page_data.settings.readers,
         failed=log_status.failed_rows,
         unread=log_status.cycle.get("unread", {}),
         has_skips=has_skips,
         samples=samples,
         seconds=samples[-1].at - samples[0].at,
-        rates=board.rates(),
+        rates=page_data.rates(),
         loads=loads if request.state.query.get("all") else loads[:TABLES],
         further=0 if request.state.query.get("all") else len(loads[TABLES:]),
     )
 
 
-def _errors(board: Board, request: Request) -> Response:
+def _errors(page_data: PageData, request: Request) -> Response:
     """Return the rows that failed, newest first, below their reasons; a form redrives or skips them."""
     query = {name: request.state.query.get(name, "") for name in ("table", "reason", "whole")}
     selection = FailureFilter(table=query["table"] or None, reason=query["reason"] or None)
     act, messages = request.state.query.get("act", ""), list[str]()
     if any(query.values()) and (act in ACTS or request.method == "POST"):
-        ids = tuple(row.record_id for row in islice(board.failures(selection, query["whole"]), MOST_AT_ONCE))
+        ids = tuple(
+            row.record_id for row in islice(page_data.failures(selection, query["whole"]), MOST_AT_ONCE)
+        )
         form = _form(request)
         is_confirmed = request.method == "POST" and form.get("rows") == str(len(ids))
         result = FormResult()
         if is_confirmed and ids:
-            result = _apply_form(board, FailureFilter(ids), form)
+            result = _apply_form(page_data, FailureFilter(ids), form)
             messages = [*result.messages]
         if not is_confirmed or not ids or result.status != HTTPStatus.OK:
             return _show(
-                board,
+                page_data,
                 "monitor/confirm.html",
                 result.status,
                 act="skip" if "skip" in (act, form.get("act")) else "redrive",
@@ -192,14 +194,14 @@ def _errors(board: Board, request: Request) -> Response:
                 typed=form,
             )
     upto = _number(request.state.query.get("upto", "")) or MAX_RECORD_ID
-    rows = list(islice(board.failures(selection, query["whole"], upto), PAGE + 1))
-    reasons = board.reasons(selection, query["whole"])
+    rows = list(islice(page_data.failures(selection, query["whole"], upto), PAGE + 1))
+    reasons = page_data.reasons(selection, query["whole"])
     return _show(
-        board,
+        page_data,
         "monitor/errors.html",
         messages=messages,
         query=query,
-        may_change=board.settings.may_change,
+        may_change=page_data.settings.may_change,
         reasons=reasons[:PAGE],
         total=min(sum(reason.rows for reason in reasons), MOST_AT_ONCE),
         rows=rows[:PAGE],
@@ -208,16 +210,16 @@ def _errors(board: Board, request: Request) -> Response:
     )
 
 
-def _row(board: Board, request: Request) -> Response:
+def _row(page_data: PageData, request: Request) -> Response:
     """Return the page of a row: its event, what became of it, and what people may do and did."""
     record_id = _number(request.path_params["number"])
     form, result = _form(request), FormResult()
-    with board.store.upkeep() as upkeep:
-        ids = whole_events(upkeep, (record_id,))
+    with page_data.store.admin() as admin:
+        ids = whole_events(admin, (record_id,))
     if request.method == "POST":
-        result = _apply_form(board, FailureFilter((record_id,)), form)
-    with board.explaining:
-        rows = [*read_accounts(board.config, board.store, ids=ids)]
+        result = _apply_form(page_data, FailureFilter((record_id,)), form)
+    with page_data.explaining:
+        rows = [*read_accounts(page_data.config, page_data.store, ids=ids)]
     account = next((row for row in rows if row.record_id == record_id), None)
     is_gone = all(row.outcome.fate is Fate.NOT_IN_LOG for row in rows)
     if account is None or (not result.messages and is_gone):
@@ -225,7 +227,7 @@ def _row(board: Board, request: Request) -> Response:
     failures = [row.failure for row in rows if row.failure is not None]
     is_waiting = account.outcome.fate is Fate.HELD
     return _show(
-        board,
+        page_data,
         "monitor/row.html",
         result.status,
         title=f"Row {record_id}",
@@ -240,7 +242,7 @@ def _row(board: Board, request: Request) -> Response:
         tries=[*dict.fromkeys(chain.from_iterable(row.tries for row in rows))],
         notices=deeds_of(rows),
         sentence_of=sentence_of,
-        may_change=board.settings.may_change,
+        may_change=page_data.settings.may_change,
     )
 
 
@@ -252,7 +254,7 @@ _COLOURS = {  # of the states of rows
 }
 
 
-def _find(board: Board, request: Request) -> Response:
+def _find(page_data: PageData, request: Request) -> Response:
     """Return the place of a row by its number, or of an object by its key or by its table and key."""
     words = " ".join(request.state.query.get("q", "").split())
     if record_id := _number(words):
@@ -264,13 +266,13 @@ def _find(board: Board, request: Request) -> Response:
     return RedirectResponse(target, HTTPStatus.SEE_OTHER)
 
 
-def _history(board: Board, request: Request) -> Response:
+def _history(page_data: PageData, request: Request) -> Response:
     """Return what people did to the log, newest first."""
     page_number = _number(request.state.query.get("page", ""))
-    with board.store.upkeep() as upkeep:
-        notices = upkeep.notices((page_number + 1) * PAGE + 1)[page_number * PAGE :]
+    with page_data.store.admin() as admin:
+        notices = admin.notices((page_number + 1) * PAGE + 1)[page_number * PAGE :]
     return _show(
-        board,
+        page_data,
         "monitor/history.html",
         notices=notices[:PAGE],
         sentence_of=sentence_of,
@@ -278,13 +280,13 @@ def _history(board: Board, request: Request) -> Response:
     )
 
 
-def _waiting(board: Board, request: Request) -> Response:
+def _waiting(page_data: PageData, request: Request) -> Response:
     """Return the events that wait for a retry, and when each goes again."""
-    with board.store.snapshot() as snapshot:
+    with page_data.store.snapshot() as snapshot:
         now = datetime.fromisoformat(snapshot.now())
-    events = board.store.waiting(EVER, PAGE + 1)
+    events = page_data.store.waiting(EVER, PAGE + 1)
     return _show(
-        board,
+        page_data,
         "monitor/waiting.html",
         events=events[:PAGE],
         hint=f"These are the first {PAGE}; more wait." if len(events) > PAGE else "",
@@ -293,15 +295,15 @@ def _waiting(board: Board, request: Request) -> Response:
     )
 
 
-def _next(board: Board, request: Request) -> Response:
+def _next(page_data: PageData, request: Request) -> Response:
     """Return what the next cycle does with each row."""
     table = request.state.query.get("table", "")
-    left_out = why_left_out(board.config, board.store)
-    with board.explaining:
-        accounts = read_accounts(board.config, board.store, table or None, limit=LOOKED_AT)
+    left_out = why_left_out(page_data.config, page_data.store)
+    with page_data.explaining:
+        accounts = read_accounts(page_data.config, page_data.store, table or None, limit=LOOKED_AT)
         rows = list(islice(accounts, LOOKED_AT + 1))
     return _show(
-        board,
+        page_data,
         "monitor/rows.html",
         title="Next",
         caption=f"What the next cycle does{' with rows of ' + table[:200] if table else ''}",
@@ -312,22 +314,22 @@ def _next(board: Board, request: Request) -> Response:
     )
 
 
-def _recent(board: Board, request: Request) -> Response:
+def _recent(page_data: PageData, request: Request) -> Response:
     """Return what was sent, held back or refused last, with its answer."""
     batch, _, number = request.state.query.get("before", "").partition(".")
     before = RecordPlace(_number(batch), _number(number)) if batch else NEWEST
-    records, older = recent_records(board.store, PAGE, before)
+    records, older = recent_records(page_data.store, PAGE, before)
     next_place = older and f"{older.batch}.{older.number}"
-    return _show(board, "monitor/recent.html", records=records, older=next_place)
+    return _show(page_data, "monitor/recent.html", records=records, older=next_place)
 
 
-def _object(board: Board, request: Request) -> Response:
+def _object(page_data: PageData, request: Request) -> Response:
     """Return the page of an object: each of its rows, what became of it, and its present row."""
     name, key = request.state.query.get("table", ""), request.state.query.get("key", "")
-    with board.explaining:
-        account = read_object(board.config, board.store, name, key, LOOKED_AT + 1)
+    with page_data.explaining:
+        account = read_object(page_data.config, page_data.store, name, key, LOOKED_AT + 1)
     return _show(
-        board,
+        page_data,
         "monitor/object.html",
         title=f"{name} {key}".strip(),
         account=account._replace(rows=account.rows[:LOOKED_AT]),
@@ -337,9 +339,9 @@ def _object(board: Board, request: Request) -> Response:
     )
 
 
-def _settings(board: Board, request: Request) -> Response:
+def _settings(page_data: PageData, request: Request) -> Response:
     """Return the settings that were given."""
-    return _show(board, "monitor/settings.html", settings=list(board.config.shown()))
+    return _show(page_data, "monitor/settings.html", settings=list(page_data.config.shown()))
 
 
 def _form(request: Request) -> Mapping[str, str]:
@@ -354,22 +356,22 @@ class FormResult(NamedTuple):
     status: HTTPStatus = HTTPStatus.OK
 
 
-def _apply_form(board: Board, selection: FailureFilter, form: Mapping[str, str]) -> FormResult:
+def _apply_form(page_data: PageData, selection: FailureFilter, form: Mapping[str, str]) -> FormResult:
     """Do what a form asks for, unless its token is wrong."""
     act, reason = form.get("act", ""), form.get("reason", "")
     try:
         if act == "skip" and not reason.strip():
             return FormResult(("Nothing is skipped: why? The reason is kept, with who skipped it.",))
-        who = board.person(form.get("token", ""))
+        who = page_data.person(form.get("token", ""))
         if act == "skip":
-            skipped = skip(board.store, selection.ids, reason, who)
+            skipped = skip(page_data.store, selection.ids, reason, who)
             done = f"{are(skipped.rows, 'row')} skipped, and will not be published."
             return FormResult((done, *(f"{report}." for report in map(str, skipped.reports))))
         if act == "try":
-            with board.store.upkeep() as upkeep:
-                rows = upkeep.try_now(selection.ids, who)
+            with page_data.store.admin() as admin:
+                rows = admin.try_now(selection.ids, who)
             return FormResult(("It is sent again now." if rows else "It waits no longer.",))
-        redriven = redrive_by(board.config, board.store, selection, who)
+        redriven = redrive_by(page_data.config, page_data.store, selection, who)
     except (WrongToken, NoToken) as fault:
         return FormResult((f"{fault}.".capitalize(),), HTTPStatus.FORBIDDEN)
     new = (f"{are(redriven.rows, 'row')} new again, to go with the next cycle.",) if redriven.rows else ()
@@ -391,7 +393,7 @@ class Turns:
         self._visitors = WeakValueDictionary[str, asyncio.Lock]()
         self._asking: Counter[str] = Counter()
 
-    async def run(self, answer: Answer, request: Request) -> Response:
+    async def run(self, answer: Handler, request: Request) -> Response:
         """Return the page in its turn, or a refusal if its visitor asks for too many at once."""
         visitor = request.client.host if request.client else ""
         async with self._turn(visitor) as is_free:

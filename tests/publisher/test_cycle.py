@@ -203,11 +203,11 @@ def test_rows_of_an_object_farther_apart_than_the_limit_make_more_events_and_the
     world: World,
     first: dict[str, Any],
     further: list[dict[str, Any]],
-    run_calls: list[str],
+    together: list[str],
     apart: list[str],
 ) -> None:
     others = [key(number, event_type=4) for number in (8, 9)]
-    for limit, events in ((10, run_calls), (2, apart)):
+    for limit, events in ((10, together), (2, apart)):
         world.clear()
         world.user(1, "Joe")
         world.write(key(1, **first), *others, *(key(1, **row) for row in further))

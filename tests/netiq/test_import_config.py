@@ -20,7 +20,7 @@ from eventlog.opening.config import Config, read_config
 
 pytestmark = pytest.mark.quick
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[2]
 
 
 def definition(name: str, value: str, **attributes: str) -> str:

@@ -69,7 +69,7 @@ class Publisher:
         answered is finished."""
         tally = self._tally = AnswerTally(self._waits)
         try:
-            with without_collections(), self._control.tracing.cycle(tally.cycle):
+            with without_collections(), self._control.tracing.cycle(tally):
                 try:
                     if not self._stopped and self._journal.interrupted:
                         self._send_interrupted()
@@ -82,11 +82,11 @@ class Publisher:
                             self._send_new(reading or self._log.pick_up())
                 except PickUpEnded as end:
                     logger.info("%s", end)
-                    tally.cycle.full = True
+                    tally.note_more()
         finally:
-            tally.log()
-        self._was_down, tally.cycle.seconds = tally.cycle.down is not None, tally.seconds
-        return tally.cycle
+            tally.close()
+        self._was_down = tally.cycle.down is not None
+        return tally.result
 
     @property
     def progress(self) -> CycleResult:
@@ -126,7 +126,7 @@ class Publisher:
         for name, event in ((name, event) for name, events in documents for event in events):
             self._tally.worsen(event.run_id, event.worst)
             if name in out and not event.has_more_parts:
-                self._tally.record_delivered((event,))
+                self._tally.settlement.deliver((event,))
         unsent = still_to_go(documents, out)
         reading = self._log.refold_recorded(unsent)
         self._tally.account_recorded(reading, unsent)
@@ -183,13 +183,13 @@ class Publisher:
     def _demands(self, redriven: int | None) -> Iterator[Precondition]:
         """Yield the demand of each batch. Now and then it includes that no event is due again: first after
         twice as long as due events took before."""
-        cycle = self._tally.cycle
-        look_at = DUE_EVERY + 2 * cycle.delivery
+        tally = self._tally
+        look_at = DUE_EVERY + 2 * tally.cycle.delivery
         while True:
             demand = Precondition(redriven, leaves=True)
-            if redriven is not None and cycle.delivery > look_at:
+            if redriven is not None and tally.cycle.delivery > look_at:
                 demand = demand._replace(due=self._clock.now())
-                look_at = cycle.delivery + DUE_EVERY
+                look_at = tally.cycle.delivery + DUE_EVERY
             yield demand
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections import Counter, deque
+from collections import deque
 from dataclasses import asdict, replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -63,7 +63,7 @@ class CycleFacts:
             self._down_since = str(self._clock.now())
         is_down, next_try = cycle.down is not None, self._next_try
         finished = self._finished + (cycle.finished if is_running else 0)
-        facts = asdict(replace(cycle, answers=Counter()))
+        facts = asdict(replace(cycle, answers={}))
         return json.dumps(
             facts
             | {

@@ -72,7 +72,8 @@ class DocumentDelivery:
 
     def stopped(self, tally: AnswerTally) -> bool:
         """Return whether nothing more is to be sent in this cycle."""
-        tally.cycle.stopped = tally.cycle.stopped or self._control.stop_requested()
+        if self._control.stop_requested():
+            tally.stop()
         return tally.ended
 
     def knows(self, name: str) -> bool:
@@ -186,7 +187,7 @@ class DocumentDelivery:
             self._goes_down(f"the sink replied to {replied} of {len(batch)} documents")
             tally.end(self.down)
         ended = time.monotonic()
-        tally.cycle.delivery += ended - begun
+        tally.add_delivery(ended - begun)
         self._fit_batches(replied - 1, ended - (first_reply or ended))
         return batches.without([*unsent, *batch[replied:]], tally.blocked)
 

@@ -13,7 +13,6 @@ from collections.abc import Collection, Iterable, Sequence, Set
 from dataclasses import dataclass
 from functools import partial
 
-from eventlog.core.entry import Letter
 from eventlog.core.identity import object_of
 from eventlog.core.tables import Tables
 from eventlog.core.text_digest import SIZE
@@ -21,7 +20,7 @@ from eventlog.publisher.batches import EventDocument, record_batch
 from eventlog.publisher.tally import AnswerTally
 from eventlog.sinks.sink import Recording, SendsTogether, Sink
 from eventlog.sql.log.leader_transaction import NO_PRECONDITION, LeaderTransaction, PickUpEnded, Precondition
-from eventlog.sql.log.log_record import WARNED, RecordedBatch, RecordedEvent, write_remnant, write_rows
+from eventlog.sql.log.log_record import RecordedBatch, RecordedEvent, write_remnant
 from eventlog.sql.log.store import Store
 
 _MAX_DIGESTS = 100_000  # that a publisher keeps in mind
@@ -104,7 +103,8 @@ class BatchJournal:
         If rows were redriven, older rows of the same objects may be new again. Then rows without an event
         stay new.
         """
-        if not (tally or self._unsettled or next_batch):
+        settlement = tally.settlement
+        if not (settlement or self._unsettled or next_batch):
             return
         number, content = self._number, ""
         first = min((document.lowest for document in next_batch), default=0)
@@ -112,18 +112,11 @@ class BatchJournal:
         try:
             with self._store.as_leader(self._epoch, demand) as work:
                 number, texts, moved = self._close(work, next_batch)
-                rows = tally.without_event()
-                if warned := tally.letters.get(Letter.WARNING):
-                    rows[WARNED] = warned
-                if (rows or tally.tries or tally.cut_short) and not self._delete:
+                if not self._delete and (record := settlement.dump()) is not None:
                     number += 1
-                    work.remember(number, *write_rows(rows, tally.tries, tally.cut_short))
+                    work.remember(number, *record)
                     work.settle_batch(number)
-                work.fail(tally.failures)
-                work.finish(tally.every_letter(), delete=self._delete)
-                work.release_events(tally.released)
-                work.hold_events(tally.waiting)
-                work.hold_spellings(tally.spellings)
+                settlement.write(work, delete=self._delete)
                 if next_batch:
                     number, content = number + 1, record_batch(next_batch, tally.worst)
                     work.remember(number, content, (first, last))
@@ -132,11 +125,10 @@ class BatchJournal:
         except PickUpEnded:
             if next_batch:
                 raise
-            tally.rows_without_event.clear()
+            settlement.leave_without_event()
             self.advance(tally)
             return
-        tally.cycle.finished += work.finished
-        tally.clear()
+        tally.settled(work.finished)
         self._unanswered_texts = texts
         recorded = RecordedBatch(number, self._epoch, None, content)
         names = {document.name for document in next_batch}

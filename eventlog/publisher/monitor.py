@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
-from dataclasses import replace
 
 from eventlog.core.errors import EventlogError
 from eventlog.publisher.readiness import Outage, Readiness, now
@@ -93,11 +92,11 @@ class Monitor:
         metrics, before = self.metrics, self._reported
         metrics.sink_up.set(int(cycle.down is None))
         metrics.documents.inc(cycle.documents - before.documents)
-        for (operation, level), events in (cycle.answers - before.answers).items():
+        for (operation, level), events in (Counter(cycle.answers) - Counter(before.answers)).items():
             metrics.events.labels(operation, level).inc(events)
             if level == "retry":
                 metrics.retries.inc(events)
-        self._reported = replace(cycle, answers=Counter(cycle.answers))
+        self._reported = cycle
 
     def cycle(self, cycle: CycleResult) -> None:
         """Count what a cycle did that has ended."""

@@ -22,7 +22,7 @@ from eventlog import __version__
 from eventlog.core.errors import Misuse
 from eventlog.core.extras import extra
 from eventlog.publisher.batches import EventDocument
-from eventlog.publisher.tally import CycleResult
+from eventlog.publisher.tally import AnswerTally, CycleResult
 from eventlog.sinks import sink_kind
 from eventlog.sinks.sink import Reply, Sink
 from eventlog.sinks.trace_context import trace_of_process
@@ -49,7 +49,7 @@ _GOOD = ("success", "warning", "divided")
 class Tracing:
     """Makes no spans; documents carry the trace of the process."""
 
-    def cycle(self, cycle: CycleResult) -> AbstractContextManager[None]:
+    def cycle(self, tally: AnswerTally) -> AbstractContextManager[None]:
         """Return a block that is one cycle."""
         return nullcontext()
 
@@ -140,7 +140,7 @@ class SpanTracing(Tracing):
         self._room, self._room_at = float(MAX_SPANNED), time.monotonic()
 
     @contextmanager
-    def cycle(self, cycle: CycleResult) -> Iterator[None]:
+    def cycle(self, tally: AnswerTally) -> Iterator[None]:
         """Make the span of a cycle that has rows, documents or a fault."""
         self._begun_at, why = time.time_ns(), None
         try:
@@ -149,6 +149,7 @@ class SpanTracing(Tracing):
             why = type(fault).__name__
             raise
         finally:
+            cycle = tally.result
             why = why or ("the receiver is down" if cycle.down else None)
             if self._span or cycle.rows or why:
                 _end(self._cycle_span(), _facts_of(cycle), why)

@@ -34,7 +34,7 @@ from eventlog.opening.publisher_tables import read_readable, read_tables, with_s
 from eventlog.publisher.fold import PickUpFold
 from eventlog.publisher.read_back import CHUNK, Allowance, CurrentRows
 from eventlog.publisher.reading import FoldedPickUp
-from eventlog.publisher.tally import letters_of
+from eventlog.publisher.settlement import letters_of
 from eventlog.sinks import open_sink, sink_kind
 from eventlog.sql.current_rows import NO_BOUND, TooMuch
 from eventlog.sql.log.leader import Leader

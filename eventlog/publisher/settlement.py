@@ -1,0 +1,125 @@
+"""What the next transaction of the leader writes of rows and events that were answered."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+
+from eventlog.core.entry import Letter
+from eventlog.fold import ObjectName
+from eventlog.fold.event_table import OutgoingEvent
+from eventlog.publisher.reading import FoldedPickUp
+from eventlog.publisher.states import FAILED, GOOD, LETTERS, end_of
+from eventlog.sql.log.leader_transaction import Failure, LeaderTransaction, Spelling, WaitingEvent
+from eventlog.sql.log.log_record import NO_EVENT, REFUSED, WARNED, Range, RecordedEvent, Try, write_rows
+from eventlog.xds.answers import Status
+
+_LONGEST_ANSWER = 1000  # characters kept of an answer to an event that is tried more than once
+
+
+class Settlement:
+    """The fates of rows and events that the next transaction writes."""
+
+    def __init__(self) -> None:
+        self._letters: dict[Letter, list[int]] = {}
+        self._failures: list[Failure] = []
+        self._without_event: dict[int, str] = {}  # rows that are finished without an event, and why
+        self._tries: list[Try] = []  # the answers to events that are tried more than once
+        self._cut_short: list[RecordedEvent] = []  # cut events that have fewer parts than before
+        self._waiting: list[WaitingEvent] = []
+        self._released: list[tuple[ObjectName, str]] = []  # the object of each event that waits no longer
+        self._spellings: list[Spelling] = []  # how rows of held objects name them
+
+    def __bool__(self) -> bool:
+        return any(vars(self).values())
+
+    def note_letter(self, letter: Letter, rows: Iterable[int]) -> None:
+        """Note the letter of rows."""
+        ids = list(rows)
+        if ids:
+            self._letters.setdefault(letter, []).extend(ids)
+
+    def add(self, reading: FoldedPickUp) -> None:
+        """Note what becomes of rows that need no receiver."""
+        why = reading.why_no_event()
+        self._without_event |= {row: why.get(row, NO_EVENT) for row in reading.rows_without_event}
+        self._spellings += reading.spellings
+        self._released += reading.released
+        for row, reason in reading.refused:
+            self.note_letter(Letter.ERROR, (row,))
+            self._failures.append(Failure(row, None, shorten(reason)))
+
+    def leave_without_event(self) -> None:
+        """Leave the rows without an event new."""
+        self._without_event = {}
+
+    def hold(self, event: OutgoingEvent, status: Status, until: datetime) -> None:
+        """Note an event that is sent again."""
+        tries, cut = event.tries + 1, event.max_changes
+        waiting = WaitingEvent(event.run_id, *event.object, event.rows, cut, tries, until, status.text)
+        self._waiting.append(waiting)
+        self._keep_try(event, status)
+
+    def finish(self, event: OutgoingEvent, status: Status, failures: Iterable[Failure]) -> None:
+        """Note an event that was answered for good, and why its rows fail."""
+        self.note_letter(LETTERS[status.level], event.rows)
+        self._failures += failures
+        if event.tries:
+            self._keep_try(event, status)
+            self._released.append((event.object, event.run_id))
+
+    def deliver(self, events: Sequence[RecordedEvent], cut_short: Sequence[RecordedEvent] = ()) -> None:
+        """Note recorded events as delivered, and those that have fewer parts by now."""
+        for row, (letter, failure) in letters_of(events).items():
+            self.note_letter(letter, (row,))
+            self._failures += [failure] if failure is not None else []
+        for event in events:
+            if event.tries:
+                text = event.worst.text or "sent; its answer was lost"
+                self._keep_try(event, event.worst._replace(text=text))
+        self._cut_short += cut_short
+
+    def _keep_try(self, event: OutgoingEvent | RecordedEvent, status: Status) -> None:
+        answer = Status(status.level, None, shorten(status.text, _LONGEST_ANSWER))
+        self._tries.append(Try(event.run_id, event.rows, event.tries + 1, answer))
+
+    def dump(self) -> tuple[str, Range] | None:
+        """Return what stays on record next to batches, and between which record_ids its rows are."""
+        refused = [failure.record_id for failure in self._failures if failure.event_id is None]
+        rows = {REFUSED: refused} if refused else {}
+        for row, reason in self._without_event.items():
+            rows.setdefault(reason, []).append(row)
+        if warned := self._letters.get(Letter.WARNING):
+            rows[WARNED] = warned
+        if not (rows or self._tries or self._cut_short):
+            return None
+        return write_rows(rows, self._tries, self._cut_short)
+
+    def write(self, work: LeaderTransaction, *, delete: bool) -> None:
+        """Write the letters and failures; hold what waits, and release what does not any more."""
+        success = [*self._letters.get(Letter.SUCCESS, ()), *self._without_event]
+        work.fail(self._failures)
+        work.finish(self._letters | {Letter.SUCCESS: success}, delete=delete)
+        work.release_events(self._released)
+        work.hold_events(self._waiting)
+        work.hold_spellings(self._spellings)
+
+
+def letters_of(events: Iterable[RecordedEvent]) -> dict[int, tuple[Letter, Failure | None]]:
+    """Return the letter of each row of events that are out, and why it failed: the last part counts as
+    accepted, because its answer is lost.
+    """
+    letters: dict[int, tuple[Letter, Failure | None]] = {}
+    for event in events:
+        _, status = end_of(GOOD, event.worst, further_parts=False)
+        letter = LETTERS[status.level]
+        for row in event.rows:
+            failed = letter in FAILED
+            failure = Failure(row, event.run_id, status.text, None, event.tries + 1) if failed else None
+            letters[row] = letter, failure
+    return letters
+
+
+def shorten(reason: str, limit: int = 4000) -> str:
+    """Return a reason, cut to so many characters."""
+    return reason if len(reason) <= limit else f"{reason[: limit - 1]}…"

@@ -120,4 +120,4 @@ def _write_log(
         with Output(target.only_name(), Shape.BYTES, target.container) as output:
             for record in report.accepted(pickup.documents(source.files, advance)):
                 output.write(record)
-        report.changes = pickup.written
+        report.add_changes(pickup.written)

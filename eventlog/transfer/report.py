@@ -89,6 +89,10 @@ class Report:
             self.changes += 1
             yield change
 
+    def add_changes(self, number: int) -> None:
+        """Count changes that were converted."""
+        self.changes += number
+
     def accepted(self, records: Iterable[Any]) -> Iterator[Any]:
         """Yield the records that were not refused."""
         for record in records:

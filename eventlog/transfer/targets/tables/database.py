@@ -192,19 +192,18 @@ class Database:
         result = impossible.add(result)
         for refused in result.refused:
             self._refuse(refused)
-        result.tally.refused = len(result.refused)
         self.record.save(group)
         self._flush()  # what is passed over is never reported again
         self._connection.commit()
         self.record.note_commit(group)
         self._deleted.add(deleted)
-        return result.tally
+        return result.tally + Tally(refused=len(result.refused))
 
     def _read(self, blocks: Iterable[Block]) -> tuple[list[BlockReading], StepsResult]:
         """Read changes for their tables; the result has those that are impossible or left out."""
         readings: list[BlockReading] = []
         refused: dict[int, Refused] = {}
-        result = StepsResult()
+        ignored = 0
         for block in blocks:
             faults: Mapping[int, EventlogError] = {}
             try:
@@ -213,13 +212,12 @@ class Database:
                 faults = dict.fromkeys(range(len(block.changes)), fault)
             else:
                 if target is None:
-                    result.tally.ignored += len(block.changes)
+                    ignored += len(block.changes)
                     continue
                 readings.append(BlockReading(target, block))
                 faults = readings[-1].faults
             refused |= {block.numbers[n]: refuse(block.changes[n], fault) for n, fault in faults.items()}
-        result.refused.extend(refused[at] for at in sorted(refused))
-        return readings, result
+        return readings, StepsResult(Tally(ignored=ignored), [refused[at] for at in sorted(refused)])
 
     def _count_rows(self, target: TableTarget) -> int:
         statement = templates.statement(self._dialect, "apply_count", table=unbound(target.name))

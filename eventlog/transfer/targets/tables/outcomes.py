@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import astuple, dataclass, field
+from dataclasses import dataclass, field
 
 from eventlog.core.change import Change, Op
 from eventlog.core.errors import EventlogError, Refused
@@ -77,7 +77,7 @@ def refuse(change: Change, fault: EventlogError) -> Refused:
 _WORDS = {Op.INSERT: "inserted", Op.SNAPSHOT: "inserted", Op.UPDATE: "updated", Op.DELETE: "deleted"}
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Tally:
     """The number of changes that were applied, and of those that were not."""
 
@@ -90,25 +90,17 @@ class Tally:
     refused: int = 0
     skipped: int = 0  # applied by an earlier run
 
-    def count(self, change: Change) -> None:
-        """Count a change as applied."""
-        self.count_all([change.op])
-
-    def count_all(self, ops: Iterable[Op]) -> None:
-        """Count changes with these operations as applied, one by one or by their numbers."""
+    @classmethod
+    def of(cls, ops: Iterable[Op]) -> Tally:
+        """Return the counts of applied changes with these operations."""
+        counts = Counter[str]()
         for op, number in Counter(ops).items():
-            name = _WORDS.get(op, "truncated")
-            setattr(self, name, getattr(self, name) + number)
+            counts[_WORDS.get(op, "truncated")] += number
+        return cls(**counts)
 
-    def count_absent(self, number: int) -> None:
-        """Count deletes as missing that were counted as deleted: their rows were not there."""
-        self.deleted -= number
-        self.missing += number
-
-    def add(self, tally: Tally) -> None:
-        """Add the counts of another tally."""
-        for name, number in zip(self.__slots__, astuple(tally), strict=True):
-            setattr(self, name, getattr(self, name) + number)
+    def __add__(self, tally: Tally) -> Tally:
+        """Return the counts of both."""
+        return Tally(*(getattr(self, name) + getattr(tally, name) for name in self.__slots__))
 
     def __str__(self) -> str:
         counts = [f"{self.inserted} inserted", f"{self.updated} updated", f"{self.deleted} deleted"]
@@ -121,19 +113,18 @@ class Tally:
 class StepsResult:
     """The result of some steps. It is dropped if they fail: they are divided, and the parts are counted."""
 
-    tally: Tally = field(default_factory=Tally)
+    tally: Tally = Tally()
     refused: list[Refused] = field(default_factory=list)
 
     def add(self, result: StepsResult) -> StepsResult:
         """Add the result of further steps."""
-        self.tally.add(result.tally)
+        self.tally += result.tally
         self.refused += result.refused
         return self
 
 
-def unmet(changes: Sequence[Change], settings: ApplySettings, result: StepsResult) -> None:
-    """Report changes whose row is missing, as --missing-rows asks."""
+def unmet(changes: Sequence[Change], settings: ApplySettings) -> StepsResult:
+    """Return what becomes of changes whose row is missing, as --missing-rows asks."""
     if settings.missing_rows == "ignore":
-        result.tally.ignored += len(changes)
-    else:
-        result.refused.extend(refuse(change, NoRow()) for change in changes)
+        return StepsResult(Tally(ignored=len(changes)))
+    return StepsResult(refused=[refuse(change, NoRow()) for change in changes])

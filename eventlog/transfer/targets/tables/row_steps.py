@@ -18,7 +18,7 @@ from eventlog.sql.connect import DatabaseFailed
 from eventlog.sql.error_causes import blames_other_transaction, blames_row
 from eventlog.sql.queries import unbound
 from eventlog.transfer.targets.tables.apply_settings import ApplySettings
-from eventlog.transfer.targets.tables.outcomes import StepsResult, TooManyDeletes, refuse, unmet
+from eventlog.transfer.targets.tables.outcomes import StepsResult, Tally, TooManyDeletes, refuse, unmet
 from eventlog.transfer.targets.tables.reduce import Effect, Reduced, changes_by_table, reduce
 from eventlog.transfer.targets.tables.stage import Collision, Stage
 from eventlog.transfer.targets.tables.table import (
@@ -120,9 +120,8 @@ class StepWriter:
                 stage.pause_copy()
             return None
         point.commit()
-        result = StepsResult()
-        result.tally.count_all(change.op for reading in readings for change in reading.block.changes)
-        return result
+        tally = Tally.of(change.op for reading in readings for change in reading.block.changes)
+        return StepsResult(tally)
 
     def write(self, steps: Sequence[Step]) -> StepsResult:
         """Do the steps except those that the database refuses.
@@ -199,7 +198,7 @@ class StepWriter:
             batch = []
             if isinstance(step, Truncation):
                 self._run("apply_empty", {"table": unbound(step.target.name)})
-                result.tally.count(step.change)
+                result.add(StepsResult(Tally.of([step.change.op])))
             else:
                 self._move(step, result)
         self._write_batch(batch, result)
@@ -212,7 +211,8 @@ class StepWriter:
             stage = self._stages[target]
             reduced, effects = self._stage(stage, table_changes)
             filled.append(stage)
-            result.tally.count_absent(reduced.absent + stage.delete([effect.deletion for effect in effects]))
+            absent = reduced.absent + stage.delete([effect.deletion for effect in effects])
+            result.add(StepsResult(Tally(deleted=-absent, missing=absent)))  # counted as deleted below
             self._count(table_changes, reduced, result)
         for stage in filled:
             stage.write()
@@ -234,13 +234,14 @@ class StepWriter:
     def _count(self, row_changes: Sequence[RowChange], reduced: Reduced, result: StepsResult) -> None:
         """Count the changes of row_changes; one that moves a complete row is counted where it is inserted."""
         left_out = {id(row_change) for row_change in reduced.unmet}
-        result.tally.count_all(
+        applied = (
             row_change.change.op
             for row_change in row_changes
             if not (row_change.action is RowAction.DELETE and row_change.change.op is Op.UPDATE)
             and id(row_change) not in left_out
         )
-        unmet([row_change.change for row_change in reduced.unmet], self._settings, result)
+        result.add(StepsResult(Tally.of(applied)))
+        result.add(unmet([row_change.change for row_change in reduced.unmet], self._settings))
 
     def _move(self, step: KeyChange, result: StepsResult) -> None:
         """Give a row another key; a row that has this key is deleted first."""
@@ -257,7 +258,7 @@ class StepWriter:
             return
         self._run("apply_forget", holes, **new_key_values)
         self._run("apply_move", holes, **key_before, **after_cells)
-        result.tally.count(step.change)
+        result.add(StepsResult(Tally.of([step.change.op])))
 
     def _unmoved(self, step: KeyChange, result: StepsResult) -> None:
         """Handle a change of a key whose row is missing."""
@@ -266,7 +267,7 @@ class StepWriter:
                 [RowChange(RowAction.WRITE, step.target, step.key, step.cells, step.change)], result
             )
         else:
-            unmet([step.change], self._settings, result)
+            result.add(unmet([step.change], self._settings))
 
     def _name(self, target: TableTarget, place: int) -> str:
         return unbound(self._dialect.quote(target.columns[place]))

@@ -79,7 +79,7 @@ class TableWriter:
     def _end_group(self, state: str) -> None:
         """Apply the held changes, with the state after them."""
         group = self._group(self._pending_changes, state)
-        self.tally.add(self._database.apply(group._replace(starts_round=self._starts_round)))
+        self.tally += self._database.apply(group._replace(starts_round=self._starts_round))
         self._pending_changes, self._noted, self._starts_round = [], self.tally.refused, False
 
     def _admitted(self, delivery: Delivery) -> Sequence[Change]:
@@ -88,7 +88,8 @@ class TableWriter:
         """
         changes = list(delivery.changes)
         new, loaded, begun = self._progress.unapplied(changes)
-        self.tally.skipped += len(changes) - len(new)
+        if skipped := len(changes) - len(new):
+            self.tally += Tally(skipped=skipped)
         if (
             delivery.late
             and self._late_changes
@@ -110,13 +111,14 @@ class TableWriter:
         return enough or self._clock() - begun >= SECONDS
 
     def _refuse(self, changes: Sequence[Change], fault: EventlogError) -> None:
-        self.tally.refused += len(changes)
+        self.tally += Tally(refused=len(changes))
         for change in changes:
             self._refused(refuse(change, fault))
 
     def _group(self, changes: list[Change], state: str) -> Group:
         """Return the group of changes, without those under marks that the target has."""
         change_by_mark: dict[str, Change] = {}
+        skipped = 0
         for change in changes:
             try:
                 mark = self._progress.mark(change)
@@ -125,12 +127,12 @@ class TableWriter:
                 continue
             if mark is None:
                 return Group(changes, state)
-            if mark in change_by_mark:
-                self.tally.skipped += 1
+            skipped += mark in change_by_mark
             change_by_mark.setdefault(mark, change)
         for mark in self._database.record.marked(list(change_by_mark)) if change_by_mark else ():
             del change_by_mark[mark]
-            self.tally.skipped += 1
+            skipped += 1
+        self.tally += Tally(skipped=skipped)
         return Group(list(change_by_mark.values()), state, list(change_by_mark))
 
 

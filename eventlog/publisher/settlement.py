@@ -35,8 +35,7 @@ class Settlement:
 
     def note_letter(self, letter: Letter, rows: Iterable[int]) -> None:
         """Note the letter of rows."""
-        ids = list(rows)
-        if ids:
+        if ids := list(rows):
             self._letters.setdefault(letter, []).extend(ids)
 
     def add(self, reading: FoldedPickUp) -> None:

@@ -120,8 +120,7 @@ class StepWriter:
                 stage.pause_copy()
             return None
         point.commit()
-        tally = Tally.of(change.op for reading in readings for change in reading.block.changes)
-        return StepsResult(tally)
+        return StepsResult(Tally.of(change.op for reading in readings for change in reading.block.changes))
 
     def write(self, steps: Sequence[Step]) -> StepsResult:
         """Do the steps except those that the database refuses.
@@ -212,7 +211,8 @@ class StepWriter:
             reduced, effects = self._stage(stage, table_changes)
             filled.append(stage)
             absent = reduced.absent + stage.delete([effect.deletion for effect in effects])
-            result.add(StepsResult(Tally(deleted=-absent, missing=absent)))  # counted as deleted below
+            if absent:  # they are counted as deleted below
+                result.add(StepsResult(Tally(deleted=-absent, missing=absent)))
             self._count(table_changes, reduced, result)
         for stage in filled:
             stage.write()
@@ -241,7 +241,8 @@ class StepWriter:
             and id(row_change) not in left_out
         )
         result.add(StepsResult(Tally.of(applied)))
-        result.add(unmet([row_change.change for row_change in reduced.unmet], self._settings))
+        if reduced.unmet:
+            result.add(unmet([row_change.change for row_change in reduced.unmet], self._settings))
 
     def _move(self, step: KeyChange, result: StepsResult) -> None:
         """Give a row another key; a row that has this key is deleted first."""

@@ -153,8 +153,8 @@ ROW_SIZE: Final = LAYOUTS[Number.INSERT].size
 ROW_HEAD: Final = LAYOUTS[Number.INSERT].packing
 
 _EPOCH: Final = dt.datetime(1970, 1, 1)
-_FIRST: Final = int((dt.datetime.min - _EPOCH).total_seconds())
-_LAST: Final = int((dt.datetime.max - _EPOCH).total_seconds())
+_FIRST: Final = (dt.datetime.min - _EPOCH) // dt.timedelta(seconds=1)
+_LAST: Final = (dt.datetime.max - _EPOCH) // dt.timedelta(seconds=1)
 
 
 def moment(seconds: int) -> str | None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from eventlog.core.change import Change, Op, Raw
 from eventlog.core.errors import Refused
 from eventlog.formats.gbase.gbase_settings import GbaseSettings
-from eventlog.formats.gbase.records import COMMON, LAYOUTS, BeginTx, CommTx, Number
+from eventlog.formats.gbase.records import COMMON, LAYOUTS, BeginTx, CommTx, Number, moment, seconds_of
 from tests.formats.gbase.helpers import T1, StreamBuilder, changes_of, read_all, refusals_of, write_changes
 from tests.formats.gbase.mutants import WORDS, check_any_bytes, sound_stream
 from tests.kit.tiers import drawn
@@ -89,6 +89,12 @@ def test_a_record_whose_header_is_too_short_for_its_kind_is_refused() -> None:
     assert isinstance(refused, Refused)
     assert "header size is 36: BEGINTX has 40" in refused.reason
     assert changes_of(others) == []
+
+
+def test_a_moment_is_within_the_years_one_to_9999() -> None:
+    first, last = "0001-01-01T00:00:00Z", "9999-12-31T23:59:59Z"
+    assert [moment(seconds_of(text)) for text in (first, last)] == [first, last]
+    assert [moment(seconds_of(first) - 1), moment(seconds_of(last) + 1)] == [None, None]
 
 
 def test_a_commit_at_no_moment_leaves_its_transaction_open() -> None:

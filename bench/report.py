@@ -6,7 +6,7 @@
 A figure of the report is the median of the runs, and after each line is the spread of its first figure, as
 a share of its median. Ratios are those of one run. What cannot run here is listed with the reason.
 `--quick` has small sizes, `--scale` the largest, once each. `--page` writes the report between two lines
-of a page that has them, such as docs/benchmarks.md.
+of a page that has them, such as docs/contribute/benchmarks.md.
 
 `--beside` names a checkout of another version, with an environment of its own in `.venv`. Both versions
 take turns, and each of them is first in every other round. A line that both print is in the report twice,

@@ -12,7 +12,7 @@ except KeyboardInterrupt:
     sys.exit(130)
 
 if sys.platform == "win32":
-    print("eventlog: the command runs on Unix; on Windows use WSL 2 (docs/windows.md)", file=sys.stderr)
+    print("eventlog: the command runs on Unix; on Windows use WSL 2 (docs/run/windows.md)", file=sys.stderr)
     sys.exit(2)
 
 from eventlog.cli import main

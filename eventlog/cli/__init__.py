@@ -122,8 +122,8 @@ class Commands(click.Group):
 def cli() -> None:
     """Publish what changes in a database, convert change records, and show what became of every row.
 
-    Begin with `eventlog demo`, or with docs/quick-start.md. Commands reach the log at --url, or at the
-    variable EVENTLOG_URL.
+    Begin with `eventlog demo`, or with docs/start/quick-start.md. Commands reach the log at --url, or at
+    the variable EVENTLOG_URL.
     """
 
 

@@ -214,7 +214,8 @@ _RULES: tuple[Callable[[_Draft], None], ...] = (_scope, _log, _children, _disabl
 _URL_NOTE = "The password belongs into the environment: EVENTLOG_URL is the same with user:password@."
 _NO_DATABASE = (
     "no database that eventlog publishes from; set url or EVENTLOG_URL. If the original was triggerless, "
-    "name it in source-url by its SQLAlchemy address, and a database of your own in url (docs/elsewhere.md)"
+    "name it in source-url by its SQLAlchemy address, and a database of your own in url "
+    "(docs/publish/elsewhere.md)"
 )
 _PROPERTY = "a property of the JDBC URL: put it into the query of url, under its name in the Python driver"
 _HIDDEN = "a secret; set EVENTLOG_URL in the environment"

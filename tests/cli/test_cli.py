@@ -277,5 +277,5 @@ def test_a_key_that_a_raw_image_hides_is_not_asked_for(tmp_path: Path, shell: Sh
 def test_the_help_names_how_to_reach_a_log_and_where_to_begin(shell: Shell) -> None:
     words = " ".join(shell.run("--help").stdout.split())
     assert "EVENTLOG_URL" in words
-    assert "docs/quick-start.md" in words
+    assert "docs/start/quick-start.md" in words
     assert "[env: EVENTLOG_URL]" in " ".join(shell.run("explain", "--help").stdout.split())

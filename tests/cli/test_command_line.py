@@ -109,7 +109,7 @@ def test_windows_itself_is_refused_with_its_page() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment())
     assert (done.returncode, done.stderr) == (
         2,
-        "eventlog: the command runs on Unix; on Windows use WSL 2 (docs/windows.md)\n",
+        "eventlog: the command runs on Unix; on Windows use WSL 2 (docs/run/windows.md)\n",
     )
 
 

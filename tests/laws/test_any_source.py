@@ -1,4 +1,4 @@
-"""A tracked copy gives the changes of any source a receipt, whatever is killed (docs/any-source.md)."""
+"""A tracked copy gives changes of any source a receipt, whatever is killed (docs/convert/any-source.md)."""
 
 from __future__ import annotations
 

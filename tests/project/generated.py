@@ -31,7 +31,7 @@ from tests.project.library_stub import library_stub
 ROOT = Path(__file__).parents[2]
 CASES = sorted((ROOT / "tests" / "golden" / "events").glob("[1-8]-*.txt"))
 SOURCES = (ROOT / "eventlog", ROOT / "spark" / "eventlog_spark")
-# The rooms whose classes have messages, in the order of docs/errors.md.
+# The rooms whose classes have messages, in the order of docs/reference/errors.md.
 ROOMS = {
     "core": "Rows, values, tables and settings",
     "cli": "Commands",
@@ -89,7 +89,7 @@ def commands() -> str:
     lines = ["| command | does |", "|---|---|"]
     for name in COMMANDS:
         (does, *_) = context_of(name).command.get_short_help_str(200).split("\n")
-        lines.append(f"| [`{name}`](commands/{name}.md) | {does} |")
+        lines.append(f"| [`{name}`](../commands/{name}.md) | {does} |")
     return "\n".join(lines) + "\n"
 
 
@@ -330,12 +330,12 @@ def _page(path: str, **parts: Callable[[], str]) -> tuple[Path, Callable[[], str
 
 GENERATED: dict[Path, Callable[[], str]] = dict(
     (
-        _page("docs/event-types.md", event_types=event_types),
-        _page("docs/moving.md", parameters=parameters),
-        _page("docs/commands.md", commands=commands),
-        _page("docs/errors.md", errors=errors),
+        _page("docs/log/event-types.md", event_types=event_types),
+        _page("docs/log/moving.md", parameters=parameters),
+        _page("docs/reference/commands.md", commands=commands),
+        _page("docs/reference/errors.md", errors=errors),
         _page(
-            "docs/dialects.md",
+            "docs/contribute/dialects.md",
             records_of_a_dialect=dialect_records,
             statements_of_a_dialect=dialect_statements,
         ),

@@ -29,7 +29,7 @@ from tests.kit.support import patient, until
 
 pytestmark = pytest.mark.long
 
-DOCS = ROOT / "docs"
+START = ROOT / "docs" / "start"
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 COMMAND = re.compile(r"^\$ (.*(?:\\\n.*)*)\n((?:(?!\$ ).*\n)*)", re.MULTILINE)
 # What differs from one run to the next.
@@ -59,7 +59,7 @@ def name(page: Path) -> str:
 
 
 SESSIONS = [(name(page), *step) for page in PAGES for step in steps(page, "console")]
-FIRST = [DOCS / "quick-start.md", DOCS / "operators.md"]
+FIRST = [START / "quick-start.md", START / "operators.md"]
 STORIES = [FIRST, *([page] for page in PAGES if steps(page, "shell-session") and page not in FIRST)]
 FOR_PEOPLE = ("quick-start", "identity-engineers", "data-engineers", "operators", "troubleshooting")
 # Commands of these pages without output, and what runs them.
@@ -201,7 +201,7 @@ def port_of(folder: Path, number: str) -> int:
 
 
 def test_a_page_for_python_prints_what_stands_there(bare: dict[str, str]) -> None:
-    said = run("python -m doctest -v docs/python.md", bare)
+    said = run("python -m doctest -v docs/convert/python.md", bare)
     assert said.endswith("Test passed.\n"), said
 
 
@@ -229,11 +229,11 @@ def test_a_story_on_a_database_prints_what_stands_there(
 
 def test_the_pages_for_newcomers_have_sessions() -> None:
     reported = {page for page, *_ in SESSIONS} | {name(page) for pages in STORIES for page in pages}
-    assert {f"docs/{page}.md" for page in FOR_PEOPLE} <= reported
+    assert {f"docs/start/{page}.md" for page in FOR_PEOPLE} <= reported
 
 
 def test_every_other_block_of_these_pages_is_run_elsewhere() -> None:
-    found = [block.strip() for page in FOR_PEOPLE for block in blocks((DOCS / f"{page}.md").read_text(), "")]
+    found = [block.strip() for page in FOR_PEOPLE for block in blocks((START / f"{page}.md").read_text(), "")]
     assert set(found) == ELSEWHERE.keys()
     for file, words in ELSEWHERE.values():
         assert words in (ROOT / file).read_text()

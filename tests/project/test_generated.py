@@ -35,8 +35,9 @@ def test_what_is_made_from_the_program_is_up_to_date(path: Path) -> None:
 
 
 def test_the_pages_have_the_help_of_every_command_and_every_message() -> None:
-    commands, errors = ((ROOT / "docs" / f"{name}.md").read_text("utf-8") for name in ("commands", "errors"))
-    assert re.findall(r"\(commands/(.*)\.md\)", commands) == ["options", *COMMANDS]
+    reference = ROOT / "docs" / "reference"
+    commands, errors = ((reference / f"{name}.md").read_text("utf-8") for name in ("commands", "errors"))
+    assert re.findall(r"\(\.\./commands/(.*)\.md\)", commands) == ["options", *COMMANDS]
     assert {path.stem for path in COMMAND_PAGES.iterdir()} == {*COMMANDS, "options"}
     assert "`eventlog.sql.log.leader_transaction.PickUpEnded`" in errors
 

@@ -11,7 +11,11 @@ import pytest
 pytestmark = pytest.mark.quick
 
 ROOT = Path(__file__).parents[2]
-STEPS = [line for line in (ROOT / "docs" / "journey.md").read_text("utf-8").splitlines() if ".py`" in line]
+STEPS = [
+    line
+    for line in (ROOT / "docs" / "contribute" / "journey.md").read_text("utf-8").splitlines()
+    if ".py`" in line
+]
 
 
 def names_of(path: str) -> set[str]:

@@ -38,7 +38,7 @@ def test_sparks_readme_names_each_module_under_its_wing() -> None:
 
 
 def test_the_architecture_names_each_room() -> None:
-    page = (ROOT / "docs" / "architecture.md").read_text("utf-8")
+    page = (ROOT / "docs" / "contribute" / "architecture.md").read_text("utf-8")
     named = set(re.findall(r"[a-z_]+/", page)) | set(re.findall(r"`([a-z_]+)`", page))
     rooms = {f"{path.parent.name}/" for path in (ROOT / "eventlog").glob("*/__init__.py")}
     rooms |= {path.stem for path in (ROOT / "eventlog").glob("[a-z]*.py")}
@@ -66,19 +66,19 @@ FILES = {
 }
 # What people search for, and the page with a heading that has these words.
 SEARCHED = {
-    "skip a row": "run-book",
-    "send it again": "run-book",
-    "loopback": "troubleshooting",
-    "the backlog grows": "run-book",
-    "failover": "run-book",
-    "upgrade": "operations",
-    "what became of a row": "what-became",
-    "sizes on disk": "disk",
-    "status page": "status-page",
-    "sinks": "sinks",
-    "without triggers": "without-triggers",
-    "what may leave": "what-may-leave",
-    "nothing is published": "troubleshooting",
+    "skip a row": "run/run-book",
+    "send it again": "run/run-book",
+    "loopback": "start/troubleshooting",
+    "the backlog grows": "run/run-book",
+    "failover": "run/run-book",
+    "upgrade": "run/operations",
+    "what became of a row": "run/what-became",
+    "sizes on disk": "run/disk",
+    "status page": "run/status-page",
+    "sinks": "publish/sinks",
+    "without triggers": "publish/without-triggers",
+    "what may leave": "log/what-may-leave",
+    "nothing is published": "start/troubleshooting",
 }
 LONGEST_PAGE = 1800  # words of a page that one question of a user leads to
 PAGES = {"CHANGELOG.md", "CONTRIBUTING.md", "DESCRIPTION.md", "README.md", "SECURITY.md"}
@@ -130,7 +130,9 @@ def navigation() -> dict[str, list[str]]:
 def test_a_page_of_a_user_answers_one_question() -> None:
     """Count the words of a page without the part that is made from the program."""
     pages = navigation()
-    assert {"benchmarks.md", "databases/runs.md", "decisions/README.md"} <= {*pages.pop("For contributors")}
+    assert {"contribute/benchmarks.md", "databases/runs.md", "decisions/README.md"} <= {
+        *pages.pop("For contributors")
+    }
     words = {}
     for page in (page for listed in pages.values() for page in listed if not page.startswith("commands/")):
         text = (ROOT / "docs" / page).read_text("utf-8")

@@ -1,4 +1,4 @@
-"""Adding a format, a source, a target or a sink: the examples of docs/architecture.md, tried."""
+"""Adding a format, a source, a target or a sink: the examples of docs/contribute/architecture.md, tried."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.kit.support import CLOCK
 
 pytestmark = pytest.mark.quick
 
-PAGE = Path(__file__).parents[2] / "docs" / "architecture.md"
+PAGE = Path(__file__).parents[2] / "docs" / "contribute" / "architecture.md"
 
 
 def example(heading: str) -> ModuleType:

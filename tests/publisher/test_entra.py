@@ -25,7 +25,7 @@ from tests.kit.support import until
 
 pytestmark = pytest.mark.quick
 
-PAGE = (ROOT / "docs" / "entra.md").read_text("utf-8")
+PAGE = (ROOT / "docs" / "log" / "entra.md").read_text("utf-8")
 SETTINGS = re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)[0]
 COLUMNS = "emp_no, mail, first_name, last_name, phone, dept, boss_no, employed"
 LOGS = "https://graph.microsoft.com/beta/auditLogs/provisioning"

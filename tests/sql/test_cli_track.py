@@ -153,7 +153,7 @@ def test_the_example_of_the_docs_on_a_view(pg: Tracked) -> None:
         "create table skill (empno integer, skill text)",
         "create table member (empno integer, idg integer)",
     )
-    blocks = re.findall(r"```sql\n(.*?)```", (DOCS / "triggers.md").read_text(), re.DOTALL)
+    blocks = re.findall(r"```sql\n(.*?)```", (DOCS / "log" / "triggers.md").read_text(), re.DOTALL)
     (example,) = (block for block in blocks if "create view" in block)
     pg.run(example)
     assert pg.after(

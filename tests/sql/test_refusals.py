@@ -57,8 +57,8 @@ REFUSED = {
     ("_table", "no_table"): (
         usr(identity=Identity("view")),
         (
-            "it is a view: log its changes from triggers of your own with eventlog_event (docs/triggers.md"
-            " has an example on a view)"
+            "it is a view: log its changes from triggers of your own with eventlog_event "
+            "(docs/log/triggers.md has an example on a view)"
         ),
     ),
     ("_table", "of_log"): (

@@ -191,7 +191,7 @@ def publisher(house: House, owner: URL) -> URL:
 def reader(house: House, owner: URL) -> URL:
     """A reader with the documented grants and the right to read what is read back."""
     usage = ["grant usage on schema app to eventlog_reader"] if house.schemas else []
-    page = (DOCS / "security.md").read_text(encoding="utf-8")
+    page = (DOCS / "reference" / "security.md").read_text(encoding="utf-8")
     grants = READERS[house.dialect.name]
     assert all(grant in page for grant in grants)
     return house.user("reader", *usage, "grant select on app.usr to eventlog_reader", *grants)
@@ -428,7 +428,7 @@ def reader_owner(house: House) -> URL:
     if house.schemas:
         grant = "grant usage, create on schema app to eventlog_owner"
         return house.user("owner", grant, "alter table app.usr owner to eventlog_owner")
-    page = (DOCS / "sailpoint.md").read_text(encoding="utf-8")
+    page = (DOCS / "log" / "sailpoint.md").read_text(encoding="utf-8")
     rights = re.search(r"^\| MariaDB, MySQL \| on `hr\.\*`: `(.*)` \|$", page, re.MULTILINE)
     assert rights is not None
     return house.user("owner", f"grant {rights[1]} on app.* to eventlog_owner")
@@ -448,7 +448,7 @@ def test_sailpoint_needs_the_documented_rights(house: House, reader_owner: URL, 
     no_log = house.named("app.") + "eventlog"
     checked = house.call(reader_owner, "check", EVENTLOG_LOG_TABLE=no_log)
     assert checked.stderr == "nothing is wrong\n"
-    user = house.user("reader", *connector_grants(house, "sailpoint.md"))
+    user = house.user("reader", *connector_grants(house, "log/sailpoint.md"))
     house.does(
         writer, "insert into app.usr values (1, 'Jack'), (2, 'Jane')", "delete from app.usr where idu = 1"
     )
@@ -476,7 +476,7 @@ def test_sailpoint_needs_the_documented_rights(house: House, reader_owner: URL, 
 def test_a_script_of_connid_needs_the_documented_rights(house: House, reader_owner: URL, writer: URL) -> None:
     words = ("track", "--for", "connid", "--identity", "idu", house.named("app.usr"))
     trusting(house, lambda: house.call(reader_owner, *words))
-    user = house.user("reader", *connector_grants(house, "connid.md"))
+    user = house.user("reader", *connector_grants(house, "log/connid.md"))
     house.does(writer, "insert into app.usr values (1, 'Jack')", "delete from app.usr where idu = 1")
     house.does(user, "update app.usr_queue_last set handed = 2", "update app.usr_queue set handed = place")
     house.does(user, "delete from app.usr_queue where handed <= 1")

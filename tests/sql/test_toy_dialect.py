@@ -1,4 +1,4 @@
-"""A new database: the steps of docs/dialects.md, tried with a PostgreSQL that uses no more than it must."""
+"""Try the steps of docs/contribute/dialects.md with a PostgreSQL that uses no more than it must."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The new database of docs/dialects.md, by its steps: PostgreSQL without all that has a default.
+"""The new database of docs/contribute/dialects.md, by its steps: PostgreSQL without all that has a default.
 
 `pytest -p tests.sql.toy` adds it to the databases that eventlog supports, so that EVENTLOG_TEST_URLS may
 name one.
@@ -20,7 +20,7 @@ from eventlog.sql import dialects
 from eventlog.sql.common.dialect import Dialect
 from eventlog.sql.common.templates import read
 
-PAGE = Path(__file__).parents[2] / "docs" / "dialects.md"
+PAGE = Path(__file__).parents[2] / "docs" / "contribute" / "dialects.md"
 
 
 class ToyServer(PGDialect_psycopg):

@@ -160,5 +160,5 @@ def test_the_receiver_is_photographed(client: Client, tmp_path: Path) -> None:
 def test_each_picture_is_shown_and_made_here() -> None:
     names = {f"{name}.png" for name in (*PUBLISHER, *CONFIGURATION, *RECEIVER)}
     assert {path.name for path in (DOCS / "pictures").iterdir()} == names
-    pages = "".join(path.read_text("utf-8") for path in DOCS.glob("*.md"))
-    assert [name for name in sorted(names) if f"](pictures/{name})" not in pages] == []
+    pages = "".join(path.read_text("utf-8") for path in DOCS.rglob("*.md"))
+    assert [name for name in sorted(names) if f"](../pictures/{name})" not in pages] == []

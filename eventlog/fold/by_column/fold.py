@@ -12,7 +12,7 @@ type  operation  what the row contains
 7     insert     no value: it asks for its column of the current row
 8     update     no value: it asks for its column of the current row
 
-The steps are those of docs/event-log.md, "Rules". A life is what an object has between two deletes.
+The steps are those of docs/log/event-log.md, "Rules". A life is what an object has between two deletes.
 
 `find_precedence`  rules 1 to 3: a row that asks supersedes others; rows that nothing superseded count
 `_fates`           rules 1 and 2: a row that counts is sent, has no effect, or has no content

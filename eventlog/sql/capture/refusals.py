@@ -154,7 +154,8 @@ REFUSALS: tuple[Check[Subject], ...] = (
         "make them partitions, or log by hand"),
     Check(_table, "no_table",
         "it is a {kind}",
-        "log its changes from triggers of your own with {event} (docs/triggers.md has an example on a view)"),
+        "log its changes from triggers of your own with {event} "
+        "(docs/log/triggers.md has an example on a view)"),
     Check(_table, "of_log",
         "it belongs to the log: each row of its own would log another",
         ""),

@@ -2,7 +2,8 @@
 
 No code asks for a dialect's name. A difference is a field of one of the six records of `Dialect`, or a
 statement of the same name in the folder of the dialect. A field without a default must be given; a default is
-what standard SQL has, or that there is no such thing. docs/dialects.md has the steps to a new database.
+what standard SQL has, or that there is no such thing. docs/contribute/dialects.md has the steps to a new
+database.
 """
 
 from __future__ import annotations

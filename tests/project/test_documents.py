@@ -61,7 +61,7 @@ def name(page: Path) -> str:
 SESSIONS = [(name(page), *step) for page in PAGES for step in steps(page, "console")]
 FIRST = [START / "quick-start.md", START / "operators.md"]
 STORIES = [FIRST, *([page] for page in PAGES if steps(page, "shell-session") and page not in FIRST)]
-FOR_PEOPLE = ("quick-start", "identity-engineers", "data-engineers", "operators", "troubleshooting")
+FOR_PEOPLE = ("quick-start", "identity-engineers", "data-engineers", "operators", "questions")
 # Commands of these pages without output, and what runs them.
 ELSEWHERE = {
     "make demo": (".ci/installs", 'make -C "$work/clone" demo'),

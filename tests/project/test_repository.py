@@ -68,7 +68,7 @@ FILES = {
 SEARCHED = {
     "skip a row": "run/run-book",
     "send it again": "run/run-book",
-    "loopback": "start/troubleshooting",
+    "loopback": "start/questions",
     "the backlog grows": "run/run-book",
     "failover": "run/run-book",
     "upgrade": "run/operations",
@@ -78,7 +78,7 @@ SEARCHED = {
     "sinks": "publish/sinks",
     "without triggers": "publish/without-triggers",
     "what may leave": "log/what-may-leave",
-    "nothing is published": "start/troubleshooting",
+    "nothing is published": "run/run-book",
 }
 LONGEST_PAGE = 1800  # words of a page that one question of a user leads to
 PAGES = {"CHANGELOG.md", "CONTRIBUTING.md", "DESCRIPTION.md", "README.md", "SECURITY.md"}

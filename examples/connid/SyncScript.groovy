@@ -1,6 +1,6 @@
 // Live synchronisation for ConnId's ScriptedSQL connector (midPoint, Apache Syncope), deletes included.
 //
-// The queue of each table is made by `eventlog track --for connid --identity COLUMN TABLE`; see docs/log/connid.md.
+// The queue of each table is made by `eventlog track --for connid --identity COLUMN TABLE`; see docs/log/readers.md.
 // A row of the queue gets its number when it is handed out, so a transaction that commits late gets a later one.
 // What the framework finished, as its token tells, is deleted; what it did not is handed out again.
 // The statements are the same for PostgreSQL, MariaDB, MySQL and Oracle.

@@ -199,7 +199,7 @@ def test_the_documented_rights_suffice(engine: Engine, tmp_path: Path) -> None:
     house = House(Database("connid", engine.url, dialect_of(engine)), tmp_path)
     with engine.connect() as connection:
         home = Catalogue(connection).home()
-    grants = connector_grants(house, "log/connid.md")
+    grants = connector_grants(house, "midpoint")
     user = house.user("reader", *(re.sub(r"\bapp\b", home, grant) for grant in grants))
     try:
         with framework(engine, user) as connid:

@@ -26,6 +26,7 @@ from tests.kit.statements import run_statements
 pytestmark = pytest.mark.quick
 
 DOCS = Path(__file__).parents[2] / "docs"
+READERS_PAGE = DOCS / "log" / "readers.md"
 OWNERS = {
     "postgresql": "databases/postgresql.md",
     "mysql": "databases/mysql.md",
@@ -410,11 +411,11 @@ def test_without_trust_in_the_binary_log_install_and_track_say_the_remedy(house:
     assert house.does(user, f"select event_type from {house.log}") == [(5,)]
 
 
-def connector_grants(house: House, page: str) -> list[str]:
-    """Return the grants that a page names for a connector's user."""
-    block = re.search(r"```sql\n(.*?)```", (DOCS / page).read_text(encoding="utf-8"), re.DOTALL)
-    assert block is not None
-    lines = [line.strip() for line in block[1].splitlines()]
+def connector_grants(house: House, user: str) -> list[str]:
+    """Return the grants that the page of readers names for a connector's user."""
+    blocks = re.findall(r"```sql\n(.*?)```", READERS_PAGE.read_text(encoding="utf-8"), re.DOTALL)
+    [block] = [block for block in blocks if f" to {user};" in block]
+    lines = [line.strip() for line in block.splitlines()]
     grants = [line for line in lines if line and (house.schemas or "PostgreSQL alone" not in line)]
     named = [
         re.sub(r"\b(sailpoint|midpoint)\b", "eventlog_reader", line.partition(";")[0]) for line in grants
@@ -424,11 +425,11 @@ def connector_grants(house: House, page: str) -> list[str]:
 
 @pytest.fixture
 def reader_owner(house: House) -> URL:
-    """The user that makes tables for connectors, with the rights that SailPoint's page names."""
+    """The user that makes tables for connectors, with the rights that their page names."""
     if house.schemas:
         grant = "grant usage, create on schema app to eventlog_owner"
         return house.user("owner", grant, "alter table app.usr owner to eventlog_owner")
-    page = (DOCS / "log" / "sailpoint.md").read_text(encoding="utf-8")
+    page = READERS_PAGE.read_text(encoding="utf-8")
     rights = re.search(r"^\| MariaDB, MySQL \| on `hr\.\*`: `(.*)` \|$", page, re.MULTILINE)
     assert rights is not None
     return house.user("owner", f"grant {rights[1]} on app.* to eventlog_owner")
@@ -448,7 +449,7 @@ def test_sailpoint_needs_the_documented_rights(house: House, reader_owner: URL, 
     no_log = house.named("app.") + "eventlog"
     checked = house.call(reader_owner, "check", EVENTLOG_LOG_TABLE=no_log)
     assert checked.stderr == "nothing is wrong\n"
-    user = house.user("reader", *connector_grants(house, "log/sailpoint.md"))
+    user = house.user("reader", *connector_grants(house, "sailpoint"))
     house.does(
         writer, "insert into app.usr values (1, 'Jack'), (2, 'Jane')", "delete from app.usr where idu = 1"
     )
@@ -476,7 +477,7 @@ def test_sailpoint_needs_the_documented_rights(house: House, reader_owner: URL, 
 def test_a_script_of_connid_needs_the_documented_rights(house: House, reader_owner: URL, writer: URL) -> None:
     words = ("track", "--for", "connid", "--identity", "idu", house.named("app.usr"))
     trusting(house, lambda: house.call(reader_owner, *words))
-    user = house.user("reader", *connector_grants(house, "log/connid.md"))
+    user = house.user("reader", *connector_grants(house, "midpoint"))
     house.does(writer, "insert into app.usr values (1, 'Jack')", "delete from app.usr where idu = 1")
     house.does(user, "update app.usr_queue_last set handed = 2", "update app.usr_queue set handed = place")
     house.does(user, "delete from app.usr_queue where handed <= 1")

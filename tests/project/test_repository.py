@@ -73,7 +73,7 @@ SEARCHED = {
     "failover": "run/run-book",
     "upgrade": "run/operations",
     "what became of a row": "run/what-became",
-    "sizes on disk": "run/disk",
+    "sizes on disk": "run/operations",
     "status page": "run/status-page",
     "sinks": "publish/sinks",
     "without triggers": "publish/without-triggers",

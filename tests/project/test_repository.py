@@ -72,7 +72,7 @@ SEARCHED = {
     "the backlog grows": "run/run-book",
     "failover": "run/run-book",
     "upgrade": "run/operations",
-    "what became of a row": "run/what-became",
+    "what became of a row": "run/status-page",
     "sizes on disk": "run/operations",
     "status page": "run/status-page",
     "sinks": "publish/sinks",

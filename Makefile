@@ -45,7 +45,7 @@ check: $(VENV)/.check ## lint, types, import contracts, documentation
 	$(BIN)/python -m tests.project.prose
 	$(BIN)/python -m tests.project.names
 	.githooks/subjects
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet --site-dir $(VENV)/site
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --site-dir $(VENV)/site
 
 format: $(VENV)/.check ## put the source in its form, and make generated pages anew
 	$(BIN)/python -m tests.project.generated

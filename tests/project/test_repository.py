@@ -142,6 +142,28 @@ def test_a_page_of_a_user_answers_one_question() -> None:
     assert {page: count for page, count in words.items() if count > LONGEST_PAGE} == {}
 
 
+def test_each_page_that_a_message_or_a_file_names_is_there() -> None:
+    """The links of the pages themselves are checked by `mkdocs build --strict`."""
+    files = [ROOT / name for name in (*PAGES, "Makefile", "pyproject.toml")]
+    for folder in ("eventlog", "spark", "examples", "docker", "bench", "tests", ".ci"):
+        files += [path for path in (ROOT / folder).rglob("*") if path.is_file() and path.suffix != ".pyc"]
+    named: defaultdict[str, set[str]] = defaultdict(set)
+    for path in files:
+        for page in re.findall(r"\bdocs/[\w/-]+\.md\b", path.read_text("utf-8", errors="replace")):
+            named[page].add(path.relative_to(ROOT).as_posix())
+    assert len(named) > 20
+    assert {page: names for page, names in named.items() if not (ROOT / page).exists()} == {}
+
+
+def test_each_alert_leads_to_a_heading_of_a_page() -> None:
+    rules = (ROOT / "examples" / "monitoring" / "alerts.yaml").read_text("utf-8")
+    leads = re.findall(r'runbook: "(\S+\.md)(?:: (.*))?"', rules)
+    assert len(leads) == rules.count("- alert: ") > 5
+    for page, heading in leads:
+        headings = re.findall(r"^#+ (.*)$", (ROOT / page).read_text("utf-8"), re.MULTILINE)
+        assert heading.lower() in ("", *(title.lower() for title in headings)), (page, heading)
+
+
 @pytest.mark.parametrize("searched", SEARCHED)
 def test_what_people_search_for_is_a_heading(searched: str) -> None:
     text = (ROOT / "docs" / f"{SEARCHED[searched]}.md").read_text("utf-8")

@@ -164,6 +164,17 @@ def test_each_alert_leads_to_a_heading_of_a_page() -> None:
         assert heading.lower() in ("", *(title.lower() for title in headings)), (page, heading)
 
 
+def test_each_page_is_led_to_by_another_one() -> None:
+    docs = ROOT / "docs"
+    pages = {path.resolve(): path.read_text("utf-8") for path in docs.rglob("*.md")}
+    led_to = {docs / "index.md"}
+    for path, text in pages.items():
+        led_to |= {(path.parent / link).resolve() for link in re.findall(r"\]\(([^)#:\s]+\.md)", text)} - {
+            path
+        }
+    assert [path.relative_to(docs).as_posix() for path in sorted(pages.keys() - led_to)] == []
+
+
 @pytest.mark.parametrize("searched", SEARCHED)
 def test_what_people_search_for_is_a_heading(searched: str) -> None:
     text = (ROOT / "docs" / f"{SEARCHED[searched]}.md").read_text("utf-8")

@@ -106,6 +106,14 @@ def test_the_first_screen_names_who_and_why_and_when_not_before_an_example() -> 
     assert len(first_screen.splitlines()) <= 40
 
 
+def test_the_first_page_begins_in_words_of_everybody_and_with_the_rows_of_the_readme() -> None:
+    page, readme = ((ROOT / name).read_text("utf-8") for name in ("docs/index.md", "README.md"))
+    first_words, _, session = page.partition("```console\n")
+    assert len(first_words.splitlines()) <= 25
+    assert re.findall(r"(?i)\b(?:driver|publisher|sink|trigger|capture|XDS|NetIQ|Qlik)", first_words) == []
+    assert session.partition("```")[0] == readme.partition("```console\n")[2].partition("```")[0]
+
+
 def test_each_task_of_the_first_page_is_in_the_navigation() -> None:
     page = (ROOT / "docs" / "index.md").read_text("utf-8")
     lines = page.partition("| I want to … | |\n|---|---|\n")[2].partition("\n\n")[0].splitlines()

@@ -188,7 +188,7 @@ def similar_world(world: World, monkeypatch: pytest.MonkeyPatch) -> Iterator[Wor
 @settings(max_examples=drawn(40))
 @given(st.lists(BACK, min_size=1, max_size=60), st.sampled_from((0, 2, 200)), st.sampled_from((2, 5, 400)))
 def test_tables_are_read_together(
-    similar_world: World, log: list[tuple[str, int, str]], few: int, run_calls: int
+    similar_world: World, log: list[tuple[str, int, str]], few: int, together: int
 ) -> None:
     similar_world.change(f"delete from {similar_world.log.names()['log']}")
     similar_world.write(
@@ -200,7 +200,7 @@ def test_tables_are_read_together(
     reader = similar_world.reader((*SIMILAR_TABLES, "seen"), Rules(), XdsSettings())
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("eventlog.publisher.fold_columns.FEW", few)
-        patch.setattr("eventlog.publisher.fold_columns.TOGETHER", run_calls)
+        patch.setattr("eventlog.publisher.fold_columns.TOGETHER", together)
         by_row, by_column = (
             read(similar_world, reader, PickUpFilter(100), by_column=way) for way in (False, True)
         )

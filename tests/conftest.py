@@ -29,8 +29,8 @@ from tests.kit.databases import (
 from tests.kit.support import patient
 
 if TYPE_CHECKING:
-    from tests.kit.logs import World
     from tests.world.rig import Arrivals
+    from tests.world.world import World
 
 frugal.keep_bytecode()
 frugal.hurry_spark()
@@ -156,7 +156,7 @@ def engine(database: Database) -> Iterator[Engine]:
 @pytest.fixture(scope="session")
 def made_world(server: tuple[str, URL]) -> Iterator[World]:
     """A database with an installed log and the table usr, on each server at hand."""
-    from tests.kit.logs import fresh_world
+    from tests.world.world import fresh_world
 
     with fresh_world(server) as new_world:
         yield new_world

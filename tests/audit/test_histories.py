@@ -19,7 +19,8 @@ from eventlog.publisher import delivery
 from eventlog.publisher.cycle import ReceiverFatal
 from eventlog.sinks.sink import ACCEPTED, OutgoingDocument, Reply, unanswered, unreachable
 from eventlog.xds.answers import Level, Status
-from tests.kit.logs import Crash, Receiver, World, answering, busy, call, fail, key
+from tests.kit.logs import Crash, Receiver, answering, busy, fail, key
+from tests.world.world import World, call
 
 pytestmark = pytest.mark.quick
 

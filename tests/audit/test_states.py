@@ -15,8 +15,9 @@ from eventlog.fold import Rules
 from eventlog.opening.publisher_tables import read_readable
 from eventlog.xds.text import content
 from eventlog.xds.xds_settings import XdsSettings
-from tests.kit.logs import World, key
+from tests.kit.logs import key
 from tests.laws.judge.event_steps import read_event
+from tests.world.world import World
 
 pytestmark = pytest.mark.quick
 

@@ -18,8 +18,9 @@ import pytest
 from eventlog.sinks.sink import ACCEPTED, OutgoingDocument
 from eventlog.sinks.stdout import StdoutSink
 from tests.kit.commands import Done, Shell
-from tests.kit.logs import Receiver, World, call, fail, key
+from tests.kit.logs import Receiver, fail, key
 from tests.world.smalldisk import PAGE, NoSmallDisk, SmallDisk, small_disk
+from tests.world.world import World, call
 
 pytestmark = pytest.mark.long
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from sqlalchemy.engine import URL
 
-from tests.kit.logs import World, fresh_world
+from tests.world.world import World, fresh_world
 
 
 @pytest.fixture(scope="module")

@@ -19,7 +19,8 @@ from eventlog.publisher.preparation import make_reader
 from eventlog.sinks.sink import ACCEPTED, OutgoingDocument, Reply, Sink
 from eventlog.xds.answers import Level, Status
 from eventlog.xds.xds_settings import XdsSettings
-from tests.kit.logs import Crash, Receiver, World
+from tests.kit.logs import Crash, Receiver
+from tests.world.world import World
 
 Row = dict[str, str]
 ROWS = "select idu, fname, lname from usr"

@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import event
 
 from tests.compare.rig import Replica, life, rows_of
-from tests.kit.logs import World
+from tests.world.world import World
 
 pytestmark = pytest.mark.quick
 

@@ -9,8 +9,8 @@ import pytest
 
 from tests.compare.rig import Replica, life, rows_of
 from tests.kit.commands import Done, Shell
-from tests.kit.logs import World
 from tests.publisher.ddl import Running, await_waiting, change_under, locked, transactional
+from tests.world.world import World
 
 pytestmark = pytest.mark.quick
 

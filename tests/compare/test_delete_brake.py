@@ -25,7 +25,8 @@ from eventlog.sql.connect import DatabaseFailed
 from eventlog.sql.log.object_states import LogRow, StateStep, TableState
 from tests.compare.rig import Life, Replica, life, rows_of
 from tests.kit.commands import Shell
-from tests.kit.logs import World, metrics_text
+from tests.kit.logs import metrics_text
+from tests.world.world import World
 
 pytestmark = pytest.mark.quick
 

@@ -27,8 +27,9 @@ from eventlog.sql.connect import connect
 from tests.compare.rig import ROWS, Replica, Row, as_replica, life
 from tests.kit.commands import Shell
 from tests.kit.databases import Database, temporary_database
-from tests.kit.logs import Receiver, World
+from tests.kit.logs import Receiver
 from tests.kit.statements import run_statements
+from tests.world.world import World
 
 pytestmark = pytest.mark.quick
 USR = "create table usr (idu integer primary key, fname varchar(64), lname varchar(64))"

@@ -18,8 +18,9 @@ from sqlalchemy.engine import URL
 from eventlog.publisher.cycle import ReceiverFatal
 from tests.compare.rig import ROWS, Life, Mortal, Replica, Row, as_replica, life
 from tests.kit.databases import Database, temporary_database
-from tests.kit.logs import Crash, Receiver, World
+from tests.kit.logs import Crash, Receiver
 from tests.kit.tiers import drawn
+from tests.world.world import World
 
 pytestmark = pytest.mark.quick
 

@@ -31,11 +31,12 @@ from eventlog.sql.queries import each_side_once, unbound
 from tests.compare.rig import Replica, life, rows_of
 from tests.kit.commands import Shell
 from tests.kit.databases import Database
-from tests.kit.logs import Receiver, World, call, fail, fresh_world
+from tests.kit.logs import Receiver, fail
 from tests.kit.statements import run_statements
 from tests.kit.tiers import drawn
 from tests.sql.test_roundtrip import Changes, create, layouts
 from tests.sql.tracked import Logged, Texts, Tracked, query_back, replay
+from tests.world.world import World, call, fresh_world
 
 pytestmark = pytest.mark.quick
 

@@ -17,8 +17,9 @@ from eventlog.sinks.sink import ACCEPTED, OutgoingDocument, Reply
 from eventlog.sql.queries import each_row_looked_up
 from eventlog.xds.answers import Level, Status
 from tests.compare.rig import Life, life
-from tests.kit.logs import Crash, Receiver, World
+from tests.kit.logs import Crash, Receiver
 from tests.kit.tiers import drawn
+from tests.world.world import World
 
 pytestmark = pytest.mark.quick
 

@@ -14,8 +14,8 @@ from sqlalchemy.engine import Engine
 from tests.compare.rig import Replica, life
 from tests.kit.commands import Shell
 from tests.kit.databases import Database
-from tests.kit.logs import World
 from tests.kit.statements import run_statements
+from tests.world.world import World
 
 pytestmark = pytest.mark.quick
 

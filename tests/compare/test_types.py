@@ -8,7 +8,7 @@ from typing import NamedTuple
 import pytest
 
 from tests.compare.rig import Replica, life
-from tests.kit.logs import World
+from tests.world.world import World
 
 pytestmark = pytest.mark.quick
 

@@ -13,7 +13,7 @@ from sqlalchemy.engine import Engine
 
 from eventlog.sql.common import templates
 from tests.compare.rig import Life, Replica, life, rows_of
-from tests.kit.logs import World
+from tests.world.world import World
 
 pytestmark = pytest.mark.quick
 

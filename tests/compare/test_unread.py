@@ -15,8 +15,9 @@ from eventlog.sql.schema import migrate
 from tests.compare.rig import Replica, life, rows_of
 from tests.kit.commands import Shell
 from tests.kit.databases import Database
-from tests.kit.logs import Receiver, World
+from tests.kit.logs import Receiver
 from tests.kit.statements import run_statements
+from tests.world.world import World
 
 pytestmark = pytest.mark.quick
 

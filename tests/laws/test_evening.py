@@ -20,11 +20,12 @@ import pytest
 
 from eventlog.web.monitor.page_data import PageData
 from eventlog.web.monitor.pages import pages_app
-from tests.kit.logs import World, call, key
+from tests.kit.logs import key
 from tests.kit.support import patient, until
 from tests.publisher.test_daemon import Run, configured
 from tests.web.receiver.conftest import HOST, ask
 from tests.world.rig import Arrivals
+from tests.world.world import World, call
 
 pytestmark = pytest.mark.long
 

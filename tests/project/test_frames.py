@@ -22,7 +22,8 @@ from eventlog.sql.common.dialect import Call
 from eventlog.sql.connect import connect
 from eventlog.sql.postgresql import pipeline
 from tests.kit.databases import EMBEDDED, server_url, temporary_database
-from tests.kit.logs import Receiver, World, key
+from tests.kit.logs import Receiver, key
+from tests.world.world import World
 
 pytestmark = pytest.mark.quick
 

@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from sqlalchemy import text
 from sqlalchemy.engine import Connection
 
-from tests.kit.logs import World
 from tests.kit.support import patient, until
+from tests.world.world import World
 
 WAITING = {
     "postgresql": "select count(*) from pg_stat_activity where datname = current_database()"

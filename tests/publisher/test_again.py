@@ -8,7 +8,7 @@ from eventlog.fold import Rules
 from eventlog.publisher.reading import FoldedPickUp
 from eventlog.sql.log.log_record import RecordedEvent
 from eventlog.xds.xds_settings import XdsSettings
-from tests.kit.logs import World
+from tests.world.world import World
 
 pytestmark = [pytest.mark.quick, pytest.mark.usefixtures("either_way")]
 

@@ -14,7 +14,8 @@ from eventlog.opening.config import Config
 from eventlog.publisher.monitor import Monitor
 from eventlog.sinks.sink import OutgoingDocument, Reply
 from eventlog.xds.answers import Level, Status
-from tests.kit.logs import Receiver, World, answering, call, key, metrics_text
+from tests.kit.logs import Receiver, answering, key, metrics_text
+from tests.world.world import World, call
 
 pytestmark = pytest.mark.quick
 

@@ -16,8 +16,9 @@ from eventlog.publisher.reading import FoldedPickUp
 from eventlog.sql.log.leader_transaction import WaitingEvent
 from eventlog.sql.log.pending import PickUpFilter
 from eventlog.xds.xds_settings import XdsSettings
-from tests.kit.logs import World, key
+from tests.kit.logs import key
 from tests.kit.tiers import drawn
+from tests.world.world import World
 
 pytestmark = pytest.mark.quick
 

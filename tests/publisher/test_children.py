@@ -15,7 +15,8 @@ from eventlog.sql.capture import track
 from eventlog.sql.log.pending import PickUpFilter
 from eventlog.sql.relation import Choice
 from eventlog.xds.xds_settings import XdsSettings
-from tests.kit.logs import World, call, key
+from tests.kit.logs import key
+from tests.world.world import World, call
 
 pytestmark = pytest.mark.quick
 

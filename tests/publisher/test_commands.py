@@ -14,7 +14,8 @@ import pytest
 from eventlog.core.errors import Misuse
 from eventlog.operate.upkeep import NotInLog, read_age
 from eventlog.sinks.files import FilesSink
-from tests.kit.logs import Receiver, World, busy, call, fail, key
+from tests.kit.logs import Receiver, busy, fail, key
+from tests.world.world import World, call
 
 pytestmark = pytest.mark.quick
 

@@ -15,7 +15,8 @@ from eventlog.sinks.files import FilesSink
 from eventlog.sinks.sink import ACCEPTED, OutgoingDocument, Reply, unreachable
 from eventlog.sql.log.leader_transaction import LeadershipLost
 from eventlog.xds.answers import Level, Status
-from tests.kit.logs import Crash, Receiver, World, crash, events_of, key
+from tests.kit.logs import Crash, Receiver, crash, events_of, key
+from tests.world.world import World
 
 pytestmark = [pytest.mark.quick, pytest.mark.usefixtures("either_way")]
 

@@ -14,7 +14,8 @@ from eventlog.sinks.sink import OutgoingDocument, Reply, answered, unanswered, u
 from eventlog.sql.catalogue import Catalogue
 from eventlog.xds.answers import Level, Status
 from tests.compare.rig import Replica, rows_of
-from tests.kit.logs import Answering, Crash, Receiver, World, crash, key
+from tests.kit.logs import Answering, Crash, Receiver, crash, key
+from tests.world.world import World
 
 pytestmark = [pytest.mark.quick, pytest.mark.usefixtures("either_way")]
 

@@ -35,10 +35,11 @@ from eventlog.sql.connect import connect
 from eventlog.sql.relation import Choice
 from eventlog.status.log_status import read_log_status
 from tests.kit.commands import environment
-from tests.kit.logs import World, call, key, metrics_text
+from tests.kit.logs import key, metrics_text
 from tests.kit.support import patient, until
 from tests.world.killable import KILLABLE
 from tests.world.rig import Arrivals
+from tests.world.world import World, call
 
 pytestmark = pytest.mark.quick
 

@@ -17,8 +17,9 @@ from eventlog.sql.log.store import Store
 from eventlog.sql.readable import ReadableTable, readable
 from eventlog.sql.relation import Place
 from eventlog.sql.tables_read import TablesChanged
-from tests.kit.logs import Receiver, World, key
+from tests.kit.logs import Receiver, key
 from tests.publisher.ddl import change_under, transactional
+from tests.world.world import World
 
 pytestmark = [pytest.mark.quick, pytest.mark.usefixtures("either_way")]
 

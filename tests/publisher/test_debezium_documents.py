@@ -27,11 +27,11 @@ from eventlog.sinks.debezium_documents import PresentRowWriter
 from eventlog.sql.catalogue import Catalogue
 from tests.kit import judges
 from tests.kit.brokers import own_name
-from tests.kit.logs import World, call, fresh_world, publishing
 from tests.kit.receivers import Answering, receiver
 from tests.kit.support import patient
 from tests.publisher.brokers import TAKEN, VIOLATION, cluster
 from tests.sinks.test_kafka import consumed
+from tests.world.world import World, call, fresh_world, publishing
 
 pytestmark = pytest.mark.quick
 

@@ -14,7 +14,8 @@ from eventlog.operate.upkeep import Purge, purge, skip
 from eventlog.sinks.sink import OutgoingDocument, Reply
 from eventlog.xds.answers import Level, Status
 from tests.kit.databases import own_ids
-from tests.kit.logs import Receiver, World, call, key
+from tests.kit.logs import Receiver, key
+from tests.world.world import World, call
 
 pytestmark = [pytest.mark.quick, pytest.mark.usefixtures("either_way")]
 

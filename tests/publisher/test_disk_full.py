@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.kit.logs import World, events_of, key, publishing
+from tests.kit.logs import events_of, key
 from tests.kit.support import patient, until
+from tests.world.world import World, publishing
 
 pytestmark = pytest.mark.quick
 EVENTS = 60

@@ -19,9 +19,9 @@ from eventlog.cli import cli
 from eventlog.core.errors import Misuse
 from eventlog.sinks import open_sink
 from eventlog.sinks.sink import Item, OutgoingDocument, Reply
-from tests.kit.logs import ROOT, World
 from tests.kit.receivers import Answering, receiver, say, serving
 from tests.kit.support import until
+from tests.world.world import ROOT, World
 
 pytestmark = pytest.mark.quick
 

@@ -9,9 +9,10 @@ from eventlog.opening.config import Config
 from eventlog.operate.account import read_accounts
 from eventlog.web.monitor.page_data import PageData
 from eventlog.web.monitor.pages import LOOKED_AT, pages_app
-from tests.kit.logs import Receiver, World, busy, call, key
+from tests.kit.logs import Receiver, busy, key
 from tests.web.conftest import Process
 from tests.web.receiver.conftest import HOST, ask
+from tests.world.world import World, call
 
 pytestmark = pytest.mark.quick
 

@@ -9,7 +9,8 @@ import pytest
 
 from eventlog.sinks.sink import OutgoingDocument, Reply
 from eventlog.xds.answers import Level, Status
-from tests.kit.logs import Receiver, World, call, fail, key
+from tests.kit.logs import Receiver, fail, key
+from tests.world.world import World, call
 
 pytestmark = [pytest.mark.quick, pytest.mark.usefixtures("either_way")]
 

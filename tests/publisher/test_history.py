@@ -13,7 +13,8 @@ from eventlog.operate.notice_sentences import SENTENCES
 from eventlog.sql.capture.resync import Resync, resync
 from eventlog.sql.log.log_record import Notice, NoticeKind
 from eventlog.xds.xds_settings import XdsSettings
-from tests.kit.logs import Receiver, World, call, fail, key
+from tests.kit.logs import Receiver, fail, key
+from tests.world.world import World, call
 
 pytestmark = pytest.mark.quick
 

@@ -14,7 +14,8 @@ from eventlog.sinks.sink import ACCEPTED
 from eventlog.sql.catalogue import Catalogue
 from eventlog.sql.log.leader_transaction import WaitingEvent
 from eventlog.sql.log.pending import PickUpFilter
-from tests.kit.logs import Receiver, World, busy
+from tests.kit.logs import Receiver, busy
+from tests.world.world import World
 
 pytestmark = [pytest.mark.quick, pytest.mark.usefixtures("either_way")]
 FAR = datetime.now(UTC).replace(tzinfo=None) + timedelta(minutes=50)  # within the longest wait

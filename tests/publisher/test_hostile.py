@@ -10,7 +10,8 @@ from lxml import etree
 
 from eventlog.sinks.sink import OutgoingDocument, Reply, unanswered
 from eventlog.xds.answers import Level, Status
-from tests.kit.logs import Receiver, World, key
+from tests.kit.logs import Receiver, key
+from tests.world.world import World
 
 pytestmark = [pytest.mark.quick, pytest.mark.usefixtures("either_way")]
 TABLES = [

@@ -15,7 +15,8 @@ from eventlog.sql.log.position import IdsComeAgain, read_position
 from eventlog.sql.log.store import Store
 from eventlog.sql.queries import Queries
 from eventlog.sql.schema.migrate import grants_script
-from tests.kit.logs import Receiver, World, call, key
+from tests.kit.logs import Receiver, key
+from tests.world.world import World, call
 
 pytestmark = [pytest.mark.quick, pytest.mark.usefixtures("either_way")]
 

@@ -11,8 +11,9 @@ import pytest
 from sqlalchemy import text
 from sqlalchemy.engine import Connection
 
-from tests.kit.logs import World, key, publishing
+from tests.kit.logs import key
 from tests.kit.support import patient, until
+from tests.world.world import World, publishing
 
 pytestmark = pytest.mark.quick
 WAITING = {

@@ -12,7 +12,8 @@ from eventlog.sinks.sink import ACCEPTED, OutgoingDocument, Reply
 from eventlog.sql.log.pending import PickUpFilter
 from eventlog.xds.answers import Level, Status
 from eventlog.xds.xds_settings import XdsSettings
-from tests.kit.logs import Receiver, World, key
+from tests.kit.logs import Receiver, key
+from tests.world.world import World
 
 pytestmark = pytest.mark.long
 

@@ -25,12 +25,13 @@ from eventlog.sql.queries import Queries
 from eventlog.status.log_status import read_log_status
 from eventlog.web.monitor.page_data import PageData
 from eventlog.web.monitor.pages import pages_app
-from tests.kit.logs import World, call, key
+from tests.kit.logs import key
 from tests.kit.support import until
 from tests.publisher.test_daemon import running
 from tests.web.conftest import Process
 from tests.web.receiver.conftest import HOST, ask
 from tests.world.rig import Arrivals
+from tests.world.world import World, call
 
 pytestmark = [pytest.mark.quick, pytest.mark.cold]
 

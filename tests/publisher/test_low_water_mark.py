@@ -22,8 +22,9 @@ from eventlog.sql.log.leader import Leader
 from eventlog.sql.log.leader_transaction import WaitingEvent
 from eventlog.sql.log.pending import LOWEST, PickUpFilter, pending_statement
 from eventlog.sql.relation import Choice
-from tests.kit.logs import World, key, write_rows
+from tests.kit.logs import key, write_rows
 from tests.kit.support import until
+from tests.world.world import World
 
 pytestmark = pytest.mark.quick
 

@@ -6,7 +6,8 @@ import pytest
 
 from eventlog.sinks.sink import ACCEPTED, OutgoingDocument, Reply, unreachable
 from eventlog.xds.answers import Level, Status
-from tests.kit.logs import Crash, Receiver, World, key
+from tests.kit.logs import Crash, Receiver, key
+from tests.world.world import World
 
 pytestmark = [pytest.mark.quick, pytest.mark.usefixtures("either_way")]
 

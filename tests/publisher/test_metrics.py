@@ -14,10 +14,11 @@ import pytest
 from prometheus_client import Metric
 
 from eventlog.publisher.monitor import Monitor
-from tests.kit.logs import Receiver, World, key, metrics_text
+from tests.kit.logs import Receiver, key, metrics_text
 from tests.kit.support import until
 from tests.publisher.test_daemon import running
 from tests.world.rig import Arrivals, events_of
+from tests.world.world import World
 
 pytestmark = pytest.mark.quick
 

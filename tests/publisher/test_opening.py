@@ -32,7 +32,8 @@ from eventlog.sql.log.store import Store
 from eventlog.sql.names import Log, log_named
 from eventlog.sql.schema import migrate
 from eventlog.xds.xds_settings import XdsSettings
-from tests.kit.logs import Receiver, World, key
+from tests.kit.logs import Receiver, key
+from tests.world.world import World
 
 pytestmark = pytest.mark.quick
 

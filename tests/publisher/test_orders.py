@@ -13,8 +13,9 @@ from eventlog.publisher.cycle import Publisher
 from eventlog.sinks.sink import ACCEPTED, OutgoingDocument, Reply, unanswered
 from eventlog.sql.log.log_record import RecordedBatch
 from eventlog.xds.answers import Level, Status
-from tests.kit.logs import Crash, Receiver, World, answering, busy, crash, key
+from tests.kit.logs import Crash, Receiver, answering, busy, crash, key
 from tests.publisher.test_without_event import AFTER_THE_PICK_UP, Redriving, fail_one
+from tests.world.world import World
 
 pytestmark = pytest.mark.quick
 

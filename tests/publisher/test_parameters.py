@@ -16,11 +16,12 @@ from eventlog.sql.capture.track import track, untrack
 from eventlog.sql.connect import DatabaseFailed
 from eventlog.sql.log.leader_transaction import WaitingEvent
 from eventlog.sql.relation import Choice
-from tests.kit.logs import Receiver, World, busy, key, metrics_text
+from tests.kit.logs import Receiver, busy, key, metrics_text
 from tests.kit.support import until
 from tests.publisher.test_daemon import Run, running
 from tests.publisher.test_opening import config, publish
 from tests.world.rig import Arrivals
+from tests.world.world import World
 
 pytestmark = pytest.mark.quick
 

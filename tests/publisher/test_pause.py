@@ -10,7 +10,8 @@ from eventlog.publisher import cycle, delivery
 from eventlog.publisher.cycle import Publisher
 from eventlog.sinks.sink import ACCEPTED, OutgoingDocument, Reply
 from eventlog.xds.answers import Level, Status
-from tests.kit.logs import Crash, Receiver, World, busy, crash, key
+from tests.kit.logs import Crash, Receiver, busy, crash, key
+from tests.world.world import World
 
 pytestmark = [pytest.mark.quick, pytest.mark.usefixtures("either_way")]
 

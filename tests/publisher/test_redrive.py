@@ -15,8 +15,9 @@ from eventlog.opening.config import Config
 from eventlog.opening.recorded_settings import with_recorded, write_settings
 from eventlog.sinks.sink import ACCEPTED, OutgoingDocument, Reply
 from eventlog.xds.answers import Level, Status
-from tests.kit.logs import Receiver, World, busy, call, fail, key, leading
+from tests.kit.logs import Receiver, busy, fail, key, leading
 from tests.publisher.test_deleting import purge_all
+from tests.world.world import World, call
 
 pytestmark = pytest.mark.quick
 

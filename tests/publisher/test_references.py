@@ -13,8 +13,9 @@ from eventlog.core import tablesfile
 from eventlog.core.tables import Tables
 from eventlog.opening.config import Config
 from eventlog.opening.publisher_tables import read_tables
-from tests.kit.logs import World, call, key
+from tests.kit.logs import key
 from tests.publisher.test_children import texts, values
+from tests.world.world import World, call
 
 pytestmark = pytest.mark.quick
 

@@ -10,7 +10,8 @@ from click.testing import Result
 
 from eventlog.opening.open_log import Denied
 from eventlog.sql.schema import migrate
-from tests.kit.logs import World, call, key
+from tests.kit.logs import key
+from tests.world.world import World, call
 
 pytestmark = pytest.mark.quick
 

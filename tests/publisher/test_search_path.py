@@ -7,7 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.kit.logs import World, call, key
+from tests.kit.logs import key
+from tests.world.world import World, call
 
 pytestmark = pytest.mark.quick
 

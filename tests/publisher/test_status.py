@@ -14,7 +14,8 @@ from eventlog.publisher.cycle import ReceiverFatal
 from eventlog.sinks.sink import OutgoingDocument, Reply
 from eventlog.sql.log.log_admin import FailureFilter
 from eventlog.xds.answers import Level, Status
-from tests.kit.logs import Receiver, World, key
+from tests.kit.logs import Receiver, key
+from tests.world.world import World
 
 pytestmark = pytest.mark.quick
 

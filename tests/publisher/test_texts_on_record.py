@@ -13,7 +13,8 @@ from eventlog.core.text_digest import digest
 from eventlog.sinks.sink import ACCEPTED, OutgoingDocument, Reply, unanswered, unreachable
 from eventlog.sql.log.log_record import RecordedBatch
 from eventlog.xds.answers import Level, Status
-from tests.kit.logs import Crash, Receiver, World, answering, call, crash, key
+from tests.kit.logs import Crash, Receiver, answering, crash, key
+from tests.world.world import World, call
 
 pytestmark = [pytest.mark.quick, pytest.mark.usefixtures("either_way")]
 

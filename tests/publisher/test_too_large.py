@@ -18,7 +18,7 @@ from eventlog.sinks.files import FilesSink, FolderFailed
 from eventlog.sinks.sink import Item, OutgoingDocument, Reply
 from eventlog.xds.answers import Level
 from eventlog.xds.documents import document
-from tests.kit.logs import Crash, World, key
+from tests.kit.logs import Crash, key
 from tests.kit.support import patient
 from tests.publisher.brokers import (
     CLUSTER_FORBIDDEN,
@@ -31,6 +31,7 @@ from tests.publisher.brokers import (
     cluster,
 )
 from tests.publisher.test_crashes import DyingSink, files
+from tests.world.world import World
 
 pytestmark = [pytest.mark.quick, pytest.mark.usefixtures("either_way")]
 ROOM = 2_000  # bytes of a file or message

@@ -26,9 +26,10 @@ from eventlog.sinks import open_sink
 from eventlog.sinks.sink import ACCEPTED, OutgoingDocument, Reply, unanswered, unreachable
 from eventlog.xds.answers import Level, Status
 from tests.kit.brokers import own_name
-from tests.kit.logs import ROOT, Receiver, World, answering, key
+from tests.kit.logs import Receiver, answering, key
 from tests.kit.receivers import say, serving
 from tests.kit.support import patient, until
+from tests.world.world import ROOT, World
 
 pytest.importorskip("opentelemetry.exporter.otlp.proto.http", reason="the extra otel is not installed")
 pytestmark = pytest.mark.quick

@@ -15,7 +15,8 @@ from eventlog.sql.connect import connect
 from eventlog.sql.log.log_record import RecordedBatch
 from eventlog.xds.answers import Level, Status
 from tests.kit.databases import temporary_database
-from tests.kit.logs import Crash, Receiver, World, answering, call, crash, key
+from tests.kit.logs import Crash, Receiver, answering, crash, key
+from tests.world.world import World, call
 
 pytestmark = [pytest.mark.quick, pytest.mark.usefixtures("either_way")]
 

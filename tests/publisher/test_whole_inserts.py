@@ -9,7 +9,8 @@ import pytest
 
 from eventlog.core.entry import Letter
 from eventlog.sql.log.pending import PickUp, PickUpFilter
-from tests.kit.logs import Receiver, World, key
+from tests.kit.logs import Receiver, key
+from tests.world.world import World
 
 pytestmark = pytest.mark.quick
 

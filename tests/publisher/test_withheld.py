@@ -13,8 +13,8 @@ from sqlalchemy import text
 
 from eventlog.cli import cli
 from eventlog.core.errors import Misuse
-from tests.kit.logs import World
 from tests.publisher.test_opening import config, publish
+from tests.world.world import World
 
 pytestmark = pytest.mark.quick
 

@@ -11,7 +11,8 @@ from eventlog.publisher.cycle import Publisher
 from eventlog.publisher.delivery import CycleHooks
 from eventlog.sinks.sink import ACCEPTED, OutgoingDocument, Reply, unanswered, unreachable
 from eventlog.xds.answers import Level, Status
-from tests.kit.logs import Crash, Receiver, World, call, crash, fail, key
+from tests.kit.logs import Crash, Receiver, crash, fail, key
+from tests.world.world import World, call
 
 pytestmark = [pytest.mark.quick, pytest.mark.usefixtures("either_way")]
 

@@ -20,9 +20,9 @@ from eventlog.sql.connect import connect
 from eventlog.xds.xds_settings import XdsSettings
 from tests.compare.rig import Replica
 from tests.kit.databases import temporary_database
-from tests.kit.logs import World
 from tests.kit.statements import run_statements
 from tests.kit.support import until
+from tests.world.world import World
 
 Logged = tuple[int, str, str]  # event type, table, key
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tests.kit.logs import Receiver, call
+from tests.kit.logs import Receiver
 from tests.slot.rig import Copy, Logged, SlotWorld, life, once, rows_of
+from tests.world.world import call
 
 pytestmark = [pytest.mark.quick, pytest.mark.cold]
 

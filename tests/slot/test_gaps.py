@@ -7,9 +7,9 @@ import threading
 import pytest
 
 from eventlog.operate.changing import ChangesLost, fill_by_comparison, fill_by_triggers
-from tests.kit.logs import call
 from tests.kit.support import patient, until
 from tests.slot.rig import Copy, SlotWorld, life, once, rows_of
+from tests.world.world import call
 
 pytestmark = [pytest.mark.quick, pytest.mark.cold]
 

@@ -12,9 +12,10 @@ from eventlog.publisher.monitor import Monitor
 from eventlog.slot.connection import NoSlotYet
 from eventlog.slot.slot_tables import FilledBySlot
 from eventlog.sql.log.slot_state import Loss, LossKind
-from tests.kit.logs import call, metrics_text
+from tests.kit.logs import metrics_text
 from tests.kit.support import until
 from tests.slot.rig import Copy, Life, SlotWorld, drop_slots, leave_slots, life, once, rows_of
+from tests.world.world import call
 
 pytestmark = [pytest.mark.quick, pytest.mark.cold]
 

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 import pytest
 
 from eventlog.operate.unexplained import StillLost
-from tests.kit.logs import Receiver, call
+from tests.kit.logs import Receiver
 from tests.kit.support import until
 from tests.slot.rig import Copy, Life, SlotWorld, life, once, rows_of
+from tests.world.world import call
 
 pytestmark = [pytest.mark.quick, pytest.mark.cold]
 

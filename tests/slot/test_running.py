@@ -26,9 +26,10 @@ from eventlog.sql.capture.track import track, untrack
 from eventlog.sql.log.leader_transaction import LeadershipLost
 from eventlog.sql.relation import Choice
 from tests.compare.rig import life as comparing
-from tests.kit.logs import Receiver, call, publishing
+from tests.kit.logs import Receiver
 from tests.kit.support import until
 from tests.slot.rig import Copy, SlotWorld, drop_slots, life, once, rows_of
+from tests.world.world import call, publishing
 
 pytestmark = [pytest.mark.quick, pytest.mark.cold]
 

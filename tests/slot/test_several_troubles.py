@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from eventlog.sql.log.slot_state import Loss, LossKind
-from tests.kit.logs import call
 from tests.slot.rig import Copy, SlotWorld, life, once, rows_of
+from tests.world.world import call
 
 pytestmark = [pytest.mark.quick, pytest.mark.cold]
 

@@ -21,7 +21,8 @@ from eventlog.sql.log.leader_transaction import (
 from eventlog.sql.log.log_admin import LogAdmin
 from eventlog.sql.log.pending import PickUpFilter
 from eventlog.sql.log.store import Store
-from tests.kit.logs import World, key, leading
+from tests.kit.logs import key, leading
+from tests.world.world import World
 
 pytestmark = pytest.mark.quick
 

@@ -18,9 +18,10 @@ from eventlog.fold import Rules
 from eventlog.sql.capture.check import LOG_CHECKS, TABLE_CHECKS, check
 from eventlog.sql.capture.findings import Finding
 from eventlog.sql.schema import migrate
-from tests.kit.logs import Receiver, World
+from tests.kit.logs import Receiver
 from tests.publisher.test_leadership import stranger
 from tests.sql.tracked import Tracked
+from tests.world.world import World
 
 pytestmark = pytest.mark.quick
 

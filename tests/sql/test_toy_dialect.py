@@ -25,11 +25,12 @@ from eventlog.sql.relation import Choice
 from eventlog.sql.schema.migrate import install_script
 from eventlog.sql.trigger_rows import triggers_of
 from tests.kit.databases import Database
-from tests.kit.logs import World, leading
+from tests.kit.logs import leading
 from tests.sql.samples import subject
 from tests.sql.test_letters import DEMANDS, refuse_what_is_demanded
 from tests.sql.toy import made_in, supported
 from tests.sql.tracked import Logged, tracked
+from tests.world.world import World
 
 pytestmark = pytest.mark.quick
 

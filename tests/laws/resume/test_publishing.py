@@ -13,11 +13,12 @@ from eventlog.sinks.files import FilesSink
 from eventlog.transfer.loop import RunLength
 from eventlog.transfer.report import Report
 from tests.compare.rig import life
-from tests.kit.logs import World, events_of, key
+from tests.kit.logs import events_of, key
 from tests.laws.resume.place import Place
 from tests.laws.resume.samples import Sample, samples
 from tests.laws.resume.stops import Meter, metered_files_and_statements
 from tests.laws.resume.trials import Document, Reference, Trial
+from tests.world.world import World
 
 pytestmark = [
     pytest.mark.quick,

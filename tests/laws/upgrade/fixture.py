@@ -47,9 +47,10 @@ from tests.formats.linter.test_in_database import QUEUE, add
 from tests.kit.brokers import MOCK, addresses
 from tests.kit.commands import Done, Shell
 from tests.kit.databases import AT_HAND, EMBEDDED, embedded_server, own_ids, server_url, temporary_database
-from tests.kit.logs import Answering, Crash, Receiver, World, answering, busy, crash, fail, key
+from tests.kit.logs import Answering, Crash, Receiver, answering, busy, crash, fail, key
 from tests.kit.statements import run_statements
 from tests.laws.resume import inputs
+from tests.world.world import World
 
 FOLDER = Path(__file__).parent / "0.1.0"
 BEFORE, GROWN = FOLDER / "before", FOLDER / "grown"  # files that were read, and the same after they grew

@@ -60,6 +60,7 @@ COLUMNS = (
 )
 # places in a row
 RECORD_ID = COLUMNS.index("record_id")
+STATUS = COLUMNS.index("status")
 EVENT_TYPE = COLUMNS.index("event_type")
 OBJECT = slice(COLUMNS.index("table_name"), COLUMNS.index("table_key") + 1)
 DEFAULTED = frozenset(("status", "event_time", "perpetrator"))

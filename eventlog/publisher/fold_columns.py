@@ -11,12 +11,12 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from eventlog.core.entry import EVENT_TYPES
+from eventlog.core.entry import EVENT_TYPES, STATUS, Letter
 from eventlog.core.errors import WrongRow
 from eventlog.core.identity import object_of
 from eventlog.core.tables import Table, Tables
 from eventlog.fold import Rules
-from eventlog.fold.admit import IdAhead, Refusal, admit
+from eventlog.fold.admit import Refusal, admit
 from eventlog.fold.by_column import CurrentAnswer, CurrentColumns, Engine, Needs, Rows
 from eventlog.fold.by_column.admit import Repeats, named
 from eventlog.fold.by_column.current import NONE, Keys
@@ -177,14 +177,19 @@ def _bound(source: ReadableTable, table: Table, keys: pa.Array) -> tuple[Ints, S
 
 
 def _admitted(picked: PickedColumns, bound: int, snapshot: Snapshot) -> tuple[Flags, list[Refusal]]:
-    """Return which rows can be believed, and why the others cannot; what is odd is read one by one."""
-    is_ahead = picked.ids > bound
-    right = picked.timely & (picked.ids > 0) & np.isin(picked.kinds, list(EVENT_TYPES)) & ~is_ahead
+    """Return which rows can be believed, and why the others cannot. Odd rows are read one by one, with all
+    that share their record_ids.
+    """
+    ids = picked.ids
+    right = picked.timely & (ids > 0) & (ids <= bound) & np.isin(picked.kinds, list(EVENT_TYPES))
     right &= named(picked.kinds, *(picked.texts[name] for name in TEXTS[:3]))
-    odd = picked.ids[~right & ~is_ahead].tolist()
-    refused = [(row, str(IdAhead(row, bound))) for row in picked.ids[is_ahead].tolist()]
-    entries, wrong = admit(snapshot.rows(odd) if odd else ())
-    right |= np.isin(picked.ids, [entry.record_id for entry in entries])
-    repeats = Repeats.among(picked.ids[right])
-    repeated = list(zip(repeats.ids.tolist(), repeats.reasons(repeats.ids), strict=True))
-    return right & ~repeats.find(picked.ids), [*refused, *wrong, *repeated]
+    odd_ids = np.unique(ids[~right])
+    refused: list[Refusal] = []
+    if odd_ids.size:
+        pending = (row for row in snapshot.rows(odd_ids.tolist()) if row[STATUS] == Letter.NEW)
+        entries, refused = admit(pending, bound)
+        is_entry = np.isin(ids, [entry.record_id for entry in entries])
+        right = np.where(np.isin(ids, odd_ids), is_entry & (right | ~np.isin(ids, ids[right])), right)
+    repeats = Repeats.among(ids[right])
+    repeated = zip(repeats.ids.tolist(), repeats.reasons(repeats.ids), strict=True)
+    return right & ~repeats.find(ids), [*refused, *repeated]

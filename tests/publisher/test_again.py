@@ -10,7 +10,7 @@ from eventlog.sql.log.log_record import RecordedEvent
 from eventlog.xds.xds_settings import XdsSettings
 from tests.world.world import World
 
-pytestmark = [pytest.mark.quick, pytest.mark.usefixtures("either_way")]
+pytestmark = pytest.mark.quick
 
 
 def refold(world: World, *facts: RecordedEvent, rules: Rules | None = None) -> FoldedPickUp:

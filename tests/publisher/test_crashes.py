@@ -18,7 +18,7 @@ from eventlog.xds.answers import Level, Status
 from tests.kit.logs import Crash, Receiver, crash, events_of, key
 from tests.world.world import World
 
-pytestmark = [pytest.mark.quick, pytest.mark.usefixtures("either_way")]
+pytestmark = pytest.mark.quick
 
 
 class DyingSink(FilesSink):

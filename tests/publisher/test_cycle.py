@@ -17,7 +17,7 @@ from tests.compare.rig import Replica, rows_of
 from tests.kit.logs import Answering, Crash, Receiver, crash, key
 from tests.world.world import World
 
-pytestmark = [pytest.mark.quick, pytest.mark.usefixtures("either_way")]
+pytestmark = pytest.mark.quick
 
 NO_STATUS = b"<nds><output/></nds>"
 

@@ -21,7 +21,7 @@ from tests.kit.logs import Receiver, key
 from tests.publisher.ddl import change_under, transactional
 from tests.world.world import World
 
-pytestmark = [pytest.mark.quick, pytest.mark.usefixtures("either_way")]
+pytestmark = pytest.mark.quick
 
 REWRITES = {
     "another type": "alter table usr alter column lname type text using lname || ''",
@@ -85,6 +85,7 @@ def readable_of(world: World, name: str) -> ReadableTable:
 
 
 @pytest.mark.parametrize("statement", REWRITES.values(), ids=REWRITES.keys())
+@pytest.mark.usefixtures("either_way")
 def test_a_table_that_is_rewritten_under_a_cycle_loses_nothing(usr: World, statement: str) -> None:
     if not transactional(usr):
         pytest.skip("the database refuses the reading itself, which the next test shows")
@@ -134,6 +135,7 @@ def altering(usr: World, monkeypatch: pytest.MonkeyPatch) -> AlteringStore:
     return store
 
 
+@pytest.mark.usefixtures("either_way")
 def test_after_a_reading_whose_tables_are_busy_comes_one_without_locks(usr: World) -> None:
     if not transactional(usr):
         pytest.skip("a snapshot locks no table there")
@@ -151,6 +153,7 @@ def test_after_a_reading_whose_tables_are_busy_comes_one_without_locks(usr: Worl
     assert counts == [0, 1]
 
 
+@pytest.mark.usefixtures("either_way")
 def test_the_second_reading_keeps_ddl_away_or_the_third_leaves_the_table_out(
     usr: World, altering: AlteringStore
 ) -> None:

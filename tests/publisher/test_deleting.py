@@ -17,7 +17,7 @@ from tests.kit.databases import own_ids
 from tests.kit.logs import Receiver, key
 from tests.world.world import World, call
 
-pytestmark = [pytest.mark.quick, pytest.mark.usefixtures("either_way")]
+pytestmark = pytest.mark.quick
 
 
 def every_third_fails(document: OutgoingDocument) -> Reply:

@@ -12,7 +12,7 @@ from eventlog.xds.answers import Level, Status
 from tests.kit.logs import Receiver, fail, key
 from tests.world.world import World, call
 
-pytestmark = [pytest.mark.quick, pytest.mark.usefixtures("either_way")]
+pytestmark = pytest.mark.quick
 
 IDM = {"EVENTLOG_DRIVER_USER": "idm"}
 TIME = r"20\d\d-\d\d-\d\d \d\d:\d\d:\d\dZ"

@@ -17,7 +17,7 @@ from eventlog.sql.log.pending import PickUpFilter
 from tests.kit.logs import Receiver, busy
 from tests.world.world import World
 
-pytestmark = [pytest.mark.quick, pytest.mark.usefixtures("either_way")]
+pytestmark = pytest.mark.quick
 FAR = datetime.now(UTC).replace(tzinfo=None) + timedelta(minutes=50)  # within the longest wait
 DELETE_IN_CAPITALS: dict[str, Any] = {"table_name": "USR", "event_type": 4}
 
@@ -49,6 +49,7 @@ def test_a_hold_is_on_record_with_the_spellings_of_its_rows(world: World) -> Non
     assert spellings(world) == set()
 
 
+@pytest.mark.usefixtures("either_way")
 def test_rows_of_a_new_spelling_are_held_at_once_and_fill_no_limit(world: World) -> None:
     receiver = Receiver(busy)
     world.user(1)

@@ -13,7 +13,7 @@ from eventlog.xds.answers import Level, Status
 from tests.kit.logs import Receiver, key
 from tests.world.world import World
 
-pytestmark = [pytest.mark.quick, pytest.mark.usefixtures("either_way")]
+pytestmark = pytest.mark.quick
 TABLES = [
     "usr; drop table usr",
     'usr" where 1=1 --',
@@ -98,10 +98,12 @@ def unsent(world: World, *bad: int) -> set[int]:
 
 
 @pytest.mark.parametrize("bad", [4, 5])  # the first one of a half, and another
+@pytest.mark.usefixtures("either_way")
 def test_a_row_that_the_database_refuses_to_read_costs_itself_alone(shares: World, bad: int) -> None:
     assert unsent(shares, bad) <= {bad}  # for MariaDB and MySQL the share is null
 
 
+@pytest.mark.usefixtures("either_way")
 def test_several_rows_that_the_database_refuses_to_read_cost_themselves_alone(shares: World) -> None:
     assert unsent(shares, 1, 3, 6) <= {1, 3, 6}
 
@@ -162,6 +164,7 @@ def test_a_poisoned_event_in_a_large_document_ends_up_alone(world: World) -> Non
     assert world.counts() == {"S": 39, "N": 1}
 
 
+@pytest.mark.usefixtures("either_way")
 def test_a_column_that_is_dropped_meanwhile_costs_no_row(world: World) -> None:
     world.change("create table short (id integer primary key, a varchar(9), b varchar(9))")
     try:

@@ -18,7 +18,7 @@ from eventlog.sql.schema.migrate import grants_script
 from tests.kit.logs import Receiver, key
 from tests.world.world import World, call
 
-pytestmark = [pytest.mark.quick, pytest.mark.usefixtures("either_way")]
+pytestmark = pytest.mark.quick
 
 
 def begin_again(world: World) -> None:

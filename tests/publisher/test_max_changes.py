@@ -9,7 +9,7 @@ from eventlog.xds.answers import Level, Status
 from tests.kit.logs import Crash, Receiver, key
 from tests.world.world import World
 
-pytestmark = [pytest.mark.quick, pytest.mark.usefixtures("either_way")]
+pytestmark = pytest.mark.quick
 
 LIMITS = [(2, 3), (2, 1000), (3, 2), (1000, 2)]
 VALUES = [f"value {number}" for number in range(5)]

@@ -13,7 +13,7 @@ from eventlog.xds.answers import Level, Status
 from tests.kit.logs import Crash, Receiver, busy, crash, key
 from tests.world.world import World
 
-pytestmark = [pytest.mark.quick, pytest.mark.usefixtures("either_way")]
+pytestmark = pytest.mark.quick
 
 BATCH = 100  # documents
 

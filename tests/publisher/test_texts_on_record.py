@@ -16,7 +16,7 @@ from eventlog.xds.answers import Level, Status
 from tests.kit.logs import Crash, Receiver, answering, crash, key
 from tests.world.world import World, call
 
-pytestmark = [pytest.mark.quick, pytest.mark.usefixtures("either_way")]
+pytestmark = pytest.mark.quick
 
 DELETE = {"event_type": 4}
 

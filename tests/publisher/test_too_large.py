@@ -33,7 +33,7 @@ from tests.publisher.brokers import (
 from tests.publisher.test_crashes import DyingSink, files
 from tests.world.world import World
 
-pytestmark = [pytest.mark.quick, pytest.mark.usefixtures("either_way")]
+pytestmark = pytest.mark.quick
 ROOM = 2_000  # bytes of a file or message
 SHORT, LONG = "s" * 300, "l" * 3_000
 

@@ -18,7 +18,7 @@ from tests.kit.databases import temporary_database
 from tests.kit.logs import Crash, Receiver, answering, crash, key
 from tests.world.world import World, call
 
-pytestmark = [pytest.mark.quick, pytest.mark.usefixtures("either_way")]
+pytestmark = pytest.mark.quick
 
 
 def tries(world: World, *ids: int) -> list[tuple[str, tuple[int, ...], int, str, str]]:

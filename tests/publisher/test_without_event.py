@@ -14,7 +14,7 @@ from eventlog.xds.answers import Level, Status
 from tests.kit.logs import Crash, Receiver, crash, fail, key
 from tests.world.world import World, call
 
-pytestmark = [pytest.mark.quick, pytest.mark.usefixtures("either_way")]
+pytestmark = pytest.mark.quick
 
 CHANGED = key(1, event_type=8, column_name="fname")
 DELETED = key(1, event_type=4)

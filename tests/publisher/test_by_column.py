@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from eventlog.fold import Rules
@@ -49,6 +49,21 @@ ODD_CELLS: tuple[dict[str, Any], ...] = (
 REQUIRED = ("event_type", "event_time", "table_name", "table_key")
 # of a fault in a statement; libpq quotes a line of it unless the statement is prepared
 _PLACE = re.compile(r"( LINE \d+:| at character \d+).*", re.DOTALL)
+CELLS: tuple[dict[str, Any], ...] = (
+    {"record_id": 1},
+    *({"record_id": 2}, {"record_id": 2, "event_type": 9}, {"record_id": 2, "status": "S"}),
+    *({"record_id": 3}, {"record_id": 3}, {"record_id": 3, "table_key": None}),
+    *({"record_id": 4, "event_type": 2, "column_name": name} for name in (None, "")),
+    *({"record_id": 5, "table_name": None}, {"record_id": 5, "event_time": None}),
+    *({"record_id": 6}, {"record_id": 6}, {"record_id": 8}),
+    *({"record_id": 7}, {"record_id": 7, "event_type": None}),
+    *({"record_id": 4, "event_type": 9, "status": "N"}, {"record_id": 4, "status": "S"}),
+)
+OF_TWO_TABLES = [
+    {"record_id": 1, "table_key": "idu=1"},
+    {"record_id": 2, "table_key": "org=a+name=b", "table_name": "grp"},
+]
+NO_ENTRIES = [key(1, event_type=6) | cells for cells in CELLS]  # all but rows 1 and 2, of a sequence up to 6
 
 
 @st.composite
@@ -73,9 +88,8 @@ def rows(draw: st.DrawFn) -> dict[str, Any]:
 def odd_logs(draw: st.DrawFn) -> list[dict[str, Any]]:
     """Return rows of a log without constraints: some share a record_id, or lack what a row must have."""
     log = draw(st.lists(rows(), max_size=20))
-    one_each = st.sampled_from((1, 1, 1, 1, 1, 2, 0))
-    steps = draw(st.lists(one_each, min_size=len(log), max_size=len(log)))
-    cells = st.sampled_from((*({},) * 12, *ODD_CELLS, {"status": "S"}))
+    steps = draw(st.lists(st.sampled_from((1, 1, 2, 0)), min_size=len(log), max_size=len(log)))
+    cells = st.sampled_from((*({},) * 8, *ODD_CELLS, {"status": "S"}, {"status": "S"}))
     ids = accumulate(steps)
     return [
         {"status": "N", "record_id": 1 + number} | row | draw(cells)
@@ -88,11 +102,12 @@ def peopled(world: World, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
     """Add the current rows of some objects; few rows count as many. PostgreSQL refuses a row of the view."""
     monkeypatch.setattr("eventlog.sql.log.pending.BY_COLUMN_FROM", 0)
     world.change(
-        "create table grp (org varchar(9), name varchar(9), member varchar(9), primary key (org, name))"
+        "create table grp (org varchar(9), name varchar(9), member varchar(9), note varchar(9),"
+        " primary key (org, name))"
     )
     world.user(1, "Jöhn <&>", None)
     world.user(2, "", "Doe ")
-    world.change("insert into grp values ('a', 'b', 'm1'), ('a,b', '', null)")
+    world.change("insert into grp values ('a', 'b', 'm1', 'n'), ('a,b', '', null, null)")
     world.change("create view shares as select idu as pk_idu, 60 / octet_length(fname) as share from usr")
     yield world
     world.change("drop view shares")
@@ -208,7 +223,9 @@ def test_both_ways_say_the_same(
     assert result_of(by_column) == result_of(by_row)
 
 
-@settings(max_examples=drawn(60))
+@settings(max_examples=drawn(150))
+@example(NO_ENTRIES, 2, None, False, set())
+@example(OF_TWO_TABLES, 0, "grp", False, set())
 @given(
     odd_logs(),
     st.sampled_from((0, 0, 1, 4)),
@@ -239,8 +256,27 @@ def test_both_ways_refuse_the_same(
     assert result_of(by_column) == result_of(by_row)
 
 
+@pytest.mark.parametrize(
+    ("row", "reason"),
+    [
+        (key(1, event_type=2, column_name="fname", new_value="\ufffe"), "XML"),
+        (key(99999999999), "range of integer"),
+        (key(1, event_type=2, column_name="", new_value="a"), "column_name is empty"),
+    ],
+    ids=["no XML can have its value", "its key is no value of the column", "it names no column"],
+)
+def test_a_row_alone_is_refused_alike(peopled: World, row: dict[str, Any], reason: str) -> None:
+    peopled.write(row)
+    reader = peopled.reader(TABLES, Rules(), XdsSettings())
+    by_row, by_column = (
+        result_of(read(peopled, reader, PickUpFilter(), by_column=way)) for way in (False, True)
+    )
+    assert by_column == by_row
+    assert reason in str(by_column["refused"])
+
+
 def test_rows_that_only_look_odd_leave(peopled: World) -> None:
-    """Of some times, only a closer look shows that a document can name them."""
+    """A closer look shows that a document can name the times of these rows."""
     cells = {"event_type": 2, "column_name": "fname", "new_value": "a"}
     peopled.write(*(key(number, **cells) for number in (1, 2, 3)), key(4, event_type=9))
     reader = peopled.reader(TABLES, Rules(), XdsSettings())
@@ -250,32 +286,63 @@ def test_rows_that_only_look_odd_leave(peopled: World) -> None:
 
 
 def test_each_row_that_is_no_entry_is_refused_for_its_own_reason(unconstrained: World) -> None:
-    """Of several rows with a record_id, one that is an entry is believed if no other one is."""
-    cells: list[dict[str, Any]] = [
-        {"record_id": 1},
-        *({"record_id": 2}, {"record_id": 2, "event_type": 9}, {"record_id": 2, "status": "S"}),
-        *({"record_id": 3}, {"record_id": 3}, {"record_id": 3, "table_key": None}),
-        *({"record_id": 4, "event_type": 2, "column_name": name} for name in (None, "")),
-        *({"record_id": 5, "table_name": None}, {"record_id": 5, "event_time": None}),
-        *({"record_id": 6}, {"record_id": 7}, {"record_id": 7, "event_type": None}),
-    ]
-    unconstrained.write(*(key(1, event_type=6) | row for row in cells))
+    """Believe a row among those that share its record_id, if no other one of them is an entry."""
+    unconstrained.write(*NO_ENTRIES)
     set_sequence(unconstrained, 6)
     reader = unconstrained.reader(TABLES, Rules(), XdsSettings())
     for by_column in (False, True):
         reading = read(unconstrained, reader, PickUpFilter(), by_column=by_column)
-        assert reading.events.rows.tolist() == [1, 2, 6]
+        assert reading.events.rows.tolist() == [1, 2]
         assert [(row, reason.partition(",")[0]) for row, reason in sorted(reading.refused)] == [
             (2, "event_type is 9"),
             (3, "2 rows have record_id 3"),
             (3, "table_key is null"),
             (4, "column_name is empty"),
             (4, "column_name is null"),
+            (4, "event_type is 9"),
             (5, "event_time is null"),
             (5, "table_name is null"),
+            (6, "2 rows have record_id 6"),
             (7, "event_type is null"),
             (7, "record_id 7 is beyond 6"),
+            (8, "record_id 8 is beyond 6"),
         ]
+
+
+@pytest.fixture
+def long_rows(peopled: World) -> Iterator[World]:
+    """Add a row of 600 bytes to each of two tables that no statement reads together."""
+    columns = {"short": "v varchar(600)", "wide": "v varchar(600), w varchar(9)"}
+    for name, data in columns.items():
+        peopled.change(f"create table {name} (k integer primary key, {data})")
+        peopled.change(f"insert into {name} (k, v) values (1, :v)", v="x" * 600)
+    peopled.write(*(key(1, table_name=name, table_key="k=1") for name in columns))
+    yield peopled
+    for name in columns:
+        peopled.change(f"drop table {name}")
+
+
+@pytest.mark.parametrize("by_column", [False, True], ids=["row by row", "by column"])
+@pytest.mark.parametrize(("most", "picked"), [(500, [1]), (1_000, [1]), (2_000, [1, 2])])
+def test_tables_that_are_read_apart_share_the_room_for_current_rows(
+    long_rows: World, monkeypatch: pytest.MonkeyPatch, by_column: bool, most: int, picked: list[int]
+) -> None:
+    monkeypatch.setattr("eventlog.publisher.fold.MAX_BYTES", most)
+    reader = long_rows.reader(("short", "wide"), Rules(), XdsSettings())
+    with long_rows.store.snapshot() as snapshot:
+        reading = reader.preview(snapshot, PickUpFilter(), by_column=by_column)
+    assert (reading.picked, reading.full) == (picked, picked == [1])
+
+
+@pytest.mark.parametrize("by_column", [False, True], ids=["row by row", "by column"])
+@pytest.mark.parametrize(("most", "may_double"), [(2_000, False), (4_000, True)])
+def test_a_limit_is_doubled_if_twice_as_many_current_rows_have_room(
+    long_rows: World, monkeypatch: pytest.MonkeyPatch, by_column: bool, most: int, may_double: bool
+) -> None:
+    monkeypatch.setattr("eventlog.publisher.fold.MAX_BYTES", most)
+    reader = long_rows.reader(("short", "wide"), Rules(), XdsSettings())
+    reading = read(long_rows, reader, PickUpFilter(), by_column=by_column)
+    assert (reading.picked, reading.may_double_limit) == ([1, 2], may_double)
 
 
 def test_inserts_are_whole_where_nothing_is_left_behind_what_was_looked_at(peopled: World) -> None:

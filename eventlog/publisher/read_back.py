@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from eventlog.core import values
 from eventlog.core.change import Value
@@ -24,6 +24,9 @@ from eventlog.sql.connect import DatabaseFailed
 from eventlog.sql.current_rows import Current, byte_count
 from eventlog.sql.log.snapshot import Snapshot
 from eventlog.sql.readable import ReadableTable
+
+if TYPE_CHECKING:
+    from eventlog.fold.by_column import CurrentAnswer, Needs
 
 CHUNK = 10_000  # keys that one refusal may concern at first
 MAX_BYTES = 4 << 20  # of current rows that are held at a time
@@ -41,9 +44,9 @@ class Allowance:
         """Return how many more bytes may be in memory."""
         return max(1, self._max_bytes - self.used)
 
-    def use(self, rows: Sequence[Sequence[str | None]]) -> None:
+    def use(self, size: int) -> None:
         """Add the bytes of rows that are in memory from now on."""
-        self.used += sum(map(byte_count, rows))
+        self.used += size
 
 
 class _KeyTexts(NamedTuple):
@@ -68,15 +71,15 @@ class CurrentRows:
         self.snapshot = snapshot
         self._last = last  # nothing is read in the snapshot after them
         self._thorough = thorough
-        self.allowance = allowance
-        self.tables = tables
+        self._allowance = allowance
+        self._tables = tables
         self._answers: dict[Table, dict[QueryKey, CurrentOrError]] = {table: {} for table in tables}
         self.refused = False  # whether the database refused a statement
         self.seconds = 0.0  # that reading took
 
     def read(self, needs: Iterable[Need]) -> None:
         """Read the current rows that are needed."""
-        begun = time.monotonic()
+        begun = time.monotonic() - self.seconds
         waiting = [
             (table, queries[start : start + CHUNK])
             for table, queries in self._queries(needs).items()
@@ -84,8 +87,8 @@ class CurrentRows:
         ]
         while waiting:
             table, queries = waiting.pop()
-            source, keys = self.tables[table], [query.texts for query in queries]
-            room, last = self.allowance.remaining, self._last and not waiting
+            source, keys = self._tables[table], [query.texts for query in queries]
+            room, last = self._allowance.remaining, self._last and not waiting
             try:
                 with self.snapshot.attempt():
                     rows = list(self.snapshot.current_rows(source, keys, room, last=last))
@@ -99,7 +102,44 @@ class CurrentRows:
                     self._answers[table].update({query.key: wrong for query in queries})
             else:
                 self._keep(table, queries, rows)
-        self.seconds += time.monotonic() - begun
+        self.seconds = time.monotonic() - begun
+
+    def read_columns(self, needs: Needs) -> CurrentAnswer:
+        """Return the current rows that are needed, by column.
+
+        Where the statement of several tables is refused, each of them is read alone. Where that of one is
+        refused, or its texts do not come by column, its keys are read one by one.
+        """
+        import numpy as np  # takes a while to load, as Arrow does
+
+        from eventlog.fold.by_column import CurrentAnswer, CurrentColumns
+        from eventlog.publisher.asked_keys import bind, groups_of
+        from eventlog.sql.columns import OddBytes
+
+        begun, keys = time.monotonic() - self.seconds, needs.keys
+        columns_read: list[CurrentColumns] = []
+        single_keys = [np.empty(0, np.int64)]
+        waiting = groups_of(keys)
+        while waiting:
+            group = waiting.pop()
+            table_keys, numbers, unbound = bind(self._tables, group)
+            try:
+                with self.snapshot.attempt():
+                    of_key, columns = self.snapshot.current_columns(table_keys, self._allowance.remaining)
+            except (DatabaseFailed, OddBytes) as fault:
+                if len(group) > 1:
+                    waiting += [[of_table] for of_table in group]
+                    continue
+                self.refused = self.refused or isinstance(fault, DatabaseFailed)
+                single_keys.append(group[0].numbers)
+                continue
+            self._allowance.use(sum(column.nbytes for column in columns))
+            columns_read.append(CurrentColumns(numbers[of_key], columns))
+            single_keys.append(unbound)
+        alone = np.concatenate(single_keys)
+        self.read([*keys.needs(alone), *needs.alone])
+        self.seconds = time.monotonic() - begun
+        return CurrentAnswer(columns_read, alone, self.lookup)
 
     def lookup(self, table: Table, key: QueryKey) -> CurrentOrError:
         """Return the current rows of one object."""
@@ -110,7 +150,7 @@ class CurrentRows:
         queries: dict[Table, list[_KeyTexts]] = {}
         for need in needs:
             try:
-                texts = self.tables[need.table].load_values(list(map(_text, need.key)))
+                texts = self._tables[need.table].load_values(list(map(_text, need.key)))
             except WrongRow as fault:
                 self._answers[need.table][need.key] = fault
             else:
@@ -119,7 +159,7 @@ class CurrentRows:
 
     def _keep(self, table: Table, queries: Sequence[_KeyTexts], rows: Sequence[Current]) -> None:
         """Keep the rows of these keys."""
-        self.allowance.use([row.texts for row in rows])
+        self._allowance.use(sum(byte_count(row.texts) for row in rows))
         rows_of: dict[QueryKey, list[CurrentRow]] = {}
         for row in rows:
             rows_of.setdefault(queries[row.place].key, []).append(row.texts)

@@ -425,8 +425,8 @@ def test_tables_are_read_together(
     )
     reader = similar_world.reader((*SIMILAR_TABLES, "seen"), Rules(), XdsSettings())
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("eventlog.publisher.fold_columns.FEW", few)
-        patch.setattr("eventlog.publisher.fold_columns.TOGETHER", together)
+        patch.setattr("eventlog.publisher.asked_keys.FEW", few)
+        patch.setattr("eventlog.publisher.asked_keys.TOGETHER", together)
         by_row, by_column = (
             read(similar_world, reader, PickUpFilter(100), by_column=way) for way in (False, True)
         )

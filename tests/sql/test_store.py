@@ -13,7 +13,7 @@ from eventlog.core.entry import Letter, read_entry
 from eventlog.publisher.read_back import Allowance
 from eventlog.sql import connect
 from eventlog.sql.connect import DatabaseFailed
-from eventlog.sql.current_rows import KeyColumn, TableKeys, TooMuch
+from eventlog.sql.current_rows import KeyColumn, TableKeys, TooMuch, byte_count
 from eventlog.sql.log.leader_transaction import Failure, LeadershipLost, LeaderTransaction, WaitingEvent
 from eventlog.sql.log.log_admin import FailureFilter
 from eventlog.sql.log.pending import PickUpFilter
@@ -311,7 +311,7 @@ def test_letters_of_two_bytes_count_twice(store: Store, usr: type[Usr]) -> None:
                 list(snapshot.current_rows(usr(), [key], bound))
             with pytest.raises(TooMuch):
                 snapshot.current_columns([TableKeys(usr(), [[part] for part in key])], bound)
-    allowance.use([current.texts])
+    allowance.use(byte_count(current.texts))
     assert allowance.remaining == 1
 
 

@@ -18,7 +18,7 @@ from eventlog.fold import CurrentOrError, QueryKey, Rules
 from eventlog.fold.by_column import CurrentAnswer, CurrentColumns, Engine
 from eventlog.fold.by_column.current import Keys
 from eventlog.fold.plan import Lookup
-from eventlog.publisher.fold_columns import AskedKeys, groups_of
+from eventlog.publisher.asked_keys import AskedKeys, groups_of
 from eventlog.xds.skeleton import Skeletons
 from eventlog.xds.write import EventWriter
 from eventlog.xds.xds_settings import XdsSettings
@@ -94,8 +94,8 @@ def test_both_ways_say_the_same(
 
     def read_groups(keys: Keys, lookup: Lookup) -> CurrentAnswer:
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("eventlog.publisher.fold_columns.FEW", few)
-            patch.setattr("eventlog.publisher.fold_columns.TOGETHER", together)
+            patch.setattr("eventlog.publisher.asked_keys.FEW", few)
+            patch.setattr("eventlog.publisher.asked_keys.TOGETHER", together)
             of_keys = groups_of(keys)
         groups.extend(of_keys)
         return CurrentAnswer([read_group(group, keys, lookup) for group in of_keys], lookup=lookup)

@@ -74,20 +74,29 @@ def read_entries(source: Source[Row], now: str) -> Iterator[tuple[Row, Entry] | 
     """Yield the entries of a source's rows, each with the row it came from; raise Misuse if a column is
     missing.
     """
-    at_places = places(source.columns, source.name)
-    defaults = {"status": "N", "event_time": now}
+    at_places, cells = places(source.columns, source.name), default_cells(now)
     for row in source.records:
         if isinstance(row, Refused):
             yield row
             continue
         try:
-            cells = [
-                _cell(name, row.cells[at]) if at is not None else defaults.get(name)
-                for name, at in zip(COLUMNS, at_places, strict=True)
-            ]
-            yield row, read_entry(cells)
+            yield row, entry_of(row, at_places, cells)
         except EventlogError as fault:
             yield source.refuse(row, str(fault))
+
+
+def default_cells(now: str) -> list[str | None]:
+    """Return the cells of a row of a log without any of the ten columns."""
+    return [{"status": "N", "event_time": now}.get(column) for column in COLUMNS]
+
+
+def entry_of(row: Row, at_places: Sequence[int | None], defaults: Sequence[str | None]) -> Entry:
+    """Return the entry of a row whose columns are at these places; raise WrongRow if it is none."""
+    cells = [
+        default if at is None else _cell(name, row.cells[at])
+        for name, at, default in zip(COLUMNS, at_places, defaults, strict=True)
+    ]
+    return read_entry(cells)
 
 
 def write(changes: Iterable[Change], tables: Tables, settings: LogSettings) -> Iterator[SheetRow | Refused]:

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from pyspark.accumulators import AccumulatorParam
 
 from eventlog.core import settings
-from eventlog.core.entry import COLUMNS, Entry, read_event_time, read_record_id
+from eventlog.core.entry import COLUMNS, read_event_time, read_record_id
 from eventlog.core.errors import EventlogError, Refused
 from eventlog.core.formats import Row, Source
 from eventlog.core.tables import Table, Tables
@@ -27,8 +27,8 @@ from eventlog.fold.by_column.admit import Repeats
 from eventlog.fold.by_column.objects import object_names
 from eventlog.fold.by_column.vectors import Ints, flags
 from eventlog.formats import log
-from eventlog.transfer.log_files.by_column.checked_rows import TAKES_NO_PART, Checker, half_character
-from eventlog.transfer.log_files.by_column.row_batches import RowBatch, Slab, batch_of, by_column
+from eventlog.transfer.log_files.by_column.checked_rows import TAKES_NO_PART, Checker
+from eventlog.transfer.log_files.by_column.row_batches import RowBatch, Slab, batch_of, by_column, one_by_one
 from eventlog.transfer.log_files.letters import ReservedLetters
 from eventlog_spark.batches import gather, task_number
 from eventlog_spark.current_rows import by_number
@@ -112,30 +112,14 @@ class LogSource:
         if isinstance(slab, Refused):
             yield from gather([unreadable(f"{slab.where}: {slab.reason}", text_of(slab.raw))], LOG)
             return
-        batch = slab if isinstance(slab, RowBatch) else by_column(self._source.columns, slab)
-        if batch is None or not self._checker.fits(batch):
-            refused_rows: list[Cells] = []
-            rows = slab.rows() if isinstance(slab, RowBatch) else slab
-            yield self._reading.rows(self._checker.by_column(self._entries(rows, refused_rows)))
-            yield from gather(refused_rows, LOG)
-            return
-        checked = self._checker.checked(batch)
+        batch = slab if isinstance(slab, RowBatch) else by_column(self._source.columns, slab) or slab
+        checked = self._checker.read(batch)
         yield self._reading.rows(checked.rows)
-        reasons = dict(checked.odd)
+        reasons = {odd.where: odd.reason for odd in checked.odd}
         if reasons:
-            odd = ((row, reasons[row.where]) for row in batch.rows() if row.where in reasons)
-            refused = (_refused_row(self._source, row, reason) for row, reason in odd)
+            odd_rows = (row for row in one_by_one(batch) if row.where in reasons)
+            refused = (_refused_row(self._source, row, reasons[row.where]) for row in odd_rows)
             yield from gather(refused, LOG)
-
-    def _entries(self, rows: Iterable[Row], refused: list[Cells]) -> Iterator[tuple[int, Entry]]:
-        """Yield the entries of rows, read as `convert` reads them; add what is none to `refused`."""
-        for row in rows:
-            for read in log.read_entries(self._source._replace(records=[row]), self._reading.clock):
-                fault = read.reason if isinstance(read, Refused) else half_character(read[1])
-                if fault is not None:
-                    refused.append(_refused_row(self._source, row, fault))
-                elif not isinstance(read, Refused):
-                    yield row.where, read[1]
 
 
 @dataclass(frozen=True)

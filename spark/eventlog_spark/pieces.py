@@ -18,7 +18,7 @@ from eventlog.files.inputs import open_input
 from eventlog.files.limits import Limits
 from eventlog.transfer.log_files.by_column import pieces
 from eventlog.transfer.log_files.by_column.pieces import BLOCK, FilePart, WrongCut
-from eventlog.transfer.log_files.by_column.row_batches import Slabs
+from eventlog.transfer.log_files.by_column.row_batches import Slabs, one_by_one
 from eventlog_spark.batches import answer, answers_of, gather
 from eventlog_spark.current_rows import PackRows
 from eventlog_spark.inputs import FilePiece, InputFile, Open, Opened, ReadStreams, contents, is_remote
@@ -142,7 +142,7 @@ def rows_of_piece(piece: FilePiece, limits: Limits, opener: Open) -> Iterator[Ro
             if isinstance(slab, Refused):
                 yield slab
             else:
-                yield from slab if isinstance(slab, list) else slab.rows()
+                yield from one_by_one(slab)
 
 
 def tasks_of(spark: Any, parts: Iterable[FilePiece], read: Read) -> RowFeed:

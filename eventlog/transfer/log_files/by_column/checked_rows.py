@@ -16,12 +16,13 @@ import pyarrow.compute as pc
 
 from eventlog.core.entry import COLUMNS, MAX_RECORD_ID, Entry, cell_as_text, read_entry
 from eventlog.core.errors import EventlogError, IllegalCharacter
+from eventlog.core.formats import Row
 from eventlog.core.grouped_warnings import NAMED
 from eventlog.fold import Rules
 from eventlog.fold.by_column.admit import named
 from eventlog.fold.by_column.vectors import Flags, Ints, flags
 from eventlog.formats import log
-from eventlog.transfer.log_files.by_column.row_batches import RowBatch
+from eventlog.transfer.log_files.by_column.row_batches import RowBatch, one_by_one
 from eventlog.transfer.log_files.letters import ReservedLetters
 
 SCHEMA = pa.schema(
@@ -47,6 +48,7 @@ class InvalidRow(NamedTuple):
 
     where: int
     reason: str
+    row: Row | None = None  # as it came, if rows were read one by one
 
 
 class CheckedRows(NamedTuple):
@@ -74,22 +76,37 @@ class Checker:
         self._name = name
         self._reserved = reserved
         self._letters = pa.array(sorted(reserved.letters))
-        self._names = [None if at is None else columns[at] for at in log.places(columns, name)]
-        self._defaults = [
-            "N" if column == "status" else clock if column == "event_time" else None for column in COLUMNS
-        ]
+        self._places = log.places(columns, name)
+        self._names = [None if at is None else columns[at] for at in self._places]
+        self._defaults = log.default_cells(clock)
         self._status = rules.status
         self._mine = rules.loopback_user
 
-    def fits(self, batch: RowBatch) -> bool:
-        """Return whether the columns have types that can be read here."""
+    def read(self, rows: RowBatch | Sequence[Row]) -> CheckedRows:
+        """Return the rows that are entries, and those that are none; what does not fit is read row by row."""
+        if isinstance(rows, RowBatch) and self._fits(rows):
+            return self._checked(rows)
+        entries, odd = list[tuple[int, Entry]](), list[InvalidRow]()
+        for row in one_by_one(rows):
+            try:
+                entry = log.entry_of(row, self._places, self._defaults)
+                _check_characters(entry)
+            except EventlogError as fault:
+                odd.append(InvalidRow(row.where, str(fault), row))
+            else:
+                entries.append((row.where, entry))
+        self._count_reserved(self._reserved_of(entries))
+        return CheckedRows(self._by_column(entries), odd)
+
+    def _fits(self, batch: RowBatch) -> bool:
+        """Return whether the columns have types that can be read by column."""
         types = [None if name is None else batch.columns[name].type for name in self._names]
         return all(
             kind is None or any(is_it(kind) for is_it in _TYPED.get(name, _TEXTS))
             for name, kind in zip(COLUMNS, types, strict=True)
         )
 
-    def checked(self, batch: RowBatch) -> CheckedRows:
+    def _checked(self, batch: RowBatch) -> CheckedRows:
         """Return the rows of a batch that fits."""
         cells = self._cells(batch)
         status = cells["status"]
@@ -129,12 +146,6 @@ class Checker:
         entries, odd = _read(zip(batch.where[strange].tolist(), strange_rows, strict=True))
         self._count_reserved(sorted([*letters, *self._reserved_of(entries)]))
         return CheckedRows(pa.concat_batches([rows, self._by_column(entries)]), odd)
-
-    def by_column(self, entries: Iterable[tuple[int, Entry]]) -> pa.RecordBatch:
-        """Return entries and their positions by column."""
-        placed = list(entries)
-        self._count_reserved(self._reserved_of(placed))
-        return self._by_column(placed)
 
     def _reserved_of(self, entries: Iterable[tuple[int, Entry]]) -> list[tuple[int, str]]:
         """Return the places and letters of the entries that have reserved ones."""
@@ -187,12 +198,11 @@ _MOMENTS = (_is_text, pa.types.is_large_string, pa.types.is_timestamp)
 _TYPED = {"record_id": _NUMBERS, "event_type": _NUMBERS, "event_time": _MOMENTS}  # the rest are texts
 
 
-def half_character(entry: Entry) -> str | None:
-    """Return why UTF-8, and so no column, can hold the texts of an entry: JSON can have half a character."""
+def _check_characters(entry: Entry) -> None:
+    """Raise IllegalCharacter if UTF-8, and so no column, can hold a text: JSON can have half a character."""
     for text in (*entry.spelling, *entry.values):
-        if text is not None and (surrogate := _SURROGATE.search(text)):
-            return str(IllegalCharacter(ord(surrogate[0]), surrogate.start() + 1))
-    return None
+        if text is not None and not text.isascii() and (surrogate := _SURROGATE.search(text)):
+            raise IllegalCharacter(ord(surrogate[0]), surrogate.start() + 1)
 
 
 def _text(cells: pa.Array) -> pa.Array:

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eventlog.core.entry import COLUMNS, Entry
+from eventlog.core.entry import COLUMNS
 from eventlog.core.errors import BadFile, EventlogError, Refused
 from eventlog.core.formats import Row, Shape, Source
 from eventlog.core.tables import Tables
@@ -25,7 +25,6 @@ from eventlog.fold.by_column.admit import Repeats
 from eventlog.fold.by_column.vectors import Ints
 from eventlog.fold.event_table import document_sizes
 from eventlog.fold.understand import why_unknown
-from eventlog.formats import log
 from eventlog.formats.neutral import refuse
 from eventlog.transfer.log_files.by_column import row_batches
 from eventlog.transfer.log_files.by_column.checked_rows import TAKES_NO_PART, Checker
@@ -179,29 +178,21 @@ class BulkPickup:
             try:
                 columns, slabs = row_batches.read(file, name, container, self._limits)
                 checker = Checker(number, columns, name, self._clock, self._rules, self._reserved)
+                source = Source[Row](name, stem_of(name), columns, ())
                 for slab in slabs:
                     if isinstance(slab, Refused):
                         self._refused(slab)
-                    elif isinstance(slab, row_batches.RowBatch) and checker.fits(slab):
-                        sound = checker.checked(slab)
-                        refusals.add(number, sound.odd)
-                        yield sound.rows
-                    else:
-                        rows = slab.rows() if isinstance(slab, row_batches.RowBatch) else slab
-                        source = Source(name, stem_of(name), columns, rows)
-                        yield checker.by_column(self._entries(source))
+                        continue
+                    rows, odd = checker.read(slab)
+                    refusals.add(number, ((where, reason) for where, reason, row in odd if row is None))
+                    for _, reason, row in odd:
+                        if row is not None:
+                            self._refused(source.refuse(row, reason))
+                    yield rows
             except EventlogError as fault:
                 self._refused(BadFile(name, str(fault).removeprefix(f"{name}: ")))
             except (OSError, EOFError, zlib.error) as fault:
                 self._refused(BadFile(name, f"the rest of the file cannot be read: {fault}"))
-
-    def _entries(self, source: Source[Row]) -> Iterator[tuple[int, Entry]]:
-        for read in log.read_entries(source, self._clock):
-            if isinstance(read, Refused):
-                self._refused(read)
-            else:
-                row, entry = read
-                yield row.where, entry
 
     def _fold(
         self, rows: pa.RecordBatch, written_events: SortedBatches, refusals: Refusals

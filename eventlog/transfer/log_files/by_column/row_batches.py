@@ -266,6 +266,11 @@ def by_column(columns: Sequence[str], rows: Sequence[Row]) -> RowBatch | None:
     return RowBatch(dict(zip(columns, cells, strict=True)), where, lambda: rows)
 
 
+def one_by_one(rows: RowBatch | Sequence[Row]) -> Iterable[Row]:
+    """Return the rows of a slab one by one."""
+    return rows.rows() if isinstance(rows, RowBatch) else rows
+
+
 def batched(rows: Iterable[Row | Refused]) -> Slabs:
     """Yield rows in lists, and what was refused in its place."""
     batch: list[Row] = []

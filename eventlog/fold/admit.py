@@ -77,4 +77,4 @@ def _plain_entry(row: Sequence[Cell]) -> Entry | None:
         return None
     time_text = f"{event_time[:10]}T{event_time[11:19]}{event_time[19:].rstrip('0').rstrip('.')}"
     cells = (record_id, status, event_type, time_text, perpetrator, table, key, column, old_value, new_value)
-    return tuple.__new__(Entry, cells)
+    return tuple.__new__(Entry, cells)  # at half the cost of its constructor

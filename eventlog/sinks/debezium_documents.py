@@ -86,12 +86,12 @@ class PresentRowWriter:
         return _encode(check_xml(text))[1:-1]
 
     def _shape(self, change: Change) -> _RowShape:
-        at = change[1:3]
-        shape = self._shapes.get(at)
+        table = change.schema, change.table
+        shape = self._shapes.get(table)
         if shape is None:
             if len(self._shapes) >= _MAX_TABLES:
                 self._shapes.clear()
-            shape = self._shapes[at] = _RowShape(self._tables, *at, self._topic_prefix)
+            shape = self._shapes[table] = _RowShape(self._tables, *table, self._topic_prefix)
         return shape
 
 

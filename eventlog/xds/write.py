@@ -46,24 +46,25 @@ class EventWriter:
 
     def body(self, name: str, change: Change) -> str:
         """Return the content of an element of that name after the association."""
-        writer = self._writers.get(change[1:3]) or self._writer(change)
+        writer = self._writers.get((change.schema, change.table)) or self._writer(change)
         if name == "modify":
             return writer.modify_attrs(change.fields)
         return writer.add_attrs(change.fields) if name == "add" else ""
 
     def around(self, name: str, change: Change, event_id: str, body: str) -> str:
         """Return the element of that name with that body."""
-        writer = self._writers.get(change[1:3]) or self._writer(change)
+        writer = self._writers.get((change.schema, change.table)) or self._writer(change)
         return writer.event(name, change, event_id, body)
 
     def object(self, change: Change) -> Hashable:
         """Return what names the change's object, however its key is spelled."""
-        writer = self._writers.get(change[1:3]) or self._writer(change)
-        return change[1:3], writer.key(change)
+        writer = self._writers.get((change.schema, change.table)) or self._writer(change)
+        return (change.schema, change.table), writer.key(change)
 
     def _writer(self, change: Change) -> _TableWriter:
         table = self._tables.of(change.schema, change.table)
-        name = change[1:3] if table is not None else (*change[1:3], *(column for column, _ in change.key))
+        key = () if table is not None else (column for column, _ in change.key)
+        name = (change.schema, change.table, *key)
         writer = self._writers.get(name)
         if writer is None:
             writer = _TableWriter(change, table, self._tables, self._settings, self._renders)

@@ -89,7 +89,7 @@ def body(message: Any, schema_id: str | None) -> Body:
         and (type(data) is dict or data is None)
         and (type(before) is dict or before is None)
     ):
-        return tuple.__new__(Body, (headers, data, before, get("schema"), get("table"), schema_id))
+        return Body(headers, data, before, get("schema"), get("table"), schema_id)
     if isinstance(data, list) or isinstance(get("bu_data"), list):
         return _of_2016(message)
     return _flat(message, schema_id)

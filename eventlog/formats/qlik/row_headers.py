@@ -19,7 +19,7 @@ _NO_MASK = Masks()
 _NO_TIME = "1970-01-01"
 _ZONE = re.compile(r" (?:UTC|([+-][0-9]{2}(?::?[0-9]{2})?))\Z", re.ASCII)  # as warehouses write them
 _FACTS = ("stream_position", "partition_name")
-_new = tuple.__new__
+_new = tuple.__new__  # a third of the cost of a named tuple's constructor
 
 
 class HeaderReader:
@@ -60,7 +60,7 @@ class HeaderReader:
 
     def transaction(self, cells: Sequence[Any]) -> str | None:
         """Return the id of a row's transaction."""
-        transaction = self._circumstance(cells)[0]
+        transaction, _ = self._circumstance(cells)
         return None if transaction is None or transaction == "" else str(transaction)
 
     def change(

@@ -17,8 +17,6 @@ from eventlog.formats.qlik.row_plans import RowPlan
 from eventlog.formats.qlik.sides import Masks, Readings
 from eventlog.formats.qlik.structure import Structure
 
-_new = tuple.__new__
-
 
 class TablePart(NamedTuple):
     """A source of rows of a change table, and how their cells are read."""
@@ -123,7 +121,7 @@ def read_row(part: TablePart, where: int, cells: Sequence[Any], raw: bytes | Non
     except TypeError as fault:
         raise WrongRow(f"change_oper, operation or change_mask holds no text: {fault}") from fault
     seq = headers.seq(cells, letter)
-    return _new(ChangeRow, (where, letter, seq, mask, part.data_cells(cells), cells, raw, part))
+    return ChangeRow(where, letter, seq, mask, part.data_cells(cells), cells, raw, part)
 
 
 # --- two rows that are compared

@@ -279,8 +279,8 @@ def _keys_differ(deletion: Placed | Refused, insertion: Placed | Refused) -> boo
 
 
 def _table_and_sequence(item: Any) -> tuple[str, bool, int]:
-    place: tuple[str, bool, int] = item[0][:3]
-    return place
+    place: SequencePlace = item.place
+    return place.seq, place.without_sequence, place.table
 
 
 def _mark_late(item: Placed | Refused) -> Placed | Refused:

@@ -139,7 +139,7 @@ def _record_id(placed: PlacedEntry) -> int:
 
 
 def _event_order(event: Event) -> tuple[str, int, int]:
-    return event[2]
+    return event.place
 
 
 def _object_order(placed: PlacedEntry) -> tuple[ObjectName, int]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import starmap
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -164,7 +165,8 @@ class _Record:
         rows, counts, owners = array("q"), array("q"), array("q")
         digests, event_count = bytearray(), len(self._fates.numbers)
         fate = UNANSWERED if batch.is_unanswered else ON_WAY if batch.settled_at is None else ANSWERED
-        for name, own_rows, sizes, own_digests, event in batch.entries():
+        content = batch.read()
+        for name, own_rows, sizes, own_digests, event in content.entries():
             if name == WARNED:
                 self._warned += own_rows
                 continue
@@ -183,9 +185,9 @@ class _Record:
                 self._cut(event.run_id, event.part)
                 self._parts[event.run_id].append(first)
                 self._names[first] = event.run_id
-        for run_id, part in batch.cut_short():
+        for run_id, part in content.cut_short:
             self._cut(run_id, part)
-        self._backlogs += batch.backlog_sums()
+        self._backlogs += starmap(BacklogSum, content.backlog_sums)
         all_rows, all_owners = np.array(rows, np.int64), np.array(owners, np.int64)
         starts = np.cumsum(counts, dtype=np.int64) - counts
         self._rows.extend(all_rows)

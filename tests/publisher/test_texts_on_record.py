@@ -236,7 +236,7 @@ def test_a_cut_event_that_is_shorter_after_a_crash_says_so(world: World) -> None
         world.cycle(Receiver(answer), max_changes=1)
     world.change("delete from usr")
     world.cycle(Receiver(), max_changes=1)
-    cut_short = [event for batch in batches(world) for event in batch.cut_short()]
+    cut_short = [(run, part) for batch in batches(world) for run, part in batch.read().cut_short]
     assert (world.counts(), cut_short) == ({"W": 1}, [("eventlog:1", 2)])
 
 

@@ -175,7 +175,7 @@ def test_refused_rows_are_on_record_and_no_row_of_an_event(world: World) -> None
     world.cycle(Receiver())
     refused, *documents = sorted(settled(world), key=lambda batch: -len(batch.refused()))
     assert (refused.refused(), refused.documents(), dict(refused.rows())) == ([1, 3], [], {})
-    (entry,) = refused.entries()
+    (entry,) = refused.read().entries()
     assert (entry.name, [*entry.sizes]) == ("refused", [])
     assert [len(batch.documents()) for batch in documents] == [1]
 

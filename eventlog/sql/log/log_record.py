@@ -41,7 +41,6 @@ WARNED: Final = "warned"  # rows whose event was answered with a warning
 CUT_SHORT: Final = "cut short"  # cut events, each with the part from which on it has none any more
 UNANSWERED: Final = "unanswered"  # a mark: the documents may have left, and no answer to them came
 _MARK: Final = f'["{UNANSWERED}",[]]]'  # at the end of a batch
-_NO_DOCUMENTS: Final = frozenset((TRIES, REFUSED, WARNED, CUT_SHORT, UNANSWERED, BACKLOG_SUM))
 
 WorstAnswer = Callable[[str], Status]  # the worst answer so far to an event that was cut
 Recorded = list[object] | dict[str, object]  # one event, or many
@@ -103,6 +102,80 @@ class RecordedEntry(NamedTuple):
     event: RecordedEvent | None = None  # that is recorded alone
 
 
+Named = Sequence[tuple[str, Sequence[Any]]]  # names, each with its entries as JSON has them
+
+
+class BatchContent(NamedTuple):
+    """The content of a batch by what it is. On disk all of it is one list of names with their entries."""
+
+    documents: Named = ()
+    refused: Sequence[Any] = ()  # rows that no event could be made of
+    reasons: Named = ()  # of rows without an event, each with the rows
+    warned: Sequence[Any] = ()  # rows whose event was answered with a warning
+    tries: Sequence[Any] = ()  # the answers to events that were tried more than once
+    cut_short: Sequence[Any] = ()  # cut events that became shorter, each with the first part it lacks
+    backlog_sums: Sequence[Any] = ()  # of the documents of backlogs
+    is_unanswered: bool = False  # the documents may have left, and no answer to them came
+
+    @classmethod
+    def read(cls, text: str) -> BatchContent:
+        """Return the content of a text."""
+        content: dict[str, Any] = {"documents": [], "reasons": []}
+        for name, entries in json.loads(text):
+            if name == UNANSWERED:
+                content["is_unanswered"] = True
+            elif name in _NAMED_FIELDS:
+                content[_NAMED_FIELDS[name]] = entries
+            else:
+                has_event = not entries or isinstance(entries[0], list) or entries[0].get("sizes") != []
+                content["documents" if has_event else "reasons"].append((name, entries))
+        return cls(**content)
+
+    def write(self) -> str:
+        """Return the text of the content."""
+        named = [*self.documents]
+        if self.refused:
+            named.append((REFUSED, self.refused))
+        named += self.reasons
+        if self.warned:
+            named.append((WARNED, self.warned))
+        if self.tries:
+            named.append((TRIES, self.tries))
+        if self.cut_short:
+            named.append((CUT_SHORT, self.cut_short))
+        if self.backlog_sums:
+            named.append((BACKLOG_SUM, self.backlog_sums))
+        if self.is_unanswered:
+            named.append((UNANSWERED, ()))
+        return json.dumps(named, separators=(",", ":"))
+
+    def entries(self) -> Iterator[RecordedEntry]:
+        """Yield what is recorded together.
+
+        No event has the rows if there are no sizes. Then the name is why, or what is on record of them.
+        """
+        rows_of: dict[str, tuple[int, ...]] = {}
+        rows = [(REFUSED, self.refused), *self.reasons, (WARNED, self.warned)]
+        for name, recorded in chain(self.documents, rows):
+            for entry in recorded:
+                if isinstance(entry, dict):
+                    rows_together = [*_rows(entry)]
+                    digests = read_digests(entry.get("digests", ""))
+                    yield RecordedEntry(name, rows_together, _sizes(entry, rows_together), digests)
+                else:
+                    event = _with_rows(_read_event(*entry), rows_of)
+                    yield RecordedEntry(name, event.rows, (len(event.rows),), event.digest, event)
+
+
+_NAMED_FIELDS: Final = {
+    REFUSED: "refused",
+    WARNED: "warned",
+    TRIES: "tries",
+    CUT_SHORT: "cut_short",
+    BACKLOG_SUM: "backlog_sums",
+}  # the fields that are no documents, by their names on disk
+
+
 class RecordedBatch(NamedTuple):
     """A batch on record: about to leave, or settled."""
 
@@ -111,87 +184,62 @@ class RecordedBatch(NamedTuple):
     settled_at: datetime | None  # when its rows were finished, None before
     content: str
 
+    def read(self) -> BatchContent:
+        """Return what the batch has on record."""
+        return BatchContent.read(self.content)
+
     def documents(self) -> list[tuple[str, list[RecordedEvent]]]:
         """Return the recorded documents, by their names."""
-        rows_of: dict[str, tuple[int, ...]] = {}  # by events that were cut
-        return [
-            (name, [_with_rows(event, rows_of) for event in _read_events(events)])
-            for name, events in self._named()
-            if name not in _NO_DOCUMENTS
-        ]
+        return _read_documents(self.read())
 
     def tries(self) -> list[Try]:
         """Return the answers to events that were tried more than once."""
         return [
             Try(event_id, tuple(rows), number, Status(Level[level], None, words), self.settled_at)
-            for name, answers in self._named()
-            for level, words, events in (answers if name == TRIES else ())
+            for level, words, events in self.read().tries
             for event_id, number, rows in events
         ]
 
     def refused(self) -> list[int]:
         """Return the rows that no event could be made of."""
-        return self._rows_of(REFUSED)
+        return [*_rows_of(self.read().refused)]
 
     def warned(self) -> list[int]:
         """Return the rows whose event was answered with a warning."""
-        return self._rows_of(WARNED)
-
-    def backlog_sums(self) -> list[BacklogSum]:
-        """Return what is on record of the documents of backlogs."""
-        return [BacklogSum(*each) for name, sums in self._named() if name == BACKLOG_SUM for each in sums]
-
-    def _rows_of(self, wanted_name: str) -> list[int]:
-        entries = chain.from_iterable(entries for name, entries in self._named() if name == wanted_name)
-        return [*chain.from_iterable(map(_rows, entries))]
-
-    def cut_short(self) -> list[tuple[str, int]]:
-        """Return the cut events that have fewer parts than before, each with the first part it lacks."""
-        return [(run, part) for name, listed in self._named() if name == CUT_SHORT for run, part in listed]
+        return [*_rows_of(self.read().warned)]
 
     @property
     def is_unanswered(self) -> bool:
         """Return whether the documents may have left, and no answer to them came."""
-        return self.content.endswith(_MARK)
-
-    def _named(self) -> list[tuple[str, list[Any]]]:
-        named: list[tuple[str, list[Any]]] = json.loads(self.content)
-        return named
-
-    def entries(self) -> Iterator[RecordedEntry]:
-        """Yield what is recorded together.
-
-        No event has the rows if there are no sizes. Then the name is why, or what is on record of them.
-        """
-        rows_of: dict[str, tuple[int, ...]] = {}
-        for name, recorded in self._named():
-            for entry in recorded if name not in (TRIES, CUT_SHORT, UNANSWERED, BACKLOG_SUM) else ():
-                if isinstance(entry, dict):
-                    rows = [*_rows(entry)]
-                    digests = read_digests(entry.get("digests", ""))
-                    yield RecordedEntry(name, rows, _sizes(entry, rows), digests)
-                else:
-                    event = _with_rows(_read_event(*entry), rows_of)
-                    yield RecordedEntry(name, event.rows, (len(event.rows),), event.digest, event)
+        return self.content.endswith(_MARK)  # which reads nothing
 
     def rows(self) -> Iterator[tuple[int, RecordedRow]]:
         """Yield each row with what the batch has of it."""
-        facts = self.settled_at, not self.is_unanswered
-        for document, events in self._named():
-            for event in events if document not in _NO_DOCUMENTS else ():
-                if isinstance(event, dict) and event.get("sizes") == []:
-                    yield from ((row, RecordedRow(document, None, *facts)) for row in _rows(event))
-        for document, recorded in self.documents():
-            for event in recorded:
+        content = self.read()
+        facts = self.settled_at, not content.is_unanswered
+        for reason, entries in content.reasons:
+            yield from ((row, RecordedRow(reason, None, *facts)) for row in _rows_of(entries))
+        for document, events in _read_documents(content):
+            for event in events:
                 yield from ((row, RecordedRow(document, event, *facts)) for row in event.rows)
 
     def backlog_rows(self) -> Iterable[int] | None:
         """Return the rows if a backlog put them on record; None for a publisher's batch."""
-        named = self._named()
-        if [name for name, _ in named] != [BACKLOG]:
-            return None
-        ((_, (recorded,)),) = named
-        return _rows(recorded)
+        reasons = self.read().reasons
+        return _rows_of(reasons[0][1]) if [name for name, _ in reasons] == [BACKLOG] else None
+
+
+def _read_documents(content: BatchContent) -> list[tuple[str, list[RecordedEvent]]]:
+    """Return the documents of a batch, each with its events one by one."""
+    rows_of: dict[str, tuple[int, ...]] = {}  # by events that were cut
+    return [
+        (name, [_with_rows(event, rows_of) for event in _read_events(entries)])
+        for name, entries in content.documents
+    ]
+
+
+def _rows_of(entries: Iterable[Mapping[str, Any]]) -> Iterable[int]:
+    return chain.from_iterable(map(_rows, entries))
 
 
 class NoticeKind(StrEnum):
@@ -390,9 +438,13 @@ def record_rows(rows: Ints) -> dict[str, object]:
 
 def write_batch(documents: Iterable[tuple[str, Sequence[Recorded]]]) -> str:
     """Return the content of a batch; the rows of a cut event are recorded with its first part alone."""
+    return BatchContent(_each_once(documents)).write()
+
+
+def _each_once(documents: Iterable[tuple[str, Sequence[Recorded]]]) -> Named:
+    """Return documents in which only the first part of a cut event has its rows."""
     listed = set[object]()
-    named = [[name, [_once(event, listed) for event in events]] for name, events in documents]
-    return json.dumps(named, separators=(",", ":"))
+    return [(name, [_once(event, listed) for event in events]) for name, events in documents]
 
 
 def _once(event: Recorded, listed: set[object]) -> Recorded:
@@ -427,18 +479,20 @@ def write_rows(
     """
     ids_of_events = [*(each.rows for each in tries), *(event.rows for event in cut_short)]
     rows = [row for ids in (*rows_by_reason.values(), *ids_of_events) for row in ids]
-    named: list[list[object]] = [
-        [name, [_rows_of_reason(name, ids)]] for name, ids in rows_by_reason.items() if ids
-    ]
+    entries = {name: [_rows_of_reason(name, ids)] for name, ids in rows_by_reason.items() if ids}
+    refused, warned = entries.pop(REFUSED, []), entries.pop(WARNED, [])
     events_by_answer: dict[tuple[str, str], list[object]] = {}
     for each in tries:
         answer = each.status.level.name, each.status.text
         events_by_answer.setdefault(answer, []).append((each.event_id, each.number, each.rows))
-    if tries:
-        named.append([TRIES, [(*answer, events) for answer, events in events_by_answer.items()]])
-    if cut_short:
-        named.append([CUT_SHORT, [(event.run_id, event.part) for event in cut_short]])
-    return json.dumps(named, separators=(",", ":")), (min(rows), max(rows))
+    content = BatchContent(
+        refused=refused,
+        reasons=[*entries.items()],
+        warned=warned,
+        tries=[(*answer, events) for answer, events in events_by_answer.items()],
+        cut_short=[(event.run_id, event.part) for event in cut_short],
+    )
+    return content.write(), (min(rows), max(rows))
 
 
 def write_remnant(
@@ -463,11 +517,12 @@ def write_remnant(
     rows_of = {event.run_id: event.rows for events in documents.values() for event in events}
     named: list[tuple[str, list[Recorded]]] = [
         (name, [_with_own_rows(entry, rows_of) for entry in entries])
-        for name, entries in json.loads(batch.content)
+        for name, entries in batch.read().documents
         if name in documents
     ]
     rows = list(chain.from_iterable(rows_of.values()))
-    return write_batch([*named, *([] if is_answered else [(UNANSWERED, [])])]), (min(rows), max(rows))
+    content = BatchContent(_each_once(named), is_unanswered=not is_answered)
+    return content.write(), (min(rows), max(rows))
 
 
 def _with_own_rows(entry: Any, rows_of: Mapping[str, Sequence[int]]) -> Recorded:

@@ -113,7 +113,7 @@ def micros(at: datetime | None) -> int:
 
 def rows_without_event(batch: RecordedBatch) -> Iterator[int]:
     """Yield the rows that a batch has on record as rows without an event."""
-    for entry in batch.entries():
+    for entry in batch.read().entries():
         if not entry.sizes and entry.name != BACKLOG:
             yield from entry.rows
 

@@ -271,7 +271,8 @@ class Plan:
             return Outcome(Fate.NO_EFFECT, "its object is gone")
         if not fields and step.op is Op.UPDATE:
             return Outcome(Fate.SAYS_NOTHING, f"{table} has no published column except its key")
-        return step._replace(fields=fields)
+        place, entry, number, op, column, _, silence, superseded, unread = step
+        return _new(Step, (place, entry, number, op, column, fields, silence, superseded, unread))
 
     def _append_events(self, events: list[Event], life: _Life, run: Sequence[Step]) -> None:
         """Add the events of a run: one, or several where it is long."""

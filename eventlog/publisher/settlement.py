@@ -11,7 +11,7 @@ from eventlog.fold.event_table import OutgoingEvent
 from eventlog.publisher.reading import FoldedPickUp
 from eventlog.publisher.states import FAILED, GOOD, LETTERS, end_of
 from eventlog.sql.log.leader_transaction import Failure, LeaderTransaction, Spelling, WaitingEvent
-from eventlog.sql.log.log_record import NO_EVENT, REFUSED, WARNED, Range, RecordedEvent, Try, write_rows
+from eventlog.sql.log.log_record import NO_EVENT, Range, RecordedEvent, Try, write_rows
 from eventlog.xds.answers import Status
 
 _LONGEST_ANSWER = 1000  # characters kept of an answer to an event that is tried more than once
@@ -85,14 +85,11 @@ class Settlement:
     def dump(self) -> tuple[str, Range] | None:
         """Return what stays on record next to batches, and between which record_ids its rows are."""
         refused = [failure.record_id for failure in self._failures if failure.event_id is None]
-        rows = {REFUSED: refused} if refused else {}
+        rows_by_reason: dict[str, list[int]] = {}
         for row, reason in self._without_event.items():
-            rows.setdefault(reason, []).append(row)
-        if warned := self._letters.get(Letter.WARNING):
-            rows[WARNED] = warned
-        if not (rows or self._tries or self._cut_short):
-            return None
-        return write_rows(rows, self._tries, self._cut_short)
+            rows_by_reason.setdefault(reason, []).append(row)
+        record = rows_by_reason, refused, self._letters.get(Letter.WARNING, ()), self._tries, self._cut_short
+        return write_rows(*record) if any(record) else None
 
     def write(self, work: LeaderTransaction, *, delete: bool) -> None:
         """Write the letters and failures; hold what waits, and release what does not any more."""

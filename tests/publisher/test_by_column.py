@@ -286,7 +286,7 @@ def test_rows_that_only_look_odd_leave(peopled: World) -> None:
 
 
 def test_each_row_that_is_no_entry_is_refused_for_its_own_reason(unconstrained: World) -> None:
-    """Believe a row among those that share its record_id, if no other one of them is an entry."""
+    """Take a row among those that share its record_id, if no other one of them is an entry."""
     unconstrained.write(*NO_ENTRIES)
     set_sequence(unconstrained, 6)
     reader = unconstrained.reader(TABLES, Rules(), XdsSettings())

@@ -471,24 +471,24 @@ def ranges_of(ids: Iterable[int]) -> list[Range]:
 
 def write_rows(
     rows_by_reason: Mapping[str, Sequence[int]],
+    refused: Sequence[int] = (),
+    warned: Sequence[int] = (),
     tries: Sequence[Try] = (),
     cut_short: Sequence[RecordedEvent] = (),
 ) -> tuple[str, Range]:
-    """Return the content of a batch of rows by what is on record of them, of tries, and of events that became
-    shorter; and between which record_ids they are.
+    """Return the content of a batch of rows without an event by the reason, of refused ones and those with a
+    warning, of tries, and of events that became shorter; and between which record_ids they are.
     """
     ids_of_events = [*(each.rows for each in tries), *(event.rows for event in cut_short)]
-    rows = [row for ids in (*rows_by_reason.values(), *ids_of_events) for row in ids]
-    entries = {name: [_rows_of_reason(name, ids)] for name, ids in rows_by_reason.items() if ids}
-    refused, warned = entries.pop(REFUSED, []), entries.pop(WARNED, [])
+    rows = [row for ids in (*rows_by_reason.values(), refused, warned, *ids_of_events) for row in ids]
     events_by_answer: dict[tuple[str, str], list[object]] = {}
     for each in tries:
         answer = each.status.level.name, each.status.text
         events_by_answer.setdefault(answer, []).append((each.event_id, each.number, each.rows))
     content = BatchContent(
-        refused=refused,
-        reasons=[*entries.items()],
-        warned=warned,
+        refused=[_rows_of_reason(REFUSED, refused)] if refused else (),
+        reasons=[(reason, [_rows_of_reason(reason, ids)]) for reason, ids in rows_by_reason.items()],
+        warned=[_rows_of_reason(WARNED, warned)] if warned else (),
         tries=[(*answer, events) for answer, events in events_by_answer.items()],
         cut_short=[(event.run_id, event.part) for event in cut_short],
     )

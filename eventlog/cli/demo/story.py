@@ -93,6 +93,6 @@ ASK = "The last section is on Spark and takes about a minute: press s to skip it
 
 NEXT = (
     ("eventlog demo --keep", "the same, and the database stays up"),
-    ("eventlog install --url postgresql://…", "your database: docs/start/quick-start.md"),
+    ("eventlog install --url postgresql://…", "yours: docs/start/quick-start.md"),
     ("eventlog import-config driver.xml", "the settings of a driver of yours"),
 )

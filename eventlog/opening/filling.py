@@ -25,7 +25,7 @@ class TableCycle(Protocol):
 class Sleeper:
     """A sleeper until the next cycle, on a database that cannot wake the daemon."""
 
-    wakes = False
+    wakes = False  # True: a change of a table ends the sleep, so that no polling interval is needed
 
     def __init__(self, signals: Signals) -> None:
         self._signals = signals

@@ -1,7 +1,7 @@
-"""A replication slot fills the log: no triggers, and nothing of a table is read but what changed.
+"""A replication slot fills the log: no triggers, and no table is read to see what changed.
 
-Each transaction becomes rows of the types 4, 5 and 6, in the transaction that notes the position. From there
-on everything is as with triggers: values are read back.
+The slot reports which objects changed. Each transaction becomes rows of the types 4, 5 and 6, in the
+transaction that notes the position. Their values are read back later, as with triggers.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from eventlog.slot.slot_tables import FedTables
 from eventlog.slot.stream import SlotStream, StreamRefused
 from eventlog.sql.log.store import Store
 
-_IDLE: Final = 1 << 20  # bytes of the server's log after which a position is noted although nothing changed
-_LONGEST_FILL: Final = 10.0  # seconds without a cycle
-_MOMENT: Final = 1.0  # seconds in which more of what the server had arrives
+_IDLE_BYTES: Final = 1 << 20  # of the server's log without a change for us, after which it may discard them
+_LONGEST_FILL: Final = 10.0  # seconds; then a cycle sends what is logged so far
+_LONGEST_GAP: Final = 1.0  # seconds between two pieces of what the server had when the stream began
 
 
 class SlotFiller(Filler):
@@ -39,12 +39,12 @@ class SlotFiller(Filler):
     # --- the protocol of a filler
 
     def prepare(self, cycle: TableCycle) -> int:
-        if self._connection.stream is not None and self._tables.is_old:
-            self._look_again()
+        if self._connection.stream is not None and self._tables.is_reading_due:
+            self._reread_if_whole()
         count = self._fill(ROWS if not cycle.is_down else inf)
-        if self._tables.is_stale:
+        if self._tables.needs_refresh:
             cycle.refresh()
-            self._tables.is_stale = False
+            self._tables.needs_refresh = False
         return count
 
     def drain(self) -> None:
@@ -54,21 +54,11 @@ class SlotFiller(Filler):
         return SlotSleeper(signals, self)
 
     def close(self) -> None:
+        """End the stream. The server sends queued transactions again, because none of them is confirmed."""
         self._connection.close()
         self._queue.close()
 
     # --- from the stream into the log
-
-    @property
-    def lost(self) -> str | None:
-        """Return why changes may be lost, so that nothing is streamed."""
-        return self._connection.lost
-
-    @property
-    def sockets(self) -> tuple[SlotStream, ...]:
-        """Return what can be read when something arrives."""
-        stream = self._connection.stream
-        return () if stream is None else (stream,)
 
     def _fill(self, limit: float) -> int:
         """Log what has arrived, until nothing is at hand, or so many rows are logged, or a while is over.
@@ -80,8 +70,9 @@ class SlotFiller(Filler):
                 self._receive()
                 count = self._log_queue()
                 logged += count
-                is_enough = logged >= limit or time.monotonic() > ends
-                if is_enough or not (count or self._awaits_more()):
+                if logged >= limit or time.monotonic() > ends:
+                    break
+                if not count and not self._wait_for_more():
                     break
         except StreamRefused as fault:
             self._refuse(fault)
@@ -99,12 +90,12 @@ class SlotFiller(Filler):
         """Read which tables the slot is read for, and how their changes name objects."""
         self._connection.renew(self._tables.read(self._connection.slot))
 
-    def _reread_tables(self) -> None:
+    def _reread_types(self) -> None:
         """Read the tables again, in which a column may have another type."""
         self._read_tables()
-        self._tables.is_stale = True
+        self._tables.needs_refresh = True
 
-    def _look_again(self) -> None:
+    def _reread_if_whole(self) -> None:
         """Read the tables again. End the stream if changes may be lost by now, so that its beginning names
         why.
         """
@@ -117,7 +108,7 @@ class SlotFiller(Filler):
         """Read messages until nothing is at hand, or enough transactions are queued."""
         if self._queue.is_full:
             return
-        for transaction in self._connection.transactions(self._reread_tables):
+        for transaction in self._connection.transactions(self._reread_types):
             self._queue.add(transaction)
             if self._queue.is_full:
                 break
@@ -136,23 +127,43 @@ class SlotFiller(Filler):
 
     def _note_idle(self) -> None:
         """Note how far the server's log is, if it grew without a change for us."""
-        end = self._connection.idle_position(_IDLE)
+        end = self._connection.idle_position(_IDLE_BYTES)
         if end is not None:
             with self._store.as_leader(self._epoch) as work:
-                work.write_last(work.slot().calls((), (), end, None))
+                work.write_last(work.slot().calls(feeds=(), rows=(), lsn=end, time=None))
             self._connection.confirm(end)
+
+    def _wait_for_more(self) -> bool:
+        """Wait for what the server had when the stream began. Give it up if nothing arrives for a while.
+        Return whether to go on.
+        """
+        if self._queue or not self._connection.awaits_more:
+            return False
+        if not self.wait(_LONGEST_GAP):
+            self._connection.await_no_more()
+        return self._connection.awaits_more
+
+    def _refuse(self, fault: StreamRefused) -> None:
+        """Note why nothing is streamed for now."""
+        self._queue.close()
+        self._connection.refuse(str(fault))
+
+    # --- for the sleeper and the commands
+
+    @property
+    def lost(self) -> str | None:
+        """Return why changes may be lost, so that nothing is streamed."""
+        return self._connection.lost
+
+    @property
+    def sockets(self) -> tuple[SlotStream, ...]:
+        """Return what can be read when something arrives."""
+        stream = self._connection.stream
+        return () if stream is None else (stream,)
 
     def has_read(self, position: int) -> bool:
         """Return whether all changes before a position are in the log."""
         return not self._queue and self._connection.has_read(position)
-
-    def _awaits_more(self) -> bool:
-        """Return whether something came that the server had when the stream began; wait for it."""
-        if self._queue or not self._connection.awaits_more:
-            return False
-        if not self.wait(_MOMENT):
-            self._connection.await_no_more()
-        return self._connection.awaits_more
 
     def wait(self, seconds: float) -> bool:
         """Wait until something arrives. Return whether it did in time."""
@@ -176,11 +187,6 @@ class SlotFiller(Filler):
             return self._connection.pause
         return self._queue.pause if self._queue else inf
 
-    def _refuse(self, fault: StreamRefused) -> None:
-        """Note why nothing is streamed for now."""
-        self._queue.close()
-        self._connection.refuse(str(fault))
-
 
 class SlotSleeper(Sleeper):
     """A sleeper whom the stream of a slot wakes."""
@@ -192,7 +198,7 @@ class SlotSleeper(Sleeper):
         self._filler = filler
 
     def sleep(self, seconds: float) -> bool:
-        """Sleep until a transaction came that can be logged, or so long."""
+        """Sleep until a transaction can be logged, or so long. Return whether one can, or a stop came."""
         until = time.monotonic() + seconds
         while not self._signals.stop and (remaining := until - time.monotonic()) > 0:
             if self._filler.receive():

@@ -194,17 +194,17 @@ class FedTables:
         self._tables: SlotTables | None = None
         self._read_at = -inf
         self.gaps: Mapping[str, str] = {}  # tables whose changes may be lost, and why
-        self.is_stale = False  # what cycles have of them
+        self.needs_refresh = False  # cycles have the tables as they were before
 
     @property
-    def is_old(self) -> bool:
+    def is_reading_due(self) -> bool:
         """Return whether the tables are to be read again."""
         return time.monotonic() > self._read_at + _AGE
 
     def read(self, slot: str) -> Mapping[int, Sequence[Feed]]:
         """Read the tables. Return how the changes of each name objects."""
         before, self._tables = self._tables, read_slot_tables(self._config, self._store, slot)
-        self.is_stale |= before is not None and before.names != self._tables.names
+        self.needs_refresh |= before is not None and before.names != self._tables.names
         self.gaps = self._tables.gaps
         self._read_at = time.monotonic()
         return self._tables.feeds

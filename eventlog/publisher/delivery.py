@@ -25,7 +25,7 @@ PATIENCE = 1.0  # seconds of answers that a crash may cost
 MAX_REASONS = 10  # of one outage
 MAX_DOCUMENTS = 500  # of one batch, fewer if they take longer than PATIENCE
 DOWN_AFTER = 2  # documents without an answer, one after another: the receiver is down
-OUTAGE = 10.0  # seconds; a receiver that was down for less may refuse single documents
+OUTAGE = 10.0  # seconds; in a shorter one events keep their waits, because they may be its cause
 
 
 class CycleHooks:
@@ -57,7 +57,7 @@ class DocumentDelivery:
         former_outage: Iterable[str],
     ) -> None:
         self._sink = sink
-        self._in_order = isinstance(sink, Recording)
+        self._in_order = isinstance(sink, Recording)  # which stops at the first failure
         self._sends_together = isinstance(sink, Recording | SendsTogether)
         self._journal = journal
         self._clock = clock
@@ -91,12 +91,12 @@ class DocumentDelivery:
             objects_apart=not self._in_order,
         )
 
-    def _fit_batches(self, documents: int, seconds: float) -> None:
+    def _fit_batches(self, reply_count: int, seconds: float) -> None:
         """Fit the next batches to how long so many replies took after a first one. A sink that sends a batch
         together has them at once, and keeps its large batches."""
         if seconds > PATIENCE:
-            self._batch_size = max(1, int(documents * PATIENCE / seconds))
-        elif documents + 1 >= self._batch_size and 2 * seconds < PATIENCE:
+            self._batch_size = max(1, int(reply_count * PATIENCE / seconds))
+        elif reply_count + 1 >= self._batch_size and 2 * seconds < PATIENCE:
             self._batch_size = min(2 * self._batch_size, MAX_DOCUMENTS)
 
     def expect_fault(self) -> None:
@@ -114,7 +114,7 @@ class DocumentDelivery:
             self._goes_down(reply.fault)
         return reply.fault
 
-    def _goes_down(self, fault: str | None) -> None:
+    def _goes_down(self, fault: str) -> None:
         """Note why the receiver takes nothing."""
         if self.down is None:
             self._down_since = time.monotonic()
@@ -132,7 +132,8 @@ class DocumentDelivery:
 
     @property
     def outage(self) -> set[str]:
-        """Return the reasons of waits that the receiver's next answer ends, or that are about to end."""
+        """Return the reasons of waits that the receiver's next answer ends, or that are about to end.
+        Those of this process count after OUTAGE seconds, or at once if the outage began before it."""
         is_long = self.down is not None and time.monotonic() - self._down_since >= OUTAGE
         present = self._reasons if is_long or self._former_reasons else set()
         return present | self._former_reasons | self._ended_reasons
@@ -160,10 +161,11 @@ class DocumentDelivery:
     def _deliver_once(self, batch: Sequence[EventDocument], tally: AnswerTally) -> Sequence[EventDocument]:
         """Send a batch once and take the answers as they come. Return the documents that are still to go."""
         unsent: list[EventDocument] = []  # of those with a reply
-        unanswered: list[str] = []  # documents that may have left without an answer
         replied, halted, begun, first_reply = 0, False, time.monotonic(), 0.0
-        written, is_answered, reply = begun, False, ACCEPTED
-        self._journal.note_sending()
+        reply = ACCEPTED  # the last one
+        written, is_answered = begun, False  # when the journal wrote, and whether an answer came since
+        unanswered: list[str] = []  # documents since then that may have left without an answer
+        self._journal.begin_sending()
         replies = self._control.tracing.deliver(self._sink, batch)
         for document, reply in zip(batch, replies, strict=False):
             unsent += self._note_reply(document, reply, tally)
@@ -176,16 +178,17 @@ class DocumentDelivery:
             if self.stopped(tally):
                 break
             if replied < len(batch) and time.monotonic() > written + PATIENCE:  # else with the next batch
-                self._journal.note_sending(unanswered, is_answered=is_answered)
+                self._journal.end_sending(unanswered, is_answered=is_answered)
                 self._journal.advance(tally, batches.without([*unsent, *batch[replied:]], tally.blocked))
-                self._journal.note_sending()
+                self._journal.begin_sending()
                 written, unanswered, is_answered = time.monotonic(), [], False
         if self._sends_together and reply.arrived:
             unanswered += (document.name for document in batch[replied:])
-        self._journal.note_sending(unanswered, is_answered=is_answered)
+        self._journal.end_sending(unanswered, is_answered=is_answered)
         if replied < len(batch) and not halted and not self.stopped(tally):
-            self._goes_down(f"the sink replied to {replied} of {len(batch)} documents")
-            tally.end(self.down)
+            fault = f"the sink replied to {replied} of {len(batch)} documents"
+            self._goes_down(fault)
+            tally.end(fault)
         ended = time.monotonic()
         tally.add_delivery(ended - begun)
         self._fit_batches(replied - 1, ended - (first_reply or ended))
@@ -215,9 +218,11 @@ class DocumentDelivery:
             self._answers_again()
 
     def _note_fault(self, reply: Reply, tally: AnswerTally) -> None:
-        """End the cycle at the second document without an answer, or at one that did not arrive."""
+        """End the cycle at the second document without an answer, at one that did not arrive, or if the
+        receiver asks for a wait."""
+        assert reply.fault is not None
         self._faults += 1
-        if reply.fault is not None and len(self._reasons) < MAX_REASONS:
+        if len(self._reasons) < MAX_REASONS:
             self._reasons.add(reply.fault)
         if self._faults >= DOWN_AFTER or not reply.arrived or reply.wait is not None:
             tally.end(reply.fault, reply.wait)

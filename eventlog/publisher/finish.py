@@ -85,9 +85,13 @@ class BatchJournal:
         for batch in self._unsettled or ():
             batch.is_answered |= any(name in names for name, _ in batch.recorded.documents())
 
-    def note_sending(self, unanswered: Collection[str] | None = None, *, is_answered: bool = False) -> None:
-        """Note which documents of the last batch may have left without an answer, None for all, and whether
-        an answer came."""
+    def begin_sending(self) -> None:
+        """Note that each document of the last batch may leave from now on."""
+        for batch in self._unsettled or ():
+            batch.unanswered = None
+
+    def end_sending(self, unanswered: Collection[str], *, is_answered: bool) -> None:
+        """Note which documents of the last batch may have left without an answer, and whether one came."""
         for batch in self._unsettled or ():
             batch.unanswered, batch.is_answered = unanswered, batch.is_answered or is_answered
 

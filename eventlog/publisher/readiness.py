@@ -1,4 +1,4 @@
-"""Whether a publisher's process could lead: what it checked, and since when the database is away."""
+"""Whether a process could be the one that publishes, and since when the database is away."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ class Readiness(NamedTuple):
     """The last check of a process, and what keeps it from leading."""
 
     checked_at: datetime | None = None  # by this machine's clock, in UTC; None before the first check
-    checked: tuple[str, ...] = ()
+    checked: tuple[str, ...] = ()  # the names of parts, such as "the tables"
     fault: str = ""  # empty if it could lead
 
 
 def now() -> datetime:
-    """Return this machine's time in UTC, without a zone."""
+    """Return this machine's time in UTC, without a zone, as the database's times are."""
     return datetime.now(UTC).replace(tzinfo=None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import NamedTuple
@@ -154,12 +154,7 @@ class AnswerTally:
         rows_done = without_event | {row for row, _ in reading.refused}
         open_events = unsent | reading.broken_up
         ended = (e._replace(worst=self.worst(e.run_id)) for e in recorded if e.run_id not in open_events)
-        answered = [
-            event
-            for event in ended
-            if (event.worst != GOOD and not without_event.isdisjoint(event.rows))
-            or (event.part > 1 and rows_done.isdisjoint(event.rows))  # it has fewer parts by now
-        ]
+        answered = [event for event in ended if _ends_as_answered(event, without_event, rows_done)]
         self.settlement.deliver(answered, [event for event in answered if event.part > 1])
         without_event.difference_update(row for event in answered for row in event.rows)
         self.account(replace(reading, rows_without_event=sorted(without_event)))
@@ -193,7 +188,7 @@ class AnswerTally:
         """Send nothing more in this cycle, because the publisher was asked to stop."""
         self.cycle = replace(self.cycle, stopped=True)
 
-    def end(self, fault: str | None, wait: float | None = None) -> None:
+    def end(self, fault: str, wait: float | None = None) -> None:
         """Send nothing more in this cycle, because the receiver is down."""
         waits = [seconds for seconds in (self.cycle.wait, wait) if seconds is not None]
         self.cycle = replace(self.cycle, down=fault, wait=max(waits, default=None))
@@ -203,7 +198,7 @@ class AnswerTally:
         return self._worst.get(run_id, GOOD)
 
     def worsen(self, run_id: str, status: Status) -> None:
-        """An earlier part was answered so."""
+        """Note the answer to a part of a cut event, if it is the worst so far."""
         if status.level > self.worst(run_id).level:
             self._worst[run_id] = status
 
@@ -227,7 +222,7 @@ class AnswerTally:
                     self._answers[ELEMENTS[element], "success"] += count
             else:
                 for event in table.at(range(first, last)):
-                    self._record_answer(document, event, GOOD, datetime.min)
+                    self._record_answer(document, event, GOOD, datetime.min)  # nothing waits after a success
         return Answer({})
 
     def _record_answer(
@@ -244,7 +239,7 @@ class AnswerTally:
             return
         self.begun.discard(event.run_id)
         self._worst.pop(event.run_id, None)
-        if further_parts:
+        if further_parts:  # they must not go after an end
             self.blocked.add(event.object)
         if end is EventEnd.RETRY:
             self._hold(event, status, now)
@@ -271,6 +266,13 @@ class AnswerTally:
                 text = None
         self._sent_again += bool(event.tries and not failures)
         self.settlement.finish(event, status, failures)
+
+
+def _ends_as_answered(event: RecordedEvent, without_event: Set[int], rows_done: Set[int]) -> bool:
+    """Return whether an event that does not go again ends as its parts were answered."""
+    if event.worst != GOOD and not without_event.isdisjoint(event.rows):
+        return True  # a bad answer is not lost because the rows need no event by now
+    return event.part > 1 and rows_done.isdisjoint(event.rows)  # it has fewer parts by now
 
 
 def _statuses(reply: Reply) -> Iterable[Status]:

@@ -133,7 +133,7 @@ class PageData:
     def __init__(self, process: Process, config: Config | None = None) -> None:
         self.process = process
         self.config = config or Config({})
-        self.explaining = threading.Lock()  # held by each request that may hold the rows of a cycle in memory
+        self.explain_lock = threading.Lock()  # of requests that may hold the rows of a cycle in memory
         self.last_status: LogStatus | None = None
         self.samples: deque[Sample] = deque(maxlen=SAMPLES)
         self._counting = threading.Lock()

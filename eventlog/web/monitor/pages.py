@@ -72,7 +72,7 @@ def monitor_app(monitor: Monitor, page_data: PageData, host: str) -> ASGIApp:
 
 
 def pages_app(page_data: PageData, host: str, further: Sequence[Route] = ()) -> ASGIApp:
-    """Return the application of the pages of a board, with further routes."""
+    """Return the application of the pages about a log, with further routes."""
     run = Turns().run
     routes = [
         page("/", partial(_status, page_data), post=True, run=run),
@@ -142,7 +142,7 @@ def _status(page_data: PageData, request: Request) -> Response:
     verdicts, loads = verdicts_of(log_status), loads_of(log_status)
     samples = page_data.samples_until(log_status)
     with page_data.store.admin() as admin:
-        has_skips = "W" in log_status.counts and admin.has_skips()
+        has_skips = Letter.WARNING in log_status.counts and admin.has_skips()
     return _show(
         page_data,
         "monitor/status.html",
@@ -171,13 +171,14 @@ def _errors(page_data: PageData, request: Request) -> Response:
     """Return the rows that failed, newest first, below their reasons; a form redrives or skips them."""
     query = {name: request.state.query.get(name, "") for name in ("table", "reason", "whole")}
     selection = FailureFilter(table=query["table"] or None, reason=query["reason"] or None)
+    whole_reason = query["whole"]  # with MASK in place of its numbers
     act, messages = request.state.query.get("act", ""), list[str]()
-    if any(query.values()) and (act in ACTS or request.method == "POST"):
-        ids = tuple(
-            row.record_id for row in islice(page_data.failures(selection, query["whole"]), MOST_AT_ONCE)
-        )
+    is_asked = act in ACTS or request.method == "POST"  # a link asks for the page that confirms
+    if is_asked and any(query.values()):
+        failures = islice(page_data.failures(selection, whole_reason), MOST_AT_ONCE)
+        ids = tuple(row.record_id for row in failures)
         form = _form(request)
-        is_confirmed = request.method == "POST" and form.get("rows") == str(len(ids))
+        is_confirmed = request.method == "POST" and form.get("rows") == str(len(ids))  # else ask again
         result = FormResult()
         if is_confirmed and ids:
             result = _apply_form(page_data, FailureFilter(ids), form)
@@ -194,8 +195,8 @@ def _errors(page_data: PageData, request: Request) -> Response:
                 typed=form,
             )
     upto = _number(request.state.query.get("upto", "")) or MAX_RECORD_ID
-    rows = list(islice(page_data.failures(selection, query["whole"], upto), PAGE + 1))
-    reasons = page_data.reasons(selection, query["whole"])
+    rows = list(islice(page_data.failures(selection, whole_reason, upto), PAGE + 1))
+    reasons = page_data.reasons(selection, whole_reason)
     return _show(
         page_data,
         "monitor/errors.html",
@@ -218,7 +219,7 @@ def _row(page_data: PageData, request: Request) -> Response:
         ids = whole_events(admin, (record_id,))
     if request.method == "POST":
         result = _apply_form(page_data, FailureFilter((record_id,)), form)
-    with page_data.explaining:
+    with page_data.explain_lock:
         rows = [*read_accounts(page_data.config, page_data.store, ids=ids)]
     account = next((row for row in rows if row.record_id == record_id), None)
     is_gone = all(row.outcome.fate is Fate.NOT_IN_LOG for row in rows)
@@ -260,7 +261,7 @@ def _find(page_data: PageData, request: Request) -> Response:
     if record_id := _number(words):
         return RedirectResponse(f"/row/{record_id}", HTTPStatus.SEE_OTHER)
     name, _, key = words.partition(" ")
-    if not key or "=" in name:
+    if not key or "=" in name:  # all words are a key, such as `a=1 b=2`
         name, key = "", words
     target = address("/object", {"table": name, "key": key}) if key else "/next"
     return RedirectResponse(target, HTTPStatus.SEE_OTHER)
@@ -299,7 +300,7 @@ def _next(page_data: PageData, request: Request) -> Response:
     """Return what the next cycle does with each row."""
     table = request.state.query.get("table", "")
     left_out = why_left_out(page_data.config, page_data.store)
-    with page_data.explaining:
+    with page_data.explain_lock:
         accounts = read_accounts(page_data.config, page_data.store, table or None, limit=LOOKED_AT)
         rows = list(islice(accounts, LOOKED_AT + 1))
     return _show(
@@ -326,7 +327,7 @@ def _recent(page_data: PageData, request: Request) -> Response:
 def _object(page_data: PageData, request: Request) -> Response:
     """Return the page of an object: each of its rows, what became of it, and its present row."""
     name, key = request.state.query.get("table", ""), request.state.query.get("key", "")
-    with page_data.explaining:
+    with page_data.explain_lock:
         account = read_object(page_data.config, page_data.store, name, key, LOOKED_AT + 1)
     return _show(
         page_data,
@@ -379,6 +380,7 @@ def _apply_form(page_data: PageData, selection: FailureFilter, form: Mapping[str
 
 
 def _number(text: str) -> int:
+    """Return a number; 0 for other text, and for digits that may be too many for a record_id."""
     return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else 0
 
 

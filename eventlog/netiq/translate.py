@@ -1,4 +1,7 @@
-"""An exported configuration as settings of ours: what has a counterpart, and what has none and why."""
+"""An exported configuration as settings of ours: what has a counterpart, and what has none and why.
+
+The original is the JDBC driver of NetIQ Identity Manager.
+"""
 
 from __future__ import annotations
 
@@ -66,7 +69,7 @@ class _Draft:
         self.lines: dict[str, SettingLine] = {}
         self.texts: dict[str, str] = {}  # in force, and read
         self.without: list[LeftOut] = []
-        self.doubtful: set[str] = set()  # tags of what is there, and could not be read
+        self.unreadable: set[str] = set()  # tags of parameters that are there, and could not be read
 
     def add_server(self, server: str, user: str) -> None:
         """Add the database of a JDBC URL, and the names of its properties."""
@@ -98,7 +101,7 @@ class _Draft:
     def assumed(self) -> Iterator[SettingLine]:
         """Return the original's defaults for missing parameters."""
         for parameter in PARAMETERS:
-            is_decided = parameter.tag in self.lines or parameter.tag in self.doubtful
+            is_decided = parameter.tag in self.lines or parameter.tag in self.unreadable
             if parameter.default != "none" and not parameter.ours and not is_decided:
                 value = parameter.read(parameter.default)
                 if value is not None:
@@ -107,7 +110,8 @@ class _Draft:
     def _translate(self, parameter: Parameter, text: str) -> None:
         value = parameter.read(text)
         self.texts[parameter.tag] = text
-        if value is not None and (parameter.ours or parameter.tag not in self.lines):
+        is_decided = parameter.tag in self.lines and not parameter.ours  # by one that overrides it
+        if value is not None and not is_decided:
             title = parameter.display.partition(",")[0]
             note = f"{title}; {parameter.note}" if parameter.note else title
             self.lines[parameter.setting] = SettingLine(parameter.setting, value, note)
@@ -136,7 +140,7 @@ class _Draft:
         value = parameter.value if shown and not _is_secret(parameter) else None
         self.without.append(LeftOut(parameter.tag or parameter.display, reason, value))
         if isinstance(counterpart, Parameter) and not parameter.unless:
-            self.doubtful |= {counterpart.tag} - self.texts.keys()
+            self.unreadable |= {counterpart.tag} - self.texts.keys()
 
 
 def _is_foreign(parameter: StatedParameter) -> bool:
@@ -186,22 +190,23 @@ def _children(draft: _Draft) -> None:
 
 def _disabled(draft: _Draft) -> None:
     """Disable a publisher if the export may have disabled it."""
-    doubtful = [tag for tag in ("disable", "sync-filter", "publication-mode") if tag in draft.doubtful]
-    if doubtful:
-        note = f"{', '.join(doubtful)} could not be read: look it up"
+    unreadable = [tag for tag in ("disable", "sync-filter", "publication-mode") if tag in draft.unreadable]
+    if unreadable:
+        note = f"{', '.join(unreadable)} could not be read: look it up"
         draft.lines["disable"] = SettingLine("disable", True, note)
 
 
 def _mode(draft: _Draft) -> None:
     """Add what depends on whether triggers wrote a log, or there was none to delete from."""
-    if "publication-mode" in draft.lines:
+    is_triggerless = "publication-mode" in draft.lines  # with triggers it becomes no line
+    if is_triggerless:
         line = SettingLine("delete-from-log", False, "triggerless: the original had no log to delete from")
         draft.lines.setdefault("delete-from-log", line)
         return
     draft.leave_out("startup-option", "not in force: publication-mode is not 2")
     note = "event_time as the original's triggers write it, in the database's zone"
     draft.lines["log-time"] = SettingLine("log-time", "local", note)
-    if "delete-from-log" not in draft.lines.keys() | draft.doubtful:
+    if "delete-from-log" not in draft.lines.keys() | draft.unreadable:
         reason = (
             "the export leaves it out, which means yes in two editions of the manual, so it is true here. "
             "To keep handled rows, write false"

@@ -27,8 +27,8 @@ from eventlog.core.settings import (
 from eventlog.files.small_files import read_text
 
 S = TypeVar("S")
-FILE = Path("eventlog.toml")
-_LONGEST = 1 << 20  # bytes of the file
+FILE = Path("eventlog.toml")  # of this folder, if no other is named
+_MAX_BYTES = 1 << 20  # of the file
 
 _SECRET = ("password", "token", "options", "command", "init", "stmt")  # SQL may hold secrets too
 _TABLE_ENTRIES = {"publish": list, "withhold": list, "max-value": int, "scim": dict}
@@ -69,12 +69,14 @@ def read_config(
 ) -> Config:
     """Return the settings; InvalidSettings names everything that is wrong with them."""
     fields = {field.name: field for settings in declarations for field in declared(settings)}
-    faults = [why_unknown(name, name, fields) for name in unknown_variables(environment, fields)]
+    faults = [
+        why_unknown(spelling=name, name=name, names=fields) for name in unknown_variables(environment, fields)
+    ]
     document, source = read_file(file), str(file or FILE)
     columns = _columns(_take(document, "log", faults, source), faults, source)
     tables = _tables(_take(document, "tables", faults, source), faults)
     values_by_name: dict[str, Any] = {}
-    for where, values in (
+    for where, values in (  # a later one overrides an earlier one
         (source, {name.replace("-", "_"): value for name, value in document.items()}),
         ("environment", {n: environment[variable(n)] for n in fields if variable(n) in environment}),
         ("flag", {name: value for name, value in flags.items() if value is not None}),
@@ -98,7 +100,7 @@ def read_file(file: Path | None) -> dict[str, Any]:
     if file is None and not path.exists():
         return {}
     try:
-        text = read_text(path, _LONGEST)
+        text = read_text(path, _MAX_BYTES)
     except OSError as fault:
         raise Misuse(f"{path}: {fault.strerror}") from None
     except InvalidDocument as fault:
@@ -125,6 +127,7 @@ def names(text: str | None) -> tuple[str, ...]:
 
 
 def _take(document: dict[str, Any], name: str, faults: list[str], source: str) -> dict[str, Any]:
+    """Remove an entry that must be a table from the document. Return it; nothing if it is none."""
     entries = document.pop(name, {})
     if isinstance(entries, dict):
         return entries
@@ -144,7 +147,7 @@ def _columns(section: dict[str, Any], faults: list[str], source: str) -> dict[st
 
 def _tables(sections: Mapping[str, Any], faults: list[str]) -> dict[str, Mapping[str, Any]]:
     for table, entries in sections.items():
-        for name, value in entries.items() if isinstance(entries, dict) else [("", None)]:
+        for name, value in entries.items() if isinstance(entries, dict) else [("", None)]:  # one fault
             kind = _TABLE_ENTRIES.get(name)
             if kind is None or not isinstance(value, kind):
                 allowed = "publish and withhold with column names, max-value with bytes, scim with columns"
@@ -153,5 +156,6 @@ def _tables(sections: Mapping[str, Any], faults: list[str]) -> dict[str, Mapping
 
 
 def _spell(where: str, name: str) -> str:
+    """Return how a setting is written on the command line, in the environment, or in a file."""
     option = name.replace("_", "-")
     return {"flag": f"--{option}", "environment": variable(name)}.get(where, f"{where}: {option}")

@@ -26,8 +26,8 @@ from eventlog.formats.gbase.gbase_settings import GbaseSettings
 from eventlog.formats.gbase.records import (
     COMMON,
     LAYOUTS,
-    ROW_HEAD,
-    ROW_SIZE,
+    ROW_HEAD_SIZE,
+    ROW_PACKING,
     ROWS,
     BeginTx,
     CommTx,
@@ -259,8 +259,8 @@ def _unpacked(stream: bytes, variable: int) -> None:
     while at < len(stream):
         header, payload, _, number = COMMON.unpack_from(stream, at)
         if number in ROWS:
-            ROW_HEAD.unpack_from(stream, at + 16)
-            sizes.unpack_from(stream, at + ROW_SIZE)
+            ROW_PACKING.unpack_from(stream, at + 16)
+            sizes.unpack_from(stream, at + ROW_HEAD_SIZE)
         else:
             heads[number].unpack_from(stream, at + 16)
         stream[at + header : at + header + payload]

@@ -3,11 +3,11 @@
 A record has a common header, the fields of its kind, the sizes of variable columns if it is a row, and a
 payload. So this is the rollback (record number 3) of transaction 7, with the sequence 5:
 
-0000001c 00000000 00000042 00000003  common header: 28 bytes of header, none of payload, scheme, record number
+0000001c 00000000 00000042 00000003  common header: 28 bytes of headers, 0 of payload, scheme, record number
 00000000 00000005 00000007           fields of RbTx: sequence, transaction
 
 Change Data Capture API Programmer's Guide, "Data record formats": all integers of the headers are
-in network order. The one exception, the sizes of variable columns, is in `schema`.
+in network order. Only the sizes of variable columns may have another order: see `schema`.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ class Number(enum.IntEnum):
     RBTX = 3
     INSERT = 40
     DELETE = 41
-    UPDBEF = 42
-    UPDAFT = 43
-    DISCARD = 62
+    UPDBEF = 42  # a row before an update
+    UPDAFT = 43  # and after it
+    DISCARD = 62  # a rollback to a savepoint
     TRUNCATE = 119
     TABSCHEM = 200
     TIMEOUT = 201
@@ -48,7 +48,7 @@ class Number(enum.IntEnum):
 class BeginTx(NamedTuple):
     sequence: U64
     transaction: U32  # a slot that is used again, never a key of its own
-    time: I64
+    time: I64  # seconds since 1970, in UTC
     user: U32
 
 
@@ -84,7 +84,7 @@ class Truncate(NamedTuple):
 class TabSchem(NamedTuple):
     table: I32
     flags: U32
-    fixed_bytes: I32
+    fixed_bytes: I32  # of all fixed columns of a row
     fixed_columns: I32
     variable_columns: I32
 
@@ -149,8 +149,8 @@ LAYOUTS: Final = dict(
 )
 
 ROWS: Final = frozenset((Number.INSERT, Number.DELETE, Number.UPDBEF, Number.UPDAFT))
-ROW_SIZE: Final = LAYOUTS[Number.INSERT].size
-ROW_HEAD: Final = LAYOUTS[Number.INSERT].packing
+ROW_HEAD_SIZE: Final = LAYOUTS[Number.INSERT].size  # with the common header
+ROW_PACKING: Final = LAYOUTS[Number.INSERT].packing
 
 _EPOCH: Final = dt.datetime(1970, 1, 1)
 _FIRST: Final = (dt.datetime.min - _EPOCH) // dt.timedelta(seconds=1)

@@ -18,7 +18,7 @@ from eventlog.core.typenames import definitions, read_definition
 from eventlog.formats.gbase.columns import ColumnType, Text, column_type
 from eventlog.formats.gbase.declared_types import read_declared
 from eventlog.formats.gbase.faults import BadSchema, Corrupt, as_hex
-from eventlog.formats.gbase.records import ROW_SIZE
+from eventlog.formats.gbase.records import ROW_HEAD_SIZE
 
 MAX_COLUMNS: Final = 32767
 MAX_TEXT: Final = 1 << 20  # bytes of a schema text
@@ -70,7 +70,7 @@ class Schema:
         self.names = tuple(column.name for column in self.columns)
         self._fixed = struct.Struct(">" + "".join(column.type.code for column in fixed))
         self._orders = {order: struct.Struct(f"{mark}{len(variable)}I") for order, mark in _MARKS.items()}
-        self.header_size = ROW_SIZE + 4 * len(variable)  # of its row records, at least
+        self.header_size = ROW_HEAD_SIZE + 4 * len(variable)  # of its row records, at least
         self.shape = (self._fixed.size, len(fixed), len(variable))
         self._places = tuple(accumulate((c.type.size or 0 for c in fixed), initial=0))
         self.layout = RowLayout()  # of the first row that was read
@@ -116,7 +116,7 @@ class Schema:
                 return sizes
         if not sizes:
             raise Corrupt(start, "payload size", room + self.shape[0], f"the row has {self.shape[0]} bytes")
-        array = as_hex(record[sizes_at : sizes_at + (self.header_size - ROW_SIZE)])
+        array = as_hex(record[sizes_at : sizes_at + (self.header_size - ROW_HEAD_SIZE)])
         raise Corrupt(
             sizes_at, "sizes of variable columns", array, f"they add up to {room} in neither byte order"
         )

@@ -19,8 +19,8 @@ from eventlog.formats.gbase.records import (
     COMMON,
     COMMON_SIZE,
     LAYOUTS,
-    ROW_HEAD,
-    ROW_SIZE,
+    ROW_HEAD_SIZE,
+    ROW_PACKING,
     ROWS,
     SCHEME,
     BeginTx,
@@ -56,7 +56,7 @@ class RowRecord(NamedTuple):
 
 # a NamedTuple of a sequence, at half the cost of its constructor
 _new_row: Callable[[tuple[Any, ...]], RowRecord] = partial(tuple.__new__, RowRecord)
-_row_record = struct.Struct(COMMON.format + ROW_HEAD.format[1:]).unpack_from
+_row_record = struct.Struct(COMMON.format + ROW_PACKING.format[1:]).unpack_from
 _ROWS: Final = frozenset(map(int, ROWS))
 
 
@@ -147,7 +147,7 @@ class Stream:
             if end > length:
                 self._needed_bytes = end - at
                 return at
-            if number in _ROWS and header >= ROW_SIZE and scheme == SCHEME:
+            if number in _ROWS and header >= ROW_HEAD_SIZE and scheme == SCHEME:
                 try:
                     yield self._row(buffer, at, at + header, end, number)
                 except Corrupt as fault:
@@ -165,7 +165,7 @@ class Stream:
         anything else.
         """
         length, max_record, schemas = len(buffer), self.max_record, self._schemas
-        while length - at >= ROW_SIZE:
+        while length - at >= ROW_HEAD_SIZE:
             header, payload, scheme, number, sequence, transaction, table, flags = _row_record(buffer, at)
             start = at + header
             end = start + payload
@@ -180,7 +180,7 @@ class Stream:
             ):
                 break
             try:
-                values = schema.plan(buffer, at + ROW_SIZE, start, end)
+                values = schema.plan(buffer, at + ROW_HEAD_SIZE, start, end)
             except (Corrupt, *PLAN_FAULTS):
                 break
             yield _new_row((number, sequence, transaction, table, flags, schema, values, None, end - at))
@@ -189,13 +189,13 @@ class Stream:
         return at
 
     def _row(self, buffer: bytes, at: int, start: int, end: int, number: int) -> RowRecord:
-        sequence, transaction, table, flags = ROW_HEAD.unpack_from(buffer, at + COMMON_SIZE)
+        sequence, transaction, table, flags = ROW_PACKING.unpack_from(buffer, at + COMMON_SIZE)
         schema = self._schemas.get(table)
         if schema is None:
             return self._report_undescribed(buffer, at, start, end, number)
         if start - at < schema.header_size:
             raise Corrupt(at, "header size", start - at, f"{schema.header_size} are needed for this table")
-        values = schema.read_plainly(buffer, at + ROW_SIZE, start, end)
+        values = schema.read_plainly(buffer, at + ROW_HEAD_SIZE, start, end)
         return RowRecord(number, sequence, transaction, table, flags, schema, values, None, end - at)
 
     def _report_undescribed(self, buffer: bytes, at: int, start: int, end: int, number: int) -> RowRecord:
@@ -210,8 +210,8 @@ class Stream:
         raise Corrupt(at + place, "user data", row.table, why)
 
     def _raw_row(self, buffer: bytes, at: int, start: int, end: int, number: int) -> RowRecord:
-        sequence, transaction, table, flags = ROW_HEAD.unpack_from(buffer, at + COMMON_SIZE)
-        image = Image(buffer[at + ROW_SIZE : start], buffer[start:end])
+        sequence, transaction, table, flags = ROW_PACKING.unpack_from(buffer, at + COMMON_SIZE)
+        image = Image(buffer[at + ROW_HEAD_SIZE : start], buffer[start:end])
         schema = self._schemas.get(table)
         return RowRecord(number, sequence, transaction, table, flags, schema, (), image, end - at)
 

@@ -2,6 +2,7 @@
 
 How a value is read depends on the Python type that a file, a JSON parser or an Avro decoder returns. Values
 are written in one form for JSON and cells of tables, and in two for Avro: plain and with logical types.
+In the model dates and times are texts of ISO 8601; decimals, NaN and infinities are texts too.
 """
 
 from __future__ import annotations
@@ -47,12 +48,12 @@ class DataType(NamedTuple):
     lob: bool = False  # a large object
 
 
-_CONTEXT = decimal.Context(prec=2_000)
+_CONTEXT = decimal.Context(prec=2_000)  # all digits of a _NUMBER
 _NUMBER = re.compile(r"[+-]?[0-9]{1,1000}(\.[0-9]{0,1000})?([eE][+-]?[0-9]{1,3})?")
 _INTEGER = re.compile(r"[+-]?[0-9]{1,1000}")
 _HEX = re.compile(r"(?:[0-9A-Fa-f]{2})*+")
 _DATE = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
-_TIME = re.compile(r"\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]\d\d(:?\d\d)?)?", re.ASCII)
+_TIME = re.compile(r"\d\d:[0-5]\d:[0-5]\d(\.\d{1,9})?(Z|[+-]\d\d(:?\d\d)?)?", re.ASCII)
 _DATETIME = re.compile(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d(?::?\d\d)?)?", re.ASCII)
 _CERTAIN_DATE = re.compile(r"[1-9]\d{3}-(?:0[1-9]|1[0-2])-(?:0[1-9]|1\d|2[0-8])", re.ASCII)
 _CERTAIN_MOMENT = re.compile(
@@ -74,7 +75,7 @@ def _ranged_integer(low: int, high: int) -> Load:
     """Return what reads an integer, and refuses one outside of these bounds."""
 
     def load_ranged(value: Any, spec: Spec) -> Value:
-        number = value if type(value) is int else int(str(_load_int(value, spec)))
+        number = value if type(value) is int else _load_int(value, spec)
         if not low <= number <= high:
             raise _refuse(number, f"an integer from {low} to {high} ({spec.name})")
         return number
@@ -108,7 +109,7 @@ def _shape(pattern: re.Pattern[str], expected: str) -> Load:
     return load_text
 
 
-def _load_int(value: Any, spec: Spec) -> Value:
+def _load_int(value: Any, spec: Spec) -> int:
     if isinstance(value, str) and not _INTEGER.fullmatch(value):
         raise _refuse(value, f"an integer ({spec.name})")
     if value != value or (not isinstance(value, str) and value != int(value)):
@@ -311,18 +312,14 @@ def _dump_micros(text: str, spec: Spec) -> int:
 _DUMP_TEXT: dict[type, Dump | None] = {str: None, int: _plain, float: _plain, bool: _plain}
 _DUMP_INT: dict[type, Dump | None] = {int: None, str: _dump_int}
 _DUMP_BOOL: dict[type, Dump | None] = {bool: None, int: _load_bool, str: _load_bool}
-_DUMP_HEX: dict[type, Dump | None] = {bytes: lambda value, spec: value.hex().upper()}
-_DUMP_BYTES: dict[type, Dump | None] = {bytes: None}
-_DUMP_REAL4 = dict.fromkeys((float, int, str), _dump_single)
-_DUMP_REAL8 = {float: None, int: _dump_float, str: _dump_float}
-_DUMP_SINGLE = dict.fromkeys((float, int, str), _single)
-_DUMP_DOUBLE = {float: None, int: _number, str: _number}
+_JSON_BYTES: dict[type, Dump | None] = {bytes: lambda value, spec: value.hex().upper()}
+_AVRO_BYTES: dict[type, Dump | None] = {bytes: None}
+_JSON_REAL4 = dict.fromkeys((float, int, str), _dump_single)
+_JSON_REAL8 = {float: None, int: _dump_float, str: _dump_float}
+_AVRO_REAL4 = dict.fromkeys((float, int, str), _single)
+_AVRO_REAL8 = {float: None, int: _number, str: _number}
 _DUMP_NUMERIC = dict.fromkeys((str, int, float), _dump_numeric)
-_DUMP_DECIMAL = dict.fromkeys((str, int), exact_decimal)
-
-
-def _avro(name: str) -> Callable[[Spec], Schema]:
-    return lambda spec: name
+_LOGICAL_DECIMAL = dict.fromkeys((str, int), exact_decimal)
 
 
 def _logical_type(name: str, logical: str) -> Callable[[Spec], Schema]:
@@ -337,23 +334,36 @@ def _decimal(spec: Spec) -> Schema:
     return {"type": "bytes", "logicalType": "decimal", "precision": precision, "scale": scale}
 
 
+def _plain_type(
+    name: str,
+    loads: Mapping[type, Load | None],
+    *,
+    json: Mapping[type, Dump | None],
+    avro: str,
+    dump: Mapping[type, Dump | None],
+    lob: bool = False,
+) -> DataType:
+    """Return a type that has no logical type in Avro."""
+    return DataType(name, loads, json, avro, dump, lambda spec: avro, dump, lob)
+
+
 def _text(name: str, lob: bool = False) -> DataType:
-    return DataType(name, _LOAD_TEXT, _DUMP_TEXT, "string", _DUMP_TEXT, _avro("string"), _DUMP_TEXT, lob)
+    return _plain_type(name, _LOAD_TEXT, json=_DUMP_TEXT, avro="string", dump=_DUMP_TEXT, lob=lob)
 
 
 def _binary(name: str, lob: bool = False) -> DataType:
-    return DataType(name, _LOAD_BYTES, _DUMP_HEX, "bytes", _DUMP_BYTES, _avro("bytes"), _DUMP_BYTES, lob)
+    return _plain_type(name, _LOAD_BYTES, json=_JSON_BYTES, avro="bytes", dump=_AVRO_BYTES, lob=lob)
 
 
 def _integer(name: str, avro: str) -> DataType:
     bits, unsigned = 8 * int(name[-1]), name.startswith("U")
     low, high = (0, 2**bits - 1) if unsigned else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
     loads = dict.fromkeys((int, str, float, decimal.Decimal), _ranged_integer(low, high))
-    return DataType(name, loads, _DUMP_INT, avro, _DUMP_INT, _avro(avro), _DUMP_INT)
+    return _plain_type(name, loads, json=_DUMP_INT, avro=avro, dump=_DUMP_INT)
 
 
 def _exact(name: str) -> DataType:
-    return DataType(name, _LOAD_NUMERIC, _DUMP_NUMERIC, "string", _DUMP_NUMERIC, _decimal, _DUMP_DECIMAL)
+    return DataType(name, _LOAD_NUMERIC, _DUMP_NUMERIC, "string", _DUMP_NUMERIC, _decimal, _LOGICAL_DECIMAL)
 
 
 def _moment_type(
@@ -367,7 +377,7 @@ def _moment_type(
 DATA_TYPES: dict[str, DataType] = {
     data_type.name: data_type
     for data_type in (
-        DataType("BOOLEAN", _LOAD_BOOL, _DUMP_BOOL, "boolean", _DUMP_BOOL, _avro("boolean"), _DUMP_BOOL),
+        _plain_type("BOOLEAN", _LOAD_BOOL, json=_DUMP_BOOL, avro="boolean", dump=_DUMP_BOOL),
         _binary("BYTES"),
         _binary("BLOB", lob=True),
         _moment_type("DATE", _LOAD_DATE, _load_date, "int", "date", _dump_days),
@@ -381,8 +391,8 @@ DATA_TYPES: dict[str, DataType] = {
         _integer("UINT2", "int"),
         _integer("UINT4", "long"),
         _exact("UINT8"),
-        DataType("REAL4", _LOAD_REAL4, _DUMP_REAL4, "float", _DUMP_SINGLE, _avro("float"), _DUMP_SINGLE),
-        DataType("REAL8", _LOAD_REAL8, _DUMP_REAL8, "double", _DUMP_DOUBLE, _avro("double"), _DUMP_DOUBLE),
+        _plain_type("REAL4", _LOAD_REAL4, json=_JSON_REAL4, avro="float", dump=_AVRO_REAL4),
+        _plain_type("REAL8", _LOAD_REAL8, json=_JSON_REAL8, avro="double", dump=_AVRO_REAL8),
         _exact("NUMERIC"),
         _text("STRING"),
         _text("WSTRING"),

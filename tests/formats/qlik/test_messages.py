@@ -585,6 +585,8 @@ def test_the_headers_of_an_envelope_name_the_table() -> None:
         ("DATETIME", "2024-02-30 10:00:00"),
         ("DATETIME", "2024-02-29 24:00:00"),
         ("TIME", "25:00:00"),
+        ("TIME", "12:60:00"),
+        ("TIME", "12:00:60"),
     ],
 )
 def test_a_value_that_its_type_cannot_hold_is_refused(type_name: str, value: object) -> None:

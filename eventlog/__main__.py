@@ -2,7 +2,7 @@
 
 import sys
 
-# Until the command sees to its own end, a Ctrl-C ends it without a word: Python would print a traceback.
+# Until the command handles signals itself, a Ctrl-C ends it without a word: Python would print a traceback.
 try:
     import signal
 

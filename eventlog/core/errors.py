@@ -38,6 +38,7 @@ class QuotedError(EventlogError):
         return (type(self).__doc__ or "").format(*parts)
 
 
+# Raised if a flag, a setting or an input is wrong: exit code 2.
 class Misuse(EventlogError):
     """{0}"""
 
@@ -91,14 +92,17 @@ class InvalidTables(Misuse):
     """tables file: {0}"""
 
 
+# Raised if a row of a log cannot be understood.
 class WrongRow(EventlogError):
     """{0}"""
 
 
+# Raised if a format or a type has no form for a value or a change.
 class NotExpressible(EventlogError):
     """{0}"""
 
 
+# Raised if a file or a document cannot be parsed.
 class InvalidDocument(Misuse):
     """{0}"""
 
@@ -111,7 +115,7 @@ class Refused(NamedTuple):
     raw: bytes | None = None
     fault: bool = True  # False: a notice, for example about an unfinished transaction
     grouped: bool = False  # counted, and reported together with others
-    spoils: tuple[str, str] | None = None  # the transaction that is incomplete without it
+    spoils: tuple[str, str] | None = None  # the id and time of the transaction that is incomplete without it
 
 
 class BadFile(Refused):

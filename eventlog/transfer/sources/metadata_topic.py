@@ -20,8 +20,11 @@ def with_metadata(topics: Topics, settings: MessageSettings) -> MessageSettings:
 
 
 def published_metadata(topics: Topics) -> tuple[Metadata, ...]:
-    """Return the metadata of the metadata topic; raise KafkaFault if a message of it cannot be read."""
-    reader = MessageReader(Tables(), MessageSettings(encoding=topics.encoding))
+    """Return the metadata of the metadata topic; none if no such topic is set.
+    Raise KafkaFault if a message of it cannot be read.
+    """
+    no_tables = Tables()  # because metadata messages describe their tables themselves
+    reader = MessageReader(no_tables, MessageSettings(encoding=topics.encoding))
     for item in reader.run(topics.metadata_messages()):
         if isinstance(item, Refused):
             raise KafkaFault(f"metadata topic: {item.where}: {item.reason}")

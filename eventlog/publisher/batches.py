@@ -29,6 +29,10 @@ class EventDocument(OutgoingDocument):
         self.lowest, self.highest = rows  # record_ids
         self.name = name
 
+    def under(self, name: str) -> EventDocument:
+        """Return the document under another name."""
+        return EventDocument(self.table, (self.first, self.last), (self.lowest, self.highest), name)
+
     @property
     def size(self) -> int:
         """Return how many events it has."""

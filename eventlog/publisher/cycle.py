@@ -170,12 +170,13 @@ class Publisher:
             except PickUpEnded:
                 if is_begun:
                     remaining = batches.further_parts(chain((batch,), planned_batches), tally.begun)
-                    self._journal.advance(tally, remaining)
+                    self._journal.advance(tally, self._delivery.under_new_names(remaining))
                 raise
             is_begun = is_begun or bool(batch)
             if self._stopped:
                 break
-        unsent += batches.further_parts(planned_batches, tally.begun)  # of those that a stop leaves
+        remaining = batches.further_parts(planned_batches, tally.begun)  # of those that a stop leaves
+        unsent += self._delivery.under_new_names(remaining)
         self._journal.advance(tally, unsent, NO_PRECONDITION if unsent else Precondition(redriven))
         if tally.fatal is not None:
             raise ReceiverFatal(tally.fatal.text)

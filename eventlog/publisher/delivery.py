@@ -150,6 +150,7 @@ class DocumentDelivery:
         """Send a batch; of documents that are too large their halves, which are recorded before they go.
         Return what a stop leaves to be sent. Raise PickUpEnded before anything is sent, if the demand is not
         met."""
+        batch = self.under_new_names(batch)
         while batch:
             self._journal.advance(tally, batch, demand)
             batch, demand = self._deliver_once(batch, tally), NO_PRECONDITION
@@ -157,6 +158,21 @@ class DocumentDelivery:
             if self.stopped(tally):
                 break
         return batch
+
+    def under_new_names(self, documents: Sequence[EventDocument]) -> Sequence[EventDocument]:
+        """Return documents under names that the sink's record lacks, before they are on record themselves.
+
+        A document of another event may be out under such a name: of rows between the same two, if the event
+        lost a row to a skip.
+        """
+        return [self._under_new_name(document) for document in documents] if self._in_order else documents
+
+    def _under_new_name(self, document: EventDocument) -> EventDocument:
+        number, name = 1, document.name
+        while self._sink.knows(name):
+            number += 1
+            name = f"{document.name}~{number}"
+        return document if number == 1 else document.under(name)
 
     def _deliver_once(self, batch: Sequence[EventDocument], tally: AnswerTally) -> Sequence[EventDocument]:
         """Send a batch once and take the answers as they come. Return the documents that are still to go."""
@@ -194,12 +210,14 @@ class DocumentDelivery:
         self._fit_batches(replied - 1, ended - (first_reply or ended))
         return batches.without([*unsent, *batch[replied:]], tally.blocked)
 
-    def _note_reply(self, document: EventDocument, reply: Reply, tally: AnswerTally) -> list[EventDocument]:
+    def _note_reply(
+        self, document: EventDocument, reply: Reply, tally: AnswerTally
+    ) -> Sequence[EventDocument]:
         """Note the reply to a document. Return what of it is still to go."""
         if reply.fault is not None:
             self._note_fault(reply, tally)
         if reply.divide:
-            return batches.halves(document)
+            return self.under_new_names(batches.halves(document))
         if not reply.arrived:
             return [document]
         self._note_answer(document, reply, tally)

@@ -200,6 +200,30 @@ def test_parts_that_a_skip_shifts_are_not_passed_over_after_a_crash(world: World
     assert world.letters() == {1: "W", 2: "S", 3: "S", 4: "S"}
 
 
+def test_documents_with_the_names_of_others_that_are_out_leave_after_a_crash(
+    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two documents of three rows are out; without the second row others have the same first and last row."""
+    monkeypatch.setattr(delivery, "MAX_DOCUMENTS", 2)
+    world.write(*(key(1, event_type=1, column_name="fname", new_value=str(n)) for n in range(3)))
+    for leaves in (True, False):
+        sink = DyingSink(tmp_path, 1, after=leaves)
+        with pytest.raises(Crash):
+            world.cycle(sink, max_changes=1)
+        sink.close()
+        with world.store.admin() as admin:
+            admin.skip([2], "wrong")
+    sink = FilesSink(tmp_path)
+    world.cycle(sink, max_changes=1)
+    sink.close()
+    ids = [event_id for _, event_ids in sorted(files(tmp_path).items()) for event_id in event_ids]
+    whole, first, *others = [event_id.rpartition(":")[2] for event_id in ids]
+    assert (first, len(others)) == (f"{whole}.2", 2)
+    assert others[1] == f"{others[0]}.2"
+    assert others[0] != whole
+    assert world.letters() == {1: "S", 2: "W", 3: "S"}
+
+
 def test_later_events_of_an_object_wait_for_what_a_skip_leaves_of_an_earlier_one(world: World) -> None:
     world.write(
         key(1, event_type=1, column_name="fname", new_value="Jack"),

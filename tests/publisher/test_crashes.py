@@ -203,7 +203,7 @@ def test_parts_that_a_skip_shifts_are_not_passed_over_after_a_crash(world: World
 def test_documents_with_the_names_of_others_that_are_out_leave_after_a_crash(
     world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Two documents of three rows are out; without the second row others have the same first and last row."""
+    """Let two documents of three rows be out: without the second row, others have the same names."""
     monkeypatch.setattr(delivery, "MAX_DOCUMENTS", 2)
     world.write(*(key(1, event_type=1, column_name="fname", new_value=str(n)) for n in range(3)))
     for leaves in (True, False):
@@ -213,9 +213,9 @@ def test_documents_with_the_names_of_others_that_are_out_leave_after_a_crash(
         sink.close()
         with world.store.admin() as admin:
             admin.skip([2], "wrong")
-    sink = FilesSink(tmp_path)
-    world.cycle(sink, max_changes=1)
-    sink.close()
+    whole_sink = FilesSink(tmp_path)
+    world.cycle(whole_sink, max_changes=1)
+    whole_sink.close()
     ids = [event_id for _, event_ids in sorted(files(tmp_path).items()) for event_id in event_ids]
     whole, first, *others = [event_id.rpartition(":")[2] for event_id in ids]
     assert (first, len(others)) == (f"{whole}.2", 2)

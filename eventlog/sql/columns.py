@@ -52,7 +52,7 @@ class PickedColumns(NamedTuple):
         """Return the number of rows."""
         return len(self.ids)
 
-    def subset(self, flags: Sequence[bool] | Flags) -> PickedColumns:
+    def subset(self, flags: Flags) -> PickedColumns:
         """Return the chosen rows."""
         mask = np.asarray(flags, np.bool_)
         texts = {name: column.filter(pa.array(mask)) for name, column in self.texts.items()}

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence, Set
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sqlalchemy.engine import Connection
 
-from eventlog.core.entry import COLUMNS, OBJECT, Cell, record_id_of
+from eventlog.core.entry import Cell, record_id_of
 from eventlog.core.identity import ObjectName, object_of
 from eventlog.core.tables import Tables
 from eventlog.sql.common.dialect import Call, Storage
@@ -59,15 +59,6 @@ class PickUp(NamedTuple):
             ids: list[int] = self.columns.ids.tolist()
             return ids
         return list(map(record_id_of, self.cells))
-
-    def without(self, objects: Set[ObjectName], choice: PickUpFilter) -> PickUp:
-        """Return the pick-up without the rows of some objects."""
-        if self.columns is None:
-            cells = [row for row in self.cells if choice.object_of(*row[OBJECT]) not in objects]
-            return self._replace(cells=cells)
-        named = zip(*(self.columns.texts[name].to_pylist() for name in COLUMNS[OBJECT]), strict=True)
-        columns = self.columns.subset([choice.object_of(*name) not in objects for name in named])
-        return self._replace(columns=columns)
 
 
 class FirstLook(NamedTuple):

@@ -54,9 +54,8 @@ class PickedColumns(NamedTuple):
 
     def subset(self, flags: Flags) -> PickedColumns:
         """Return the chosen rows."""
-        mask = np.asarray(flags, np.bool_)
-        texts = {name: column.filter(pa.array(mask)) for name, column in self.texts.items()}
-        return PickedColumns(self.ids[mask], self.kinds[mask], self.timely[mask], texts)
+        texts = {name: column.filter(pa.array(flags)) for name, column in self.texts.items()}
+        return PickedColumns(self.ids[flags], self.kinds[flags], self.timely[flags], texts)
 
     def with_more(self, other_rows: PickedColumns) -> PickedColumns:
         """Return these rows and, after them, others."""

@@ -476,7 +476,7 @@ def write_rows(
     tries: Sequence[Try] = (),
     cut_short: Sequence[RecordedEvent] = (),
 ) -> tuple[str, Range]:
-    """Return the content of a batch of rows, tries and shortened events, and the range of their record_ids."""
+    """Return the content of a batch of rows, tries and shortened events, and the range of record_ids."""
     ids_of_events = [*(each.rows for each in tries), *(event.rows for event in cut_short)]
     rows = [row for ids in (*rows_by_reason.values(), refused, warned, *ids_of_events) for row in ids]
     events_by_answer: dict[tuple[str, str], list[object]] = {}

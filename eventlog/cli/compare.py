@@ -28,7 +28,7 @@ from eventlog.files.outputs import Output
 from eventlog.formats.neutral import load
 from eventlog.transfer.connectors import Endpoint
 from eventlog.transfer.format_registry import FORMATS
-from eventlog.transfer.job_output import write_whole
+from eventlog.transfer.job_output import write_whole_output
 from eventlog.transfer.report import Report
 from eventlog.transfer.settings_by_name import SettingsByName
 
@@ -124,7 +124,7 @@ def _write(options: JobOptions, target: str, model: Tables, lines: Iterator[str]
         return
     settings = SettingsByName(options.settings)
     end = Endpoint(FORMATS[target], (output,), model, settings, options.output_container)
-    write_whole(end, report, (load(json.loads(line)) for line in lines))
+    write_whole_output(end, report, (load(json.loads(line)) for line in lines))
 
 
 class NotKept(EventlogError):

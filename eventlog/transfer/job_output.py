@@ -40,13 +40,13 @@ class WholeOutput:
         changes = chain.from_iterable(delivery.changes for delivery in deliveries)
         write = self._target.connector.write
         if write is None:
-            write_whole(self._target, self._report, changes)
+            write_whole_output(self._target, self._report, changes)
             return
         for refused in write(changes, self._target):
             self._report.refuse_change(refused)
 
 
-def write_whole(target: Endpoint, report: Report, changes: Iterable[Change]) -> None:
+def write_whole_output(target: Endpoint, report: Report, changes: Iterable[Change]) -> None:
     """Write a file, or a folder of tables, which appears when it is complete."""
     form = target.format
     records = form.write(changes, target.tables, target.of_format)

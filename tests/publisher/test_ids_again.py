@@ -129,7 +129,7 @@ def test_a_document_that_is_on_record_of_a_log_before_goes_out(world: World, tmp
     begin_again(world)
     assert world.write(*deletes(2)) == [1]
     publish()
-    names = ["000000000000001-1-1.xml", "000000000000002-1-1.xml"]
+    names = ["000000000000001-1-1.xml", "000000000000002-1-1~2.xml"]
     assert sorted(path.name for path in tmp_path.glob("*.xml")) == names
     assert ["idu=2" in (tmp_path / name).read_text() for name in names] == [False, True]
     assert world.letters() == {1: "S"}

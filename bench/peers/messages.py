@@ -22,7 +22,7 @@ from eventlog.core.extras import extra
 from eventlog.formats.qlik import avro
 from eventlog.transfer.convert import convert
 from eventlog.transfer.job import Job
-from eventlog.transfer.job_output import write_whole
+from eventlog.transfer.job_output import write_whole_output
 from eventlog.transfer.report import Report
 
 CLOCK = "2025-03-23 10:57:19"
@@ -38,7 +38,7 @@ def prepare(folder: Path, count: int) -> None:
     """The files, made of the same changes."""
     for name, kind, container, options in FILES.values():
         job = Job("changes", kind, (), str(folder / name), None, container, TABLES, options=options)
-        write_whole(job.target, Report(_fail), made_changes(count))
+        write_whole_output(job.target, Report(_fail), made_changes(count))
 
 
 def _fail(refused: Any) -> None:

@@ -74,6 +74,8 @@ def kind_of(type_name: str, dialect: str | None = None) -> Kind:
         return Kind.INT if scale in ("", "0") and not floating else Kind.STRING
     if base in ("tinyint", "bit") and arguments == "1" and dialect in ("mysql", "mariadb"):
         return Kind.STATE
+    if base == "bpchar" and arguments is None:
+        return Kind.STRING  # PostgreSQL pads it to no length, so that its blanks are what was written
     special = DIALECT_KINDS.get(dialect or "", {})
     for key in (name.removesuffix(" unsigned"), base):
         kind = special.get(key) or KINDS.get(key)

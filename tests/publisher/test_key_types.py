@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
+from itertools import product
 from typing import NamedTuple
 
 import pytest
@@ -36,7 +37,11 @@ TEXTS = (
     *("[2020-02-03,2020-02-04)", "{[2020-02-03,2020-02-04)}", "[12:34:56+02,13:00:00+02)", "english"),
     *("pg_monitor", '{"a": [1.50, "+"]}', "{}", "{1,0}", "{a}", "(12:34:56+02,a)", "YES", "point(1 2)"),
 )
-KEYS = 8  # of a table at most
+KEYS = 8  # of a table at most, and those of BLANKS
+BLANKS = (
+    *("", " ", "  ", "b ", " b", " b ", "b  ", "\tb ", "b\n", "d+ ", " e=f ", '"g" ', "h,i ", "j; k", "l'm "),
+    *("n\\ ", " p<q ", "r>s ", "t, t  "),
+)
 
 
 class KeyedTable(NamedTuple):
@@ -58,13 +63,16 @@ create type pair as (a time with time zone, b text);
 create type timetzrange as range (subtype = timetz);
 create domain clock as timetz;
 create domain word as varchar(20);
-create function made(type_name text, texts text[], place bigint) returns text[] language plpgsql as $$
+create domain unpadded as bpchar;
+create function made(type_name text, texts text[], blanks text[], place bigint)
+returns text[] language plpgsql as $$
 declare
   accepted text[] := '{}';
   word text;
 begin
   execute format('create table k%s (k %s primary key, v varchar(40))', place, type_name);
-  foreach word in array texts loop
+  foreach word in array texts || blanks loop
+    continue when word = any (texts) and cardinality(accepted) = 8;
     begin
       execute format('insert into k%s values ($1::%s)', place, type_name) using word;
       accepted := accepted || word;
@@ -73,13 +81,13 @@ begin
     end;
   end loop;
   execute format('truncate k%s', place);
-  return accepted[:8];
+  return accepted;
 exception when undefined_object then -- without an order it cannot be a key
   return null;
 end $$
 """
 TYPES = """
-select 'k' || place, type_name, made(type_name, :texts, place)
+select 'k' || place, type_name, made(type_name, :texts, :blanks, place)
 from (
   select t.oid::regtype::text as type_name, row_number() over (order by t.oid) as place
   from pg_type t
@@ -87,17 +95,24 @@ from (
   where t.typnamespace <> 'information_schema'::regnamespace
     and (t.oid = 'pair'::regtype or t.typtype in ('b', 'd', 'e', 'r', 'm'))
     and (t.typcategory <> 'A' or e.typcategory in ('D', 'E') or e.typname = 'text')
+  union all
+  select type_name, 100000 + row_number() over ()
+  from unnest(array['bpchar', 'bpchar collate "C"', 'character(9)', 'varchar(9) collate "C"']) as type_name
 ) types
 """
+PAIR = "cast(:k as text), cast(:k as text)"
 WITHOUT_VALUES = {"pg_node_tree", "pg_ndistinct", "pg_dependencies", "pg_mcv_list"}  # that could be written
 
 
 def on_postgresql(connection: Connection) -> Iterator[KeyedTable]:
     """Make a table for each type of the server, and for types of users, that can be a primary key."""
     execute_plain(connection, OWN_TYPES)
-    for name, type_name, keys in connection.execute(text(TYPES), {"texts": list(TEXTS)}).all():
+    texts = {"texts": [*TEXTS], "blanks": [*BLANKS]}
+    for name, type_name, keys in connection.execute(text(TYPES), texts).all():
         if keys is not None and type_name not in WITHOUT_VALUES:
-            yield KeyedTable(name, type_name, keys, f"cast(:k as {type_name})")
+            yield KeyedTable(name, type_name, keys, f"cast(:k as {type_name.partition(' collate ')[0]})")
+    execute_plain(connection, "create table pairs (a bpchar, b text, v varchar(40), primary key (a, b))")
+    yield KeyedTable("pairs", "bpchar, text", ["a", *(b for b in BLANKS if b.strip())], PAIR)
 
 
 # MariaDB and MySQL have no catalogue of types, except for their help, whose topics are named after them.
@@ -112,6 +127,10 @@ order by 1
 """
 FORMS = ("{}", "{}(9)", "{} unsigned", "{}('a','B c''','true')")
 UNLISTED_TYPES = ("geometry", "decimal(9,2)", "time(6)", "datetime(6)", "timestamp(6)")
+COLLATIONS = (  # that pad and that do not; each server has some of them
+    *("collate utf8mb4_bin", "collate utf8mb4_general_ci", "collate utf8mb4_nopad_bin"),
+    *("collate utf8mb4_general_nopad_ci", "collate utf8mb4_0900_bin", "character set latin1"),
+)
 WIDTH = re.compile(r"\((?!1\)|6\))\d+\)")  # of a type that is none without it
 
 
@@ -130,6 +149,14 @@ def on_mysql(connection: Connection) -> Iterator[KeyedTable]:
             else:
                 types.add(WIDTH.sub("", type_name))
                 yield _with_keys(connection, table._replace(type=type_name))
+    for number, (form, collation) in enumerate(product(("char(9)", "varchar(9)", "text"), COLLATIONS)):
+        table = KeyedTable(f"c{number}", f"{form} {collation}", ())
+        if _is_made(connection, table, "k(20)" if form == "text" else "k"):
+            yield _with_keys(connection, table)
+    execute_plain(
+        connection, "create table pairs (a char(9), b varchar(9), v varchar(40), primary key (a, b))"
+    )
+    yield _with_keys(connection, KeyedTable("pairs", "char, varchar", (), ":k, :k"))
 
 
 def _is_made(connection: Connection, table: KeyedTable, key: str) -> bool:
@@ -143,15 +170,17 @@ def _is_made(connection: Connection, table: KeyedTable, key: str) -> bool:
 
 def _with_keys(connection: Connection, table: KeyedTable) -> KeyedTable:
     """Return the table with texts that its key accepts."""
-    for value in (":k", "cast(:k as signed)", "st_geomfromtext(:k)"):
+    for value in (table.value, "cast(:k as signed)", "st_geomfromtext(:k)"):
         keys: list[str] = []
-        for key in TEXTS:
+        for key in (*TEXTS, *BLANKS):
+            if key in TEXTS and len(keys) == KEYS:
+                continue
             with suppress(DatabaseFailed):
                 table._replace(keys=[key], value=value).insert(connection)
                 keys.append(key)
         execute_plain(connection, f"delete from {table.name}")
         if keys:
-            return table._replace(keys=keys[:KEYS], value=value)
+            return table._replace(keys=keys, value=value)
     return table
 
 

@@ -112,6 +112,35 @@ def test_each_command_takes_each_text_for_its_own(lenient: Tracked, shell: Shell
     drop_slots(world)
 
 
+@pytest.mark.slow("it runs thirteen commands")
+def test_blanks_at_the_end_of_a_key_are_a_part_of_it(pg: Tracked, shell: Shell) -> None:
+    """Publish, and find nothing wrong in an audit, whatever fills the log."""
+    world = SlotWorld(pg.engine, pg.dialect)
+    pg.run("create table usr (login bpchar, n integer, v text, primary key (login, n))")
+    settings = {"EVENTLOG_SYNC_TABLES": "usr", "EVENTLOG_ALLOW_LOOPBACK": "true"}
+    run = partial(shell.run, EVENTLOG_URL=world.url, **settings)
+
+    def publish(mode: str) -> None:
+        """Publish, and audit what is there."""
+        done = run("run", "--once", "--mode", mode, "--sink", "files", "--files-folder", "documents")
+        assert done.code == 0, done.stderr
+        done = run("audit", "--state", "--delivered", "documents")
+        assert done.code == 0, done.stdout + done.stderr
+
+    assert run("track", "usr").code == 0
+    pg.run("insert into usr values ('a ', 1, 'x'), ('b+  ', 2, 'y'), ('', 3, 'z'), (' c', 4, 'w')")
+    publish("trigger")
+    pg.run("update usr set login = 'a  ' where n = 1", "update usr set v = 'Y' where n = 2")
+    publish("trigger")
+    assert run("install", "--mode", "slot").code == 0
+    pg.run("update usr set login = 'a' where n = 1", "update usr set v = 'Z' where n > 2")
+    publish("slot")
+    assert run("install", "--mode", "compare").code == 0
+    pg.run("update usr set login = 'a ' where n = 1", "delete from usr where n = 2")
+    publish("compare")
+    drop_slots(world)
+
+
 def test_a_reader_sees_each_identity_as_its_own(lenient: Tracked) -> None:
     lenient.run("create table usr (login varchar(9) collate ci not null unique, v text)")
     with lenient.engine.connect() as connection:

@@ -22,6 +22,7 @@ from eventlog.sql.common.key_types import (
 USER = "left(user(), char_length(user()) - locate('@', reverse(user())))"  # of the session, without its host
 _NUMBER = "convert({x} + 0 using utf8mb4)"  # + 0 takes away what zerofill put before it
 _CHARACTERS = "convert({x} using utf8mb4)"
+_WITHOUT_PADDING = f"trim(trailing ' ' from {_CHARACTERS})"
 # a boolean is a number in these databases: one that is neither 0 nor 1 stays a number
 _BOOLEAN = f"case {{x}} + 0 when 0 then 'false' when 1 then 'true' else {_NUMBER} end"
 # Where Base64 is too long for the server's packets it is null; that text is one the publisher refuses.
@@ -49,7 +50,7 @@ MARIADB_EXPRESSIONS = Expressions(
         **each("float, double, real", _DOUBLE),
         **each("date, datetime, time, year", _distinct(_CHARACTERS)),
         "timestamp": _distinct(f"if({{x}} = 0, '0000-00-00 00:00:00', {_MOMENT})"),
-        "char": Expression("trim(trailing ' ' from convert({x} using utf8mb4))"),
+        "char": Expression(_WITHOUT_PADDING),
         **each("binary, varbinary, tinyblob, blob, mediumblob, longblob, bit", Expression(_BASE64)),
         **each("geometry, point, linestring, polygon, multipoint", Expression("st_astext({x})")),
         **each("multilinestring, multipolygon, geometrycollection", Expression("st_astext({x})")),
@@ -77,12 +78,17 @@ def _base64_value(text: str) -> str:
     return values.dump_base64(values.load_base64(text))
 
 
-_TEXT_KEY = KeyType(
-    "longtext",
-    matches="{c} = convert({k} using {charset}) collate {collation}",
-    sent=text_value,
-    as_it_is=WITHOUT_ZERO,
-)
+# by the index of the column, and letter for letter, because a collation may ignore case and blanks at the end
+_COLLATED = "{c} = convert({k} using {charset}) collate {collation}"
+_EXACTLY = "cast({c} as binary) = cast({k} as binary)"
+
+
+def _text_key(text: str) -> KeyType:
+    """Return the key type of columns whose values have the text that `text` makes of {x}."""
+    exactly = _EXACTLY.format(c=text.format(x="{c}"), k=text.format(x="{k}"))
+    return KeyType("longtext", f"{_COLLATED} and {exactly}", text_value, WITHOUT_ZERO)
+
+
 KEY_TYPES: Mapping[str, KeyType] = {
     **each("tinyint, smallint, mediumint, int, integer, bigint", integer_of("bigint", 64)),
     "bigint unsigned": integer_of("bigint unsigned", 65),  # 64 bits and the sign
@@ -90,7 +96,8 @@ KEY_TYPES: Mapping[str, KeyType] = {
     **each("decimal, numeric", KeyType("decimal(65,30)", sent=number)),
     "float": KeyType("double", matches="{c} = cast({k} as float)", sent=double),
     **each("double, real", KeyType("double", sent=double)),
-    **each("char, varchar, tinytext, text, mediumtext, longtext, enum", _TEXT_KEY),
+    **each("varchar, tinytext, text, mediumtext, longtext, enum", _text_key(_CHARACTERS)),
+    "char": _text_key(_WITHOUT_PADDING),
     **each("binary, varbinary", KeyType("longtext", matches="{c} = from_base64({k})", sent=_base64_value)),
     "uuid": KeyType("longtext", matches="{c} = cast({k} as uuid)", sent=uuid_value, as_it_is=UUID_TEXT),
     "date": KeyType("date", sent=moment(Kind.DATE)),

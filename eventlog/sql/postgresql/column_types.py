@@ -77,6 +77,12 @@ def _hex_value(text: str) -> str:
 
 # by the index of the column, and letter for letter
 _EXACTLY = "{c} {equals} {k} and {c}" + _LETTERS + " {equals} {k}"
+# blanks at the end count in its output alone
+_WITH_BLANKS = (
+    "{c} {equals} cast({k} as pg_catalog.bpchar) and pg_catalog.format('%s', {c})"
+    + _LETTERS
+    + " {equals} {k}"
+)
 KEY_TYPES: Mapping[str, KeyType] = {
     "smallint": integer_of("smallint", 16),
     "integer": integer_of("integer", 32),
@@ -88,6 +94,7 @@ KEY_TYPES: Mapping[str, KeyType] = {
     "character": KeyType(
         "text", _EXACTLY.replace("{k}", "cast({k} as pg_catalog.bpchar)"), text_value, WITHOUT_ZERO
     ),
+    "bpchar": KeyType("text", _WITH_BLANKS, text_value, WITHOUT_ZERO),
     "uuid": KeyType("uuid", sent=uuid_value, as_it_is=UUID_TEXT),
     "boolean": KeyType("boolean", sent=_state),
     "bytea": KeyType("bytea", sent=_hex_value),

@@ -79,6 +79,47 @@ def test_a_name_that_may_be_any_of_two_tables_is_reported(tracking: Tracked) -> 
     assert finding.remedy == "log the name with its schema"
 
 
+UNFINDABLE = {
+    "postgresql": {
+        "date": ("-infinity", "0044-03-15 BC", "2020-02-03"),
+        "timestamp": ("2020-02-03", "infinity"),
+        "numeric": ("1", "NaN"),
+        "integer": ("-2147483648", "0"),
+        "text": ("-infinity", "NaN"),
+    },
+    "mysql": {
+        "time": ("-01:00:00", "00:00:00", "838:59:59"),
+        "date": ("2020-02-03", "9999-12-31"),
+        "varchar(20)": ("NaN", "infinity"),
+    },
+}
+FOUND_KEYS = {  # that the first and the second look at the keys above report
+    "postgresql": {"date": ["-infinity"], "timestamp": ["infinity"], "numeric": ["NaN"]},
+    "mysql": {"time": ["-01:00:00", "838:59:59"]},
+}
+
+
+def test_a_key_that_no_query_back_finds_is_noted(tracking: Tracked) -> None:
+    """Report it at `track` and at `check`, where there is such a row and types are read back."""
+    family = "mysql" if tracking.dialect.values.collation else tracking.dialect.name
+    for number, (type_name, keys) in enumerate(UNFINDABLE.get(family, {}).items()):
+        name = f"k{number}"
+        tracking.run(f"create table {name} (k {type_name} primary key, v varchar(9))")
+        assert tracking.track(name).warnings == ()
+        tracking.run(*(f"insert into {name} values ('{key}', 'v')" for key in keys))
+        sentences = [
+            f"it has the key k={key}, which no query-back finds: rows of types 5 to 8 that have it get E"
+            for key in FOUND_KEYS[family].get(type_name, ())
+        ]
+        with tracking.engine.connect() as connection:
+            findings = list(check(connection, tracking.log, Rules(driver_user="publisher")))
+        notes = [finding for finding in findings if finding.where.endswith(f".{name}")]
+        assert [note.what for note in notes if "query-back" in note.what] == sentences
+        assert not any(note.fault for note in notes)
+        assert tracking.track(name, insert=1, update=2).warnings == ()
+        assert tracking.track(name).warnings == tuple(sentences)
+
+
 def test_a_column_that_went_is_drift(usr: Tracked) -> None:
     usr.run("alter table usr drop column lname")
     (finding,) = faults_of(usr)

@@ -16,6 +16,7 @@ from eventlog.core.remedies import Remedy
 from eventlog.core.tables import Table, Tables
 from eventlog.fold import Rules
 from eventlog.sql.capture import facts
+from eventlog.sql.capture.extreme_keys import UNFINDABLE
 from eventlog.sql.capture.facts import CheckedLog, CheckedTable
 from eventlog.sql.capture.findings import Check, Finding, findings_of
 from eventlog.sql.capture.track_record import TrackRecord, read_record
@@ -96,6 +97,11 @@ LOG_CHECKS: tuple[Check[CheckedLog], ...] = (
     Check(facts.composite_references, "target",
         "{columns} refer together to {target}: they are published as plain values, without an association",
         "let the receiver put them together, or refer by one column",
+        fault=False, shown=True),
+    Check(facts.keys_without_rows, "key",
+        UNFINDABLE,
+        "give that row another key, or track it with types that are not read back, if the receiver is to"
+        " have it",
         fault=False, shown=True),
     Check(facts.sequences, "sequence",
         "sequence {sequence} hands out numbers from a cache ({cache_size}): the order of record_id is not the"

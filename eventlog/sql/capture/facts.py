@@ -22,6 +22,7 @@ from eventlog.core.identity import object_of
 from eventlog.core.tables import Tables
 from eventlog.fold import Rules
 from eventlog.sql.capture import track
+from eventlog.sql.capture.extreme_keys import unfindable_keys
 from eventlog.sql.capture.findings import Facts
 from eventlog.sql.capture.refusals import raise_refusals
 from eventlog.sql.capture.subject import installed_of, read_subject, trigger_names
@@ -257,6 +258,13 @@ def composite_references(log: CheckedLog) -> Iterator[Facts]:
             target = published.get((foreign.target_schema or "", foreign.target))
             if len(foreign.columns) > 1:
                 yield {"where": str(table), "columns": ", ".join(foreign.columns), "target": target}
+
+
+def keys_without_rows(log: CheckedLog) -> Iterator[Facts]:
+    """Yield the keys of published tables by which no query-back finds a row."""
+    for relation in filter(None, map(log.catalogue.at, map(place_of, log.tables))):
+        for key in unfindable_keys(log.connection, log.log.dialect, relation):
+            yield {"where": str(relation.table), "key": key}
 
 
 def sequences(log: CheckedLog) -> Iterator[Facts]:

@@ -7,8 +7,10 @@ from dataclasses import dataclass, replace
 
 from sqlalchemy.engine import Connection, Engine
 
+from eventlog.core.entry import EVENT_TYPES
 from eventlog.core.portions import portions
 from eventlog.core.tables import Table
+from eventlog.sql.capture.extreme_keys import UNFINDABLE, unfindable_keys
 from eventlog.sql.capture.refusals import CannotTrack, demand_defaults, raise_refusals, referring_to_script
 from eventlog.sql.capture.subject import installed_of, read_subject
 from eventlog.sql.capture.track_record import TrackRecord, forget, read_record, write_record
@@ -22,6 +24,7 @@ from eventlog.sql.names import Log
 from eventlog.sql.relation import Choice, Installed, Relation, qualified
 from eventlog.sql.trigger_rows import Subject, TriggerRow, TriggerRows, routines, triggers_of
 
+_READ_BACK = {number for number, kind in EVENT_TYPES.items() if kind.query_back}
 _TRIED = 500  # expressions of one query
 
 
@@ -109,7 +112,8 @@ def plan_for(catalogue: Catalogue, record: TrackRecord, subject: Subject) -> Tra
     statements = (*recording, *_replacing(catalogue, record, subject))
     if not statements:
         return TrackPlan(subject.table, ())
-    return TrackPlan(subject.table, statements, tuple(_warnings(subject)), tuple(_trials(subject)))
+    warnings = (*_warnings(subject), *_unfindable(catalogue.connection, subject))
+    return TrackPlan(subject.table, statements, warnings, tuple(_trials(subject)))
 
 
 def plan_offline(log: Log, table: Table, choice: Choice) -> TrackPlan:
@@ -262,6 +266,13 @@ def _warnings(subject: Subject) -> Iterator[str]:
                 f"column {column.name} is of type {column.type}, which {unreadable}: no row and no document"
                 " has its value"
             )
+
+
+def _unfindable(connection: Connection, subject: Subject) -> Iterator[str]:
+    """Yield a sentence about each key that rows of these types could not be read back by."""
+    if {subject.choice.insert, subject.choice.update} & _READ_BACK:
+        for key in unfindable_keys(connection, subject.dialect, subject.relation):
+            yield UNFINDABLE.format(key=key)
 
 
 def _drops(log: Log, installed: Iterable[Installed], used: Collection[str] = ()) -> Iterator[str]:

@@ -4,6 +4,12 @@ select schema_name, table_name, of_schema, of_table, logged_as, table_id, table_
 from {tracked}
 order by tracked_at, schema_name, table_name
 
+-- extremes --
+-- The least and the greatest value of a column that an index begins with.
+select
+  {texts}
+from {table} t
+
 -- trial --
 -- Evaluates the expressions of triggers on a row of their table, if there is one.
 select

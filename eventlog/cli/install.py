@@ -94,8 +94,7 @@ def install(
         if mode and not grants:
             raise Misuse("--mode goes with --grants")
         if grants:
-            slot_script = _slot_script(config) if mode == "slot" else ""
-            write_output(migrate.grants_script(log, grants, mode) + slot_script)
+            _write_grants(config, migrate.grants_script(log, grants, mode), mode)
         else:
             write_output(
                 migrate.install_script(log, attached=attach, future_events=future_events, after=after)
@@ -142,18 +141,24 @@ def _naming_owner(engine: Engine) -> Iterator[None]:
         raise
 
 
-def _slot_script(config: Config) -> str:
-    """Return what makes the publication and the slot, if a database is named; its catalogue is only read."""
+def _write_grants(config: Config, grants: str, mode: str | None) -> None:
+    """Write the grants of a publisher, and what makes the publication and the slot if a database is named.
+
+    Its catalogue is only read.
+    """
     from eventlog.operate import changing  # Arrow takes a while to load
 
-    if config.values.get("url") is None:
-        print_sentence("name the database with --url to get the publication and the slot, too")
-        return ""
+    if mode != "slot" or config.values.get("url") is None:
+        if mode == "slot":
+            print_sentence("name the database with --url to get the publication and the slot, too")
+        write_output(grants)
+        return
     with opened(config) as store:
-        script, unread = changing.slot_script(config, store)
-    for line in unread:
+        script, chosen = changing.slot_script(config, store)
+    for line in chosen.unread_lines:
         print_sentence(line)
-    return script
+    write_output(grants + script)
+    chosen.demand_all("statements are written for")
 
 
 def _fill(config: Config, store: Store, mode: str, who: str) -> None:

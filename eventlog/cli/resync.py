@@ -11,7 +11,8 @@ import click
 from eventlog.cli.log_options import by_option, database_options
 from eventlog.cli.options import refuse_flags
 from eventlog.cli.progress import counter
-from eventlog.cli.terminal import draws, print_line
+from eventlog.cli.terminal import draws, print_line, print_sentence
+from eventlog.core.each_table import do_each
 from eventlog.core.errors import EventlogError, Misuse
 from eventlog.core.plurals import quantity
 from eventlog.core.tables import Table, Tables
@@ -20,6 +21,7 @@ from eventlog.opening.publisher_tables import read_tables
 from eventlog.opening.recorded_settings import opened_as_published
 from eventlog.sql.capture.resync import EVENT_TYPES, Resync
 from eventlog.sql.capture.resync import resync as run_resync
+from eventlog.sql.connect import ConnectionLost
 from eventlog.sql.log.store import Store
 
 _SILENCE = 5.0  # seconds between two lines about how far it is
@@ -68,7 +70,8 @@ def resync(
 ) -> None:
     """Log event type 5, or 6, for the rows of TABLES that exist.
 
-    Each chunk is a transaction of its own. A run that was stopped goes on where it was when the same
+    Each of the TABLES is tried; those that were refused are named at the end, and the exit code is 1. Each
+    chunk is a transaction of its own. A run that was stopped goes on where it was when the same
     command is given again.
 
     With --compare triggers are audited: what they missed since the last --compare (restores, replicas,
@@ -80,11 +83,16 @@ def resync(
         raise Misuse("source-url: a publisher compares such tables; `run --startup-option resync` sends all")
     with opened_as_published(config) as (config, store):
         published = read_tables(store.engine, store.log, config)
-        if compare:
-            _compare(store, config, Tables(_published(published, name) for name in tables), who)
-            return
-        for table in [_published(published, name) for name in tables]:
-            _resync(store, Resync(table, int(event_type), where, chunk, who), rate)
+
+        def act(name: str) -> None:
+            table = _published(published, name)
+            if compare:
+                _compare(store, config, Tables([table]), who)
+            else:
+                _resync(store, Resync(table, int(event_type), where, chunk, who), rate)
+
+        done = "compared" if compare else "logged"
+        do_each(tables, act, done, print_sentence, (Misuse, ConnectionLost))
 
 
 def _compare(store: Store, config: Config, tables: Tables, who: str) -> None:

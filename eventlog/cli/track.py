@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -11,19 +11,24 @@ from sqlalchemy.engine import Engine
 
 from eventlog.cli.log_options import database_options
 from eventlog.cli.options import read_tables, refuse_flags
-from eventlog.cli.terminal import print_line, write_output
+from eventlog.cli.terminal import print_line, print_sentence, write_output
+from eventlog.core.each_table import do_each
 from eventlog.core.errors import Misuse
 from eventlog.opening.config import Config
 from eventlog.opening.open_log import log_address, naming_rights
 from eventlog.slot.slot_tables import refuse_slot
 from eventlog.sql.capture import readers
 from eventlog.sql.capture import track as tracking
+from eventlog.sql.capture.refusals import NoDefault
+from eventlog.sql.connect import ConnectionLost
 from eventlog.sql.dialects import DIALECTS, dialect_named, dialect_of
 from eventlog.sql.log.store import Store
 from eventlog.sql.names import Log
 from eventlog.sql.relation import DELETES, GRANULARITIES, INSERTS, UPDATES, Choice
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+_WRITTEN = "statements are written for"
 
 _sql = click.option("--sql", is_flag=True, help="print the statements instead; the catalogue is only read")
 _tables = click.argument("tables", nargs=-1, required=True)
@@ -111,7 +116,8 @@ def track(
     """Log the changes of TABLES by triggers.
 
     Doing it again changes nothing; another choice replaces the triggers. A table whose changes a trigger
-    cannot see or name is refused with the reason and the way out.
+    cannot see or name is refused with the reason and the way out. Of several
+    TABLES each is tried; those that were refused are named at the end, and the exit code is 1.
     """
     if columns and without:
         raise click.UsageError("--columns and --without exclude each other")
@@ -138,17 +144,19 @@ def track(
         described = read_tables(tables_file)
         if described.dialect not in (None, dialect):
             raise Misuse(f"{tables_file} describes tables of {described.dialect}, and --dialect is {dialect}")
-        for table in tables:
-            log = place.log(dialect_named(dialect))
+        log = place.log(dialect_named(dialect))
+
+        def write(table: str) -> None:
             plan = tracking.plan_offline(log, described.get(table), choice)
             write_output(tracking.script(log, plan))
             _print_warnings(plan.warnings)
+
+        _do_each(tables, write, _WRITTEN)
         return
     engine = place.connect()
     log = place.find(engine)
     refuse_slot(Store(engine, log))
-    for table in tables:
-        _track(engine, log, table, choice, sql)
+    _do_each(tables, lambda table: _track(engine, log, table, choice, sql), _WRITTEN if sql else "tracked")
 
 
 @click.command()
@@ -170,20 +178,19 @@ def untrack(
         _track_for_reader(engine, reader, tables, None, sql)
         return
     log = place.find(engine)
-    for table in tables:
-        if sql:
-            with engine.connect() as connection:
-                write_output(tracking.script(log, tracking.plan_untrack(connection, log, table)))
-            continue
-        plan = tracking.untrack(engine, log, table)
-        print_line(f"{plan.table} {'is untracked' if plan.statements else 'was not tracked'}")
+    _do_each(tables, lambda table: _untrack(engine, log, table, sql), _WRITTEN if sql else "untracked")
+
+
+def _do_each(tables: Sequence[str], act: Callable[[str], object], done: str) -> None:
+    do_each(tables, act, done, print_sentence, (Misuse, ConnectionLost, NoDefault))
 
 
 def _track_for_reader(
-    engine: Engine, reader: str, tables: Iterable[str], identity: str | None, sql: bool
+    engine: Engine, reader: str, tables: Sequence[str], identity: str | None, sql: bool
 ) -> None:
     """Make or remove tables for a reader, or print the statements that do."""
-    for table in tables:
+
+    def act(table: str) -> None:
         with engine.connect() as connection:
             if identity is None:
                 plan = readers.plan_no_reader(connection, reader, table)
@@ -191,11 +198,13 @@ def _track_for_reader(
                 plan = readers.plan_reader(connection, reader, table, identity)
         if sql:
             write_output(dialect_of(engine).script(plan.statements))
-            continue
+            return
         plan.run(engine)
         done, idle = ("is made", "is there already") if plan.makes else ("is removed", "was not there")
         print_line(f"{plan.table} {done if plan.statements else idle}")
         _print_warnings(plan.warnings)
+
+    _do_each(tables, act, _WRITTEN if sql else "done for")
 
 
 def _track(engine: Engine, log: Log, table: str, choice: Choice, sql: bool) -> None:
@@ -207,6 +216,15 @@ def _track(engine: Engine, log: Log, table: str, choice: Choice, sql: bool) -> N
         plan = tracking.track(engine, log, table, choice)
         print_line(f"{plan.table} {'is tracked' if plan.statements else 'is tracked so already'}")
     _print_warnings(plan.warnings)
+
+
+def _untrack(engine: Engine, log: Log, table: str, sql: bool) -> None:
+    if sql:
+        with engine.connect() as connection:
+            write_output(tracking.script(log, tracking.plan_untrack(connection, log, table)))
+        return
+    plan = tracking.untrack(engine, log, table)
+    print_line(f"{plan.table} {'is untracked' if plan.statements else 'was not tracked'}")
 
 
 def _print_warnings(warnings: Iterable[str]) -> None:

@@ -49,6 +49,7 @@ from eventlog.slot.slot_tables import (
     recorded_slot,
 )
 from eventlog.sql.capture import track
+from eventlog.sql.capture.refusals import CannotTrack, NotAllowed
 from eventlog.sql.capture.track_record import read_record
 from eventlog.sql.catalogue import Catalogue
 from eventlog.sql.connect import DatabaseFailed, execute_plain
@@ -87,6 +88,10 @@ class StillInUse(EventlogError):
     """other transactions use the tables all the time: {0}. Give the command again when they have ended"""
 
 
+class NotTracked(EventlogError):
+    """{0}. Nothing is changed: the slot fills the log as before"""
+
+
 class NotDrained(EventlogError):
     """the slot could not be read to its end: {0}; give the command again"""
 
@@ -112,11 +117,12 @@ def fill_by_slot(config: Config, store: Store, who: str) -> Iterator[str]:
     yield f"slot {slot} fills the log" + (f" again: {lost}" if lost else "" if is_new else " already")
     if now.publication is not None:
         yield from (f"{where}: {what}; this is put right" for where, what in publication_faults(now, chosen))
-    yield from _unread(chosen)
+    yield from chosen.unread_lines
     yield from _baseline(config, store, chosen, who)
     if facts is not None and facts.slot != slot:
         with store.engine.begin() as connection:
             drop_publication(connection, store.queries, facts.slot)
+    chosen.demand_all("published")
 
 
 @contextmanager
@@ -155,10 +161,8 @@ def _leading(store: Store) -> Leader:
     return leader
 
 
-def slot_script(config: Config, store: Store) -> tuple[str, list[str]]:
-    """Return what makes the publication and the slot, for a DBA, and a line about each table that is left
-    out. The catalogue is only read.
-    """
+def slot_script(config: Config, store: Store) -> tuple[str, SlotTables]:
+    """Return what makes the publication and the slot, for a DBA, and its tables; only read the catalogue."""
     demand_slots(store.log.dialect)
     with store.admin() as admin:
         slot = admin.slot().slot_name()
@@ -166,11 +170,7 @@ def slot_script(config: Config, store: Store) -> tuple[str, list[str]]:
     chosen = choose_tables(config, store, slot)
     statements = publication_statements(store.queries, slot, now, chosen.published)
     lines = (f"{statement};\n" for statement in (*statements, slot_statement(store.queries, slot, now)))
-    return "".join(lines), _unread(chosen)
-
-
-def _unread(chosen: SlotTables) -> list[str]:
-    return [f"{table} is not published: {why}" for table, why in chosen.unread.items()]
+    return "".join(lines), chosen
 
 
 def _make(store: Store, slot: str, now: ServerSlot, chosen: SlotTables, lost: str | None) -> None:
@@ -297,7 +297,9 @@ def fill_by_comparison(config: Config, store: Store) -> Iterator[str]:
         comparison.poll()
         _read_to_end(config, store, leader.epoch, facts)
         yield _drop(store, facts)
-    yield from (f"{table} is not published: {why}" for table, why in comparison.unread.items())
+    chosen = replace(choose_tables(config, store, facts.slot), unread=dict(comparison.unread))
+    yield from chosen.unread_lines
+    chosen.demand_all("published")
 
 
 def _drop(store: Store, facts: SlotFacts) -> str:
@@ -324,14 +326,24 @@ def _end(config: Config, store: Store, facts: SlotFacts) -> SlotFacts:
 
 
 def _track(connection: Connection, store: Store, published: Iterable[Published]) -> None:
-    """Track the tables as they are on record, or as `track` does by default."""
+    """Track the tables as they are on record, or as `track` does by default.
+
+    Raise NotTracked with the reasons of all tables that cannot be tracked.
+    """
     log = Catalogue(connection).located(store.log)
     record = read_record(connection, log)
+    faults = list[EventlogError]()
     names = {feed.table for each in published for feed in each.feeds if not feed.is_child}
     for name in sorted(names):
         entry = record.get(place_of(Catalogue(connection).find(name).table))
         choice = Choice() if entry is None else record.choice(entry)
-        track.plan_track(connection, log, name, choice).run(connection)
+        try:
+            with connection.begin_nested():
+                track.plan_track(connection, log, name, choice).run(connection)
+        except (CannotTrack, NotAllowed) as fault:
+            faults.append(fault)
+    if faults:
+        raise NotTracked("; ".join(map(str, faults))) from faults[0]
 
 
 def _read_to_end(config: Config, store: Store, epoch: int, facts: SlotFacts) -> None:

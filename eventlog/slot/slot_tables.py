@@ -10,6 +10,7 @@ from math import inf
 from shlex import quote
 from typing import Final
 
+from eventlog.core.each_table import demand_all
 from eventlog.core.errors import Misuse
 from eventlog.core.tables import Tables
 from eventlog.opening.config import Config
@@ -60,6 +61,15 @@ class SlotTables:
     def readable(self) -> set[str]:
         """Return the names of the tables whose changes can be read."""
         return {feed.table for feed in chain.from_iterable(self.feeds.values())}
+
+    @property
+    def unread_lines(self) -> list[str]:
+        """Return a line about each table that is not published."""
+        return [f"{table} is not published: {why}" for table, why in self.unread.items()]
+
+    def demand_all(self, done: str) -> None:
+        """Raise TablesRefused if some of the tables are not published."""
+        demand_all(self.names, self.unread, done)
 
     @property
     def incomplete(self) -> list[tuple[Published, str]]:

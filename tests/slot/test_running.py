@@ -403,9 +403,10 @@ def test_the_printed_form_names_the_tables_that_it_leaves_out(world: SlotWorld) 
     assert call(world, "install").exit_code == 0
     world.run("create table keyless (n integer)")
     done = call(world, *PRINTED, "--sync-tables", "usr keyless")
-    assert done.exit_code == 0, done.output
     assert "keyless" not in done.stdout
     assert "public.keyless is not published: " in done.stderr
+    refused = "1 of 2 tables refused: public.keyless; statements are written for: public.usr"
+    assert (done.exit_code, str(done.exception)) == (1, refused)
 
 
 def test_the_printed_form_needs_the_log_and_prints_nothing_without_it(world: SlotWorld) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -68,6 +69,112 @@ def test_a_table_from_track_to_untrack(postgres: Database, tmp_path: Path) -> No
         done = call(*words)
         reason = f"no table or view {words[1]}: leave out the quotes, as in public.usr"
         assert (done.code, done.stderr) == (1, f"eventlog: {reason}\n")
+
+
+TPC_C = (
+    "create table warehouse (w_id integer primary key, w_name varchar(10))",
+    "create table history (h_c_id integer, h_data varchar(24))",
+    "create table new_order (no_o_id integer, no_w_id integer, primary key (no_w_id, no_o_id))",
+    "create table item (i_id integer primary key, i_name varchar(24))",
+)
+NO_KEY = (
+    "public.history cannot be tracked: it has no primary key to name its rows by: add one, or track the table"
+    " that its foreign key points to with --child"
+)
+ONLY_KEY = (
+    "public.new_order cannot be tracked: no column except its key is logged, so --insert 1 would log nothing:"
+    " choose --insert 5"
+)
+
+
+@pytest.mark.slow("it runs four commands")
+def test_each_table_is_tried_and_those_refused_are_named_at_the_end(postgres: Database, shell: Shell) -> None:
+    run = partial(shell.run, EVENTLOG_URL=postgres.address)
+    run("install")
+    execute(postgres, *TPC_C)
+    tables = ("history", "warehouse", "nowhere", "new_order", "item")
+    no_table = "no table or view nowhere: one outside the connection's own schemas is named with its schema"
+
+    done = run("track", *tables, "--insert", "1", "--sql")
+    assert (done.code, done.stdout.count("create trigger")) == (1, 8)
+    summary = "eventlog: 3 of 5 tables refused: history, nowhere, new_order"
+    refusals = [f"eventlog: {why}" for why in (NO_KEY, no_table, ONLY_KEY)]
+    assert done.stderr.splitlines() == [
+        *refusals,
+        f"{summary}; statements are written for: warehouse, item",
+    ]
+    done = run("track", *tables, "--insert", "1")
+    assert (done.code, done.stderr.splitlines()) == (
+        1,
+        [
+            *("public.warehouse is tracked", "public.item is tracked", *refusals),
+            f"{summary}; tracked: warehouse, item",
+        ],
+    )
+    done = run("track", "history", "nowhere")
+    assert done.stderr.splitlines()[-1] == "eventlog: 2 of 2 tables refused: history, nowhere; tracked: none"
+
+
+@pytest.mark.slow("it runs seven commands")
+def test_resync_and_untrack_try_each_table(postgres: Database, shell: Shell) -> None:
+    run = partial(shell.run, EVENTLOG_URL=postgres.address)
+    run("install")
+    execute(postgres, *TPC_C, "insert into item values (1, 'x')")
+    run("track", "warehouse", "item")
+    done = run("resync", "history", "item", "warehouse")
+    assert (done.code, done.stderr.splitlines()[-1]) == (
+        1,
+        "eventlog: 1 of 3 tables refused: history; logged: item, warehouse",
+    )
+    assert "public.item: 1 row logged" in done.stderr
+    done = run("resync", "history", "item", "--compare")
+    assert "public.item: its state is kept" in done.stderr
+    assert done.stderr.splitlines()[-1] == "eventlog: 1 of 2 tables refused: history; compared: item"
+    words = ("track", "history", "item", "nowhere", "--for", "sailpoint", "--identity", "i_id")
+    done = run(*words)
+    assert (done.code, done.stderr.splitlines()[-1]) == (
+        1,
+        "eventlog: 2 of 3 tables refused: history, nowhere; done for: item",
+    )
+    done = run("untrack", "nowhere", "item", "warehouse")
+    assert (done.code, done.stderr.splitlines()[-1]) == (
+        1,
+        "eventlog: 1 of 3 tables refused: nowhere; untracked: item, warehouse",
+    )
+
+
+@pytest.mark.slow("it runs seven commands")
+def test_a_change_of_the_mode_names_each_table_that_is_refused(postgres: Database, shell: Shell) -> None:
+    names = "history,warehouse,item"
+    run = partial(shell.run, EVENTLOG_URL=postgres.address, EVENTLOG_SYNC_TABLES=names)
+    run("install")
+    execute(postgres, *TPC_C)
+    run("track", "warehouse", "item", "--insert", "1")
+    refused = "eventlog: 1 of 3 tables refused: public.history"
+    accepted = "public.warehouse, public.item"
+    done = run("install", "--sql", "--grants", "publisher", "--mode", "slot")
+    assert (done.code, "create publication" in done.stdout) == (1, True)
+    assert done.stderr.splitlines()[-1] == f"{refused}; statements are written for: {accepted}"
+    done = run("install", "--mode", "slot")
+    assert (done.code, done.stderr.splitlines()[-1]) == (1, f"{refused}; published: {accepted}")
+
+    execute(postgres, "alter table warehouse drop column w_name", "alter table item drop column i_name")
+    done = run("install", "--mode", "trigger", EVENTLOG_SYNC_TABLES="")
+    why = "cannot be tracked: no column except its key is logged, so --insert 1 would log nothing"
+    last_line = done.stderr.splitlines()[-1]
+    assert (done.code, last_line.count(why)) == (1, 2)
+    assert "Nothing is changed: the slot fills the log as before" in last_line
+    done = run("install", "--mode", "compare")
+    assert (done.code, done.stderr.splitlines()[-1]) == (1, f"{refused}; published: {accepted}")
+    assert "is dropped" in done.stderr
+
+
+def execute(database: Database, *statements: str) -> None:
+    engine = database.engine()
+    with engine.begin() as connection:
+        for statement in statements:
+            connection.execute(text(statement))
+    engine.dispose()
 
 
 def test_check_says_once_that_a_tracked_table_is_not_read(postgres: Database, tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 A file's name is a number of 15 digits, which only grows in a folder, and the name of its document. So every
 sort by name is the order in which the documents left. Files of version 0.1.0 have no number; the record has
-their order.
+their order, and the earlier record once the record began anew.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import re
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -20,6 +20,7 @@ from eventlog.core.state_versions import FILES
 
 ASIDE = ".eventlog"  # in the folder: the record, the number, and files that are not complete
 RECORD = "record"
+EARLIER_RECORD = "record.1"  # the files without numbers of a record that began anew
 SUFFIX = ".xml"
 _SUFFIXES = (SUFFIX, f"{SUFFIX}.gz")
 _NUMBERED = re.compile(r"([0-9]{15})-[^-]+-.+")
@@ -47,14 +48,24 @@ class RecordedFile(NamedTuple):
     @property
     def line(self) -> str:
         """Return the line of the record."""
-        return f"{self.number:015} {_AND.join(self.names)} out"
+        number = "" if self.number is None else f"{self.number:015} "
+        return f"{number}{_AND.join(self.names)} out"
 
 
 def read_record(folder: Path) -> list[RecordedFile] | None:
     """Return the files on a folder's record, in the order in which they went out; None without a record."""
     path = folder / ASIDE / RECORD
-    if not path.is_file():
-        return None
+    return _read_files(path) if path.is_file() else None
+
+
+def read_earlier_record(folder: Path) -> list[RecordedFile]:
+    """Return the files without numbers that left before a folder's record began, in their order."""
+    path = folder / ASIDE / EARLIER_RECORD
+    return _read_files(path) if path.is_file() else []
+
+
+def _read_files(path: Path) -> list[RecordedFile]:
+    """Return the files on one record."""
     first, end, lines = path.read_text("utf-8", "replace").partition("\n")
     if end and first:  # that of 0.1.0 is empty
         FILES.check_head(path, first)
@@ -70,6 +81,12 @@ def highest_number(folder: Path) -> int:
 def unnumbered(folder: Path) -> list[str]:
     """Return the names in a folder that are those of documents alone."""
     return sorted(filter(_is_unnumbered, os.listdir(folder)))
+
+
+def without_order(folder: Path, names: Iterable[str]) -> list[str]:
+    """Return those of some names of documents alone that neither record of a folder has."""
+    recorded = {file.stem for file in (*read_earlier_record(folder), *(read_record(folder) or ()))}
+    return [name for name in names if _is_unnumbered(name) and _stem(name) not in recorded]
 
 
 def in_order(names: Sequence[str], roots: Sequence[str] = ()) -> list[str]:
@@ -94,23 +111,26 @@ def in_order(names: Sequence[str], roots: Sequence[str] = ()) -> list[str]:
 def _in_order_of_folder(folder: Path, names: Sequence[str]) -> Sequence[str]:
     """Return the names of a folder's files in the order in which they left, by its record or the numbers.
 
-    A file that left before the record began has a lower number than those on it. Without a record and without
-    numbers the names stay as they are.
+    Files of an earlier record left first. A file that left before the record began has a lower number than
+    those on it. Without a record and without numbers the names stay as they are.
     """
     record, numbers = read_record(folder), {name: _number(name) for name in names}
     if record is None and set(numbers.values()) == {None}:
         return names
+    earlier_places = {file.stem: place for place, file in enumerate(read_earlier_record(folder))}
     places = {file.stem: place for place, file in enumerate(record or ())}
     first = next((file.number for file in record or () if file.number is not None), 0)
-    unknown = [name for name in names if _stem(name) not in places and _is_unnumbered(name)]
+    unknown = without_order(folder, names)
     if unknown and len(names) > 1:
         raise UnknownOrder(folder, _listed(unknown))
 
     def place_of(name: str) -> tuple[int, int, str]:
-        place, number = places.get(_stem(name)), numbers[name]
-        if place is not None:
-            return 1, place, name
-        return (3, 0, name) if number is None else (0 if number < first else 2, number, name)
+        stem, number = _stem(name), numbers[name]
+        if stem in earlier_places:
+            return 0, earlier_places[stem], name
+        if stem in places:
+            return 2, places[stem], name
+        return (4, 0, name) if number is None else (1 if number < first else 3, number, name)
 
     return sorted(names, key=place_of)
 

@@ -22,12 +22,15 @@ from eventlog.core.settings import setting
 from eventlog.core.state_versions import FILES
 from eventlog.files.document_folder import (
     ASIDE,
+    EARLIER_RECORD,
     RECORD,
     SUFFIX,
     RecordedFile,
     highest_number,
+    read_earlier_record,
     read_record,
     unnumbered,
+    without_order,
 )
 from eventlog.files.durable import sync, sync_names, write_all, write_whole
 from eventlog.sinks.sink import (
@@ -42,6 +45,7 @@ from eventlog.sinks.sink import (
 )
 
 _NUMBER = "number"  # the file of the highest number, where the record does not have it any more
+_OWN_FILES = (RECORD, EARLIER_RECORD, _NUMBER)
 _ROWS = re.compile(r"[0-9]{1,19}-([0-9]{1,19})(?![0-9])")  # how a document's name begins
 _LONGEST_NAME = "9" * 80  # longer than any that we give
 _TOO_LARGE = (errno.EFBIG, errno.ENAMETOOLONG)  # errors about one file, not about the file system
@@ -76,6 +80,7 @@ class FilesSink(Sink):
                 self._recorded = {name for file in files for name in file.names}
                 self._highest = highest(self._recorded)
                 self._number = self._last_number(files)
+                self._unnumbered = [file for file in files if file.number is None]
                 self._unplaced = self._left_aside(files)
                 self._put_in_place()
                 if not files:
@@ -182,7 +187,7 @@ class FilesSink(Sink):
 
     def _left_aside(self, files: Sequence[RecordedFile]) -> deque[str]:
         """Return files that have no place though they are on record; remove those that never were."""
-        paths = {path.name: path for path in self._aside.iterdir() if path.name not in (RECORD, _NUMBER)}
+        paths = {path.name: path for path in self._aside.iterdir() if path.name not in _OWN_FILES}
         unplaced = dict.fromkeys(file.stem for file in files if file.stem in paths)
         for name in paths.keys() - unplaced:
             paths[name].unlink()
@@ -258,18 +263,30 @@ class FilesSink(Sink):
             (self._aside / file.stem).unlink()
 
     def _begin_record(self) -> None:
-        """Begin a new record, once all files on the old one have their places; the number is kept.
+        """Begin a new record, once all files on the old one have their places; the number is kept, and the
+        order of files without numbers.
 
         What was on it is settled by now, for another delivery has begun; or its names were those of another
         log's documents.
         """
         self._put_in_place()
         sync(self._folder)
+        self._keep_order()
         write_whole(self._aside / _NUMBER, f"{self._number}\n")
         os.ftruncate(self._record, 0)
         self._recorded.clear()
         self._highest = None
         self._size = 0
+
+    def _keep_order(self) -> None:
+        """Put the files without numbers on the earlier record, because nothing else has their order."""
+        if self._unnumbered:
+            lines = dict.fromkeys(
+                file.line for file in (*read_earlier_record(self._folder), *self._unnumbered)
+            )
+            text = "".join(f"\n{line}\n" for line in lines)
+            write_whole(self._aside / EARLIER_RECORD, f"{FILES.head}\n{text}")
+            self._unnumbered = []
 
 
 def highest(names: Iterable[str]) -> int | None:
@@ -306,11 +323,21 @@ def _check(settings: FilesSettings) -> None:
 
 def _flaws(settings: FilesSettings) -> Iterator[Flaw]:
     """Yield that files of 0.1.0 are in the folder, because a sort by name puts them after later ones."""
-    if names := unnumbered(Path(settings.files_folder)):
+    folder = Path(settings.files_folder)
+    if names := unnumbered(folder):
         have = quantity(len(names), "file has", "files have")
-        yield Flaw(
+        problem = (
             f"{have} no number in the name, as {names[0]}: by name they do not come in the order in which"
-            f" they left, and new files come before them",
+            f" they left, and new files come before them"
+        )
+        if lost := without_order(folder, names):
+            yield Flaw(
+                f"{problem}; the record in {ASIDE} lacks the order of {len(lost)}",
+                f"move those files, as {lost[0]}, to another folder: nothing shows when they left",
+            )
+            return
+        yield Flaw(
+            problem,
             f"read them with convert, apply, backlog or audit, which go by the record in {ASIDE}; then move"
             f" them to another folder, with a copy of {ASIDE}",
         )

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from eventlog.files.document_folder import in_order
-from eventlog.sinks.files import FilesSink
+from eventlog.sinks.files import KIND, FilesSettings, FilesSink
 from eventlog.sinks.sink import ACCEPTED, Item, OutgoingDocument
 from tests.kit.commands import Shell
 
@@ -73,6 +73,48 @@ def test_files_that_left_before_the_record_began_come_first(
     assert in_order(names[::-1]) == names
     (tmp_path / ".eventlog" / "record").write_text("")  # a crash as it began
     assert in_order(names[::-1]) == names
+
+
+def test_the_order_of_names_without_numbers_outlasts_their_record(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Let the record begin anew twice; a crash after the first half of that changes nothing."""
+    fill(tmp_path, [9, 10, 8])
+    before = as_first_version(tmp_path)
+    record = tmp_path / ".eventlog" / "record"
+    content = record.read_text()
+    monkeypatch.setattr("eventlog.sinks.files._LONGEST_RECORD", 1)
+    for numbers in ([12, 11], [14, 13]):
+        fill(tmp_path, numbers)
+    after = sorted(str(path) for path in tmp_path.glob("0*.xml"))
+    assert "14-14" in record.read_text()
+    assert not {"8-8", "12-12"} & set(record.read_text().split())
+    assert in_order(sorted([*before, *after])) == [*before, *after]
+    flaws = list(KIND.flaws(FilesSettings(str(tmp_path))))
+    assert [("go by the record" in flaw.remedy) for flaw in flaws] == [True]
+    record.write_text(content)
+    assert in_order(sorted([*before, *after])) == [*before, *after]
+    (tmp_path / ".eventlog" / "record.1").unlink()
+    record.write_text("")
+    (flaw,) = KIND.flaws(FilesSettings(str(tmp_path)))
+    assert ("lacks the order of 3" in flaw.what, "nothing shows when they left" in flaw.remedy) == (
+        True,
+        True,
+    )
+
+
+def test_a_document_of_another_log_leaves_though_the_earlier_record_names_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(tmp_path, [9, 10])
+    before = as_first_version(tmp_path)
+    monkeypatch.setattr("eventlog.sinks.files._LONGEST_RECORD", 1)
+    fill(tmp_path, [11])
+    with closing(FilesSink(tmp_path)) as sink:
+        assert (sink.knows("9-9"), sink.highest()) == (False, 11)
+        assert list(sink.deliver([make(9)])) == [ACCEPTED]
+    names = sorted(str(path) for path in tmp_path.glob("0*-9-9.xml"))
+    assert in_order([*names, *before[::-1]]) == [*before, *names]
 
 
 def test_other_names_stay_as_they_are_given(tmp_path: Path) -> None:

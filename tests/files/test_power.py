@@ -7,12 +7,12 @@ import os
 import resource
 import stat
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 import pytest
 
-from eventlog.core.errors import Misuse
+from eventlog.core.errors import EventlogError, Misuse
 from eventlog.files.document_folder import in_order, read_record
 from eventlog.files.durable import NamelessFile, WholeFile, open_to_append, write_whole
 from eventlog.files.output_files import GrowingFile, OutputFile
@@ -178,6 +178,37 @@ def test_documents_are_out_in_their_order_after_any_power_failure(
         names = [str(path) for path in paths]
         assert in_order(names[::-1]) == names
         assert in_order(names[::-1], [str(folder)]) == names
+
+
+def test_files_without_numbers_have_their_order_after_any_power_failure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Let the record of their order begin anew, and stop the machine before or after it is cut."""
+    monkeypatch.setattr("eventlog.sinks.files._LONGEST_RECORD", 1)
+    truncate = os.ftruncate
+    for seed in SEEDS:
+        for allowed in range(2):
+            folder, disk, left = tmp_path / f"{seed}-{allowed}", Disk(seed), iter(range(allowed))
+
+            def truncate_then_stop(file: int, size: int, left: Iterator[int] = left) -> None:
+                if next(left, None) is not None:
+                    truncate(file, size)
+                raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+            (folder / ".eventlog").mkdir(parents=True)
+            (folder / ".eventlog" / "record").write_text("\n9-9 out\n\n10-10 out\n\n8-8 out\n")
+            before = [str(folder / name) for name in ("9-9.xml", "10-10.xml", "8-8.xml")]
+            for name in before:
+                Path(name).write_text("<nds/>")
+            with monkeypatch.context() as patched, unsynced(disk), closing(FilesSink(folder)) as sink:
+                patched.setattr(os, "ftruncate", truncate_then_stop)
+                for number in (11, 12):
+                    with suppress(Misuse, EventlogError):
+                        list(sink.deliver([make(number)]))
+            disk.fail()
+            FilesSink(folder).close()
+            after = sorted(str(path) for path in folder.glob("0*.xml"))
+            assert in_order(sorted([*before, *after])) == [*before, *after]
 
 
 def test_a_line_of_the_record_counts_if_it_is_whole(tmp_path: Path) -> None:

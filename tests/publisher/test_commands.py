@@ -329,6 +329,7 @@ def test_check_names_files_of_the_first_version_in_the_folder(world: World, tmp_
     assert "sink files" not in call(world, "check", **sink_settings).output
     for path in sorted((tmp_path / "out").glob("*.xml")):
         path.rename(path.with_name(path.name.partition("-")[2]))
+    (tmp_path / "out" / ".eventlog" / "record").write_text("\n1-1 out\n\n2-2 out\n")
     checked = call(world, "check", **sink_settings)
     assert checked.exit_code == 1
     words = " ".join(checked.output.split())

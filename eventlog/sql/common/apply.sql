@@ -15,6 +15,19 @@ create table {applied_marks} (
   constraint {applied_marks_key} primary key (source, mark)
 ) {table_options}
 
+-- applied_refused_make --
+-- The table of events that were refused, with a row for each object that an event changes.
+create table {applied_refused} (
+  source varchar(200) not null,
+  mark varchar(200) not null,
+  object_digest varchar(64) not null,
+  place numeric(19) not null,
+  tried numeric(19) not null,
+  state varchar(10) not null,
+  constraint {applied_refused_key} primary key (source, mark, object_digest),
+  constraint {applied_refused_objects_key} unique (source, object_digest, mark)
+) {table_options}
+
 -- applied_ddl_make --
 -- The table of statements that changed the target's tables.
 create table {applied_ddl} (
@@ -42,6 +55,25 @@ update {applied} set state = :state, rounds = rounds + 1 where source = :source
 -- applied_mark --
 -- Notes one thing that was applied.
 insert into {applied_marks} (source, mark) values (:source, :mark)
+
+-- applied_refused_any --
+-- Whether something of a source was refused and not applied since.
+select 1 from {applied} a
+where a.source = :source and exists (select 1 from {applied_refused} r where r.source = a.source)
+
+-- applied_refuse --
+-- Notes an event that was refused.
+insert into {applied_refused} (source, mark, object_digest, place, tried, state)
+values (:source, :mark, :object, :place, :tried, 'refused')
+
+-- applied_refused_forget --
+-- Forgets that an event was refused, because it was tried again.
+delete from {applied_refused} where source = :source and mark = :mark
+
+-- applied_overtake --
+-- Notes that a later event of an object was applied.
+update {applied_refused} set state = 'overtaken'
+where source = :source and object_digest = :object and place < :place
 
 -- applied_ddl --
 -- Notes a statement that changed a table.

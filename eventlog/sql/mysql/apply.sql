@@ -4,6 +4,18 @@ select mark from {applied_marks}
 where source = :source
   and mark in (select w.mark from json_table(:marks, '$[*]' columns (mark varchar(200) path '$')) as w)
 
+-- applied_refused --
+-- What is noted of those of some marks that were refused.
+select mark, place, tried, state from {applied_refused}
+where source = :source
+  and mark in (select w.mark from json_table(:marks, '$[*]' columns (mark varchar(200) path '$')) as w)
+
+-- applied_refused_objects --
+-- Those of some objects of which an event was refused.
+select distinct object_digest from {applied_refused}
+where source = :source and state = 'refused'
+  and object_digest in (select w.object_digest from json_table(:objects, '$[*]' columns (object_digest varchar(200) path '$')) as w)
+
 -- apply_session --
 -- What a transaction begins with that applies changes: a number 0 is one, and asks for no new one.
 set sql_mode = concat(@@sql_mode, ',NO_AUTO_VALUE_ON_ZERO')

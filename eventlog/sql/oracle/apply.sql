@@ -4,6 +4,18 @@ select mark from {applied_marks}
 where source = :source
   and mark in (select w.mark from json_table(:marks, '$[*]' columns (mark varchar2(200) path '$')) w)
 
+-- applied_refused --
+-- What is noted of those of some marks that were refused.
+select mark, place, tried, state from {applied_refused}
+where source = :source
+  and mark in (select w.mark from json_table(:marks, '$[*]' columns (mark varchar2(200) path '$')) w)
+
+-- applied_refused_objects --
+-- Those of some objects of which an event was refused.
+select distinct object_digest from {applied_refused}
+where source = :source and state = 'refused'
+  and object_digest in (select w.object_digest from json_table(:objects, '$[*]' columns (object_digest varchar2(200) path '$')) w)
+
 -- apply_columns --
 -- The columns of a table: which the database computes, and which take more than null where nothing is given.
 select column_name as column_name,

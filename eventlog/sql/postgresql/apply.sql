@@ -3,6 +3,18 @@
 select mark from {applied_marks}
 where source = :source and mark in (select json_array_elements_text(cast(:marks as json)))
 
+-- applied_refused --
+-- What is noted of those of some marks that were refused.
+select mark, place, tried, state from {applied_refused}
+where source = :source
+  and mark in (select json_array_elements_text(cast(:marks as json)))
+
+-- applied_refused_objects --
+-- Those of some objects of which an event was refused.
+select distinct object_digest from {applied_refused}
+where source = :source and state = 'refused'
+  and object_digest in (select json_array_elements_text(cast(:objects as json)))
+
 -- apply_session --
 -- What a transaction begins with that applies changes: each staged row looks its target up by the key.
 set local enable_hashjoin = off

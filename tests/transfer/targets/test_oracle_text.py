@@ -12,10 +12,13 @@ from eventlog.sql.oracle import ORACLE
 
 pytestmark = pytest.mark.quick
 
-OURS = {name: f'"HR"."EVENTLOG_{name.upper()}"' for name in ("applied", "applied_marks", "applied_ddl")}
+TABLES = ("applied", "applied_marks", "applied_refused", "applied_ddl")
+OURS = {name: f'"HR"."EVENTLOG_{name.upper()}"' for name in TABLES}
 HOLES = OURS | {
     "applied_key": '"K1"',
     "applied_marks_key": '"K2"',
+    "applied_refused_key": '"K3"',
+    "applied_refused_objects_key": '"K4"',
     "long_text": ORACLE.schema.words["type_long"],
     "table_options": ORACLE.schema.table_options,
     "utc_now": ORACLE.values.utc_now,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from eventlog.core.change import Change, Op
 from eventlog.core.errors import EventlogError, Refused
@@ -54,6 +55,10 @@ class Late(EventlogError):
 before"""
 
 
+class Overtaken(EventlogError):
+    """it was refused, and is not tried again: a later event of its object was applied"""
+
+
 class TooManyDeletes(EventlogError):
     """{1} rows of {0} would be deleted, which max-deletes = {2} stops. Nothing of this transaction was \
 applied: if the deletes are right, run the command again with a larger max-deletes"""
@@ -72,6 +77,13 @@ def refuse(change: Change, fault: EventlogError) -> Refused:
     refused = neutral.refuse(change, fault)
     name = dict(change.extra).get("event_id") if change.position is None else None
     return refused if name is None else refused._replace(where=f"{refused.where}:{name}")
+
+
+class RefusedChange(NamedTuple):
+    """A change that the target does not take, and why."""
+
+    change: Change
+    fault: EventlogError
 
 
 _WORDS = {Op.INSERT: "inserted", Op.SNAPSHOT: "inserted", Op.UPDATE: "updated", Op.DELETE: "deleted"}
@@ -114,7 +126,7 @@ class StepsResult:
     """The result of some steps. It is dropped if they fail: they are divided, and the parts are counted."""
 
     tally: Tally = Tally()
-    refused: list[Refused] = field(default_factory=list)
+    refused: list[RefusedChange] = field(default_factory=list)
 
     def add(self, result: StepsResult) -> StepsResult:
         """Add the result of further steps."""
@@ -127,4 +139,4 @@ def unmet(changes: Sequence[Change], settings: ApplySettings) -> StepsResult:
     """Return what becomes of changes whose row is missing, as --missing-rows asks."""
     if settings.missing_rows == "ignore":
         return StepsResult(Tally(ignored=len(changes)))
-    return StepsResult(refused=[refuse(change, NoRow()) for change in changes])
+    return StepsResult(refused=[RefusedChange(change, NoRow()) for change in changes])

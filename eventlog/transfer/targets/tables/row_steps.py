@@ -18,7 +18,7 @@ from eventlog.sql.connect import DatabaseFailed
 from eventlog.sql.error_causes import blames_other_transaction, blames_row
 from eventlog.sql.queries import unbound
 from eventlog.transfer.targets.tables.apply_settings import ApplySettings
-from eventlog.transfer.targets.tables.outcomes import StepsResult, Tally, TooManyDeletes, refuse, unmet
+from eventlog.transfer.targets.tables.outcomes import RefusedChange, StepsResult, Tally, TooManyDeletes, unmet
 from eventlog.transfer.targets.tables.reduce import Effect, Reduced, changes_by_table, reduce
 from eventlog.transfer.targets.tables.stage import Collision, Stage
 from eventlog.transfer.targets.tables.table import (
@@ -152,7 +152,7 @@ class StepWriter:
         if len(steps) > 1:  # all steps of the first change, one by one, or none
             outcome = self._attempt(lambda: self._write_singly(first), check=check)
         if not isinstance(outcome, StepsResult):
-            outcome = StepsResult(refused=[refuse(first[0].change, _as_error(outcome))])
+            outcome = StepsResult(refused=[RefusedChange(first[0].change, _as_error(outcome))])
         return outcome.add(self._bisect(steps[len(first) :], check=check))
 
     def _attempt(self, work: Callable[[], StepsResult], *, check: bool) -> StepsResult | Blaming:

@@ -31,7 +31,12 @@ from eventlog.transfer.targets.tables.outcomes import (
 )
 from eventlog.transfer.targets.tables.table import Block, TableTarget
 
-OWN_TABLES = ("eventlog_applied", "eventlog_applied_marks", "eventlog_applied_ddl")
+OWN_TABLES = (
+    "eventlog_applied",
+    "eventlog_applied_marks",
+    "eventlog_applied_refused",
+    "eventlog_applied_ddl",
+)
 Shape = tuple[str | None, str, tuple[str, ...]]  # of changes: their table, and the columns that they need
 
 

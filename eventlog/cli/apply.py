@@ -53,7 +53,8 @@ DECLARING = [
 @settings_options(DECLARING)
 @job_options
 def apply(options: JobOptions, to_url: str, keys: tuple[str, ...], follow: bool) -> None:
-    """Apply the changes in INPUTS (files, or - for standard input) to tables of a database.
+    """Apply the changes in INPUTS to tables of a database: files, - for standard input, or a folder of the
+    files sink.
 
     Inserts and updates are upserts by the key; deletes delete; columns that a change lacks stay as they are.
     Whole transactions are applied together with the note of what was applied: any repeat is harmless.

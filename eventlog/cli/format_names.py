@@ -12,6 +12,7 @@ from click.core import ParameterSource
 from eventlog.core.errors import Misuse
 from eventlog.core.formats import Shape
 from eventlog.core.settings import declared
+from eventlog.files.document_folder import is_document_folder
 from eventlog.files.inputs import stem_of
 from eventlog.formats.qlik.change_tables import SUFFIX
 from eventlog.transfer.format_registry import FORMATS
@@ -73,6 +74,8 @@ _STREAM_NAMES = {("-", "--from"): "standard input", ("-", "--to"): "the output"}
 def _format_of(name: str) -> str | None:
     if name == "-":
         return None
+    if is_document_folder(name):
+        return "xds"
     folder = Path(name) if Path(name).is_dir() else Path(name).parent  # of the files of one change table
     if any(stem.lower().endswith(SUFFIX) for stem in (stem_of(name), folder.name)):
         return "qlik-table"

@@ -20,6 +20,8 @@ from eventlog.core.state_versions import FILES
 
 ASIDE = ".eventlog"  # in the folder: the record, the number, and files that are not complete
 RECORD = "record"
+BEGINNING = -1  # before the number of any file
+NUMBER = "number"  # the file of the highest number, where the record does not have it any more
 EARLIER_RECORD = "record.1"  # the files without numbers of a record that began anew
 SUFFIX = ".xml"
 _SUFFIXES = (SUFFIX, f"{SUFFIX}.gz")
@@ -58,6 +60,11 @@ def read_record(folder: Path) -> list[RecordedFile] | None:
     return _read_files(path) if path.is_file() else None
 
 
+def is_document_folder(name: str | None) -> bool:
+    """Return whether this is a folder of the files sink."""
+    return name is not None and (Path(name) / ASIDE / RECORD).is_file()
+
+
 def read_earlier_record(folder: Path) -> list[RecordedFile]:
     """Return the files without numbers that left before a folder's record began, in their order."""
     path = folder / ASIDE / EARLIER_RECORD
@@ -87,6 +94,58 @@ def without_order(folder: Path, names: Iterable[str]) -> list[str]:
     """Return those of some names of documents alone that neither record of a folder has."""
     recorded = {file.stem for file in (*read_earlier_record(folder), *(read_record(folder) or ()))}
     return [name for name in names if _is_unnumbered(name) and _stem(name) not in recorded]
+
+
+class PlacedFile(NamedTuple):
+    """A file that has its place in a folder; the number is 0 for a file of 0.1.0."""
+
+    number: int
+    path: Path
+
+    @property
+    def stem(self) -> str:
+        """Return the name without its suffix."""
+        return _stem(self.path.name)
+
+
+def placed_files(folder: Path, after: int) -> list[PlacedFile]:
+    """Return the files after a number, in the order in which they left; those of 0.1.0 have 0.
+
+    The list ends before a file that is on record and has no place yet, and at the end of the record. The
+    names of later files may be listed before those of earlier ones.
+    """
+    numbers = _recorded_numbers(folder)
+    last = max(numbers, default=_number_begun(folder))
+    aside = map(_number, os.listdir(folder / ASIDE))  # read after the record, and before the names
+    unplaced = min((number for number in aside if number in numbers), default=None)
+    names = [name for name in os.listdir(folder) if name.endswith(_SUFFIXES)]
+    ordered = [PlacedFile(_number(name) or 0, folder / name) for name in _in_order_of_folder(folder, names)]
+    return [
+        file
+        for file in ordered
+        if after < file.number <= last and (unplaced is None or file.number < unplaced)
+    ]
+
+
+def is_continued(folder: Path, number: int, stem: str) -> bool:
+    """Return whether a folder goes on after a file; not if another folder is in its place by now."""
+    numbers = _recorded_numbers(folder)
+    if number in numbers:
+        return numbers[number] == stem
+    return number < max(numbers, default=_number_begun(folder) + 1)
+
+
+def _recorded_numbers(folder: Path) -> dict[int, str]:
+    """Return the stems of the files on record that have numbers."""
+    return {file.number: file.stem for file in read_record(folder) or () if file.number is not None}
+
+
+def _number_begun(folder: Path) -> int:
+    """Return the highest number before the record began anew, else of all files."""
+    try:
+        return int((folder / ASIDE / NUMBER).read_text("ascii", "replace"))
+    except (FileNotFoundError, ValueError):
+        return highest_number(folder)
 
 
 def in_order(names: Sequence[str], roots: Sequence[str] = ()) -> list[str]:

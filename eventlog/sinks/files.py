@@ -23,6 +23,7 @@ from eventlog.core.state_versions import FILES
 from eventlog.files.document_folder import (
     ASIDE,
     EARLIER_RECORD,
+    NUMBER,
     RECORD,
     SUFFIX,
     RecordedFile,
@@ -44,8 +45,7 @@ from eventlog.sinks.sink import (
     unreachable,
 )
 
-_NUMBER = "number"  # the file of the highest number, where the record does not have it any more
-_OWN_FILES = (RECORD, EARLIER_RECORD, _NUMBER)
+_OWN_FILES = (RECORD, EARLIER_RECORD, NUMBER)
 _ROWS = re.compile(r"[0-9]{1,19}-([0-9]{1,19})(?![0-9])")  # how a document's name begins
 _LONGEST_NAME = "9" * 80  # longer than any that we give
 _TOO_LARGE = (errno.EFBIG, errno.ENAMETOOLONG)  # errors about one file, not about the file system
@@ -177,11 +177,11 @@ class FilesSink(Sink):
         folder, because the record was lost.
         """
         try:
-            begun = int((self._aside / _NUMBER).read_text("ascii", "replace"))
+            begun = int((self._aside / NUMBER).read_text("ascii", "replace"))
         except FileNotFoundError:
             begun = 0 if files else highest_number(self._folder)
         except ValueError as fault:
-            reason = f"{ASIDE}/{_NUMBER} contains no number: remove it"
+            reason = f"{ASIDE}/{NUMBER} contains no number: remove it"
             raise FolderFailed(self._folder, reason) from fault
         return max(begun, *(file.number or 0 for file in files), 0)
 
@@ -272,7 +272,7 @@ class FilesSink(Sink):
         self._put_in_place()
         sync(self._folder)
         self._keep_order()
-        write_whole(self._aside / _NUMBER, f"{self._number}\n")
+        write_whole(self._aside / NUMBER, f"{self._number}\n")
         os.ftruncate(self._record, 0)
         self._recorded.clear()
         self._highest = None

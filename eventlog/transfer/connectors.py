@@ -1,6 +1,7 @@
 """The registry of places: who reads and writes the records of a format, and where.
 
-A place is asked for by a flag of its own name: `kafka`, `cases`, or `url` for a server; files have no name.
+A place is asked for by a flag of its own name: `kafka`, `cases`, or `url` for a server. The only input may be
+a `folder` of the files sink; the place of other files has no name.
 What has no entry is read from files once, and written to them; so are files that are read without a state.
 """
 
@@ -22,6 +23,7 @@ from eventlog.core.extras import extra
 from eventlog.core.formats import Format, Memory
 from eventlog.core.tables import Tables
 from eventlog.files.current_files import CurrentFiles
+from eventlog.files.document_folder import is_document_folder
 from eventlog.files.inputs import Advance, Input, inputs_of
 from eventlog.files.limits import Limits
 from eventlog.files.outputs import Part
@@ -271,6 +273,12 @@ def _read_files(request: SourceRequest) -> ChangeSource:
     return SequencedFeed(ChangeTableReading(files, source.tables, source.of_format, stream, request.state))
 
 
+def _read_folder(request: SourceRequest) -> ChangeSource:
+    from eventlog.transfer.sources.document_folders import DocumentFolder
+
+    return DocumentFolder(request.source, request.state)
+
+
 def _read_stream(request: SourceRequest) -> ChangeSource:
     from eventlog.transfer.sources.captured_files import capture
 
@@ -294,6 +302,7 @@ CONNECTORS: dict[tuple[str, str], Connector] = {
     ("qlik-table", ""): Connector(_read_files),
     ("linter", "url"): Connector(_read_queue),
     ("xds", "cases"): Connector(write=_write_cases),
+    ("xds", "folder"): Connector(_read_folder, is_here=is_document_folder),
     ("gbase", "url"): Connector(_capture, is_here=is_live),
     ("gbase", ""): Connector(_read_stream),
 }

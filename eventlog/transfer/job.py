@@ -44,7 +44,8 @@ class Job:
             if not writes_topics and connector_of(form.name, "kafka").reads(topics):
                 raise Misuse("--kafka reads topics: name no INPUTS with it")
             topics = None
-        addresses = {"kafka": topics, "url": self.url}
+        folder = self.inputs[0] if len(self.inputs) == 1 else None
+        addresses = {"kafka": topics, "url": self.url, "folder": folder}
         reading = (
             name for name, address in addresses.items() if connector_of(form.name, name).reads(address)
         )

@@ -56,10 +56,9 @@ update {applied} set state = :state, rounds = rounds + 1 where source = :source
 -- Notes one thing that was applied.
 insert into {applied_marks} (source, mark) values (:source, :mark)
 
--- applied_refused_any --
--- Whether something of a source was refused and not applied since.
-select 1 from {applied} a
-where a.source = :source and exists (select 1 from {applied_refused} r where r.source = a.source)
+-- applied_refused_states --
+-- The states of the events of a source that were refused and not applied since.
+select distinct state from {applied_refused} where source = :source
 
 -- applied_refuse --
 -- Notes an event that was refused.

@@ -1,8 +1,8 @@
 """The progress of a source, as the target keeps it: which changes a repeat passes over.
 
 There are three kinds. For a source with states the target keeps its last state, from which the source goes
-on. For documents it keeps the id of each event, because these have no order. For other inputs, which only
-grow, it keeps the number of changes.
+on. For documents it keeps the id of each event, because these have no order in general; a folder of documents
+has a state, too. For other inputs, which only grow, it keeps the number of changes.
 
 `LateChanges` has the rows that later changes have changed, so that a late change leaves them alone.
 """
@@ -50,6 +50,7 @@ class ApplyProgress(Protocol):
     """The record of what of a source was applied, including what is noted now."""
 
     read: str | None = None  # the source's own state, where it has states
+    may_be_late: bool = False  # whether the source may hand out changes after later ones
 
     def unapplied(self, changes: Sequence[Change], /) -> Unapplied:
         """Return the changes that were not applied."""
@@ -100,10 +101,10 @@ class ByName(ApplyProgress):
     """The progress by the ids of events: the target keeps one mark for each."""
 
     def __init__(self, state: dict[str, Any] | None) -> None:
-        pass
+        self.read = None if state is None else state.get("read")
 
     def state(self, read: str | None) -> str:
-        return _dump("event-id")
+        return _dump("event-id") if read is None else _dump("event-id", read=read)
 
     def mark(self, change: Change) -> str | None:
         """Return the name of an event as the target keeps it: a long one by its digest."""
@@ -153,6 +154,8 @@ class ByCount(ApplyProgress):
 class ByStream(ApplyProgress):
     """The progress by the source's own state."""
 
+    may_be_late = True
+
     def __init__(self, state: dict[str, Any] | None) -> None:
         self.read = None if state is None else state["read"]
         self._loads = FullLoads(state, placed=True)
@@ -175,7 +178,7 @@ BY_FORMAT = {"log": "event-id", "xds": "event-id"}
 
 def progress_of(source: str, format_name: str, state: str | None, *, has_states: bool) -> ApplyProgress:
     """Return the progress of a source of this format from the target's state."""
-    kind = "stream" if has_states else BY_FORMAT.get(format_name, "number")
+    kind = BY_FORMAT.get(format_name, "stream" if has_states else "number")
     if state is None:
         return KINDS[kind](None)
     try:

@@ -35,7 +35,7 @@ LOGGER = logging.getLogger(__name__)
 # seconds before a group that collided with another transaction is done again
 PAUSES = (0.01, 0.1, 0.5, 2.0, 5.0)
 _MOST_IN_GROUP = 10**9  # changes: a place is the number of the group and the number in it
-_OVERTAKEN = "overtaken"
+_REFUSED, _OVERTAKEN = "refused", "overtaken"  # states of an event that was refused
 
 
 class EarlierRefusal(NamedTuple):
@@ -77,7 +77,9 @@ class SourceRecord:
         self._make_tables()
         self.state, self._rounds = self._read()
         self._first_round = self._rounds  # of this run
-        self._has_refusals = self._run("applied_refused_any", source=source).first() is not None
+        states = {str(row[0]) for row in self._run("applied_refused_states", source=source)}
+        self.has_refused = _REFUSED in states  # events that are tried again
+        self._has_refusals = bool(states)
         self._connection.commit()
 
     def marked(self, marks: Sequence[str]) -> set[str]:

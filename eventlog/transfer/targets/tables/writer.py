@@ -40,16 +40,18 @@ class TableWriter:
         self._settings = settings
         self._refused = refused
         self._clock = time.monotonic
-        # only a source with states reports late changes
-        self._late_changes = LateChanges() if has_states else None
         self._progress: ApplyProgress = progress_of(
             source, format_name, database.record.state, has_states=has_states
         )
+        self._late_changes = LateChanges() if self._progress.may_be_late else None
 
     @property
     def source_state(self) -> str | None:
-        """Return the source's own state when the tables were opened, from which it goes on."""
-        return self._progress.read
+        """Return the source's own state when the tables were opened, from which it goes on.
+
+        Where events were refused, the source is read from its beginning, so that they are tried again.
+        """
+        return None if self._database.record.has_refused else self._progress.read
 
     def write(self, deliveries: Iterable[Delivery], read_state: ReadState) -> None:
         """Make rows of the deliveries; `tally` counts what became of their changes."""

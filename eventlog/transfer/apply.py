@@ -9,6 +9,7 @@ from eventlog.core.errors import Misuse
 from eventlog.files.current_files import load_current
 from eventlog.files.inputs import Advance
 from eventlog.sql.connect import connect
+from eventlog.sql.time_fractions import WHOLE_SECONDS
 from eventlog.transactions.stream_settings import StreamSettings
 from eventlog.transfer.connectors import SourceRequest
 from eventlog.transfer.job import Job
@@ -31,7 +32,8 @@ def apply_to_database(
     run_length: RunLength = ONE_ROUND,
 ) -> Tally:
     """Apply the changes of a job to the tables of a database, as long as the run goes on."""
-    schema = SourceSchema()
+    whole_seconds = job.source_format == "xds" and job.source.of_format.time_syntax == WHOLE_SECONDS
+    schema = SourceSchema(whole_seconds=whole_seconds)
     # the source describes its tables in the schema, and hands out whole transactions
     options = {"whole_transactions": True, "on_structure": schema.add_description}
     options["ended"] = not job.source.place

@@ -20,8 +20,8 @@ from eventlog.transfer.ordered import changes_in_order
 class DocumentFolder:
     """A source of the documents in one folder; each round reads those that came since.
 
-    The state ends before the first file of which something cannot be read, so that a later run reads that
-    file again.
+    The state ends before the first file with a part that cannot be read, so that a later run reads that file
+    again.
     """
 
     blocks, ended, tables = False, False, None

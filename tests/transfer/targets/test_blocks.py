@@ -177,6 +177,14 @@ def test_a_column_takes_what_it_holds_exactly(name: str, value: Value, cell: Cel
             "2025-03-23T10:57:19.1234",
             "'2025-03-23T10:57:19.1234' has more than the 3 digits that timestamp(3) holds",
         ),
+        (
+            "s",
+            "1742727439",
+            (
+                "'1742727439' may be seconds since 1970, and the column is timestamp(3): state its type in a"
+                " tables file (--tables), or publish documents with --time-syntax 3"
+            ),
+        ),
         ("t", b"\xff", r"b'\xff' is binary, and the column holds text"),
         ("t", "a\0", r"'a\x00' holds a zero character, and no text of the target can"),
         ("p", "abc", "'abc' is longer than char(2) holds"),

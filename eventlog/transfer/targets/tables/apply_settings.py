@@ -67,7 +67,8 @@ _MAX_TABLES = 10_000  # tables that are remembered
 class SourceSchema:
     """The columns and keys that a source described, by table; the last description counts."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, whole_seconds: bool = False) -> None:
+        self.whole_seconds = whole_seconds  # whether times lack the fractions that the source may have had
         self._columns: dict[SourceTable, dict[str, Spec]] = {}
         self._keys: dict[SourceTable, tuple[str, ...]] = {}
 

@@ -27,6 +27,7 @@ from eventlog.core.errors import NotExpressible
 from eventlog.core.tables import Column
 from eventlog.core.values import Kind, Precision, plain_text, read_moment
 from eventlog.sql.common.dialect import Dialect
+from eventlog.sql.time_fractions import fraction_digits
 
 Cell = bool | int | float | str | bytes | None
 ToCell = Callable[[Value], Cell]
@@ -44,6 +45,12 @@ _PLAIN_OF = {Kind.DATE: _PLAIN_DATE, Kind.TIME: _PLAIN_TIME, Kind.TIMESTAMP: _PL
 # How dates and times begin that mean the same on every day and under all settings: `today` does not.
 _FIXED_DAY = re.compile(r"[+-]?\d{4}", re.ASCII)
 _FIXED_TIME = re.compile(r"[+-]?\d", re.ASCII)
+_SECONDS = re.compile(r"[+-]?[0-9]{1,18}")
+_DIGITS_OF_MOMENTS = frozenset((4, 6, 8, 14))  # which databases read as a date, a time of day or both
+_IN_SECONDS = (
+    "may be seconds since 1970, and the column is {}: state its type in a tables file (--tables), or publish"
+    " documents with --time-syntax 3"
+)
 _ENDLESS = frozenset(("infinity", "-infinity"))
 _NON_FINITE = frozenset(("NaN", "Infinity", "-Infinity"))
 _EXACT = decimal.Context(prec=2_000)
@@ -201,7 +208,7 @@ def _is_single(number: float) -> bool:
 
 def _moment(column: Column, dialect: Dialect) -> ToCell:
     """Write dates and times as ISO texts with a blank, in UTC if the value has a zone."""
-    digits = _fraction_digits(column, dialect)
+    digits = fraction_digits(column, dialect)
     zoned = "with" in column.type and "zone" in column.type and "without" not in column.type
     plain = _PLAIN_OF[column.kind]
     form = _FIXED_TIME if column.kind is Kind.TIME else _FIXED_DAY
@@ -214,6 +221,8 @@ def _moment(column: Column, dialect: Dialect) -> ToCell:
             return None
         if not isinstance(scalar, str):
             raise _refuse(value, f"is not {column.kind.value}")
+        if _SECONDS.fullmatch(scalar) and len(scalar) not in _DIGITS_OF_MOMENTS:
+            raise _refuse(value, _IN_SECONDS.format(column.type))
         text = scalar.replace("T", " ", 1)
         if not form.match(text) and text.lower() not in _ENDLESS:
             raise _refuse(value, f"is not {column.kind.value}")
@@ -230,14 +239,6 @@ def _moment(column: Column, dialect: Dialect) -> ToCell:
         return text
 
     return read
-
-
-def _fraction_digits(column: Column, dialect: Dialect) -> int:
-    """Return how many digits after the second a column holds."""
-    sizes = SIZES.search(column.type)
-    if sizes:
-        return int(sizes[1])
-    return 0 if column.type.lower() == "date" else dialect.values.fraction
 
 
 def _lost_of(kind: Kind, text: str) -> str:
@@ -363,8 +364,8 @@ def _decimals(column: Column) -> _Make:
 def _moments(column: Column, dialect: Dialect) -> _Make:
     if column.kind is Kind.TIME:
         return _never
-    fraction_digits = _fraction_digits(column, dialect)
-    fraction = rf"(?:\.\d{{1,{fraction_digits}}})?" if fraction_digits else ""
+    digits = fraction_digits(column, dialect)
+    fraction = rf"(?:\.\d{{1,{digits}}})?" if digits else ""
     time = rf"(?:[ T]\d\d:\d\d:\d\d{fraction})?" if column.kind is Kind.TIMESTAMP else ""
     lines = _lines(rf"\d{{4}}-\d\d-\d\d{time}")
 

@@ -18,6 +18,7 @@ from eventlog.sql.common.naming import IllegalName
 from eventlog.sql.connect import DatabaseFailed, execute_plain
 from eventlog.sql.error_causes import blames_definition
 from eventlog.sql.relation import qualified
+from eventlog.sql.time_fractions import LOST, with_fractions
 from eventlog.transfer.targets.tables.apply_settings import ApplySettings, SourceSchema, SourceTable
 from eventlog.transfer.targets.tables.cells import to_cell, to_column
 from eventlog.transfer.targets.tables.definitions import Definition, Definitions, needed_columns
@@ -60,6 +61,8 @@ class TargetTables:
         self._policy = settings.schema_changes
         self._note_statement = note_statement
         self._inform = inform
+        self._whole_seconds = described.whole_seconds
+        self._lossy = set[SourceTable]()  # tables whose columns with fractions were reported
         self._definitions = Definitions(dialect, connection.dialect, tables, described, settings)
         self._catalogue = Catalogue(connection)
         self._home = self._catalogue.home()
@@ -89,9 +92,21 @@ class TargetTables:
                 by_table.setdefault(source_table, []).append(block)
         for source_table, table_blocks in by_table.items():
             try:
-                self._targets[source_table] = self._prepared(source_table, table_blocks)
+                target = self._targets[source_table] = self._prepared(source_table, table_blocks)
+                if target is not None and self._whole_seconds:
+                    self._report_fractions(source_table, target)
             except (NoKnownKey, OwnTable, TwoSchemas, NotTable, IllegalName) as fault:
                 self._faults[source_table] = fault
+
+    def _report_fractions(self, source_table: SourceTable, target: TableTarget) -> None:
+        """Report once which columns of a table hold fractions of a second, which no document has."""
+        if source_table in self._lossy or target.source is None:
+            return
+        self._lossy.add(source_table)
+        typed_columns = (target.table.column(name) for name in target.source.columns)
+        columns = [column for column in typed_columns if column is not None]
+        if names := with_fractions(columns, self._dialect):
+            self._inform(LOST.format(f"{source_table[1]}: {', '.join(names)}"))
 
     def _prepared(self, source_table: SourceTable, blocks: Sequence[Block]) -> TableTarget | None:
         """Return the table for changes, made and extended for them."""

@@ -29,6 +29,7 @@ from eventlog.opening.published import NOT_READ, among
 from eventlog.opening.published import logger as publishing
 from eventlog.opening.publisher_settings import SessionSettings
 from eventlog.opening.publisher_tables import read_tables
+from eventlog.opening.sent_documents import has_whole_seconds
 from eventlog.operate.comparing_findings import comparing_findings
 from eventlog.sinks import check_sink, flaws_of
 from eventlog.slot.findings import slot_findings
@@ -38,6 +39,7 @@ from eventlog.sql.capture.findings import Finding
 from eventlog.sql.capture.readers import check_readers, has_readers
 from eventlog.sql.capture.track_record import read_record
 from eventlog.sql.catalogue import Catalogue
+from eventlog.sql.common.time_fractions import with_fractions
 from eventlog.sql.log.binding import bind
 from eventlog.sql.log.log_admin import LogAdmin
 from eventlog.sql.log.store import Store
@@ -127,6 +129,7 @@ def _of_publishing(config: Config, tables: Tables) -> Iterator[Finding]:
         yield Finding("monitor-host", readers, CLOSING, fault=False, shown=True)
     yield from _of_sink(config)
     with opened(config) as store:
+        yield from _lost_fractions(config, tables, store)
         yield from _failed(store)
         if config.build(ComparingSettings).publication_mode == "trigger" and recorded_slot(store) is None:
             yield from _nothing_tracked(store)
@@ -144,6 +147,20 @@ def _of_sink(config: Config) -> Iterator[Finding]:
     except EventlogError as fault:
         remedy = "mend it, because a publisher on this machine could not take over"
         yield Finding(f"sink {sink}", f"it cannot be opened here: {fault}", remedy)
+
+
+def _lost_fractions(config: Config, tables: Tables, store: Store) -> Iterator[Finding]:
+    """Yield which columns lose fractions of a second in documents; most receivers need none."""
+    if not has_whole_seconds(config):
+        return
+    columns = [
+        f"{table.name}.{name}"
+        for table in tables
+        for name in with_fractions((c for c in table.columns.values() if c.leaves), store.log.dialect)
+    ]
+    if columns:
+        words = f"documents lose the fractions of a second of {', '.join(columns)}"
+        yield Finding("time-syntax", words, "if the receiver needs them: time-syntax = 3", False, shown=True)
 
 
 def _failed(store: Store) -> Iterator[Finding]:

@@ -16,10 +16,12 @@ from eventlog.core.each_table import do_each
 from eventlog.core.errors import Misuse
 from eventlog.opening.config import Config
 from eventlog.opening.open_log import log_address, naming_rights
+from eventlog.opening.sent_documents import has_whole_seconds
 from eventlog.slot.slot_tables import refuse_slot
 from eventlog.sql.capture import readers
 from eventlog.sql.capture import track as tracking
 from eventlog.sql.capture.refusals import NoDefault
+from eventlog.sql.common.time_fractions import LOST, with_fractions
 from eventlog.sql.connect import ConnectionLost
 from eventlog.sql.dialects import DIALECTS, dialect_named, dialect_of
 from eventlog.sql.log.store import Store
@@ -156,7 +158,12 @@ def track(
     engine = place.connect()
     log = place.find(engine)
     refuse_slot(Store(engine, log))
-    _do_each(tables, lambda table: _track(engine, log, table, choice, sql), _WRITTEN if sql else "tracked")
+    whole_seconds = has_whole_seconds(config)
+
+    def act(table: str) -> None:
+        _track(engine, log, table, choice, sql, whole_seconds=whole_seconds)
+
+    _do_each(tables, act, _WRITTEN if sql else "tracked")
 
 
 @click.command()
@@ -207,7 +214,7 @@ def _track_for_reader(
     _do_each(tables, act, _WRITTEN if sql else "done for")
 
 
-def _track(engine: Engine, log: Log, table: str, choice: Choice, sql: bool) -> None:
+def _track(engine: Engine, log: Log, table: str, choice: Choice, sql: bool, *, whole_seconds: bool) -> None:
     if sql:
         with engine.connect() as connection:
             plan = tracking.plan_track(connection, log, table, choice)
@@ -216,6 +223,14 @@ def _track(engine: Engine, log: Log, table: str, choice: Choice, sql: bool) -> N
         plan = tracking.track(engine, log, table, choice)
         print_line(f"{plan.table} {'is tracked' if plan.statements else 'is tracked so already'}")
     _print_warnings(plan.warnings)
+    columns = (column for column in plan.table.columns.values() if _is_logged(choice, column.name))
+    if whole_seconds and plan.statements and (names := with_fractions(columns, log.dialect)):
+        _print_warnings([LOST.format(", ".join(names))])
+
+
+def _is_logged(choice: Choice, name: str) -> bool:
+    chosen = choice.columns is None or name.lower() in map(str.lower, choice.columns)
+    return chosen and name.lower() not in map(str.lower, choice.without)
 
 
 def _untrack(engine: Engine, log: Log, table: str, sql: bool) -> None:

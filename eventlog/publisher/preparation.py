@@ -8,10 +8,9 @@ from eventlog.fold import Rules
 from eventlog.opening.comparing_settings import ComparingSettings
 from eventlog.opening.config import Config
 from eventlog.opening.open_log import driver_user
-from eventlog.opening.publisher_settings import SessionSettings
 from eventlog.opening.publisher_tables import former_tables, read_bases, read_tables, readable_of
+from eventlog.opening.sent_documents import document_name
 from eventlog.publisher.fold import PickUpFold
-from eventlog.sinks import sink_kind
 from eventlog.sinks.document_kinds import DocumentKind, document_kind
 from eventlog.sql.log.object_states import TableState
 from eventlog.sql.log.store import Store
@@ -33,12 +32,6 @@ def read_rules(config: Config, store: Store) -> Rules:
     if "log_name" not in config.values:
         rules = replace(rules, log_name=store.log.table)
     return rules
-
-
-def document_name(config: Config) -> str:
-    """Return the name of the kind of documents that the sink sends."""
-    settings: object = config.build(sink_kind(config.build(SessionSettings).sink).settings)
-    return str(getattr(settings, "document", "xds"))
 
 
 def chosen_kind(config: Config) -> DocumentKind | None:

@@ -19,12 +19,13 @@ from eventlog.opening.post_poll import naming_log, run_statements, why_warned
 from eventlog.opening.published import describe_children
 from eventlog.opening.publisher_settings import PublisherSettings, SessionSettings
 from eventlog.opening.recorded_settings import write_published, write_settings
+from eventlog.opening.sent_documents import document_name
 from eventlog.publisher.cycle import Publisher
 from eventlog.publisher.cycle_facts import CycleFacts
 from eventlog.publisher.delivery import CycleHooks
 from eventlog.publisher.fold import PickUpFold
 from eventlog.publisher.monitor import Monitor
-from eventlog.publisher.preparation import document_name, make_reader
+from eventlog.publisher.preparation import make_reader
 from eventlog.publisher.sleep import make_sleeper
 from eventlog.publisher.tally import AnswerTally, CycleResult
 from eventlog.sinks import check_sink, open_sink

@@ -8,8 +8,8 @@ from dataclasses import replace
 from eventlog.core.errors import Misuse
 from eventlog.files.current_files import load_current
 from eventlog.files.inputs import Advance
+from eventlog.sql.common.time_fractions import WHOLE_SECONDS
 from eventlog.sql.connect import connect
-from eventlog.sql.time_fractions import WHOLE_SECONDS
 from eventlog.transactions.stream_settings import StreamSettings
 from eventlog.transfer.connectors import SourceRequest
 from eventlog.transfer.job import Job

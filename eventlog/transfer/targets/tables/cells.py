@@ -27,7 +27,7 @@ from eventlog.core.errors import NotExpressible
 from eventlog.core.tables import Column
 from eventlog.core.values import Kind, Precision, plain_text, read_moment
 from eventlog.sql.common.dialect import Dialect
-from eventlog.sql.time_fractions import fraction_digits
+from eventlog.sql.common.time_fractions import fraction_digits
 
 Cell = bool | int | float | str | bytes | None
 ToCell = Callable[[Value], Cell]

@@ -15,10 +15,10 @@ from eventlog.sql.catalogue import Catalogue
 from eventlog.sql.common import templates
 from eventlog.sql.common.dialect import Dialect
 from eventlog.sql.common.naming import IllegalName
+from eventlog.sql.common.time_fractions import LOST, with_fractions
 from eventlog.sql.connect import DatabaseFailed, execute_plain
 from eventlog.sql.error_causes import blames_definition
 from eventlog.sql.relation import qualified
-from eventlog.sql.time_fractions import LOST, with_fractions
 from eventlog.transfer.targets.tables.apply_settings import ApplySettings, SourceSchema, SourceTable
 from eventlog.transfer.targets.tables.cells import to_cell, to_column
 from eventlog.transfer.targets.tables.definitions import Definition, Definitions, needed_columns

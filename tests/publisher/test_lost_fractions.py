@@ -29,7 +29,7 @@ def engine(postgres: Database) -> Engine:
 
 
 def test_columns_that_lose_fractions_are_named(shell: Shell, postgres: Database, engine: Engine) -> None:
-    """Say it when a table gets its triggers, and at each check, until another time-syntax is set."""
+    """Report it when a table gets its triggers, and at each check, until another time-syntax is set."""
     address = ("--url", postgres.address)
     assert shell.run("install", *address).code == 0
     done = shell.run("track", *address, "usr")

@@ -42,7 +42,7 @@ class _FoldSettings(TypedDict, total=False):
     max_value: int | None
     """bytes of one value; a row with more is refused"""
     now: str | None
-    """the clock: event_time of written rows, and of read rows without one"""
+    """the clock: the time of written rows and messages, and of what is read without one"""
     status: str | None
     """the letter of the rows that take part"""
     unknown_columns: Literal["send", "refuse"] | None
@@ -61,7 +61,7 @@ class _FormatSettings(TypedDict, total=False):
     batch_size: int | None
     """events in one document"""
     before_images: bool | None
-    """write B rows before U rows"""
+    """write the values before an update: B rows, or beforeData"""
     change_table_schema: str | None
     """the schema where a database's change tables are written; empty: the connection's, *: each table's"""
     code_set: str | None
@@ -95,40 +95,44 @@ class _FormatSettings(TypedDict, total=False):
     logical_types: bool | None
     """write dates, times and decimals as logical types of Avro"""
     mask_order: Literal["auto", "little", "big"] | None
-    """byte order of change masks; auto reads the one that a mask or its B row proves, and writes little"""
+    """byte order of change masks; auto reads the one that a mask or the values before an update prove, and
+    writes little into change tables, big into messages"""
     max_open: int | None
-    """Bytes that unfinished transactions may take in memory together."""
+    """bytes that open transactions may take in memory together"""
     max_record: int | None
-    """bytes of an event"""
+    """bytes of a record of the input (a row, a line, a message, an event); a longer one is refused"""
     max_value: int | None
     """bytes of one value; a row with more is refused"""
     message_keys: bool | None
     """Write each message with its key, and a tombstone after each delete."""
+    message_schemas: bool | None
+    """Write each message with its schema."""
     metadata: bool | None
     """write metadata messages, and their ids into data messages"""
-    no_op_updates: Literal["write", "drop"] | None
-    """updates that are known to change nothing: written or dropped"""
+    no_op_updates: Literal["auto", "write", "drop"] | None
+    """updates that are known to change nothing: written or dropped; auto writes messages, and drops rows
+    of change tables"""
     now: str | None
-    """the clock: event_time of written rows, and of read rows without one"""
+    """the clock: the time of written rows and messages, and of what is read without one"""
     open_bytes: int | None
-    """Bytes of unfinished transactions that may wait on disk."""
+    """bytes that open transactions may take on disk"""
     pretty: bool | None
     """indent documents for people"""
-    schemas: bool | None
-    """Write each message with its schema."""
+    replicate_server: str | None
+    """the name of the Replicate server in metadata messages"""
     server: str | None
-    """the name of the server in metadata messages"""
+    """Only what is queued for this destination server."""
     size_order: Literal["big", "little"] | None
     """Byte order in which the sizes of variable columns are written; without it as they were read, else
     big."""
     suffix: str | None
     """what the names of change tables end with, after that of their table"""
     table: str | None
-    """the table whose changes are read, if the file's name does not show it"""
+    """the table of messages that name none, or of a file whose name does not show it"""
     table_names: Literal["message", "headers", "off"] | None
     """where schema and table are written"""
     task: str | None
-    """the name of the task in metadata messages"""
+    """the name of the task of Replicate in metadata messages"""
     time_order: Literal["big", "little"] | None
     """Byte order of OPER_DATE and REPL_DATE; big as the vendor states it."""
     time_precision: Literal["auto", "adaptive", "adaptive_time_microseconds", "connect"] | None
@@ -138,7 +142,7 @@ class _FormatSettings(TypedDict, total=False):
     topic_prefix: str | None
     """Debezium's topic.prefix: the name of the server in messages."""
     trim_char: bool | None
-    """Take from CHAR values the blanks that pad them."""
+    """char(n) loses its padding"""
     unavailable: str | None
     """Debezium's unavailable.value.placeholder: the text of a value that was not captured."""
     until: str | None
@@ -173,14 +177,14 @@ class _ChangeSettings(_FormatSettings, total=False):
 class _FileSettings(_ChangeSettings, total=False):
     accept_late: bool | None
     """deliver late rows of change tables: those that became visible after later ones were delivered"""
+    follow_interval: float | None
+    """seconds between two looks with --follow"""
     open_time: float | None
     """seconds that a transaction of a topic may be open with --follow"""
     open_transactions: Literal["stop", "refuse", "deliver"] | None
     """a transaction with missing changes: stop the run, refuse its changes, or write those that exist"""
     order: Literal["sequence", "as-is"] | None
     """the order of changes: by their sequence over all inputs, or as the inputs have them"""
-    polling_interval: float | None
-    """seconds between two looks with --follow"""
     settle: float | None
     """seconds by the source's clock after which rows of change tables are taken as all there"""
     since: str | None

@@ -11,6 +11,7 @@ import datetime as dt
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
+from dataclasses import Field as SettingField
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -369,11 +370,15 @@ def parse_settings(options: Mapping[str, Any], *declaring: type) -> dict[str, An
     for name in options:
         if name not in fields:
             raise Misuse(f"unknown setting {name!r}; known are {', '.join(sorted(fields))}")
-    return {
-        name: settings.read_value(fields[name], list(value) if isinstance(value, tuple | set) else value)
-        for name, value in options.items()
-        if value is not None
-    }
+    return {name: _read(fields[name], value) for name, value in options.items() if value is not None}
+
+
+def _read(field: SettingField[Any], value: Any) -> Any:
+    """Return the value of a setting; raise Misuse, with its name, for a value that is not legal."""
+    try:
+        return settings.read_value(field, list(value) if isinstance(value, tuple | set) else value)
+    except EventlogError as fault:
+        raise Misuse(f"{field.name}: {fault}") from None
 
 
 def clock_of(settings_by_name: Mapping[str, Any]) -> str:

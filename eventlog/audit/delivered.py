@@ -141,8 +141,6 @@ class DeliveredTopic:
     """A topic of the kafka sink; each of its messages is a document, and each partition is in order."""
 
     def __init__(self, topic: str, settings: KafkaSinkSettings, max_event: int = MAX_EVENT) -> None:
-        if settings.kafka_brokers is None:
-            raise Misuse("a topic needs the setting kafka-brokers")
         with extra("kafka", "reading a topic"):
             from eventlog.clients.topic_reader import Topics
         names = ("kafka_brokers", "kafka_timeout", "kafka_options")

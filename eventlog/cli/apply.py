@@ -59,7 +59,7 @@ def apply(options: JobOptions, to_url: str, keys: tuple[str, ...], follow: bool)
     Inserts and updates are upserts by the key; deletes delete; columns that a change lacks stay as they are.
     Whole transactions are applied together with the note of what was applied: any repeat is harmless.
 
-    With --follow it looks for more every --polling-interval seconds; TERM or INT ends it after a whole
+    With --follow it looks for more every --follow-interval seconds; TERM or INT ends it after a whole
     transaction. With --url informix://USER@HOST:PORT/DB?server=NAME the source is a live capture of
     Informix or GBase 8s, and INPUTS are its tables (DB:OWNER.TABLE).
 

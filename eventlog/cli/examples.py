@@ -41,7 +41,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "eventlog audit --delivered kafka:hr.changes --json",
     ),
     "status": ("eventlog status", "eventlog status --json"),
-    "errors": ("eventlog errors --table usr", "eventlog errors 17 --document"),
+    "errors": ("eventlog errors --table usr", "eventlog errors 17 --with-document"),
     "history": ("eventlog history", "eventlog history --json"),
     "redrive": ("eventlog redrive 17", "eventlog redrive --because 'time-out'"),
     "retry": ("eventlog retry 17", "eventlog retry --all"),

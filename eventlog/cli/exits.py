@@ -219,7 +219,7 @@ SYNONYMS = (
     ("--table", "--rows-of"),
     ("--state", "--memory"),
     ("--because", "--reason", "--comment"),
-    ("--polling-interval", "--poll-interval"),
+    ("--polling-interval", "--follow-interval", "--poll-interval"),
     ("--kafka", "--kafka-topic", "--topic"),
     ("--from", "--input-format", "--format"),
     ("--to", "--output-format", "--format"),

@@ -184,8 +184,8 @@ def setting_option(field: dataclasses.Field[Any], heading: str, **attributes: An
     """Return the option of one setting."""
     flag = "--" + field.name.replace("_", "-")
     if is_flag(field):
-        attributes.pop("type", None)  # a flag has no value to read
-        option = SettingOption([f"{flag}/--no-{flag[2:]}"], default=None, help=_help(field), **attributes)
+        names, attributes = [f"{flag}/--no-{flag[2:]}"], attributes | {"type": _FlagType(field)}
+        option = SettingOption(names, default=None, help=_help(field), **attributes)
     else:
         metavar = field.metadata["metavar"] or None
         kind = {"type": FILE_NAME} if is_file(field) else {}
@@ -218,6 +218,16 @@ class _SettingType(click.ParamType[Any]):
             return read_value(self._field, value)
         except EventlogError as fault:
             self.fail(str(fault), param, ctx)
+
+
+class _FlagType(click.types.BoolParamType):
+    """A flag, whose text in the environment is read as that of a file is."""
+
+    def __init__(self, field: dataclasses.Field[Any]) -> None:
+        self._type = _SettingType(field)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        return self._type.convert(value, param, ctx)
 
 
 def read_tables(path: Path | None) -> Tables:

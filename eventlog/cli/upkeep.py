@@ -45,14 +45,14 @@ def failure_options(command: F) -> F:
 
 @click.command(cls=SettingsCommand)
 @failure_options
-@click.option("--document", is_flag=True, help="also the document that failed")
+@click.option("--with-document", is_flag=True, help="also the document that failed")
 @click.option("--json", "as_json", is_flag=True, help="one JSON object a row, with everything that is kept")
 @live_options(DATABASE)
 def errors(
     ids: tuple[int, ...],
     table: str | None,
     reason: str | None,
-    document: bool,
+    with_document: bool,
     as_json: bool,
     config: Config,
 ) -> None:
@@ -71,7 +71,7 @@ def errors(
         elif as_json:
             show_json(failed._asdict() for failed in chain([first], rows))
         else:
-            _FAILED.show(_cells(failed, document) for failed in chain([first], rows))
+            _FAILED.show(_cells(failed, with_document) for failed in chain([first], rows))
         demand_present(store, ids)
 
 

@@ -5,19 +5,58 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from eventlog.core.errors import Misuse
+from eventlog.core.errors import InvalidValue, Misuse
 from eventlog.core.redaction import header_word, http_address
 from eventlog.core.settings import setting
 from eventlog.files.small_files import read_secret
 
 _FLAGS = {"group.id": "--kafka-group"}
+_BROKERS = frozenset(("bootstrap.servers", "test.mock.num.brokers"))  # which name brokers, too
+
+
+def read_options(text: str) -> dict[str, str]:
+    """Return librdkafka's own settings, given as name=value with commas."""
+    pairs = [part.partition("=") for part in text.split(",") if part.strip()]
+    if not all(equals and name.strip() for name, equals, _ in pairs):
+        raise InvalidValue(text.partition("=")[0], "name=value, several with commas")
+    return {name.strip(): value.strip() for name, _, value in pairs}
 
 
 @dataclass(frozen=True, slots=True)
-class KafkaSettings:
+class Brokers:
+    """The settings by which brokers of Kafka are reached."""
+
+    kafka_brokers: str | None = setting(
+        None, "the brokers to begin with: host:port, several with commas", metavar="HOST:PORT,..."
+    )
+    kafka_timeout: float = setting(
+        30.0,
+        "seconds to wait for a broker; a message that none confirms by then is not delivered",
+        metavar="S",
+        within=(0.01, 86_400),
+    )
+    kafka_options: str = setting(
+        "",
+        "further settings of librdkafka, such as security.protocol=SSL",
+        metavar="N=V,…",
+        check=read_options,
+    )
+
+    def librdkafka(self, user: str) -> dict[str, Any]:
+        """Return the settings of a client; raise Misuse, with its user, if no broker is named."""
+        options = read_options(self.kafka_options)
+        if self.kafka_brokers is None and not options.keys() & _BROKERS:
+            raise Misuse(f"{user} needs the setting kafka-brokers")
+        return {
+            "bootstrap.servers": self.kafka_brokers or "",
+            "log_level": 0,  # messages of librdkafka come as errors
+        } | options
+
+
+@dataclass(frozen=True, slots=True)
+class KafkaSettings(Brokers):
     """The brokers and topics of Kafka."""
 
-    kafka_brokers: str = setting("localhost:9092", "the brokers to begin with", metavar="HOST:PORT,...")
     kafka: str = setting(
         "", "the topic that is read or written; when reading, also several", metavar="TOPIC,..."
     )
@@ -49,10 +88,6 @@ class KafkaSettings:
         "", "certificates that are trusted instead of the system's, for the registry", metavar="FILE"
     )
     registry_cert: str = setting("", "our own certificate and key, for a registry that asks", metavar="FILE")
-    kafka_timeout: float = setting(30.0, "seconds to wait for a broker", metavar="SECONDS")
-    kafka_options: str = setting(
-        "", "further settings of librdkafka, such as security.protocol=SSL", metavar="N=V,…"
-    )
 
     @property
     def registry_identity(self) -> tuple[str, str, str]:
@@ -71,17 +106,6 @@ class KafkaSettings:
 
     def client(self, **client_options: Any) -> dict[str, Any]:
         """Return the configuration of a client."""
-        quiet = {"log_level": 0}  # messages of librdkafka come as errors
-        return (
-            {"bootstrap.servers": self.kafka_brokers} | quiet | _options(self.kafka_options) | client_options
-        )
-
-
-def _options(text: str) -> dict[str, str]:
-    pairs = [part.partition("=") for part in text.split(",") if part.strip()]
-    if not all(equals and name.strip() for name, equals, _ in pairs):
-        raise Misuse(f"kafka-options: {text.partition('=')[0]!r} is not name=value, several with commas")
-    options = {name.strip(): value.strip() for name, _, value in pairs}
-    for name in options.keys() & _FLAGS.keys():
-        raise Misuse(f"kafka-options: {name} is {_FLAGS[name]}")
-    return options
+        for name in read_options(self.kafka_options).keys() & _FLAGS.keys():
+            raise Misuse(f"kafka-options: {name} is {_FLAGS[name]}")
+        return self.librdkafka("a topic") | client_options

@@ -1,19 +1,25 @@
 """How a setting is declared: a field of a frozen dataclass, with the words of its help.
 
 The same declaration makes the command-line flag, the environment variable, the line of the
-configuration file and the page of the documentation. A name means the same wherever it is declared.
+configuration file and the page of the documentation. A name has one type, one meaning and one default: what
+several dataclasses declare is written once, as a function or a base class.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache
+from typing import Any, NamedTuple, TypeVar
 
-from eventlog.core.errors import InvalidValue, NotText, similar
+from eventlog.core.errors import InvalidValue, Misuse, NotText, similar
 
 S = TypeVar("S")
+
+
+class WrongType(Misuse):
+    """{0} is {1!r}: expected {2}"""
 
 
 def setting(
@@ -33,16 +39,26 @@ def setting(
 
 
 def declared(settings: type) -> Iterator[dataclasses.Field[Any]]:
-    """Yield the settings of a dataclass, in their order."""
+    """Yield the settings of a dataclass, in their order; raise TypeError for one of an unknown type."""
     for field in dataclasses.fields(settings):
         if "help" in field.metadata:
+            kind_of(field)
             yield field
 
 
 def build(settings: type[S], values: Mapping[str, Any]) -> S:
-    """Return the settings with the values of those that the dataclass declares."""
-    names = {field.name for field in dataclasses.fields(settings)}  # type: ignore[arg-type]
-    return settings(**{name: values[name] for name in names if values.get(name) is not None})
+    """Return the settings with the values of those that the dataclass has; raise WrongType for a value of
+    another type than the declared one.
+    """
+    arguments = {}
+    for name, kind in _kinds(settings):  # type: ignore[arg-type]
+        value = values.get(name)
+        if value is None:
+            continue
+        if kind is not None and not kind.holds(value):
+            raise WrongType(name.replace("_", "-"), value, kind.takes)
+        arguments[name] = value
+    return settings(**arguments)
 
 
 _PREFIX = "EVENTLOG_"
@@ -74,7 +90,7 @@ def why_unknown(spelling: str, name: str, names: Iterable[str]) -> str:
 
 def is_flag(field: dataclasses.Field[Any]) -> bool:
     """Return whether a setting is on or off."""
-    return _type_name(field) == "bool"
+    return kind_of(field) is _KINDS["bool"]
 
 
 def is_file(field: dataclasses.Field[Any]) -> bool:
@@ -97,8 +113,11 @@ def read_value(field: dataclasses.Field[Any], value: Any) -> Any:
     """
     if not is_file(field):
         demand_text(value)
-    reader: Callable[[Any], Any] = _READERS.get(_type_name(field), _read_text)
-    read = reader(value)
+    kind = kind_of(field)
+    try:
+        read = kind.parse(value)
+    except ValueError:
+        raise InvalidValue(str(value), kind.takes) from None
     choices, within, check = (field.metadata[fact] for fact in ("choices", "within", "check"))
     for item in (read if isinstance(read, tuple) else (read,)) if choices else ():
         if str(item) not in choices:
@@ -110,43 +129,67 @@ def read_value(field: dataclasses.Field[Any], value: Any) -> Any:
     return read
 
 
-_TRUE = frozenset(("1", "yes", "true"))
-_FALSE = frozenset(("0", "no", "false"))
+class SettingKind(NamedTuple):
+    """A type of settings."""
+
+    takes: str  # what messages name as legal
+    parse: Callable[
+        [Any], Any
+    ]  # a value of the command line, the environment, a file or a caller; or ValueError
+    holds: Callable[[Any], bool]  # whether a parsed value is of the type
 
 
-def _type_name(field: dataclasses.Field[Any]) -> str:
-    return str(field.type).split(" ")[0].split("[")[0]
+def kind_of(field: dataclasses.Field[Any]) -> SettingKind:
+    """Return the type of a setting; raise TypeError for an unknown one, or a default of another one."""
+    annotation = str(field.type)
+    kind = _KINDS.get(annotation.removesuffix(" | None"))
+    if kind is None:
+        raise TypeError(f"{field.name} is declared as {annotation}; a setting is one of {', '.join(_KINDS)}")
+    if field.default is None if annotation.endswith(" | None") else kind.holds(field.default):
+        return kind
+    raise TypeError(f"{field.name} is declared as {annotation}, and its default is {field.default!r}")
 
 
-def _read_bool(value: Any) -> bool:
-    text = str(value).strip().lower()
-    if text not in _TRUE | _FALSE:
-        raise InvalidValue(str(value), "1, yes, true, 0, no or false")
-    return text in _TRUE
+@cache
+def _kinds(settings: type) -> Sequence[tuple[str, SettingKind | None]]:
+    """Return the names of a dataclass's fields, each with its type, or with None if it is no setting."""
+    kinds = {field.name: kind_of(field) for field in declared(settings)}
+    return [(field.name, kinds.get(field.name)) for field in dataclasses.fields(settings)]
 
 
-def _number(kind: type, words: str) -> Callable[[Any], Any]:
-    def read(value: Any) -> Any:
-        try:
-            return kind(str(value).strip())
-        except ValueError:
-            raise InvalidValue(str(value), words) from None
-
-    return read
+_WORDS = {"1": True, "yes": True, "true": True, "0": False, "no": False, "false": False}
 
 
-def _read_list(value: Any) -> tuple[str, ...]:
+def _parse_bool(value: Any) -> bool:
+    word = str(value).strip().lower()
+    if word not in _WORDS:
+        raise ValueError
+    return _WORDS[word]
+
+
+def _parse_text(value: Any) -> str:
+    if isinstance(value, bool | Mapping):
+        raise ValueError
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+def _parse_texts(value: Any) -> tuple[str, ...]:
     items = value if isinstance(value, list) else str(value).split(",")
     return tuple(str(item).strip() for item in items if str(item).strip())
 
 
-def _read_text(value: Any) -> str:
-    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+def _is_texts(value: Any) -> bool:
+    return isinstance(value, tuple) and all(isinstance(item, str) for item in value)
 
 
-_READERS: dict[str, Callable[[Any], Any]] = {
-    "bool": _read_bool,
-    "int": _number(int, "a whole number"),
-    "float": _number(float, "a number"),
-    "tuple": _read_list,
+_KINDS = {
+    "bool": SettingKind("1, yes, true, 0, no or false", _parse_bool, lambda value: isinstance(value, bool)),
+    "int": SettingKind(
+        "a whole number", lambda value: int(str(value).strip()), lambda value: type(value) is int
+    ),
+    "float": SettingKind(
+        "a number", lambda value: float(str(value).strip()), lambda value: type(value) in (int, float)
+    ),
+    "str": SettingKind("a text", _parse_text, lambda value: isinstance(value, str)),
+    "tuple[str, ...]": SettingKind("texts with commas between them", _parse_texts, _is_texts),
 }

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from eventlog.core.errors import InvalidValue
 from eventlog.core.formats import Layout
 from eventlog.core.settings import setting
+from eventlog.core.shared_settings import max_record_setting
 
-_MAX_INTEGER = 2**31 - 1
 _MIN_MARKS = 1 << 12  # where max_record is small
 _TABS = {"\\t": "\t"}  # a backslash and a t, as a shell passes them
 
@@ -24,13 +24,7 @@ def _check_character(text: str) -> None:
 class Limits:
     """The settings."""
 
-    max_record: int = setting(
-        256 << 20,
-        "bytes of a record of the input (a row, a line, a message, an event); a longer one is refused"
-        " (67108864 for gbase, if not given)",
-        metavar="BYTES",
-        within=(1, _MAX_INTEGER),
-    )
+    max_record: int = max_record_setting()
     csv_delimiter: str = setting(
         ",", "the character between the cells of CSV; of .tsv a tab", metavar="CHAR", check=_check_character
     )

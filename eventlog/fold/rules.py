@@ -9,9 +9,8 @@ from typing import NamedTuple
 from eventlog.core.entry import Entry, read_event_time
 from eventlog.core.errors import InvalidValue
 from eventlog.core.settings import setting
+from eventlog.core.shared_settings import insert_query_back_setting, max_value_setting
 from eventlog.core.values import check_xml
-
-MEBIBYTE = 1 << 20
 
 
 def _need_letter(text: str) -> None:
@@ -22,7 +21,7 @@ def _need_letter(text: str) -> None:
 @dataclass(frozen=True, slots=True)
 class Rules:
     log_name: str = setting("eventlog", "the log's name in event-ids", metavar="NAME", check=check_xml)
-    insert_query_back: str = setting("modify", "what event types 5 and 7 become", choices=("modify", "add"))
+    insert_query_back: str = insert_query_back_setting()
     max_changes: int = setting(
         1000, "values removed or added in one event; a longer one is cut", metavar="N", within=(1, 2**31 - 1)
     )
@@ -48,12 +47,7 @@ class Rules:
     handle_future_events: bool = setting(
         False, "order by event_time, and let rows wait whose time has not come"
     )
-    max_value: int = setting(
-        64 * MEBIBYTE,
-        "bytes of one value; a row with more is refused",
-        metavar="BYTES",
-        within=(1, 2**31 - 1),
-    )
+    max_value: int = max_value_setting()
     whole_rows: bool = False  # every row but a delete is a query-back of its object's whole row
 
     @property

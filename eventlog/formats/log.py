@@ -22,7 +22,7 @@ from eventlog.core.change import (
     scalars,
 )
 from eventlog.core.entry import COLUMNS, DEFAULTED, Cell, Entry, read_entry, read_event_time, read_integer
-from eventlog.core.errors import EventlogError, InvalidValue, Misuse, NotExpressible, Refused, WrongRow
+from eventlog.core.errors import EventlogError, Misuse, NotExpressible, Refused, WrongRow
 from eventlog.core.formats import (
     Format,
     Row,
@@ -35,7 +35,7 @@ from eventlog.core.formats import (
     listed_columns,
 )
 from eventlog.core.grouped_warnings import unchanged_updates
-from eventlog.core.settings import setting
+from eventlog.core.shared_settings import insert_query_back_setting, now_setting
 from eventlog.core.tables import Table, Tables
 from eventlog.formats.neutral import refuse
 
@@ -45,24 +45,12 @@ SHEET = Sheet(
 )
 
 
-def _need_time(text: str) -> None:
-    try:
-        read_event_time(text)
-    except WrongRow:
-        raise InvalidValue(text, "a time without a zone, as in 2025-03-23 10:57:19") from None
-
-
 @dataclass(frozen=True, slots=True)
 class LogSettings:
     """The settings of logs in files."""
 
-    insert_query_back: str = setting("modify", "what event types 5 and 7 become", choices=("modify", "add"))
-    now: str | None = setting(
-        None,
-        "the clock: event_time of written rows, and of read rows without one",
-        metavar="TIME",
-        check=_need_time,
-    )
+    insert_query_back: str = insert_query_back_setting()
+    now: str | None = now_setting()
 
 
 def read(sources: Iterable[Source[Row]], tables: Tables, settings: LogSettings) -> Iterator[Change | Refused]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from eventlog.compare import compare_memory
-from eventlog.core.delete_limit import DeleteLimit
+from eventlog.core.delete_limit import max_deletes_setting
 from eventlog.core.errors import Misuse
 from eventlog.core.settings import setting
 
@@ -41,13 +41,7 @@ class ComparingSettings:
         "with compare, the objects of a missing table: the receiver keeps them, or they are deleted",
         choices=("keep", "delete"),
     )
-    max_deletes: str = setting(
-        "20%",
-        "with compare, how many objects of a table a poll may delete, or the table stops until `resume"
-        " --table`: a number, or a percentage, which allows at least 100 (100%: any)",
-        metavar="N|N%",
-        check=DeleteLimit.read,
-    )
+    max_deletes: str = max_deletes_setting()
     compare_memory: int = compare_memory()
     slot_origin: str = setting(
         "any",

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from eventlog.core.errors import InvalidValue, Misuse
 from eventlog.core.settings import setting
+from eventlog.core.shared_settings import trim_char_setting
 from eventlog.opening.config import names
 from eventlog.opening.waits import Waits
 from eventlog.sinks import SINKS, sink_kind
@@ -89,7 +90,7 @@ class TablePublishing:
     enable_meta_identifiers: bool = setting(
         True, "the prefixes pk_, fk_, sv_, mv_ of view columns have meaning"
     )
-    trim_char: bool = setting(True, "char(n) loses its padding")
+    trim_char: bool = trim_char_setting()
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from eventlog.compare.polling import PolledChange, PolledTable, every_object, po
 from eventlog.compare.self_references import SelfReferences, own_references
 from eventlog.compare.table_snapshot import snapshot
 from eventlog.compare.unchanged import UnchangedRows, can_sum
-from eventlog.core.delete_limit import DeleteLimit
+from eventlog.core.delete_limit import OF_A_POLL, DeleteLimit
 from eventlog.core.errors import EventlogError, Misuse
 from eventlog.core.plurals import quantity
 from eventlog.core.tables import Table, Tables
@@ -115,7 +115,7 @@ class Comparison(Filler):
         self._tables = self._catalogued = Tables()  # that were compared last, and that were found
         self._changed = False  # whether the last poll found other tables than the one before
         self._awaited: set[str] = set()  # tables that are to be taken as they are when they are first read
-        self._brake = DeleteBrake(DeleteLimit.read(settings.max_deletes))
+        self._brake = DeleteBrake(DeleteLimit.read(settings.max_deletes, OF_A_POLL))
         self._unchanged = UnchangedRows()
         self._due = 0.0
         by_clock = config.values.get("time_of_day") is not None

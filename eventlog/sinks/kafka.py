@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
-from eventlog.core.errors import InvalidValue, Misuse
+from eventlog.clients.kafka_settings import Brokers
+from eventlog.core.errors import Misuse
 from eventlog.core.extras import extra
 from eventlog.core.settings import setting
 from eventlog.sinks.document_kinds import DocumentKind, KafkaRecord, document_kind, document_setting
@@ -61,58 +62,36 @@ _IN_COMPANY = NotDelivered("refused with others, and not yet sent alone", taken=
 Faults = dict[str, NotDelivered]  # by the messages' names
 
 
-def read_options(text: str) -> dict[str, str]:
-    """Return librdkafka's own settings, given as name=value with commas."""
-    pairs = [part.partition("=") for part in text.split(",") if part.strip()]
-    if not all(equals and name.strip() for name, equals, _ in pairs):
-        raise InvalidValue(text.partition("=")[0], "name=value, several with commas")
-    return {name.strip(): value.strip() for name, _, value in pairs}
-
-
 @dataclass(frozen=True, slots=True)
-class KafkaSinkSettings:
+class KafkaSinkSettings(Brokers):
     """The settings of the Kafka sink."""
 
-    kafka_brokers: str | None = setting(None, "host:port, several with commas", metavar="BROKERS")
     kafka_topic: str = setting("eventlog", "the topic of the messages", metavar="TOPIC")
-    kafka_timeout: float = setting(
-        30.0, "seconds until a message counts as not delivered", metavar="S", within=(0.01, 86_400)
-    )
-    kafka_options: str = setting(
-        "",
-        "further settings of librdkafka, such as security.protocol=SSL",
-        metavar="N=V,…",
-        check=read_options,
-    )
     document: str = document_setting()
 
 
-def _need_brokers(settings: KafkaSinkSettings) -> dict[str, str]:
-    options = read_options(settings.kafka_options)
-    if settings.kafka_brokers is None and "test.mock.num.brokers" not in options:
-        raise Misuse("the kafka sink needs the setting kafka-brokers")
+def _need_brokers(settings: KafkaSinkSettings) -> dict[str, Any]:
+    brokers = settings.librdkafka("the kafka sink")
     kind = document_kind(settings.document)
     if kind is not None and kind.records is None:
         raise Misuse(f"document {settings.document} is for the http sink")
-    return options
+    return brokers
 
 
 class KafkaSink(Sink):
     """An idempotent producer; one that has failed for good is made anew."""
 
     def __init__(self, settings: KafkaSinkSettings) -> None:
-        options = _need_brokers(settings)
+        brokers = _need_brokers(settings)
         self._topic = settings.kafka_topic
         self._kind = document_kind(settings.document)
         self._timeout = settings.kafka_timeout
         self._options = {
-            "bootstrap.servers": settings.kafka_brokers or "",
             "enable.idempotence": True,
             "max.in.flight": 1,  # as in places.kafka_writing: else first messages may be lost
             "delivery.timeout.ms": int(settings.kafka_timeout * 1000),
             "linger.ms": 5,
-            "log_level": 0,  # its messages come as errors
-        } | options
+        } | brokers
         self._died = False
         self.producer = self._open()
 

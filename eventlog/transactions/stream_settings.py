@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from eventlog.core.settings import setting
+from eventlog.core.shared_settings import open_bytes_setting
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,9 +28,7 @@ class StreamSettings:
         metavar="SECONDS",
         within=(1, 1e9),
     )
-    open_bytes: int = setting(
-        10 << 30, "bytes that open transactions may take on disk with --follow", metavar="N", within=(1, 1e15)
-    )
+    open_bytes: int = open_bytes_setting()
     settle: float = setting(
         60.0,
         "seconds by the source's clock after which rows of change tables are taken as all there",
@@ -39,7 +38,7 @@ class StreamSettings:
     accept_late: bool = setting(
         False, "deliver late rows of change tables: those that became visible after later ones were delivered"
     )
-    polling_interval: float = setting(
+    follow_interval: float = setting(
         5.0, "seconds between two looks with --follow", metavar="SECONDS", within=(0.1, 604_800)
     )
     since: str = setting("", "read only changes after this sequence", metavar="SEQ")

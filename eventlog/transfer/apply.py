@@ -77,7 +77,7 @@ def apply_to_database(
             before_writing(source.format, job.tables, report),
             report,
             run_length,
-            interval=source.settings(StreamSettings).polling_interval,
+            interval=source.settings(StreamSettings).follow_interval,
             copy=source.place,
         )
     return writer.tally

@@ -62,7 +62,7 @@ def convert(
             ),
             report,
             run_length,
-            interval=source.settings(StreamSettings).polling_interval,
+            interval=source.settings(StreamSettings).follow_interval,
             copy=source.place if job.state is not None else "",
         )
 

@@ -146,7 +146,7 @@ def _file_parts(
         raise Misuse("-o with a folder of parts needs --state, which records the whole ones")
     extension = "xml" if form.name == "xds" else ""
     parts = Parts(name, form.shape, target.container, extension, saved_state.part)
-    yield PartWriter(parts, write, memory, target.settings(StreamSettings).polling_interval)
+    yield PartWriter(parts, write, memory, target.settings(StreamSettings).follow_interval)
 
 
 class PartedOutput:

@@ -142,7 +142,7 @@ CASES = {
         "--header-time-format": (FROM_CT, "--header-time-format epoch"),
         "--until": (FROM_CT, f"--until {SECOND}"),
         "--before-images": (CT, "--no-before-images"),
-        "--server": (MESSAGES, "--server one"),
+        "--replicate-server": (MESSAGES, "--replicate-server one"),
         "--task": (MESSAGES, "--task one"),
         "--last-sequence": (CT, f"--last-sequence {SECOND}"),
         "--encoding": (MESSAGES, "--encoding avro"),

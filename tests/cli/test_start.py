@@ -139,7 +139,7 @@ def test_a_pipe_needs_no_package_that_draws(imported_by: Imported, tmp_path: Pat
 
 
 # Our own modules, a tenth more than there were when it was counted.
-MOST_MODULES = {"--version": 36, "--help": 35, "status": 124, "errors": 138, "explain": 125}
+MOST_MODULES = {"--version": 36, "--help": 35, "status": 124, "errors": 138, "explain": 127}
 
 
 @pytest.mark.parametrize("name", MOST_MODULES)

@@ -125,6 +125,7 @@ def test_a_start_decides_anew_and_keeps_what_may_pass(world: World) -> None:
         (101, 101, {}, True),
         (600, 120, {}, False),
         (600, 121, {}, True),
+        (600, 121, {"max_deletes": "auto"}, True),
         (600, 100, {"max_deletes": "0%"}, False),
         (600, 101, {"max_deletes": "1%"}, True),
         (300, 150, {"max_deletes": "50%"}, False),

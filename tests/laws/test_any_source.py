@@ -148,7 +148,7 @@ def test_what_the_receiver_has_is_the_copy_and_the_copy_is_the_source(
             group = str(dice.choice((1, 5, 1000)))
             limit = str(dice.choice((3, 1000)))
             processes = [
-                started(*applying, "--follow", "--polling-interval", "0.1", "--group", group),
+                started(*applying, "--follow", "--follow-interval", "0.1", "--group", group),
                 started(*publishing, "--polling-interval", "0.1", "--query-limit", limit),
             ]
             await_more_rows(last_row)

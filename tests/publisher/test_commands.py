@@ -39,7 +39,7 @@ def test_errors_names_each_row_with_its_reason(world: World) -> None:
     assert (one["record_id"], one["event_id"], one["table_key"]) == (2, "eventlog:2", "idu=2")
     assert one["document"].startswith("<nds")
     assert call(world, "errors", "--because", "eventlog:2").output.startswith("       2")
-    assert "<nds" in call(world, "errors", "--document").output
+    assert "<nds" in call(world, "errors", "--with-document").output
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ import pytest
 
 from eventlog.cli.log_options import ALL
 from eventlog.core.errors import EventlogError, InvalidValue, Misuse
-from eventlog.core.settings import declared
+from eventlog.core.settings import WrongType, declared
 from eventlog.fold import Rules
 from eventlog.opening.config import Config, InvalidSettings, names, read_config, statements
 from eventlog.opening.open_log import driver_user, open_store
@@ -79,6 +79,11 @@ def test_flag_then_environment_then_file_then_default(tmp_path: Path) -> None:
     }
     assert found.build(XdsSettings).batch_size == 4
     assert found.build(DaemonSettings).polling_interval == 10
+
+
+def test_a_text_is_built_into_no_number() -> None:
+    with pytest.raises(WrongType, match=r"^polling-interval is '10': expected a whole number$"):
+        Config({"polling_interval": "10"}).build(DaemonSettings)
 
 
 @pytest.mark.parametrize(

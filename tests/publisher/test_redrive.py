@@ -164,7 +164,7 @@ def test_one_row_of_a_failed_event_keeps_its_document(world: World) -> None:
 
 def test_the_document_of_a_failed_event_is_shown_once(world: World) -> None:
     failed_add(world)
-    assert output_of(world, "errors", "--document").count("<nds") == 2
+    assert output_of(world, "errors", "--with-document").count("<nds") == 2
 
 
 def test_an_event_is_skipped_whole(world: World) -> None:

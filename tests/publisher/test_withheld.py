@@ -19,7 +19,7 @@ from tests.world.world import World
 pytestmark = pytest.mark.quick
 
 SECRET = "s3cret"
-WAYS = (["preview"], ["explain"], ["run", "--once"], ["errors", "--document"], ["explain", "--json"])
+WAYS = (["preview"], ["explain"], ["run", "--once"], ["errors", "--with-document"], ["explain", "--json"])
 
 
 @pytest.fixture

@@ -140,7 +140,7 @@ def test_a_partition_that_is_empty_for_ever_holds_nothing_up(tmp_path: Path) -> 
         return False
 
     convert(
-        topic.job(polling_interval=0.1), Report(lambda refused: None), CLOCK, run_length=RunLength(True, wait)
+        topic.job(follow_interval=0.1), Report(lambda refused: None), CLOCK, run_length=RunLength(True, wait)
     )
     assert topic.out() == [1, 2]
 
@@ -164,7 +164,7 @@ def test_a_topic_that_is_made_anew_while_it_is_followed_is_an_error(tmp_path: Pa
 
     with pytest.raises(TopicChanged, match="was created again"):
         convert(
-            topic.job(polling_interval=0.1),
+            topic.job(follow_interval=0.1),
             Report(lambda refused: None),
             CLOCK,
             run_length=RunLength(True, wait),
@@ -191,7 +191,7 @@ def test_retention_past_a_topic_that_is_followed_is_an_error(tmp_path: Path) -> 
 
     with pytest.raises(TopicChanged, match=r"\[0\] begins at offset 2: what is wanted from 1 on is gone"):
         convert(
-            topic.job(polling_interval=0.1),
+            topic.job(follow_interval=0.1),
             Report(lambda refused: None),
             CLOCK,
             run_length=RunLength(True, wait),
@@ -249,7 +249,7 @@ def test_members_of_the_group_that_come_and_go_take_nothing_from_a_run(tmp_path:
         return True
 
     try:
-        convert(topic.job(polling_interval=0.1), Report(said.append), CLOCK, run_length=RunLength(True, wait))
+        convert(topic.job(follow_interval=0.1), Report(said.append), CLOCK, run_length=RunLength(True, wait))
         topic.read()
     finally:
         for member in members:
@@ -297,7 +297,7 @@ def test_a_broker_that_restarts_loses_and_repeats_nothing(tmp_path: Path, broker
         return rounds < 4
 
     convert(
-        topic.job(polling_interval=0.1), Report(lambda refused: None), CLOCK, run_length=RunLength(True, wait)
+        topic.job(follow_interval=0.1), Report(lambda refused: None), CLOCK, run_length=RunLength(True, wait)
     )
     assert topic.out() == [1, 2, 3, 4, 5, 6]
     written = Topic(tmp_path / "written", broker.address)

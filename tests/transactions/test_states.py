@@ -432,7 +432,7 @@ def test_change_tables_of_a_database_are_followed(tmp_path: Path, database: Data
         return False
 
     url = database.address
-    wanted = replace(job(tmp_path, ["usr"], polling_interval=0.5), url=url)
+    wanted = replace(job(tmp_path, ["usr"], follow_interval=0.5), url=url)
     convert(wanted, Report(lambda refused: None), CLOCK, run_length=RunLength(True, wait))
     assert out(tmp_path) == [line.seq for line in lines]
     assert len(list((tmp_path / "out").glob("part-*"))) == 3

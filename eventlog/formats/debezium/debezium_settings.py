@@ -26,6 +26,6 @@ class DebeziumSettings:
         "Debezium's unavailable.value.placeholder: the text of a value that was not captured.",
         metavar="TEXT",
     )
-    schemas: bool = setting(False, "Write each message with its schema.")
+    message_schemas: bool = setting(False, "Write each message with its schema.")
     message_keys: bool = setting(False, "Write each message with its key, and a tombstone after each delete.")
     topic_prefix: str = setting("eventlog", "Debezium's topic.prefix: the name of the server in messages.")

@@ -85,7 +85,7 @@ class DebeziumWriter:
             "op": _OPS[change.op],
             "ts_ms": _units(change.time, 3),
         }
-        if self._settings.schemas:
+        if self._settings.message_schemas:
             value = {"schema": _envelope_schema(shape), "payload": value}
         if not self._settings.message_keys:
             yield value
@@ -93,7 +93,7 @@ class DebeziumWriter:
         key: Any = None
         if change.key:
             key = self._dumped(dict(change.key), shape)
-            if self._settings.schemas:
+            if self._settings.message_schemas:
                 key = {"schema": shape.schema(key, "Key"), "payload": key}
         yield {"key": key, "value": value}
         if change.op is Op.DELETE and key is not None:

@@ -6,18 +6,20 @@ import codecs
 import enum
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from eventlog.core.errors import Misuse
 from eventlog.core.settings import setting
+from eventlog.core.shared_settings import (
+    max_open_setting,
+    max_record_setting,
+    open_bytes_setting,
+    trim_char_setting,
+)
 
 if TYPE_CHECKING:
     from eventlog.formats.gbase.columns import Text
     from eventlog.transactions.open_transactions import Spool
-
-MAX_RECORD: Final = 64 << 20
-MAX_OPEN: Final = 1 << 30
-MAX_STORED: Final = 10 << 30
 
 
 class Lock(enum.StrEnum):
@@ -38,12 +40,10 @@ class GbaseSettings:
     code_set: str = setting(
         "utf-8", "Code set of the database (DB_LOCALE), as Python names it.", metavar="NAME"
     )
-    trim_char: bool = setting(True, "Take from CHAR values the blanks that pad them.")
-    max_record: int = setting(MAX_RECORD, "The longest record in bytes; a longer length counts as corrupt.")
-    max_open: int = setting(MAX_OPEN, "Bytes that unfinished transactions may take in memory together.")
-    open_bytes: int = setting(
-        MAX_STORED, "Bytes of unfinished transactions that may wait on disk.", metavar="BYTES"
-    )
+    trim_char: bool = trim_char_setting()
+    max_record: int = max_record_setting()
+    max_open: int = max_open_setting()
+    open_bytes: int = open_bytes_setting()
     size_order: str | None = setting(
         None,
         "Byte order in which the sizes of variable columns are written; without it as they were read, else "

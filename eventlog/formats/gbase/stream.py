@@ -12,9 +12,9 @@ from functools import partial
 from typing import Any, Final, NamedTuple
 
 from eventlog.core.change import Value
+from eventlog.core.shared_settings import MAX_RECORD
 from eventlog.formats.gbase.columns import Text
 from eventlog.formats.gbase.faults import BadSchema, Corrupt, as_hex
-from eventlog.formats.gbase.gbase_settings import MAX_RECORD
 from eventlog.formats.gbase.records import (
     COMMON,
     COMMON_SIZE,

@@ -14,7 +14,7 @@ from operator import attrgetter
 from typing import Final, NamedTuple
 
 from eventlog.core.plurals import quantity
-from eventlog.formats.gbase.gbase_settings import MAX_OPEN, MAX_STORED
+from eventlog.core.shared_settings import MAX_OPEN, MAX_STORED
 from eventlog.formats.gbase.halves import KeyOf, Operation, find_pairs, join_halves
 from eventlog.formats.gbase.records import BeginTx, CommTx, Discard, Number, RbTx, Truncate
 from eventlog.formats.gbase.schema import Schema

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from eventlog.core.settings import setting
+from eventlog.core.shared_settings import max_open_setting, open_bytes_setting
 
 if TYPE_CHECKING:
     from eventlog.transactions.open_transactions import Spool
-
-MAX_OPEN: Final = 1 << 30
-MAX_STORED: Final = 10 << 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,9 +32,7 @@ class LinterSettings:
     keep_contradictions: bool = setting(
         False, "Give an INSERT or DELETE that has a second part as raw bytes, instead of refusing it."
     )
-    max_open: int = setting(MAX_OPEN, "Bytes that unfinished transactions may take in memory together.")
-    open_bytes: int = setting(
-        MAX_STORED, "Bytes of unfinished transactions that may wait on disk.", metavar="BYTES"
-    )
+    max_open: int = max_open_setting()
+    open_bytes: int = open_bytes_setting()
 
     spool: Callable[[], Spool] | None = None  # makes the place on disk

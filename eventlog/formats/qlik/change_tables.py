@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -23,9 +23,10 @@ from eventlog.core.grouped_warnings import unchanged_updates
 from eventlog.core.settings import setting
 from eventlog.core.tables import Tables
 from eventlog.formats.qlik import headers, row_plans, sequence
-from eventlog.formats.qlik.headers import header_time_setting, read_heading
+from eventlog.formats.qlik.headers import read_heading
 from eventlog.formats.qlik.mask import MaskEvidence, MaskOrder, WrongMaskOrder
-from eventlog.formats.qlik.numbering import SequenceMemory, load_memory, memory_of, number, without_no_ops
+from eventlog.formats.qlik.numbering import load_memory, memory_of, number, without_no_ops
+from eventlog.formats.qlik.qlik_settings import QlikSettings
 from eventlog.formats.qlik.row_headers import HeaderReader, MaskReader
 from eventlog.formats.qlik.row_writer import ChangeRowWriter, WrittenCells
 from eventlog.formats.qlik.rows import ChangeRow, TablePart, read_row
@@ -45,17 +46,10 @@ _PARTITION = "partition_name"
 
 
 @dataclass(frozen=True, slots=True)
-class TableSettings:
+class TableSettings(QlikSettings):
     """The settings of change tables."""
 
-    table: str = setting("", "the table whose changes are read, if the file's name does not show it")
-    mask_order: str = setting(
-        "auto",
-        "byte order of change masks; auto reads the one that a mask or its B row proves, and writes little",
-        choices=("auto", "little", "big"),
-    )
     header_prefix: str = setting("header__", "what the names of header columns begin with")
-    header_time_format: str = header_time_setting()
     suffix: str = setting(SUFFIX, "what the names of change tables end with, after that of their table")
     change_table_schema: str = setting(
         "",
@@ -67,17 +61,6 @@ class TableSettings:
         "the header columns that are written; if none are named, also a partition_name that the source has",
         choices=headers.NAMES,
     )
-    until: str = setting("", "read to this change_seq, and no further", metavar="SEQ")
-    before_images: bool = setting(True, "write B rows before U rows")
-    no_op_updates: str = setting(
-        "drop",
-        "updates that are known to change nothing: written or dropped",
-        choices=("write", "drop"),
-    )
-    last_sequence: str = setting(sequence.START, "the change_seq to continue after", metavar="SEQ")
-    now: str = setting("", "the time of changes that have none", metavar="TIME")
-    on_structure: Callable[[Structure], None] | None = None  # is called with each structure that is read
-    memory: SequenceMemory | None = None  # the state of a writer, which it keeps up to date
 
 
 def table_name(stem: str, tables: Tables, suffix: str = SUFFIX) -> tuple[str | None, str]:
@@ -243,9 +226,9 @@ def write_rows(
     change_tables: dict[tuple[str | None, str], ChangeTable] = {}
     header_names(settings)  # which raises Misuse before anything is written
     tally = unchanged_updates()
-    if settings.no_op_updates == "drop":
+    if settings.no_op_updates != "write":
         changes = without_no_ops(changes, tables, tally)
-    for numbered in number(changes, memory_of(settings), settings.now or None):
+    for numbered in number(changes, memory_of(settings), settings.now):
         if isinstance(numbered, Refused):
             yield numbered
             continue

@@ -13,7 +13,6 @@ from typing import Any, Final, NamedTuple
 
 from eventlog.core.errors import InvalidValue, Misuse, WrongRow, shortened
 from eventlog.core.formats import NO_COLUMNS, SheetColumn
-from eventlog.core.settings import setting
 from eventlog.core.values import Kind, read_moment
 from eventlog.formats.qlik import mask
 
@@ -130,17 +129,9 @@ def sheet_columns(names: Sequence[str], prefix: str) -> tuple[SheetColumn, ...]:
 
 ISO: Final = "iso"
 _EPOCHS = {"epoch": 0, "epoch-millis": 3, "epoch-micros": 6}  # digits of a second that its unit has
+TIME_FORMATS: Final = (ISO, *_EPOCHS)
 _NUMBER = re.compile(r"-?[0-9]{1,18}(?:\.[0-9]{1,9})?", re.ASCII)
 _START = dt.datetime(1970, 1, 1)
-
-
-def header_time_setting() -> Any:
-    """Return the setting, which change tables and messages share."""
-    return setting(
-        ISO,
-        "the form of header timestamps: ISO 8601, or a number since 1970 in seconds, milli- or microseconds",
-        choices=(ISO, *_EPOCHS),
-    )
 
 
 @lru_cache(maxsize=1000)

@@ -68,7 +68,7 @@ class MessageWriter:
             changes = without_no_ops(changes, self._tables, tally)
         drafts = ((change, self._draft(change)) for change in changes)
         memory = memory_of(settings, settings.published)
-        for item in number_drafts(drafts, memory, settings.now or None, recounted=drops):
+        for item in number_drafts(drafts, memory, settings.now, recounted=drops):
             if isinstance(item, Refused):
                 yield item
             else:
@@ -154,7 +154,7 @@ class MessageWriter:
             structure,
             version,
             avro.dump_schema(schema),
-            server=settings.server,
+            server=settings.replicate_server,
             task=settings.task,
             timestamp=utc_millis(settings.now) if settings.now else "",
         )

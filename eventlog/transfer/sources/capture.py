@@ -95,7 +95,7 @@ class Capture:
         self._address = address
         self._reading = reading
         self._settings = settings
-        self._lock = Lock(settings.snapshot)
+        self._lock = Lock(settings.snapshot_lock)
         self._owner = address.vendor.owner
         self._databases: dict[str, CapturedDatabase] = {}
         self._exit = ExitStack()

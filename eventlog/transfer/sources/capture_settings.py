@@ -14,7 +14,7 @@ class CaptureSettings:
 
     jar: tuple[str, ...] = setting((), "the vendor's JDBC driver, and what it needs", metavar="FILE,...")
     password_file: str = setting("", "the file with the password; else EVENTLOG_PASSWORD", metavar="FILE")
-    snapshot: str = setting(
+    snapshot_lock: str = setting(
         "share",
         "how a table is kept still while its rows are read first; none: only changes from now on",
         choices=tuple(Lock),

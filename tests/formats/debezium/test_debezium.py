@@ -400,7 +400,7 @@ def test_a_row_that_is_not_whole_is_refused_by_name() -> None:
 
 def test_the_name_of_the_server_is_that_of_the_topic() -> None:
     change = only(message("c", after=ANNE))
-    (line,) = written(change, topic_prefix="hr", schemas=True)
+    (line,) = written(change, topic_prefix="hr", message_schemas=True)
     assert line["payload"]["source"]["name"] == "hr"
     assert line["schema"]["name"] == "hr.public.person.Envelope"
 
@@ -449,7 +449,7 @@ def test_what_is_written_is_read(op: Op, before: Any, after: Any, schemas: bool,
     change = Change(
         op, "public", "person", (("id", after["id"]),), tuple(fields), "7", "55", "2024-01-01T10:00:00.5"
     )
-    messages = written(change, schemas=schemas, message_keys=keys)
+    messages = written(change, message_schemas=schemas, message_keys=keys)
     text: Sequence[Any] = [json.loads(json.dumps(line)) for line in messages]
     again = only(*text, tables=Tables() if schemas and keys else TABLES)
     sides = [(plain(field.before), plain(field.after)) for field in again.fields]

@@ -196,7 +196,7 @@ WRITTEN = {
 @pytest.mark.parametrize("schemas", [False, True])
 def test_flink_reads_what_is_written_and_refuses_an_update_without_old_rows(schemas: bool) -> None:
     jars = judges.java("flink")
-    lines = [written(only(value), schemas=schemas)[0] for value, _ in WRITTEN.values()]
+    lines = [written(only(value), message_schemas=schemas)[0] for value, _ in WRITTEN.values()]
     command = ["java", "-cp", os.pathsep.join(jars), str(FLINK), "schemas" if schemas else "plain"]
     text_of_lines = "".join(json.dumps(line) + "\n" for line in lines)
     done = subprocess.run(

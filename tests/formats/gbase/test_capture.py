@@ -117,7 +117,7 @@ def to_the_end(world: World, session: Capture) -> Iterator[Change]:
 @pytest.mark.parametrize("seed", range(12))
 def test_rows_and_changes_together_are_the_tables(seed: int, lock: str) -> None:
     world, copy = at_work(seed), Copy()
-    copy.upsert(to_the_end(world, capture(world, snapshot=lock)))
+    copy.upsert(to_the_end(world, capture(world, snapshot_lock=lock)))
     assert copy.tables == world.tables
 
 
@@ -172,7 +172,7 @@ def test_without_a_snapshot_only_what_commits_from_now_on_comes() -> None:
         world.change(known, key=key)
         if key == 1:
             world.end(known, keep=True)
-    session = capture(world, names=("own.t1",), snapshot="none")
+    session = capture(world, names=("own.t1",), snapshot_lock="none")
     found: list[Any] = []
     with closing(session), closing(session.answers(once=True)) as answers:
         for count, piece in enumerate(answers):

@@ -61,7 +61,7 @@ def test_a_capture_that_is_followed_applies_what_comes_and_ends_by_a_signal(
         return read(session, size)
 
     live.world.server.read = answer  # type: ignore[method-assign]
-    command = (*to(postgres), "own.t1", "--follow", "--polling-interval", "0.1")
+    command = (*to(postgres), "own.t1", "--follow", "--follow-interval", "0.1")
     assert live.run(*command) == (0, "", "eventlog: 3 inserted, 0 updated, 0 deleted\n")
     assert dict(select_rows(engine, "select k, v from t1")) == live.world.tables["shop:own.t1"]
     assert live.world.server.session is None
@@ -70,7 +70,7 @@ def test_a_capture_that_is_followed_applies_what_comes_and_ends_by_a_signal(
 def test_a_capture_without_tables_or_of_another_server_is_misuse(live: Live, postgres: Database) -> None:
     code, _, err = live.run(*to(postgres))
     assert (code, "name the tables that are captured" in err) == (2, True), err
-    code, _, err = live.run(*to(postgres)[:3], "--snapshot", "none", "x.jsonl")
+    code, _, err = live.run(*to(postgres)[:3], "--snapshot-lock", "none", "x.jsonl")
     assert (code, "takes no part here" in err) == (2, True), err
 
 

@@ -112,7 +112,7 @@ def test_without_a_jar_it_says_where_one_is(shell: Shell) -> None:
         ((ADDRESS.replace("informix", "oracle"),), "informix:// or gbase://"),
         ((ADDRESS, "--password-file", "none"), "the secret in none"),
         ((ADDRESS, "--password-file", "/dev/zero"), "the secret in /dev/zero: it has more than 65536 bytes"),
-        ((ADDRESS, "--snapshot", "dirty"), "share"),
+        ((ADDRESS, "--snapshot-lock", "dirty"), "share"),
         ((ADDRESS, "--server-timeout", "0"), "between 1 and 3600"),
         ((ADDRESS, "--framed"), "No such option"),
         ((ADDRESS, "--to", "gbase"), "'changes'"),

@@ -55,7 +55,7 @@ def u32(number: int) -> bytes:
         (
             SCHEMA_END + 4,
             u32(1 << 30),
-            "record size is 1073741864: the limit is 67108864; 124 bytes from 65 on",
+            "record size is 1073741864: the limit is 268435456; 124 bytes from 65 on",
         ),
         (SCHEMA_END + 8, u32(67), "byte 73: packetization scheme is 67: it is always 66"),
         (SCHEMA_END + 12, u32(99), "byte 77: record number is 99: no such record type"),

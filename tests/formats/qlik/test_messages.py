@@ -416,9 +416,9 @@ def test_what_was_published_before_a_restart_is_not_published_again() -> None:
 
 def test_the_metadata_message() -> None:
     loaded = Change(Op.INSERT, "app", "usr", (("id", 1),), (Field("id", ABSENT, 1),), seq(1))
-    message = write_messages([loaded], TABLES, server="S", task="T", now="2018-04-13T20:13:58.289")[0][
-        "message"
-    ]
+    message = write_messages([loaded], TABLES, replicate_server="S", task="T", now="2018-04-13T20:13:58.289")[
+        0
+    ]["message"]
     assert list(message) == ["schemaId", "lineage", "tableStructure", "dataSchema"]
     assert message["lineage"] == {
         "server": "S",

@@ -46,8 +46,8 @@ def metadata(tables: Any = TABLES, **settings: Any) -> dict[str, Any]:
 
 
 def test_the_id_of_a_structure_is_that_of_its_content_alone() -> None:
-    one = metadata(server="a", task="x", now="2024-01-01 10:00:00")
-    other = metadata(server="b", task="y", now="2025-01-01 10:00:00")
+    one = metadata(replicate_server="a", task="x", now="2024-01-01 10:00:00")
+    other = metadata(replicate_server="b", task="y", now="2025-01-01 10:00:00")
     assert one["messageSchemaId"] == other["messageSchemaId"]
     assert one["messageSchemaId"] != metadata(WIDER)["messageSchemaId"]
     assert one["messageSchemaId"] == "E0B01FCB14C16A7BDCEF699A50CA6CCE"
@@ -116,10 +116,12 @@ def test_an_update_of_nothing_is_left_out_of_change_tables_and_reported_in_messa
 ) -> None:
     rows = write_rows([change], known)
     assert (rows == [LEFT_OUT]) == no_op
+    assert write_rows([change], known, no_op_updates="drop") == rows
     assert no_op or not any(isinstance(row, Refused) for row in rows)
     assert write_rows([change], known, no_op_updates="write") != []
     data = [m for m in write_messages([change], known) if m["type"] == "DT"]
     assert len(data) == 1
+    assert [m for m in write_messages([change], known, no_op_updates="write") if m["type"] == "DT"] == data
     if no_op:
         assert data[0]["message"]["headers"]["changeMask"] == "00"
     dropped = write_messages([change], known, no_op_updates="drop")

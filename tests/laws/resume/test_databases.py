@@ -167,7 +167,7 @@ class Application:
 
     def _apply(self, report: Report, length: RunLength) -> None:
         job = Job(
-            self.source, "changes", tuple(self.names()), tables=TABLES, options={"polling_interval": 0.0}
+            self.source, "changes", tuple(self.names()), tables=TABLES, options={"follow_interval": 0.0}
         )
         apply_to_database(
             job, self._place.url, ApplySettings(group=1), report, CLOCK, lambda size: None, length

@@ -50,7 +50,7 @@ class Conversion:
             f"{folder}/{output}",
             tables=TABLES,
             output_container=container,
-            options={"polling_interval": 0.0, **options},
+            options={"follow_interval": 0.0, **options},
             state=folder / "kept" / "state",
             url=url,
         )

@@ -70,6 +70,7 @@ def delete(engine: Engine, changes: Iterable[Change], limit: str, **options: Any
         (150, "50%", False),
         (151, "50%", True),
         (300, "100%", False),
+        (300, "auto", False),
         (20, "20", False),
         (21, "20", True),
         (1, "0", True),

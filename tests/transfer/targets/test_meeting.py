@@ -131,7 +131,7 @@ def test_a_run_that_follows_applies_what_comes_and_ends_by_a_signal(tmp_path: Pa
     (tmp_path / "stream.bin").write_bytes(whole[:some])
     words = ("apply", "--from", "gbase", "--to-url", postgres.address, "--tables", "t.toml", "--follow")
     following = subprocess.Popen(
-        [sys.executable, "-m", "eventlog", *words, "--polling-interval", "0.1", "stream.bin"],
+        [sys.executable, "-m", "eventlog", *words, "--follow-interval", "0.1", "stream.bin"],
         cwd=tmp_path,
         env=environment(),
         stderr=subprocess.PIPE,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from eventlog.core.delete_limit import UNLIMITED, DeleteLimit
+from eventlog.core.delete_limit import max_deletes_setting
 from eventlog.core.settings import setting
 from eventlog.formats.qlik.structure import Structure
 from eventlog.formats.qlik.types import Spec
@@ -38,12 +38,7 @@ class ApplySettings:
     group: int = setting(
         10_000, "changes that share a transaction of the target", metavar="CHANGES", within=(1, 1_000_000)
     )
-    max_deletes: str = setting(
-        UNLIMITED,
-        "how many rows of a table a run may delete, a number, or a percentage and at least 100",
-        metavar="N|N%",
-        check=DeleteLimit.read,
-    )
+    max_deletes: str = max_deletes_setting()
     source: str = setting("", "the name under which the target remembers this source  [default: the format]")
     # the columns of keys that no source describes, by table; "" is for all tables
     keys: tuple[tuple[str, tuple[str, ...]], ...] = ()

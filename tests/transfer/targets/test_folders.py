@@ -170,7 +170,7 @@ def test_files_without_numbers_come_first(target: Target, engine: Engine) -> Non
 def test_a_folder_is_followed(target: Target, engine: Engine) -> None:
     run_statements(engine, "create table usr (idu integer primary key, n integer)")
     fill(target.folder, [make(1, "1")])
-    words = ("apply", *target.words, "--follow", "--polling-interval", "0.1", "out")
+    words = ("apply", *target.words, "--follow", "--follow-interval", "0.1", "out")
     following = subprocess.Popen(
         [sys.executable, "-m", "eventlog", *words],
         cwd=target.folder.parent,
